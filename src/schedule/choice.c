@@ -173,6 +173,21 @@ static uint64_t most_staged(const gs_layout *l)
     return bytes;
 }
 
+static uint64_t list_bytes(const gs_cache_list *list)
+{
+    const gs_cache_plan *const p = list->plan;
+    const uint64_t planned = p == NULL ? 0 : sizeof(*p->place) + sizeof(*p->hit) + sizeof(*p->stays);
+    return list->accesses * (sizeof(*list->access) + planned);
+}
+
+uint64_t gs_choice_listed_bytes(const gs_choice *c)
+{
+    uint64_t bytes = c->host.plan == NULL ? 0 : list_bytes(&c->host);
+    for (uint32_t i = 0; !c->device.tracing && i < c->device.devices * c->device.passes; i++)
+        bytes += list_bytes(&c->device.list[i]);
+    return bytes;
+}
+
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
 {
     uint64_t used = GS_BLOCK_BYTES, held = GS_BLOCK_BYTES, taken = GS_BLOCK_BYTES;

@@ -43,6 +43,7 @@ typedef struct gs_cache_list {
 typedef struct gs_device_cache {
     uint32_t devices, passes;  /* 0: there is no cache, and nothing is listed */
     bool tracing;              /* emitting lists accesses */
+    bool crowded;              /* a plan was given up for what is listed here */
     bool whole;                /* a unit that is needed in part is brought whole where it is to stay */
     gs_cache_list *list;       /* [devices * passes] */
     gs_cache_plan *plan;       /* [devices * passes] of those */
@@ -98,6 +99,8 @@ uint64_t gs_layout_least_arena(const gs_layout *l);
 /* Of it, what a stage needs for one target interval. States that a sequence's derivative keeps, and their gradient. */
 uint64_t gs_layout_held_bytes(const gs_layout *l, uint32_t stage);
 uint32_t gs_layout_least_slots(uint32_t parts);
+/* Bytes of the heap that lists of accesses in use take, with what is made of them, but for those to be made anew. */
+uint64_t gs_choice_listed_bytes(const gs_choice *c);
 /* How much of a file is kept, from its beginning. */
 uint64_t gs_choice_kept_bytes(const gs_choice *c, const gs_layout *l, uint32_t file);
 /* Bytes of RESIDENT that a kept file takes: room to read whole checksum blocks. */

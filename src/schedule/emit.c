@@ -173,9 +173,12 @@ static gs_status emitter_open(struct emitter *e)
     const gs_schedule_config *cfg = e->l->config;
     gs_ring_init(&e->ring, e->c->ring_bytes);
     const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
-    e->tables_most = e->c->any_tables ? UINT64_MAX : left / 9 * 8; /* the search leaves them an eighth more */
     e->devices = gs_layout_devices(e->l);
     e->copies = cfg->topology != NULL;
+    const uint64_t arenas = e->copies && cfg->unified ? e->devices * (cfg->device_fixed + e->c->arena_bytes) : 0;
+    /* the search leaves them an eighth more */
+    e->tables_most = e->c->any_tables ? UINT64_MAX : (left - GS_MIN(left, arenas)) / 9 * 8;
+    e->beside = gs_choice_listed_bytes(e->c);
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = take_scratch(e)) != GS_OK)

@@ -119,8 +119,9 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
     return GS_OK;
 }
 
-static gs_status take_cells(struct cache *k, uint32_t units)
+static gs_status take_cells(struct emitter *e, struct cache *k, uint32_t units)
 {
+    e->beside += units * (sizeof(*k->cell) + sizeof(*k->occupant));
     k->cell = gs_calloc(units + 1ull, sizeof(*k->cell));
     k->occupant = gs_malloc_array(units + 1ull, sizeof(*k->occupant));
     if (k->cell == NULL || k->occupant == NULL)
@@ -138,7 +139,7 @@ static gs_status open_devices(struct emitter *e)
         k->on = 1 + d;
         k->base = e->c->arena_bytes + e->c->staging_bytes;
         k->tracing = e->c->device.tracing;
-        if ((st = take_cells(k, gs_layout_units(e->l))) == GS_OK)
+        if ((st = take_cells(e, k, gs_layout_units(e->l))) == GS_OK)
             st = list_fixed(e, d);
     }
     return st;
@@ -152,7 +153,7 @@ gs_status gs_emit__cache_open(struct emitter *e)
         return st;
     e->cache.tracing = e->c->tracing;
     e->cache.base = e->plan->region_bytes[GS_REGION_RESIDENT];
-    if ((st = take_cells(&e->cache, gs_layout_units(e->l))) != GS_OK || e->c->host.plan == NULL)
+    if ((st = take_cells(e, &e->cache, gs_layout_units(e->l))) != GS_OK || e->c->host.plan == NULL)
         return st;
     st = list_first(e);
     e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.plan->used_bytes;
@@ -363,6 +364,7 @@ static gs_status enter(struct emitter *e, struct cache *k, uint32_t unit, const 
         list->access[n] = (gs_cache_access){.unit = unit, .whole = how->whole, .bytes = bytes_of(e, k, unit),
                                             .made = how->made};
         list->accesses = n + 1;
+        e->beside += sizeof(*list->access);
         return GS_OK;
     }
     if (list->plan == NULL)

@@ -102,6 +102,17 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
            p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
 }
 
+/* Has the plan so far room in the host's budget, beside what making it takes? Room for itself alone it has where
+ * nothing is listed. */
+static bool has_room(struct emitter *e)
+{
+    const uint64_t bytes = gs_emit__table_bytes(e);
+    if (bytes + e->beside <= e->tables_most)
+        return true;
+    e->c->device.crowded = e->c->device.devices > 0 && bytes <= e->tables_most;
+    return false;
+}
+
 /* Appends a task that waits for e->wait.task, which is emptied. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
@@ -117,7 +128,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     const uint32_t lane = gs_task_lane(&own);
     if (e->copies)
         enter_stage(e, lane);
-    if (e->wait.count + GS_PLAN_LANES > WAITS || gs_emit__table_bytes(e) > e->tables_most)
+    if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);
     if ((st = gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task))) != GS_OK ||

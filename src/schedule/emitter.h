@@ -138,6 +138,7 @@ struct emitter {
     gs_choice *c;
     gs_plan *plan;
     uint64_t tables_most; /* bytes of the plan itself with which it cannot fit */
+    uint64_t beside;      /* bytes of lists of accesses, and of what is found in memories, while it is made */
     struct room room;
     gs_ring_sim ring;
     struct cache cache; /* of the host's memory */

@@ -88,7 +88,7 @@ struct best {
     double cost;
     uint64_t arena, ring, keep;
     uint64_t staging; /* of devices with copies as tasks; what they have besides is for what stays there */
-    bool whole;       /* gs_device_cache */
+    bool listed, whole; /* gs_device_cache; listed: there is one */
     uint64_t capacity; /* of the cache; 0: there is none */
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
@@ -126,6 +126,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .ring = c->ring_bytes,
             .keep = c->keep_bytes,
             .staging = c->staging_bytes,
+            .listed = c->device.devices > 0,
             .whole = c->device.whole,
             .capacity = c->host.plan != NULL ? c->cache_bytes : 0,
             .tables = plan->table_bytes,
@@ -165,7 +166,8 @@ static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, 
     return st;
 }
 
-/* Lists what devices access under this arena, in a plan that is thrown away: *tables and *tasks are its. */
+/* Lists what devices access under this arena, in a plan that is thrown away: *tables and *tasks are its. Where the
+ * lists have no room beside it, nothing is to stay there. */
 static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables, uint32_t *tasks)
 {
     gs_plan *probe = NULL;
@@ -175,6 +177,10 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
     c->ring_bytes = UINT64_MAX / 4;
     c->device.tracing = c->device.devices > 0;
     st = gs_emit(&probe, l, c);
+    if (st == GS_EAGAIN && c->device.crowded) {
+        gs_device_cache_drop(c);
+        st = gs_emit(&probe, l, c);
+    }
     c->device.tracing = false;
     if (st != GS_OK)
         return st;
@@ -262,6 +268,11 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
         if (st == GS_OK && all)
             break;
     }
+    if (!any && c->device.crowded) {
+        gs_device_cache_drop(c);
+        st = divide(c, l, c->spare_bytes, false);
+        return st == GS_OK ? try_host(best, l, c, tables, many) : st;
+    }
     return any ? GS_OK : GS_EAGAIN;
 }
 
@@ -272,8 +283,10 @@ static gs_status devices_again(const struct best *best, const gs_layout *l, gs_c
     uint32_t tasks;
     gs_status st;
 
-    if (c->device.devices == 0)
-        return GS_OK;
+    if (!best->listed) {
+        gs_device_cache_drop(c);
+        return divide(c, l, best->staging, best->whole);
+    }
     if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
         return st;
     return divide(c, l, best->staging, best->whole);
