@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # least_budgets.sh - the smallest budgets that refusals name work and hold, whatever is trained on whatever store:
-#     least_budgets.sh [ROUNDS] [SEED]
-# draws ROUNDS cases of model, layers, widths, store, devices and options by SEED, asks each for its smallest budgets,
-# and trains two epochs with them, inside a memory cgroup of that size where one can be made (version 1, as root), and
-# looks at what was resident at the most in any case.
+#     least_budgets.sh [ROUNDS] [SEED] [FIRST]
+# draws ROUNDS cases of model, layers, widths, store, devices and options by SEED, asks each from number FIRST on for
+# its smallest budgets, and trains two epochs with them, inside a memory cgroup of that size where one can be made
+# (version 1, as root), and looks at what was resident at the most in any case.
 . "$(dirname "$0")/lib.sh"
-rounds=${1:-4} seed=${2:-7}
+rounds=${1:-4} seed=${2:-7} first=${3:-1}
 RANDOM=$seed
 
 # pick A B ...: one of them, in $REPLY (a subshell would draw the same number again)
@@ -76,6 +76,7 @@ for ((i = 1; i <= rounds; i++)); do
     command+=(--threads $REPLY)
     pick '' '' --no-hoist --no-move --no-prune
     [ -z "$REPLY" ] || command+=("$REPLY")
+    [ "$i" -ge "$first" ] || continue
     name="case $i of seed $seed: ${command[*]:1}"
     "${command[@]}" --device-memory 4K >"$work/stdout" 2>"$work/stderr"
     device=$(least device-memory)
@@ -100,5 +101,5 @@ for ((i = 1; i <= rounds; i++)); do
         held=$((held + 1))
     fi
 done
-echo "$held of $rounds smallest budgets work and hold${group:+ (in a memory cgroup)}"
+echo "$held of $((rounds - first + 1)) smallest budgets work and hold${group:+ (in a memory cgroup)}"
 finish
