@@ -81,8 +81,9 @@ static gs_status load_entries(walk *w, uint64_t at)
     gs_part__to_i64(w->column, w->raw, x->npy.dtype, count);
     for (uint64_t i = 0; i < count; i++)
         if (w->column[i] < 0 || (uint64_t)w->column[i] >= w->in->vertices)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: column %lld is not one of the %llu vertices", x->path,
-                           (unsigned long long)(at + i), (long long)w->column[i], (unsigned long long)w->in->vertices);
+            return gs_fail(GS_EFORMAT, "%s: row %llu: column %s is not one of the %llu vertices", x->path,
+                           (unsigned long long)(at + i), GS_PART_I64(w->column[i]),
+                           (unsigned long long)w->in->vertices);
     w->from = at;
     w->entry_have = count;
     gs_part__tick(w->job, "reading edges", (double)at / (double)x->npy.shape[0]);
@@ -107,8 +108,9 @@ static gs_status row_end(walk *w, uint64_t row, uint64_t before, uint64_t *end)
     const int64_t v = w->ends[row - w->row];
     if (v < (int64_t)before || (uint64_t)v > entries || (row == 0 && v != 0) ||
         (row + 1 == rows && (uint64_t)v != entries))
-        return gs_fail(GS_EFORMAT, "%s: row %llu: %lld does not fit between %llu and the %llu entries", p->path,
-                       (unsigned long long)row, (long long)v, (unsigned long long)before, (unsigned long long)entries);
+        return gs_fail(GS_EFORMAT, "%s: row %llu: %s does not fit between %llu and the %llu entries", p->path,
+                       (unsigned long long)row, GS_PART_I64(v), (unsigned long long)before,
+                       (unsigned long long)entries);
     *end = (uint64_t)v;
     return GS_OK;
 }

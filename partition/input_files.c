@@ -2,6 +2,7 @@
 #include "partition/input_files.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -64,6 +65,12 @@ void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n)
         memset(dst, 0, n * sizeof(*dst));
     }
 #undef CASE
+}
+
+const char *gs_part__i64_words(char text[32], int64_t v)
+{
+    snprintf(text, 32, "%lld%s", (long long)v, v == INT64_MAX ? " or more" : "");
+    return text;
 }
 
 #define CONVERT(name, to)                                                       \

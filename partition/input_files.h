@@ -47,6 +47,9 @@ gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name,
 void gs_part__file_close(gs_part_file *f);
 /* n integers of any type to i64; values above INT64_MAX become INT64_MAX. */
 void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n);
+/* Such a value for people, until the block is left: INT64_MAX stands for larger ones, too. */
+#define GS_PART_I64(v) gs_part__i64_words((char[32]){0}, v)
+const char *gs_part__i64_words(char text[32], int64_t v);
 bool gs_part__is_integer(gs_dtype t);
 /* n numbers of any type to f32, the nearest. */
 void gs_part__to_f32(float *dst, const void *src, gs_dtype from, uint64_t n);

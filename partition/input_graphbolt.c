@@ -207,8 +207,8 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
         gs_part__to_f64(s->value, s->raw, labels->npy.dtype, count);
         for (uint64_t i = 0; i < count; i++) {
             if (s->id[i] < 0 || (uint64_t)s->id[i] >= g->in->vertices)
-                return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is not one of the %llu vertices (ids start at 0)",
-                               ids->path, (unsigned long long)(at + i), (long long)s->id[i],
+                return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
+                               ids->path, (unsigned long long)(at + i), GS_PART_I64(s->id[i]),
                                (unsigned long long)g->in->vertices);
             s->all[s->id[i]] = s->value[i];
         }

@@ -137,8 +137,8 @@ static gs_status scan_columns(gs_part_input *in)
                      "meta.json",
                      in->indices.path);
     if (st == GS_OK && most >= INT32_MAX)
-        st = gs_fail(GS_EFORMAT, "%s: holds column %lld; state num_features in meta.json", in->indices.path,
-                     (long long)most);
+        st = gs_fail(GS_EFORMAT, "%s: holds column %s; state num_features in meta.json", in->indices.path,
+                     GS_PART_I64(most));
     if (st == GS_OK)
         in->features = (uint32_t)(most + 1);
     gs_free(ids);

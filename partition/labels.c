@@ -70,8 +70,8 @@ static gs_status label_piece(void *context, const int64_t *values, uint64_t firs
 
     for (uint64_t i = 0; i < count; i++) {
         if (values[i] < -1 || values[i] >= classes)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: label %lld is outside 0 to %lld (-1: none)", w->in->label.path,
-                           (unsigned long long)(first + i), (long long)values[i], (long long)classes - 1);
+            return gs_fail(GS_EFORMAT, "%s: row %llu: label %s is outside 0 to %lld (-1: none)", w->in->label.path,
+                           (unsigned long long)(first + i), GS_PART_I64(values[i]), (long long)classes - 1);
         w->most = GS_MAX(w->most, values[i]);
         w->labels[first + i] = (int32_t)values[i];
     }
@@ -157,8 +157,8 @@ static gs_status id_piece(void *context, const int64_t *values, uint64_t first, 
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         if (values[i] < 0 || (uint64_t)values[i] >= w->in->vertices)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %lld is not one of the %llu vertices (ids start at 0)",
-                           w->file->path, (unsigned long long)(first + i), (long long)values[i],
+            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
+                           w->file->path, (unsigned long long)(first + i), GS_PART_I64(values[i]),
                            (unsigned long long)w->in->vertices);
         st = enter(w, first + i, (uint64_t)values[i]);
     }

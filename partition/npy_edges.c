@@ -27,9 +27,9 @@ static gs_status name_wrong_id(const gs_part_input *in, const gs_part_batch *b)
         gs_part__to_i64(&id, (const char *)b->raw + at * gs_dtype_bytes(in->edge.npy.dtype), in->edge.npy.dtype, 1);
         if (id < 0 || (uint64_t)id >= in->vertices)
             return gs_fail(GS_EFORMAT,
-                           "%s: row %llu, column %llu: vertex %lld is not one of the %llu vertices (ids start at 0)",
+                           "%s: row %llu, column %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
                            in->edge.path, (unsigned long long)(in->two_rows ? i % 2 : edge),
-                           (unsigned long long)(in->two_rows ? edge : i % 2), (long long)id,
+                           (unsigned long long)(in->two_rows ? edge : i % 2), GS_PART_I64(id),
                            (unsigned long long)in->vertices);
     }
     return gs_fail(GS_EFORMAT, "%s: changed while it was read", in->edge.path);
@@ -105,8 +105,8 @@ static gs_status read_types(const gs_part_input *in, gs_part_batch *b)
         int64_t t;
         gs_part__to_i64(&t, (const char *)b->raw + i * gs_dtype_bytes(in->type.npy.dtype), in->type.npy.dtype, 1);
         if (t < 0 || t >= (in->edge_types != 0 ? (int64_t)in->edge_types : 65536))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: type %lld is outside 0 to %u", in->type.path,
-                           (unsigned long long)(b->first + i), (long long)t,
+            return gs_fail(GS_EFORMAT, "%s: row %llu: type %s is outside 0 to %u", in->type.path,
+                           (unsigned long long)(b->first + i), GS_PART_I64(t),
                            in->edge_types != 0 ? in->edge_types - 1 : 65535);
         b->type[i] = (uint32_t)t;
     }

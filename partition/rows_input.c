@@ -182,8 +182,8 @@ static gs_status csr_values(csr *c, uint64_t at)
     gs_part__to_i64(c->column, c->raw, x->npy.dtype, count);
     for (uint64_t i = 0; i < count; i++)
         if (c->column[i] < 0 || c->column[i] >= (int64_t)c->in->features)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: column %lld is not one of the %u features", x->path,
-                           (unsigned long long)(at + i), (long long)c->column[i], c->in->features);
+            return gs_fail(GS_EFORMAT, "%s: row %llu: column %s is not one of the %u features", x->path,
+                           (unsigned long long)(at + i), GS_PART_I64(c->column[i]), c->in->features);
     if ((st = gs_npy_read_rows(&d->npy, c->raw, at, count, d->path)) != GS_OK)
         return st;
     gs_part__to_f32(c->value, c->raw, d->npy.dtype, count);
@@ -209,8 +209,8 @@ static gs_status csr_row_end(csr *c, uint64_t row, uint64_t begin, uint64_t *end
     }
     const int64_t v = c->ends[row - c->row_from];
     if (v < (int64_t)begin || (uint64_t)v > values || (row + 1 == n && (uint64_t)v != values))
-        return gs_fail(GS_EFORMAT, "%s: row %llu: %lld does not fit between %llu and the %llu stored values", f->path,
-                       (unsigned long long)row + 1, (long long)v, (unsigned long long)begin,
+        return gs_fail(GS_EFORMAT, "%s: row %llu: %s does not fit between %llu and the %llu stored values", f->path,
+                       (unsigned long long)row + 1, GS_PART_I64(v), (unsigned long long)begin,
                        (unsigned long long)values);
     *end = (uint64_t)v;
     return GS_OK;
