@@ -16,7 +16,7 @@ static void warn_once(const gs_run *run)
     warned = true;
 }
 
-static void say_where_from(const gs_run *run)
+static void say_where_from(const gs_run *run, uint32_t epochs)
 {
     gs_checkpoint_report c;
     char text[1024];
@@ -26,6 +26,10 @@ static void say_where_from(const gs_run *run)
     fprintf(stderr, "gnnstream train: goes on after epoch %u", c.resumed);
     if (c.resumed_batches > 0)
         fprintf(stderr, " and %u batches of the next", c.resumed_batches);
+    if (c.resumed >= epochs)
+        fprintf(stderr, "; of --epochs %u none is left, so nothing is trained", epochs);
+    else if (c.over)
+        fputs("; its --patience was over then, so nothing is trained", stderr);
     fprintf(stderr, "%s%s\n", c.note[0] != '\0' ? "; " : "", cli_name_options(text, sizeof(text), c.note));
 }
 
@@ -77,7 +81,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     cli_watch *const watch = cli_watch_begin();
     if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK) {
         cli_progress_end();
-        say_where_from(opened);
+        say_where_from(opened, o.epochs);
         cli_watch_run(watch, opened);
         st = train(opened, o.epochs, watch, &r);
     }

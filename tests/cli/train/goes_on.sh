@@ -61,6 +61,15 @@ epochs=$(wc -l <patient.jsonl)
 # shellcheck disable=SC2086
 gnnstream train store $patient --resume patient >out 2>err || die "$(<err)"
 [ "$(wc -l <patient.jsonl)" = "$epochs" ] || die "$epochs epochs, then $(wc -l <patient.jsonl)"
+[ "$(<err)" = "gnnstream train: goes on after epoch $epochs; its --patience was over then, so nothing is trained" ] ||
+    die "$(<err)"
+# Nor one that is to have fewer epochs than it had; nothing of it is lost.
+kept=$(find patient patient.jsonl -type f -exec md5sum {} + | sort)
+# shellcheck disable=SC2086
+gnnstream train store ${patient/400/2} --resume patient >out 2>err || die "$(<err)"
+[ "$(<err)" = "gnnstream train: goes on after epoch $epochs; of --epochs 2 none is left, so nothing is trained" ] ||
+    die "$(<err)"
+[ "$kept" = "$(find patient patient.jsonl -type f -exec md5sum {} + | sort)" ] || die 'files of fewer epochs'
 # Options in the words of the command line.
 # shellcheck disable=SC2086
 refused 2 '--hidden 32: the checkpoint kept here/epoch-0000000400 is of a run with 64' \
