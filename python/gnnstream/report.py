@@ -499,9 +499,14 @@ def _library(vl_convert):
 
 def write(out, metrics, trace=None, title=None):
     """Writes the page to the file `out`, whole or not at all."""
-    text = page(metrics, trace, title)
     folder = os.path.dirname(os.path.abspath(out))
     try:
+        if os.path.isfile(out):
+            with open(out, "rb") as file:
+                if file.read(64).lstrip()[:1] not in (b"", b"<"):
+                    raise ReportError(f"{out}: is there already and is no HTML file, so it is not replaced; "
+                                      "remove it or give another name")
+        text = page(metrics, trace, title)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".report-", delete=False) as file:
             file.write(text)
         os.chmod(file.name, 0o666 & ~_umask())

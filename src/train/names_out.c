@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "gnnstream.h"
 #include "store/store.h"
+#include "train/outputs.h"
 
 #define PIECE GS_SUM_BYTES
 
@@ -68,7 +69,7 @@ gs_status gs_write_ids(const char *store, const char *path)
         st = gs_fail(GS_ENOMEM, "%s: no memory to write ids", store);
         goto done;
     }
-    if ((st = gs_outfile_begin(&o, path)) != GS_OK)
+    if ((st = gs_output_check_kind("", path, GS_FILE_KIND_TEXT)) != GS_OK || (st = gs_outfile_begin(&o, path)) != GS_OK)
         goto done;
     st = gs_store_array(s, GS_ARRAY_NAMES)->present ? copy_names(s, &o, piece) : write_numbers(s, &o, piece);
     if (st == GS_OK)

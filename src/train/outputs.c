@@ -1,7 +1,11 @@
 #include "train/outputs.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -11,15 +15,16 @@
 
 typedef struct named {
     const char *option, *path; /* of an output of a call of its own the option is "" */
+    gs_file_kind kind;
 } named;
 
 #define INPUTS 3u
 
 static void list_inputs(named in[INPUTS], const gs_train_options *o, gs_run_kind kind)
 {
-    in[0] = (named){kind == GS_RUN_PREDICT ? "the weights" : ".init", o->init};
-    in[1] = (named){".model", o->model};
-    in[2] = (named){".topology", o->topology};
+    in[0] = (named){kind == GS_RUN_PREDICT ? "the weights" : ".init", o->init, GS_FILE_KIND_SAFETENSORS};
+    in[1] = (named){".model", o->model, GS_FILE_KIND_TEXT};
+    in[2] = (named){".topology", o->topology, GS_FILE_KIND_JSON};
 }
 
 static const char *space_after(const char *option) { return *option != '\0' ? " " : ""; }
@@ -75,8 +80,9 @@ static gs_status check_stores(const named *out, const gs_place *p, const char *s
 static named checkpoints_of(const gs_train_options *o, gs_run_kind kind)
 {
     if (kind != GS_RUN_TRAIN)
-        return (named){"", NULL};
-    return o->checkpoint != NULL ? (named){".checkpoint", o->checkpoint} : (named){".resume", o->resume};
+        return (named){"", NULL, GS_FILE_KIND_TEXT};
+    return o->checkpoint != NULL ? (named){".checkpoint", o->checkpoint, GS_FILE_KIND_TEXT}
+                                 : (named){".resume", o->resume, GS_FILE_KIND_TEXT};
 }
 
 /* A path without the slashes at its end, so that it has a name; free with gs_free(). */
@@ -158,6 +164,78 @@ static gs_status check_folder(const named *folder, const gs_train_options *o, gs
     return st;
 }
 
+/* ---- what is there already ----------------------------------------------- */
+
+/* Arrays of a graph that a store may have been made from (partition/raw.h). */
+static bool is_raw(const char *name)
+{
+    static const char *const raw[] = {"edges.npy", "features.npy", "features_indptr.npy", "features_indices.npy",
+                                      "features_data.npy", "labels.npy", "labels_multi.npy", "edge_types.npy",
+                                      "edge_weights.npy", "train_idx.npy", "valid_idx.npy", "test_idx.npy",
+                                      "meta.json"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(raw); i++)
+        if (strcmp(name, raw[i]) == 0)
+            return true;
+    return false;
+}
+
+static gs_status check_raw(const named *out)
+{
+    char *const folder = gs_path_folder(out->path);
+    char *const edges = folder != NULL ? gs_path_join(folder, "edges.npy") : NULL;
+    gs_status st = GS_OK;
+
+    if (edges == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", out->path);
+    else if (is_raw(gs_path_name(out->path)) && gs_path_exists(edges))
+        st = gs_fail(GS_EINVAL, "%s%s%s: is an array of the graph in that folder; give another name", out->option,
+                     space_after(out->option), out->path);
+    gs_free(edges);
+    gs_free(folder);
+    return st;
+}
+
+/* By its first bytes. */
+static bool is_of_kind(gs_file_kind kind, const unsigned char *head, size_t bytes)
+{
+    static const unsigned char npy[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+    switch (kind) {
+    case GS_FILE_KIND_JSON:
+        return head[0] == '{' || head[0] == '[';
+    case GS_FILE_KIND_NPY:
+        return bytes >= sizeof(npy) && memcmp(head, npy, sizeof(npy)) == 0;
+    case GS_FILE_KIND_SAFETENSORS: /* the length of the header, which is JSON */
+        return bytes > 8 && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{';
+    case GS_FILE_KIND_TEXT:
+        break;
+    }
+    return memchr(head, 0, bytes) == NULL && memchr(head, npy[0], GS_MIN(bytes, 1)) == NULL;
+}
+
+gs_status gs_output_check_kind(const char *option, const char *path, gs_file_kind kind)
+{
+    static const char *const names[] = {[GS_FILE_KIND_TEXT] = "text", [GS_FILE_KIND_JSON] = "JSON",
+                                        [GS_FILE_KIND_NPY] = ".npy", [GS_FILE_KIND_SAFETENSORS] = ".safetensors"};
+    const named out = {option, path, kind};
+    unsigned char head[64];
+    struct stat sb;
+
+    if (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size == 0)
+        return GS_OK; /* what else may stand there is base/outfile.h's to say */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
+    const int err = errno;
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return gs_fail_errno(err, "%s%s%s: is there already, and cannot be read; remove it or give another name",
+                             option, space_after(option), path);
+    if (n > 0 && !is_of_kind(kind, head, (size_t)n))
+        return gs_fail(GS_EEXIST, "%s%s%s: is there already and is no %s file, so it is not replaced; remove it or give"
+                       " another name", option, space_after(option), path, names[kind]);
+    return check_raw(&out);
+}
+
 /* ---- one output, all outputs --------------------------------------------- */
 
 static gs_status check(const named *out, const gs_train_options *o, gs_run_kind kind, const char *store)
@@ -173,14 +251,17 @@ static gs_status check(const named *out, const gs_train_options *o, gs_run_kind 
                            out->option, space_after(out->option), out->path, in[i].option);
     }
     const named folder = checkpoints_of(o, kind);
-    const gs_status st = check_stores(out, &p, store);
+    gs_status st = check_stores(out, &p, store);
+    if (st == GS_OK)
+        st = gs_output_check_kind(out->option, out->path, out->kind);
     return st != GS_OK || folder.path == NULL || p.sink ? st : check_checkpoints(out, &folder);
 }
 
 gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store)
 {
-    const named out[] = {{".save", o->save}, {".logits", o->logits}, {".argmax", o->argmax},
-                         {".metrics", o->metrics}, {".trace", o->trace}};
+    const named out[] = {{".save", o->save, GS_FILE_KIND_SAFETENSORS}, {".logits", o->logits, GS_FILE_KIND_NPY},
+                         {".argmax", o->argmax, GS_FILE_KIND_NPY}, {".metrics", o->metrics, GS_FILE_KIND_JSON},
+                         {".trace", o->trace, GS_FILE_KIND_JSON}};
     const named folder = checkpoints_of(o, kind);
     gs_status st = folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK;
 
@@ -198,7 +279,8 @@ gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const ch
     return st;
 }
 
-gs_status gs_outputs_check_one(const gs_train_options *o, gs_run_kind kind, const char *store, const char *path)
+gs_status gs_outputs_check_one(const gs_train_options *o, gs_run_kind kind, const char *store, const char *path,
+                               gs_file_kind output)
 {
-    return check(&(named){"", path}, o, kind, store);
+    return check(&(named){"", path, output}, o, kind, store);
 }

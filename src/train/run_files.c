@@ -150,9 +150,9 @@ void gs_run__abandon_files(gs_run *r)
 
 /* ---- the public calls: a file at any time -------------------------------- */
 
-static gs_status check_path(const gs_run *r, const char *path)
+static gs_status check_path(const gs_run *r, const char *path, gs_file_kind kind)
 {
-    return gs_outputs_check_one(&r->options, r->kind, gs_store_dir(r->session->store), path);
+    return gs_outputs_check_one(&r->options, r->kind, gs_store_dir(r->session->store), path, kind);
 }
 
 gs_status gs_run_save(gs_run *run, const char *path)
@@ -161,7 +161,7 @@ gs_status gs_run_save(gs_run *run, const char *path)
     gs_status st;
 
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
-        (st = check_path(run, path)) != GS_OK || (st = gs_run__bring(run)) != GS_OK)
+        (st = check_path(run, path, GS_FILE_KIND_SAFETENSORS)) != GS_OK || (st = gs_run__bring(run)) != GS_OK)
         return st;
     if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK &&
         (st = gs_run__put_weights(run, &o, run->epoch)) == GS_OK)
@@ -191,7 +191,7 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
     gs_status st;
 
     if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
-        (st = check_path(run, path)) != GS_OK || (st = gs_run__want_logits(run)) != GS_OK)
+        (st = check_path(run, path, GS_FILE_KIND_NPY)) != GS_OK || (st = gs_run__want_logits(run)) != GS_OK)
         return st;
     if ((st = begin_logits(run, &o, &offset, path)) == GS_OK && (st = write_logits(run, &o, offset)) == GS_OK)
         st = gs_outfile_finish(&o);

@@ -7,7 +7,9 @@ ln store/edges.dest.bin others/linked.bin
 ln w.safetensors others/weights.safetensors
 ln -s ../w.safetensors others/link
 ln -s . here
-before=$(find store others m.gnn w.safetensors -type f -exec md5sum {} + | sort)
+inputs='store others m.gnn w.safetensors'
+# shellcheck disable=SC2086 # a list of words
+before=$(find $inputs -type f -exec md5sum {} + | sort)
 
 # refused PATTERN ARGUMENTS...: status 2 or 1 as $wrong says, one line that matches.
 refused()
@@ -17,7 +19,8 @@ refused()
     gnnstream "$@" >out 2>err || status=$?
     [ $status = "$wrong" ] && [ "$(wc -l <err)" = 1 ] && grep -Eq -- "$pattern" err ||
         die "status $status of $*: $(<err)"
-    [ "$before" = "$(find store others m.gnn w.safetensors -type f -exec md5sum {} + | sort)" ] ||
+    # shellcheck disable=SC2086
+    [ "$before" = "$(find $inputs -type f -exec md5sum {} + | sort)" ] ||
         die "$* wrote to an input"
     nothing_left
 }
@@ -48,6 +51,33 @@ refused '--checkpoint here/store/kept: is in the folder of a store' "${train[@]}
 refused 'is the file of --init' "${train[@]}" --init w.safetensors --checkpoint others/weights.safetensors
 refused 'is the file of --model' train store --model m.gnn --epochs 1 --checkpoint m.gnn
 [ ! -e new ] && [ -z "$(ls kept)" ] || die 'a refused folder was made'
+# Nor do they replace arrays of a graph, or files of another kind: those of their own they do, and empty ones.
+inputs='store others graph m.gnn w.safetensors'
+# shellcheck disable=SC2086
+before=$(find $inputs -type f -exec md5sum {} + | sort)
+refused 'graph/labels.npy: is an array of the graph' "${train[@]}" --logits graph/labels.npy
+refused 'graph/features.npy: is an array of the graph' "${predict[@]}" --argmax here/graph/features.npy
+wrong=1
+refused 'metrics graph/edges.npy: is there already and is no JSON' "${train[@]}" --metrics graph/edges.npy
+refused 'is no JSON file, so it is not replaced; remove it or give' "${train[@]}" --trace m.gnn
+refused 'is no .npy file' "${train[@]}" --logits m.gnn
+refused 'is no .npy file' "${predict[@]}" --argmax graph/meta.json
+refused 'is no .safetensors file' "${train[@]}" --save graph/edges.npy
+refused 'is no text' "${predict[@]}" --logits no.npy --ids graph/edges.npy
+refused 'm.gnn: is there already and is no HTML' report made -o m.gnn
+rm -f no.npy
+inputs='store others m.gnn w.safetensors'
+# shellcheck disable=SC2086
+before=$(find $inputs -type f -exec md5sum {} + | sort)
+touch empty.safetensors
+gnnstream "${train[@]}" --save empty.safetensors --metrics own.jsonl --logits own.npy --trace own.json >out 2>err ||
+    die "$(<err)"
+gnnstream "${train[@]}" --save empty.safetensors --metrics own.jsonl --logits own.npy --trace own.json >out 2>err ||
+    die "its own: $(<err)"
+gnnstream predict store --model gcn --weights empty.safetensors --logits own.npy --ids own.txt >out 2>err ||
+    die "$(<err)"
+gnnstream predict store --model gcn --weights empty.safetensors --logits own.npy --ids own.txt >out 2>err ||
+    die "its own: $(<err)"
 wrong=1
 refused 'others/link: is a link' "${train[@]}" --save others/link
 rm -f w2
