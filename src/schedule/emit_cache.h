@@ -8,8 +8,6 @@ gs_status gs_emit__cache_open(struct emitter *e);
 void gs_emit__cache_close(struct emitter *e);
 /* A pass begins. */
 void gs_emit__cache_begin(struct emitter *e);
-uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval);
-uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t operand);
 /* *there: `out` says where; rows from 0 begin an access, later ones go on with it. `whole`: a
  * read would bring all of it. */
 gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,

@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "schedule/emit_cache.h"
+#include "schedule/emit_cells.h"
 #include "schedule/emit_rows.h"
 
 /* A longer request is no faster. */

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/emit_cache.h"
+#include "schedule/emit_cells.h"
 #include "schedule/emit_chunks.h"
 #include "schedule/emit_needs.h"
 #include "schedule/emit_rows.h"

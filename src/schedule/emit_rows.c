@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "schedule/emit_cache.h"
+#include "schedule/emit_cells.h"
 #include "schedule/emit_needs.h"
 #include "schedule/emit_spill.h"
 #include "schedule/emit_tasks.h"

@@ -19,6 +19,7 @@
 
 #include "schedule/device_cache.h"
 #include "schedule/emit_cache.h"
+#include "schedule/emit_cells.h"
 #include "schedule/emit_copies.h"
 #include "schedule/emit_edges.h"
 #include "schedule/emit_needs.h"

@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "schedule/emit_cache.h"
+#include "schedule/emit_cells.h"
 #include "schedule/emit_copies.h"
 #include "schedule/emit_edges.h"
 #include "schedule/emit_rows.h"

@@ -1,6 +1,7 @@
 /* emitter.h - the state of a plan while it is written, shared by the files of emit*.c. From bottom to top:
  *
  *   emit_tasks     the list of tasks, and what each waits for
+ *   emit_cells     where units stand in a memory, and who used them last
  *   emit_cache     what is found in a memory
  *   emit_spill     places in the run's file, and who had them before
  *   emit_needs     which rows the blocks that devices hold need
