@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/size.h"
 #include "partition/blocks.h"
 #include "partition/job.h"
@@ -163,14 +164,8 @@ typedef struct listing {
 
 static gs_status enter_block(gs_lp_graph *g, gs_lp_block *b)
 {
-    if (g->blocks == g->block_cap) {
-        const uint32_t cap = GS_MAX(g->block_cap * 2, 256u);
-        gs_lp_block *grown = gs_realloc(g->block, cap * sizeof(*grown));
-        if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a table of %u blocks", g->path, cap);
-        g->block = grown;
-        g->block_cap = cap;
-    }
+    if (!gs_grow(&g->block, g->blocks, &g->block_cap, sizeof(*g->block)))
+        return gs_fail(GS_ENOMEM, "%s: no memory for a table of more than %u blocks", g->path, g->blocks);
     b->offset = g->end;
     g->end += b->words * 4ull;
     g->block[g->blocks++] = *b;

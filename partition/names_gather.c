@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "partition/names_internal.h"
@@ -106,14 +107,8 @@ static int compare_records(const void *a, const void *b, void *context)
 
 static gs_status add_run(gs_names *n, uint64_t begin)
 {
-    if (n->runs == n->run_cap) {
-        const uint32_t cap = GS_MAX(n->run_cap * 2, 64u);
-        gs_names_run *const grown = gs_realloc(n->run, cap * sizeof(*grown));
-        if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for the list of runs", n->path);
-        n->run = grown;
-        n->run_cap = cap;
-    }
+    if (!gs_grow(&n->run, n->runs, &n->run_cap, sizeof(*n->run)))
+        return gs_fail(GS_ENOMEM, "%s: no memory for the list of runs", n->path);
     n->run[n->runs++] = (gs_names_run){begin, n->runs_end};
     return GS_OK;
 }

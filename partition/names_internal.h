@@ -27,7 +27,8 @@ struct gs_names {
     uint32_t runs, run_cap;
     /* the result */
     uint64_t count;
-    uint64_t bytes_written, *sums, sums_cap;
+    uint64_t bytes_written, *sums;
+    uint32_t sums_cap;
     uint64_t *key;       /* [cap] an open table */
     uint32_t *vertex;    /* [cap] UINT32_MAX: empty */
     uint64_t cap;

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "partition/names_internal.h"
@@ -89,17 +90,12 @@ static void sift(merge *m, uint32_t at)
 static gs_status write_block(merge *m)
 {
     gs_names *const n = m->n;
-    const uint64_t k = n->bytes_written / GS_SUM_BYTES, padded = gs_align_up(m->fill, GS_BLOCK_BYTES);
+    const uint64_t padded = gs_align_up(m->fill, GS_BLOCK_BYTES);
+    const uint32_t k = (uint32_t)(n->bytes_written / GS_SUM_BYTES);
     gs_status st;
 
-    if (k == n->sums_cap) {
-        const uint64_t cap = GS_MAX(n->sums_cap * 2, 64u);
-        uint64_t *const grown = gs_realloc(n->sums, cap * sizeof(*grown));
-        if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for its checksums", m->path);
-        n->sums = grown;
-        n->sums_cap = cap;
-    }
+    if (!gs_grow(&n->sums, k, &n->sums_cap, sizeof(*n->sums)))
+        return gs_fail(GS_ENOMEM, "%s: no memory for its checksums", m->path);
     memset(m->block + m->fill, 0, padded - m->fill);
     n->sums[k] = gs_hash64(m->block, m->fill);
     st = gs_pwrite_exact(m->fd, m->block, padded, n->bytes_written, m->path);

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/size.h"
 #include "base/temporary.h"
 
@@ -108,17 +109,8 @@ void gs_part__spill_free(gs_spill *s)
 /* Reserves room in the file and enters the segment; false: no memory. */
 static bool add_segment(gs_spill *s, uint32_t stream, uint32_t records, uint64_t *offset)
 {
-    bool ok = true;
-
     pthread_mutex_lock(&s->lock);
-    if (s->segments == s->segment_cap) {
-        const uint32_t cap = GS_MAX(s->segment_cap * 2, 256u);
-        struct gs_spill_segment *grown = gs_realloc(s->segment, (size_t)cap * sizeof(*grown));
-        if ((ok = grown != NULL)) {
-            s->segment = grown;
-            s->segment_cap = cap;
-        }
-    }
+    const bool ok = gs_grow(&s->segment, s->segments, &s->segment_cap, sizeof(*s->segment));
     if (ok) {
         const uint32_t id = s->segments++;
         s->segment[id] = (struct gs_spill_segment){s->end, records, NO_SEGMENT};

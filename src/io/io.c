@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/size.h"
 #include "io/io_internal.h"
 
@@ -205,14 +206,8 @@ gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mod
 {
     gs_status st;
 
-    if (io->file_count == io->file_capacity) {
-        const uint32_t capacity = io->file_capacity == 0 ? 16 : io->file_capacity * 2;
-        gs_io__file *const files = gs_realloc(io->files, capacity * sizeof(*files));
-        if (files == NULL)
-            return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
-        io->files = files;
-        io->file_capacity = capacity;
-    }
+    if (!gs_grow(&io->files, io->file_count, &io->file_capacity, sizeof(*io->files)))
+        return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
     st = gs_io__file_open(&io->files[io->file_count], path, mode, io->test.buffered);
     if (st != GS_OK)
         return st;

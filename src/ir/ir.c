@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 
 gs_ir *gs_ir_new(const char *source, bool fold)
 {
@@ -196,14 +197,8 @@ static void slot_put(gs_ir *ir, uint32_t i)
 /* Room for one more node; the table is kept at most half full. */
 static bool grow(gs_ir *ir)
 {
-    if (ir->nodes == ir->node_cap) {
-        const uint32_t cap = ir->node_cap < 32 ? 64 : ir->node_cap * 2;
-        gs_node *p = gs_realloc(ir->node, cap * sizeof(*p));
-        if (p == NULL)
-            return false;
-        ir->node = p;
-        ir->node_cap = cap;
-    }
+    if (!gs_grow(&ir->node, ir->nodes, &ir->node_cap, sizeof(*ir->node)))
+        return false;
     if (2 * (ir->nodes + 1) > ir->slots) {
         const uint32_t slots = ir->slots == 0 ? 128 : ir->slots * 2;
         uint32_t *p = gs_calloc(slots, sizeof(*p));
@@ -240,17 +235,10 @@ void gs_ir_add_output(gs_ir *ir, gs_output_kind kind, uint32_t node, uint32_t pa
 {
     if (ir->status != GS_OK || node == GS_IR_NONE)
         return;
-    if (ir->outputs == ir->output_cap) {
-        const uint32_t cap = ir->output_cap < 8 ? 8 : ir->output_cap * 2;
-        gs_output *p = gs_realloc(ir->output, cap * sizeof(*p));
-        if (p == NULL) {
-            gs_ir_error(ir, GS_ENOMEM, "no memory for the model's graph");
-            return;
-        }
-        ir->output = p;
-        ir->output_cap = cap;
-    }
-    ir->output[ir->outputs++] = (gs_output){kind, node, param};
+    if (gs_grow(&ir->output, ir->outputs, &ir->output_cap, sizeof(*ir->output)))
+        ir->output[ir->outputs++] = (gs_output){kind, node, param};
+    else
+        gs_ir_error(ir, GS_ENOMEM, "no memory for the model's graph");
 }
 
 void gs_ir_drop_outputs(gs_ir *ir, gs_output_kind kind)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "model/model_builder.h"
 
 #define FAR 1e30f /* below all scores, and finite also when some are added */
@@ -65,14 +66,8 @@ static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
 {
     if (edge == GS_IR_NONE || self == GS_IR_NONE)
         return GS_IR_NONE;
-    if (b->softs == b->soft_cap) {
-        const uint32_t cap = b->soft_cap == 0 ? 8 : b->soft_cap * 2;
-        gs_soft *q = gs_realloc(b->soft, cap * sizeof(*q));
-        if (q == NULL)
-            return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
-        b->soft = q;
-        b->soft_cap = cap;
-    }
+    if (!gs_grow(&b->soft, b->softs, &b->soft_cap, sizeof(*b->soft)))
+        return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
     b->soft[b->softs++] = (gs_soft){edge, self};
     return edge;
 }

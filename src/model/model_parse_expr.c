@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/grow.h"
 #include "model/model_parser.h"
 
 static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
@@ -22,14 +22,8 @@ static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
     if (m->exprs == GS_TEXT_MAX_EXPRS)
         return GS_PARSER_ERROR(p, "the text has more than %u operations, the most that fit; use repeat for repeats",
                                GS_TEXT_MAX_EXPRS);
-    if (m->exprs == m->expr_cap) {
-        const uint32_t cap = m->expr_cap == 0 ? 64 : m->expr_cap * 2;
-        gs_expr *q = gs_realloc(m->expr, cap * sizeof(*q));
-        if (q == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
-        m->expr = q;
-        m->expr_cap = cap;
-    }
+    if (!gs_grow(&m->expr, m->exprs, &m->expr_cap, sizeof(*m->expr)))
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
     m->expr[m->exprs] = *e;
     *out = m->exprs++;
     return GS_OK;

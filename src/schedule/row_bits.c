@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/size.h"
 #include "schedule/row_sets_internal.h"
 
@@ -59,16 +60,10 @@ static uint32_t number_of(struct finder *f, uint64_t *bits)
             gs_free(bits);
             return s;
         }
-    if (f->out.sets == f->out.room) {
-        const uint32_t room = f->out.room * 2;
-        uint64_t **more = gs_realloc(f->out.bits, room * sizeof(*more));
-        if (more == NULL) {
-            gs_free(bits);
-            f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
-            return GS_ALL_ROWS;
-        }
-        f->out.bits = more;
-        f->out.room = room;
+    if (!gs_grow(&f->out.bits, f->out.sets, &f->out.room, sizeof(*f->out.bits))) {
+        gs_free(bits);
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+        return GS_ALL_ROWS;
     }
     f->out.bits[f->out.sets] = bits;
     return f->out.sets++;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/machine.h"
 #include "base/size.h"
 
@@ -203,6 +204,35 @@ static void test_alloc__threads_keep_one_account(void **state)
     assert_int_equal(gs_alloc_live_bytes(), before);
 }
 
+/* Room for 16, then 32: without memory for that the array stays as it was, and so it goes on. */
+static void test_grow__keeps_items_and_doubles(void **state)
+{
+    const uint64_t before = gs_alloc_live_bytes();
+    uint64_t *item = NULL;
+    uint32_t room = 0;
+
+    (void)state;
+    for (uint32_t n = 0; n < 100; n++) {
+        if (n == 16) {
+            gs_alloc_fail_nth(1);
+            assert_false(gs_grow(&item, n, &room, sizeof(*item)));
+            assert_int_equal(room, 16);
+        }
+        assert_true(gs_grow(&item, n, &room, sizeof(*item)));
+        assert_true(room > n);
+        item[n] = 7 * n;
+    }
+    assert_int_equal(room, 128);
+    for (uint32_t n = 0; n < 100; n++)
+        assert_int_equal(item[n], 7 * n);
+    gs_free(item);
+    room = UINT32_MAX;
+    item = NULL;
+    assert_false(gs_grow(&item, UINT32_MAX, &room, sizeof(*item)));
+    assert_null(item);
+    assert_int_equal(gs_alloc_live_bytes(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_alloc__freeze_counts_what_allocates),
         cmocka_unit_test(test_alloc__nth_fails_once),
         cmocka_unit_test(test_alloc__threads_keep_one_account),
+        cmocka_unit_test(test_grow__keeps_items_and_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
