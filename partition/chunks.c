@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/narrow.h"
 #include "base/size.h"
 #include "partition/grid.h"
 #include "partition/job.h"
@@ -158,14 +159,6 @@ typedef struct run {
     bool payload;
 } run;
 
-static inline void put_index(void *section, uint64_t i, uint32_t value, uint32_t index_bytes)
-{
-    if (index_bytes == 2)
-        ((uint16_t *)section)[i] = (uint16_t)value;
-    else
-        ((uint32_t *)section)[i] = value;
-}
-
 static void count_run(run *r, uint64_t *seen, const gs_part_grid *g)
 {
     const uint64_t mask = (1ull << g->local_bits) - 1;
@@ -188,7 +181,7 @@ static void fill_operands(void *section, uint64_t *seen, uint32_t rows, uint32_t
     uint64_t n = 0;
     for (uint32_t word = 0; word < (rows + 63) / 64; word++) {
         for (uint64_t bits = seen[word]; bits != 0; bits &= bits - 1)
-            put_index(section, n++, word * 64 + (uint32_t)__builtin_ctzll(bits), ix);
+            gs_index_put(section, ix, n++, word * 64 + (uint32_t)__builtin_ctzll(bits));
         seen[word] = 0;
     }
 }
@@ -206,15 +199,15 @@ static inline __attribute__((always_inline)) void fill_edges(const gs_chunk_view
     for (uint64_t i = 0; i < r->edges; i++) {
         const uint64_t key = key_at(r->keys, i, r->payload), row = key >> g->local_bits & mask;
         if (row != before) {
-            put_index(target, t, (uint32_t)row, ix);
+            gs_index_put(target, ix, t, (uint32_t)row);
             start[t++] = (uint32_t)i;
             before = row;
         }
-        put_index(index, i, (uint32_t)(key & mask), ix);
+        gs_index_put(index, ix, i, (uint32_t)(key & mask));
     }
     start[t] = (uint32_t)r->edges;
     for (uint64_t i = 0; i < t; i++) {
-        const uint32_t row = ix == 2 ? ((const uint16_t *)target)[i] : ((const uint32_t *)target)[i];
+        const uint32_t row = gs_index_at(target, ix, i);
         __atomic_fetch_add(&degree[row], start[i + 1] - start[i], __ATOMIC_RELAXED);
     }
 }
@@ -222,16 +215,11 @@ static inline __attribute__((always_inline)) void fill_edges(const gs_chunk_view
 static void fill_payload(const gs_chunk_view *view, const run *r)
 {
     const gs_part_key16 *keys = r->keys;
-    void *const type = (void *)(uintptr_t)view->type;
     float *const weight = (float *)(uintptr_t)view->weight;
 
-    if (type != NULL)
-        for (uint64_t i = 0; i < r->edges; i++) {
-            if (view->type_bytes == 1)
-                ((uint8_t *)type)[i] = (uint8_t)keys[i].type;
-            else
-                ((uint16_t *)type)[i] = (uint16_t)keys[i].type;
-        }
+    if (view->type != NULL)
+        for (uint64_t i = 0; i < r->edges; i++)
+            gs_type_put(view->type, view->type_bytes, i, keys[i].type);
     if (weight != NULL)
         for (uint64_t i = 0; i < r->edges; i++)
             weight[i] = keys[i].weight;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/narrow.h"
 #include "base/size.h"
 #include "exec/exec_run.h"
 
@@ -18,7 +19,7 @@ static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
     if (v->type_bytes != e->chunks.type_bytes || (v->weight != NULL) != e->chunks.weights)
         return gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
     for (uint64_t k = 0; k < v->edges && v->type_bytes > 0; k++) {
-        const uint32_t type = v->type_bytes == 1 ? ((const uint8_t *)v->type)[k] : ((const uint16_t *)v->type)[k];
+        const uint32_t type = gs_type_at(v->type, v->type_bytes, k);
         if (type >= e->chunks.edge_types)
             return gs_fail(GS_EFORMAT, "an edge has type %u of %u", type, e->chunks.edge_types);
     }

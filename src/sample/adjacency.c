@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/narrow.h"
 #include "base/size.h"
 #include "store/edge_scan.h"
 
@@ -52,18 +53,13 @@ uint64_t gs_adjacency_read_bytes(const gs_store *s)
     return (info->vertices + 1) * 8 + GS_MAX(gs_edge_scan_least(s), sort);
 }
 
-static uint32_t index_at(const void *list, uint32_t width, uint64_t k)
-{
-    return width == 2 ? ((const uint16_t *)list)[k] : ((const uint32_t *)list)[k];
-}
-
 static gs_status count_edges(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     loading *l = context;
     const uint64_t base = gs_interval_first(l->table, target);
     (void)operand;
     for (uint32_t t = 0; t < v->targets; t++)
-        l->next[base + index_at(v->target, v->index_bytes, t)] += v->start[t + 1] - v->start[t];
+        l->next[base + gs_index_at(v->target, v->index_bytes, t)] += v->start[t + 1] - v->start[t];
     return GS_OK;
 }
 
@@ -74,12 +70,12 @@ static gs_status take_edges(void *context, uint32_t target, uint32_t operand, co
     const uint32_t other = (uint32_t)gs_interval_first(l->table, operand);
 
     for (uint32_t t = 0; t < v->targets; t++) {
-        const uint64_t row = base + index_at(v->target, v->index_bytes, t);
+        const uint64_t row = base + gs_index_at(v->target, v->index_bytes, t);
         const uint32_t from = v->start[t], n = v->start[t + 1] - from;
         const uint64_t to = l->next[row];
         l->next[row] += n;
         for (uint32_t k = 0; k < n; k++) {
-            l->other[to + k] = other + index_at(v->index, v->index_bytes, (uint64_t)from + k);
+            l->other[to + k] = other + gs_index_at(v->index, v->index_bytes, (uint64_t)from + k);
             if (l->loops != NULL && l->other[to + k] == row)
                 l->loops[row / 64] |= 1ull << (row % 64);
         }
@@ -138,10 +134,7 @@ static void sort_list(loading *l, uint64_t first, uint64_t n, typed_edge *list, 
         l->other[first + k] = list[k].other;
         if (l->weight != NULL)
             l->weight[first + k] = list[k].weight;
-        if (l->a->type_bytes == 1)
-            ((uint8_t *)l->type)[first + k] = (uint8_t)list[k].type;
-        else
-            ((uint16_t *)l->type)[first + k] = (uint16_t)list[k].type;
+        gs_type_put(l->type, l->a->type_bytes, first + k, list[k].type);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/narrow.h"
 #include "base/status.h"
 #include "store/store.h"
 
@@ -38,7 +39,7 @@ static inline uint64_t gs_adjacency_degree(const gs_adjacency *a, uint32_t v)
 }
 static inline uint32_t gs_adjacency_type(const gs_adjacency *a, uint64_t edge)
 {
-    return a->type_bytes == 1 ? ((const uint8_t *)a->type)[edge] : ((const uint16_t *)a->type)[edge];
+    return gs_type_at(a->type, a->type_bytes, edge);
 }
 
 /* Bytes that gs_adjacency_load() keeps, and beside them while it reads at least. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/narrow.h"
 #include "sample/sample_internal.h"
 
 typedef struct sorting {
@@ -16,25 +17,11 @@ typedef struct sorting {
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void put_index(const void *list, uint32_t width, uint64_t k, uint32_t row)
-{
-    if (width == 2)
-        ((uint16_t *)(uintptr_t)list)[k] = (uint16_t)row;
-    else
-        ((uint32_t *)(uintptr_t)list)[k] = row;
-}
-INLINE uint32_t get_index(const void *list, uint32_t width, uint64_t k)
-{
-    return width == 2 ? ((const uint16_t *)list)[k] : ((const uint32_t *)list)[k];
-}
-
 /* Where the format has the view's arrays const, this writes them. */
 INLINE void put_data(const gs_chunk_view *v, uint64_t k, const gs_raw_edges *raw, uint32_t edge)
 {
-    if (raw->type != NULL && v->type_bytes == 1)
-        ((uint8_t *)(uintptr_t)v->type)[k] = (uint8_t)raw->type[edge];
-    else if (raw->type != NULL)
-        ((uint16_t *)(uintptr_t)v->type)[k] = raw->type[edge];
+    if (raw->type != NULL)
+        gs_type_put(v->type, v->type_bytes, k, raw->type[edge]);
     if (raw->weight != NULL)
         ((float *)(uintptr_t)v->weight)[k] = raw->weight[edge];
 }
@@ -50,8 +37,8 @@ INLINE void list_rows(const sorting *s, uint32_t rows, const gs_chunk_view *targ
         s->cursor[r] = sum;
         if (edges == 0)
             continue;
-        put_index(targets->target, width, n, r);
-        put_index(operands->operand, width, n, r);
+        gs_index_put(targets->target, width, n, r);
+        gs_index_put(operands->operand, width, n, r);
         ((uint32_t *)(uintptr_t)targets->start)[n++] = sum;
         sum += edges;
     }
@@ -72,16 +59,16 @@ INLINE void sort_plain(const sorting *s, uint32_t width)
     for (uint32_t t = 0; t < s->b->expanded; t++)
         for (uint32_t k = raw->start[t]; k < raw->start[t + 1]; k++) {
             const uint32_t at = s->cursor[raw->source[k]]++;
-            put_index(s->out->index, width, at, t);
+            gs_index_put(s->out->index, width, at, t);
             put_data(s->out, at, raw, k);
         }
     count_targets(s);
     list_rows(s, s->b->expanded, s->in, s->out, width);
     for (uint32_t r = 0; r < s->out->targets; r++) {
-        const uint32_t source = get_index(s->out->target, width, r);
+        const uint32_t source = gs_index_at(s->out->target, width, r);
         for (uint32_t k = s->out->start[r]; k < s->out->start[r + 1]; k++) {
-            const uint32_t at = s->cursor[get_index(s->out->index, width, k)]++;
-            put_index(s->in->index, width, at, source);
+            const uint32_t at = s->cursor[gs_index_at(s->out->index, width, k)]++;
+            gs_index_put(s->in->index, width, at, source);
             if (raw->weight != NULL)
                 ((float *)(uintptr_t)s->in->weight)[at] = s->out->weight[k];
         }
@@ -116,7 +103,7 @@ INLINE void sort_typed(const sorting *s, uint32_t width, uint32_t types)
     order_by_type(s, NULL, raw->by_type, types);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t edge = raw->by_type[k], at = s->cursor[raw->source[edge]]++;
-        put_index(s->out->index, width, at, raw->target[edge]);
+        gs_index_put(s->out->index, width, at, raw->target[edge]);
         put_data(s->out, at, raw, edge);
         raw->by_source[at] = edge;
     }
@@ -125,7 +112,7 @@ INLINE void sort_typed(const sorting *s, uint32_t width, uint32_t types)
     order_by_type(s, raw->by_source, raw->by_type, types);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t edge = raw->by_type[k], at = s->cursor[raw->target[edge]]++;
-        put_index(s->in->index, width, at, raw->source[edge]);
+        gs_index_put(s->in->index, width, at, raw->source[edge]);
         put_data(s->in, at, raw, edge);
     }
 }

@@ -3,20 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/narrow.h"
 #include "base/size.h"
-
-static uint32_t index_at(const void *index, uint32_t bytes, uint64_t k)
-{
-    return bytes == 2 ? ((const uint16_t *)index)[k] : ((const uint32_t *)index)[k];
-}
-
-static void put_index(void *index, uint32_t bytes, uint64_t k, uint32_t value)
-{
-    if (bytes == 2)
-        ((uint16_t *)index)[k] = (uint16_t)value;
-    else
-        ((uint32_t *)index)[k] = value;
-}
 
 /* ---- memory ---------------------------------------------------------------- */
 
@@ -104,7 +92,7 @@ static uint32_t targets_below(const gs_edges *e, uint32_t rows)
     uint32_t first = 0, end = e->targets;
     while (first < end) {
         const uint32_t middle = first + (end - first) / 2;
-        if (index_at(e->target, e->index_bytes, middle) < rows)
+        if (gs_index_at(e->target, e->index_bytes, middle) < rows)
             first = middle + 1;
         else
             end = middle;
@@ -115,13 +103,11 @@ static uint32_t targets_below(const gs_edges *e, uint32_t rows)
 /* One edge of `v` to its place in `f`. */
 static void put_edge(gs_batch_flip *f, const gs_chunk_view *v, uint32_t target, uint64_t from, uint32_t to)
 {
-    put_index(f->index, v->index_bytes, to, target);
+    gs_index_put(f->index, v->index_bytes, to, target);
     if (v->weight != NULL)
         f->weight[to] = v->weight[from];
-    if (v->type_bytes == 1)
-        ((uint8_t *)f->type)[to] = ((const uint8_t *)v->type)[from];
-    else if (v->type_bytes == 2)
-        ((uint16_t *)f->type)[to] = ((const uint16_t *)v->type)[from];
+    if (v->type_bytes > 0)
+        gs_type_put(f->type, v->type_bytes, to, gs_type_at(v->type, v->type_bytes, from));
 }
 
 /* The first `targets` of `v`, by their operands, which are below `rows`: a counting sort, so that the edges of an
@@ -133,16 +119,16 @@ static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets,
 
     memset(start, 0, (rows + 2ull) * sizeof(*start));
     for (uint32_t k = 0; k < edges; k++)
-        start[index_at(v->index, ix, k) + 2]++;
+        start[gs_index_at(v->index, ix, k) + 2]++;
     for (uint32_t r = 0; r < rows; r++)
         start[r + 2] += start[r + 1];
     for (uint32_t t = 0; t < targets; t++)
         for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++)
-            put_edge(f, v, index_at(v->target, ix, t), k, start[index_at(v->index, ix, k) + 1]++);
+            put_edge(f, v, gs_index_at(v->target, ix, t), k, start[gs_index_at(v->index, ix, k) + 1]++);
     for (uint32_t r = 0; r < rows; r++) { /* start[r] is where r begins now; rows without edges go */
         if (start[r] == start[r + 1])
             continue;
-        put_index(f->target, ix, used, r);
+        gs_index_put(f->target, ix, used, r);
         start[used++] = start[r];
     }
     start[used] = edges;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/narrow.h"
 #include "base/size.h"
 #include "session/batches_internal.h"
 
@@ -19,8 +20,7 @@ static void fill_out_degree(float *dst, const gs_batch *b)
     const gs_chunk_view *const v = &b->view[GS_BY_SOURCE];
     memset(dst, 0, b->vertices * sizeof(*dst));
     for (uint32_t t = 0; t < v->targets; t++)
-        dst[v->index_bytes == 2 ? ((const uint16_t *)v->target)[t] : ((const uint32_t *)v->target)[t]] =
-            (float)(v->start[t + 1] - v->start[t]);
+        dst[gs_index_at(v->target, v->index_bytes, t)] = (float)(v->start[t + 1] - v->start[t]);
 }
 
 static void fill_floats(float *dst, const float *from, uint32_t rows)

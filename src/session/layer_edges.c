@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/narrow.h"
 #include "base/size.h"
 
 #define MOST_TYPES 65536u
@@ -30,16 +31,6 @@ static gs_status check(const gs_layer_graph *g)
             return gs_fail(GS_EINVAL, "edge %llu: the weight is not finite", (unsigned long long)e);
     }
     return GS_OK;
-}
-
-static void put(void *array, uint32_t bytes, uint64_t k, uint64_t value)
-{
-    if (bytes == 1)
-        ((uint8_t *)array)[k] = (uint8_t)value;
-    else if (bytes == 2)
-        ((uint16_t *)array)[k] = (uint16_t)value;
-    else
-        ((uint32_t *)array)[k] = (uint32_t)value;
 }
 
 /* out = the edges of `in` (NULL: as they come) by `key`, below `keys`; those of one key keep their order. `start`
@@ -83,7 +74,7 @@ static void sort_side(gs_edges *out, const side *s, const gs_layer_graph *g, con
         s->next[to[e] + 1]++;
     for (uint64_t v = 0; v < g->vertices; v++) {
         if (s->next[v + 1] > 0) {
-            put(s->target, out->index_bytes, used, v);
+            gs_index_put(s->target, out->index_bytes, used, v);
             s->start[used++] = s->next[v];
         }
         s->next[v + 1] += s->next[v];
@@ -91,11 +82,11 @@ static void sort_side(gs_edges *out, const side *s, const gs_layer_graph *g, con
     s->start[used] = (uint32_t)g->edges;
     for (uint64_t k = 0; k < g->edges; k++) {
         const uint64_t e = sorted[k], at = s->next[to[e]]++;
-        put(s->index, out->index_bytes, at, (uint64_t)from[e]);
+        gs_index_put(s->index, out->index_bytes, at, (uint32_t)from[e]);
         if (g->weight != NULL)
             s->weight[at] = g->weight[e];
         if (g->type != NULL)
-            put(s->type, out->type_bytes, at, (uint64_t)g->type[e]);
+            gs_type_put(s->type, out->type_bytes, at, (uint32_t)g->type[e]);
     }
     out->targets = used;
     out->target = s->target;

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/narrow.h"
 #include "base/size.h"
 #include "store/edge_filter.h"
 #include "store/edge_scan.h"
@@ -78,11 +79,6 @@ typedef struct reaching {
     uint64_t *operands;
 } reaching;
 
-static uint32_t index_at(const void *p, uint32_t bytes, uint64_t k)
-{
-    return bytes == 2 ? ((const uint16_t *)p)[k] : ((const uint32_t *)p)[k];
-}
-
 static gs_status mark_reached(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     const reaching *const r = context;
@@ -91,11 +87,11 @@ static gs_status mark_reached(void *context, uint32_t target, uint32_t operand, 
     const uint32_t shift = (uint32_t)__builtin_ctz(r->g.rows);
 
     for (uint32_t t = 0; t < v->targets; t++) {
-        const uint32_t g = index_at(v->target, v->index_bytes, t) >> shift;
+        const uint32_t g = gs_index_at(v->target, v->index_bytes, t) >> shift;
         if (!(from[g / 64] >> (g % 64) & 1))
             continue;
         for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
-            const uint32_t o = index_at(v->index, v->index_bytes, k) >> shift;
+            const uint32_t o = gs_index_at(v->index, v->index_bytes, k) >> shift;
             to[o / 64] |= 1ull << (o % 64);
         }
     }

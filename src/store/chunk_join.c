@@ -62,7 +62,7 @@ void gs_chunk_join_count(gs_chunk_join *j, const gs_chunk_view *v)
     uint32_t *const end = (uint32_t *)(void *)j->scratch;
 
     for (uint32_t t = 0; t < v->targets; t++) {
-        uint32_t *const edges = &end[gs_chunk__index(v->target, v->index_bytes, t)];
+        uint32_t *const edges = &end[gs_index_at(v->target, v->index_bytes, t)];
         j->targets += *edges == 0;
         *edges += v->start[t + 1] - v->start[t];
     }
@@ -99,7 +99,7 @@ static void put_edges(const gs_chunk_join *j, const gs_chunk_view *v, uint64_t k
     else if (j->counts)
         memset(count + to, 1, end - k);
     for (; k < end; k++, to++) {
-        const uint32_t row = first_row + gs_chunk__index(v->index, v->index_bytes, k);
+        const uint32_t row = first_row + gs_index_at(v->index, v->index_bytes, k);
         if (j->index_bytes == 2)
             memcpy(index + to * 2, &(uint16_t){(uint16_t)row}, 2);
         else
@@ -112,7 +112,7 @@ void gs_chunk_join_add(gs_chunk_join *j, const gs_chunk_view *v, uint32_t first_
     uint32_t *const at = (uint32_t *)(void *)j->scratch;
 
     for (uint32_t t = 0; t < v->targets; t++) {
-        uint32_t *const to = &at[gs_chunk__index(v->target, v->index_bytes, t)];
+        uint32_t *const to = &at[gs_index_at(v->target, v->index_bytes, t)];
         put_edges(j, v, v->start[t], v->start[t + 1], first_row, *to);
         *to += v->start[t + 1] - v->start[t];
     }

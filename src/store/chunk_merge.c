@@ -14,7 +14,7 @@
 static bool merges(const gs_chunk_view *v, uint64_t k, uint32_t count)
 {
     return count < COUNT_MOST &&
-           gs_chunk__index(v->index, v->index_bytes, k) == gs_chunk__index(v->index, v->index_bytes, k - 1);
+           gs_index_at(v->index, v->index_bytes, k) == gs_index_at(v->index, v->index_bytes, k - 1);
 }
 
 static uint64_t merged_edges(const gs_chunk_view *v)
@@ -38,9 +38,9 @@ static void compact(const gs_chunk_view *v, uint8_t *index, uint32_t *start, uin
         const uint64_t end = v->start[t + 1];
         start[t] = (uint32_t)to;
         while (k < end) {
-            const uint32_t row = gs_chunk__index(v->index, v->index_bytes, k);
+            const uint32_t row = gs_index_at(v->index, v->index_bytes, k);
             uint32_t count = 1;
-            for (k++; k < end && count < COUNT_MOST && gs_chunk__index(v->index, v->index_bytes, k) == row; k++)
+            for (k++; k < end && count < COUNT_MOST && gs_index_at(v->index, v->index_bytes, k) == row; k++)
                 count++;
             if (v->index_bytes == 2)
                 memcpy(index + to * 2, &(uint16_t){(uint16_t)row}, 2);

@@ -143,12 +143,12 @@ rows_check(const void *rows, uint32_t count, uint32_t limit, uint32_t width, con
 {
     uint32_t bad = 0;
     for (uint32_t k = 1; k < count; k++)
-        bad |= gs_chunk__index(rows, width, k) <= gs_chunk__index(rows, width, k - 1);
+        bad |= gs_index_at(rows, width, k) <= gs_index_at(rows, width, k - 1);
     if (bad)
         return gs_fail(GS_EFORMAT, "its list of %s is not ascending", what);
-    if (gs_chunk__index(rows, width, count - 1) >= limit)
+    if (gs_index_at(rows, width, count - 1) >= limit)
         return gs_fail(GS_EFORMAT, "its list of %s has row %u of an interval of %u rows", what,
-                       gs_chunk__index(rows, width, count - 1), limit);
+                       gs_index_at(rows, width, count - 1), limit);
     return GS_OK;
 }
 
@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) gs_status index_range_check(const g
 {
     uint32_t most = 0;
     for (uint64_t k = 0; k < v->edges; k++) {
-        const uint32_t row = gs_chunk__index(v->index, width, k);
+        const uint32_t row = gs_index_at(v->index, width, k);
         most = most > row ? most : row;
     }
     if (most >= limit)
@@ -170,8 +170,8 @@ static inline __attribute__((always_inline)) gs_status index_range_check(const g
 static inline __attribute__((always_inline)) uint32_t descends(const gs_chunk_view *v, uint32_t width,
                                                                uint64_t k)
 {
-    const uint32_t row = gs_chunk__index(v->index, width, k),
-                   before = gs_chunk__index(v->index, width, k - 1);
+    const uint32_t row = gs_index_at(v->index, width, k),
+                   before = gs_index_at(v->index, width, k - 1);
     if (v->type == NULL)
         return row < before;
     const uint32_t type = gs_chunk__type(v, k), type_before = gs_chunk__type(v, k - 1);

@@ -1,8 +1,6 @@
 /* edge_filter.c - one pass over a chunk's edges to count what stays, one to copy it. */
 #include "store/edge_filter.h"
 
-#include <string.h>
-
 #include "store/store_internal.h"
 
 static const uint64_t *bits_of(const gs_edge_filter *f, const uint64_t *set, uint32_t interval)
@@ -41,10 +39,10 @@ void gs_edge_filter_count(const gs_edge_filter *f, uint32_t target, uint32_t ope
     out->targets = out->operands = 0;
     for (uint32_t t = 0; t < v->targets; t++) {
         const uint64_t before = edges;
-        if (!stays(targets, gs_chunk__index(v->target, v->index_bytes, t), shift))
+        if (!stays(targets, gs_index_at(v->target, v->index_bytes, t), shift))
             continue;
         for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
-            const uint32_t row = gs_chunk__index(v->index, v->index_bytes, k);
+            const uint32_t row = gs_index_at(v->index, v->index_bytes, k);
             if (!stays(operands, row, shift))
                 continue;
             edges++;
@@ -59,23 +57,11 @@ void gs_edge_filter_count(const gs_edge_filter *f, uint32_t target, uint32_t ope
 /* Row r of target t becomes entry `n` of the smaller chunk's index. */
 static void copy_edge(gs_chunk_view *out, uint64_t n, const gs_chunk_view *v, uint64_t k)
 {
-    if (v->index_bytes == 2)
-        ((uint16_t *)(uintptr_t)out->index)[n] = ((const uint16_t *)v->index)[k];
-    else
-        ((uint32_t *)(uintptr_t)out->index)[n] = ((const uint32_t *)v->index)[k];
+    gs_index_put(out->index, v->index_bytes, n, gs_index_at(v->index, v->index_bytes, k));
     if (v->type != NULL)
-        memcpy((uint8_t *)(uintptr_t)out->type + n * v->type_bytes, (const uint8_t *)v->type + k * v->type_bytes,
-               v->type_bytes);
+        gs_type_put(out->type, v->type_bytes, n, gs_type_at(v->type, v->type_bytes, k));
     if (v->weight != NULL)
         ((float *)(uintptr_t)out->weight)[n] = v->weight[k];
-}
-
-static void put_index(const void *list, uint32_t index_bytes, uint64_t n, uint32_t row)
-{
-    if (index_bytes == 2)
-        ((uint16_t *)(uintptr_t)list)[n] = (uint16_t)row;
-    else
-        ((uint32_t *)(uintptr_t)list)[n] = row;
 }
 
 static void list_operands(const gs_edge_filter *f, gs_chunk_view *out)
@@ -83,7 +69,7 @@ static void list_operands(const gs_edge_filter *f, gs_chunk_view *out)
     uint32_t n = 0;
     for (uint64_t w = 0; w < f->seen_words; w++) {
         for (uint64_t left = f->seen[w]; left != 0; left &= left - 1)
-            put_index(out->operand, out->index_bytes, n++, (uint32_t)(w * 64 + (uint64_t)__builtin_ctzll(left)));
+            gs_index_put(out->operand, out->index_bytes, n++, (uint32_t)(w * 64 + (uint64_t)__builtin_ctzll(left)));
         f->seen[w] = 0;
     }
 }
@@ -98,12 +84,12 @@ void gs_edge_filter_fill(const gs_edge_filter *f, uint32_t target, uint32_t oper
     uint32_t n = 0;
 
     for (uint32_t t = 0; t < v->targets; t++) {
-        const uint32_t row = gs_chunk__index(v->target, v->index_bytes, t);
+        const uint32_t row = gs_index_at(v->target, v->index_bytes, t);
         const uint64_t before = edges;
         if (!stays(targets, row, shift))
             continue;
         for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
-            const uint32_t at = gs_chunk__index(v->index, v->index_bytes, k);
+            const uint32_t at = gs_index_at(v->index, v->index_bytes, k);
             if (!stays(operands, at, shift))
                 continue;
             copy_edge(out, edges++, v, k);
@@ -111,7 +97,7 @@ void gs_edge_filter_fill(const gs_edge_filter *f, uint32_t target, uint32_t oper
         }
         if (edges == before)
             continue;
-        put_index(out->target, v->index_bytes, n, row);
+        gs_index_put(out->target, v->index_bytes, n, row);
         start[n++] = (uint32_t)before;
     }
     start[n] = (uint32_t)edges;

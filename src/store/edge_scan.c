@@ -83,7 +83,7 @@ static gs_status mark_operands(void *context, uint32_t target, uint32_t operand,
     uint64_t *const bits = n->bits + ((uint64_t)target * n->parts + operand) * n->g.words;
 
     for (uint64_t k = 0; k < v->edges; k++) {
-        const uint32_t g = gs_chunk__index(v->index, v->index_bytes, k) >> n->shift;
+        const uint32_t g = gs_index_at(v->index, v->index_bytes, k) >> n->shift;
         bits[g / 64] |= 1ull << (g % 64);
     }
     return GS_OK;

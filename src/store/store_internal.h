@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/narrow.h"
 #include "base/status.h"
 #include "store/chunk_view.h"
 #include "store/store.h"
@@ -100,13 +101,9 @@ void gs_store__record_load(gs_chunk *c, const void *record);
 void gs_store__record_save(void *record, const gs_chunk *c);
 
 /* chunk_view.c */
-static inline uint32_t gs_chunk__index(const void *p, uint32_t index_bytes, uint64_t k)
-{
-    return index_bytes == 2 ? ((const uint16_t *)p)[k] : ((const uint32_t *)p)[k];
-}
 static inline uint32_t gs_chunk__type(const gs_chunk_view *v, uint64_t k)
 {
-    return v->type_bytes == 1 ? ((const uint8_t *)v->type)[k] : ((const uint16_t *)v->type)[k];
+    return gs_type_at(v->type, v->type_bytes, k);
 }
 /* The bytes between and after the sections of a checked view. */
 bool gs_chunk__padding_is_zero(const gs_chunk_view *v, const void *data, uint64_t length);

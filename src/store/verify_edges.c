@@ -64,13 +64,13 @@ static bool operands_match(edge_scan *s, const gs_chunk_view *v)
 {
     uint64_t found = 0, listed = 0;
     for (uint64_t k = 0; k < v->edges; k++) {
-        const uint32_t row = gs_chunk__index(v->index, v->index_bytes, k);
+        const uint32_t row = gs_index_at(v->index, v->index_bytes, k);
         const uint64_t bit = 1ull << (row % 64);
         found += (s->present[row / 64] & bit) == 0;
         s->present[row / 64] |= bit;
     }
     for (uint32_t k = 0; k < v->operands; k++) {
-        const uint32_t row = gs_chunk__index(v->operand, v->index_bytes, k);
+        const uint32_t row = gs_index_at(v->operand, v->index_bytes, k);
         listed += s->present[row / 64] >> (row % 64) & 1;
         s->present[row / 64] &= ~(1ull << (row % 64));
     }
@@ -109,9 +109,9 @@ static inline __attribute__((always_inline)) uint64_t hash_sum(const gs_chunk_vi
 {
     uint64_t sum = 0;
     for (uint32_t t = 0; t < v->targets; t++) {
-        const uint64_t target = first_target + gs_chunk__index(v->target, v->index_bytes, t);
+        const uint64_t target = first_target + gs_index_at(v->target, v->index_bytes, t);
         for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++) {
-            const uint64_t operand = first_operand + gs_chunk__index(v->index, v->index_bytes, k);
+            const uint64_t operand = first_operand + gs_index_at(v->index, v->index_bytes, k);
             const uint64_t extra = plain ? 0 : edge_extra(v, k);
             sum += back ? edge_hash(operand, target, extra) : edge_hash(target, operand, extra);
         }
@@ -152,12 +152,12 @@ static void hashes_add(edge_scan *s, const gs_chunk_view *v)
 static void edges_count(edge_scan *s, const gs_chunk_view *v)
 {
     for (uint32_t t = 0; t < v->targets; t++) {
-        const uint32_t local = gs_chunk__index(v->target, v->index_bytes, t);
+        const uint32_t local = gs_index_at(v->target, v->index_bytes, t);
         s->degree[local] += v->start[t + 1] - v->start[t];
         if (s->target != s->operand)
             continue; /* a loop's ends are in one interval */
         for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++)
-            s->loops[local] += gs_chunk__index(v->index, v->index_bytes, k) == local;
+            s->loops[local] += gs_index_at(v->index, v->index_bytes, k) == local;
     }
 }
 

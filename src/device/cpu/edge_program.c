@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/narrow.h"
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/row_sums.h"
@@ -133,7 +134,7 @@ static void merge_pieces(const task *k)
     const gs_edges *const e = &l->edges;
     for (uint32_t h = 0; h < k->hubs; h++) {
         const uint32_t t = k->hub[h].target;
-        const uint32_t row = e->index_bytes == 2 ? ((const uint16_t *)e->target)[t] : ((const uint32_t *)e->target)[t];
+        const uint32_t row = gs_index_at(e->target, e->index_bytes, t);
         for (uint32_t p = k->hub[h].first_piece; p < k->hub[h].first_piece + k->hub[h].pieces; p++) {
             gs_accumulator sum[GS_STAGE_SUMS] = {{0}};
             piece_sums(k, p, sum);

@@ -5,6 +5,7 @@
  * lower half of a lane, so the upper half may hold anything: shifting a product
  * gives its high word, and the product itself serves as its low word.
  */
+#include "base/narrow.h"
 #include "base/philox.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_rows.h"
@@ -174,28 +175,21 @@ void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w,
 
 /* ---- edges of a tile ---- */
 
-GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, size_t i)
-{
-    return bytes == 1   ? ((const uint8_t *)array)[i]
-           : bytes == 2 ? ((const uint16_t *)array)[i]
-                        : ((const uint32_t *)array)[i];
-}
-
 GS_INLINE uint32_t type_of(const gs_edges *e, size_t edge)
 {
-    return e->type == NULL ? 0 : number_at(e->type, e->type_bytes, edge);
+    return e->type == NULL ? 0 : gs_type_at(e->type, e->type_bytes, edge);
 }
 
 /* Edges of the same ends and type as `edge`, one after the other, that are before it. */
 static uint32_t rank_of(const gs_edges *e, uint32_t edge)
 {
-    const uint32_t operand = number_at(e->index, e->index_bytes, edge), type = type_of(e, edge);
+    const uint32_t operand = gs_index_at(e->index, e->index_bytes, edge), type = type_of(e, edge);
     uint32_t first, rank = 0;
 
-    if (edge == e->start[0] || number_at(e->index, e->index_bytes, edge - 1) != operand)
+    if (edge == e->start[0] || gs_index_at(e->index, e->index_bytes, edge - 1) != operand)
         return 0;
     first = e->start[gs_cpu_edge_owner(e, edge)];
-    while (edge > first && number_at(e->index, e->index_bytes, edge - 1) == operand && type_of(e, edge - 1) == type) {
+    while (edge > first && gs_index_at(e->index, e->index_bytes, edge - 1) == operand && type_of(e, edge - 1) == type) {
         rank++;
         edge--;
     }

@@ -7,6 +7,7 @@
  * The row numbers of the next tile are known while one is computed: its rows are prefetched
  * between the steps, a share of them each time.
  */
+#include "base/narrow.h"
 #include "base/size.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
@@ -26,11 +27,6 @@ typedef struct cursor {
     uint32_t limit;       /* no edge from here on */
     bool batched;
 } cursor;
-
-GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
-{
-    return bytes == 2 ? ((const uint16_t *)array)[i] : ((const uint32_t *)array)[i];
-}
 
 static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
@@ -107,7 +103,7 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
         if (n == 0 && c->edge < c->stop)
             break;
         if (n > 0) {
-            const uint32_t row = number_at(e->target, e->index_bytes, c->target);
+            const uint32_t row = gs_index_at(e->target, e->index_bytes, c->target);
             if (t->runs == 0)
                 t->edge = c->edge;
             const uint32_t sums_row = c->work->from < c->work->to ? c->work->row : row;

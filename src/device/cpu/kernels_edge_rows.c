@@ -4,6 +4,7 @@
  * They need no tile of values, so edges go straight from their numbers to sums in registers, in the order that the
  * evaluator has. A row may be the columns of the edge's type, and so may the accumulator's.
  */
+#include "base/narrow.h"
 #include "device/cpu/kernels_isa.h"
 
 #define MAX_VECTORS 8 /* of sums in registers */
@@ -24,20 +25,13 @@ typedef struct walk {
     uint32_t last;    /* edge that may be prefetched */
 } walk;
 
-GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
-{
-    return bytes == 1 ? ((const uint8_t *)array)[i]
-           : bytes == 2 ? ((const uint16_t *)array)[i]
-                        : ((const uint32_t *)array)[i];
-}
-
 /* How the numbers of edges lie in memory: constants of a loop. */
 typedef struct numbers {
     uint32_t index_bytes;
     bool typed;
 } numbers;
 
-GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return number_at(w->type, w->edges->type_bytes, k); }
+GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return gs_type_at(w->type, w->edges->type_bytes, k); }
 
 GS_INLINE const float *operand_at(const place *p, uint32_t operand, uint32_t type)
 {
@@ -47,7 +41,7 @@ GS_INLINE const float *operand_at(const place *p, uint32_t operand, uint32_t typ
 GS_INLINE void prefetch_ahead(const walk *w, uint32_t k, const uint32_t vectors, const numbers f)
 {
     const uint32_t next = w->last - k > AHEAD ? k + AHEAD : w->last;
-    const uint32_t operand = number_at(w->edges->index, f.index_bytes, next), type = f.typed ? type_of(w, next) : 0;
+    const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, next), type = f.typed ? type_of(w, next) : 0;
     const char *const row = (const char *)operand_at(&w->row, operand, type);
     for (uint32_t b = 0; b < vectors * GS_LANES * sizeof(float); b += LINE)
         __builtin_prefetch(row + b);
@@ -64,7 +58,7 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
     _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
         sum[v] = gs_load(acc + (v + 1 < n ? v * GS_LANES : tail));
     for (; k < end; k++) {
-        const uint32_t operand = number_at(w->edges->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
+        const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
         const float *const x = operand_at(&w->row, operand, type);
         const gs_vf y =
             gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
@@ -156,7 +150,7 @@ void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *
 
     if (work->from < work->to) {
         w.last = work->to - 1;
-        add_target(&w, plan, acc + work->row * stride, number_at(e->target, e->index_bytes, work->first), work->from,
+        add_target(&w, plan, acc + work->row * stride, gs_index_at(e->target, e->index_bytes, work->first), work->from,
                    work->to);
         return;
     }
@@ -164,7 +158,7 @@ void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *
         return;
     w.last = e->start[work->end] - 1;
     for (uint32_t t = work->first; t < work->end; t++) {
-        const uint32_t target = number_at(e->target, e->index_bytes, t);
+        const uint32_t target = gs_index_at(e->target, e->index_bytes, t);
         add_target(&w, plan, acc + target * stride, target, e->start[t], e->start[t + 1]);
     }
 }

@@ -4,6 +4,7 @@
  * PICK is a sum over rows of an array of [rows * types, width]; SPLIT adds to one over a target's
  * runs of edges of one type, so that edges sorted by type keep their sums in registers.
  */
+#include "base/narrow.h"
 #include "device/cpu/kernels_isa.h"
 
 #define MAX_TILE 8
@@ -18,21 +19,14 @@ typedef struct typed_walk {
     uint32_t last;        /* last edge that may be prefetched */
 } typed_walk;
 
-GS_INLINE uint32_t number_at(const void *array, uint32_t bytes, uint32_t i)
-{
-    return bytes == 1 ? ((const uint8_t *)array)[i]
-           : bytes == 2 ? ((const uint16_t *)array)[i]
-                        : ((const uint32_t *)array)[i];
-}
-
 GS_INLINE uint32_t type_of(const typed_walk *w, uint32_t k)
 {
-    return number_at(w->l->edges.type, w->l->edges.type_bytes, k);
+    return gs_type_at(w->l->edges.type, w->l->edges.type_bytes, k);
 }
 
 GS_INLINE const float *row_of(const typed_walk *w, uint32_t k)
 {
-    const float *const row = w->operand + number_at(w->l->edges.index, w->l->edges.index_bytes, k) * w->stride;
+    const float *const row = w->operand + gs_index_at(w->l->edges.index, w->l->edges.index_bytes, k) * w->stride;
     return w->l->pick ? row + (size_t)type_of(w, k) * w->width : row;
 }
 
@@ -115,7 +109,7 @@ void GS_KERNEL(typed)(const gs_edge_launch *l, uint32_t first, uint32_t end, uin
     const size_t acc_stride = (size_t)l->width * (l->pick ? 1 : l->types);
 
     for (uint32_t t = first; t < end; t++) {
-        float *const acc = l->acc + number_at(e->target, e->index_bytes, t) * acc_stride + column;
+        float *const acc = l->acc + gs_index_at(e->target, e->index_bytes, t) * acc_stride + column;
         const uint32_t stop = e->start[t + 1];
         for (uint32_t k = e->start[t], next; k < stop; k = next) {
             if (l->pick) {

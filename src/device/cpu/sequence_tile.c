@@ -1,19 +1,15 @@
 /* The steps of one tile of an LSTM over edges: see sequence.h. One thread a tile. */
 #include <string.h>
 
+#include "base/narrow.h"
 #include "base/size.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/sequence.h"
 
-static uint32_t number_at(const void *p, uint32_t bytes, uint32_t i)
-{
-    return bytes == 2 ? ((const uint16_t *)p)[i] : ((const uint32_t *)p)[i];
-}
-
 /* Row r's place in the interval. */
 static size_t target_row(const gs_cpu_sequence_tile *t, uint32_t r)
 {
-    return number_at(t->l->edges.target, t->l->edges.index_bytes, t->order[r]);
+    return gs_index_at(t->l->edges.target, t->l->edges.index_bytes, t->order[r]);
 }
 
 /* ---- memory ---- */
@@ -114,7 +110,7 @@ static uint32_t operand_row(const gs_cpu_sequence_tile *t, uint32_t r, uint32_t 
 {
     if (t->l->edges.type != NULL)
         return t->next[step % GS_CPU_WINDOW * t->rows + r];
-    return number_at(t->l->edges.index, t->l->edges.index_bytes, t->l->edges.start[t->order[r]] + step);
+    return gs_index_at(t->l->edges.index, t->l->edges.index_bytes, t->l->edges.start[t->order[r]] + step);
 }
 
 /* gate[active] = what the edges bring + state @ weight'. `row` gets the edges' operands. */

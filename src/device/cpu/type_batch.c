@@ -4,6 +4,7 @@
  * at a time, by one thread and in the order of the edges. So nothing depends on the number of threads, and a large type
  * is many threads' work.
  */
+#include "base/narrow.h"
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/team.h"
@@ -51,8 +52,7 @@ static void sort_portion(outer_task *k)
 {
     const gs_edges *const e = &k->plan.l->edges;
     for (uint32_t i = 0; i < k->edges; i++)
-        k->type[i] =
-            e->type_bytes == 1 ? ((const uint8_t *)e->type)[k->from + i] : ((const uint16_t *)e->type)[k->from + i];
+        k->type[i] = gs_type_at(e->type, e->type_bytes, k->from + i);
     gs_cpu_edge_order(k->type, k->edges, k->plan.types, k->order, k->spare);
     k->groups = 0;
     for (uint32_t i = 0; i < k->edges; i++) {
