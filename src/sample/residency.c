@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/radix.h"
 #include "base/size.h"
 #include "sample/unique.h"
 
@@ -165,28 +166,6 @@ void gs_residency_begin(gs_residency *r, const gs_batch *batch, uint32_t batches
 
 /* ---- a step -------------------------------------------------------------- */
 
-/* Local rows by the store's, least significant byte first. */
-static void sort_places(gs_residency *r, const gs_batch *b)
-{
-    uint32_t *from = r->spare, *to = r->place;
-    for (uint32_t i = 0; i < b->vertices; i++)
-        from[i] = i;
-    for (uint32_t shift = 0; shift < 32; shift += 8) {
-        uint32_t next[257] = {0};
-        for (uint32_t i = 0; i < b->vertices; i++)
-            next[(b->vertex[i] >> shift & 255) + 1]++;
-        for (uint32_t d = 0; d < 256; d++)
-            next[d + 1] += next[d];
-        for (uint32_t i = 0; i < b->vertices; i++)
-            to[next[b->vertex[from[i]] >> shift & 255]++] = from[i];
-        uint32_t *const swap = from;
-        from = to;
-        to = swap;
-    }
-    r->place = from; /* after an even number of passes */
-    r->spare = to;
-}
-
 static void find_slots(gs_residency *r, const gs_batch *b, gs_residency_step *step)
 {
     uint32_t name = NONE, i = NONE;
@@ -233,7 +212,7 @@ void gs_residency_next(gs_residency *r, gs_residency_step *step)
     const gs_batch *b = &r->batch[r->at];
 
     assert(r->at < r->batches);
-    sort_places(r, b);
+    gs_radix_order(r->place, r->spare, b->vertex, b->vertices);
     *step = (gs_residency_step){.rows = b->vertices, .place = r->place, .from = r->from, .keep = r->keep};
     find_slots(r, b, step);
     const uint32_t missed = order_missed(r);

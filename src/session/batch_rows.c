@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/radix.h"
 #include "base/size.h"
 #include "session/store_rows.h"
 
@@ -178,28 +179,6 @@ static void pick_here(const uint8_t *array, uint64_t row_bytes, const uint32_t *
         memcpy(dst + i * row_bytes, array + row[i] * row_bytes, row_bytes);
 }
 
-/* order[] = places by their rows: by bytes of the row number, from the lowest (radix sort, 8 bits a pass). */
-static void sort_places(gs_batch_rows *r, const uint32_t *row, uint32_t rows)
-{
-    uint32_t *from = r->scratch, *to = r->order;
-    for (uint32_t i = 0; i < rows; i++)
-        from[i] = i;
-    for (int shift = 0; shift < 32; shift += 8) {
-        uint32_t first[257] = {0};
-        for (uint32_t i = 0; i < rows; i++)
-            first[(row[from[i]] >> shift & 255) + 1]++;
-        for (int k = 0; k < 256; k++)
-            first[k + 1] += first[k];
-        for (uint32_t i = 0; i < rows; i++)
-            to[first[row[from[i]] >> shift & 255]++] = from[i];
-        uint32_t *const swap = from;
-        from = to;
-        to = swap;
-    }
-    r->order = from; /* four passes: the places are where they began */
-    r->scratch = to;
-}
-
 /* Requests that are under way in the window, and the places that they bring. */
 typedef struct window {
     uint32_t first, end; /* of order[] */
@@ -334,7 +313,7 @@ static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t 
     if (is_planned(r))
         rows = take_cached(r, row, row_bytes, dst);
     else
-        sort_places(r, row, rows);
+        gs_radix_order(r->order, r->scratch, row, rows);
     for (uint32_t at = 0; at < rows && st == GS_OK;) {
         window w = {.first = at};
         bool full = false;
