@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "base/size.h"
+#include "partition/csr_reader.h"
 #include "partition/input_files.h"
 #include "partition/label_rows.h"
 #include "partition/rows_pool.h"
@@ -160,87 +161,20 @@ static gs_status pass_dense(gs_rows *r)
 
 #define CSR_PIECE 8192u
 
-/* Stored values of a CSR matrix, front to back. */
-typedef struct csr {
-    const gs_part_input *in;
-    int64_t *column;  /* [CSR_PIECE] */
-    float *value;     /* [CSR_PIECE] */
-    void *raw;        /* [CSR_PIECE] of 8 bytes */
-    int64_t *ends;    /* [CSR_PIECE] indptr[row + 1] */
-    uint64_t from, have;       /* values in memory: [from, from + have) */
-    uint64_t row_from, row_have; /* rows whose end is in memory */
-} csr;
-
-static gs_status csr_values(csr *c, uint64_t at)
-{
-    const gs_part_file *const x = &c->in->indices, *const d = &c->in->data;
-    const uint64_t count = GS_MIN(CSR_PIECE, x->npy.shape[0] - at);
-    gs_status st;
-
-    if ((st = gs_npy_read_rows(&x->npy, c->raw, at, count, x->path)) != GS_OK)
-        return st;
-    gs_part__to_i64(c->column, c->raw, x->npy.dtype, count);
-    for (uint64_t i = 0; i < count; i++)
-        if (c->column[i] < 0 || c->column[i] >= (int64_t)c->in->features)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: column %s is not one of the %u features", x->path,
-                           (unsigned long long)(at + i), GS_PART_I64(c->column[i]), c->in->features);
-    if ((st = gs_npy_read_rows(&d->npy, c->raw, at, count, d->path)) != GS_OK)
-        return st;
-    gs_part__to_f32(c->value, c->raw, d->npy.dtype, count);
-    c->from = at;
-    c->have = count;
-    return GS_OK;
-}
-
-/* indptr[row + 1], checked against what comes before it. */
-static gs_status csr_row_end(csr *c, uint64_t row, uint64_t begin, uint64_t *end)
-{
-    const gs_part_file *const f = &c->in->indptr;
-    const uint64_t values = c->in->indices.npy.shape[0], n = c->in->vertices;
-
-    if (row >= c->row_from + c->row_have) {
-        const uint64_t count = GS_MIN(CSR_PIECE, n - row);
-        const gs_status st = gs_npy_read_rows(&f->npy, c->raw, row + 1, count, f->path);
-        if (st != GS_OK)
-            return st;
-        gs_part__to_i64(c->ends, c->raw, f->npy.dtype, count);
-        c->row_from = row;
-        c->row_have = count;
-    }
-    const int64_t v = c->ends[row - c->row_from];
-    if (v < (int64_t)begin || (uint64_t)v > values || (row + 1 == n && (uint64_t)v != values))
-        return gs_fail(GS_EFORMAT, "%s: row %llu: %s does not fit between %llu and the %llu stored values", f->path,
-                       (unsigned long long)row + 1, GS_PART_I64(v), (unsigned long long)begin,
-                       (unsigned long long)values);
-    *end = (uint64_t)v;
-    return GS_OK;
-}
-
-static gs_status csr_first(const csr *c)
-{
-    const gs_part_file *const f = &c->in->indptr;
-    int64_t first;
-    const gs_status st = gs_npy_read_rows(&f->npy, c->raw, 0, 1, f->path);
-    if (st != GS_OK)
-        return st;
-    gs_part__to_i64(&first, c->raw, f->npy.dtype, 1);
-    return first == 0 ? GS_OK : gs_fail(GS_EFORMAT, "%s: row 0: is %lld, must be 0", f->path, (long long)first);
-}
-
 /* Entries that name a column twice add up, as in SciPy. */
-static gs_status csr_rows(gs_rows *r, csr *c)
+static gs_status csr_rows(gs_rows *r, gs_csr_reader *c)
 {
     uint64_t at = 0, end = 0;
-    gs_status st = csr_first(c);
+    gs_status st = gs_csr__bound(c, 0, 0, &end);
 
     for (uint64_t row = 0; row < r->in->vertices && st == GS_OK; row++) {
         if (row % 4096 == 0 && (st = gs_rows__check(r, row)) != GS_OK)
             break;
-        if ((st = csr_row_end(c, row, at, &end)) != GS_OK)
+        if ((st = gs_csr__bound(c, row + 1, at, &end)) != GS_OK)
             break;
         memset(r->row, 0, r->in->features * sizeof(float));
         while (at < end) {
-            if (at >= c->from + c->have && (st = csr_values(c, at)) != GS_OK)
+            if (at >= c->from + c->have && (st = gs_csr__entries(c, at, true)) != GS_OK)
                 return st;
             for (const uint64_t to = GS_MIN(end, c->from + c->have); at < to; at++)
                 r->row[c->column[at - c->from]] += c->value[at - c->from];
@@ -253,21 +187,13 @@ static gs_status csr_rows(gs_rows *r, csr *c)
 
 static gs_status pass_csr(gs_rows *r)
 {
-    csr c = {.in = r->in};
+    gs_csr_reader c = {.indptr = &r->in->indptr, .indices = &r->in->indices, .data = &r->in->data,
+                       .rows = r->in->vertices, .columns = r->in->features, .columns_are = "features"};
     gs_status st;
 
-    c.column = gs_malloc_array(CSR_PIECE, 8);
-    c.value = gs_malloc_array(CSR_PIECE, 4);
-    c.raw = gs_malloc_array(CSR_PIECE, 8);
-    c.ends = gs_malloc_array(CSR_PIECE, 8);
-    if (c.column && c.value && c.raw && c.ends)
+    if ((st = gs_csr__alloc(&c, CSR_PIECE, r->in->data.path)) == GS_OK)
         st = csr_rows(r, &c);
-    else
-        st = gs_fail(GS_ENOMEM, "%s: no memory to read it", r->in->data.path);
-    gs_free(c.column);
-    gs_free(c.value);
-    gs_free(c.raw);
-    gs_free(c.ends);
+    gs_csr__free(&c);
     return st;
 }
 
