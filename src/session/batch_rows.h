@@ -41,7 +41,7 @@ typedef struct gs_batch_rows {
     uint32_t *sums;      /* [blocks of the file] what each is known by */
     uint32_t most;
     bool apart;          /* rows are not those that the plan has next */
-    uint64_t read_bytes; /* so far */
+    uint64_t read_bytes, gap_bytes; /* so far; of them, between rows that were wanted */
 } gs_batch_rows;
 
 /* Bytes that reading rows of features takes, for batches of `most` rows, without a cache. */
