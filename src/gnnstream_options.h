@@ -106,12 +106,15 @@ typedef struct gs_train_options {
     /* Batches: an epoch is a step for each of them, and evaluations are of the whole graph; docs/api.md. */
     const char *sampler; /* "none": the whole graph is one step; "neighbor": in-edges drawn hop by hop, as PyG's
                           * NeighborLoader; "cluster": intervals of the store and the edges within, as ClusterLoader;
-                          * "saint-node", "saint-edge", "saint-walk": GraphSAINT's, without its coefficients */
+                          * "saint-node", "saint-edge", "saint-walk": GraphSAINT's */
     uint32_t batch_size; /* training vertices of a batch; intervals; of GraphSAINT, vertices, edges or walks;
                           * 0: 1024 */
     const char *fanout;  /* "15,10": in-edges drawn of each vertex, the targets first, then hop by hop; 0: all */
     bool replace;        /* edges are drawn with replacement */
     uint32_t walk_length; /* edges of a walk of "saint-walk"; 0: 2 */
+    uint32_t coverage;   /* of GraphSAINT's: batches drawn beforehand have each vertex so often, on average, and say how
+                          * likely vertices and edges are: losses and sums over edges then estimate those of the whole
+                          * graph, as PyG's sample_coverage does; 0: none, and they are the subgraph's own */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

@@ -58,6 +58,9 @@ const cli_option train_batch_options[] = {
      "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor", 0, 0},
     {"--replace", CLI_FLAG, FIELD(replace), NULL, "draw edges with replacement", NULL, 0, 0},
     {"--walk-length", CLI_COUNT, FIELD(walk_length), "N", "edges of a walk of saint-walk", "2", 1, 4096},
+    {"--coverage", CLI_COUNT, FIELD(coverage), "N",
+     "of GraphSAINT: draw each vertex N times beforehand, so that losses\nand sums estimate those of the whole graph",
+     "0: they are the subgraph's", 0, 10000},
     {0},
 };
 

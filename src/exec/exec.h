@@ -116,6 +116,7 @@ typedef struct gs_exec_args {
     float loss_scale;          /* 1 / what the mean of the loss is over: training vertices, or labels of theirs */
     float loss_smoothing;      /* as in gs_vertex_launch */
     const float *loss_weight;
+    const float *loss_factor;  /* [training rows of a bound graph, which come first] of their losses; NULL: 1 */
     bool again;                /* the next run is of this pass too: its first reads are made while this one ends */
     gs_exec_watch *watch;      /* every tile is looked at, which takes its time; NULL: none */
     const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */

@@ -72,14 +72,11 @@ static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
     return edge;
 }
 
-/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their
- * number. */
-static bool loops_differ(gs_builder *b, uint32_t value)
+/* Is a value of edges made of this operator, or of vertices' values that are? */
+static bool is_made_of(gs_builder *b, uint32_t value, gs_op op)
 {
     bool *seen, found = false;
 
-    if (!b->config->self_loops || !b->config->edge_weights || value == GS_IR_NONE)
-        return false;
     if ((seen = gs_calloc((size_t)value + 1, sizeof(*seen))) == NULL) {
         gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
         return false;
@@ -87,12 +84,29 @@ static bool loops_differ(gs_builder *b, uint32_t value)
     seen[value] = true;
     for (uint32_t i = value + 1; i-- > 0 && !found;) {
         const gs_node *n = gs_ir_node(b->ir, i);
-        found = seen[i] && n->op == GS_OP_WEIGHT;
+        found = seen[i] && n->op == op;
         for (uint32_t k = 0; seen[i] && gs_model__is_of_edges(n) && k < gs_node_inputs(n); k++)
             seen[n->in[k]] = true;
     }
     gs_free(seen);
     return found;
+}
+
+/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their
+ * number. */
+static bool loops_differ(gs_builder *b, uint32_t value)
+{
+    const bool may = b->config->self_loops && b->config->edge_weights && value != GS_IR_NONE;
+    return may && is_made_of(b, value, GS_OP_WEIGHT);
+}
+
+/* The term of a sum, as often as its edge stands for. What is a share of a softmax has that in it. Loops stand for
+ * themselves: who draws a vertex draws these. */
+static uint32_t as_often(gs_builder *b, uint32_t value)
+{
+    if (!b->config->edge_coefficients || value == GS_IR_NONE || is_made_of(b, value, GS_OP_LSE_IN))
+        return value;
+    return gs_ir_binary(b->ir, GS_OP_MUL, value, gs_ir_weight(b->ir));
 }
 
 /* The value, but far from all others at the graph's self loops: finite, so that a vertex with nothing but loops divides
@@ -122,6 +136,8 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
         return gs_ir_error(ir, GS_EFORMAT, "softmax() of what is the same for all edges");
     if (differ)
         score = away_from_loops(b, score, -FAR);
+    if (b->config->edge_coefficients)
+        score = gs_ir_binary(ir, GS_OP_ADD, score, gs_ir_unary(ir, GS_OP_LOG, gs_ir_weight(ir), 0));
     lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, false);
     p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, score, lse), 0);
     if (!self)
@@ -167,7 +183,7 @@ static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
         sum = gs_ir_binary(ir, GS_OP_ADD, gs_ir_sum(ir, GS_OP_SUM_IN, sum, false), value_at_self(b, value));
         return mean ? mean_of(b, sum, self) : sum;
     }
-    sum = gs_ir_sum(ir, GS_OP_SUM_IN, value, false);
+    sum = gs_ir_sum(ir, GS_OP_SUM_IN, as_often(b, value), false);
     if (self) {
         own = value_at_self(b, value);
         own = gs_ir_binary(ir, GS_OP_MUL,

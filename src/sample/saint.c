@@ -137,8 +137,10 @@ static bool take_edge(const gs_sampler *s, gs_raw_edges *raw, uint64_t edge, uin
         return false;
     raw->source[raw->count] = source;
     gs_raw__carry(raw, raw->count, s->in, edge);
-    if (s->edge_factor != NULL)
-        raw->weight[raw->count] *= s->edge_factor[edge].factor;
+    if (s->edge_factor != NULL) {
+        const float own = s->options.coefficients_alone ? 1.0f : raw->weight[raw->count];
+        raw->weight[raw->count] = own * s->edge_factor[edge].factor;
+    }
     raw->count++;
     return true;
 }
@@ -227,7 +229,7 @@ static void make_factors(gs_sampler *s, const uint32_t *drawn, uint32_t batches)
         const uint64_t end = gs_adjacency_first(in, (uint64_t)v + 1);
         for (uint64_t k = gs_adjacency_first(in, v); k < end; k++) {
             const uint32_t both = s->edge_factor[k].count;
-            s->edge_factor[k].factor = GS_MIN((float)drawn[v] / (float)GS_MAX(both, 1u), MOST_FACTOR);
+            s->edge_factor[k].factor = GS_MIN((float)GS_MAX(drawn[v], 1u) / (float)GS_MAX(both, 1u), MOST_FACTOR);
         }
         s->loss_factor[v] = (float)((double)batches / (GS_MAX(drawn[v], 1u) * (double)s->targets));
     }

@@ -35,6 +35,7 @@ typedef struct gs_sampler_options {
     uint32_t walk_length;      /* edges of a walk */
     uint32_t batches;          /* of an epoch; 0: as many as draw each vertex about once */
     uint32_t coverage;         /* how often each vertex is drawn, on average, for the coefficients; 0: none are made */
+    bool coefficients_alone;   /* edges weigh these, whatever the store's weights */
     /* What a batch may have; 0: what it can have at most, less where an arena would exceed `arena_bytes` (0: no bound).
      * A batch that has more is refused when it is drawn. */
     uint32_t most_vertices;

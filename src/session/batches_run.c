@@ -86,6 +86,8 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
     const uint8_t *labels = NULL;
     double sum = 0;
 
+    if (batch->loss_weight != NULL) /* factors make the sum the mean over all training vertices, on average */
+        return b->whole->labels.mass / (double)gs_store_get_info(s->store)->train;
     for (uint32_t a = 0; a < s->program->arrays; a++)
         if (s->program->array[a].store_id == GS_ARRAY_LABELS)
             labels = gs_exec_rows(s->run.exec, a);
@@ -131,6 +133,7 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
         .loss_scale = !mean ? 1.0f : *mass > 0 ? (float)(1.0 / *mass) : 0.0f,
         .loss_smoothing = (float)s->config.options->label_smoothing,
         .loss_weight = w->labels.weight,
+        .loss_factor = batch->loss_weight,
         .stop = s->config.options->stop,
     };
     gs_params_zero_sums(&s->run.params);

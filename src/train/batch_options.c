@@ -44,6 +44,8 @@ static const char *given_in_vain(const gs_train_options *o, gs_sampler_kind kind
         return ".replace: is of .sampler neighbor";
     if (kind != GS_SAMPLER_SAINT_WALK && o->walk_length != 0)
         return ".walk_length: is of .sampler saint-walk";
+    if (kind < GS_SAMPLER_SAINT_NODE && o->coverage != 0)
+        return ".coverage: is of .sampler saint-node, saint-edge and saint-walk";
     return NULL;
 }
 
@@ -60,7 +62,8 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
     if (in_vain != NULL)
         return gs_fail(GS_EINVAL, "%s; leave it out with %s", in_vain, o->sampler);
     *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = gs_batch_size_of(o),
-                                .replace = o->replace, .walk_length = gs_walk_length_of(o)};
+                                .replace = o->replace, .walk_length = gs_walk_length_of(o),
+                                .coverage = o->coverage, .coefficients_alone = true};
     if (kind != GS_SAMPLER_NEIGHBOR)
         return GS_OK;
     if (o->fanout == NULL)
@@ -76,6 +79,7 @@ static gs_status check_none(const gs_train_options *o)
                               : o->replace            ? ".replace"
                               : o->batch_size != 0    ? ".batch_size"
                               : o->walk_length != 0   ? ".walk_length"
+                              : o->coverage != 0      ? ".coverage"
                                                       : NULL;
     if (given != NULL)
         return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler, or leave it out", given);

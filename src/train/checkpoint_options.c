@@ -27,7 +27,7 @@ static const struct {
     ROW(task, TEXT),           ROW(class_weights, LIST), ROW(label_smoothing, REAL),
     ROW(ignore_edge_weights, FLAG),
     ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
-    ROW(walk_length, COUNT),
+    ROW(walk_length, COUNT),   ROW(coverage, COUNT),
 #undef ROW
 };
 

@@ -83,10 +83,16 @@ static void bound_edges(gs_run_batches *b)
 /* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
 static gs_status narrow_limits(gs_run_batches *b)
 {
+    const uint32_t coverage = b->options.coverage;
     bool drawn = b->options.batch_size >= TRIED_TARGETS;
+    gs_status st;
+
     for (uint32_t h = 0; h < b->options.hops; h++)
         drawn &= b->options.fanout[h] > 0;
-    return drawn ? gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS) : GS_OK;
+    b->options.coverage = 0; /* coefficients do not change what a batch has */
+    st = drawn ? gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS) : GS_OK;
+    b->options.coverage = coverage;
+    return st;
 }
 
 static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config)
@@ -102,6 +108,9 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
                        config->store);
     if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK)
         return st;
+    if (b->options.coverage > 0 && gs_store_get_info(b->store)->weights && !o->ignore_edge_weights)
+        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it out, "
+                       "or say .ignore_edge_weights", config->store);
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
     const uint64_t adjacency = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
@@ -112,6 +121,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);
     b->shape.hops = b->options.hops;
+    b->shape.coefficients = b->options.coverage > 0;
     b->shape.edge_types = gs_store_get_info(b->store)->edge_types;
     bound_edges(b);
     const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);

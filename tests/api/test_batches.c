@@ -198,6 +198,9 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     expect_refusal(&o, GS_EINVAL, ".fanout: is of .sampler neighbor");
     o.sampler = "neighbor";
     o.walk_length = 0;
+    o.coverage = 5;
+    expect_refusal(&o, GS_EINVAL, ".coverage: is of .sampler saint-node, saint-edge and saint-walk; leave it out");
+    o.coverage = 0;
     o.device = "cpu:2";
     expect_refusal(&o, GS_EUNSUPPORTED, ".device cpu:2");
     o.device = "cpu";

@@ -309,6 +309,143 @@ static void test_gradients__of_subgraphs_are_the_references(void **state)
     }
 }
 
+/* ---- GraphSAINT's coefficients -------------------------------------------------------------------------------- */
+
+enum { COVERAGE = 25, MOST_VERTICES = 1000 };
+
+/* Which vertices, and which pairs of them, were in a batch that was drawn beforehand. */
+static uint8_t drawn[MOST_VERTICES], pair[MOST_VERTICES][MOST_VERTICES];
+
+static const float *value_of(const gs_session *s, const char *name, bool gradient)
+{
+    for (uint32_t i = 0; i < s->program->params; i++)
+        if (strcmp(s->program->param[i].name, name) == 0)
+            return gradient ? s->run.params.grad[i] : s->run.params.value[i];
+    fail_msg("no parameter %s", name);
+    return NULL;
+}
+
+/* One layer of GraphSAGE with one output, by its formula, of the whole graph, over the edges that were ever drawn. */
+static double output_of(const world *w, const gs_session *s, uint32_t v)
+{
+    const float *const l = value_of(s, "convs.0.lin_l.weight", false),
+                *const r = value_of(s, "convs.0.lin_r.weight", false);
+    const uint64_t first = gs_adjacency_first(w->in, v), degree = gs_adjacency_degree(w->in, v);
+    double y = (double)value_of(s, "convs.0.lin_l.bias", false)[0];
+
+    for (uint32_t c = 0; c < w->width; c++) {
+        double sum = 0;
+        for (uint64_t k = first; k < first + degree; k++)
+            sum += pair[w->in->other[k]][v] ? (double)w->features[(uint64_t)w->in->other[k] * w->width + c] : 0;
+        y += (double)l[c] * sum / (double)GS_MAX(degree, 1) + (double)r[c] * (double)w->features[v * w->width + c];
+    }
+    return y;
+}
+
+static void mark_drawn(const gs_batch *b)
+{
+    for (uint32_t i = 0; i < b->vertices; i++) {
+        drawn[b->vertex[i]] = 1;
+        for (uint32_t k = 0; k < b->vertices; k++)
+            pair[b->vertex[i]][b->vertex[k]] = 1;
+    }
+}
+
+/* The whole graph's gradients of the mean squared error, of targets that were ever drawn: by the bias, then by the own
+ * row's weights. */
+static void whole_gradients(const world *w, const gs_session *s, double *want)
+{
+    const uint32_t vertices = (uint32_t)gs_store_get_info(w->store)->vertices;
+    uint8_t *const split = read_array(w, GS_ARRAY_SPLIT);
+    double trained = 0;
+
+    for (uint32_t v = 0; v < vertices; v++) {
+        trained += split[v] == GS_SPLIT_TRAIN;
+        if (split[v] != GS_SPLIT_TRAIN || !drawn[v])
+            continue;
+        const double slope = 2 * (output_of(w, s, v) - w->labels[v]);
+        want[0] += slope;
+        for (uint32_t c = 0; c < w->width; c++)
+            want[1 + c] += slope * (double)w->features[v * w->width + c];
+    }
+    for (uint32_t c = 0; c <= w->width; c++)
+        want[c] /= trained;
+    free(split);
+}
+
+/* The squared error's gradients by the bias and by the own row's weights are linear in what a vertex sums. So over the
+ * very batches that the coefficients were counted in, their mean is that of the whole graph: exactly, by no chance. */
+static void check_saint(world *w, const gs_sampler_options *options)
+{
+    gs_batch_shape shape = shape_of(w);
+    const uint32_t vertices = (uint32_t)gs_store_get_info(w->store)->vertices;
+    double got[1 + 64] = {0}, want[1 + 64] = {0}, d[2], total = 0;
+    uint32_t batches = 0;
+    gs_train_options o;
+    gs_batches *b = NULL;
+    gs_session *s = NULL;
+
+    assert_true(vertices <= MOST_VERTICES && w->width <= 64);
+    memset(drawn, 0, sizeof(drawn));
+    memset(pair, 0, sizeof(pair));
+    shape.coefficients = true;
+    gs_train_options_init(&o);
+    o.model = "sage";
+    o.layers = 1;
+    o.task = "regress";
+    o.host_memory = 512 * GS_MIB;
+    gs_session_config config = {.store = w->store_path, .options = &o, .purpose = GS_FOR_TRAINING, .batch = &shape};
+    gs_assert_ok(gs_batches_open(&b, &config));
+    config.batch = NULL;
+    config.on_batches = true;
+    gs_assert_ok(gs_session_open(&s, &config));
+    gs_assert_ok(gs_session_start(s));
+    gs_params_init(&s->run.params, s->program, 3);
+    gs_assert_ok(gs_batches_start(b, s));
+    for (; total < (double)options->coverage * vertices; batches++) {
+        gs_exec_stats x;
+        gs_batch batch;
+        double mass;
+        gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, UINT32_MAX, batches));
+        total += batch.vertices;
+        mark_drawn(&batch);
+        if (batch.targets == 0)
+            continue;
+        gs_assert_ok(gs_batches_run(b, &batch, 1, &mass, &x));
+        gs_assert_close(mass, 1, 1e-12);
+        got[0] += (double)value_of(s, "convs.0.lin_l.bias", true)[0];
+        for (uint32_t c = 0; c < w->width; c++)
+            got[1 + c] += (double)value_of(s, "convs.0.lin_r.weight", true)[c];
+    }
+    for (uint32_t c = 0; c <= w->width; c++)
+        got[c] /= batches;
+    whole_gradients(w, s, want);
+    ref_difference(d, got, want, 1 + w->width);
+    if (!(d[1] <= 2e-5))
+        fail_msg("sampler %u: mean gradient %.3g of the largest, %.3g of all beside the whole graph's", options->kind,
+                 d[0], d[1]);
+    gs_batches_close(b);
+    gs_session_close(s);
+}
+
+static void test_gradients__of_saint_are_the_whole_graphs_on_average(void **state)
+{
+    static const gs_sampler_options o[] = {
+        {.kind = GS_SAMPLER_SAINT_NODE, .seed = 5, .batch_size = 40},
+        {.kind = GS_SAMPLER_SAINT_EDGE, .seed = 5, .batch_size = 20},
+        {.kind = GS_SAMPLER_SAINT_WALK, .seed = 5, .batch_size = 15, .walk_length = 2}};
+    (void)state;
+    for (size_t k = 0; k < GS_ARRAY_LEN(o); k++) {
+        gs_sampler_options with = o[k];
+        world w = {0};
+        with.coverage = COVERAGE;
+        with.coefficients_alone = true;
+        world_open(&w, "rough", 8, &with);
+        check_saint(&w, &with);
+        world_close(&w);
+    }
+}
+
 static int make(void **state)
 {
     (void)state;
@@ -329,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_gradients__are_the_references),
         cmocka_unit_test(test_gradients__of_parts_are_those_of_the_batch),
         cmocka_unit_test(test_gradients__of_subgraphs_are_the_references),
+        cmocka_unit_test(test_gradients__of_saint_are_the_whole_graphs_on_average),
         cmocka_unit_test(test_gradients__of_types_are_the_references),
     };
     return cmocka_run_group_tests(tests, make, drop);

@@ -187,6 +187,47 @@ static void test_text__a_network_names_its_parameters_as_pyg(void **state)
     gs_model_close(m);
 }
 
+/* What a text becomes, as printed. Free with free(). */
+static char *built(const char *rest, bool weights, bool coefficients)
+{
+    const gs_model_config config = {.layers = 1, .in_width = 5, .classes = 3, .self_loops = true,
+                                    .edge_weights = weights, .edge_coefficients = coefficients};
+    char text[512], *printed = NULL;
+    size_t bytes;
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    FILE *const out = open_memstream(&printed, &bytes);
+
+    snprintf(text, sizeof(text), "layer t(h[in]) -> [d]:\n    param a[1, in], w[d, in]\n    s = dot(h, a)\n"
+             "    return %s @ w'\n", rest);
+    gs_assert_ok(gs_model_open(&m, text));
+    gs_assert_ok(gs_model_build(&ir, m, &config));
+    gs_ir_print(ir, out);
+    fclose(out);
+    gs_ir_free(ir);
+    gs_model_close(m);
+    return printed;
+}
+
+/* Coefficients of edges stand where a text would have them itself: in the terms of sums, and in a softmax so that each
+ * of its terms counts so often. What is largest is not more so. */
+static void test_text__coefficients_are_factors_of_terms(void **state)
+{
+    static const char *const texts[][2] = {
+        {"sum(u.h)", "sum(u.h * e.weight)"},
+        {"mean(u.h)", "mean(u.h * e.weight)"},
+        {"sum(softmax(u.s + v.s) * u.h)", "sum(softmax(u.s + v.s + log(e.weight)) * u.h)"},
+        {"max(u.h)", "max(u.h)"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+        char *const got = built(texts[k][0], false, true), *const want = built(texts[k][1], true, false);
+        assert_string_equal(got, want);
+        free(got);
+        free(want);
+    }
+}
+
 static void test_text__layout_is_free(void **state)
 {
     const char *text = "\r\n# c\xc3\xb6mment \x01\n  layer t ( h [ a ] ) -> [ b ] : # end\n"
@@ -289,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_text__layout_is_free, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_text__depth_and_size_are_bounded, gs_test_temp_setup,
                                         gs_test_temp_teardown),
+        cmocka_unit_test(test_text__coefficients_are_factors_of_terms),
         cmocka_unit_test(test_text__mutated_texts_never_crash),
         cmocka_unit_test(test_text__unknown_names_list_the_built_in_models),
     };

@@ -59,6 +59,7 @@ typedef struct gs_cpu_loss {
     float scale;          /* of the gradient */
     float smoothing;
     const float *weight;  /* [classes] or NULL */
+    const float *factor;  /* of training rows, or NULL: 1 */
 } gs_cpu_loss;
 
 typedef struct gs_cpu_kernels {

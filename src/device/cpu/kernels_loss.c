@@ -59,6 +59,8 @@ static float exp_total(float *e, const float *a, uint32_t n, float max)
     return gs_lanes_sum(sum);
 }
 
+static float factor_of(const gs_cpu_loss *x, uint32_t row) { return x->factor == NULL ? 1.0f : x->factor[row]; }
+
 /* What a row of label y has of the weights: q[y] without what smoothing spreads, and that for class k. */
 static float weight_of(const gs_cpu_loss *x, uint32_t k) { return x->weight == NULL ? 1.0f : x->weight[k]; }
 static float own_part(const gs_cpu_loss *x, uint32_t label) { return (1.0f - x->smoothing) * weight_of(x, label); }
@@ -68,33 +70,33 @@ static float spread_part(const gs_cpu_loss *x, uint32_t k)
 }
 
 /* The gradient of a row whose exponentials are at `gradient`. */
-static void weighted_gradient(const gs_cpu_loss *x, float *gradient, uint32_t label, float total)
+static void weighted_gradient(const gs_cpu_loss *x, float *gradient, uint32_t label, float total, float scale)
 {
     float all = own_part(x, label);
     for (uint32_t c = 0; x->smoothing > 0 && c < x->classes; c++)
         all += spread_part(x, c);
     for (uint32_t c = 0; c < x->classes; c++) {
         const float q = (c == label ? own_part(x, label) : 0) + (x->smoothing > 0 ? spread_part(x, c) : 0);
-        gradient[c] = (gradient[c] / total * all - q) * x->scale;
+        gradient[c] = (gradient[c] / total * all - q) * scale;
     }
 }
 
 /* One training row: its loss; the gradient where it is wanted. */
-static double train_row(const gs_cpu_loss *x, float *gradient, const float *a, uint32_t label, float max)
+static double train_row(const gs_cpu_loss *x, float *gradient, const float *a, uint32_t label, float max, float scale)
 {
     const bool plain = x->weight == NULL && x->smoothing == 0;
     const float at_label = a[label], total = exp_total(gradient, a, x->classes, max);
     const double log_total = log((double)total) + (double)max;
     if (gradient != NULL && !plain)
-        weighted_gradient(x, gradient, label, total);
+        weighted_gradient(x, gradient, label, total, scale);
     else if (gradient != NULL) {
         const float inverse = 1.0f / total;
         gradient[label] -= total; /* before scaling: softmax - 1 */
         uint32_t c = 0;
         for (; c + GS_LANES <= x->classes; c += GS_LANES)
-            gs_store(gradient + c, gs_load(gradient + c) * inverse * x->scale);
+            gs_store(gradient + c, gs_load(gradient + c) * inverse * scale);
         if (c < x->classes)
-            gs_store_part(gradient + c, gs_load_part(gradient + c, x->classes - c) * inverse * x->scale,
+            gs_store_part(gradient + c, gs_load_part(gradient + c, x->classes - c) * inverse * scale,
                           x->classes - c);
     }
     if (plain)
@@ -122,7 +124,8 @@ void GS_KERNEL(xent)(const gs_cpu_loss *x, gs_metrics *m)
         m->rows[split]++;
         m->correct[split] += is_hit(a, (uint32_t)label, max);
         if (split == TRAIN)
-            m->loss_sum += train_row(x, gradient, a, (uint32_t)label, max);
+            m->loss_sum += (double)factor_of(x, r) *
+                           train_row(x, gradient, a, (uint32_t)label, max, x->scale * factor_of(x, r));
         else if (gradient != NULL)
             memset(gradient, 0, x->classes * sizeof(float));
     }
@@ -198,11 +201,12 @@ void GS_KERNEL(bce)(const gs_cpu_loss *x, gs_metrics *m)
                 count_found(sum + (size_t)c * GS_LOSS_SUMS, &t, x->logits + at + c, n);
             if (!learns)
                 continue;
+            const float factor = factor_of(x, r);
             bce_tile(&t, x->logits + at + c, n);
             for (uint32_t k = 0; k < n; k++) {
-                m->loss_sum += (double)t.loss[k];
+                m->loss_sum += (double)factor * (double)t.loss[k];
                 if (x->gradient != NULL)
-                    x->gradient[at + c + k] = t.slope[k] * x->scale;
+                    x->gradient[at + c + k] = t.slope[k] * (x->scale * factor);
             }
         }
     }
@@ -226,17 +230,18 @@ void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m)
         const uint8_t split = x->split[r];
         const bool counts = split > 0 && split < SPLITS, learns = split == TRAIN;
         double *const sum = counts ? columns_of(x, m, split) : NULL;
+        const float factor = learns ? factor_of(x, r) : 0;
         for (uint32_t c = 0; c < x->classes; c++) {
             const size_t at = (size_t)r * x->classes + c;
             const float y = counts ? number_at(x, at, r) : NAN;
             const double off = (double)x->logits[at] - (double)y;
             const bool known = !isnan(y);
             if (x->gradient != NULL)
-                x->gradient[at] = learns && known ? 2.0f * (float)off * x->scale : 0;
+                x->gradient[at] = learns && known ? 2.0f * (float)off * (x->scale * factor) : 0;
             if (!known)
                 continue;
             m->rows[split]++;
-            m->loss_sum += learns ? off * off : 0;
+            m->loss_sum += learns ? (double)factor * (off * off) : 0;
             if (sum == NULL)
                 continue;
             sum[(size_t)c * GS_LOSS_SUMS] += off * off;

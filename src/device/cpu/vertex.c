@@ -70,7 +70,8 @@ static void run_loss(const tile *t, const gs_cpu_step *s, const share *part, uin
                            .classes = s->width,
                            .scale = t->l->loss_scale,
                            .smoothing = t->l->loss_smoothing,
-                           .weight = t->l->loss_weight};
+                           .weight = t->l->loss_weight,
+                           .factor = t->l->loss_factor == NULL ? NULL : t->l->loss_factor + row};
     const gs_cpu_kernels *const k = t->cpu->k;
     if (!gs_op_has_column_sums(s->op)) {
         k->xent(&x, part->metrics);
