@@ -109,8 +109,8 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK)
         return st;
     if (b->options.coverage > 0 && gs_store_get_info(b->store)->weights && !o->ignore_edge_weights)
-        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it out, "
-                       "or say .ignore_edge_weights", config->store);
+        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
+                       "out, or say .ignore_edge_weights", config->store);
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
     const uint64_t adjacency = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));

@@ -439,6 +439,7 @@ static void test_gradients__of_saint_are_the_whole_graphs_on_average(void **stat
         gs_sampler_options with = o[k];
         world w = {0};
         with.coverage = COVERAGE;
+        with.batches = 1u << 20; /* that may be drawn */
         with.coefficients_alone = true;
         world_open(&w, "rough", 8, &with);
         check_saint(&w, &with);
