@@ -23,6 +23,7 @@
 #include "base/given.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "base/thread_check.h"
 #include "partition/arrays.h"
 #include "partition/blocks.h"
 #include "partition/chunks.h"
@@ -333,7 +334,10 @@ static void *feature_thread(void *context)
     run *r = context;
     const double start = gs_now();
     const uint64_t memory = row_memory(&r->job);
-    gs_part__job_fail(&r->job, gs_part__rows_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_FEATURES], memory));
+    gs_status st = gs_threads_begin(r->job.threads); /* of this thread's loops */
+    if (st == GS_OK)
+        st = gs_part__rows_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_FEATURES], memory);
+    gs_part__job_fail(&r->job, st);
     r->array_seconds = gs_now() - start;
     return NULL;
 }
@@ -509,7 +513,8 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
     gs_alloc_map_large(); /* tables are given back when they are freed */
     gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;
-    if ((st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&
+    if ((st = gs_threads_begin(r->job.threads)) == GS_OK &&
+        (st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&
         (st = gs_store_begin(&r->draft, store_dir, own.force)) == GS_OK) {
         r->job.dir = gs_draft_dir(r->draft);
         st = run_phases(r, report);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "base/thread_check.h"
 #include "device/cpu/ceilings.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/edge_layout.h"
@@ -214,7 +215,7 @@ gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threa
     const gs_cpu_kernels *kernels = NULL;
     const char *note = "";
 
-    const gs_status st = gs_cpu__kernels(&kernels, &note);
+    gs_status st = gs_cpu__kernels(&kernels, &note);
     if (st != GS_OK)
         return st;
     gs_cpu *const cpu = gs_calloc(1, sizeof(*cpu));
@@ -222,6 +223,10 @@ gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threa
         return gs_fail(GS_ENOMEM, "device cpu: out of memory");
     cpu->k = kernels;
     cpu->threads = threads > 0 ? threads : gs_machine_cpus();
+    if ((st = gs_threads_check(cpu->threads)) != GS_OK) {
+        gs_free(cpu);
+        return st;
+    }
     snprintf(cpu->name, sizeof(cpu->name), "cpu (%s%s, %u thread%s)", kernels->name, note, cpu->threads,
              cpu->threads == 1 ? "" : "s");
     *ops = &cpu_ops;
