@@ -1,66 +1,15 @@
 /* manifest.c - manifest.json: text to checked values, and back.
  *
- * The file ends with `"checksum": "<16 hex digits>"\n}\n`; the digits are the checksum of all
- * bytes before them, and the four bytes after them are always the same: so every byte of
- * the text is covered. A checksum finds damage, not malice: every value
- * is checked all the same. Keys are exactly those of the format, each once. */
+ * The file is sealed (base/seal.h), which finds damage, not malice: every value is checked all the same. Keys are
+ * exactly those of the format, each once. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/hash.h"
+#include "base/seal.h"
 #include "base/size.h"
 #include "store/store_internal.h"
-
-#define HEX_DIGITS 16u
-#define TAIL       "\"\n}\n"
-#define TAIL_BYTES (sizeof(TAIL) - 1)
-#define SEAL_BYTES (HEX_DIGITS + TAIL_BYTES)
-
-static void hex_format(char out[HEX_DIGITS + 1], uint64_t v)
-{
-    snprintf(out, HEX_DIGITS + 1, "%016llx", (unsigned long long)v);
-}
-
-/* Sixteen lower-case digits, nothing else. */
-static bool hex_parse(uint64_t *out, const char *text)
-{
-    uint64_t v = 0;
-    for (unsigned k = 0; k < HEX_DIGITS; k++) {
-        const char c = text[k];
-        if (c >= '0' && c <= '9')
-            v = v << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            v = v << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            return false;
-    }
-    *out = v;
-    return true;
-}
-
-bool gs_manifest__seal(char *text, uint64_t bytes)
-{
-    char digits[HEX_DIGITS + 1];
-    if (bytes < SEAL_BYTES)
-        return false;
-    hex_format(digits, gs_hash64(text, bytes - SEAL_BYTES));
-    memcpy(text + bytes - SEAL_BYTES, digits, HEX_DIGITS);
-    return true;
-}
-
-static gs_status seal_check(const char *text, uint64_t bytes, const char *path)
-{
-    uint64_t said;
-    if (bytes < SEAL_BYTES || memcmp(text + bytes - TAIL_BYTES, TAIL, TAIL_BYTES) != 0 ||
-        !hex_parse(&said, text + bytes - SEAL_BYTES))
-        return gs_fail(GS_EFORMAT, "%s: does not end with a checksum" GS_STORE_DAMAGED, path);
-    if (said != gs_hash64(text, bytes - SEAL_BYTES))
-        return gs_fail(GS_EFORMAT, "%s: checksum mismatch" GS_STORE_DAMAGED, path);
-    return GS_OK;
-}
 
 /* Takes values out of an object; what is left in the end was not expected.
  * After a first failure `st` says so and every take gives 0. */
@@ -127,10 +76,10 @@ static void take_string(reader *r, const char *key, char *out, size_t cap)
 
 static uint64_t take_hex(reader *r, const char *key)
 {
-    char text[HEX_DIGITS + 2];
+    char text[GS_HEX_DIGITS + 2];
     uint64_t v = 0;
     take_string(r, key, text, sizeof(text));
-    if (r->st == GS_OK && (strlen(text) != HEX_DIGITS || !hex_parse(&v, text)))
+    if (r->st == GS_OK && (strlen(text) != GS_HEX_DIGITS || !gs_hex_parse(&v, text)))
         r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not 16 lower-case hex digits" GS_STORE_DAMAGED, r->path,
                         r->where, key);
     return v;
@@ -243,14 +192,14 @@ static void read_fields(reader *r, gs_manifest *m)
     m->edge_bytes[GS_BY_SOURCE] = take_number(r, "edges_source_bytes", 0, GS_MAX_COUNT);
     m->chunks_checksum = take_hex(r, "chunks_checksum");
     m->sums_checksum = take_hex(r, "sums_checksum");
-    i->id = take_hex(r, "checksum"); /* seal_check() has looked at it */
+    i->id = take_hex(r, "checksum"); /* gs_seal_check() has looked at it */
     expect_empty(r);
 }
 
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path)
 {
     gs_manifest m = {0};
-    gs_status st = seal_check(text, bytes, path);
+    gs_status st = gs_seal_check(text, bytes, path, GS_STORE_DAMAGED);
     if (st != GS_OK)
         return st;
     cJSON *root = cJSON_ParseWithLength(text, bytes);
@@ -363,13 +312,6 @@ gs_status gs_manifest__check(const gs_manifest *m, const char *path)
     return fault == NULL ? GS_OK : gs_fail(GS_EFORMAT, "%s: %s" GS_STORE_DAMAGED, path, fault);
 }
 
-static bool add_hex(cJSON *root, const char *key, uint64_t v)
-{
-    char text[HEX_DIGITS + 1];
-    hex_format(text, v);
-    return cJSON_AddStringToObject(root, key, text) != NULL;
-}
-
 static bool add_number(cJSON *root, const char *key, uint64_t v)
 {
     return cJSON_AddNumberToObject(root, key, (double)v) != NULL;
@@ -405,39 +347,22 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            add_number(root, "max_out_degree", i->max_out_degree) &&
            add_number(root, "features", i->features) &&
            cJSON_AddStringToObject(root, "feature_type", gs_dtype_name(i->feature_type)) != NULL &&
-           add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
+           gs_json_add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
            add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
            add_number(root, "test", i->test) && cJSON_AddStringToObject(root, "method", i->method) != NULL &&
-           add_hex(root, "seed", i->seed) && add_arrays(root, m) &&
+           gs_json_add_hex(root, "seed", i->seed) && add_arrays(root, m) &&
            add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
            add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
-           add_hex(root, "chunks_checksum", m->chunks_checksum) &&
-           add_hex(root, "sums_checksum", m->sums_checksum) &&
-           add_hex(root, "checksum", 0); /* last: sealed below */
+           gs_json_add_hex(root, "chunks_checksum", m->chunks_checksum) &&
+           gs_json_add_hex(root, "sums_checksum", m->sums_checksum) &&
+           gs_json_add_hex(root, "checksum", 0); /* last: sealed below */
 }
 
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m)
 {
-    cJSON *root = cJSON_CreateObject();
-    char *printed = NULL, *out = NULL;
-    gs_status st = GS_ENOMEM;
+    cJSON *const root = cJSON_CreateObject();
+    const bool ok = root != NULL && add_fields(root, m) && gs_seal_print(text, bytes, root);
 
-    if (root == NULL || !add_fields(root, m) || (printed = cJSON_Print(root)) == NULL)
-        goto done;
-    const size_t n = strlen(printed);
-    if ((out = gs_malloc(n + 2)) == NULL)
-        goto done;
-    memcpy(out, printed, n);
-    memcpy(out + n, "\n", 2);
-    if (!gs_manifest__seal(out, n + 1))
-        goto done;
-    *text = out;
-    *bytes = n + 1;
-    out = NULL;
-    st = GS_OK;
-done:
-    gs_free(out);
-    cJSON_free(printed);
     cJSON_Delete(root);
-    return st == GS_OK ? st : gs_fail(st, GS_MANIFEST_NAME ": no memory to write it");
+    return ok ? GS_OK : gs_fail(GS_ENOMEM, GS_MANIFEST_NAME ": no memory to write it");
 }

@@ -55,8 +55,6 @@ gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes,
 gs_status gs_manifest__check(const gs_manifest *m, const char *path);
 /* A new sealed text; free with gs_free(). */
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m);
-/* Puts the checksum of the text into its last bytes (again): for tests that forge. */
-bool gs_manifest__seal(char *text, uint64_t bytes);
 
 /* store_files.c: the names and sizes of the files. k counts manifest, chunks, sums, the two
  * edge files, then the arrays. */

@@ -6,61 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/hash.h"
-#include "base/size.h"
+#include "base/seal.h"
 
 #define FORMAT "gnnstream checkpoint"
 #define VERSION 1      /* of a state between two epochs, */
 #define VERSION_PART 2 /* and within one */
-#define HEX_DIGITS 16u
-#define TAIL "\"\n}\n" /* behind the digits of the checksum, which end the text */
-#define TAIL_BYTES (sizeof(TAIL) - 1)
-#define SEAL_BYTES (HEX_DIGITS + TAIL_BYTES)
 #define MOST_EXACT 9007199254740992.0 /* 2^53: JSON numbers are doubles */
 #define MOST_RATE 1e18                /* of anything that costs */
 
-/* ---- the seal ------------------------------------------------------------ */
-
-void gs_checkpoint_seal(char *text, uint64_t bytes)
-{
-    char digits[HEX_DIGITS + 1];
-
-    snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)gs_hash64(text, bytes - SEAL_BYTES));
-    memcpy(text + bytes - SEAL_BYTES, digits, HEX_DIGITS);
-}
-
-static bool parse_hex(uint64_t *out, const char *digits)
-{
-    char own[HEX_DIGITS + 1] = {0};
-
-    memcpy(own, digits, HEX_DIGITS);
-    if (strspn(own, "0123456789abcdef") != HEX_DIGITS)
-        return false;
-    *out = strtoull(own, NULL, 16);
-    return true;
-}
-
-static gs_status check_seal(const char *text, uint64_t bytes, const char *path)
-{
-    uint64_t said;
-
-    if (bytes < SEAL_BYTES || memcmp(text + bytes - TAIL_BYTES, TAIL, TAIL_BYTES) != 0 ||
-        !parse_hex(&said, text + bytes - SEAL_BYTES))
-        return gs_fail(GS_EFORMAT, "%s: does not end with a checksum", path);
-    if (said != gs_hash64(text, bytes - SEAL_BYTES))
-        return gs_fail(GS_EFORMAT, "%s: checksum mismatch", path);
-    return GS_OK;
-}
-
 /* ---- writing ------------------------------------------------------------- */
-
-static bool add_hex(cJSON *to, const char *key, uint64_t v)
-{
-    char digits[HEX_DIGITS + 1];
-    snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)v);
-    return cJSON_AddStringToObject(to, key, digits) != NULL;
-}
 
 static bool add_number(cJSON *to, const char *key, double v) { return cJSON_AddNumberToObject(to, key, v) != NULL; }
 
@@ -102,7 +56,7 @@ static bool add_cost(cJSON *to, const gs_cost *c)
 static bool add_plan(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "plan");
-    return to != NULL && add_hex(to, "id", c->plan_id) && add_text(to, "maker", c->maker) &&
+    return to != NULL && gs_json_add_hex(to, "id", c->plan_id) && add_text(to, "maker", c->maker) &&
            add_text(to, "device", c->device) && add_number(to, "host_memory", (double)c->host_memory) &&
            add_number(to, "device_memory", (double)c->device_memory) &&
            add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, &c->cost);
@@ -115,7 +69,7 @@ static bool add_so_far(cJSON *root, const gs_checkpoint *c)
            add_number(to, "read_bytes", (double)c->read_bytes) &&
            add_number(to, "written_bytes", (double)c->written_bytes) &&
            add_number(to, "metrics_bytes", (double)c->lines_bytes) &&
-           add_hex(to, "metrics_checksum", c->lines_checksum);
+           gs_json_add_hex(to, "metrics_checksum", c->lines_checksum);
 }
 
 static uint64_t bits_of(double v)
@@ -129,9 +83,10 @@ static uint64_t bits_of(double v)
 static bool add_control(cJSON *root, const gs_control_state *s)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "control");
-    return to != NULL && add_hex(to, "best", bits_of(s->best)) && add_number(to, "best_epoch", s->best_epoch) &&
-           add_number(to, "last_better", s->last_better) && add_hex(to, "plateau_best", bits_of(s->plateau_best)) &&
-           add_number(to, "plateau_bad", s->plateau_bad) && add_hex(to, "factor", bits_of(s->factor));
+    return to != NULL && gs_json_add_hex(to, "best", bits_of(s->best)) &&
+           add_number(to, "best_epoch", s->best_epoch) && add_number(to, "last_better", s->last_better) &&
+           gs_json_add_hex(to, "plateau_best", bits_of(s->plateau_best)) &&
+           add_number(to, "plateau_bad", s->plateau_bad) && gs_json_add_hex(to, "factor", bits_of(s->factor));
 }
 
 /* All numbers of a part, as their bits. */
@@ -148,7 +103,7 @@ static void list_part(double number[PART_NUMBERS], const gs_epoch_part *p)
 static bool add_part(cJSON *root, const gs_epoch_part *p)
 {
     double number[PART_NUMBERS];
-    char digits[HEX_DIGITS + 1];
+    char digits[GS_HEX_DIGITS + 1];
 
     if (!p->begun)
         return true;
@@ -157,7 +112,7 @@ static bool add_part(cJSON *root, const gs_epoch_part *p)
     bool ok = list != NULL && add_number(to, "batches", p->batches) && add_number(to, "of", p->of);
     list_part(number, p);
     for (uint32_t k = 0; ok && k < PART_NUMBERS; k++) {
-        snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)bits_of(number[k]));
+        gs_hex_format(digits, bits_of(number[k]));
         ok = cJSON_AddItemToArray(list, cJSON_CreateString(digits));
     }
     return ok;
@@ -171,35 +126,27 @@ static bool add_sections(cJSON *root, const gs_checkpoint *c)
     for (uint32_t k = 0; ok && k < c->sections; k++) {
         cJSON *const section = cJSON_AddObjectToObject(to, c->section[k].name);
         ok = section != NULL && add_number(section, "bytes", (double)c->section[k].bytes) &&
-             add_hex(section, "checksum", c->section[k].checksum);
+             gs_json_add_hex(section, "checksum", c->section[k].checksum);
     }
     return ok;
+}
+
+static bool add_all(cJSON *root, const gs_checkpoint *c)
+{
+    return add_text(root, "format", FORMAT) && add_number(root, "version", c->part.begun ? VERSION_PART : VERSION) &&
+           add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
+           gs_json_add_hex(root, "store", c->store_id) && gs_json_add_hex(root, "model", c->model_id) &&
+           add_options(root, c) && add_so_far(root, c) && add_control(root, &c->control) && add_part(root, &c->part) &&
+           add_plan(root, c) && add_sections(root, c) && gs_json_add_hex(root, "checksum", 0);
 }
 
 gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c)
 {
     cJSON *const root = cJSON_CreateObject();
-    char *printed = NULL, *own = NULL;
+    const bool ok = root != NULL && add_all(root, c) && gs_seal_print(text, bytes, root);
 
-    if (root != NULL && add_text(root, "format", FORMAT) &&
-        add_number(root, "version", c->part.begun ? VERSION_PART : VERSION) &&
-        add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
-        add_hex(root, "store", c->store_id) && add_hex(root, "model", c->model_id) && add_options(root, c) &&
-        add_so_far(root, c) &&
-        add_control(root, &c->control) && add_part(root, &c->part) && add_plan(root, c) &&
-        add_sections(root, c) && add_hex(root, "checksum", 0))
-        printed = cJSON_Print(root);
     cJSON_Delete(root);
-    const size_t length = printed == NULL ? 0 : strlen(printed);
-    if (printed != NULL && (own = gs_malloc(length + 2)) != NULL) {
-        memcpy(own, printed, length);
-        memcpy(own + length, "\n", 2);
-        gs_checkpoint_seal(own, length + 1);
-        *text = own;
-        *bytes = length + 1;
-    }
-    cJSON_free(printed);
-    return own != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory for the text of a checkpoint");
+    return ok ? GS_OK : gs_fail(GS_ENOMEM, "no memory for the text of a checkpoint");
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -246,8 +193,8 @@ static uint64_t take_hex(reader *r, const cJSON *object, const char *key)
 {
     const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
     uint64_t v = 0;
-    const bool good = cJSON_IsString(found) && strlen(found->valuestring) == HEX_DIGITS &&
-                      parse_hex(&v, found->valuestring);
+    const bool good = cJSON_IsString(found) && strlen(found->valuestring) == GS_HEX_DIGITS &&
+                      gs_hex_parse(&v, found->valuestring);
     (void)item(r, object, key, good);
     return v;
 }
@@ -322,8 +269,8 @@ static void read_part(reader *r, const cJSON *root, gs_epoch_part *p)
     for (int k = 0; k < (int)PART_NUMBERS; k++) {
         const cJSON *const digits = cJSON_GetArrayItem(list, k);
         uint64_t bits = 0;
-        (void)item(r, from, "numbers", cJSON_IsString(digits) && strlen(digits->valuestring) == HEX_DIGITS &&
-                                           parse_hex(&bits, digits->valuestring));
+        (void)item(r, from, "numbers", cJSON_IsString(digits) && strlen(digits->valuestring) == GS_HEX_DIGITS &&
+                                           gs_hex_parse(&bits, digits->valuestring));
         memcpy(&number[k], &bits, sizeof(bits));
     }
     *p = (gs_epoch_part){.begun = true, .lr = number[0], .loss = number[1], .mass = number[2],
@@ -405,7 +352,7 @@ static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
 gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path)
 {
     gs_checkpoint c = {.options = out->options};
-    reader r = {path, check_seal(text, bytes, path)};
+    reader r = {path, gs_seal_check(text, bytes, path, "")};
 
     if (r.st != GS_OK)
         return r.st;

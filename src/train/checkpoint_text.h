@@ -74,7 +74,5 @@ gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint
 gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path);
 /* NULL where there is none of that name. */
 const gs_checkpoint_section *gs_checkpoint_find_section(const gs_checkpoint *c, const char *name);
-/* Puts the checksum of the text into its last bytes (again): for tests that forge. */
-void gs_checkpoint_seal(char *text, uint64_t bytes);
 
 #endif /* GS_TRAIN_CHECKPOINT_TEXT_H */

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/seal.h"
 #include "base/size.h"
 #include "store/chunk_view.h"
 #include "store/store_internal.h"
@@ -341,7 +342,7 @@ void tiny_forge_manifest(const char *dir, const char *from, const char *to)
     if (at == NULL)
         fail_msg("the manifest has no %s", from);
     const size_t n = (size_t)sprintf(forged, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    assert_true(gs_manifest__seal(forged, n));
+    assert_true(gs_seal(forged, n));
     tiny_replace(dir, GS_MANIFEST_NAME, forged, n);
     free(forged);
     free(text);

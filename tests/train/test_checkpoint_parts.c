@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "base/seal.h"
 #include "train/checkpoint_options.h"
 #include "train/checkpoint_pace.h"
 #include "train/checkpoint_text.h"
@@ -182,7 +183,7 @@ static void text__forged_values_are_refused(void **state)
             for (char *next = at; next != NULL; next = strstr(at + 1, forged[k][0]))
                 at = next;
         memcpy(at, forged[k][1], strlen(forged[k][1]));
-        gs_checkpoint_seal(text, bytes);
+        gs_seal(text, bytes);
         const gs_status st = gs_checkpoint_parse(&back, text, bytes, "t");
         if (st == GS_OK && k == 5) /* some readers take leading zeros: then the rate is refused */
             fail_msg("a rate of 0 is taken");
