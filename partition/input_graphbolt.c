@@ -26,13 +26,7 @@ typedef struct graphbolt {
     gs_part_file label[3]; /* of the vertices in each split */
 } graphbolt;
 
-bool gs_part__graphbolt_looks(const char *path)
-{
-    char *const file = gs_path_join(path, NAME);
-    const bool found = file != NULL && gs_path_exists(file);
-    gs_free(file);
-    return found;
-}
+bool gs_part__graphbolt_looks(const char *path) { return gs_path_has(path, NAME); }
 
 /* -- one file that the metadata names ------------------------------------------------- */
 

@@ -36,15 +36,7 @@ static const char *const other_names[][2] = {
 };
 static const gs_part_known known = {read_names, other_names};
 
-static bool has(const char *dir, const char *name)
-{
-    char *const path = gs_path_join(dir, name);
-    const bool found = path != NULL && gs_path_exists(path);
-    gs_free(path);
-    return found;
-}
-
-bool gs_part__igb_looks(const char *path) { return has(path, EDGES) || has(path, "processed/" EDGES); }
+bool gs_part__igb_looks(const char *path) { return gs_path_has(path, EDGES) || gs_path_has(path, "processed/" EDGES); }
 
 /* A .npy file, or numbers without a header: *plain then, and their bytes. */
 static gs_status open_array(gs_part_file *f, const char *dir, const char *name, bool *plain)
@@ -124,7 +116,7 @@ static gs_status make_splits(gs_part_input *in, const gs_part_job *job, bool few
 static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *dir)
 {
     char *const papers = gs_path_join(dir, "paper");
-    const bool few = has(dir, "paper/node_label_19.npy"), many = has(dir, "paper/node_label_2K.npy");
+    const bool few = gs_path_has(dir, "paper/node_label_19.npy"), many = gs_path_has(dir, "paper/node_label_2K.npy");
     bool plain_labels = false, plain_features = false;
     gs_status st;
 
@@ -151,8 +143,8 @@ gs_status gs_part__igb_read(gs_part_input *in, gs_part_job *job)
 
     if (processed == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
-    dir = has(in->path, EDGES) ? in->path : processed;
-    if (has(dir, "paper__written_by__author"))
+    dir = gs_path_has(in->path, EDGES) ? in->path : processed;
+    if (gs_path_has(dir, "paper__written_by__author"))
         gs_part__warn(job, "%s: is heterogeneous; papers and the citations between them are read, the rest is not",
                       dir);
     if ((st = gs_part__file_open(&in->edge, dir, EDGES, true)) == GS_OK && (st = read_papers(in, job, dir)) == GS_OK)

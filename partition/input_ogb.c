@@ -34,20 +34,12 @@ static gs_status find_table(char **path, const char *dir, const char *name)
     return GS_OK;
 }
 
-static bool has(const char *dir, const char *name)
-{
-    char *const path = gs_path_join(dir, name);
-    const bool found = path != NULL && gs_path_exists(path);
-    gs_free(path);
-    return found;
-}
-
 bool gs_part__ogb_looks(const char *path)
 {
     char *table = NULL;
-    const bool found = (find_table(&table, path, "raw/edge") == GS_OK && table != NULL) || has(path, "raw/data.npz");
+    const bool found = find_table(&table, path, "raw/edge") == GS_OK && table != NULL;
     gs_free(table);
-    return found;
+    return found || gs_path_has(path, "raw/data.npz");
 }
 
 /* Not an error where the table is not there. */
@@ -236,7 +228,7 @@ static gs_status read_tables(gs_part_input *in, gs_part_job *job, uint64_t *vert
 gs_status gs_part__ogb_read(gs_part_input *in, gs_part_job *job)
 {
     uint64_t vertices = 0, edges = 0;
-    const bool binary = has(in->path, "raw/data.npz");
+    const bool binary = gs_path_has(in->path, "raw/data.npz");
     gs_status st;
 
     if ((st = warn_of_rest(in, job)) != GS_OK ||

@@ -50,15 +50,6 @@ static const char *last_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* A copy without slashes at its end. */
-static char *without_slashes(const char *path)
-{
-    char *const own = gs_strdup(path);
-    for (size_t n = own == NULL ? 0 : strlen(own); n > 1 && own[n - 1] == '/'; n--)
-        own[n - 1] = '\0';
-    return own;
-}
-
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -147,21 +138,28 @@ static bool has_entries(const char *dir)
     return any;
 }
 
-/* Removes the folder `name` of the place's parent, and what is ours in it. `draft`: it was never in place. Records no
- * error. */
-static void remove_folder(const gs_draft *d, const char *name, bool draft)
+/* The folder `name` of the place's parent, to be listed; NULL where it cannot be. */
+static DIR *open_folder(const gs_draft *d, const char *name)
 {
     const int fd = openat(d->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *const dir = fd < 0 ? NULL : fdopendir(fd);
 
-    if (dir == NULL) {
-        if (fd >= 0)
-            close(fd);
+    if (dir == NULL && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+/* Removes the folder `name` of the place's parent, and what is ours in it. `draft`: it was never in place. Records no
+ * error. */
+static void remove_folder(const gs_draft *d, const char *name, bool draft)
+{
+    DIR *const dir = open_folder(d, name);
+
+    if (dir == NULL)
         return;
-    }
     for (const struct dirent *e; (e = readdir(dir)) != NULL;)
         if (d->kind->owns(e->d_name) || (draft && gs_is_temporary(e->d_name)))
-            unlinkat(fd, e->d_name, 0);
+            unlinkat(dirfd(dir), e->d_name, 0);
     closedir(dir);
     unlinkat(d->parent, name, AT_REMOVEDIR); /* fails, as it should, where something else is inside */
 }
@@ -188,14 +186,10 @@ static bool is_draft_name(const gs_draft *d, const char *name)
 /* Whoever made them held the lock that is ours now, so nobody is at work there. */
 static void clear_leftovers(const gs_draft *d)
 {
-    const int fd = openat(d->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *const dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *const dir = open_folder(d, ".");
 
-    if (dir == NULL) {
-        if (fd >= 0)
-            close(fd);
+    if (dir == NULL)
         return;
-    }
     for (const struct dirent *e; (e = readdir(dir)) != NULL;)
         if (is_draft_name(d, e->d_name))
             remove_folder(d, e->d_name, true);
@@ -321,7 +315,7 @@ static gs_status begin(gs_draft *d, const char *place, bool force)
     bool there = false;
     gs_status st;
 
-    if ((d->place = without_slashes(place)) == NULL)
+    if ((d->place = gs_path_without_slashes(place)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", place);
     if ((st = find_place(d, &there)) != GS_OK || (st = check_replaceable(d, there, force)) != GS_OK)
         return st;
@@ -383,18 +377,14 @@ void gs_draft_close(gs_draft *d)
 /* What is not ours in the old folder goes where it was found: into the folder of that name. */
 static void carry_over(const gs_draft *d)
 {
-    const int from = openat(d->parent, last_name(d->dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const int to = openat(d->parent, last_name(d->real), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *const dir = from < 0 || to < 0 ? NULL : fdopendir(from);
+    DIR *const from = to < 0 ? NULL : open_folder(d, last_name(d->dir));
 
-    if (dir != NULL)
-        for (const struct dirent *e; (e = readdir(dir)) != NULL;)
-            if (!is_dot(e->d_name) && !d->kind->owns(e->d_name))
-                (void)renameat2(from, e->d_name, to, e->d_name, RENAME_NOREPLACE);
-    if (dir != NULL)
-        closedir(dir);
-    else if (from >= 0)
-        close(from);
+    for (const struct dirent *e; from != NULL && (e = readdir(from)) != NULL;)
+        if (!is_dot(e->d_name) && !d->kind->owns(e->d_name))
+            (void)renameat2(dirfd(from), e->d_name, to, e->d_name, RENAME_NOREPLACE);
+    if (from != NULL)
+        closedir(from);
     if (to >= 0)
         close(to);
 }

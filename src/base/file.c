@@ -183,10 +183,26 @@ char *gs_path_join(const char *dir, const char *name)
     return path;
 }
 
+char *gs_path_without_slashes(const char *path)
+{
+    char *const own = gs_strdup(path);
+    for (size_t n = own == NULL ? 0 : strlen(own); n > 1 && own[n - 1] == '/'; n--)
+        own[n - 1] = '\0';
+    return own;
+}
+
 bool gs_path_exists(const char *path)
 {
     struct stat s;
     return stat(path, &s) == 0;
+}
+
+bool gs_path_has(const char *dir, const char *name)
+{
+    char *const path = gs_path_join(dir, name);
+    const bool there = path != NULL && gs_path_exists(path);
+    gs_free(path);
+    return there;
 }
 
 bool gs_path_is_absent(const char *path)

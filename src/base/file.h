@@ -26,7 +26,11 @@ gs_status gs_file_read_own(char **out, uint64_t *bytes, const char *path, uint64
 
 /* "dir/name" into a new string; free with gs_free(). NULL when memory is short. */
 char *gs_path_join(const char *dir, const char *name);
+/* The path without the slashes at its end, so that it has a name; a new string as above. */
+char *gs_path_without_slashes(const char *path);
 bool gs_path_exists(const char *path);
+/* Is there something of this name in the folder? False also when memory is short. */
+bool gs_path_has(const char *dir, const char *name);
 /* Nothing has this name. False where a thing is there that cannot be reached: a link to nothing, a forbidden folder. */
 bool gs_path_is_absent(const char *path);
 bool gs_path_is_dir(const char *path);

@@ -35,14 +35,6 @@ static bool is_store_name(const char *name)
     return strcmp(name, GS_MARKER_NAME) == 0 || strcmp(name, MANIFEST_TMP) == 0;
 }
 
-static bool has(const char *dir, const char *name)
-{
-    char *path = gs_path_join(dir, name);
-    const bool there = path != NULL && gs_path_exists(path);
-    gs_free(path);
-    return there;
-}
-
 bool gs_store_is_at(const char *dir)
 {
     char *path = gs_path_join(dir, GS_MANIFEST_NAME), *text = NULL;
@@ -72,7 +64,7 @@ static gs_status find_foreign(char *out, size_t capacity, const char *dir)
 /* May the folder, which is not empty, be replaced? */
 static gs_status may_replace(const char *dir, bool force)
 {
-    const bool store = gs_store_is_at(dir), begun = has(dir, GS_MARKER_NAME);
+    const bool store = gs_store_is_at(dir), begun = gs_path_has(dir, GS_MARKER_NAME);
     char foreign[256];
     gs_status st;
 
@@ -86,7 +78,7 @@ static gs_status may_replace(const char *dir, bool force)
     if (foreign[0] != '\0' && !gs_is_temporary(foreign))
         return gs_fail(GS_EEXIST, "%s: holds \"%s\", which is no part of a store; choose another folder", dir,
                        foreign);
-    if (!store && !begun && !has(dir, gs_store_edges_name(GS_BY_DEST)))
+    if (!store && !begun && !gs_path_has(dir, gs_store_edges_name(GS_BY_DEST)))
         return gs_fail(GS_EEXIST,
                        "%s: holds files, and it is not sure that they are a store's; remove them or choose "
                        "another folder",

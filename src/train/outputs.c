@@ -85,17 +85,6 @@ static named checkpoints_of(const gs_train_options *o, gs_run_kind kind)
                                  : (named){".resume", o->resume, GS_FILE_KIND_TEXT};
 }
 
-/* A path without the slashes at its end, so that it has a name; free with gs_free(). */
-static char *without_slashes(const char *path)
-{
-    char *const own = gs_strdup(path);
-    size_t n = own != NULL ? strlen(own) : 0;
-
-    while (n > 1 && own[n - 1] == '/')
-        own[--n] = '\0';
-    return own;
-}
-
 static bool is_place(void *context, const char *dir)
 {
     const gs_place p = gs_place_of(dir), *const of = context;
@@ -105,7 +94,7 @@ static bool is_place(void *context, const char *dir)
 /* Is the file, there or not, in the folder, there or not? */
 static gs_status is_within(bool *inside, const char *file, const char *folder)
 {
-    char *const own = without_slashes(folder), *const above = gs_path_folder(file);
+    char *const own = gs_path_without_slashes(folder), *const above = gs_path_folder(file);
     gs_status st = GS_OK;
 
     if (own == NULL || above == NULL) {
@@ -145,7 +134,7 @@ static gs_status check_folder(const named *folder, const gs_train_options *o, gs
 
     gs_free(inner);
     if (st == GS_OK && !inside) { /* one that is still to be made */
-        char *const own = without_slashes(folder->path);
+        char *const own = gs_path_without_slashes(folder->path);
         st = own != NULL ? gs_path_climb(&inside, own, is_store, NULL)
                          : gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
         gs_free(own);
