@@ -10,17 +10,11 @@
 
 #define ROUNDS 4 /* steps along the graph that a colour knows of */
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * 0x9E3779B97F4A7C15u; /* Fibonacci hashing: 2^64 / golden ratio */
-    return h ^ (h >> 29);
-}
-
 static uint64_t first_colour(const gs_node *n)
 {
-    uint64_t h = mix(mix(mix(1, (uint64_t)n->op), n->width), (uint64_t)n->type);
-    h = mix(mix(mix(h, n->rows), n->dims), (uint64_t)n->dtype);
-    return mix(mix(h, n->fixed), n->op == GS_OP_PARAM ? n->shape_dims : 0);
+    uint64_t h = gs_mix(gs_mix(gs_mix(1, (uint64_t)n->op), n->width), (uint64_t)n->type);
+    h = gs_mix(gs_mix(gs_mix(h, n->rows), n->dims), (uint64_t)n->dtype);
+    return gs_mix(gs_mix(h, n->fixed), n->op == GS_OP_PARAM ? n->shape_dims : 0);
 }
 
 static void refine(const gs_ir *ir, const uint64_t *old, uint64_t *new)
@@ -30,11 +24,11 @@ static void refine(const gs_ir *ir, const uint64_t *old, uint64_t *new)
     memset(new, 0, n * sizeof(*new));
     for (uint32_t i = 0; i < n; i++) /* users: a sum, as their order says nothing */
         for (uint32_t k = 0; k < gs_node_inputs(gs_ir_node(ir, i)); k++)
-            new[gs_ir_node(ir, i)->in[k]] += mix(old[i], k + 1);
+            new[gs_ir_node(ir, i)->in[k]] += gs_mix(old[i], k + 1);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t h = mix(old[i], new[i]);
+        uint64_t h = gs_mix(old[i], new[i]);
         for (uint32_t k = 0; k < gs_node_inputs(gs_ir_node(ir, i)); k++)
-            h = mix(h, old[gs_ir_node(ir, i)->in[k]]);
+            h = gs_mix(h, old[gs_ir_node(ir, i)->in[k]]);
         new[i] = h;
     }
 }

@@ -46,27 +46,17 @@ static const gs_node *at(const gs_cut *c, uint32_t i)
     return gs_ir_node(c->ir, i);
 }
 
-static bool is_sum(const gs_node *n)
-{
-    return gs_compile__is_sum(n);
-}
-
 /* Without a gradient: it counts, and makes no rows. */
 static bool is_loss(const gs_node *n)
 {
     return gs_op_classof(n->op) == GS_CLASS_LOSS && !gs_op_is_loss_grad(n->op);
 }
 
-static bool is_statistic(const gs_node *n)
-{
-    return gs_op_classof(n->op) == GS_CLASS_STATISTIC;
-}
-
 /* Without rows: nothing to load or compute in stage t. */
 static bool is_free(const gs_cut *c, uint32_t i, uint32_t t)
 {
     const gs_node *n = at(c, i);
-    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (is_statistic(n) && c->when.level[i] < t);
+    return n->op == GS_OP_PARAM || n->op == GS_OP_CONST || (gs_compile__is_statistic(n) && c->when.level[i] < t);
 }
 
 /* Writing wears the disk, a quarter of a byte more for each. It tells a rounded copy, which is written and read, from
@@ -140,7 +130,7 @@ static uint64_t load_cost(const gs_network *w, uint32_t v)
 {
     const gs_cut *c = w->c;
     const gs_node *n = at(c, v);
-    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !is_statistic(n);
+    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !gs_compile__is_statistic(n);
 
     if (n->op == GS_OP_INPUT)
         return gs_compile__row_cost(c, v);
@@ -175,7 +165,7 @@ static void for_each_goal(gs_network *w, void (*fn)(gs_network *w, uint32_t v))
     const gs_cut *c = w->c;
     for (uint32_t i = c->when.level_start[w->stage]; i < c->when.level_start[w->stage + 1]; i++) {
         const uint32_t v = c->when.by_level[i];
-        if (c->keep.stored[v] || gs_op_is_loss_grad(at(c, v)->op) || is_statistic(at(c, v)))
+        if (c->keep.stored[v] || gs_op_is_loss_grad(at(c, v)->op) || gs_compile__is_statistic(at(c, v)))
             fn(w, v);
     }
     for (uint32_t i = c->when.place_start[w->stage]; i < c->when.place_start[w->stage + 1]; i++) {
@@ -189,9 +179,9 @@ static void add_value(gs_network *w, uint32_t v)
 {
     gs_cut *c = w->c;
     const gs_node *n = at(c, v);
-    const bool here_only = is_sum(n) || gs_op_is_loss_grad(n->op);
+    const bool here_only = gs_compile__is_sum(n) || gs_op_is_loss_grad(n->op);
 
-    if (is_free(c, v, w->stage) || (is_sum(n) && c->when.level[v] == w->stage))
+    if (is_free(c, v, w->stage) || (gs_compile__is_sum(n) && c->when.level[v] == w->stage))
         return;
     const uint64_t load = load_cost(w, v);
     const bool far = load < GS_COST_INF && w->top > GS_NETWORK_VALUES;
@@ -211,7 +201,7 @@ static bool is_loaded(const gs_network *w, uint32_t v)
     const gs_node *n = at(w->c, v);
     if (!w->simple)
         return gs_compile__flow_source_side(w->c->search.flow, in_of(w, v));
-    return !(is_sum(n) && w->c->when.level[v] == w->stage) && load_cost(w, v) < GS_COST_INF;
+    return !(gs_compile__is_sum(n) && w->c->when.level[v] == w->stage) && load_cost(w, v) < GS_COST_INF;
 }
 
 static void settle(gs_network *w, uint32_t v)
@@ -221,7 +211,7 @@ static void settle(gs_network *w, uint32_t v)
         return;
     c->search.seen[v] = is_loaded(w, v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
     c->search.stack[w->top++] = v;
-    if (w->simple && !(is_sum(at(c, v)) && c->when.level[v] == w->stage))
+    if (w->simple && !(gs_compile__is_sum(at(c, v)) && c->when.level[v] == w->stage))
         c->cost += c->search.seen[v] == GS_CUT_LOADED ? load_cost(w, v) : compute_cost(c, at(c, v));
 }
 
@@ -273,7 +263,7 @@ static void cut_stage(gs_cut *c, uint32_t t)
         const gs_node *n = at(c, c->search.stack[i]);
         if (c->search.seen[c->search.stack[i]] == GS_CUT_LOADED)
             c->keep.stored[c->search.stack[i]] = n->op != GS_OP_INPUT;
-        else if (!is_sum(n))
+        else if (!gs_compile__is_sum(n))
             for (uint32_t k = 0; k < gs_node_inputs(n); k++)
                 settle(&w, n->in[k]);
     }

@@ -200,7 +200,7 @@ static gs_status emit_leaves(gs_emitter *e)
     for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++)
         if (e->c->keep.stored[v])
             st = emit_stored(e, v);
-        else if (gs_op_classof(at(e, v)->op) == GS_CLASS_STATISTIC)
+        else if (gs_compile__is_statistic(at(e, v)))
             st = emit_statistic_param(e, v);
     return st;
 }
@@ -218,7 +218,7 @@ static uint32_t add_array_reg(gs_emitter *e, gs_stage *s, gs_reg_kind kind, uint
 static gs_operand operand(const gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
-    if (n->op == GS_OP_PARAM || gs_op_classof(n->op) == GS_CLASS_STATISTIC)
+    if (n->op == GS_OP_PARAM || gs_compile__is_statistic(n))
         return (gs_operand){.kind = GS_FROM_PARAM, .index = e->param[v]};
     if (n->op == GS_OP_CONST)
         return (gs_operand){.kind = GS_FROM_CONST, .value = n->alpha};
@@ -347,7 +347,7 @@ static void emit_values(gs_emitter *e, gs_stage *s, uint32_t t)
             emit_load(e, s, v);
         else if (state == GS_CUT_COMPUTED && gs_compile__is_sum(n) && e->c->keep.stored[v] && n->op != GS_OP_LSTM_BACK)
             store_sum(e, s, v);
-        else if (state == GS_CUT_COMPUTED && gs_op_classof(n->op) == GS_CLASS_STATISTIC)
+        else if (state == GS_CUT_COMPUTED && gs_compile__is_statistic(n))
             emit_statistic(e, s, v);
         else if (state == GS_CUT_COMPUTED && !gs_compile__is_sum(n) && gs_op_classof(n->op) != GS_CLASS_REDUCE)
             emit_instr(e, s, v, t);

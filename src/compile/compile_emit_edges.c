@@ -37,7 +37,7 @@ static uint32_t add_edge_reg(gs_stage *s, gs_edge_reg_kind kind, uint32_t width,
 static gs_operand operand(const gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
-    if (n->op == GS_OP_PARAM || gs_op_classof(n->op) == GS_CLASS_STATISTIC)
+    if (n->op == GS_OP_PARAM || gs_compile__is_statistic(n))
         return (gs_operand){.kind = GS_FROM_PARAM, .index = e->param[v]};
     if (n->op == GS_OP_CONST)
         return (gs_operand){.kind = GS_FROM_CONST, .value = n->alpha};

@@ -25,28 +25,22 @@ typedef struct gs_hoist {
     const gs_compile_options *options; /* NULL: for names alone */
 } gs_hoist;
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * 0x9E3779B97F4A7C15u; /* Fibonacci hashing: 2^64 / golden ratio */
-    return h ^ (h >> 29);
-}
-
 static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 {
-    uint64_t h = mix(mix(mix(1, (uint64_t)n->op), n->width), n->self);
+    uint64_t h = gs_mix(gs_mix(gs_mix(1, (uint64_t)n->op), n->width), n->self);
     uint32_t bits;
 
     if (n->op == GS_OP_ROUND) /* the same value, in other bytes */
         return x->hash[n->in[0]];
     memcpy(&bits, &n->alpha, sizeof(bits));
-    h = mix(mix(h, bits), n->site);
+    h = gs_mix(gs_mix(h, bits), n->site);
     if (n->op == GS_OP_INPUT || n->op == GS_OP_PARAM)
         for (const char *c = n->name; *c != 0; c++)
-            h = mix(h, (uint8_t)*c);
+            h = gs_mix(h, (uint8_t)*c);
     if (gs_op_is(n->op, GS_FACT_COMMUTES)) /* the order of the nodes may differ from pass to pass */
-        return mix(h, x->hash[n->in[0]] + x->hash[n->in[1]]);
+        return gs_mix(h, x->hash[n->in[0]] + x->hash[n->in[1]]);
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
-        h = mix(h, x->hash[n->in[k]]);
+        h = gs_mix(h, x->hash[n->in[k]]);
     return h;
 }
 

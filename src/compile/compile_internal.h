@@ -11,6 +11,13 @@ static inline gs_status gs_compile__check_stop(const gs_compile_options *o)
                                             : gs_fail(GS_EINTERRUPTED, "interrupted while the model was compiled");
 }
 
+/* One more value of a hash: Fibonacci hashing, 2^64 / golden ratio. */
+static inline uint64_t gs_mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 29);
+}
+
 /* ---- compile_move.c: transform first or aggregate first ---- */
 
 typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST } gs_move;
@@ -50,6 +57,8 @@ static inline bool gs_compile__is_typed(const gs_node *n)
 }
 /* Does the node's value come from an edge pass? */
 bool gs_compile__is_sum(const gs_node *n);
+/* Is it one row that all vertices together make? */
+static inline bool gs_compile__is_statistic(const gs_node *n) { return gs_op_classof(n->op) == GS_CLASS_STATISTIC; }
 /* The array whose rows a sum adds up as they are; GS_IR_NONE where it needs an edge program. */
 uint32_t gs_compile__operand(const gs_ir *ir, const gs_node *n);
 /* What a sum of rows may read instead of those rows: an input whose cast they are, or, with a scale, its product by

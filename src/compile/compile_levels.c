@@ -5,8 +5,6 @@
 #include "compile/compile_internal.h"
 
 static const gs_node *at(const gs_cut *c, uint32_t i) { return gs_ir_node(c->ir, i); }
-static bool is_sum(const gs_node *n) { return gs_compile__is_sum(n); }
-static bool is_statistic(const gs_node *n) { return gs_op_classof(n->op) == GS_CLASS_STATISTIC; }
 
 /* First stage from `first` on that takes one more sum of this direction. `alone`: a sum with an
  * edge program that is to share it with no other. */
@@ -51,7 +49,7 @@ static bool is_sequence(const gs_node *n)
  * them is in a later one. */
 static bool is_late(const gs_node *n, const gs_node *in)
 {
-    return is_statistic(in) || (in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT);
+    return gs_compile__is_statistic(in) || (in->op == GS_OP_LSTM_BACK && n->op != GS_OP_LSTM_WEIGHT);
 }
 
 /* May the rows of sum `i` be read from what they are made of? */
@@ -85,8 +83,8 @@ static void find_level(gs_cut *c, uint32_t i)
     const bool instead = read_instead(c, i);
     for (uint32_t k = 0; k < gs_node_inputs(n) && !instead; k++)
         c->when.level[i] =
-            GS_MAX(c->when.level[i], c->when.level[n->in[k]] + (is_sum(n) || is_late(n, at(c, n->in[k]))));
-    if (!is_sum(n))
+            GS_MAX(c->when.level[i], c->when.level[n->in[k]] + (gs_compile__is_sum(n) || is_late(n, at(c, n->in[k]))));
+    if (!gs_compile__is_sum(n))
         return;
     const bool alone = is_sequence(n) || (c->no_fuse && c->sum.operand[i] == GS_IR_NONE);
     c->when.level[i] = place_sum(c, c->when.level[i], out, alone);
@@ -114,7 +112,8 @@ static void delay_sums(gs_cut *c)
             c->when.level[i] = then;
         }
         for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
-            const uint32_t in = n->in[k], stage = c->when.level[i] - (is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
+            const uint32_t in = n->in[k];
+            const uint32_t stage = c->when.level[i] - (gs_compile__is_sum(n) || is_late(n, at(c, in)) ? 1 : 0);
             first_use[in] = GS_MIN(first_use[in], stage);
         }
     }
