@@ -128,12 +128,14 @@ def place(fault):
     name = pathlib.Path(fault["file"]).name
     own = [ROOT / fault["file"]] if (ROOT / fault["file"]).is_file() else []
     others = [p for paths in sources().values() for p in paths]
-    for paths in own, [p for p in others if p.name == name], others:
+    # first with its indentation, by which `make` told the line from others of its file
+    for paths, same in (own, str), (own, str.strip), ([p for p in others if p.name == name], str.strip), (
+            others, str.strip):
         found = [(p, n) for p in paths for n, line in enumerate(p.read_text().split("\n"), 1)
-                 if line.strip() == fault["old"].strip()]
+                 if same(line) == same(fault["old"])]
         if len(found) == 1:
             return found[0]
-        if found:
+        if found and same is str.strip:
             return None
     return None
 
