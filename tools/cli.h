@@ -139,6 +139,8 @@ bool cli_shows_progress(void);
 bool cli_log_is_due(void);
 /* Something begins: the next line is due when the time between two lines is over. */
 void cli_log_begin(void);
+/* Seconds of a clock that nobody sets; any thread, and handlers of signals too. */
+double cli_now(void);
 /* Shows a line now, cut to the terminal's width. */
 void cli_show_line(const char *line);
 unsigned cli_columns(void); /* of the terminal */

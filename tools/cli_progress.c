@@ -16,7 +16,7 @@
 
 static atomic_bool line_open; /* threads that show, and one that ends it for an error */
 
-static double now(void)
+double cli_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -40,14 +40,15 @@ unsigned cli_columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS;
 }
 
-static double last_line = -1; /* now(); -1: nothing has begun */
+static double last_line = -1; /* cli_now(); -1: nothing has begun */
 
-void cli_log_begin(void) { last_line = now(); }
+void cli_log_begin(void) { last_line = cli_now(); }
 
 bool cli_log_is_due(void)
 {
     const char *const text = getenv("GS_LOG_EVERY");
-    const double stated = text != NULL ? strtod(text, NULL) : 0, every = stated > 0 ? stated : LOG_SECONDS, t = now();
+    const double stated = text != NULL ? strtod(text, NULL) : 0, every = stated > 0 ? stated : LOG_SECONDS;
+    const double t = cli_now();
 
     if (last_line < 0) /* the first question is asked when something begins */
         last_line = t;

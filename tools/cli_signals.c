@@ -6,7 +6,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -15,13 +14,6 @@
 #define SAME_SECONDS 0.5 /* timeout(1) sends its signal to the process and to its group */
 
 static volatile int stop_flag;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* By the signal itself, as whoever waits for the program expects. A terminal that takes no text must not keep it
  * alive. */
@@ -55,9 +47,9 @@ static void *wait_for_signals(void *asked)
             continue;
         if (first == 0) {
             first = number;
-            began = now();
+            began = cli_now();
             stop_flag = 1;
-        } else if (number != first || now() - began > SAME_SECONDS) {
+        } else if (number != first || cli_now() - began > SAME_SECONDS) {
             end_by(number);
         }
     }

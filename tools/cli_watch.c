@@ -28,13 +28,6 @@ struct cli_watch {
     double pass_began;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* "0:07", "12:31", "3:02:10". */
 static char *duration(char out[24], double seconds)
 {
@@ -60,7 +53,7 @@ typedef char line_part[48];
 /* "0:07 left" and ", of the run 12:31", or "". */
 static void say_left(line_part *part, const cli_watch *w, const gs_progress *p, double done)
 {
-    const double spent = now() - w->pass_began;
+    const double spent = cli_now() - w->pass_began;
     const bool trains = strcmp(p->pass, "train") == 0;
     char text[24];
 
@@ -104,7 +97,7 @@ static void show(cli_watch *w, const gs_progress *p)
 {
     char line[400], head[80], bar[64];
     line_part part[PARTS] = {{0}};
-    const double done = (double)p->tasks_done / p->tasks, spent = now() - w->pass_began;
+    const double done = (double)p->tasks_done / p->tasks, spent = cli_now() - w->pass_began;
     const char *const what = doing(p->pass);
 
     if (what != p->pass || p->epochs == 0 || strcmp(p->pass, "predict") == 0)
@@ -133,14 +126,14 @@ static void look(cli_watch *w)
     if (w->run == NULL) {
         if (!cli_shows_progress() && !cli_log_is_due())
             return;
-        snprintf(line, sizeof(line), "planning, %s so far", duration(since, now() - w->began));
+        snprintf(line, sizeof(line), "planning, %s so far", duration(since, cli_now() - w->began));
         cli_show_line(line);
         return;
     }
     if (gs_run_progress(w->run, &p) != GS_OK || p.tasks == 0)
         return;
     if (strcmp(p.pass, w->seen.pass) != 0 || p.epoch != w->seen.epoch || p.tasks_done < w->seen.tasks_done)
-        w->pass_began = now();
+        w->pass_began = cli_now();
     w->seen = p;
     if (cli_shows_progress() || cli_log_is_due())
         show(w, &p);
@@ -171,7 +164,7 @@ cli_watch *cli_watch_begin(void)
     if (w == NULL)
         return NULL;
     cli_log_begin();
-    w->began = w->pass_began = now();
+    w->began = w->pass_began = cli_now();
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     if (pthread_create(&w->thread, NULL, watch, w) == 0)
