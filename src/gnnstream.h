@@ -126,7 +126,8 @@ GS_API gs_status gs_run_tensor(const gs_run *run, uint32_t index, gs_tensor_info
  * Weights that are set start the optimiser anew: what it remembers is of others. */
 GS_API gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t count);
 GS_API gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, uint64_t count);
-/* All tensors from and to a .safetensors file, the latter whole or not at all. Loading is as setting. */
+/* All tensors from and to a .safetensors file, the latter whole or not at all, and not in place of a file of another
+ * kind (GS_EEXIST). Loading is as setting. */
 GS_API gs_status gs_run_load(gs_run *run, const char *path);
 GS_API gs_status gs_run_save(gs_run *run, const char *path);
 
