@@ -46,19 +46,14 @@ uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p)
 /* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */
 static void place_params(gs_cuda *c, const gs_program *p)
 {
-    uint64_t at = 0;
-    for (int fixed = 0; fixed < 2; fixed++) {
-        for (uint32_t i = 0; i < p->params; i++)
-            if (p->param[i].fixed == fixed) {
-                c->state.param_offset[i] = at;
-                at += gs_align_up(gs_param_elements(&p->param[i]) * sizeof(float), ALIGNMENT);
-            }
-        c->state.learned_bytes = fixed ? c->state.learned_bytes : at;
-    }
-    c->state.grads_offset = at;
-    for (uint32_t i = 0; i < p->params; i++)
+    uint64_t at;
+    c->state.learned_bytes = gs_program_place_params(p, c->state.param_offset, &at) * sizeof(float);
+    c->state.grads_offset = at * sizeof(float);
+    for (uint32_t i = 0; i < p->params; i++) {
+        c->state.param_offset[i] *= sizeof(float);
         c->state.grad_offset[i] = c->state.grads_offset + c->state.param_offset[i];
-    at = 2 * at;
+    }
+    at = gs_align_up(2 * c->state.grads_offset, ALIGNMENT);
     for (uint32_t i = 0; i < p->params; i++) {
         c->state.sums_offset[i] = at;
         if (p->param[i].statistic != GS_STATISTIC_NONE)

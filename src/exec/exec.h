@@ -107,7 +107,8 @@ gs_exec_fault gs_exec_watch_close(gs_exec_watch *w);
 
 typedef struct gs_exec_args {
     const float *const *param; /* [program->params] */
-    float *const *grad;        /* NULL for passes without gradients; else zeroed by the caller */
+    float *const *grad;        /* NULL for passes without gradients; else zeroed by the caller, one run of floats as
+                                * gs_program_place_params() lays it out */
     float *const *made;        /* [program->params] where statistics go: those of `param` */
     double *const *statistic;  /* [program->params] their sums, [2 * cols], zeroed by the caller; NULL for other
                                 * parameters */

@@ -5,46 +5,53 @@
 #include "base/size.h"
 #include "exec/exec_run.h"
 
-/* A tensor starts at a multiple of 64 bytes. */
-static uint64_t gradient_floats(const gs_param *p)
-{
-    return p->fixed ? 0 : gs_align_up((uint64_t)p->rows * p->cols, 16);
-}
-
 static uint64_t statistic_doubles(const gs_param *p)
 {
     return p->statistic == GS_STATISTIC_NONE ? 0 : gs_align_up(2ull * p->cols, 8);
+}
+
+/* Where the further devices' gradients are. */
+static gs_status take_gradients(gs_exec_shares *s, const gs_program *p, uint32_t further)
+{
+    uint64_t *const at = gs_malloc_array((uint64_t)p->params + 1, sizeof(*at)), all;
+
+    if (at == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
+    s->learned = gs_program_place_params(p, at, &all);
+    s->grad_count = further * s->learned;
+    s->grad_floats = gs_calloc(s->grad_count + 1, sizeof(*s->grad_floats));
+    while (s->first + 1 < p->params && (p->param[s->first].fixed || at[s->first] > 0))
+        s->first++;
+    for (uint32_t k = 0; k < further * p->params && s->grad_floats != NULL; k++)
+        if (!p->param[k % p->params].fixed)
+            s->grad[k] = s->grad_floats + k / p->params * s->learned + at[k % p->params];
+    gs_free(at);
+    return s->grad_floats != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
 }
 
 gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
 {
     gs_exec_shares *const s = &e->shares;
     const gs_program *const p = e->program;
-    const uint64_t further = e->devices - 1, shares = further * p->params;
-    uint64_t grad_at = 0, sum_at = 0;
+    const uint32_t further = e->devices - 1;
+    const uint64_t shares = (uint64_t)further * p->params;
+    uint64_t sum_at = 0;
 
-    for (uint64_t k = 0; k < shares; k++) {
-        s->grad_count += gradients ? gradient_floats(&p->param[k % p->params]) : 0;
+    for (uint64_t k = 0; k < shares; k++)
         s->statistic_count += statistic_doubles(&p->param[k % p->params]);
-    }
     s->columns = (uint64_t)GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_columns(p);
     s->column = gs_calloc(e->devices * s->columns + 1, sizeof(*s->column));
-    s->grad = gs_calloc(further * p->params + 1, sizeof(*s->grad));
-    s->statistic = gs_calloc(further * p->params + 1, sizeof(*s->statistic));
-    s->grad_floats = gs_calloc(s->grad_count + 1, sizeof(*s->grad_floats));
+    s->grad = gs_calloc(shares + 1, sizeof(*s->grad));
+    s->statistic = gs_calloc(shares + 1, sizeof(*s->statistic));
     s->statistic_doubles = gs_calloc(s->statistic_count + 1, sizeof(*s->statistic_doubles));
-    if (s->grad == NULL || s->statistic == NULL || s->grad_floats == NULL || s->statistic_doubles == NULL ||
-        s->column == NULL)
+    if (s->grad == NULL || s->statistic == NULL || s->statistic_doubles == NULL || s->column == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
     for (uint64_t k = 0; k < shares; k++) {
-        const uint64_t floats = gradients ? gradient_floats(&p->param[k % p->params]) : 0;
         const uint64_t doubles = statistic_doubles(&p->param[k % p->params]);
-        s->grad[k] = floats > 0 ? s->grad_floats + grad_at : NULL;
         s->statistic[k] = doubles > 0 ? s->statistic_doubles + sum_at : NULL;
-        grad_at += floats;
         sum_at += doubles;
     }
-    return GS_OK;
+    return gradients && further > 0 ? take_gradients(s, p, further) : GS_OK;
 }
 
 void gs_exec__give_shares(gs_exec *e)
@@ -91,20 +98,17 @@ void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from)
 
 gs_status gs_exec__reduce_gradients(gs_exec *e)
 {
+    const gs_exec_shares *const s = &e->shares;
     gs_device *device[GS_PLAN_DEVICES];
     void *part[GS_PLAN_DEVICES];
-    gs_status st = GS_OK;
 
-    for (uint32_t p = 0; e->devices > 1 && e->args->grad != NULL && p < e->program->params && st == GS_OK; p++) {
-        const gs_param *const of = &e->program->param[p];
-        for (uint32_t d = 0; d < e->devices; d++) {
-            device[d] = e->on[d].device;
-            part[d] = e->on[d].grad[p];
-        }
-        if (!of->fixed)
-            st = gs_device_all_reduce(device, e->devices, part, (uint64_t)of->rows * of->cols, false);
+    if (e->args->grad == NULL || s->learned == 0)
+        return GS_OK;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        device[d] = e->on[d].device;
+        part[d] = e->on[d].grad[s->first];
     }
-    return st;
+    return gs_device_all_reduce(device, e->devices, part, s->learned, false);
 }
 
 gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 
 gs_program *gs_program_new(void)
 {
@@ -54,6 +55,22 @@ uint32_t gs_program_pass(const gs_program *p, const char *name)
 uint64_t gs_param_elements(const gs_param *p)
 {
     return (uint64_t)p->rows * p->cols;
+}
+
+uint64_t gs_program_place_params(const gs_program *p, uint64_t *at, uint64_t *all)
+{
+    uint64_t learned = 0, end = 0;
+
+    for (int fixed = 0; fixed < 2; fixed++) {
+        for (uint32_t i = 0; i < p->params; i++)
+            if (p->param[i].fixed == fixed) {
+                at[i] = end;
+                end += gs_align_up(gs_param_elements(&p->param[i]), GS_PARAM_ALIGN);
+            }
+        learned = fixed ? learned : end;
+    }
+    *all = end;
+    return learned;
 }
 
 static bool any_instr(const gs_program *p, uint32_t pass, bool (*is)(gs_op op))

@@ -340,6 +340,12 @@ gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a);
 /* Index of the pass of this name, GS_NONE where there is none. */
 uint32_t gs_program_pass(const gs_program *p, const char *name);
 uint64_t gs_param_elements(const gs_param *p);
+/* Wherever a program's parameters are, their gradients, or an optimiser's state, they are one run of floats: the
+ * learned ones first, each from a multiple of GS_PARAM_ALIGN on (64 bytes), with zeros in between. So gradients are
+ * cleared, added up over devices, and stepped with, all at once. at [params]: the float at which each begins. Gives the
+ * floats of those that are learned; *all: of all. Sizes have been checked (gs_params_elements()). */
+#define GS_PARAM_ALIGN 16u
+uint64_t gs_program_place_params(const gs_program *p, uint64_t *at, uint64_t *all);
 
 /* Has the pass values over all vertices (batch statistics)? Then every row of every array that it makes counts, and
  * none may be left out because the loss does not see it. */

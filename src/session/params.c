@@ -7,7 +7,6 @@
 #include "base/philox.h"
 #include "base/size.h"
 
-#define ALIGN_ELEMENTS (64 / sizeof(float))
 #define MOMENTUM 0.1 /* torch.nn.BatchNorm1d's default */
 
 uint64_t gs_params_elements(const gs_program *p)
@@ -17,7 +16,7 @@ uint64_t gs_params_elements(const gs_program *p)
     for (uint32_t i = 0; i < p->params; i++) {
         uint64_t n;
         if (!gs_mul_u64(&n, p->param[i].rows, p->param[i].cols) ||
-            !gs_add_u64(&total, total, gs_align_up(n, ALIGN_ELEMENTS)))
+            !gs_add_u64(&total, total, gs_align_up(n, GS_PARAM_ALIGN)))
             return UINT64_MAX;
     }
     return total;
@@ -39,19 +38,19 @@ uint64_t gs_params_learned(const gs_program *p)
     return total;
 }
 
-/* Gives the learned parameters, or the others, their places from element `at` on; returns the end. */
-static uint64_t place(gs_params *params, const gs_program *p, bool learned, uint64_t at)
+static bool place(gs_params *params, const gs_program *p)
 {
+    uint64_t *const at = gs_malloc_array((uint64_t)p->params + 1, sizeof(*at)), all;
+
+    if (at == NULL)
+        return false;
+    params->fixed_elements = params->elements - gs_program_place_params(p, at, &all);
     for (uint32_t i = 0; i < p->params; i++) {
-        const uint64_t n = gs_align_up(gs_param_elements(&p->param[i]), ALIGN_ELEMENTS);
-        if (p->param[i].fixed == learned)
-            continue;
-        params->value[i] = params->values + at;
-        params->grad[i] = params->grads != NULL ? params->grads + at : NULL;
-        params->fixed_elements += learned ? 0 : n;
-        at += n;
+        params->value[i] = params->values + at[i];
+        params->grad[i] = params->grads != NULL ? params->grads + at[i] : NULL;
     }
-    return at;
+    gs_free(at);
+    return true;
 }
 
 static bool take_sums(gs_params *params, const gs_program *p)
@@ -84,19 +83,18 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
     if (made.block_bytes != 0)
         block = gs_alloc_pages(made.block_bytes);
     made.values = block;
-    if (made.value == NULL || made.grad == NULL || (made.block_bytes != 0 && block == NULL) ||
-        !take_sums(&made, p)) {
-        gs_params_free(&made);
-        return gs_fail(GS_ENOMEM, "no memory for the model's parameters (%llu bytes)",
-                       (unsigned long long)made.block_bytes);
-    }
-    if (grads) {
+    if (grads && block != NULL) {
         made.grads = block + elements;
         made.previous = block + 2 * elements;
         for (uint32_t k = 0; k < states; k++)
             made.state[k] = block + (3 + k) * elements;
     }
-    place(&made, p, false, place(&made, p, true, 0));
+    if (made.value == NULL || made.grad == NULL || (made.block_bytes != 0 && block == NULL) ||
+        !take_sums(&made, p) || !place(&made, p)) {
+        gs_params_free(&made);
+        return gs_fail(GS_ENOMEM, "no memory for the model's parameters (%llu bytes)",
+                       (unsigned long long)made.block_bytes);
+    }
     *out = made;
     return GS_OK;
 }

@@ -30,6 +30,24 @@ static void params__tensors_are_aligned_and_apart(void **state)
     gs_params_free(&p); /* twice is allowed */
 }
 
+/* Learned ones first, 20 + 5 floats rounded up to 16 each, whatever the order of the tensors. */
+static void params__learned_ones_are_one_run(void **state)
+{
+    gs_param param[] = {
+        {.name = "f", .dims = 1, .rows = 1, .cols = 3, .fixed = true},
+        {.name = "w", .dims = 2, .rows = 4, .cols = 5},
+        {.name = "g", .dims = 1, .rows = 1, .cols = 17, .fixed = true},
+        {.name = "b", .dims = 1, .rows = 1, .cols = 5},
+    };
+    const gs_program program = {.params = 4, .param = param};
+    uint64_t at[4], all;
+
+    (void)state;
+    assert_int_equal(gs_program_place_params(&program, at, &all), 48);
+    assert_int_equal(all, 96);
+    assert_true(at[1] == 0 && at[3] == 32 && at[0] == 48 && at[2] == 64);
+}
+
 /* torch.nn.BatchNorm1d: running = 0.9 running + 0.1 batch, of the variance with n / (n - 1). */
 static void params__running_means_follow_statistics(void **state)
 {
@@ -193,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(params__tensors_are_aligned_and_apart),
+        cmocka_unit_test(params__learned_ones_are_one_run),
         cmocka_unit_test(params__running_means_follow_statistics),
         cmocka_unit_test(params__without_gradients_there_are_none),
         cmocka_unit_test(params__impossible_sizes_are_no_memory),
