@@ -14,23 +14,13 @@
 
 scale=${GS_SCALE:-4}
 bps=${GS_HOST_BPS:-4e8}
-parts=128
 read -r -a more <<<"${GS_OPTIONS---no-selective --no-prune --no-hoist}"
 read -r -a before <<<"${GS_RUN:-}"
 out=$dir/chain
-store=$out/R-$scale
 mkdir -p "$out"
 
 machine
-if [ ! -f "$store/manifest.json" ]; then
-    need_disk 3
-    rm -rf "$out/graph" "$store"
-    show "$GNNSTREAM" generate rmat "$out/graph" --vertices $((150000 / scale)) --edges $((44000000 / scale)) \
-        --features 300 \
-        --classes 16 --seed 1
-    show "$GNNSTREAM" partition "$out/graph" "$store" --method random --parts $parts --memory 4G
-    rm -rf "$out/graph"
-fi
+dense_store "$scale"
 python3 - "$out" "$bps" <<'EOF_PY'
 import json, sys
 out, bps = sys.argv[1], float(sys.argv[2])

@@ -79,3 +79,18 @@ rmat()
     show "$GNNSTREAM" generate rmat "$graph" --vertices 1048576 --edges 16777216 --features 256 --classes 16 --seed 1
     touch "$graph/complete"
 }
+
+# dense_store SCALE: sets $store to an RMAT graph of Reddit's density, 150,000 vertices and 44M edges divided by SCALE,
+# with 300 float32 features, in 128 parts, made once.
+dense_store()
+{
+    store=$dir/chain/R-$1
+    [ ! -f "$store/manifest.json" ] || return 0
+    need_disk 3
+    mkdir -p "$dir/chain"
+    rm -rf "$dir/chain/graph" "$store"
+    show "$GNNSTREAM" generate rmat "$dir/chain/graph" --vertices $((150000 / $1)) --edges $((44000000 / $1)) \
+        --features 300 --classes 16 --seed 1
+    show "$GNNSTREAM" partition "$dir/chain/graph" "$store" --method random --parts 128 --memory 4G
+    rm -rf "$dir/chain/graph"
+}

@@ -1,4 +1,4 @@
-/* Copies to and from a device's arena, from GPUs before it in a chain too.
+/* Copies to and from a device's arena, from GPUs before it in a chain or ring too.
  *
  * A copy from a peer is one within the GPU where both are on it, one from GPU to GPU where they reach each other, and
  * else goes through two halves of a pinned buffer: a stream of the peer's GPU fills one while a stream of this GPU
@@ -81,19 +81,20 @@ static gs_status make_link(gs_cuda *c, const gs_cuda *peer)
     return make_bridge(c, l);
 }
 
-static gs_status join_one(gs_cuda *c, void *const *before, uint32_t count)
+/* Takes from the devices [0, from) of these, but not from itself. */
+static gs_status join_one(gs_cuda *c, void *const *context, uint32_t from)
 {
     gs_cuda_chain *const k = &c->chain;
     gs_status st = gs_cuda_enter(c);
     k->joined = true;
-    if (st == GS_OK && count > 0)
+    if (st == GS_OK && (from > 1 || (from == 1 && context[0] != c)))
         st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK && c->code.sequences > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK)
         st = make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
-    for (uint32_t i = 0; i < count && st == GS_OK; i++)
-        st = make_link(c, before[i]);
+    for (uint32_t i = 0; i < from && st == GS_OK; i++)
+        st = context[i] == c ? GS_OK : make_link(c, context[i]);
     return st;
 }
 
@@ -120,11 +121,11 @@ static void join_nccl(void *const *context, uint32_t devices)
         ((gs_cuda *)context[d])->chain.comm = comm[d];
 }
 
-gs_status gs_cuda_join(void *const *context, uint32_t devices)
+gs_status gs_cuda_join(void *const *context, uint32_t devices, bool ring)
 {
     gs_status st = GS_OK;
     for (uint32_t d = 0; d < devices && st == GS_OK; d++)
-        st = join_one(context[d], context, d);
+        st = join_one(context[d], context, ring ? devices : d);
     if (st == GS_OK)
         join_nccl(context, devices);
     return st;
@@ -215,7 +216,7 @@ static gs_status copy_from_peer(gs_cuda *c, const gs_cuda *peer, gs_cu_memory to
     while (l < c->chain.link + c->chain.links && l->peer != peer)
         l++;
     if (l == c->chain.link + c->chain.links)
-        return gs_fail(GS_EINVAL, "device cuda:%d: a copy from a device that is not before it", c->device);
+        return gs_fail(GS_EINVAL, "device cuda:%d: a copy from a device that it was not joined to", c->device);
     if (l->same)
         return gs_cuda_check(c, c->d->copy_within(to, from, bytes, c->chain.forward),
                              "copying from a device on the same GPU");

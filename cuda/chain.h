@@ -36,7 +36,7 @@ typedef struct gs_cuda_chain {
 } gs_cuda_chain;
 
 void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
-gs_status gs_cuda_join(void *const *context, uint32_t devices);
+gs_status gs_cuda_join(void *const *context, uint32_t devices, bool ring);
 /* Does nothing to a device that has not joined others. */
 void gs_cuda_leave(gs_cuda *c);
 gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from,

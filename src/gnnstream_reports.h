@@ -135,7 +135,8 @@ typedef struct gs_memory_item {
 
 /* One way between two memories: what each pass moves over it. What is loaded when the run opens is no part of it. */
 typedef struct gs_link_report {
-    char from[16], to[16]; /* "disk", "host", "device 0"; "chain": a device before it, which hands on */
+    char from[16], to[16]; /* "disk", "host", "device 0"; "chain", "ring": a device before it there, which hands
+                            * on */
     struct {
         uint64_t bytes, requests;
         double seconds;    /* predicted: the link is busy */

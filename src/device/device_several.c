@@ -18,7 +18,7 @@ static void list_contexts(void **context, gs_device *const *device, uint32_t dev
         context[d] = device[d]->context;
 }
 
-gs_status gs_device_join(gs_device *const *device, uint32_t devices)
+gs_status gs_device_join(gs_device *const *device, uint32_t devices, bool ring)
 {
     void *context[GS_DEVICE_COUNT_MOST];
     if (devices > GS_DEVICE_COUNT_MOST)
@@ -26,7 +26,7 @@ gs_status gs_device_join(gs_device *const *device, uint32_t devices)
     if (gs_device_unified(device[0]))
         return GS_OK;
     list_contexts(context, device, devices);
-    return device[0]->ops->join(context, devices);
+    return device[0]->ops->join(context, devices, ring);
 }
 
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,

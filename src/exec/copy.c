@@ -60,7 +60,7 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
     const uint32_t number = gs_topology_switch_of(&w->topology, t->device);
     const gs_topology_switch *const at = &w->topology.at[number];
     const bool forward = t->kind == GS_TASK_FORWARD;
-    const double bps = forward ? at->peer_bps : at->host_bps;
+    const double bps = forward ? gs_topology_between(&w->topology, t->peer, t->device) : at->host_bps;
     double *const wire = forward ? &w->peer[t->device] : &w->wire[number][t->kind == GS_TASK_DOWNLOAD];
 
     if (bps <= 0)

@@ -27,6 +27,7 @@ void gs_plan_load_links(gs_link_load *out, const gs_plan *plan, uint32_t pass)
         if (t->kind != GS_TASK_READ && t->kind != GS_TASK_WRITE && !gs_task_is_copy(t->kind))
             continue;
         gs_link_load *const load = &out[link_of(t)];
+        load->peer = t->peer;
         load->bytes += gs_task_bytes(plan, t);
         load->requests += gs_task_requests(t);
     }

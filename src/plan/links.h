@@ -9,11 +9,12 @@
 #include "plan/plan.h"
 
 /* One way. Which it is, the task that goes over it says: READ from the disk to the host, WRITE back, UPLOAD from the
- * host to `device`, FORWARD to it from one before it in its chain, DOWNLOAD to the host. */
+ * host to `device`, FORWARD to it from `peer`, which is before it in its chain or ring, DOWNLOAD to the host. */
 typedef struct gs_link_load {
     gs_task_kind kind;
     uint32_t device; /* READ, WRITE: 0 */
     uint64_t bytes, requests;
+    uint32_t peer;   /* FORWARD: whom the device takes from, last */
 } gs_link_load;
 
 /* The disk's two, then three of each device whose copies are tasks. */

@@ -146,6 +146,8 @@ typedef struct gs_plan_pass {
 typedef struct gs_plan {
     uint32_t tasks, deps, regs, runs, residents, passes, aheads;
     uint32_t devices;          /* with copies as tasks; 0: one, without */
+    bool ring;                 /* of devices of all switches, each with a part of an interval's rows from the host; else
+                                * a chain for each switch */
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;

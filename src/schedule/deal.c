@@ -41,7 +41,7 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
 static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval)
 {
     const gs_stage *const s = &l->program->stage[stage];
-    const double bps = gs_link_of(l->config->topology, l->config->cost, 0, GS_LINK_TO_DEVICE).bps;
+    const double bps = gs_link_of(l->config->topology, l->config->cost, GS_LINK_TO_DEVICE, 0, 0).bps;
     const uint32_t rows = gs_layout_rows(l, stage, interval);
     double seconds = 0, row = 0;
 

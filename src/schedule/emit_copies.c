@@ -77,8 +77,7 @@ gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out
 
 /* ---- copies ---- */
 
-/* The task brings bytes of `from` to `out`, which has its place. */
-static gs_status copy_to(struct emitter *e, gs_task *t, const struct unit *from, struct unit *out)
+gs_status gs_emit__copy_to(struct emitter *e, gs_task *t, const struct unit *from, struct unit *out)
 {
     gs_status st;
 
@@ -93,29 +92,32 @@ static gs_status copy_to(struct emitter *e, gs_task *t, const struct unit *from,
     return GS_OK;
 }
 
-/* A copy of `from` into a new piece of the device's ring, or where it is to stay. `like`: kind, peer, bytes, runs.
- * `out` is what looking for it has left, `to` where it was told to be put. */
-static gs_status copy_here(struct emitter *e, const gs_task *like, const struct unit *from, uint64_t to,
-                           struct unit *out)
+/* A new piece of the device's ring, or the place where it is to stay. `out` is what looking for it has left, `to` where
+ * it was told to be put. */
+static gs_status place_here(struct emitter *e, uint64_t bytes, uint64_t to, struct unit *out)
 {
     const uint32_t cached = out->cached;
-    gs_task t = *like;
-    gs_status st;
 
-    if (to != GS_CACHE_NOWHERE) {
-        st = gs_emit__settle_here(e, cached - 1, to, out);
-    } else {
-        *out = (struct unit){.read = GS_NONE};
-        st = gs_emit__take_here(e, t.bytes, out);
-        out->cached = cached;
-    }
-    return st == GS_OK ? copy_to(e, &t, from, out) : st;
+    if (to != GS_CACHE_NOWHERE)
+        return gs_emit__settle_here(e, cached - 1, to, out);
+    *out = (struct unit){.read = GS_NONE};
+    const gs_status st = gs_emit__take_here(e, bytes, out);
+    out->cached = cached;
+    return st;
+}
+
+gs_status gs_emit__copy_here(struct emitter *e, const gs_task *like, const struct unit *from, uint64_t to,
+                           struct unit *out)
+{
+    gs_task t = *like;
+    const gs_status st = place_here(e, t.bytes, to, out);
+    return st == GS_OK ? gs_emit__copy_to(e, &t, from, out) : st;
 }
 
 /* `here`: what looking for it on the device has left, which becomes `u`. */
 static gs_status bring(struct emitter *e, const gs_task *t, uint64_t to, struct unit *here, struct unit *u)
 {
-    const gs_status st = copy_here(e, t, u, to, here);
+    const gs_status st = gs_emit__copy_here(e, t, u, to, here);
 
     if (st != GS_OK)
         return st;
@@ -207,150 +209,5 @@ gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_plac
         gs_emit__release(e, from, *task);
         e->pass->download_bytes += bytes;
     }
-    return st;
-}
-
-/* ---- operand intervals ---- */
-
-/* What devices found of an operand interval's rows: nothing (they need it), or where it is or is to be. */
-struct found {
-    bool there;
-    uint64_t to;
-};
-
-/* Runs of rows that the devices [first, end) need and lack of the interval, for `t`. */
-static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array, uint32_t operand, uint32_t first,
-                                  uint32_t end, const bool *needs, const struct found *found)
-{
-    const gs_layout *l = e->l;
-    const uint32_t words = l->config->needs.granules.words, rows = gs_interval_rows(l->chunks, operand);
-    const gs_link link = gs_link_of(l->config->topology, l->config->cost, first, GS_LINK_TO_DEVICE);
-    const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES),
-                                  .row = l->row_bytes[array], .rows = rows, .unit = GS_BLOCK_BYTES,
-                                  .bps = link.bps, .request_seconds = link.request_seconds};
-    const uint64_t room = extent.bytes / GS_BLOCK_BYTES + 1;
-    gs_plan *p = e->plan;
-    gs_status st;
-
-    memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
-    for (uint32_t d = first; d < end; d++) {
-        if (!needs[d] || found[d].there)
-            continue;
-        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
-        if (mask == NULL)
-            return GS_OK;
-        for (uint32_t w = 0; w < words; w++)
-            e->ends.mask_of_all[w] |= mask[w];
-    }
-    if ((st = gs_emit__grow((void **)&p->run, &e->room.run, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
-                            sizeof(*p->run))) != GS_OK)
-        return st;
-    (void)gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, l, &extent, e->ends.mask_of_all);
-    t->first_run = p->runs;
-    p->runs += t->runs;
-    return GS_OK;
-}
-
-/* Does any device of the chain put the whole interval by? Then all of it travels. */
-static bool stays_whole(const gs_topology_switch *chain, const bool *needs, const struct found *found)
-{
-    for (uint32_t d = chain->first; d < chain->first + chain->devices; d++)
-        if (needs[d] && !found[d].there && found[d].to != GS_CACHE_NOWHERE)
-            return true;
-    return false;
-}
-
-/* The chain of one switch: from the host to the first that needs it, then from one to the next. */
-static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand, const struct unit *host,
-                             const bool *needs, const struct found *found, const gs_topology_switch *chain,
-                             uint32_t *upload, uint32_t *uploads)
-{
-    const uint32_t array = e->ends.operand_array[index], end = chain->first + chain->devices;
-    const bool alone = e->l->config->no_chain, whole = stays_whole(chain, needs, found);
-    gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
-    struct unit *before = NULL;
-    bool chosen = false;
-    gs_status st = GS_OK;
-
-    for (uint32_t d = chain->first; d < end && st == GS_OK; d++) {
-        struct unit *const to = &e->seat[d].operand[index];
-        if (!needs[d])
-            continue;
-        e->device = d;
-        if (found[d].there) {
-            before = to;
-            continue;
-        }
-        if ((alone || !chosen) && !whole) /* for those that follow, too */
-            st = choose_copy_runs(e, &t, array, operand, d, alone ? d + 1 : end, needs, found);
-        chosen = true;
-        t.kind = before == NULL || alone ? GS_TASK_UPLOAD : GS_TASK_FORWARD;
-        t.peer = (uint16_t)(t.kind == GS_TASK_FORWARD ? before->on - 1 : 0);
-        const struct unit *const from = t.kind == GS_TASK_UPLOAD ? host : before;
-        if (st != GS_OK || (st = copy_here(e, &t, from, found[d].to, to)) != GS_OK)
-            return st;
-        if (t.kind == GS_TASK_UPLOAD)
-            upload[(*uploads)++] = to->read;
-        else
-            before->handed = 1 + to->read;
-        before = to;
-    }
-    return st;
-}
-
-/* Does the host have to have the rows: does a chain's first device that needs them lack them? */
-static bool asks_host(const struct emitter *e, const bool *needs, const struct found *found)
-{
-    const gs_topology *const t = e->l->config->topology;
-    for (uint32_t s = 0; s < t->switches; s++) {
-        bool before = false;
-        for (uint32_t d = t->at[s].first; d < t->at[s].first + t->at[s].devices; d++) {
-            if (needs[d] && !found[d].there && (!before || e->l->config->no_chain))
-                return true;
-            before = before || needs[d];
-        }
-    }
-    return false;
-}
-
-/* Looks for the rows on each device that needs them. */
-static gs_status find_everywhere(struct emitter *e, uint32_t index, uint32_t operand, const uint64_t *mask,
-                                 const bool *needs, struct found *found)
-{
-    const uint32_t unit = gs_emit__array_unit(e, e->ends.operand_array[index], operand);
-    const struct access how = {.whole = mask == NULL};
-    gs_status st = GS_OK;
-
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
-        if (needs[e->device])
-            st = gs_emit__find_here(e, unit, &how, &gs_emit__here(e)->operand[index], &found[e->device].there,
-                                    &found[e->device].to);
-    e->device = 0;
-    return st;
-}
-
-gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, const bool *needs)
-{
-    const gs_topology *const t = e->l->config->topology;
-    struct found found[GS_PLAN_DEVICES] = {{0}};
-    struct unit host = {.read = GS_NONE, .ring = NOT_STAGED};
-    uint32_t upload[GS_PLAN_DEVICES], uploads = 0;
-    bool lacks[GS_PLAN_DEVICES];
-    gs_status st = find_everywhere(e, index, operand, gs_emit__needed_by(e, operand, needs), needs, found);
-
-    if (st != GS_OK)
-        return st;
-    for (uint32_t d = 0; d < e->devices; d++)
-        lacks[d] = needs[d] && !found[d].there;
-    const uint64_t *mask = gs_emit__needed_by(e, operand, lacks);
-    for (uint32_t s = 0; s < t->switches; s++)
-        mask = stays_whole(&t->at[s], needs, found) ? NULL : mask;
-    if (asks_host(e, needs, found) &&
-        (st = gs_emit__load_needed(e, e->ends.operand_array[index], operand, mask, &host)) != GS_OK)
-        return st;
-    for (uint32_t s = 0; s < t->switches && st == GS_OK; s++)
-        st = share_chain(e, index, operand, &host, needs, found, &t->at[s], upload, &uploads);
-    if (st == GS_OK && uploads > 0)
-        gs_emit__release(e, &host, gs_emit__join(e, upload, uploads));
     return st;
 }

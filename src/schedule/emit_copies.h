@@ -27,9 +27,12 @@ gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *
 bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
 /* A whole unit on such a device is handed on to this one, and let go of there. */
 gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u);
-/* Rows of the operand array `index` come to the devices that need them, whose operand units are filled: from where they
- * stay, from the device before along a chain, or from the host. `needs`: [devices]. */
-gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, const bool *needs);
+/* A copy of `from` into a new piece of the device's ring, or the place where it is to stay. `like`: kind, peer, bytes,
+ * runs. `out` is what looking for it has left, `to` where it was told to be put. */
+gs_status gs_emit__copy_here(struct emitter *e, const gs_task *like, const struct unit *from, uint64_t to,
+                             struct unit *out);
+/* The task brings bytes of `from` to `out`, which has its place. */
+gs_status gs_emit__copy_to(struct emitter *e, gs_task *t, const struct unit *from, struct unit *out);
 /* The device's piece `from` goes to the host, and is free then. */
 gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task);
 

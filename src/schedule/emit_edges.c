@@ -12,6 +12,7 @@
 #include "schedule/emit_copies.h"
 #include "schedule/emit_needs.h"
 #include "schedule/emit_rows.h"
+#include "schedule/emit_share.h"
 #include "schedule/emit_tasks.h"
 
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval)

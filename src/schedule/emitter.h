@@ -8,6 +8,7 @@
  *   emit_rows      rows of arrays come to the host
  *   emit_chunks    chunks of edges come to the host
  *   emit_copies    both come to devices with memory of their own, and go back
+ *   emit_share     rows at the operand end come to several of them
  *   emit_edges     the edge pass of a block of target intervals
  *   emit_sequence  the same for the derivative of a sequence
  *   emit_vertex    the vertex program of an interval

@@ -4,15 +4,15 @@
 #define USUAL_BPS 10e9 /* without a cost model */
 #define USUAL_SECONDS 0.2e-6
 
-double gs_link_said_bps(const gs_topology *t, uint32_t device, gs_link_way way)
+double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer)
 {
-    const gs_topology_switch *const at = &t->at[gs_topology_switch_of(t, device)];
-    return way == GS_LINK_BETWEEN ? at->peer_bps : at->host_bps;
+    return way == GS_LINK_BETWEEN ? gs_topology_between(t, peer, device)
+                                  : t->at[gs_topology_switch_of(t, device)].host_bps;
 }
 
-gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, uint32_t device, gs_link_way way)
+gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_link_way way, uint32_t device, uint32_t peer)
 {
-    const double said = gs_link_said_bps(t, device, way);
+    const double said = gs_link_said_bps(t, way, device, peer);
     gs_link link = cost != NULL ? gs_cost_link(cost, way) : (gs_link){USUAL_BPS, USUAL_SECONDS};
 
     if (said > 0)
@@ -27,12 +27,11 @@ gs_link_way gs_link_way_of(gs_task_kind copy)
                                      : GS_LINK_FROM_DEVICE;
 }
 
-double gs_link_seconds(const gs_topology *t, const gs_cost *cost, gs_task_kind kind, uint32_t device, uint64_t bytes,
-                       uint64_t requests)
+double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_link_load *l)
 {
-    const bool copy = gs_task_is_copy(kind);
-    const gs_link link = copy ? gs_link_of(t, cost, device, gs_link_way_of(kind))
-                              : (gs_link){kind == GS_TASK_READ ? cost->read_bps : cost->write_bps,
+    const bool copy = gs_task_is_copy(l->kind);
+    const gs_link link = copy ? gs_link_of(t, cost, gs_link_way_of(l->kind), l->device, l->peer)
+                              : (gs_link){l->kind == GS_TASK_READ ? cost->read_bps : cost->write_bps,
                                           cost->request_seconds};
-    return (double)requests * link.request_seconds + (double)bytes / link.bps;
+    return (double)l->requests * link.request_seconds + (double)l->bytes / link.bps;
 }

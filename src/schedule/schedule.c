@@ -13,8 +13,8 @@ static uint32_t best_device(const gs_topology *t)
 
     for (uint32_t d = 1; d < t->devices; d++) {
         const double speed = gs_topology_speed(t, d), than = gs_topology_speed(t, best);
-        const double link = gs_link_said_bps(t, d, GS_LINK_TO_DEVICE);
-        const double of = gs_link_said_bps(t, best, GS_LINK_TO_DEVICE);
+        const double link = gs_link_said_bps(t, GS_LINK_TO_DEVICE, d, 0);
+        const double of = gs_link_said_bps(t, GS_LINK_TO_DEVICE, best, 0);
         if (speed > than || (speed == than && of > 0 && (link == 0 || link > of)))
             best = d;
     }
@@ -24,7 +24,7 @@ static uint32_t best_device(const gs_topology *t)
 static bool is_alike(const gs_topology *t, uint32_t a, uint32_t b)
 {
     return gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
-           gs_link_said_bps(t, a, GS_LINK_TO_DEVICE) == gs_link_said_bps(t, b, GS_LINK_TO_DEVICE);
+           gs_link_said_bps(t, GS_LINK_TO_DEVICE, a, 0) == gs_link_said_bps(t, GS_LINK_TO_DEVICE, b, 0);
 }
 
 static bool are_alike(const gs_topology *t)
@@ -33,6 +33,28 @@ static bool are_alike(const gs_topology *t)
         if (!is_alike(t, d, 0))
             return false;
     return true;
+}
+
+/* Plans as `other` says; the shorter one of the two plans stays. *full: there is no room for two. */
+static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_config *other, bool *full)
+{
+    const uint64_t tables = (*best)->table_bytes;
+    gs_plan *plan = NULL;
+    double cost = 0;
+
+    *full = other->live_most != 0 && gs_alloc_live_bytes() + tables + tables / 2 > other->live_most;
+    if (*full)
+        return GS_OK;
+    const gs_status st = gs_schedule_search(&plan, &cost, other);
+    if (st != GS_OK)
+        return st == GS_EBUDGET ? GS_OK : st;
+    plan->ring = other->ring;
+    gs_plan_free(cost < *best_cost ? *best : plan);
+    if (cost < *best_cost) {
+        *best = plan;
+        *best_cost = cost;
+    }
+    return GS_OK;
 }
 
 /* What a device that is slower than the best one does may hold the others up: its link, or that of all of them, is
@@ -44,41 +66,51 @@ static gs_status deal_less(gs_plan **best, double *best_cost, const gs_schedule_
     const uint32_t first = best_device(t);
     double share[GS_TOPOLOGY_DEVICES];
     gs_schedule_config other = *config;
+    bool full = false;
+    gs_status st = GS_OK;
 
+    other.ring = (*best)->ring;
     other.share = share;
     other.refusal = NULL;
     other.no_sizes = true;
-    for (size_t k = 0; k < GS_ARRAY_LEN(less); k++) {
-        const uint64_t tables = (*best)->table_bytes;
-        gs_plan *plan = NULL;
-        double cost = 0;
-        if (config->live_most != 0 && gs_alloc_live_bytes() + tables + tables / 2 > config->live_most)
-            break; /* no room for two plans: the first one stands */
+    for (size_t k = 0; k < GS_ARRAY_LEN(less) && st == GS_OK && !full; k++) {
         for (uint32_t d = 0; d < t->devices; d++)
             share[d] = gs_topology_speed(t, d) * (is_alike(t, d, first) ? 1 : less[k]);
-        const gs_status st = gs_schedule_search(&plan, &cost, &other);
-        if (st == GS_OK && cost < *best_cost) {
-            gs_plan_free(*best);
-            *best = plan;
-            *best_cost = cost;
-        } else if (st == GS_OK) {
-            gs_plan_free(plan);
-        } else if (st != GS_EBUDGET) {
-            return st;
-        }
+        st = try_other(best, best_cost, &other, &full);
     }
-    return GS_OK;
+    return st;
+}
+
+/* Is there a choice between chains and a ring? */
+static bool may_be_a_ring(const gs_schedule_config *config)
+{
+    const gs_topology *const t = config->topology;
+    return t != NULL && t->switches > 1 && t->across.joined && t->across.share == GS_SHARE_FASTER &&
+           config->cost != NULL && !config->ring && !config->no_chain;
 }
 
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
 {
+    gs_schedule_config first = *config, ring;
     gs_plan *plan = NULL;
     double cost = 0;
-    gs_status st = gs_schedule_search(&plan, &cost, config);
+    bool full;
 
+    if (config->topology != NULL && config->topology->across.share == GS_SHARE_RING && !config->no_chain)
+        first.ring = true;
+    gs_status st = gs_schedule_search(&plan, &cost, &first);
+    if (st == GS_OK)
+        plan->ring = first.ring;
+    if (st == GS_OK && may_be_a_ring(&first)) {
+        ring = first;
+        ring.ring = true;
+        ring.refusal = NULL;
+        ring.no_sizes = true;
+        st = try_other(&plan, &cost, &ring, &full);
+    }
     if (st == GS_OK && config->topology != NULL && config->cost != NULL && config->share == NULL &&
         !are_alike(config->topology))
-        st = deal_less(&plan, &cost, config);
+        st = deal_less(&plan, &cost, &first);
     if (st == GS_OK)
         *out = plan;
     else

@@ -42,6 +42,8 @@ typedef struct gs_schedule_config {
                                 * computes on host memory */
     const double *share;       /* [topology's devices] in proportion to which columns are dealt; NULL: as fast as they
                                 * are, or less for some where that is predicted to be shorter */
+    bool ring;                 /* one of all devices in place of a chain for each switch; else, and where the topology
+                                * says neither, the one of the two that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */
     bool unified;              /* the device's memory is a part of the host's */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names

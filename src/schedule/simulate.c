@@ -42,8 +42,9 @@ static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->i
 
 static double link_seconds(const struct sim *s, const gs_task *t)
 {
-    return gs_link_seconds(s->in->topology, s->in->cost, t->kind, t->device, gs_task_bytes(s->in->plan, t),
-                           gs_task_requests(t));
+    const gs_link_load load = {.kind = t->kind, .device = t->device, .peer = t->peer,
+                               .bytes = gs_task_bytes(s->in->plan, t), .requests = gs_task_requests(t)};
+    return gs_link_seconds(s->in->topology, s->in->cost, &load);
 }
 
 /* The disk moves what is submitted in order. When this has arrived: */

@@ -106,7 +106,7 @@ static void describe_files(const gs_session *s, gs_plan_report *out)
     }
 }
 
-static void name_link(gs_link_report *out, const gs_link_load *load)
+static void name_link(gs_link_report *out, const gs_link_load *load, bool ring)
 {
     char device[GS_ARRAY_LEN(out->to)];
 
@@ -114,7 +114,7 @@ static void name_link(gs_link_report *out, const gs_link_load *load)
     snprintf(out->from, sizeof(out->from), "%s",
              load->kind == GS_TASK_READ                                      ? "disk"
              : load->kind == GS_TASK_WRITE || load->kind == GS_TASK_UPLOAD ? "host"
-             : load->kind == GS_TASK_FORWARD                                 ? "chain"
+             : load->kind == GS_TASK_FORWARD                                 ? (ring ? "ring" : "chain")
                                                                              : device);
     snprintf(out->to, sizeof(out->to), "%s",
              load->kind == GS_TASK_WRITE                                      ? "disk"
@@ -130,12 +130,10 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
     for (uint32_t p = 0; p < out->passes; p++) {
         gs_plan_load_links(load, s->plan, p);
         for (uint32_t l = 0; l < out->links; l++) {
-            name_link(&out->link[l], &load[l]);
+            name_link(&out->link[l], &load[l], s->plan->ring);
             out->link[l].pass[p].bytes = load[l].bytes;
             out->link[l].pass[p].requests = load[l].requests;
-            out->link[l].pass[p].seconds =
-                gs_link_seconds(s->machine.topology, &s->machine.cost, load[l].kind, load[l].device, load[l].bytes,
-                                load[l].requests);
+            out->link[l].pass[p].seconds = gs_link_seconds(s->machine.topology, &s->machine.cost, &load[l]);
         }
     }
 }
@@ -150,7 +148,7 @@ static bool link_counts(const gs_session *s, gs_link_way way)
                  : way == GS_LINK_BETWEEN ? pass->forward_bytes
                                           : pass->download_bytes;
     }
-    return bytes > 0 && !(gs_link_said_bps(s->machine.topology, 0, way) > 0);
+    return bytes > 0 && !(gs_link_said_bps(s->machine.topology, way, 0, 0) > 0);
 }
 
 static const char *least_known(const gs_session *s)

@@ -99,7 +99,7 @@ static void observe_copies(const gs_session *s, gs_fit *fit)
         const gs_link_way way = gs_link_way_of(t->kind);
         const gs_work w = {GS_WORK_LINKS + way, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
         gs_exec_span(s->run.exec, i, &begin, &end);
-        if (!(gs_link_said_bps(s->machine.topology, t->device, way) > 0))
+        if (!(gs_link_said_bps(s->machine.topology, way, t->device, t->peer) > 0))
             gs_fit_add(fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(&s->machine.cost, &w), 1);
         *before = end;
     }

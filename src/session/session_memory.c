@@ -145,7 +145,8 @@ void gs_session_charge_fixed(gs_session *s)
         charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
         charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
         charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
-        charge(s, "copies between GPUs", (s->machine.devices - 1) * GS_DEVICE_BETWEEN_BYTES, false);
+        const uint32_t takers = s->machine.devices - (s->machine.wires.across.joined ? 0 : 1); /* in a ring, all */
+        charge(s, "copies between GPUs", takers * GS_DEVICE_BETWEEN_BYTES, false);
         return;
     }
     /* the devices share parameters; gradients of their own they have behind the first */

@@ -16,6 +16,7 @@
 #define BPS_MOST 1e15
 /* A device slower than this is one that stands still. */
 #define SPEED_LEAST 1e-3
+#define WHERE_BYTES 4200 /* a path, and which switch */
 
 void gs_topology_one_switch(gs_topology *out, uint32_t devices)
 {
@@ -30,22 +31,42 @@ uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device)
     return s;
 }
 
+double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to)
+{
+    const uint32_t at = gs_topology_switch_of(t, to);
+    return gs_topology_switch_of(t, from) == at ? t->at[at].peer_bps : t->across.bps;
+}
+
 double gs_topology_speed(const gs_topology *t, uint32_t device)
 {
     return t->speed[device] > 0 ? t->speed[device] : 1;
 }
 
-static gs_status rate(double *out, const cJSON *of, const char *key, const char *path, uint32_t index)
+/* `where`: the file, and what of it. 0 where nothing is said. */
+static gs_status rate(double *out, const cJSON *of, const char *key, const char *where)
 {
     const cJSON *const v = cJSON_GetObjectItemCaseSensitive(of, key);
     *out = 0;
     if (v == NULL)
         return GS_OK;
     if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble) || v->valuedouble < BPS_LEAST || v->valuedouble > BPS_MOST)
-        return gs_fail(GS_EFORMAT, "%s: switch %u: \"%s\" must be a number of bytes per second from %g to %g", path,
-                       index, key, BPS_LEAST, BPS_MOST);
+        return gs_fail(GS_EFORMAT, "%s: \"%s\" must be a number of bytes per second from %g to %g", where, key,
+                       BPS_LEAST, BPS_MOST);
     *out = v->valuedouble;
     return GS_OK;
+}
+
+/* The first key of an object that is none of these; NULL: there is none. */
+static const char *unknown_key(const cJSON *of, const char *const *known, size_t count)
+{
+    for (const cJSON *k = of->child; k != NULL; k = k->next) {
+        size_t i = 0;
+        while (i < count && strcmp(k->string, known[i]) != 0)
+            i++;
+        if (i == count)
+            return k->string;
+    }
+    return NULL;
 }
 
 /* Of the switch's devices, in order; nothing said: all are as fast. */
@@ -75,25 +96,23 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
     const uint32_t index = t->switches;
     const cJSON *const n = cJSON_GetObjectItemCaseSensitive(s, "devices");
     gs_topology_switch *const to = &t->at[index];
+    char where[WHERE_BYTES];
+    const char *key;
     gs_status st;
 
     if (!cJSON_IsObject(s))
         return gs_fail(GS_EFORMAT, "%s: switch %u is no object", path, index);
-    for (const cJSON *k = s->child; k != NULL; k = k->next) {
-        size_t i = 0;
-        while (i < GS_ARRAY_LEN(known) && strcmp(k->string, known[i]) != 0)
-            i++;
-        if (i == GS_ARRAY_LEN(known))
-            return gs_fail(GS_EFORMAT,
-                           "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps and speeds",
-                           path, index, k->string);
-    }
+    if ((key = unknown_key(s, known, GS_ARRAY_LEN(known))) != NULL)
+        return gs_fail(GS_EFORMAT,
+                       "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps and speeds", path,
+                       index, key);
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
         n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
         return gs_fail(GS_EFORMAT, "%s: switch %u: \"devices\" must be a whole number from 1, of %u in all at the most",
                        path, index, GS_TOPOLOGY_DEVICES);
-    if ((st = rate(&to->host_bps, s, "host_bps", path, index)) != GS_OK ||
-        (st = rate(&to->peer_bps, s, "peer_bps", path, index)) != GS_OK)
+    snprintf(where, sizeof(where), "%s: switch %u", path, index);
+    if ((st = rate(&to->host_bps, s, "host_bps", where)) != GS_OK ||
+        (st = rate(&to->peer_bps, s, "peer_bps", where)) != GS_OK)
         return st;
     to->first = t->devices;
     to->devices = (uint32_t)n->valuedouble;
@@ -102,21 +121,47 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
     return speeds(t, s, path, index);
 }
 
+/* Between devices of different switches, and which of the two ways to share rows is taken. */
+static gs_status read_across(gs_topology *t, const cJSON *root, const char *path)
+{
+    static const char *const words[] = {[GS_SHARE_CHAINS] = "chains", [GS_SHARE_RING] = "ring"};
+    const cJSON *const share = cJSON_GetObjectItemCaseSensitive(root, "share");
+    const char *const said = cJSON_GetStringValue(share);
+    gs_status st = rate(&t->across.bps, root, "across_bps", path);
+
+    t->across.joined = t->across.bps > 0;
+    for (int w = GS_SHARE_CHAINS; said != NULL && w <= GS_SHARE_RING; w++)
+        if (strcmp(said, words[w]) == 0)
+            t->across.share = (gs_topology_share)w;
+    if (st == GS_OK && share != NULL && t->across.share == GS_SHARE_FASTER)
+        st = gs_fail(GS_EFORMAT, "%s: \"share\" must be \"chains\" or \"ring\"; without it the faster one is taken",
+                     path);
+    if (st == GS_OK && t->across.share == GS_SHARE_RING && t->switches > 1 && !t->across.joined)
+        st = gs_fail(GS_EFORMAT,
+                     "%s: a ring over several switches needs \"across_bps\", bytes per second between their devices",
+                     path);
+    return st;
+}
+
 static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
 {
+    static const char *const known[] = {"switches", "across_bps", "share"};
     const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
+    const char *key;
     gs_status st = GS_OK;
 
     if (!cJSON_IsObject(root) || !cJSON_IsArray(switches) || cJSON_GetArraySize(switches) == 0)
         return gs_fail(GS_EFORMAT,
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
+    if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
+        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps and share", path, key);
     for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
         if (t->switches == GS_TOPOLOGY_DEVICES)
             return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
         st = read_switch(t, s, path);
     }
-    return st;
+    return st == GS_OK ? read_across(t, root, path) : st;
 }
 
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)

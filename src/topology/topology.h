@@ -2,6 +2,8 @@
  *
  * Devices hang under switches. The devices of a switch share its wire to the host, in each direction, and form a
  * *chain*, in the order of their numbers: what one of them has, the next can take from it over a wire of their own.
+ * Where devices of different switches reach each other, too, all of them may be one *ring* instead: of an interval's
+ * rows each gets a part over its switch's wire, and hands it on, which is an all-gather.
  * Units: bytes per second; 0: as fast as it goes. Speeds of devices: shares of the fastest's.
  */
 #ifndef GS_TOPOLOGY_TOPOLOGY_H
@@ -20,10 +22,21 @@ typedef struct gs_topology_switch {
     double peer_bps;         /* from a device to the next of the chain */
 } gs_topology_switch;
 
+/* How rows come to several devices: as is predicted to be faster, or as is said. */
+typedef enum gs_topology_share { GS_SHARE_FASTER, GS_SHARE_CHAINS, GS_SHARE_RING } gs_topology_share;
+
+/* Between devices of different switches. */
+typedef struct gs_topology_across {
+    bool joined; /* each can copy from each */
+    double bps;
+    gs_topology_share share;
+} gs_topology_across;
+
 typedef struct gs_topology {
     uint32_t devices, switches;
     gs_topology_switch at[GS_TOPOLOGY_DEVICES];
     double speed[GS_TOPOLOGY_DEVICES]; /* of each device's computations, above 0, at most 1; 0: nothing said, 1 */
+    gs_topology_across across;
 } gs_topology;
 
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
@@ -35,6 +48,9 @@ gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
 
 /* Number of the switch of a device. */
 uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);
+
+/* Of the wire over which device `to` takes from device `from`; 0: nothing said. */
+double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to);
 
 /* Above 0, at most 1. */
 double gs_topology_speed(const gs_topology *t, uint32_t device);

@@ -23,6 +23,8 @@ static void check_promises(const gs_topology *t, uint32_t devices)
         next += t->at[s].devices;
         gs_fuzz_require(rate_holds(t->at[s].host_bps) && rate_holds(t->at[s].peer_bps), "speeds are finite");
     }
+    gs_fuzz_require(rate_holds(t->across.bps) && t->across.joined == (t->across.bps > 0), "so is that across switches");
+    gs_fuzz_require(t->across.share != GS_SHARE_RING || t->across.joined || t->switches == 1, "a ring is joined");
     gs_fuzz_require(next == devices, "switches cover the devices");
     for (uint32_t d = 0; d < devices; d++)
         gs_fuzz_require(gs_topology_switch_of(t, d) < t->switches, "each device has a switch");
@@ -51,6 +53,7 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
         "\1{\"switches\": [{\"devices\": 2, \"host_bps\": 1e9, \"peer_bps\": 2.5e10}]}",
         "\3{\"switches\": [{\"devices\": 1}, {\"devices\": 2, \"host_bps\": 12e9}, "
         "{\"devices\": 1, \"peer_bps\": 1e3}]}",
+        "\1{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"across_bps\": 4.5e11, \"share\": \"ring\"}",
         "\17{\"switches\": [{\"devices\": 8, \"host_bps\": 2e10}, {\"devices\": 8, \"host_bps\": 2e10}]}",
     };
     return k < sizeof(text) / sizeof(text[0]) ? gs_fuzz_text_seed(data, capacity, text[k]) : 0;

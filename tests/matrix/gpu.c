@@ -147,9 +147,12 @@ static const several_layout every[] = {
     {8, "cuda:0,0,0,0", "--topology pairs.json --device-memory 8M", false, false},
     {3, NULL, "", false, true},
     {8, NULL, "--no-chain", true, false},
+    {8, "cuda:0,0,0,0", "--topology ring.json --device-memory 8M", false, false},
 };
 static const several_layout few[] = {
-    {8, NULL, "", false, true}, {3, "cuda:0,0,0", "--no-cache", false, false}, {1, NULL, "", true, false}};
+    {8, NULL, "--topology ring_of_two.json --no-cache", false, true},
+    {3, "cuda:0,0,0", "--no-cache", false, false},
+    {1, NULL, "", true, false}};
 
 /* What is there: one GPU at least. */
 static const char *two_devices(void)
@@ -217,7 +220,7 @@ static void several_one(const char *kind, const gpu_model *m, unsigned number, b
         return;
     if (many)
         many_types(m, store_of(kind, m->method, 3, ""), two_devices());
-    for (size_t i = 0; i < (all ? 6 : 3); i++)
+    for (size_t i = 0; i < (all ? sizeof(every) / sizeof(every[0]) : sizeof(few) / sizeof(few[0])); i++)
         if (!all || has_layout(m->model, number, i))
             several_layout_of(m, kind, all ? &every[i] : &few[i], &want);
     if ((!all || whole) && strcmp(m->model, "sage_lstm") != 0)

@@ -91,6 +91,13 @@ void write_topologies(void)
     f = ref_create("slow.json");
     fputs("{\"switches\": [{\"devices\": 2, \"speeds\": [0.5, 1]}]}\n", f);
     ref_close(f, "slow.json");
+    f = ref_create("ring.json");
+    fputs("{\"switches\": [{\"devices\": 1}, {\"devices\": 2}, {\"devices\": 1}], \"across_bps\": 4e9, \"share\": "
+          "\"ring\"}\n", f);
+    ref_close(f, "ring.json");
+    f = ref_create("ring_of_two.json");
+    fputs("{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"across_bps\": 4e9, \"share\": \"ring\"}\n", f);
+    ref_close(f, "ring_of_two.json");
 }
 
 /* docs/design/results.md: of given weights, neither threads nor budgets nor devices change a bit. */
@@ -125,6 +132,7 @@ void matrix_several(const arguments *a)
                    {8, "--device cpu:2"},
                    {3, "--device cpu:4"},
                    {8, "--device cpu:4 --no-chain"},
+                   {8, "--device cpu:4 --topology ring.json --no-cache"},
                    {3, "--device cpu:1 --no-pipeline"}};
     const size_t most = sizeof(layouts) / sizeof(layouts[0]);
 

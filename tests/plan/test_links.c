@@ -51,9 +51,10 @@ static void test_links__add_up_what_goes_over_each(void **state)
 {
     (void)state;
     static const gs_link_load first[] = {
-        {GS_TASK_READ, 0, 11 * BLOCK, 3},        {GS_TASK_WRITE, 0, 3 * BLOCK, 2}, {GS_TASK_UPLOAD, 0, 700, 1},
-        {GS_TASK_UPLOAD, 1, 3 * BLOCK - 100, 2}, {GS_TASK_FORWARD, 1, 600, 1},     {GS_TASK_DOWNLOAD, 1, 500, 1}};
-    static const gs_link_load second[] = {{GS_TASK_READ, 0, BLOCK, 1}, {GS_TASK_DOWNLOAD, 0, 42, 2}};
+        {GS_TASK_READ, 0, 11 * BLOCK, 3, 0},        {GS_TASK_WRITE, 0, 3 * BLOCK, 2, 0},
+        {GS_TASK_UPLOAD, 0, 700, 1, 0},             {GS_TASK_UPLOAD, 1, 3 * BLOCK - 100, 2, 0},
+        {GS_TASK_FORWARD, 1, 600, 1, 0},            {GS_TASK_DOWNLOAD, 1, 500, 1, 0}};
+    static const gs_link_load second[] = {{GS_TASK_READ, 0, BLOCK, 1, 0}, {GS_TASK_DOWNLOAD, 0, 42, 2, 0}};
 
     assert_int_equal(gs_plan_links(&plan), 8);
     expect(0, first, GS_ARRAY_LEN(first));

@@ -24,11 +24,18 @@ static void copy_task(struct sim *s, const gs_task *t, bool complete)
     assert_true(t->device < s->plan->devices && t->bytes > 0);
     assert_true((t->place.region == GS_REGION_ARENA) != down);
     assert_true((t->source.region == GS_REGION_ARENA) != (t->kind == GS_TASK_UPLOAD));
-    if (!complete) {
-        memset(to, 0xDD, t->bytes);
-        return;
+    for (uint32_t i = 0; !complete && !down && i < t->runs; i++) { /* others may bring the rest at the same time */
+        const gs_block_run run = s->plan->run[t->first_run + i];
+        const uint64_t at = run.first * GS_BLOCK_BYTES;
+        memset(to + at, 0xDD, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at));
     }
-    if (t->kind == GS_TASK_FORWARD) {
+    if (!complete && (down || t->runs == 0))
+        memset(to, 0xDD, t->bytes);
+    if (!complete)
+        return;
+    if (t->kind == GS_TASK_FORWARD)
+        assert_true(t->peer != t->device && t->peer < s->plan->devices);
+    if (t->kind == GS_TASK_FORWARD && !s->plan->ring) {
         assert_true(t->peer < t->device);
         assert_int_equal(gs_topology_switch_of(s->cfg->topology, t->peer),
                          gs_topology_switch_of(s->cfg->topology, t->device));

@@ -10,11 +10,18 @@
 #include "smallest_plan.h"
 #include "support/support.h"
 
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}}, two = {2, 1, {{0, 2, 0, 0}}, {0}},
-                         four = {4, 1, {{0, 4, 0, 0}}, {0}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}};
+static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}}, two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}},
+                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}},
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}, {0}};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
+/* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
+static const gs_topology ring_of_four = {4, 4, {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}}, {0},
+                                         {true, 1e7, GS_SHARE_RING}},
+                         ring_of_pairs = {5, 3, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}}, {0},
+                                          {true, 1e8, GS_SHARE_RING}},
+                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}};
+static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
 
@@ -53,7 +60,8 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, GS_NONE, 3, seed + 1);
     plans_ahead += plan->pass[0].aheads > 0; /* the second of the two runs above begins with what the first read */
-    assert_true((plan->pass[0].forward_bytes > 0) == (chain && topology->switches < topology->devices));
+    assert_int_equal(plan->ring, chain && topology->across.share == GS_SHARE_RING);
+    assert_true((plan->pass[0].forward_bytes > 0) == (plan->ring || (chain && topology->switches < topology->devices)));
     gs_plan_free(plan);
     fixture_drop(&f);
 }
@@ -67,6 +75,11 @@ static void test_several__plans_are_safe_in_any_order(void **state)
             run(all[t], 6000, 8, 64 * GS_MIB, 2 * GS_MIB, chain, seed++);
             run(all[t], 6007, 17, 24 * GS_MIB, 1 * GS_MIB, chain, seed++);
             run(all[t], 9001, 9, 24 * GS_MIB, 1536 * GS_KIB, chain, seed++);
+        }
+    for (size_t t = 0; t < GS_ARRAY_LEN(rings); t++)
+        for (int chain = 0; chain < 2; chain++) {
+            run(rings[t], 6007, 17, 24 * GS_MIB, 1 * GS_MIB, chain, seed++);
+            run(rings[t], 9001, 9, 24 * GS_MIB, 1536 * GS_KIB, chain, seed++);
         }
     print_message("%u of %u plans read ahead\n", plans_ahead, seed - 1);
     assert_true(plans_ahead > 0);
@@ -125,7 +138,7 @@ static uint64_t operand_bytes(const gs_plan *p, gs_task_kind kind, uint32_t rows
     for (uint32_t i = 0; i < p->pass[0].tasks; i++) {
         const gs_task *const t = &p->task[p->pass[0].first_task + i];
         if (t->kind == kind && t->stage == 1 && t->bytes == rows * 16ull * sizeof(float))
-            bytes += t->bytes;
+            bytes += gs_task_bytes(p, t);
     }
     return bytes;
 }
@@ -193,8 +206,8 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}};
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -222,8 +235,8 @@ static void test_several__slow_devices_have_less(void **state)
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}},
-                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}}};
+    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}},
+                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;
@@ -255,6 +268,57 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
     fixture_drop(&f);
 }
 
+/* Of an edge pass in which every chunk has edges: in a ring each device gets a part of the rows from the host, each
+ * once, and all others from a neighbour; by chains of one device each gets all from the host. Which of the two is
+ * planned is what wires between devices make faster: by the busiest wire's bytes the ring takes the longer of a quarter
+ * of the rows from the host and three quarters from a neighbour. */
+static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
+{
+    static const double across[] = {1e7, 5e5}; /* the wires to the host: 1e6 */
+    struct fixture f = {0};
+    gs_cost cost;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 16000, 16, false, 3);
+    gs_cost_defaults(&cost, 1);
+    for (uint32_t i = 0; i < 16 * 16; i++)
+        f.chunk[0][i] = f.chunk[1][i] =
+            (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
+    for (int d = 0; d < 2; d++)
+        f.set[d].chunk = f.chunks.chunk[d];
+    for (size_t k = 0; k < GS_ARRAY_LEN(across); k++) {
+        gs_topology t = ring_of_four;
+        uint64_t up[3], on[3];
+        double seconds[3];
+        bool ring[3];
+        t.across.bps = across[k];
+        for (gs_topology_share share = GS_SHARE_FASTER; share <= GS_SHARE_RING; share++) {
+            gs_plan *plan = NULL;
+            gs_predicted x;
+            gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
+            t.across.share = share;
+            c.topology = &t;
+            c.cost = &cost;
+            gs_assert_ok(gs_schedule(&plan, &c));
+            gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &t, 0, false}));
+            seconds[share] = x.seconds;
+            ring[share] = plan->ring;
+            up[share] = operand_bytes(plan, GS_TASK_UPLOAD, 1000);
+            on[share] = operand_bytes(plan, GS_TASK_FORWARD, 1000);
+            plan_sim_run(plan, &c, 0, 2, 3);
+            gs_plan_free(plan);
+        }
+        assert_true(!ring[GS_SHARE_CHAINS] && ring[GS_SHARE_RING]);
+        assert_int_equal(on[GS_SHARE_CHAINS], 0);
+        assert_int_equal(up[GS_SHARE_CHAINS], 4 * up[GS_SHARE_RING]);
+        assert_int_equal(on[GS_SHARE_RING], 3 * up[GS_SHARE_RING]);
+        assert_int_equal(ring[GS_SHARE_FASTER], k == 0);
+        assert_int_equal(seconds[GS_SHARE_RING] < seconds[GS_SHARE_CHAINS], k == 0);
+        assert_true(seconds[GS_SHARE_FASTER] == seconds[k == 0 ? GS_SHARE_RING : GS_SHARE_CHAINS]);
+    }
+    fixture_drop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_devices_have_less),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
+        cmocka_unit_test(test_several__a_ring_is_taken_where_it_is_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,27 @@ static void test_topology__devices_may_be_slower_than_others(void **state)
         assert_true(gs_topology_speed(&t, d) == want[d]);
 }
 
+/* What is said of devices of different switches, and how rows are shared. */
+static void test_topology__switches_may_be_joined(void **state)
+{
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2, \"peer_bps\": 3e9}, {\"devices\": 1}]}", 3));
+    assert_true(!t.across.joined && t.across.share == GS_SHARE_FASTER);
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2, \"peer_bps\": 3e9}, {\"devices\": 1}], "
+                          "\"across_bps\": 5e9}", 3));
+    assert_true(t.across.joined && t.across.share == GS_SHARE_FASTER);
+    assert_true(gs_topology_between(&t, 0, 1) == 3e9 && gs_topology_between(&t, 1, 0) == 3e9);
+    assert_true(gs_topology_between(&t, 1, 2) == 5e9 && gs_topology_between(&t, 2, 0) == 5e9);
+    gs_assert_ok(load(&t, "{\"across_bps\": 5e9, \"share\": \"ring\", "
+                          "\"switches\": [{\"devices\": 1}, {\"devices\": 1}]}", 2));
+    assert_true(t.across.share == GS_SHARE_RING);
+    gs_assert_ok(load(&t, "{\"share\": \"chains\", \"switches\": [{\"devices\": 1}, {\"devices\": 1}]}", 2));
+    assert_true(t.across.share == GS_SHARE_CHAINS);
+    gs_assert_ok(load(&t, "{\"share\": \"ring\", \"switches\": [{\"devices\": 2}]}", 2)); /* one switch joins them */
+    assert_true(t.across.share == GS_SHARE_RING && !t.across.joined);
+}
+
 static void test_topology__what_is_none_is_refused(void **state)
 {
     static const struct {
@@ -71,6 +92,11 @@ static void test_topology__what_is_none_is_refused(void **state)
         {"{\"switches\": []}", "not a topology"},
         {"{\"switches\": {\"devices\": 2}}", "not a topology"},
         {"{\"switches\": [2]}", "switch 0 is no object"},
+        {"{\"switches\": [{\"devices\": 2}], \"switch\": 1}", "\"switch\" is not known"},
+        {"{\"switches\": [{\"devices\": 2}], \"across_bps\": 10}", "\"across_bps\" must be a number of bytes"},
+        {"{\"switches\": [{\"devices\": 2}], \"share\": 1}", "\"share\" must be \"chains\" or \"ring\""},
+        {"{\"switches\": [{\"devices\": 2}], \"share\": \"all\"}", "\"share\" must be \"chains\" or \"ring\""},
+        {"{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"share\": \"ring\"}", "needs \"across_bps\""},
         {"{\"switches\": [{\"devices\": 1}, {\"device\": 1}]}", "switch 1: \"device\" is not known"},
         {"{\"switches\": [{}]}", "\"devices\" must be"},
         {"{\"switches\": [{\"devices\": 0}]}", "\"devices\" must be"},
@@ -104,6 +130,7 @@ int main(void)
         cmocka_unit_test(test_topology__one_switch_holds_all),
         cmocka_unit_test(test_topology__switches_number_their_devices_in_order),
         cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
+        cmocka_unit_test(test_topology__switches_may_be_joined),
         cmocka_unit_test(test_topology__what_is_none_is_refused),
     };
     const int fd = mkstemp(path);
