@@ -1,11 +1,13 @@
 /* adjacency.c - in-edges of a store, from its chunks to one list a vertex. */
 #include "sample/adjacency.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/narrow.h"
 #include "base/size.h"
+#include "sample/columns.h"
 #include "store/edge_scan.h"
 
 /* While a list is sorted by type: one edge with all that it carries. */
@@ -22,6 +24,7 @@ typedef struct loading {
     void *type;
     float *weight;
     uint64_t *loops;
+    uint32_t *own;
 } loading;
 
 static bool is_wide(const gs_store_info *info) { return info->edges > UINT32_MAX; }
@@ -57,9 +60,12 @@ static gs_status count_edges(void *context, uint32_t target, uint32_t operand, c
 {
     loading *l = context;
     const uint64_t base = gs_interval_first(l->table, target);
-    (void)operand;
-    for (uint32_t t = 0; t < v->targets; t++)
-        l->next[base + gs_index_at(v->target, v->index_bytes, t)] += v->start[t + 1] - v->start[t];
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint32_t row = gs_index_at(v->target, v->index_bytes, t);
+        l->next[base + row] += v->start[t + 1] - v->start[t];
+        for (uint32_t k = v->start[t]; l->own != NULL && target == operand && k < v->start[t + 1]; k++)
+            l->own[base + row] += gs_index_at(v->index, v->index_bytes, k) == row;
+    }
     return GS_OK;
 }
 
@@ -221,6 +227,70 @@ done:
     return st;
 }
 
+/* ---- lists that stay in the store ---------------------------------------- */
+
+static gs_status check_stream_budget(const gs_store *s, uint64_t kept, uint64_t memory)
+{
+    const uint64_t need = kept + gs_columns__least(s);
+    char have[16], want[16];
+    if (need <= memory)
+        return GS_OK;
+    return gs_fail(GS_EBUDGET, "%s: sampling needs a number a vertex and a chunk of its edges in host memory, %s, and "
+                   "%s are left", gs_store_dir(s), gs_size_format(want, sizeof(want), need),
+                   gs_size_format(have, sizeof(have), memory));
+}
+
+static gs_status make_counts(loading *l, const gs_store_info *info)
+{
+    gs_adjacency *a = l->a;
+    void *first = gs_malloc_array(info->vertices + 1, is_wide(info) ? 8 : 4);
+
+    *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
+    if (info->self_loops > 0)
+        a->own = l->own = gs_calloc(info->vertices, sizeof(*l->own));
+    l->next = gs_calloc(info->vertices + 1, sizeof(*l->next));
+    return first == NULL || (info->self_loops > 0 && l->own == NULL) || l->next == NULL ? GS_ENOMEM : GS_OK;
+}
+
+gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t memory)
+{
+    const gs_store_info *info = gs_store_get_info(s);
+    const uint64_t own = info->self_loops > 0 ? info->vertices * 4 : 0,
+                   counts = (info->vertices + 1) * (is_wide(info) ? 8 : 4) + own,
+                   counting = (info->vertices + 1) * 8;
+    loading l = {.table = gs_store_chunks(s)};
+    gs_status st;
+
+    assert(info->edge_types == 0);
+    if ((st = check_stream_budget(s, sizeof(*l.a) + counts + counting, memory)) != GS_OK)
+        return st;
+    if ((l.a = gs_calloc(1, sizeof(*l.a))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
+    *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .parts = info->parts,
+                          .interval_rows = info->interval_rows};
+    if ((st = make_counts(&l, info)) != GS_OK) {
+        st = gs_fail(st, "%s: no memory to count its edges", gs_store_dir(s));
+        goto done;
+    }
+    if ((st = gs_columns__open(&l.a->columns, s, memory - sizeof(*l.a) - counts - counting)) != GS_OK)
+        goto done;
+    l.a->bytes = sizeof(*l.a) + counts + l.a->columns->bytes;
+    if ((st = gs_edge_scanner_run(l.a->columns->scan, NULL, count_edges, &l)) == GS_OK)
+        sum_counts(&l);
+done:
+    gs_free(l.next);
+    if (st == GS_OK)
+        *out = l.a;
+    else
+        gs_adjacency_free(l.a);
+    return st;
+}
+
+uint64_t gs_adjacency_bytes_read(const gs_adjacency *a)
+{
+    return a->columns != NULL ? gs_edge_scanner_read_bytes(a->columns->scan) : 0;
+}
+
 void gs_adjacency_free(gs_adjacency *a)
 {
     if (a == NULL)
@@ -231,5 +301,7 @@ void gs_adjacency_free(gs_adjacency *a)
     gs_free((void *)(uintptr_t)a->type);
     gs_free((void *)(uintptr_t)a->weight);
     gs_free((void *)(uintptr_t)a->loops);
+    gs_free((void *)(uintptr_t)a->own);
+    gs_columns__close(a->columns);
     gs_free(a);
 }

@@ -26,6 +26,10 @@ typedef struct gs_adjacency {
     const void *type;       /* [edges] of type_bytes, or NULL */
     const float *weight;    /* [edges], or NULL */
     const uint64_t *loops;  /* a bit a vertex: it has self loops; NULL where none has */
+    /* Of lists that stay in the store (gs_adjacency_stream()): self loops of each vertex (NULL where none has any), and
+     * what reads the lists; then `other`, `type`, `weight` and `loops` are NULL. */
+    const uint32_t *own;
+    struct gs_columns *columns;
     uint64_t bytes;         /* of memory that this takes */
 } gs_adjacency;
 
@@ -50,6 +54,13 @@ uint64_t gs_adjacency_read_bytes(const gs_store *s);
  * file twice. `memory` bounds all that it takes, in bytes: GS_EBUDGET names what would do. GS_EFORMAT for a damaged
  * chunk; GS_EIO, GS_ENOMEM. On GS_OK the caller owns *out: gs_adjacency_free(). */
 gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory);
+
+/* In-edges whose lists stay in the store: in memory are the places of the lists, 4 or 8 bytes a vertex, and self loops
+ * where there are any. Batches of neighbours are drawn of these as of lists in memory, with the same result, for one
+ * sequential pass over the columns that they reach for each hop of a group; so a sampler over them is one caller's at a
+ * time. Of stores without types of edges. Blocks while all edges are read once. Errors as above. */
+gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t memory);
+uint64_t gs_adjacency_bytes_read(const gs_adjacency *a); /* from the store, of lists that stay there; else 0 */
 void gs_adjacency_free(gs_adjacency *a); /* NULL is allowed; only what was loaded */
 
 #endif /* GS_SAMPLE_ADJACENCY_H */

@@ -36,7 +36,7 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     a->unique.slot_of = place_array(m, &n, cluster ? 0 : rows, sizeof(uint32_t));
     a->unique.vertex = place_array(m, &n, rows, sizeof(uint32_t));
     a->in_degree = place_array(m, &n, rows, sizeof(float));
-    a->loops = s->in->loops != NULL ? place_array(m, &n, rows, sizeof(float)) : NULL;
+    a->loops = s->in->loops != NULL || s->in->own != NULL ? place_array(m, &n, rows, sizeof(float)) : NULL;
     a->loss_weight = s->options.coverage > 0 ? place_array(m, &n, rows, sizeof(float)) : NULL;
     a->cursor = place_array(m, &n, rows + 1, sizeof(uint32_t));
     a->raw = (gs_raw_edges){.most = edges, .start = place_array(m, &n, rows + 1, sizeof(uint32_t)),
@@ -53,6 +53,10 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     a->place = place_array(m, &n, places, sizeof(uint32_t));
     a->set = (gs_place_set){.slot = place_array(m, &n, slots, sizeof(uint32_t)), .slots = slots,
                             .key = place_array(m, &n, places, sizeof(double))};
+    const uint64_t streamed = s->in->columns != NULL;
+    a->rows = (gs_column_rows){.place = place_array(m, &n, streamed * edges, sizeof(uint32_t)),
+                               .order = place_array(m, &n, streamed * rows, sizeof(uint32_t)),
+                               .passed = place_array(m, &n, streamed * rows, sizeof(uint32_t))};
     a->row_of = place_array(m, &n, cluster ? (uint64_t)s->options.batch_size * s->in->interval_rows : 0,
                             sizeof(uint32_t));
     a->interval_slot = place_array(m, &n, cluster ? s->in->parts : 0, sizeof(uint32_t));

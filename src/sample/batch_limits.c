@@ -1,6 +1,7 @@
 /* batch_limits.c - what can a batch have at most, and what does its memory hold? */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "sample/columns.h"
 #include "sample/sample_internal.h"
 
 #define MOST_ROWS (1u << 31) /* of a table with 32 bit places */
@@ -112,7 +113,7 @@ void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s)
         edges = GS_MIN(edges, o->most_edges);
     edges = GS_MIN(edges, UINT32_MAX); /* of a chunk */
     l->type_bytes = s->in->type_bytes;
-    l->weights = s->in->weight != NULL || o->coverage > 0;
+    l->weights = s->in->weight != NULL || (s->in->columns != NULL && s->in->columns->weights) || o->coverage > 0;
     if (set_limits(l, s, rows, edges) <= o->arena_bytes || o->arena_bytes == 0)
         return;
     /* The greatest 65536th of both that the arena holds. */

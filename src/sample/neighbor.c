@@ -51,12 +51,20 @@ static inline void add_edge(drawing *d, uint64_t edge)
         take_pending(d);
 }
 
-/* How many of `degree` edges are drawn; of weighted ones, at most. */
-static uint64_t drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree)
+/* Of weighted edges: at most. */
+uint64_t gs_sample__drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree)
 {
     if (fanout == 0 || degree == 0 || (!o->replace && degree <= fanout))
         return degree;
     return fanout;
+}
+
+void gs_sample__draw_places(const gs_sampler *s, gs_batch_arena *a, uint32_t k, uint32_t degree, gs_random_stream *r)
+{
+    if (s->options.replace)
+        gs_draw__repeated(a->place, k, degree, r);
+    else
+        gs_draw__distinct(a->place, k, degree, r, &a->set);
 }
 
 /* Draws from [first, first + degree), the edges of a vertex or those of one type; how many. */
@@ -64,17 +72,14 @@ static uint32_t draw_places(drawing *d, uint64_t first, uint32_t degree, gs_rand
 {
     const gs_sampler_options *o = &d->s->options;
     gs_batch_arena *a = d->a;
-    const uint32_t k = (uint32_t)drawn_of(o, d->fanout, degree);
+    const uint32_t k = (uint32_t)gs_sample__drawn_of(o, d->fanout, degree);
 
     if (o->weighted) {
         const float *weight = d->s->in->weight + first;
         return o->replace ? gs_draw__weighted_repeated(a->place, k, weight, degree, r, &a->set)
                           : gs_draw__weighted(a->place, k, weight, degree, r, &a->set);
     }
-    if (o->replace)
-        gs_draw__repeated(a->place, k, degree, r);
-    else
-        gs_draw__distinct(a->place, k, degree, r, &a->set);
+    gs_sample__draw_places(d->s, a, k, degree, r);
     return k;
 }
 
@@ -84,7 +89,7 @@ static bool expand(drawing *d, uint64_t first, uint64_t degree, gs_random_stream
     const gs_sampler_options *o = &d->s->options;
     gs_batch_arena *a = d->a;
 
-    if (a->raw.count + a->pendings + drawn_of(o, d->fanout, degree) > a->raw.most)
+    if (a->raw.count + a->pendings + gs_sample__drawn_of(o, d->fanout, degree) > a->raw.most)
         return false;
     if (d->fanout == 0 || degree == 0 || (!o->replace && !o->weighted && degree <= d->fanout)) {
         for (uint64_t k = 0; k < degree; k++)
@@ -161,35 +166,45 @@ static gs_status draw_hops(drawing *d, gs_batch *b)
     return GS_OK;
 }
 
-/* Edges that a vertex would have in the batch, and, of these, self loops: as many as are to be expected. */
-static void would_draw(const drawing *d, uint32_t v, float *in_degree, float *loops)
+/* Self loops of a vertex in the graph. */
+static uint64_t own_loops(const gs_adjacency *in, uint32_t v)
 {
-    const gs_adjacency *in = d->s->in;
-    const uint64_t first = gs_adjacency_first(in, v), end = gs_adjacency_first(in, (uint64_t)v + 1);
-    uint64_t drawn = 0, own = 0;
+    uint64_t own = 0;
+    if (in->own != NULL)
+        return in->own[v];
+    if ((in->loops[v / 64] >> (v % 64) & 1) == 0)
+        return 0;
+    for (uint64_t k = gs_adjacency_first(in, v); k < gs_adjacency_first(in, (uint64_t)v + 1); k++)
+        own += in->other[k] == v;
+    return own;
+}
 
-    if (!d->s->options.by_type || in->type == NULL)
-        drawn = drawn_of(&d->s->options, d->fanout, end - first);
+/* Edges that a vertex would have in the batch, and, of these, self loops: as many as are to be expected. */
+static void would_draw(const gs_sampler *s, uint32_t v, float *in_degree, float *loops)
+{
+    const gs_adjacency *in = s->in;
+    const gs_sampler_options *o = &s->options;
+    const uint32_t fanout = o->fanout[o->hops - 1];
+    const uint64_t first = gs_adjacency_first(in, v), end = gs_adjacency_first(in, (uint64_t)v + 1);
+    uint64_t drawn = 0;
+
+    if (!o->by_type || in->type == NULL)
+        drawn = gs_sample__drawn_of(o, fanout, end - first);
     else
         for (uint64_t at = first, next; at < end; at = next) {
             next = type_end(in, at, end);
-            drawn += drawn_of(&d->s->options, d->fanout, next - at);
+            drawn += gs_sample__drawn_of(o, fanout, next - at);
         }
     *in_degree = (float)drawn;
     if (loops == NULL)
         return;
-    *loops = 0;
-    if ((in->loops[v / 64] >> (v % 64) & 1) == 0)
-        return;
-    for (uint64_t k = first; k < end; k++)
-        own += in->other[k] == v;
-    *loops = (float)((double)own * (double)drawn / (double)(end - first));
+    const uint64_t own = own_loops(in, v);
+    *loops = own == 0 ? 0 : (float)((double)own * (double)drawn / (double)(end - first));
 }
 
-static void count_degrees(const drawing *d, const gs_batch *b)
+void gs_sample__count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
 {
-    gs_batch_arena *a = d->a;
-    const gs_adjacency *in = d->s->in;
+    const gs_adjacency *in = s->in;
 
     for (uint32_t row = 0; row < b->expanded; row++) {
         const uint32_t from = a->raw.start[row], to = a->raw.start[row + 1], v = a->unique.vertex[row];
@@ -197,7 +212,7 @@ static void count_degrees(const drawing *d, const gs_batch *b)
         if (a->loops == NULL)
             continue;
         a->loops[row] = 0;
-        if ((in->loops[v / 64] >> (v % 64) & 1) != 0)
+        if (in->own != NULL ? in->own[v] > 0 : (in->loops[v / 64] >> (v % 64) & 1) != 0)
             for (uint32_t k = from; k < to; k++)
                 a->loops[row] += a->raw.source[k] == row;
     }
@@ -206,16 +221,14 @@ static void count_degrees(const drawing *d, const gs_batch *b)
             const uint32_t v = a->unique.vertex[row + AHEAD];
             __builtin_prefetch(in->first32 != NULL ? (const void *)&in->first32[v] : &in->first64[v]);
         }
-        would_draw(d, a->unique.vertex[row], &a->in_degree[row], a->loops != NULL ? &a->loops[row] : NULL);
+        would_draw(s, a->unique.vertex[row], &a->in_degree[row], a->loops != NULL ? &a->loops[row] : NULL);
     }
 }
 
-gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
+void gs_sample__take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
 {
-    drawing d = {.s = s, .a = a, .b = b};
     const gs_order order = gs_order_of(s->options.seed, b->epoch, s->targets);
     const uint32_t from = b->number * s->options.batch_size + first;
-    gs_status st;
 
     b->hops = s->options.hops;
     b->targets = b->hop_end[0] = GS_MIN(count, gs_sampler_targets(s, b->number) - first);
@@ -225,9 +238,17 @@ gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *
         assert(row == i); /* a target is there once */
         (void)row;
     }
+}
+
+gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
+{
+    drawing d = {.s = s, .a = a, .b = b};
+    gs_status st;
+
+    gs_sample__take_targets(b, s, a, first, count);
     if ((st = draw_hops(&d, b)) != GS_OK)
         return st;
-    count_degrees(&d, b);
+    gs_sample__count_degrees(b, s, a);
     b->vertices = a->unique.count;
     return GS_OK;
 }

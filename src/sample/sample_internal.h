@@ -43,6 +43,14 @@ typedef struct gs_raw_edges {
     uint64_t count, most;
 } gs_raw_edges;
 
+/* Of lists that stay in the store: the rows of a hop on their way through the columns. All NULL elsewhere. */
+typedef struct gs_column_rows {
+    uint32_t *place;   /* [edges] of each raw edge, its place in the list of its row */
+    uint32_t *order;   /* [vertices] rows of the hop by their vertices */
+    uint32_t *passed;  /* [vertices] edges of row order[p] that have gone by */
+    uint32_t count, at; /* rows of the hop; the first that the columns have not passed */
+} gs_column_rows;
+
 struct gs_batch_arena {
     void *memory;
     uint64_t bytes;
@@ -55,6 +63,7 @@ struct gs_batch_arena {
     gs_place_set set;
     uint64_t *pending;         /* [GS_SAMPLE_PENDING] edges of the adjacency */
     uint32_t pendings;
+    gs_column_rows rows;
     uint32_t *row_of;          /* CLUSTER: [batch_size * interval_rows] */
     uint32_t *interval_slot;   /* CLUSTER: [parts]: place of a chosen interval + 1, or 0 */
 };
@@ -66,6 +75,19 @@ uint32_t gs_sample__most_places(const gs_sampler_options *o);
 
 /* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+
+/* neighbor.c: the batch's targets from `first` on, at most `count`, as rows; how many edges a list of `degree` gives;
+ * and these, in a->place, for all but weighted draws (of lists in memory alone). */
+void gs_sample__take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count);
+uint64_t gs_sample__drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree);
+void gs_sample__draw_places(const gs_sampler *s, gs_batch_arena *a, uint32_t k, uint32_t degree, gs_random_stream *r);
+/* neighbor.c: in_degree and loops of all rows, when all hops were drawn. */
+void gs_sample__count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+
+/* neighbor_columns.c: the same as gs_sample__neighbor() of batches whose epochs and numbers are set, in hops of all of
+ * them, for lists that stay in the store. Those that have more than the limits overflow: GS_EBUDGET, of the first. */
+gs_status gs_sample__neighbor_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
+                                      uint32_t first, uint32_t count, uint32_t threads);
 
 /* Each fills vertices, targets, expanded, hops, degrees and the raw edges. NEIGHBOR: of the batch's targets from
  * `first` on, at most `count`. */

@@ -9,6 +9,8 @@
 #include "base/size.h"
 #include "sample/sample_internal.h"
 
+#define TRIED_TOGETHER 8u /* batches, of lists that stay in the store */
+
 static bool is_saint(const gs_sampler_options *o)
 {
     return o->kind == GS_SAMPLER_SAINT_NODE || o->kind == GS_SAMPLER_SAINT_EDGE || o->kind == GS_SAMPLER_SAINT_WALK;
@@ -20,6 +22,9 @@ static gs_status check_neighbor(const gs_sampler_options *o, const gs_adjacency 
         return gs_fail(GS_EINVAL, "no vertex is to be trained, so there is none to draw the neighbours of");
     if (o->hops == 0 || o->hops > GS_SAMPLE_HOPS)
         return gs_fail(GS_EINVAL, "fanouts of %u hops: give 1 to %u", o->hops, GS_SAMPLE_HOPS);
+    if ((o->weighted || o->by_type) && in->columns != NULL)
+        return gs_fail(GS_EINVAL, "edges are to be drawn by %s, and they do not fit in memory",
+                       o->weighted ? "weight" : "type");
     if (o->weighted && in->weight == NULL)
         return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and the store has no weights");
     if (o->by_type && in->type == NULL)
@@ -35,6 +40,8 @@ static gs_status check_options(const gs_sampler_options *o, const gs_adjacency *
 {
     if (o->batch_size == 0)
         return gs_fail(GS_EINVAL, "batches of 0: give a batch size of 1 or more");
+    if (in->columns != NULL && o->kind != GS_SAMPLER_NEIGHBOR)
+        return gs_fail(GS_EINVAL, "edges that are not in memory serve batches of neighbours alone");
     if (o->kind == GS_SAMPLER_NEIGHBOR)
         return check_neighbor(o, in, targets);
     if (o->kind == GS_SAMPLER_CLUSTER && o->batch_size > in->parts)
@@ -150,6 +157,42 @@ gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a,
     return gs_sampler_draw_part(out, s, a, epoch, number, 0, UINT32_MAX);
 }
 
+static void clear(const gs_sampler *s, gs_batch_arena *a)
+{
+    if (s->options.kind != GS_SAMPLER_CLUSTER)
+        gs_unique_clear(&a->unique);
+    a->raw.count = 0;
+    a->pendings = 0;
+}
+
+/* What was drawn becomes a batch. */
+static void finish(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
+{
+    b->vertex = a->unique.vertex;
+    b->in_degree = a->in_degree;
+    b->loops = a->loops;
+    b->loss_weight = a->loss_weight;
+    gs_sample__assemble(b, s, a);
+}
+
+/* Batches whose epochs and numbers are set, of lists that stay in the store. */
+static gs_status draw_streamed(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
+                               uint32_t first, uint32_t count, uint32_t threads)
+{
+    for (uint32_t k = 0; k < batches; k++)
+        clear(s, arena[k]);
+    const gs_status st = gs_sample__neighbor_columns(out, s, arena, batches, first, count, threads);
+    if (st != GS_OK && st != GS_EBUDGET)
+        return st;
+#pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
+    for (uint32_t k = 0; k < batches; k++)
+        if (out[k].overflows)
+            out[k] = (gs_batch){.epoch = out[k].epoch, .number = out[k].number, .overflows = true};
+        else
+            finish(&out[k], s, arena[k]);
+    return st;
+}
+
 gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,
                                uint32_t first, uint32_t count)
 {
@@ -157,20 +200,17 @@ gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_aren
     gs_status st;
 
     assert(number < s->batches);
-    if (s->options.kind != GS_SAMPLER_CLUSTER)
-        gs_unique_clear(&a->unique);
-    a->raw.count = 0;
-    a->pendings = 0;
+    if (s->in->columns != NULL) {
+        *out = b;
+        return draw_streamed(out, s, &a, 1, first, count, 1);
+    }
+    clear(s, a);
     st = s->options.kind == GS_SAMPLER_NEIGHBOR  ? gs_sample__neighbor(&b, s, a, first, count)
          : s->options.kind == GS_SAMPLER_CLUSTER ? gs_sample__cluster(&b, s, a)
                                                  : gs_sample__saint(&b, s, a);
     if (st != GS_OK)
         return st;
-    b.vertex = a->unique.vertex;
-    b.in_degree = a->in_degree;
-    b.loops = a->loops;
-    b.loss_weight = a->loss_weight;
-    gs_sample__assemble(&b, s, a);
+    finish(&b, s, a);
     *out = b;
     return GS_OK;
 }
@@ -182,6 +222,11 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     gs_status worst = GS_OK;
     uint32_t of = UINT32_MAX;
 
+    if (s->in->columns != NULL) {
+        for (uint32_t k = 0; k < count; k++)
+            out[k] = (gs_batch){.epoch = epoch, .number = first + k};
+        return draw_streamed(out, s, arena, count, 0, UINT32_MAX, threads);
+    }
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
     for (uint32_t k = 0; k < count; k++) {
         const gs_status st = gs_sampler_draw(&out[k], s, arena[k], epoch, first + k);
@@ -198,31 +243,71 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     return worst == GS_OK ? GS_OK : gs_fail(worst, "%s", line);
 }
 
+/* The most vertices and edges of `trials` batches of epoch 0, from its first to its last, `together` at a time. */
+static gs_status try_batches(const gs_sampler *s, uint32_t trials, uint32_t together, uint64_t *vertices,
+                             uint64_t *edges)
+{
+    gs_batch_arena *arena[TRIED_TOGETHER] = {0};
+    gs_batch b[TRIED_TOGETHER];
+    const uint64_t last = s->batches - 1u;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < together && st == GS_OK; k++)
+        st = gs_batch_arena_make(&arena[k], s);
+    for (uint32_t first = 0; first < trials && st == GS_OK; first += together) {
+        const uint32_t n = GS_MIN(together, trials - first);
+        for (uint32_t k = 0; k < n; k++)
+            b[k] = (gs_batch){.number = (uint32_t)(trials > 1 ? last * (first + k) / (trials - 1) : 0)};
+        st = s->in->columns != NULL ? draw_streamed(b, s, arena, n, 0, UINT32_MAX, 1)
+                                    : gs_sampler_draw(b, s, arena[0], 0, b[0].number);
+        for (uint32_t k = 0; k < n && st == GS_OK; k++) {
+            *vertices = GS_MAX(*vertices, b[k].vertices);
+            *edges = GS_MAX(*edges, b[k].edges);
+        }
+    }
+    for (uint32_t k = 0; k < together; k++)
+        gs_batch_arena_free(arena[k]);
+    return st;
+}
+
+/* Lists that stay in the store go by once for all batches that are tried together: as many as memory holds. */
+static gs_status try_streamed(gs_sampler_options trial, const gs_adjacency *in, const uint32_t *target,
+                              uint32_t targets, uint32_t trials, uint64_t *vertices, uint64_t *edges)
+{
+    const uint64_t memory = trial.arena_bytes;
+    gs_status st = GS_EBUDGET;
+
+    for (uint32_t together = TRIED_TOGETHER; together > 0 && st == GS_EBUDGET; together /= 2) {
+        gs_sampler *s = NULL;
+        trial.arena_bytes = memory / together;
+        if ((st = gs_sampler_open(&s, in, NULL, target, targets, &trial)) == GS_OK)
+            st = try_batches(s, trials, together, vertices, edges);
+        gs_sampler_close(s);
+    }
+    return st;
+}
+
 gs_status gs_sampler_fit(gs_sampler_options *options, const gs_adjacency *in, const gs_adjacency *out,
                          const uint32_t *target, uint32_t targets, uint32_t trials)
 {
     gs_sampler_options trial = *options;
     uint64_t vertices = 0, edges = 0;
     gs_sampler *s = NULL;
-    gs_batch_arena *a = NULL;
     gs_status st;
 
     trial.coverage = 0;
-    if ((st = gs_sampler_open(&s, in, out, target, targets, &trial)) == GS_OK)
-        st = gs_batch_arena_make(&a, s);
-    for (uint64_t k = 0; k < trials && st == GS_OK; k++) {
-        gs_batch b;
-        const uint64_t last = s->batches - 1u;
-        if ((st = gs_sampler_draw(&b, s, a, 0, (uint32_t)(trials > 1 ? last * k / (trials - 1) : 0))) != GS_OK)
-            break;
-        vertices = GS_MAX(vertices, b.vertices);
-        edges = GS_MAX(edges, b.edges);
-    }
+    if (in->columns != NULL)
+        trial.arena_bytes = 0;
+    st = gs_sampler_open(&s, in, out, target, targets, &trial);
+    trial.arena_bytes = options->arena_bytes;
+    if (st == GS_OK && in->columns != NULL)
+        st = try_streamed(trial, in, target, targets, trials, &vertices, &edges);
+    else if (st == GS_OK)
+        st = try_batches(s, trials, 1, &vertices, &edges);
     if (st == GS_OK) {
         options->most_vertices = (uint32_t)GS_MIN(s->limits.vertices, vertices + gs_div_up(vertices, 4));
         options->most_edges = GS_MIN(s->limits.edges, edges + gs_div_up(edges, 4));
     }
-    gs_batch_arena_free(a);
     gs_sampler_close(s);
     return st;
 }

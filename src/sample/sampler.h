@@ -2,7 +2,8 @@
  *
  * A batch depends on the sampler's seed, the epoch and the number alone: not on threads, on budgets or on what was
  * drawn before. A sampler never changes after it was opened, so any number of threads may draw, each into an arena of
- * its own. Nothing is allocated while batches are drawn. docs/design/sampling.md has the laws of all samplers.
+ * its own; over lists that stay in the store (gs_adjacency_stream()), one caller at a time. Nothing is allocated
+ * while batches are drawn. docs/design/sampling.md has the laws of all samplers.
  */
 #ifndef GS_SAMPLE_SAMPLER_H
 #define GS_SAMPLE_SAMPLER_H
@@ -65,7 +66,9 @@ const gs_batch_limits *gs_sampler_limits(const gs_sampler *s);
 /* Narrows the limits of the options by trial: draws `trials` batches of epoch 0, from its first to its last, and sets
  * most_vertices and most_edges to the most that one of them had and a quarter more, where that is less than it can
  * have. What can be is often many times what is, and so are plans for batches. Repeats to the bit. Takes an arena of
- * the options' limits meanwhile, of which a batch touches what it needs. Errors as of gs_sampler_open(). */
+ * the options' limits meanwhile, of which a batch touches what it needs. Of lists that stay in the store: at most
+ * arena_bytes, for up to eight arenas; what is found does not depend on it, and GS_EBUDGET is where a batch has no room
+ * in one. Else errors as of gs_sampler_open(). */
 gs_status gs_sampler_fit(gs_sampler_options *options, const gs_adjacency *in, const gs_adjacency *out,
                          const uint32_t *target, uint32_t targets, uint32_t trials);
 
@@ -74,7 +77,8 @@ gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s);
 void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
 
 /* Draws batch `number` of `epoch` into the arena; what was drawn there before is gone. GS_EBUDGET where it has more
- * vertices or edges than the limits. */
+ * vertices or edges than the limits. Over lists that stay in the store this, too, blocks for the disk and gives what
+ * reading it gives. */
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
 
 /* Of GS_SAMPLER_NEIGHBOR: targets of the batch, and a part of it, those from `first` on, at most `count`, in the order

@@ -1,6 +1,7 @@
 /* edge_scan.c - edge files front to back through one window, each chunk checked. */
 #include "store/edge_scan.h"
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "store/store_internal.h"
@@ -45,29 +46,75 @@ static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window 
     return GS_OK;
 }
 
-gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_visit *visit,
-                       void *context)
-{
-    const gs_chunk_table *t = gs_store_chunks(s);
-    const uint64_t least = gs_edge_scan_least(s);
-    gs_window w = GS_WINDOW_NONE;
-    char have[16], need[16];
-    gs_status st;
+struct gs_edge_scanner {
+    const gs_store *store;
+    gs_direction direction;
+    gs_window window;
+};
 
+static gs_status open_scanner(gs_edge_scanner *e, const gs_store *s, gs_direction d, uint64_t memory)
+{
+    const uint64_t least = gs_edge_scan_least(s);
+    char have[16], need[16];
+
+    *e = (gs_edge_scanner){.store = s, .direction = d, .window = GS_WINDOW_NONE};
     if (memory < least)
         return gs_fail(GS_EBUDGET, "%s: reading its edges takes a buffer of %s, and %s are left", gs_store_dir(s),
                        gs_size_format(need, sizeof(need), least), gs_size_format(have, sizeof(have), memory));
-    st = gs_window__open(&w, gs_store_edges_path(s, d),
-                         gs_align_down(GS_MAX(least, GS_MIN(memory, WINDOW_BYTES)), GS_BLOCK_BYTES));
+    return gs_window__open(&e->window, gs_store_edges_path(s, d),
+                           gs_align_down(GS_MAX(least, GS_MIN(memory, WINDOW_BYTES)), GS_BLOCK_BYTES));
+}
+
+gs_status gs_edge_scanner_open(gs_edge_scanner **out, const gs_store *s, gs_direction d, uint64_t memory)
+{
+    gs_edge_scanner *e = gs_malloc(sizeof(*e));
+    gs_status st;
+
+    if (e == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read its edges", gs_store_dir(s));
+    if ((st = open_scanner(e, s, d, memory)) == GS_OK)
+        *out = e;
+    else
+        gs_edge_scanner_close(e);
+    return st;
+}
+
+void gs_edge_scanner_close(gs_edge_scanner *e)
+{
+    if (e == NULL)
+        return;
+    gs_window__close(&e->window);
+    gs_free(e);
+}
+
+uint64_t gs_edge_scanner_read_bytes(const gs_edge_scanner *e) { return e->window.read_bytes; }
+uint64_t gs_edge_scanner_bytes(const gs_edge_scanner *e) { return sizeof(*e) + e->window.capacity; }
+
+gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge_visit *visit, void *context)
+{
+    const gs_chunk_table *t = gs_store_chunks(e->store);
+    gs_status st = GS_OK;
+
     for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; k++) {
-        const chunk_at at = {t->shared ? GS_BY_DEST : d, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts)};
+        const chunk_at at = {t->shared ? GS_BY_DEST : e->direction, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts)};
         gs_chunk_view view;
         if (t->chunk[at.direction][k].edges == 0 || (wanted != NULL && !wanted[k]))
             continue;
-        if ((st = view_checked(&view, s, &w, at)) == GS_OK)
+        if ((st = view_checked(&view, e->store, &e->window, at)) == GS_OK)
             st = visit(context, at.target, at.operand, &view);
     }
-    gs_window__close(&w);
+    return st;
+}
+
+gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_visit *visit,
+                       void *context)
+{
+    gs_edge_scanner e;
+    gs_status st = open_scanner(&e, s, d, memory);
+
+    if (st == GS_OK)
+        st = gs_edge_scanner_run(&e, wanted, visit, context);
+    gs_window__close(&e.window);
     return st;
 }
 

@@ -27,6 +27,15 @@ uint64_t gs_edge_scan_least(const gs_store *s);
 gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_visit *visit,
                        void *context);
 
+/* The same with a buffer and a file that stay open from scan to scan, so that scans allocate nothing. One thread.
+ * Errors as above; the one of a scan does not keep the next from being made. */
+typedef struct gs_edge_scanner gs_edge_scanner;
+gs_status gs_edge_scanner_open(gs_edge_scanner **out, const gs_store *s, gs_direction d, uint64_t memory);
+gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge_visit *visit, void *context);
+uint64_t gs_edge_scanner_read_bytes(const gs_edge_scanner *e); /* by all of its scans */
+uint64_t gs_edge_scanner_bytes(const gs_edge_scanner *e);      /* of memory */
+void gs_edge_scanner_close(gs_edge_scanner *e); /* NULL is allowed */
+
 /* bits[parts * parts][g.words], zeroed by the caller: the granules of operand rows that each chunk's edges name,
  * found from the edges themselves. Errors as above. */
 gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, gs_granules g, uint64_t *bits);

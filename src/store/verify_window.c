@@ -37,6 +37,7 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
         const gs_status st = gs_pread_exact(w->fd, w->buffer, take, offset, w->path);
         if (st != GS_OK)
             return st;
+        w->read_bytes += take;
         w->first = offset;
         w->valid = take;
     }

@@ -18,6 +18,8 @@
 /* Of the host's memory, for the in-edges of all vertices, at most, and for a group of batches that is more than one. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
+/* Lists of so many bytes and more may stay in the store: what reads them there has a window of as much. */
+#define STREAMED_FROM (8 * GS_MIB)
 /* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
 #define CACHE_SHARE 0.5
 /* Batches drawn by trial, and from which size on these say what a batch has. */
@@ -81,7 +83,7 @@ static void bound_edges(gs_run_batches *b)
 }
 
 /* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
-static gs_status narrow_limits(gs_run_batches *b)
+static gs_status narrow_limits(gs_run_batches *b, uint64_t host)
 {
     const uint32_t coverage = b->options.coverage;
     bool drawn = b->options.batch_size >= TRIED_TARGETS;
@@ -89,13 +91,38 @@ static gs_status narrow_limits(gs_run_batches *b)
 
     for (uint32_t h = 0; h < b->options.hops; h++)
         drawn &= b->options.fanout[h] > 0;
+    if (!drawn)
+        return GS_OK;
+    if (b->in->columns != NULL)
+        b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
     b->options.coverage = 0; /* coefficients do not change what a batch has */
-    st = drawn ? gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS) : GS_OK;
+    st = gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS);
     b->options.coverage = coverage;
+    b->options.arena_bytes = 0; /* limits do not depend on the budget */
     return st;
 }
 
-static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config)
+bool gs_run_batches_may_stream(const gs_run_batches *b)
+{
+    return b->options.kind == GS_SAMPLER_NEIGHBOR && gs_store_get_info(b->store)->edge_types == 0 &&
+           (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
+}
+
+/* In memory, where they fit; else in-edges stay in the store, where that gives the same batches. */
+static gs_status load_edges(gs_run_batches *b, uint64_t host, bool stream)
+{
+    const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
+    const uint64_t share = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
+    gs_status st = stream ? GS_EBUDGET : gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share);
+
+    if (st == GS_EBUDGET && gs_run_batches_may_stream(b))
+        st = gs_adjacency_stream(&b->in, b->store, share);
+    if (st == GS_OK && walks)
+        st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, share);
+    return st;
+}
+
+static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
     const uint64_t host = o->host_memory != 0 ? o->host_memory : gs_machine_free_memory();
@@ -112,11 +139,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
         return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
                        "out, or say .ignore_edge_weights", config->store);
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
-    const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
-    const uint64_t adjacency = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
-    if ((st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, adjacency)) != GS_OK ||
-        (walks && (st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, adjacency)) != GS_OK) ||
-        (st = narrow_limits(b)) != GS_OK ||
+    if ((st = load_edges(b, host, stream)) != GS_OK || (st = narrow_limits(b, host)) != GS_OK ||
         (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);
@@ -151,7 +174,7 @@ bool gs_run_batches_shrink(gs_run_batches *b)
     return gs_run_batches_bytes(b) < had;
 }
 
-gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config)
+gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config, bool stream)
 {
     gs_run_batches *b = gs_calloc(1, sizeof(*b));
     gs_session_config own = *config;
@@ -160,7 +183,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     own.batch = &b->shape;
-    if ((st = open_sampler(b, config)) == GS_OK)
+    if ((st = open_sampler(b, config, stream)) == GS_OK)
         st = gs_batches_open(&b->engine, &own);
     if (st != GS_OK) {
         gs_run_batches_close(b);
@@ -309,6 +332,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_batches *const b = r->batches;
     gs_epoch_part *const p = &r->part;
+    const uint64_t read = gs_adjacency_bytes_read(b->in);
     gs_status st = GS_OK;
 
     b->sample_seconds = 0;
@@ -327,5 +351,6 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
             return st;
     }
     e->compute_seconds += b->sample_seconds;
+    e->read_bytes += gs_adjacency_bytes_read(b->in) - read;
     return GS_OK;
 }

@@ -21,6 +21,29 @@
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* Edges are in memory where the run fits so, and in the store where only that does. */
+static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs_run_batches **batches)
+{
+    bool stream = false;
+
+    for (;;) {
+        config->on_batches = false;
+        gs_status st = gs_run_batches_open(batches, config, stream);
+        if (st != GS_OK)
+            return st;
+        config->on_batches = true;
+        do {
+            config->beside_bytes = gs_run_batches_bytes(*batches);
+            st = gs_session_open(out, config);
+        } while (st == GS_EBUDGET && gs_run_batches_shrink(*batches));
+        if (st != GS_EBUDGET || !gs_run_batches_may_stream(*batches))
+            return st;
+        gs_run_batches_close(*batches);
+        *batches = NULL;
+        stream = true;
+    }
+}
+
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                                uint64_t process_bytes, const gs_session_earlier *earlier, gs_run_batches **batches)
 {
@@ -45,14 +68,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
     config.states = training ? gs_optim_states(&optim) : 0;
     if (!training || !gs_train_on_batches(options))
         return gs_session_open(out, &config);
-    if ((st = gs_run_batches_open(batches, &config)) != GS_OK)
-        return st;
-    config.on_batches = true;
-    do {
-        config.beside_bytes = gs_run_batches_bytes(*batches);
-        st = gs_session_open(out, &config);
-    } while (st == GS_EBUDGET && gs_run_batches_shrink(*batches));
-    return st;
+    return open_on_batches(out, &config, batches);
 }
 
 static gs_status start_weights(gs_run *r)

@@ -1,0 +1,250 @@
+/* Batches of edges that stay in the store are, bit for bit, those of the same edges in memory. */
+#include "drawn_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "reference/reference.h"
+
+enum { VERTICES = 230, EDGES = 4000, GROUP = 5 };
+
+static char *folder;
+
+/* The same edges in the store and in memory. */
+typedef struct pair {
+    drawn_graph *graph;
+    gs_store *store;
+    gs_adjacency *in[2]; /* memory, store */
+} pair;
+
+static pair open_pair(uint32_t parts, bool weights, uint32_t seed)
+{
+    pair p = {.graph = drawn_graph_make(VERTICES, EDGES, parts, 0, weights, seed)};
+    const char *const graph = gs_test_path(folder, "graph"), *const path = gs_test_path(folder, "store");
+    int64_t(*const edge)[2] = ref_alloc(EDGES, sizeof(*edge));
+    float *const weight = ref_alloc(EDGES, sizeof(*weight));
+    gs_partition_options o;
+    for (uint32_t k = 0; k < EDGES; k++) {
+        edge[k][0] = p.graph->edge[k].source;
+        edge[k][1] = p.graph->edge[k].dest;
+        weight[k] = p.graph->edge[k].weight;
+    }
+    (void)mkdir(graph, 0700); /* of the test before */
+    (void)unlink(gs_test_path(graph, "edge_weights.npy"));
+    ref_npy_write(gs_test_path(graph, "edges.npy"), "i8", EDGES, 2, edge);
+    if (weights)
+        ref_npy_write(gs_test_path(graph, "edge_weights.npy"), "f4", EDGES, 0, weight);
+    free(edge);
+    free(weight);
+    gs_partition_options_init(&o);
+    o.parts = parts;
+    o.method = "natural";
+    o.force = true;
+    gs_assert_ok(gs_partition(graph, path, &o, NULL));
+    gs_assert_ok(gs_store_open(&p.store, path));
+    gs_assert_ok(gs_adjacency_load(&p.in[0], p.store, GS_BY_DEST, GS_GIB));
+    gs_assert_ok(gs_adjacency_stream(&p.in[1], p.store, GS_GIB));
+    return p;
+}
+
+static void close_pair(pair *p)
+{
+    gs_adjacency_free(p->in[0]);
+    gs_adjacency_free(p->in[1]);
+    gs_store_close(p->store);
+    drawn_graph_free(p->graph);
+}
+
+static void expect_same(const gs_batch *a, const gs_batch *b)
+{
+    assert_int_equal(a->overflows, b->overflows);
+    assert_int_equal(a->number, b->number);
+    assert_int_equal(a->vertices, b->vertices);
+    assert_int_equal(a->targets, b->targets);
+    assert_int_equal(a->expanded, b->expanded);
+    assert_int_equal(a->edges, b->edges);
+    if (a->overflows)
+        return;
+    assert_memory_equal(a->hop_end, b->hop_end, sizeof(a->hop_end));
+    assert_memory_equal(a->vertex, b->vertex, a->vertices * sizeof(*a->vertex));
+    assert_memory_equal(a->in_degree, b->in_degree, a->vertices * sizeof(*a->in_degree));
+    assert_memory_equal(a->loops, b->loops, a->vertices * sizeof(*a->loops));
+    for (int d = 0; d < 2 && a->edges > 0; d++) {
+        assert_int_equal(a->chunk[d].length, b->chunk[d].length);
+        assert_memory_equal(a->bytes[d], b->bytes[d], a->chunk[d].length);
+    }
+}
+
+/* All batches of an epoch by groups, and a part of one; how many overflow. */
+static uint32_t compare(const pair *p, const gs_sampler_options *o)
+{
+    gs_sampler *s[2];
+    gs_batch_arena *arena[2][GROUP];
+    gs_batch b[2][GROUP];
+    uint32_t overflow = 0;
+
+    for (int d = 0; d < 2; d++) {
+        gs_assert_ok(gs_sampler_open(&s[d], p->in[d], NULL, p->graph->target, p->graph->targets, o));
+        for (uint32_t k = 0; k < GROUP; k++)
+            gs_assert_ok(gs_batch_arena_make(&arena[d][k], s[d]));
+    }
+    gs_alloc_freeze(true);
+    for (uint32_t first = 0; first < gs_sampler_batches(s[0]); first += GROUP) {
+        const uint32_t n = GS_MIN(GROUP, gs_sampler_batches(s[0]) - first);
+        const gs_status in_memory = gs_sampler_draw_group(b[0], s[0], arena[0], n, 3, first, 2);
+        assert_int_equal(gs_sampler_draw_group(b[1], s[1], arena[1], n, 3, first, 2), in_memory);
+        for (uint32_t k = 0; k < n; k++) {
+            expect_same(&b[0][k], &b[1][k]);
+            overflow += b[0][k].overflows;
+        }
+    }
+    for (int d = 0; d < 2; d++)
+        gs_assert_ok(gs_sampler_draw_part(&b[d][0], s[d], arena[d][0], 1, 1, 2, 3));
+    expect_same(&b[0][0], &b[1][0]);
+    gs_alloc_freeze(false);
+    assert_int_equal(gs_alloc_frozen_count(), 0);
+    for (int d = 0; d < 2; d++) {
+        for (uint32_t k = 0; k < GROUP; k++)
+            gs_batch_arena_free(arena[d][k]);
+        gs_sampler_close(s[d]);
+    }
+    return overflow;
+}
+
+static void test_batches__are_those_of_edges_in_memory(void **state)
+{
+    static const uint32_t fanout[4][3] = {{3, 2, 40}, {0, 5, 3}, {4, 0, 0}, {300, 1, 2}};
+    (void)state;
+    for (uint32_t c = 0; c < 4; c++) {
+        pair p = open_pair(1 + c % 4 * 2, c % 2 == 1, c);
+        for (uint32_t f = 0; f < 8; f++) {
+            gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .seed = c, .batch_size = 6 + c, .hops = 1 + f % 3,
+                                    .replace = f > 3};
+            memcpy(o.fanout, fanout[f % 4], sizeof(fanout[0]));
+            if (gs_test_takes(c * 8 + f, 2))
+                assert_int_equal(compare(&p, &o), 0);
+        }
+        close_pair(&p);
+    }
+}
+
+static void test_batches__overflow_where_those_in_memory_do(void **state)
+{
+    pair p = open_pair(4, false, 9);
+    gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .seed = 2, .batch_size = 7, .hops = 2, .fanout = {6, 6}};
+    (void)state;
+    o.most_vertices = 100;
+    const uint32_t by_rows = compare(&p, &o);
+    assert_true(by_rows > 0 && by_rows < 11);
+    o.most_vertices = 0;
+    o.most_edges = 160;
+    const uint32_t by_edges = compare(&p, &o);
+    assert_true(by_edges > 0 && by_edges < 11);
+    close_pair(&p);
+}
+
+/* What batches tried together had is what they had one by one. */
+static void test_fit__is_that_of_edges_in_memory(void **state)
+{
+    pair p = open_pair(4, false, 5);
+    gs_sampler_options o[2];
+    (void)state;
+    for (uint64_t memory = 0; memory <= GS_MIB; memory += GS_MIB) {
+        for (int d = 0; d < 2; d++) {
+            o[d] = (gs_sampler_options){.kind = GS_SAMPLER_NEIGHBOR, .seed = 2, .batch_size = 3, .hops = 2,
+                                        .fanout = {3, 3}, .arena_bytes = d == 1 ? memory : 0};
+            gs_assert_ok(gs_sampler_fit(&o[d], p.in[d], NULL, p.graph->target, p.graph->targets, 13));
+        }
+        assert_int_equal(o[0].most_vertices, o[1].most_vertices);
+        assert_int_equal(o[0].most_edges, o[1].most_edges);
+    }
+    o[1].arena_bytes = 100; /* no room for one */
+    gs_assert_fails(gs_sampler_fit(&o[1], p.in[1], NULL, p.graph->target, p.graph->targets, 13), GS_EBUDGET,
+                    "give smaller batches");
+    close_pair(&p);
+}
+
+static void test_stream__keeps_its_memory_and_reads_what_it_says(void **state)
+{
+    pair p = open_pair(4, true, 6);
+    gs_adjacency *a = NULL;
+    gs_status st = GS_ENOMEM;
+    uint64_t least = 0;
+    (void)state;
+    const uint64_t before = gs_alloc_live_bytes();
+    for (uint64_t memory = 1000; memory < GS_MIB; memory += 500) {
+        if ((st = gs_adjacency_stream(&a, p.store, memory)) == GS_EBUDGET)
+            continue;
+        gs_assert_ok(st);
+        assert_true(gs_alloc_live_bytes() - before <= memory);
+        assert_true(a->bytes <= memory && a->other == NULL);
+        assert_int_equal(gs_adjacency_bytes_read(a) / GS_BLOCK_BYTES >= 4, 1); /* EDGES of 6 bytes */
+        least = memory;
+        gs_adjacency_free(a);
+        break;
+    }
+    assert_true(least > 1000);
+    gs_assert_fails(gs_adjacency_stream(&a, p.store, least - 1000), GS_EBUDGET, "a number a vertex");
+    st = GS_ENOMEM;
+    for (uint64_t nth = 1; st != GS_OK; nth++) {
+        gs_alloc_fail_nth(nth);
+        st = gs_adjacency_stream(&a, p.store, GS_MIB);
+        gs_alloc_fail_nth(0);
+        if (st != GS_OK) {
+            assert_int_equal(st, GS_ENOMEM);
+            assert_int_equal(gs_alloc_live_bytes(), before);
+        }
+    }
+    gs_adjacency_free(a);
+    close_pair(&p);
+}
+
+static void test_open__refuses_what_needs_edges_in_memory(void **state)
+{
+    static const struct {
+        gs_sampler_options o;
+        const char *words;
+    } cases[] = {
+        {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .weighted = true}, "drawn by weight"},
+        {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .by_type = true}, "drawn by type"},
+        {{.kind = GS_SAMPLER_CLUSTER, .batch_size = 1}, "batches of neighbours alone"},
+        {{.kind = GS_SAMPLER_SAINT_NODE, .batch_size = 1}, "batches of neighbours alone"},
+    };
+    pair p = open_pair(4, true, 7);
+    gs_sampler *s;
+    (void)state;
+    for (size_t k = 0; k < GS_ARRAY_LEN(cases); k++)
+        gs_assert_fails(gs_sampler_open(&s, p.in[1], NULL, p.graph->target, p.graph->targets, &cases[k].o), GS_EINVAL,
+                        cases[k].words);
+    close_pair(&p);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    folder = gs_test_temp_dir();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    gs_test_temp_remove(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches__are_those_of_edges_in_memory),
+        cmocka_unit_test(test_batches__overflow_where_those_in_memory_do),
+        cmocka_unit_test(test_fit__is_that_of_edges_in_memory),
+        cmocka_unit_test(test_stream__keeps_its_memory_and_reads_what_it_says),
+        cmocka_unit_test(test_open__refuses_what_needs_edges_in_memory),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
