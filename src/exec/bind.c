@@ -1,6 +1,8 @@
 /* bind.c - a plan of many rows runs on a graph of fewer, which is in memory: what of each task is there. */
 #include "exec/bind.h"
 
+#include <string.h>
+
 #include "base/size.h"
 #include "exec/load.h"
 
@@ -91,4 +93,23 @@ gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
         st = gs_device_zero(x->device, (uint8_t *)gs_exec_rows(e, reg->array) + first * row, (end - first) * row);
     }
     return st;
+}
+
+void gs_exec__load_named(const gs_exec *e, const gs_exec_device *x, const gs_task *t)
+{
+    const gs_stage *const s = &e->program->stage[t->stage];
+    const gs_exec_named *const n = e->graph->named;
+    const gs_array *const a = &e->program->array[n->array];
+    const uint64_t bytes = a->width * gs_dtype_bytes(a->dtype);
+    bool loads = false;
+
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_LOAD && s->reg[r].array == n->array) {
+            x->reg[r] = n->tile;
+            loads = true;
+        }
+    const uint32_t rows = loads ? t->rows : 0, *const row = n->row + t->first_row;
+#pragma omp parallel for schedule(static) if (rows * bytes > 65536)
+    for (uint32_t i = 0; i < rows; i++)
+        memcpy((uint8_t *)n->tile + i * bytes, (const uint8_t *)n->all + row[i] * bytes, bytes);
 }

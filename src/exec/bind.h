@@ -10,6 +10,13 @@ gs_status gs_exec__check_bound(const gs_exec *e);
 bool gs_exec__clamp(const gs_exec *e, gs_task *t);
 /* The rest of what the stage stores becomes 0, as far as others read it: before the stage's first tile. */
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t);
+/* Named rows of a vertex task's tile come to the registers that load them. */
+void gs_exec__load_named(const gs_exec *e, const gs_exec_device *x, const gs_task *t);
+/* The array's named rows; NULL: they are where the plan has them. */
+static inline const gs_exec_named *gs_exec__named(const gs_exec *e, uint32_t array)
+{
+    return e->graph != NULL && e->graph->named != NULL && e->graph->named->array == array ? e->graph->named : NULL;
+}
 /* Those that the sums of the task's stage go over; NULL: no graph is bound. */
 static inline const gs_edges *gs_exec__bound_edges(const gs_exec *e, const gs_task *t)
 {

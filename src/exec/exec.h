@@ -65,6 +65,16 @@ typedef struct gs_exec_config {
     bool bound;
 } gs_exec_config;
 
+/* An array of the store whose rows a graph names: row i is row[i] of `all`. Vertex programs load it, and its rows are
+ * summed over in-edges; nothing else is made of it, and gs_exec_rows() of it is not filled. */
+typedef struct gs_exec_named {
+    uint32_t array;
+    const void *all;
+    const uint32_t *row;
+    void *tile;            /* rows of the largest tile of a stage that loads it */
+    const gs_edges *edges; /* the graph's in-edges with operands as rows of `all`; `targets` as many as there are */
+} gs_exec_named;
+
 /* A graph in memory, which a run that was opened with `bound` runs on: rows are those of gs_exec_rows(). */
 typedef struct gs_exec_graph {
     uint32_t vertices;      /* rows that are there: the first so many of those planned, 1 at least */
@@ -72,6 +82,7 @@ typedef struct gs_exec_graph {
     const uint32_t *zeroed; /* [arrays] up to which row one becomes 0 behind its stage's `rows`; NULL: none */
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
+    const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows() */
 } gs_exec_graph;
 
 /* Takes all memory, opens the files, loads what stays in memories. GS_EINVAL: `bound`, with a plan that moves data. */

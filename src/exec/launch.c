@@ -62,7 +62,13 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
         return st;
     if (rows.types != GS_TYPES_NONE && edges.type_bytes == 0)
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
-    const gs_edge_launch l = {.edges = edges, .operand = gs_exec__at(e, x, t->source),
+    const gs_exec_named *const named = gs_exec__named(e, rows.array);
+    if (named != NULL) {
+        edges.index_bytes = named->edges->index_bytes;
+        edges.target = named->edges->target;
+        edges.index = named->edges->index;
+    }
+    const gs_edge_launch l = {.edges = edges, .operand = named != NULL ? named->all : gs_exec__at(e, x, t->source),
                               .acc = gs_exec__at(e, x, t->place), .dtype = array->dtype,
                               .scale = scale_of(e, x, t, &rows),
                               .width = GS_MIN(s->reg[s->sum[t->sum].reg].width, array->width),
@@ -164,6 +170,8 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_stage *s = &e->program->stage[t->stage];
     for (uint32_t r = 0; r < s->regs; r++)
         x->reg[r] = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
+    if (e->graph != NULL && e->graph->named != NULL)
+        gs_exec__load_named(e, x, t);
     const gs_vertex_launch l = {.program = e->program, .stage = s, .rows = t->rows, .reg = x->reg,
                                 .param = e->args->param, .grad = x->grad, .statistic = x->statistic,
                                 .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,

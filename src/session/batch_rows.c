@@ -144,14 +144,17 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
     gs_status st;
 
     *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}};
-    st = features == NULL ? open_file(r, most) : GS_OK;
-    if (features == NULL && cache->slots > 0 && st == GS_OK) {
+    const bool reads = features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
+    st = reads ? open_file(r, most) : GS_OK;
+    if (reads && cache->slots > 0 && st == GS_OK) {
         r->cache = *cache;
         st = open_cache(r, most);
     }
     for (uint32_t id = 0; id < GS_ARRAY_COUNT && st == GS_OK; id++)
         if (wanted >> id & 1)
             st = load(r, (gs_array_id)id);
+    if (r->array[GS_ARRAY_FEATURES] != NULL)
+        r->features = r->array[GS_ARRAY_FEATURES];
     return st;
 }
 

@@ -76,6 +76,7 @@ static void count_bytes(gs_batches *b)
     b->bytes = s->plan->host_bytes + b->edges.bytes + narrow_bytes(s) +
                gs_batch_rows_reading(s->store, b->shape.limits.vertices) + 3 * one +
                gs_params_sums(s->program) * sizeof(double) +
+               gs_batch_named_bytes(s->program, s->plan, &b->shape.limits) +
                gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
 }
 
@@ -122,9 +123,12 @@ void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
     b->cache = gs_row_cache_shape_of(b->session->store, bytes, group, b->shape.limits.vertices);
 }
 
+void gs_batches_keep_features(gs_batches *b, bool keep) { b->keeps = keep; }
+
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
-    return b->bytes + gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices);
+    const uint64_t all = b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0;
+    return b->bytes + all + gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices);
 }
 
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)
@@ -138,6 +142,7 @@ void gs_batches_close(gs_batches *b)
     if (b == NULL)
         return;
     gs_batch_rows_close(&b->rows);
+    gs_batch_named_close(&b->named);
     gs_session_close(b->session);
     gs_batch_edges_close(&b->edges);
     gs_free(b);
@@ -200,13 +205,17 @@ static const uint8_t *features_of(const gs_session *w)
 gs_status gs_batches_start(gs_batches *b, gs_session *whole)
 {
     gs_session *const s = b->session;
+    const uint8_t *const features = features_of(whole);
+    const uint32_t wanted = wanted_arrays(s) | (uint32_t)(b->keeps && features == NULL) << GS_ARRAY_FEATURES;
     gs_status st;
 
     b->whole = whole;
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
-        (st = gs_batch_rows_open(&b->rows, s->store, wanted_arrays(s), features_of(whole), b->shape.limits.vertices,
-                                 &b->cache)) != GS_OK)
+        (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, b->shape.limits.vertices, &b->cache)) != GS_OK)
+        return st;
+    if (b->rows.features != NULL &&
+        (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
     return open_exec(b);
 }

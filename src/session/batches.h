@@ -30,6 +30,8 @@ void gs_batches_close(gs_batches *b); /* NULL is allowed */
 /* Rows of features that the next of a group of `group` batches use stay in at most `bytes` of host memory where `whole`
  * does not keep all. 0: none. Before gs_batches_bytes() is asked. */
 void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group);
+/* Features of all vertices stay in host memory, in that of the batches where `whole` does not keep them. Likewise. */
+void gs_batches_keep_features(gs_batches *b, bool keep);
 /* Host memory that gs_batches_start() takes, of batches without the rest of the run. */
 uint64_t gs_batches_bytes(const gs_batches *b);
 /* The pass that trains the largest batch, at the costs that `whole` was planned with. */

@@ -3,6 +3,7 @@
 #define GS_SESSION_BATCHES_INTERNAL_H
 
 #include "session/batch_edges.h"
+#include "session/batch_named.h"
 #include "session/batch_rows.h"
 #include "session/batches.h"
 
@@ -14,6 +15,8 @@ struct gs_batches {
     gs_chunk_table table;
     gs_batch_edges edges;
     gs_batch_rows rows;
+    gs_batch_named named;
+    bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
     gs_exec_graph graph;
     uint64_t bytes;

@@ -58,7 +58,7 @@ static gs_status fill_rows(gs_batches *b, const gs_batch *batch)
 
     for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
         void *const dst = p->array[a].store_id < 0 ? NULL : gs_exec_rows(b->session->run.exec, a);
-        if (dst != NULL)
+        if (dst != NULL && (b->named.tile == NULL || a != b->named.rows.array))
             st = fill_array(b, p->array[a].store_id, dst, batch);
     }
     return st;
@@ -120,7 +120,11 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     if (st != GS_OK)
         return st;
     gs_batch_edges_fill(&b->edges, batch);
-    b->graph = (gs_exec_graph){batch->vertices, b->edges.rows, b->edges.zeroed, b->edges.edges};
+    b->graph = (gs_exec_graph){batch->vertices, b->edges.rows, b->edges.zeroed, b->edges.edges, NULL};
+    if (b->named.tile != NULL) {
+        gs_batch_named_fill(&b->named, batch, b->rows.features);
+        b->graph.named = &b->named.rows;
+    }
     gs_exec_bind(s->run.exec, &b->graph);
     *mass = mass_of(b, batch);
     const gs_exec_args args = {

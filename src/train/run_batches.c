@@ -35,6 +35,8 @@ struct gs_run_batches {
     gs_sampler *sampler;
     gs_batch_shape shape;
     gs_batches *engine;
+    bool keeps;           /* features of all vertices have room */
+    uint64_t cache_bytes; /* what rows of them may take where they do not */
     uint32_t group;       /* batches that are drawn at a time, at most */
     uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
     gs_batch_arena *arena[GROUP];
@@ -160,15 +162,20 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
                    left = host > taken ? host - taken : 0,
                    all = gs_store_array(b->store, GS_ARRAY_FEATURES)->bytes;
 
-    if (all > left)
-        gs_batches_set_cache(b->engine, (uint64_t)(CACHE_SHARE * (double)left), b->group);
+    b->keeps = all <= left && !config->options->no_cache;
+    gs_batches_keep_features(b->engine, b->keeps);
+    b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
+    if (!b->keeps)
+        gs_batches_set_cache(b->engine, b->cache_bytes, b->group);
 }
 
-/* First the cache goes, then half of the group and half of that. */
+/* First a cache takes the place of all features, then it goes, too, then half of the group and half of that. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
-    gs_batches_set_cache(b->engine, 0, b->group);
+    gs_batches_keep_features(b->engine, false);
+    gs_batches_set_cache(b->engine, b->keeps ? b->cache_bytes : 0, b->group);
+    b->keeps = false;
     if (gs_run_batches_bytes(b) == had)
         b->group = GS_MAX(b->group / 2, 1);
     return gs_run_batches_bytes(b) < had;
