@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "session/batch_memory.h"
 #include "session/batches_internal.h"
 #include "session/describe.h"
 #include "session/session_prepare.h"
@@ -68,16 +69,44 @@ static uint64_t narrow_bytes(const gs_session *s)
     return bytes;
 }
 
-static void count_bytes(gs_batches *b)
+/* rows[k]: most rows of the first k hops. */
+static void bound_rows(uint32_t *rows, const gs_batch_shape *shape, uint32_t levels)
+{
+    rows[0] = 0;
+    for (uint32_t k = 1; k <= levels; k++)
+        rows[k] = (uint32_t)GS_MIN(shape->limits.vertices, shape->targets + (k > 1 ? shape->edges_of[k - 1] : 0));
+}
+
+/* Of the plan's memory what batches touch, with the rows of features in it or without. */
+static gs_status count_plan(gs_batches *b)
+{
+    const gs_session *const s = b->session;
+    const uint64_t named = gs_batch_named_bytes(s->program, s->plan, &b->shape.limits);
+    uint32_t rows[GS_SAMPLE_HOPS + 2], features = 0;
+    gs_status st;
+
+    bound_rows(rows, &b->shape, b->edges.needs.levels);
+    while (features < s->program->arrays && s->program->array[features].store_id != GS_ARRAY_FEATURES)
+        features++;
+    st = gs_batch_memory(&b->copies, s->program, s->plan, &b->edges.needs, rows, GS_NONE);
+    b->names = b->copies;
+    if (st != GS_OK || named == 0)
+        return st;
+    st = gs_batch_memory(&b->names, s->program, s->plan, &b->edges.needs, rows, features);
+    b->names += named;
+    return st;
+}
+
+static gs_status count_bytes(gs_batches *b)
 {
     gs_session *const s = b->session;
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
-    b->bytes = s->plan->host_bytes + b->edges.bytes + narrow_bytes(s) +
+    b->bytes = s->plan->host_bytes - s->plan->region_bytes[GS_REGION_RESIDENT] + b->edges.bytes + narrow_bytes(s) +
                gs_batch_rows_reading(s->store, b->shape.limits.vertices) + 3 * one +
                gs_params_sums(s->program) * sizeof(double) +
-               gs_batch_named_bytes(s->program, s->plan, &b->shape.limits) +
                gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
+    return count_plan(b);
 }
 
 /* Products with the matrix of an edge's type, edge by edge, where that is fewer than one for each vertex and type. */
@@ -108,9 +137,8 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
         (st = check_device(b->session)) != GS_OK)
         goto done;
     make_table(b);
-    if ((st = make_plan(b)) != GS_OK)
+    if ((st = make_plan(b)) != GS_OK || (st = count_bytes(b)) != GS_OK)
         goto done;
-    count_bytes(b);
     *out = b;
     b = NULL;
 done:
@@ -127,8 +155,9 @@ void gs_batches_keep_features(gs_batches *b, bool keep) { b->keeps = keep; }
 
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
-    const uint64_t all = b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0;
-    return b->bytes + all + gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices);
+    const uint64_t all = gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes;
+    return b->bytes + (b->keeps ? all + b->names : GS_MAX(b->copies, b->names)) +
+           gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices);
 }
 
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)

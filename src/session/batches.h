@@ -17,6 +17,7 @@ struct gs_batch_shape {
     uint32_t edge_types;
     uint32_t hops;              /* as in gs_batch; 0: all rows are expanded */
     bool coefficients;          /* weights of edges are GraphSAINT's coefficients alone, and losses have theirs */
+    uint32_t targets;           /* most of a batch */
     uint64_t edges_of[GS_SAMPLE_HOPS + 2]; /* [k] most edges into rows of the first k hops, 1 the rows of the loss */
 };
 

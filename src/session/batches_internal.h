@@ -19,7 +19,8 @@ struct gs_batches {
     bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
     gs_exec_graph graph;
-    uint64_t bytes;
+    uint64_t bytes;          /* without what features take: */
+    uint64_t copies, names;  /* where a batch's rows of them are copied, or named; the same where that cannot be */
 };
 
 #endif /* GS_SESSION_BATCHES_INTERNAL_H */

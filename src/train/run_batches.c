@@ -15,6 +15,8 @@
 
 /* Batches that are sampled before the first of them is trained: enough for each thread to have its share. */
 #define GROUP 8u
+/* Of features in memory, a group need not be known for long. */
+#define BATCHES_PER_THREAD 2u
 /* Of the host's memory, for the in-edges of all vertices, at most, and for a group of batches that is more than one. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
@@ -36,6 +38,7 @@ struct gs_run_batches {
     gs_batch_shape shape;
     gs_batches *engine;
     bool keeps;           /* features of all vertices have room */
+    uint32_t reading_group; /* batches of a group where they have not */
     uint64_t cache_bytes; /* what rows of them may take where they do not */
     uint32_t group;       /* batches that are drawn at a time, at most */
     uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
@@ -147,6 +150,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     b->shape.limits = *gs_sampler_limits(b->sampler);
     b->shape.hops = b->options.hops;
     b->shape.coefficients = b->options.coverage > 0;
+    b->shape.targets = b->options.hops == 0 ? b->shape.limits.vertices : GS_MIN(b->options.batch_size, b->targets);
     b->shape.edge_types = gs_store_get_info(b->store)->edge_types;
     bound_edges(b);
     const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);
@@ -163,19 +167,32 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
                    all = gs_store_array(b->store, GS_ARRAY_FEATURES)->bytes;
 
     b->keeps = all <= left && !config->options->no_cache;
+    b->reading_group = b->group;
+    if (b->keeps && b->in->columns == NULL)
+        b->group = GS_MIN(b->group, BATCHES_PER_THREAD * b->threads);
     gs_batches_keep_features(b->engine, b->keeps);
     b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
     if (!b->keeps)
         gs_batches_set_cache(b->engine, b->cache_bytes, b->group);
 }
 
-/* First a cache takes the place of all features, then it goes, too, then half of the group and half of that. */
+/* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then that
+ * goes, too, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
-    gs_batches_keep_features(b->engine, false);
-    gs_batches_set_cache(b->engine, b->keeps ? b->cache_bytes : 0, b->group);
-    b->keeps = false;
+    if (b->keeps && b->group > 1) {
+        b->group /= 2;
+        return true;
+    }
+    if (b->keeps) { /* which may be more, but less can be made of it */
+        b->keeps = false;
+        b->group = b->reading_group;
+        gs_batches_keep_features(b->engine, false);
+        gs_batches_set_cache(b->engine, b->cache_bytes, b->group);
+        return true;
+    }
+    gs_batches_set_cache(b->engine, 0, b->group);
     if (gs_run_batches_bytes(b) == had)
         b->group = GS_MAX(b->group / 2, 1);
     return gs_run_batches_bytes(b) < had;

@@ -121,6 +121,7 @@ static ref_graph graph_of(world *w, gs_batch *b)
 static gs_batch_shape shape_of(const world *w)
 {
     gs_batch_shape s = {.limits = *gs_sampler_limits(w->sampler), .hops = w->hops,
+                        .targets = gs_sampler_limits(w->sampler)->vertices,
                         .edge_types = gs_store_get_info(w->store)->edge_types};
     for (size_t k = 1; k < GS_ARRAY_LEN(s.edges_of); k++)
         s.edges_of[k] = s.limits.edges;
