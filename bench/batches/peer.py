@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""peer.py LOADER GRAPH [OPTIONS] - trains GraphSAGE or GAT on batches of neighbours with another program's loader.
+
+LOADER is graphbolt (DGL 2.1's), neighborloader (torch_geometric's, with torch-sparse; with pyg-lib, which alone counts
+the rows of each hop, its layers are trimmed to what they need) or prepare, which writes the graph by destination beside
+edges.npy, as both take it, so that no sorting is timed or counted. The same two layers, widths, fanouts, batch size and
+Adam as gnnstream. GAT has 8 heads, the last layer their mean; DGL's adds no self loops. Prints a line of JSON: batches
+of an epoch, seconds and processor seconds of each epoch, bytes that it read from the disk in each, the last loss, the
+most memory resident, and how much of it the imports alone take.
+"""
+import argparse
+import json
+import mmap
+import os
+import resource
+import time
+
+HEADS = 8
+
+
+def peak():
+    """Of this process: since it began, not what the one that started it had."""
+    with open("/proc/self/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
+
+
+def read_bytes():
+    with open("/proc/self/io", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("read_bytes"))
+
+
+def prepare(a):
+    import numpy as np
+
+    edges = np.load(os.path.join(a.graph, "edges.npy"), mmap_mode="r")
+    with open(os.path.join(a.graph, "meta.json"), encoding="utf-8") as f:
+        vertices = json.load(f)["num_nodes"]
+    target = np.ascontiguousarray(edges[:, 1])
+    order = np.argsort(target, kind="stable")
+    indptr = np.zeros(vertices + 1, np.int64)
+    np.cumsum(np.bincount(target, minlength=vertices), out=indptr[1:])
+    np.save(os.path.join(a.graph, "peer_indptr.npy"), indptr)
+    np.save(os.path.join(a.graph, "peer_indices.npy"), np.ascontiguousarray(edges[:, 0])[order].astype(np.int64))
+
+
+class Inputs:
+    def __init__(self, a, torch):
+        import numpy as np
+
+        def load(name, **how):
+            return torch.from_numpy(np.load(os.path.join(a.graph, name), **how))
+
+        self.indptr, self.indices = load("peer_indptr.npy"), load("peer_indices.npy")
+        self.labels, self.train = load("labels.npy").long(), load("train_idx.npy").long()
+        self.classes = int(self.labels.max()) + 1
+        if not a.disk:
+            self.x = load("features.npy").float()
+            return
+        # As GraphBolt's OnDiskDataset opens features with in_memory: false. Of what surrounds a row nothing is read
+        # along, where the kernel would read as much as it does of a file that is read in order.
+        rows = np.load(os.path.join(a.graph, "features.npy"), mmap_mode="r+")
+        if not a.read_ahead:
+            rows._mmap.madvise(mmap.MADV_RANDOM)
+        self.x = torch.from_numpy(rows)
+
+
+def graphbolt(a, torch):
+    import dgl
+    import dgl.graphbolt as gb
+
+    base = peak()
+    g = Inputs(a, torch)
+    width = g.x.shape[1]
+    if a.model == "sage":
+        conv = [dgl.nn.SAGEConv(width, a.hidden, "mean"), dgl.nn.SAGEConv(a.hidden, g.classes, "mean")]
+    else:
+        conv = [dgl.nn.GATConv(width, a.hidden // HEADS, HEADS, allow_zero_in_degree=True),
+                dgl.nn.GATConv(a.hidden, g.classes, HEADS, allow_zero_in_degree=True)]
+    net = torch.nn.ModuleList(conv)
+    feature = gb.TorchBasedFeature(g.x)
+    items = gb.ItemSet((g.train, g.labels[g.train]), names=("seed_nodes", "labels"))
+    pipe = gb.ItemSampler(items, batch_size=a.batch, shuffle=True)
+    pipe = pipe.sample_neighbor(gb.fused_csc_sampling_graph(g.indptr, g.indices), a.fanouts)
+    loader = gb.DataLoader(pipe, num_workers=0)
+
+    def forward(mini):
+        h = feature.read(mini.input_nodes)
+        for k, block in enumerate(mini.blocks):
+            h = net[k](block, h)
+            if a.model == "gat":
+                h = h.flatten(1) if k == 0 else h.mean(1)
+            h = torch.relu(h) if k == 0 else h
+        return h, mini.labels
+
+    return base, net, loader, forward
+
+
+def neighborloader(a, torch):
+    import torch_geometric.nn as nn
+    from torch_geometric.data import Data
+    from torch_geometric.loader import NeighborLoader
+    from torch_geometric.utils import trim_to_layer
+    from torch_sparse import SparseTensor
+
+    base = peak()
+    g = Inputs(a, torch)
+    width, n = g.x.shape[1], g.x.shape[0]
+    if a.model == "sage":
+        conv = [nn.SAGEConv(width, a.hidden), nn.SAGEConv(a.hidden, g.classes)]
+    else:
+        conv = [nn.GATConv(width, a.hidden // HEADS, HEADS), nn.GATConv(a.hidden, g.classes, HEADS, concat=False)]
+    net = torch.nn.ModuleList(conv)
+    data = Data(x=g.x, y=g.labels)
+    data.adj_t = SparseTensor(rowptr=g.indptr, col=g.indices, sparse_sizes=(n, n), is_sorted=True, trust_data=True)
+    loader = NeighborLoader(data, num_neighbors=a.fanouts, batch_size=a.batch, input_nodes=g.train, shuffle=True)
+
+    def forward(mini):
+        h, adjacency = mini.x, mini.adj_t
+        if a.edge_index:
+            row, col, _ = adjacency.coo()
+            adjacency = torch.stack([col, row])
+        for k in range(2):
+            if "num_sampled_nodes" in mini:
+                h, adjacency, _ = trim_to_layer(k, mini.num_sampled_nodes, mini.num_sampled_edges, h, adjacency)
+            h = net[k](h, adjacency)
+            h = torch.relu(h) if k == 0 else h
+        return h[:mini.batch_size], mini.y[:mini.batch_size]
+
+    return base, net, loader, forward
+
+
+def train(a):
+    import torch
+
+    torch.set_num_threads(a.threads)
+    torch.manual_seed(1)
+    base, net, loader, forward = {"graphbolt": graphbolt, "neighborloader": neighborloader}[a.loader](a, torch)
+    step = torch.optim.Adam(net.parameters(), lr=0.01)
+    seconds, cpu, read, batches = [], [], [], 0
+    for _ in range(a.epochs):
+        begin, used, before, batches = time.perf_counter(), time.process_time(), read_bytes(), 0
+        for mini in loader:
+            logits, labels = forward(mini)
+            loss = torch.nn.functional.cross_entropy(logits, labels)
+            step.zero_grad()
+            loss.backward()
+            step.step()
+            batches += 1
+            if batches == a.most_batches:
+                break
+        seconds.append(time.perf_counter() - begin)
+        cpu.append(time.process_time() - used)
+        read.append(read_bytes() - before)
+    print(json.dumps({"batches": batches, "seconds": seconds, "cpu": cpu, "read": read, "loss": loss.item(),
+                      "peak": peak(), "imports": base,
+                      "faults": resource.getrusage(resource.RUSAGE_SELF).ru_majflt}))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("loader", choices=["graphbolt", "neighborloader", "prepare"])
+    p.add_argument("graph")
+    p.add_argument("--model", choices=["sage", "gat"], default="sage")
+    p.add_argument("--hidden", type=int, default=64)
+    p.add_argument("--batch", type=int, default=1024)
+    p.add_argument("--fanout", default="15,10")
+    p.add_argument("--epochs", type=int, default=3)
+    p.add_argument("--most-batches", type=int, default=0, help="of an epoch; 0: all")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--disk", action="store_true", help="features stay on disk (numpy.memmap)")
+    p.add_argument("--read-ahead", action="store_true", help="with --disk: leave that to the kernel")
+    p.add_argument("--edge-index", action="store_true", help="NeighborLoader's layers get edge_index, not adj_t")
+    a = p.parse_args()
+    a.fanouts = [int(n) for n in a.fanout.split(",")]
+    prepare(a) if a.loader == "prepare" else train(a)
+
+
+main()
