@@ -1,7 +1,7 @@
 # Of a --host-memory below what the program itself takes, too, a refusal names budgets that do, and no larger ones than
 # it must: it looks for them with the rows and edges left out that a run within them leaves out.
 gnnstream generate sbm graph --vertices 300 --edges 3000 --features 8 --classes 4 --seed 1 >made
-gnnstream partition graph store --parts 80 --seed 1 >made
+gnnstream partition graph store --parts 60 --seed 1 >made
 train='train store --model gatv2 --layers 2 --hidden 16 --device cpu:3 --threads 2 --epochs 1'
 
 # least WORDS OPTIONS...: in MiB, in $REPLY
