@@ -41,6 +41,13 @@ static double usual_pcie_bps(int major)
     return 16 * 128.0 / 130 / 8 * (major >= 9 ? 32e9 : major == 8 ? 16e9 : 8e9);
 }
 
+/* Of NVLink, where a GPU has it: half of what the modules of a generation have in all (V100, A100, H100: 150, 300, 450
+ * GB/s a way), as bridges between cards have fewer links than switches. */
+static double usual_linked_bps(int major)
+{
+    return 0.5 * (major >= 9 ? 450e9 : major == 8 ? 300e9 : 150e9);
+}
+
 /* Operations of a tensor core, for each of a float32 lane (sheets of the A100, H100 and RTX GPUs). */
 static double rounded_gain(const gs_cuda *c)
 {
@@ -65,6 +72,7 @@ bool gs_cuda_speed(const void *context, gs_gpu_speed *out)
         .memory_bps = 2 * attribute(c, GS_CU_MEMORY_CLOCK) * 1e3 * attribute(c, GS_CU_MEMORY_BITS) / 8,
         .lane_ops = lanes * attribute(c, GS_CU_PROCESSORS) * attribute(c, GS_CU_CLOCK) * 1e3,
         .host_bps = gs_cuda_pcie_bps(folder),
+        .linked_bps = usual_linked_bps(c->major),
     };
     out->rounding = c->compute_type == GS_CUBLAS_COMPUTE_TF32 ? 1 : c->compute_type == GS_CUBLAS_COMPUTE_BF16 ? 2 : 0;
     out->product_flops = 2 * out->lane_ops * rounded_gain(c);

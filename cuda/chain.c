@@ -19,6 +19,21 @@ void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES])
         place[0] = '\0';
 }
 
+gs_device_reach gs_cuda_reach(const void *context, const void *peer)
+{
+    const gs_cuda *const c = context, *const p = peer;
+    int access = 0, atomics = 0, rank = 0;
+
+    if (c->device == p->device)
+        return (gs_device_reach){.same = true, .reaches = true};
+    if (c->d->peer_attribute(&access, GS_CU_PEER_ACCESS, c->device, p->device) != 0 || access == 0)
+        return (gs_device_reach){.reaches = false};
+    return (gs_device_reach){
+        .reaches = true,
+        .linked = c->d->peer_attribute(&atomics, GS_CU_PEER_ATOMICS, c->device, p->device) == 0 && atomics != 0,
+        .rank = c->d->peer_attribute(&rank, GS_CU_PEER_RANK, c->device, p->device) == 0 ? rank : 0};
+}
+
 /* ---- joining and leaving ---- */
 
 _Static_assert(2 * GS_CUDA_BOUNCE_BYTES <= GS_DEVICE_BETWEEN_BYTES, "both halves of the buffer are accounted for");

@@ -211,6 +211,7 @@ static const gs_device_ops cuda_ops = {
     .time_launches = gs_cuda_time_launches,
     .launch_span = gs_cuda_launch_span,
     .bus_place = gs_cuda_bus_place,
+    .reach = gs_cuda_reach,
     .join = gs_cuda_join,
     .transfer = gs_cuda_transfer,
     .mark_transfers = gs_cuda_mark_transfers,

@@ -31,6 +31,11 @@ enum { /* CUdevice_attribute */
     GS_CU_MAJOR = 75,
     GS_CU_MINOR = 76,
 };
+enum { /* CUdevice_P2PAttribute */
+    GS_CU_PEER_RANK = 1,    /* of the links between two GPUs: the lower, the faster */
+    GS_CU_PEER_ACCESS = 2,
+    GS_CU_PEER_ATOMICS = 3, /* as NVLink has them, and PCIe has not */
+};
 enum { GS_CU_HOST_PORTABLE = 1 }; /* pinned for every device */
 enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
 enum { GS_CUBLAS_N = 0, GS_CUBLAS_T = 1, GS_CUBLAS_F32 = 0 };
@@ -51,6 +56,7 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                            \
     X(device_bus, "cuDeviceGetPCIBusId", (char *text, int bytes, int device))                                       \
     X(peer_can, "cuDeviceCanAccessPeer", (int *can, int device, int peer))                                          \
+    X(peer_attribute, "cuDeviceGetP2PAttribute", (int *value, int attribute, int device, int peer))                 \
     X(peer_enable, "cuCtxEnablePeerAccess", (gs_cu_handle peer, unsigned flags))                                    \
     X(context_retain, "cuDevicePrimaryCtxRetain", (gs_cu_handle *context, int device))                              \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                                                \

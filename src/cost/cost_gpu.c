@@ -21,7 +21,8 @@ void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
 {
     const double gathered = sizeof(float) / (GATHERED * g->memory_bps),
                  streamed = sizeof(float) / (STREAMED * g->memory_bps), lane = 1 / (BUSY_LANES * g->lane_ops),
-                 product = 1 / (PRODUCTS * g->product_flops), link = 1 / (COPIES * g->host_bps);
+                 product = 1 / (PRODUCTS * g->product_flops), link = 1 / (COPIES * g->host_bps),
+                 between = g->linked_bps > 0 ? 1 / (COPIES * g->linked_bps) : link;
     const double seconds[GS_WORK_LINKS + GS_LINK_WAYS][GS_WORK_AMOUNTS] = {
         [GS_WORK_MEMORY] = {KERNEL, streamed},
         /* an edge: its index; a target: its sums, read and written, where each has but a few edges of a chunk */
@@ -30,7 +31,7 @@ void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
         [GS_WORK_VERTEX] = {3 * KERNEL, lane, product, product, streamed, SPECIAL * lane},
         [GS_WORK_TO_DEVICE] = {COPY_SECONDS, link},
         [GS_WORK_FROM_DEVICE] = {COPY_SECONDS, link},
-        [GS_WORK_BETWEEN] = {COPY_SECONDS, link},
+        [GS_WORK_BETWEEN] = {COPY_SECONDS, between},
     };
     for (int k = 0; k < GS_WORK_LINKS + GS_LINK_WAYS; k++)
         if (k != GS_WORK_CHECK && k != GS_WORK_SUBMIT) /* the host's */

@@ -57,6 +57,14 @@ bool gs_device_speed(const gs_device *d, gs_gpu_speed *out);
  * the same. */
 #define GS_DEVICE_PLACE_BYTES 24u
 void gs_device_bus_place(const gs_device *d, char place[GS_DEVICE_PLACE_BYTES]);
+/* How a GPU reaches another one's memory, as its driver says. Of other devices, and where it is not known: not. */
+typedef struct gs_device_reach {
+    bool same;    /* they are one GPU */
+    bool reaches; /* copies from the other go straight, over PCIe at the least */
+    bool linked;  /* over links of the two (NVLink), and not over PCIe */
+    int rank;     /* of what joins them: the lower, the faster */
+} gs_device_reach;
+gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer);
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
 bool gs_device_unified(const gs_device *d);
 /* Memory that launches of this program need beside registers (per-thread

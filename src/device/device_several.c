@@ -12,6 +12,11 @@ void gs_device_bus_place(const gs_device *d, char place[GS_DEVICE_PLACE_BYTES])
         d->ops->bus_place(d->context, place);
 }
 
+gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer)
+{
+    return d->ops->reach != NULL ? d->ops->reach(d->context, peer->context) : (gs_device_reach){.reaches = false};
+}
+
 static void list_contexts(void **context, gs_device *const *device, uint32_t devices)
 {
     for (uint32_t d = 0; d < devices; d++)

@@ -62,6 +62,7 @@ typedef struct gs_device_ops {
     bool (*speed)(const void *context, gs_gpu_speed *out);
     /* one of several that are not unified: */
     void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
+    gs_device_reach (*reach)(const void *context, const void *peer);
     gs_status (*join)(void *const *context, uint32_t devices, bool ring);
     gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from,
                           uint64_t bytes);

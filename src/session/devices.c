@@ -7,6 +7,24 @@
 #include "schedule/schedule.h"
 #include "session/session.h"
 
+/* Is each joined to each by links of their own, of which none is slower than the others? Devices on one GPU are. */
+static bool are_linked(gs_device *const *device, uint32_t devices)
+{
+    int rank = 0, links = 0;
+
+    for (uint32_t a = 0; a < devices; a++)
+        for (uint32_t b = 0; b < devices; b++) {
+            const gs_device_reach r = gs_device_reaches(device[a], device[b]);
+            if (r.same)
+                continue;
+            if (!r.linked || (links > 0 && r.rank != rank))
+                return false;
+            rank = r.rank;
+            links++;
+        }
+    return links > 0;
+}
+
 /* Where GPUs are plugged in says which are chains: those of one switch, made neighbours; and which memory is theirs. */
 static void look_around(gs_session *s, bool chains)
 {
@@ -28,8 +46,11 @@ static void look_around(gs_session *s, bool chains)
                 sorted[n] = g;
                 s->machine.device[n++] = given[d];
             }
+    s->machine.linked = are_linked(given, s->machine.devices);
     if (chains)
         gs_topology_of_groups(&s->machine.wires, sorted, n);
+    if (chains)
+        s->machine.wires.across.joined = s->machine.linked;
     for (uint32_t d = 0; d < s->machine.devices; d++) {
         gs_device_bus_place(s->machine.device[d], place[0]);
         s->machine.node[d] = gs_tree_node(s->machine.tree, place[0]);
@@ -68,6 +89,8 @@ void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record 
     const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
     gs_gpu_speed gpu;
     const bool known = gs_device_speed(s->machine.device[0], &gpu);
+    if (!s->machine.linked)
+        gpu.linked_bps = 0;
     gs_cost_from_record(out, record, GS_MAX(threads / s->machine.devices, 1), known ? &gpu : NULL);
 }
 

@@ -20,6 +20,7 @@ typedef struct gs_session_machine {
     uint32_t node[GS_DEVICE_COUNT_MOST]; /* NUMA node that each is near to */
     gs_topology wires;
     const gs_topology *topology; /* of devices with copies as tasks: &wires; else NULL */
+    bool linked;                 /* GPUs that all are joined by links of their own (NVLink), of one rank */
     gs_tree *tree;               /* of the machine, for GPUs; NULL: not known */
     gs_cost cost;
 } gs_session_machine;

@@ -203,7 +203,7 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
 static void test_cost__a_gpu_is_no_cpu(void **state)
 {
     (void)state;
-    const gs_gpu_speed h200 = {4.8e12, 132 * 128 * 1.98e9, 2 * 132 * 128 * 1.98e9, 63e9, 0};
+    const gs_gpu_speed h200 = {4.8e12, 132 * 128 * 1.98e9, 2 * 132 * 128 * 1.98e9, 63e9, 0, 0};
     gs_cost_record r;
     gs_cost gpu, cpu;
     memset(&r, 0, sizeof(r));

@@ -421,6 +421,19 @@ static gs_cu_result peer_can(int *can, int device, int peer)
     return 0;
 }
 
+static gs_cu_result peer_attribute(int *value, int attribute, int device, int peer)
+{
+    const char *const peers = getenv("GS_HOST_GPU_PEERS");
+    const int linked = peers != NULL && strcmp(peers, "linked") == 0;
+    int can = 0;
+
+    if (device == peer)
+        return GS_CU_INVALID_DEVICE;
+    (void)peer_can(&can, device, peer);
+    *value = attribute == GS_CU_PEER_ACCESS ? can : attribute == GS_CU_PEER_ATOMICS ? linked : !linked;
+    return 0;
+}
+
 static gs_cu_result peer_enable(gs_cu_handle peer, unsigned flags)
 {
     const int to = host_current_device(), from = device_of(peer);
@@ -445,6 +458,7 @@ void host_memory_fill(gs_cuda_driver *table)
     table->device_attribute = device_attribute;
     table->device_bus = device_bus;
     table->peer_can = peer_can;
+    table->peer_attribute = peer_attribute;
     table->peer_enable = peer_enable;
     table->context_retain = context_retain;
     table->context_release = context_release;

@@ -67,6 +67,29 @@ assert handed == {(0, "chain to device 1")}, handed
 END
 fi
 
+# Where links of their own join all GPUs, rows come in a ring where that is faster, and over PCIe by chains alone: of
+# the same four GPUs, at three ports of the host.
+if [ -n "${GS_TEST_TREE:-}" ]; then
+    run "generate" "$GNNSTREAM" generate rmat "$work/wide" --vertices 40000 --edges 100000 --features 256 --classes 4 \
+        --seed 1
+    run "partition" "$GNNSTREAM" partition "$work/wide" "$work/wide.store" --method random --parts 16
+    for peers in all linked; do
+        (export XDG_CACHE_HOME=$work GS_HOST_GPUS=4 GS_HOST_GPU_PEERS=$peers GS_HOST_GPU_PROCESSORS=132 \
+            HWLOC_XMLFILE=$GS_TEST_TREE GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
+            "$GNNSTREAM" plan "$work/wide.store" --model gcn --hidden 256 --device cuda:0,1,2,3 --device-memory 24M \
+                --host-memory 2G --no-hoist --no-selective --no-prune --json) >"$work/$peers.json" 2>"$work/said" ||
+            fail "plan for four GPUs, $peers" "$work/said"
+    done
+    run "a ring where GPUs are linked, chains where they are not" python3 - "$work/all.json" "$work/linked.json" <<'END'
+import json, sys
+every = {f"device {d}" for d in range(4)}
+for path, word, takers in (sys.argv[1], "chain", {"device 1"}), (sys.argv[2], "ring", every):
+    links = json.load(open(path))["links"]
+    got = {l["to"] for l in links if l["from"] == word and l["passes"][0]["bytes"] > 0}
+    assert got == takers, (word, takers, links)
+END
+fi
+
 # What cannot be is refused with one line.
 t() { refuse "$1" "$2" "$GNNSTREAM" train "$work/fennel3" --model gcn --epochs 1 "${@:3}"; }
 t 1 'there are [0-9]* GPUs, from cuda:0 on' --device cuda:0,77
