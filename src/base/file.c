@@ -243,11 +243,20 @@ uint64_t gs_disk_free_of(int fd)
 
 gs_status gs_mkdir(const char *path)
 {
-    if (mkdir(path, 0777) == 0)
-        return GS_OK;
-    const int err = errno;
-    if (err == EEXIST && gs_path_is_dir(path))
-        return GS_OK;
+    struct stat there;
+    int err = EEXIST;
+
+    /* Another run may remove the folder between the two calls: then it is made again. */
+    for (int tries = 0; err == EEXIST && tries < 100; tries++) {
+        if (mkdir(path, 0777) == 0)
+            return GS_OK;
+        err = errno;
+        if (err == EEXIST && stat(path, &there) == 0) {
+            if (S_ISDIR(there.st_mode))
+                return GS_OK;
+            break;
+        }
+    }
     if (err == EEXIST)
         return gs_fail(GS_EEXIST, "%s: is a file where a folder is needed", path);
     return gs_fail_errno(err, "%s: cannot make the folder", path);

@@ -20,8 +20,10 @@ gs_status gs_threads_check(unsigned threads)
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_t *const thread = gs_malloc_array(threads, sizeof(*thread));
     unsigned started = 0;
-    int error = thread == NULL ? ENOMEM : 0;
+    int error = 0;
 
+    if (thread == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
     pthread_mutex_lock(&lock);
     for (; error == 0 && started + 1 < threads; started += error == 0)
         error = pthread_create(&thread[started], NULL, wait_for, &lock);
