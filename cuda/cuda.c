@@ -216,7 +216,10 @@ static const gs_device_ops cuda_ops = {
     .transfer = gs_cuda_transfer,
     .mark_transfers = gs_cuda_mark_transfers,
     .poll_transfers = gs_cuda_poll_transfers,
+    .sums_alone = gs_cuda_sums_alone,
     .all_reduce = gs_cuda_all_reduce,
+    .bring_part = gs_cuda_bring_part,
+    .put_part = gs_cuda_put_part,
 };
 
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul)

@@ -5,7 +5,7 @@
 #include "cuda/cuda_device.h"
 #include "cuda/pass.h"
 #include "cuda/streams.h"
-#include "device/device_table.h" /* gs_device__add_parts */
+#include "device/device.h"
 
 static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs_cu_memory *at, uint64_t count,
                                 bool f64)
@@ -25,37 +25,43 @@ static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs
                          r != 0 ? r : ended);
 }
 
-/* By way of the host, whose part is where each device's gradients come back to. */
-static gs_status reduce_by_host(void *const *context, uint32_t devices, void *const *part, const gs_cu_memory *at,
-                                uint64_t count, bool f64)
-{
-    const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
-    gs_status st = GS_OK;
+bool gs_cuda_sums_alone(const void *context) { return ((const gs_cuda *)context)->chain.comm != NULL; }
 
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
-        gs_cuda *const c = context[d];
-        if ((st = gs_cuda_enter(c)) == GS_OK &&
-            (st = gs_cuda_copy_out(c, part[d], at[d], bytes, c->streams.compute, "copying gradients")) == GS_OK)
-            st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
-    }
-    if (st == GS_OK)
-        gs_device__add_parts(part, devices, count, f64);
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
-        gs_cuda *const c = context[d];
-        if ((st = gs_cuda_enter(c)) == GS_OK &&
-            (st = gs_cuda_copy_in(c, at[d], part[0], bytes, c->streams.compute, "copying gradients")) == GS_OK)
-            st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
-    }
-    return st;
+static gs_status find_part(gs_cu_memory *at, const gs_cuda *c, const void *part)
+{
+    *at = gs_cuda_part(c, part);
+    return *at != 0 ? GS_OK : gs_fail(GS_EINVAL, "device cuda: a sum over devices of what is no part of their passes");
 }
 
 gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)
 {
     gs_cu_memory at[GS_DEVICE_COUNT_MOST];
-    for (uint32_t d = 0; d < devices; d++)
-        if ((at[d] = gs_cuda_part(context[d], part[d])) == 0)
-            return gs_fail(GS_EINVAL, "device cuda: a sum over devices of what is no part of their passes");
-    if (((const gs_cuda *)context[0])->chain.comm != NULL)
-        return reduce_by_nccl(context, devices, at, count, f64);
-    return reduce_by_host(context, devices, part, at, count, f64);
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
+        st = find_part(&at[d], context[d], part[d]);
+    return st == GS_OK ? reduce_by_nccl(context, devices, at, count, f64) : st;
+}
+
+gs_status gs_cuda_bring_part(void *context, void *part, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_cu_memory at;
+    gs_status st = find_part(&at, c, part);
+
+    if (st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK &&
+        (st = gs_cuda_copy_out(c, part, at, bytes, c->streams.compute, "copying gradients")) == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
+    return st;
+}
+
+gs_status gs_cuda_put_part(void *context, const void *part, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_cu_memory at;
+    gs_status st = find_part(&at, c, part);
+
+    if (st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK &&
+        (st = gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, "copying gradients")) == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
+    return st;
 }

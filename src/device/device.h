@@ -67,6 +67,8 @@ typedef struct gs_device_reach {
 gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer);
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
 bool gs_device_unified(const gs_device *d);
+/* Is there one that has memory of its own among them? */
+bool gs_devices_have_memory(gs_device *const *device, uint32_t devices);
 /* Memory that launches of this program need beside registers (per-thread
  * partial sums, packing), taken at prepare. */
 uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p);
@@ -351,9 +353,9 @@ gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *nu
 gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t number, bool wait, bool *done);
 
 /* part[d][0..count), floats or doubles, is what device d has of a sum: all of them become the sum, added in the order
- * of the devices, or (on several GPUs with NCCL) in another that is the same each time. In a pass of devices with
- * memory of their own it is the device's copy of gradients or sums of statistics of the pass. Nothing runs on them
- * meanwhile. */
+ * of the devices, by way of the host, or (on several GPUs with NCCL) in another that is the same each time. In a pass
+ * of devices with memory of their own it is the device's copy of gradients or sums of statistics of the pass. Nothing
+ * runs on them meanwhile. */
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64);
 
 /* Measured ceilings of this device, each a short run (about half a second): */

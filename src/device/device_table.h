@@ -68,7 +68,12 @@ typedef struct gs_device_ops {
                           uint64_t bytes);
     gs_status (*mark_transfers)(void *context, gs_device_way way, uint64_t *number);
     gs_status (*poll_transfers)(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
+    /* a sum over devices: do they make it without the host? Then all of them together; else a part of the pass comes to
+     * where the host has it, and goes back */
+    bool (*sums_alone)(const void *context);
     gs_status (*all_reduce)(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
+    gs_status (*bring_part)(void *context, void *part, uint64_t bytes);
+    gs_status (*put_part)(void *context, const void *part, uint64_t bytes);
 } gs_device_ops;
 
 struct gs_device { /* for device.c and device_several.c */
@@ -78,9 +83,6 @@ struct gs_device { /* for device.c and device_several.c */
 
 /* The CUDA device, of the room cuda: the GPU number `ordinal`. GS_EUNSUPPORTED: no driver, no such GPU, one too old. */
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul);
-
-/* part[0] += part[1] + ..., in this order (device_sums.c). */
-void gs_device__add_parts(void *const *part, uint32_t devices, uint64_t count, bool f64);
 
 /* Opens the device of `spec` (device_list.c). On GS_OK the caller owns *context and
  * gives it back through (*ops)->close. Errors as gs_device_open(). */

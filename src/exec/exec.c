@@ -22,29 +22,30 @@ static gs_status no_memory(const char *what, uint64_t bytes)
                    gs_size_format(text, sizeof(text), bytes));
 }
 
-/* Of devices with memory of their own: the arena, which has all that they use; the host's memory is made fast to copy
- * once for all. */
-static gs_status take_device_arenas(gs_exec *e)
+/* Of a device with memory of its own: the arena, which has all that it uses. `first`: the host's memory is made fast to
+ * copy, once for all. */
+static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
 {
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
-        gs_device_memory m = {.arena_bytes = e->region_bytes[GS_REGION_ARENA]};
-        void *arena = NULL;
-        for (int r = GS_REGION_RING; d == 0 && r < GS_REGION_ARENA; r++)
-            m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
-        st = gs_device_take_memory(e->on[d].device, &m, &arena);
-        e->on[d].arena = arena;
-    }
+    gs_device_memory m = {.arena_bytes = e->region_bytes[GS_REGION_ARENA]};
+    void *arena = NULL;
+    for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
+        m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
+    const gs_status st = gs_device_take_memory(x->device, &m, &arena);
+    x->arena = arena;
     return st;
 }
 
-/* Of devices that compute on host memory. */
 static gs_status take_arenas(gs_exec *e)
 {
-    for (uint32_t d = 0; d < e->devices; d++)
-        if ((e->on[d].arena = gs_alloc_pages(e->region_bytes[GS_REGION_ARENA])) == NULL)
-            return no_memory("device memory", e->region_bytes[GS_REGION_ARENA]);
-    return GS_OK;
+    uint32_t own = 0;
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+        if (!gs_device_unified(e->on[d].device))
+            st = take_own_arena(e, &e->on[d], own++ == 0);
+        else if ((e->on[d].arena = gs_alloc_pages(e->region_bytes[GS_REGION_ARENA])) == NULL)
+            st = no_memory("device memory", e->region_bytes[GS_REGION_ARENA]);
+    }
+    return st;
 }
 
 /* What devices copy from comes from memory near to them. */
@@ -62,7 +63,7 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
-            return gs_device_unified(e->on->device) ? take_arenas(e) : take_device_arenas(e);
+            return take_arenas(e);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
         place_near(e, c, e->region[r], e->region_bytes[r]);
@@ -106,7 +107,7 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     if ((c->trace || c->plan->devices > 0) &&
         (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
-    if (c->trace && c->plan->devices > 0 && !gs_device_unified(c->device[0]) &&
+    if (c->trace && c->plan->devices > 0 && gs_devices_have_memory(c->device, c->plan->devices) &&
         (e->kernels = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->kernels))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     if (!c->bound)

@@ -187,7 +187,7 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
     return st == GS_OK && watched ? gs_exec__watch_vertex(e, x, t, true) : st;
 }
 
-static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task *t)
+static gs_status launch_statistics(gs_exec *e, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     gs_status st = GS_OK;
@@ -196,10 +196,12 @@ static gs_status launch_statistics(gs_exec *e, gs_exec_device *x, const gs_task 
         if (gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
             continue;
         st = gs_exec__reduce_statistic(e, to);
-        /* Every device that has a copy of its own needs it. */
-        for (uint32_t d = 0; d < (gs_device_unified(x->device) ? 1 : e->devices) && st == GS_OK; d++)
-            st = gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
-                                            e->on[d].statistic[to], e->program->param[to].cols, e->chunks.vertices);
+        /* Every device that has a copy of its own needs it; those on host memory have one together. */
+        for (uint32_t d = 0, on_host = 0; d < e->devices && st == GS_OK; d++)
+            if (!gs_device_unified(e->on[d].device) || on_host++ == 0)
+                st = gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
+                                                e->on[d].statistic[to], e->program->param[to].cols,
+                                                e->chunks.vertices);
     }
     return st;
 }
@@ -231,7 +233,7 @@ static gs_status launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
     case GS_TASK_BACK:
         return timed(e, x, t, launch_sequence);
     case GS_TASK_STATISTICS:
-        return launch_statistics(e, x, t);
+        return launch_statistics(e, t);
     case GS_TASK_VERTEX:
         return launch_vertex(e, x, t);
     default:

@@ -122,7 +122,7 @@ void gs_exec__take_patience(gs_exec *e, const gs_exec_config *c)
     if (c->end_after > 0)
         least = GS_MIN(least, c->end_after);
     e->patience = (gs_exec_patience){.say = c->say_after > 0 ? c->say_after : INFINITY, .end = c->end_after,
-                                     .launches = !gs_device_unified(c->device[0])};
+                                     .launches = gs_devices_have_memory(c->device, GS_MAX(c->plan->devices, 1))};
     e->patience.look = isinf(least) ? 0 : GS_MIN(least / 4, 1);
 }
 

@@ -14,18 +14,27 @@ uint32_t gs_layout_devices(const gs_layout *l)
     return l->config->topology != NULL ? l->config->topology->devices : 1;
 }
 
+uint32_t gs_layout_host_devices(const gs_layout *l)
+{
+    const gs_topology *const t = l->config->topology;
+    uint32_t devices = 0;
+    for (uint32_t d = 0; d < gs_layout_devices(l); d++)
+        devices += l->config->unified || (t != NULL && t->on_host[d]);
+    return devices;
+}
+
 static double task_seconds(const gs_layout *l, const gs_task *t)
 {
     gs_work w;
     gs_task_work(&w, l->program, l->set, l->parts, t);
-    return gs_cost_seconds(l->config->cost, &w);
+    return gs_cost_seconds(gs_cost_on(l->config->cost, l->config->host_cost, l->config->topology, t->device), &w);
 }
 
-static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
+static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand, uint32_t device)
 {
     const gs_stage *const s = &l->program->stage[stage];
-    gs_task t = {
-        .stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target, .operand = operand};
+    gs_task t = {.stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target,
+                 .operand = operand, .device = device};
     double seconds = 0;
 
     for (uint32_t i = 0; i < s->sums; i++) {
@@ -38,10 +47,12 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
     return seconds + (gs_stage_has_edge_program(s) ? task_seconds(l, &t) : 0);
 }
 
-static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval)
+static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval, uint32_t device)
 {
     const gs_stage *const s = &l->program->stage[stage];
-    const double bps = gs_link_of(l->config->topology, l->config->cost, GS_LINK_TO_DEVICE, 0, 0).bps;
+    const gs_schedule_config *const config = l->config;
+    const gs_cost *const cost = gs_cost_on(config->cost, config->host_cost, config->topology, device);
+    const double bps = gs_link_of(config->topology, cost, GS_LINK_TO_DEVICE, device, 0).bps;
     const uint32_t rows = gs_layout_rows(l, stage, interval);
     double seconds = 0, row = 0;
 
@@ -49,26 +60,50 @@ static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t inte
         const gs_chunk *const c = gs_layout_chunk(l, stage, interval, o);
         if (c->edges == 0)
             continue;
-        seconds += l->config->cost != NULL ? chunk_seconds(l, stage, interval, o) : (double)c->edges;
+        seconds += l->config->cost != NULL ? chunk_seconds(l, stage, interval, o, device) : (double)c->edges;
         seconds += (double)c->length / bps;
     }
     for (uint32_t r = 0; r < s->regs; r++)
         row += s->reg[r].kind == GS_REG_LOAD ? (double)l->row_bytes[s->reg[r].array] : 0;
     seconds += rows * row / bps;
     return seconds + (l->config->cost != NULL
-                          ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows})
+                          ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows,
+                                                       .device = device})
                           : rows);
 }
 
+static double stage_seconds(const gs_layout *l, uint32_t stage, uint32_t device)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i < l->parts; i++)
+        seconds += interval_seconds(l, stage, i, device);
+    return seconds;
+}
+
+/* How fast each device is at the stage: of a kind, all are as fast as the topology says. */
+static void stage_speeds(const gs_layout *l, uint32_t stage, double *speed)
+{
+    const gs_schedule_config *const config = l->config;
+    double of[2] = {0, 0}; /* a stage takes longer on such devices than on the first */
+
+    for (uint32_t d = 0; d < config->topology->devices; d++) {
+        double *const times = &of[config->topology->on_host[d] ? 1 : 0];
+        const double first = d == 0 || *times > 0 ? 0 : stage_seconds(l, stage, 0);
+        if (*times == 0)
+            *times = first > 0 ? stage_seconds(l, stage, d) / first : 1;
+        speed[d] = 1 / *times;
+    }
+}
+
 /* Of the devices before `end`, of all of them together. */
-static double share_before(const gs_schedule_config *config, uint32_t end)
+static double share_before(const gs_schedule_config *config, const double *speed, uint32_t end)
 {
     double before = 0, all = 0;
 
     for (uint32_t d = 0; d < config->topology->devices; d++) {
         const double share = config->share != NULL ? config->share[d] : gs_topology_speed(config->topology, d);
-        before += d < end ? share : 0;
-        all += share;
+        before += d < end ? share * speed[d] : 0;
+        all += share * speed[d];
     }
     return before / all;
 }
@@ -76,17 +111,17 @@ static double share_before(const gs_schedule_config *config, uint32_t end)
 static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)
 {
     const uint32_t devices = gs_layout_devices(l);
+    const double total = stage_seconds(l, stage, 0);
     uint32_t *const first = &c->deal[stage * (devices + 1)];
+    double before = 0, speed[GS_TOPOLOGY_DEVICES];
     uint32_t at = 0;
-    double total = 0, before = 0;
 
-    for (uint32_t i = 0; i < l->parts; i++)
-        total += interval_seconds(l, stage, i);
+    stage_speeds(l, stage, speed);
     first[0] = 0;
     for (uint32_t d = 1; d <= devices; d++) {
-        const double share = share_before(l->config, d);
+        const double share = share_before(l->config, speed, d);
         for (; at < l->parts; at++) { /* up to the bound between two intervals that is nearest to the share */
-            const double seconds = interval_seconds(l, stage, at);
+            const double seconds = interval_seconds(l, stage, at, 0);
             if (before + seconds / 2 > total * share)
                 break;
             before += seconds;

@@ -6,6 +6,8 @@
 
 /* 1 where there is no topology. */
 uint32_t gs_layout_devices(const gs_layout *l);
+/* Of those, how many have a part of the host's memory. */
+uint32_t gs_layout_host_devices(const gs_layout *l);
 /* Fills c->deal: runs of target intervals of about equal predicted seconds, stage by stage. */
 void gs_choice_deal(gs_choice *c, const gs_layout *l);
 /* Intervals that the device with most of them has in the stage. */

@@ -250,7 +250,7 @@ static void finish(struct emitter *e)
     p->table_bytes = gs_emit__table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
-                    (cfg->unified ? e->devices * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]) : 0);
+                    gs_layout_host_devices(l) * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]);
 }
 
 /* Planning is mostly this. */

@@ -59,7 +59,9 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
 {
     const gs_layout *l = e->l;
     const uint32_t words = l->config->needs.granules.words, rows = gs_interval_rows(l->chunks, operand);
-    const gs_link link = gs_link_of(l->config->topology, l->config->cost, GS_LINK_TO_DEVICE, chain->device[from], 0);
+    const gs_cost *const cost = gs_cost_on(l->config->cost, l->config->host_cost, l->config->topology,
+                                           chain->device[from]);
+    const gs_link link = gs_link_of(l->config->topology, cost, GS_LINK_TO_DEVICE, chain->device[from], 0);
     const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES),
                                   .row = l->row_bytes[array], .rows = rows, .unit = GS_BLOCK_BYTES,
                                   .bps = link.bps, .request_seconds = link.request_seconds};

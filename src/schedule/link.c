@@ -4,6 +4,11 @@
 #define USUAL_BPS 10e9 /* without a cost model */
 #define USUAL_SECONDS 0.2e-6
 
+const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device)
+{
+    return host_cost != NULL && t != NULL && t->on_host[device] ? host_cost : cost;
+}
+
 double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer)
 {
     return way == GS_LINK_BETWEEN ? gs_topology_between(t, peer, device)

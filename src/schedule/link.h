@@ -6,6 +6,9 @@
 #include "plan/links.h"
 #include "topology/topology.h"
 
+/* What is known of a device: of one on host memory among others that are not, `host_cost` where that is given. `t` may
+ * be NULL. */
+const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device);
 /* What the topology says of the link's speed; 0: nothing. `peer`: of GS_LINK_BETWEEN, whom the device takes from. */
 double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer);
 /* Of the device's links to and from the host, and the one from a peer. `cost` may be NULL. */

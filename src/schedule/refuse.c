@@ -17,7 +17,7 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t each = cfg->device_fixed + c->arena_bytes + c->staging_bytes + c->device.used_bytes;
-    return cfg->unified ? gs_layout_devices(l) * each : 0;
+    return gs_layout_host_devices(l) * each;
 }
 
 /* The smallest ring with which anything works: doubling, then halving the gap. */

@@ -70,7 +70,7 @@ uint32_t gs_regrid_parts(const gs_layout *l, uint64_t staging, uint64_t ring, ui
         const uint64_t chunks = p * p - (uint64_t)l->parts * l->parts;
         const uint64_t host = cfg->host_fixed + cfg->host_varies + tables + tables / 8 + chunks * more +
                               (uint64_t)((double)ring * shrinks) + tiles +
-                              (cfg->unified ? gs_layout_devices(l) * device : 0);
+                              gs_layout_host_devices(l) * device;
         if (host + host / MARGIN <= cfg->host_memory && device + device / MARGIN <= cfg->device_memory)
             return (uint32_t)p;
     }

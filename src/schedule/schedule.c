@@ -23,7 +23,7 @@ static uint32_t best_device(const gs_topology *t)
 
 static bool is_alike(const gs_topology *t, uint32_t a, uint32_t b)
 {
-    return gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
+    return t->on_host[a] == t->on_host[b] && gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
            gs_link_said_bps(t, GS_LINK_TO_DEVICE, a, 0) == gs_link_said_bps(t, GS_LINK_TO_DEVICE, b, 0);
 }
 
@@ -58,12 +58,11 @@ static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_
 }
 
 /* What a device that is slower than the best one does may hold the others up: its link, or that of all of them, is
- * busy with its rows. So it is tried with less than its share, and with nothing. */
-static gs_status deal_less(gs_plan **best, double *best_cost, const gs_schedule_config *config)
+ * busy with its rows. So all that are not like `first` are tried with less than their share, and with nothing. */
+static gs_status deal_less(gs_plan **best, double *best_cost, const gs_schedule_config *config, uint32_t first)
 {
     static const double less[] = {0.7, 0.4, 0};
     const gs_topology *const t = config->topology;
-    const uint32_t first = best_device(t);
     double share[GS_TOPOLOGY_DEVICES];
     gs_schedule_config other = *config;
     bool full = false;
@@ -89,6 +88,19 @@ static bool may_be_a_ring(const gs_schedule_config *config)
            config->cost != NULL && !config->ring && !config->no_chain;
 }
 
+/* Of devices of two kinds the plan does not know beforehand which are the better ones. */
+static gs_status deal_all_ways(gs_plan **best, double *best_cost, const gs_schedule_config *config)
+{
+    const gs_topology *const t = config->topology;
+    const uint32_t first = best_device(t);
+    uint32_t other = 0;
+    gs_status st = deal_less(best, best_cost, config, first);
+
+    while (other < t->devices && t->on_host[other] == t->on_host[first])
+        other++;
+    return st == GS_OK && other < t->devices ? deal_less(best, best_cost, config, other) : st;
+}
+
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
 {
     gs_schedule_config first = *config, ring;
@@ -110,7 +122,7 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
     }
     if (st == GS_OK && config->topology != NULL && config->cost != NULL && config->share == NULL &&
         !are_alike(config->topology))
-        st = deal_less(&plan, &cost, &first);
+        st = deal_all_ways(&plan, &cost, &first);
     if (st == GS_OK)
         *out = plan;
     else

@@ -45,7 +45,8 @@ typedef struct gs_schedule_config {
     bool ring;                 /* one of all devices in place of a chain for each switch; else, and where the topology
                                 * says neither, the one of the two that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */
-    bool unified;              /* the device's memory is a part of the host's */
+    bool unified;              /* the device's memory is a part of the host's; not so: nor is that of several, but for
+                                * those of which the topology says it */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names
                                 * enough */
     uint64_t host_fixed;       /* taken already: process, store tables, run's own state */
@@ -55,6 +56,8 @@ typedef struct gs_schedule_config {
     const volatile int *stop;  /* becomes nonzero: give up with GS_EINTERRUPTED; may be NULL */
     uint64_t task_bytes;       /* what the run keeps for each task beside the plan (a trace) */
     const gs_cost *cost;       /* plans are compared by predicted seconds; NULL: by bytes moved */
+    const gs_cost *host_cost;  /* of what devices do of which the topology says that their memory is the host's; NULL:
+                                * `cost`'s, which has the disk's in any case */
     bool no_swap;              /* columns in store order (measurements) */
     bool no_pipeline;          /* a read waits for the computes and writes before it (measurements) */
     bool never_again;          /* another pass runs between any two runs of "train": nothing is read ahead */

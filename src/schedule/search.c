@@ -36,7 +36,7 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
         const double copied = (double)(pass->upload_bytes + pass->forward_bytes + pass->download_bytes);
         gs_predicted x = {.seconds = (double)pass->read_bytes + written + copied};
         const gs_simulation_input input = {plan, p, l->set, l->parts, cost, l->config->topology, i,
-                                           !l->config->unified};
+                                           !l->config->unified, l->config->host_cost};
         gs_status st;
         if (cost != NULL && (st = gs_simulate(&x, &input)) != GS_OK)
             return st;

@@ -40,11 +40,16 @@ static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->i
 
 /* ---- resources ---- */
 
+static const gs_cost *cost_on(const struct sim *s, const gs_task *t)
+{
+    return gs_cost_on(s->in->cost, s->in->host_cost, s->in->topology, t->device);
+}
+
 static double link_seconds(const struct sim *s, const gs_task *t)
 {
     const gs_link_load load = {.kind = t->kind, .device = t->device, .peer = t->peer,
                                .bytes = gs_task_bytes(s->in->plan, t), .requests = gs_task_requests(t)};
-    return gs_link_seconds(s->in->topology, s->in->cost, &load);
+    return gs_link_seconds(s->in->topology, gs_task_is_copy(t->kind) ? cost_on(s, t) : s->in->cost, &load);
 }
 
 /* The disk moves what is submitted in order. When this has arrived: */
@@ -191,11 +196,12 @@ static double transfer(struct sim *s, const gs_task *t, double begin)
 static double compute(struct sim *s, const gs_task *t, double ready, double begin)
 {
     const gs_task *const before = s->before[t->device];
+    const gs_cost *const cost = cost_on(s, t);
     gs_work w;
     gs_task_work(&w, s->in->program, s->in->set, s->in->parts, t);
-    const bool joins = s->in->together && is_along_edges(&w) && before != NULL && gs_tasks_go_together(before, t) &&
-                       ready <= s->launched[t->device];
-    const double alone = gs_cost_seconds(s->in->cost, &w), launch = joins ? s->in->cost->seconds[w.kind][0] : 0;
+    const bool joins = s->in->together && !s->in->topology->on_host[t->device] && is_along_edges(&w) &&
+                       before != NULL && gs_tasks_go_together(before, t) && ready <= s->launched[t->device];
+    const double alone = gs_cost_seconds(cost, &w), launch = joins ? cost->seconds[w.kind][0] : 0;
     const double took = (alone - launch) / gs_topology_speed(s->in->topology, t->device);
     s->busy[t->device][is_along_edges(&w) ? 0 : 1] += took;
     s->before[t->device] = t;

@@ -27,6 +27,7 @@ typedef struct gs_simulation_input {
     const gs_topology *topology; /* of plans for several devices */
     uint32_t pass;
     bool together;           /* chunks that are ready together are one launch: of devices with memory of their own */
+    const gs_cost *host_cost; /* as in gs_schedule_config */
 } gs_simulation_input;
 
 /* GS_ENOMEM. */

@@ -118,7 +118,7 @@ static gs_variant variant_of(const gs_batch_shape *b)
 
 static gs_status check_device(const gs_session *s)
 {
-    if (s->machine.topology == NULL && gs_device_unified(s->machine.device[0]))
+    if (s->machine.topology == NULL && !gs_session_has_memories(s))
         return GS_OK;
     return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device that computes on host memory so "
                    "far; use cpu, or .sampler none", s->config.options->device);

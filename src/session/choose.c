@@ -329,7 +329,7 @@ static gs_status choose_first(choosing *c)
     if (st != GS_OK)
         return st;
     c->s->memory.process = c->process_bytes = gs_session_process_bytes(c->o->process_bytes);
-    c->unified = gs_device_unified(c->s->machine.device[0]);
+    c->unified = !gs_session_has_memories(c->s);
     c->trains = c->s->pass.train != GS_NONE;
     c->may_batch = may_batch(c->s);
     c->devices = c->s->machine.devices;

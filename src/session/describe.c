@@ -17,7 +17,8 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     gs_predicted x;
     const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts,
                                                                 &s->machine.cost, s->machine.topology, pass,
-                                                                !gs_device_unified(s->machine.device[0])});
+                                                                gs_session_has_memories(s),
+                                                                gs_session_host_cost(s)});
 
     if (st != GS_OK)
         return st;
@@ -125,6 +126,7 @@ static void name_link(gs_link_report *out, const gs_link_load *load, bool ring)
 static void describe_links(const gs_session *s, gs_plan_report *out)
 {
     gs_link_load load[GS_PLAN_LINKS];
+    const gs_session_machine *const m = &s->machine;
 
     out->links = gs_plan_links(s->plan);
     for (uint32_t p = 0; p < out->passes; p++) {
@@ -133,7 +135,11 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
             name_link(&out->link[l], &load[l], s->plan->ring);
             out->link[l].pass[p].bytes = load[l].bytes;
             out->link[l].pass[p].requests = load[l].requests;
-            out->link[l].pass[p].seconds = gs_link_seconds(s->machine.topology, &s->machine.cost, &load[l]);
+            const gs_cost *const cost =
+                gs_task_is_copy(load[l].kind)
+                    ? gs_cost_on(&m->cost, gs_session_host_cost(s), m->topology, load[l].device)
+                    : &m->cost;
+            out->link[l].pass[p].seconds = gs_link_seconds(m->topology, cost, &load[l]);
         }
     }
 }
@@ -151,14 +157,19 @@ static bool link_counts(const gs_session *s, gs_link_way way)
     return bytes > 0 && !(gs_link_said_bps(s->machine.topology, way, 0, 0) > 0);
 }
 
-static const char *least_known(const gs_session *s)
+static gs_cost_source worst_of(const gs_session *s, const gs_cost *c, gs_cost_source worst)
 {
-    const gs_cost *const c = &s->machine.cost;
-    gs_cost_source worst = c->disk_source;
     for (int k = 0; k < GS_WORK_KINDS; k++)
         if (k >= GS_WORK_LINKS ? link_counts(s, k - GS_WORK_LINKS) : k != GS_WORK_EDGES) /* most models have none */
             worst = GS_MIN(worst, c->source[k]);
-    return gs_cost_source_name(worst);
+    return worst;
+}
+
+static const char *least_known(const gs_session *s)
+{
+    const gs_cost *const host = gs_session_host_cost(s);
+    const gs_cost_source worst = worst_of(s, &s->machine.cost, s->machine.cost.disk_source);
+    return gs_cost_source_name(host == NULL ? worst : worst_of(s, host, worst));
 }
 
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
@@ -175,7 +186,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         .host_bytes = s->plan->host_bytes,
         .device_bytes = s->plan->device_bytes,
         .devices = s->machine.devices,
-        .unified = gs_device_unified(s->machine.device[0]),
+        .unified = !gs_session_has_memories(s),
         .passes = GS_MIN(s->program->passes, GS_PLAN_PASSES),
         .items = s->memory.items,
     };

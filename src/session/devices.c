@@ -40,7 +40,9 @@ static void look_around(gs_session *s, bool chains)
         at[d] = place[d];
     }
     gs_tree_groups(s->machine.tree, at, s->machine.devices, group);
-    for (uint32_t g = 0; chains && n < s->machine.devices; g++)
+    for (uint32_t d = 0; d < s->machine.devices; d++) /* a device on host memory stands in no chain */
+        group[d] = gs_device_unified(given[d]) ? d : s->machine.devices + group[d];
+    for (uint32_t g = 0; chains && g < 2 * s->machine.devices; g++)
         for (uint32_t d = 0; d < s->machine.devices; d++)
             if (group[d] == g) {
                 sorted[n] = g;
@@ -55,6 +57,36 @@ static void look_around(gs_session *s, bool chains)
         gs_device_bus_place(s->machine.device[d], place[0]);
         s->machine.node[d] = gs_tree_node(s->machine.tree, place[0]);
     }
+}
+
+static void name_kinds(gs_session *s)
+{
+    gs_session_machine *const m = &s->machine;
+
+    m->on_host = GS_NONE;
+    while (gs_session_has_memories(s) && gs_device_unified(m->device[m->lead]))
+        m->lead++;
+    for (uint32_t d = m->devices; d-- > 0 && gs_session_has_memories(s);)
+        m->on_host = gs_device_unified(m->device[d]) ? d : m->on_host;
+}
+
+/* A device on host memory stands in no chain with others, and in no ring. */
+static gs_status place_kinds(gs_session *s)
+{
+    gs_session_machine *const m = &s->machine;
+
+    if (m->on_host != GS_NONE && m->wires.across.share == GS_SHARE_RING)
+        return gs_fail(GS_EINVAL, ".topology %s: \"share\" ring: of .device %s one computes on host memory, which is "
+                       "in no ring; leave it out", s->config.options->topology, s->config.options->device);
+    m->wires.across.joined = m->wires.across.joined && m->on_host == GS_NONE;
+    for (uint32_t d = 0; m->on_host != GS_NONE && d < m->devices; d++) {
+        const gs_topology_switch *const at = &m->wires.at[gs_topology_switch_of(&m->wires, d)];
+        m->wires.on_host[d] = gs_device_unified(m->device[d]);
+        if (m->wires.on_host[d] && at->devices > 1)
+            return gs_fail(GS_EINVAL, ".topology %s: device %u of .device %s computes on host memory; give it a switch "
+                           "of its own", s->config.options->topology, d, s->config.options->device);
+    }
+    return GS_OK;
 }
 
 gs_status gs_session_open_devices(gs_session *s)
@@ -74,24 +106,38 @@ gs_status gs_session_open_devices(gs_session *s)
     }
     if (st != GS_OK)
         return st;
-    if (!gs_device_unified(s->machine.device[0]))
+    if (gs_session_has_memories(s))
         look_around(s, o->topology == NULL);
-    if (several == 0 && gs_device_unified(s->machine.device[0]))
+    name_kinds(s);
+    if (several == 0 && !gs_session_has_memories(s))
         return GS_OK;
     s->machine.topology = &s->machine.wires;
     if (s->machine.wires.devices == 0)
         gs_topology_one_switch(&s->machine.wires, devices);
-    return o->topology != NULL ? gs_topology_load(&s->machine.wires, o->topology, devices) : GS_OK;
+    if (o->topology != NULL && (st = gs_topology_load(&s->machine.wires, o->topology, devices)) != GS_OK)
+        return st;
+    return place_kinds(s);
 }
 
-void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record)
+bool gs_session_has_memories(const gs_session *s)
+{
+    return gs_devices_have_memory(s->machine.device, s->machine.devices);
+}
+
+const gs_cost *gs_session_host_cost(const gs_session *s)
+{
+    return s->machine.on_host == GS_NONE ? NULL : &s->machine.host_cost;
+}
+
+void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record, uint32_t device)
 {
     const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
+    const uint32_t sharing = device == s->machine.on_host ? 1 : s->machine.devices; /* beside GPUs it has all threads */
     gs_gpu_speed gpu;
-    const bool known = gs_device_speed(s->machine.device[0], &gpu);
+    const bool known = gs_device_speed(s->machine.device[device], &gpu);
     if (!s->machine.linked)
         gpu.linked_bps = 0;
-    gs_cost_from_record(out, record, GS_MAX(threads / s->machine.devices, 1), known ? &gpu : NULL);
+    gs_cost_from_record(out, record, GS_MAX(threads / sharing, 1), known ? &gpu : NULL);
 }
 
 static bool same_gpu(const gs_device *a, const gs_device *b)
@@ -110,6 +156,8 @@ gs_status gs_session_free_device_memory(const gs_session *s, uint64_t *bytes)
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++) {
         uint32_t sharing = 0;
         uint64_t of_gpu;
+        if (gs_device_unified(s->machine.device[d]))
+            continue;
         for (uint32_t k = 0; k < s->machine.devices; k++)
             sharing += same_gpu(s->machine.device[d], s->machine.device[k]);
         st = gs_device_free_memory(s->machine.device[d], &of_gpu);

@@ -22,11 +22,17 @@ typedef struct gs_session_machine {
     const gs_topology *topology; /* of devices with copies as tasks: &wires; else NULL */
     bool linked;                 /* GPUs that all are joined by links of their own (NVLink), of one rank */
     gs_tree *tree;               /* of the machine, for GPUs; NULL: not known */
-    gs_cost cost;
+    uint32_t lead;               /* speaks for those that have memory of their own, or, where none has, for all */
+    uint32_t on_host;            /* speaks for those on host memory among others that are not; GS_NONE: all are alike */
+    gs_cost cost, host_cost;     /* of the two; the disk's is in the first */
 } gs_session_machine;
 
-/* What work costs on the first of them: by its record, else by its attributes. */
-void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record);
+/* What work costs on a device: by its record, else by its attributes. */
+void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record, uint32_t device);
+/* machine.host_cost; NULL where all are alike. */
+const gs_cost *gs_session_host_cost(const gs_session *s);
+/* Is there a device with memory of its own? */
+bool gs_session_has_memories(const gs_session *s);
 /* Opens the devices that the options name, and reads how they hang together. */
 gs_status gs_session_open_devices(gs_session *s);
 /* Free memory of each device, where they have their own: devices on one GPU share its. GS_EDEVICE: one does not

@@ -85,8 +85,21 @@ static void observe_task(gs_fit *fit, const gs_cost *cost, gs_work *w, double se
     gs_fit_add(fit, w, seconds, expected, 1);
 }
 
+/* What is known of a device, and what is found out about it. */
+typedef struct findings {
+    const gs_cost *cost;
+    gs_fit *fit;
+} findings;
+
+static findings findings_on(const gs_session *s, gs_fit *fit, gs_fit *host_fit, uint32_t device)
+{
+    const gs_cost *const cost =
+        gs_cost_on(&s->machine.cost, gs_session_host_cost(s), s->machine.topology, device);
+    return (findings){cost, cost == &s->machine.cost ? fit : host_fit};
+}
+
 /* A copy that was asked for behind others begins when they are over. What a topology says of a link is not measured. */
-static void observe_copies(const gs_session *s, gs_fit *fit)
+static void observe_copies(const gs_session *s, gs_fit *fit, gs_fit *host_fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     double over[GS_PLAN_LANES] = {0};
@@ -98,14 +111,15 @@ static void observe_copies(const gs_session *s, gs_fit *fit)
             continue;
         const gs_link_way way = gs_link_way_of(t->kind);
         const gs_work w = {GS_WORK_LINKS + way, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
+        const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
         if (!(gs_link_said_bps(s->machine.topology, way, t->device, t->peer) > 0))
-            gs_fit_add(fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(&s->machine.cost, &w), 1);
+            gs_fit_add(f.fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(f.cost, &w), 1);
         *before = end;
     }
 }
 
-static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
+static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs_fit *host_fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
@@ -119,12 +133,13 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit)
         if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE || gs_task_is_copy(t->kind) ||
             gs_exec_is_joined(s->run.exec, i) || (topology != NULL && gs_topology_speed(topology, t->device) < 1))
             continue; /* what a slow device takes is not measured: it waits for it */
+        const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->edges.set, parts, t);
-        observe_task(fit, &s->machine.cost, &w, end - begin,
+        observe_task(f.fit, f.cost, &w, end - begin,
                      moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
-    observe_copies(s, fit);
+    observe_copies(s, fit, host_fit);
     w = (gs_work){GS_WORK_CHECK, {(double)x->checks, (double)x->checked_bytes}};
     gs_fit_add(fit, &w, x->check_seconds, gs_cost_seconds(&s->machine.cost, &w), (double)x->checks);
     w = (gs_work){GS_WORK_SUBMIT, {(double)x->requests}};
@@ -137,8 +152,8 @@ void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile 
 
     p->seconds[at] = x->seconds;
     p->computing[at] = x->compute_seconds;
-    p->fit[at] = (gs_fit){0};
-    observe(s, x, &p->fit[at]);
+    p->fit[at] = p->host_fit[at] = (gs_fit){0};
+    observe(s, x, &p->fit[at], &p->host_fit[at]);
 }
 
 /* The first epoch touches memory for the first time, and others meet what else the machine does: the
@@ -167,7 +182,8 @@ static double simulated(const gs_session *s, const gs_cost *cost, double slower)
     gs_predicted x = {0};
     gs_cost_slow_disk(&c, slower);
     (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts, &c, s->machine.topology,
-                                                 s->pass.train, !gs_device_unified(s->machine.device[0])});
+                                                 s->pass.train, gs_session_has_memories(s),
+                                                 gs_session_host_cost(s)});
     return x.seconds;
 }
 
@@ -181,7 +197,7 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
     double low = 0.5, high = 3;
 
     bandwidth.slower_sum = bandwidth.slower_weight = 0;
-    gs_session_cost_of(s, &cost, &bandwidth);
+    gs_session_cost_of(s, &cost, &bandwidth, s->machine.lead);
     gs_fit_solve(&p->fit[median_epoch(p, p->computing)], &cost);
     if (cost.disk_source != GS_COST_FITTED || simulated(s, &cost, high) - simulated(s, &cost, low) < 0.5 * took)
         return;
@@ -194,12 +210,19 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
 
 gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
 {
+    const char *const lead = gs_device_name(s->machine.device[s->machine.lead]);
     gs_cost_record record;
 
     if (p->epochs == 0)
         return GS_OK;
-    gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
+    gs_cost_record_load(&record, lead);
     observe_disk(s, p, &record);
     gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
-    return gs_cost_record_save(&record, gs_device_name(s->machine.device[0]));
+    const gs_status st = gs_cost_record_save(&record, lead);
+    if (st != GS_OK || s->machine.on_host == GS_NONE)
+        return st;
+    const char *const host = gs_device_name(s->machine.device[s->machine.on_host]);
+    gs_cost_record_load(&record, host);
+    gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->host_fit[median_epoch(p, p->computing)]);
+    return gs_cost_record_save(&record, host);
 }

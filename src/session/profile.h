@@ -15,7 +15,7 @@ typedef struct gs_session gs_session;
 typedef struct gs_profile {
     uint32_t epochs; /* observed; epoch k is at k % GS_PROFILE_EPOCHS */
     double seconds[GS_PROFILE_EPOCHS], computing[GS_PROFILE_EPOCHS];
-    gs_fit fit[GS_PROFILE_EPOCHS];
+    gs_fit fit[GS_PROFILE_EPOCHS], host_fit[GS_PROFILE_EPOCHS]; /* as gs_session_machine has costs */
 } gs_profile;
 
 /* The times of the last run of the train pass. The session is timed. */

@@ -48,7 +48,7 @@ typedef enum gs_purpose {
 /* What the plan of a run was made with, so that one that goes on from it has the same plan. */
 typedef struct gs_session_earlier {
     uint64_t host_memory, device_memory; /* where the options give none, and free memory has room for so much */
-    gs_cost cost;
+    gs_cost cost, host_cost;
 } gs_session_earlier;
 
 /* What a session is opened for. Pointers are the caller's and live as long as the session. */

@@ -59,24 +59,37 @@ static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
     return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
 }
 
+/* Of each device, where none is given. */
+static gs_status device_budget(const gs_session *s, uint64_t *out)
+{
+    const uint64_t earlier = s->config.earlier == NULL ? 0 : s->config.earlier->device_memory;
+    const uint64_t of_host = s->memory.host / 2 / s->machine.devices;
+    uint64_t free_bytes = 0;
+    gs_status st = GS_OK;
+
+    if (!gs_session_has_memories(s)) {
+        *out = earlier > 0 && earlier <= s->memory.host ? earlier : of_host;
+        return GS_OK;
+    }
+    if ((st = gs_session_free_device_memory(s, &free_bytes)) != GS_OK)
+        return st;
+    *out = default_budget(free_bytes, GPU_SHARE, earlier);
+    if (earlier == 0 && s->machine.on_host != GS_NONE)
+        *out = GS_MIN(*out, of_host);
+    return GS_OK;
+}
+
 gs_status gs_session_set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
-
     const gs_session_earlier *const e = s->config.earlier;
-    const bool unified = gs_device_unified(s->machine.device[0]);
-    uint64_t free_bytes = 0;
     gs_status st = GS_OK;
 
     s->memory.host = o->host_memory;
     if (s->memory.host == 0)
         s->memory.host = default_budget(gs_machine_free_memory(), HOST_SHARE, e == NULL ? 0 : e->host_memory);
-    s->memory.device = o->device_memory;
-    if (s->memory.device == 0 && unified)
-        s->memory.device = e != NULL && e->device_memory <= s->memory.host ? e->device_memory
-                                                                           : s->memory.host / 2 / s->machine.devices;
-    else if (s->memory.device == 0 && (st = gs_session_free_device_memory(s, &free_bytes)) == GS_OK)
-        s->memory.device = default_budget(free_bytes, GPU_SHARE, e == NULL ? 0 : e->device_memory);
+    if ((s->memory.device = o->device_memory) == 0)
+        st = device_budget(s, &s->memory.device);
     s->memory.live_most = live_most(s);
     return st;
 }
@@ -120,6 +133,15 @@ uint64_t gs_session_process_bytes(uint64_t before)
     return GS_MAX(before, now - GS_MIN(now, LIBRARY_ALLOWANCE));
 }
 
+/* Of the device that takes most. */
+static uint64_t scratch_bytes(const gs_session *s)
+{
+    uint64_t most = gs_device_scratch_bytes(s->machine.device[s->machine.lead], s->program);
+    if (s->machine.on_host != GS_NONE)
+        most = GS_MAX(most, gs_device_scratch_bytes(s->machine.device[s->machine.on_host], s->program));
+    return most;
+}
+
 void gs_session_charge_fixed(gs_session *s)
 {
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
@@ -127,6 +149,7 @@ void gs_session_charge_fixed(gs_session *s)
     const uint64_t gradients = (s->pass.gradients ? one : 0) + gs_params_sums(s->program) * sizeof(double);
     const uint64_t previous = s->pass.gradients ? one : 0; /* parameters before the last step */
     const bool steps = gs_session_steps_on_device(s);
+    const uint64_t scratch = scratch_bytes(s);
 
     charge(s, "process, store tables", s->memory.process, false);
     charge(s, "batches", s->config.beside_bytes, false);
@@ -137,11 +160,11 @@ void gs_session_charge_fixed(gs_session *s)
     charge(s, "labels, their ranking", gs_session_label_bytes(s) + s->memory.ranking, false);
     if (s->config.logits || s->program->tables > 0) /* or rows of tables, in a file of weights */
         charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
-    if (!gs_device_unified(s->machine.device[0])) { /* each has all; the host has the gradients of each, too */
+    if (gs_session_has_memories(s)) { /* each has all; the host has the gradients of each, too */
         charge(s, "parameters", one, true);
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
         charge(s, "optimizer state", steps ? state + previous + GS_BLOCK_BYTES : 0, true);
-        charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
+        charge(s, "kernel scratch", scratch, true);
         charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
         charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
         charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
@@ -153,14 +176,14 @@ void gs_session_charge_fixed(gs_session *s)
     if (s->machine.topology != NULL) {
         charge(s, "parameters, optimizer", one + previous + state, false);
         charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
-        charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
+        charge(s, "kernel scratch", scratch, true);
         charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
         return;
     }
     charge(s, "parameters", one + previous, true);
     charge(s, "gradients", gradients, true);
     charge(s, "optimizer state", state, true);
-    charge(s, "kernel scratch", gs_device_scratch_bytes(s->machine.device[0], s->program), true);
+    charge(s, "kernel scratch", scratch, true);
 }
 
 /* Chunk tables of the sets that the run uses, and what is kept of them by those who run it. */

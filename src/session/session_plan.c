@@ -62,18 +62,27 @@ static double evals_left_out(const gs_session *s)
 /* Between devices on host memory nobody has to be told of a copy: another run of rows is another call of memcpy. */
 #define COPY_RUN_SECONDS 0.2e-6
 
+static void recall_device(const gs_session *s, gs_cost *out, uint32_t device)
+{
+    const gs_device *const d = s->machine.device[device];
+    gs_cost_record record;
+    gs_cost_record_load(&record, gs_device_name(d));
+    gs_session_cost_of(s, out, &record, device);
+    for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(d); w++)
+        if (out->source[GS_WORK_LINKS + w] == GS_COST_DEFAULT)
+            out->seconds[GS_WORK_LINKS + w][0] = COPY_RUN_SECONDS;
+}
+
 static void recall_machine(gs_session *s)
 {
-    gs_cost_record record;
     if (s->config.earlier != NULL) {
         s->machine.cost = s->config.earlier->cost;
+        s->machine.host_cost = s->config.earlier->host_cost;
         return;
     }
-    gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
-    gs_session_cost_of(s, &s->machine.cost, &record);
-    for (int w = 0; w < GS_LINK_WAYS && gs_device_unified(s->machine.device[0]); w++)
-        if (s->machine.cost.source[GS_WORK_LINKS + w] == GS_COST_DEFAULT)
-            s->machine.cost.seconds[GS_WORK_LINKS + w][0] = COPY_RUN_SECONDS;
+    recall_device(s, &s->machine.cost, s->machine.lead);
+    if (s->machine.on_host != GS_NONE)
+        recall_device(s, &s->machine.host_cost, s->machine.on_host);
 }
 
 gs_status gs_session_plan(gs_session *s)
@@ -102,7 +111,7 @@ gs_status gs_session_plan(gs_session *s)
         .device_memory = s->memory.device,
         .topology = s->machine.topology,
         .no_chain = s->config.options->no_chain,
-        .unified = gs_device_unified(s->machine.device[0]),
+        .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
         .host_varies = GS_SESSION_PROCESS_STEP,
         .device_fixed = s->memory.device_fixed,
@@ -110,6 +119,7 @@ gs_status gs_session_plan(gs_session *s)
         .stop = s->config.options->stop,
         .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed),
         .cost = &s->machine.cost,
+        .host_cost = gs_session_host_cost(s),
         /* the selective plan is the one to be ordered */
         .no_swap = s->config.options->no_swap || config.needs.granules.words > 0,
         .no_pipeline = s->config.options->no_pipeline,

@@ -13,7 +13,10 @@ static void copy_values(float *to, const float *from, uint64_t elements)
 
 bool gs_session_steps_on_device(const gs_session *s)
 {
-    return s->pass.gradients && gs_device_steps(s->machine.device[0]);
+    bool all = s->pass.gradients;
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        all = all && gs_device_steps(s->machine.device[d]);
+    return all;
 }
 
 gs_status gs_session_keep_params(gs_session *s)

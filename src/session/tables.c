@@ -29,7 +29,7 @@ static gs_status check_place(const gs_session *s)
         return gs_fail(GS_EUNSUPPORTED,
                        ".sampler %s: table %s[vertices, %u] is updated by whole epochs; leave .sampler out",
                        s->config.options->sampler, name, s->program->table[0].width);
-    if (s->machine.topology != NULL || !gs_device_unified(s->machine.device[0]))
+    if (s->machine.topology != NULL || gs_session_has_memories(s))
         return gs_fail(GS_EUNSUPPORTED,
                        ".device %s: table %s[vertices, %u] is updated in host memory, where only the device cpu "
                        "computes; use that", s->config.options->device, name, s->program->table[0].width);

@@ -37,6 +37,8 @@ typedef struct gs_topology {
     gs_topology_switch at[GS_TOPOLOGY_DEVICES];
     double speed[GS_TOPOLOGY_DEVICES]; /* of each device's computations, above 0, at most 1; 0: nothing said, 1 */
     gs_topology_across across;
+    bool on_host[GS_TOPOLOGY_DEVICES]; /* among devices of which others have memory of their own: its is a part of the
+                                        * host's */
 } gs_topology;
 
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */

@@ -146,16 +146,17 @@ static void find_shapes(gs_bench_report *b, const gs_program *p, const gs_pass *
 static gs_status measure_device(gs_bench_report *b, const gs_session *s)
 {
     const uint64_t vertices = gs_store_get_info(s->store)->vertices;
+    gs_device *const d = s->machine.device[s->machine.lead];
     gs_status st = GS_OK;
 
     if (b->gemm_in != 0)
-        st = gs_device_measure_gemm(s->machine.device[0], PROBE_ROWS, b->gemm_in, b->gemm_out,
+        st = gs_device_measure_gemm(d, PROBE_ROWS, b->gemm_in, b->gemm_out,
                                     &b->gemm_flops_per_second);
     if (st == GS_OK && b->gather_width != 0) {
         /* A table as large as the graph's, where the budget has room for one. */
         const uint64_t room = s->memory.host / 2 / (b->gather_width * sizeof(float));
         const uint64_t rows = GS_MAX(1, GS_MIN(GS_MIN(vertices, room), UINT32_MAX));
-        st = gs_device_measure_gather(s->machine.device[0], rows, b->gather_width, &b->gather_bps);
+        st = gs_device_measure_gather(d, rows, b->gather_width, &b->gather_bps);
     }
     return st;
 }
@@ -200,7 +201,9 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
         st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
                             probe_memory(s->memory.host));
     if (st == GS_OK)
-        remember_disk(b, gs_device_name(s->machine.device[0]));
+        remember_disk(b, gs_device_name(s->machine.device[s->machine.lead]));
+    if (st == GS_OK && s->machine.on_host != GS_NONE)
+        remember_disk(b, gs_device_name(s->machine.device[s->machine.on_host]));
     gs_session_close(s);
     return st;
 }

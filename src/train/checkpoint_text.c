@@ -35,9 +35,9 @@ static bool add_options(cJSON *root, const gs_checkpoint *c)
     return ok;
 }
 
-static bool add_cost(cJSON *to, const gs_cost *c)
+static bool add_cost(cJSON *to, const char *name, const gs_cost *c)
 {
-    cJSON *const cost = cJSON_AddObjectToObject(to, "cost");
+    cJSON *const cost = cJSON_AddObjectToObject(to, name);
     cJSON *const kinds = cost == NULL ? NULL : cJSON_AddArrayToObject(cost, "seconds");
     cJSON *const sources = kinds == NULL ? NULL : cJSON_AddArrayToObject(cost, "sources");
     bool ok = sources != NULL;
@@ -53,13 +53,17 @@ static bool add_cost(cJSON *to, const gs_cost *c)
            add_number(cost, "latency_seconds", c->latency_seconds);
 }
 
+/* A disk always moves something. */
+static bool has_host_cost(const gs_checkpoint *c) { return c->host_cost.read_bps > 0; }
+
 static bool add_plan(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "plan");
     return to != NULL && gs_json_add_hex(to, "id", c->plan_id) && add_text(to, "maker", c->maker) &&
            add_text(to, "device", c->device) && add_number(to, "host_memory", (double)c->host_memory) &&
            add_number(to, "device_memory", (double)c->device_memory) &&
-           add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, &c->cost);
+           add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, "cost", &c->cost) &&
+           (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost));
 }
 
 static bool add_so_far(cJSON *root, const gs_checkpoint *c)
@@ -219,9 +223,8 @@ static gs_cost_source source_of(reader *r, const cJSON *cost, const cJSON *v)
     return good ? (gs_cost_source)v->valueint : GS_COST_DEFAULT;
 }
 
-static void read_cost(reader *r, const cJSON *plan, gs_cost *c)
+static void read_cost(reader *r, const cJSON *cost, gs_cost *c)
 {
-    const cJSON *const cost = cJSON_GetObjectItemCaseSensitive(plan, "cost");
     const cJSON *const kinds = item(r, cost, "seconds", true), *const sources = item(r, cost, "sources", true);
 
     for (int k = 0; r->st == GS_OK && k < GS_WORK_KINDS; k++) {
@@ -250,7 +253,10 @@ static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
     c->host_memory = take_whole(r, plan, "host_memory", MOST_EXACT);
     c->device_memory = take_whole(r, plan, "device_memory", MOST_EXACT);
     c->process_bytes = take_whole(r, plan, "process_bytes", MOST_EXACT);
-    read_cost(r, plan, &c->cost);
+    read_cost(r, cJSON_GetObjectItemCaseSensitive(plan, "cost"), &c->cost);
+    const cJSON *const host = cJSON_GetObjectItemCaseSensitive(plan, "host_cost");
+    if (host != NULL)
+        read_cost(r, host, &c->host_cost);
 }
 
 static double take_bits(reader *r, const cJSON *object, const char *key)

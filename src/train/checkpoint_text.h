@@ -60,7 +60,7 @@ typedef struct gs_checkpoint {
     /* What its plan was made with and came to. */
     char device[GS_CHECKPOINT_WORDS];
     uint64_t host_memory, device_memory, process_bytes;
-    gs_cost cost;
+    gs_cost cost, host_cost; /* as in gs_session_machine; all 0: all devices were alike */
     uint64_t plan_id;
     char maker[GS_MAKER_BYTES];
     uint32_t sections;

@@ -137,6 +137,7 @@ static void describe(const gs_run *r, gs_checkpoint *c)
         .device_memory = s->memory.device,
         .process_bytes = s->memory.process,
         .cost = s->machine.cost,
+        .host_cost = s->machine.host_cost,
         .plan_id = r->saver.plan_id,
     };
     gs_checkpoint_take_options(c, &r->options);

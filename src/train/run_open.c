@@ -92,7 +92,7 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
     gs_session_earlier earlier = {0};
 
     if (same)
-        earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost};
+        earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost, c->host_cost};
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
                                 same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL,
                                 &r->batches);

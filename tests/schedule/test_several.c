@@ -10,17 +10,17 @@
 #include "smallest_plan.h"
 #include "support/support.h"
 
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}}, two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}},
-                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}, {0}};
+static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}}, two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}},
+                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}},
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}, {0}, {0}};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 /* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
 static const gs_topology ring_of_four = {4, 4, {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}}, {0},
-                                         {true, 1e7, GS_SHARE_RING}},
+                                         {true, 1e7, GS_SHARE_RING}, {0}},
                          ring_of_pairs = {5, 3, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}}, {0},
-                                          {true, 1e8, GS_SHARE_RING}},
-                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}};
+                                          {true, 1e8, GS_SHARE_RING}, {0}},
+                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}, {0}};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
@@ -206,8 +206,8 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}};
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -232,11 +232,60 @@ static void test_several__slow_devices_have_less(void **state)
     fixture_drop(&f);
 }
 
+/* A device on host memory among others that are not: columns are dealt by what each kind takes, and its memory is a
+ * part of the host's budget. */
+static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(void **state)
+{
+    static const gs_topology kinds = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {true, false}},
+                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}};
+    static const double even[2] = {1, 1};
+    struct fixture f = {0};
+    gs_cost cost, slow;
+    gs_plan *plan[2] = {NULL, NULL};
+    gs_predicted x[2];
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 16000, 16, false, 5);
+    for (uint32_t i = 0; i < 16 * 16; i++)
+        f.chunk[0][i] = (gs_chunk){.edges = 1000, .targets = 1, .operands = 1, .offset = 8192ull * i, .length = 8192};
+    for (int d = 0; d < 2; d++)
+        f.set[d].chunk = f.chunks.chunk[d];
+    gs_cost_defaults(&cost, 1);
+    slow = cost;
+    for (int k = 0; k < GS_WORK_KINDS; k++)
+        for (int a = 0; a < GS_WORK_AMOUNTS; a++)
+            slow.seconds[k][a] *= 3;
+    gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
+    c.unified = false;
+    c.device_fixed = 12345;
+    c.cost = &cost;
+    c.share = even;
+    c.topology = &alike;
+    gs_assert_ok(gs_schedule(&plan[0], &c));
+    assert_int_equal(own_edges(plan[0], &f, 1, 0), 8 * 16 * 1000);
+    c.topology = &kinds;
+    c.host_cost = &slow;
+    gs_assert_ok(gs_schedule(&plan[1], &c));
+    assert_int_equal(own_edges(plan[1], &f, 1, 0), 4 * 16 * 1000); /* of 16 columns 4, as the other takes a third */
+    assert_int_equal(own_edges(plan[1], &f, 1, 1), 12 * 16 * 1000);
+    const uint64_t on_host = plan[1]->table_bytes + plan[1]->region_bytes[GS_REGION_RING] +
+                             plan[1]->region_bytes[GS_REGION_RESIDENT] + plan[1]->region_bytes[GS_REGION_ARENA];
+    assert_int_equal(plan[1]->host_bytes, c.host_fixed + c.device_fixed + on_host);
+    for (int k = 0; k < 2; k++) { /* one kind takes three times as long: its time speaks for all, or the other's */
+        const gs_simulation_input input = {plan[1], &f.p, f.set, 16, &cost, &kinds, 0, false, k == 0 ? &slow : &cost};
+        gs_assert_ok(gs_simulate(&x[k], &input));
+    }
+    assert_true(x[0].seconds > x[1].seconds);
+    gs_plan_free(plan[0]);
+    gs_plan_free(plan[1]);
+    fixture_drop(&f);
+}
+
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}},
-                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}}};
+    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}, {0}},
+                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}, {0}}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;
@@ -259,7 +308,8 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
                 t->kind == GS_TASK_UPLOAD ? gs_task_bytes(plan, t) : 0;
         }
         assert_int_equal(to_switch[0] + to_switch[1], plan->pass[0].upload_bytes);
-        gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &slow[k], 0, false}));
+        const gs_simulation_input input = {plan, &f.p, f.set, 16, &cost, &slow[k], 0, false, NULL};
+        gs_assert_ok(gs_simulate(&x, &input));
         const double least = (double)GS_MAX(to_switch[0], to_switch[1]) / 1e6;
         assert_true(x.seconds >= least && x.seconds < 1.25 * least); /* stages end, and begin, with less than that */
         assert_string_equal(x.bottleneck, "copies to devices");
@@ -300,7 +350,7 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
             c.topology = &t;
             c.cost = &cost;
             gs_assert_ok(gs_schedule(&plan, &c));
-            gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &t, 0, false}));
+            gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &t, 0, false, NULL}));
             seconds[share] = x.seconds;
             ring[share] = plan->ring;
             up[share] = operand_bytes(plan, GS_TASK_UPLOAD, 1000);
@@ -328,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_devices_have_less),
+        cmocka_unit_test(test_several__devices_of_two_kinds_are_planned_by_what_each_takes),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
         cmocka_unit_test(test_several__a_ring_is_taken_where_it_is_faster),
     };
