@@ -261,7 +261,7 @@ typedef struct gs_limits_report {
     double disk_read_bps, disk_write_bps; /* sequential, O_DIRECT; writes with fsync */
     bool disk_direct; /* false: no O_DIRECT there, so memory may have served the reads */
     char io[48];
-    char device[64];
+    char device[192];
     double copy_bps; /* memory to memory */
     struct {
         uint64_t bytes; /* of a read at a random place */

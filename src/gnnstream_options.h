@@ -35,7 +35,7 @@ typedef struct gs_train_options {
     uint32_t eval_every;    /* with dropout: epochs between evaluations, 0: only the last. Without, each is. */
     /* The machine. */
     const char *device;     /* "cpu", "cpu:N" for N that share the processors, "cuda", "cuda:N" for GPU number N,
-                             * "cuda:A,B,..." */
+                             * "cuda:A,B,..."; "cpu,cuda:N": those that are predicted to be faster, or both */
     const char *topology; /* JSON file: of "cpu:N" and "cuda:A,B,...", switches and how fast their wires are. NULL: what
                            * the machine says of GPUs, else one switch */
     const char *matmul;     /* of a GPU: "fp32", or what products may round to: "tf32", "bf16" */

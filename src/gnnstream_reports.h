@@ -91,7 +91,7 @@ typedef struct gs_train_report {
     double seconds;         /* the epochs alone */
     uint64_t read_bytes, written_bytes; /* the epochs alone */
     uint64_t peak_host_bytes, peak_device_bytes;
-    char device[64];        /* "cpu (AVX2, 2 threads)" */
+    char device[192];        /* "cpu (AVX2, 2 threads)" */
     char io[64];            /* "io_uring", "threads", ... */
     char io_note[256];      /* what keeps faster I/O off, or "" */
     gs_pass_report plan;    /* of the training pass; zero after a prediction */
@@ -132,6 +132,7 @@ typedef struct gs_memory_item {
 #define GS_PLAN_FILES 48
 #define GS_PLAN_DEVICES 16 /* most devices of a run */
 #define GS_PLAN_LINKS (2 + 3 * GS_PLAN_DEVICES)
+#define GS_PLAN_WAYS 12 /* most ways to use devices that are compared */
 
 /* One way between two memories: what each pass moves over it. What is loaded when the run opens is no part of it. */
 typedef struct gs_link_report {
@@ -142,6 +143,13 @@ typedef struct gs_link_report {
         double seconds;    /* predicted: the link is busy */
     } pass[GS_PLAN_PASSES];
 } gs_link_report;
+
+/* A way to use devices that are not alike: all of them, or some. */
+typedef struct gs_way_report {
+    char words[128];
+    double seconds; /* predicted, of an epoch; 0: it does not keep the budgets */
+    bool taken;
+} gs_way_report;
 
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
@@ -161,6 +169,8 @@ typedef struct gs_plan_report {
     gs_link_report link[GS_PLAN_LINKS];
     uint64_t device_kept_bytes[GS_PLAN_FILES][GS_PLAN_DEVICES]; /* of file[], that stay in a device's memory from epoch
                                                                  * to epoch */
+    uint32_t ways; /* that were compared; 0: devices are alike, or there is one */
+    gs_way_report way[GS_PLAN_WAYS];
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

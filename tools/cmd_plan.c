@@ -38,6 +38,19 @@ static void print_links(const gs_plan_report *p)
     }
 }
 
+/* Which devices compute, and why. */
+static void print_ways(const gs_plan_report *p)
+{
+    if (p->ways > 0)
+        printf("\n%-44s %9s\n", "devices", "seconds");
+    for (uint32_t i = 0; i < p->ways; i++) {
+        char seconds[32] = "      none";
+        if (p->way[i].seconds > 0)
+            snprintf(seconds, sizeof(seconds), "%9.3f", p->way[i].seconds);
+        printf("%-44s %s%s\n", p->way[i].words, seconds, p->way[i].taken ? "  taken" : "");
+    }
+}
+
 static void print_seconds(const gs_plan_report *p)
 {
     printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums",
@@ -103,6 +116,7 @@ static void print_text(const gs_plan_report *p)
            cli_count(p->parameters));
     print_passes(p);
     print_links(p);
+    print_ways(p);
     print_seconds(p);
     print_files(p);
     printf("\n%-28s %12s of %s\n", "host memory", cli_size(p->host_bytes), cli_size(p->host_memory));

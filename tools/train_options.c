@@ -92,7 +92,7 @@ const cli_option train_learning_options[] = {
 
 const cli_option train_machine_options[] = {
     {"--device", CLI_TEXT, FIELD(device), "cpu[:N]|cuda[:N]",
-     "what computes: the processors, N parts of them, or GPU number N (0,1: both)", NULL, 0, 0},
+     "what computes: processors, N parts of them, GPU N (0,1: both), or cpu,cuda:N", NULL, 0, 0},
     {"--topology", CLI_TEXT, FIELD(topology), "FILE",
      "of several devices: switches, the speed of their wires and their own (JSON)", "one switch", 0, 0},
     {"--matmul", CLI_CHOICE, FIELD(matmul), "fp32|tf32|bf16", "what a GPU's dense products may round to", NULL, 0, 0},

@@ -29,14 +29,18 @@ typedef struct gs_metrics {
                      * (tensor/op.h), the caller's; NULL: not wanted */
 } gs_metrics;
 
-/* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N, or
- * "cuda:A,B,..." for the first of several, a number named twice being two devices on one GPU. `threads` 0: all.
+/* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N,
+ * "cuda:A,B,..." for the first of several, a number named twice being two devices on one GPU, or "cpu," before one of
+ * the last three for the processors beside them, which are the first device. `threads` 0: all.
  * GS_EUNSUPPORTED names what is not there. */
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads);
 
-/* Devices that "cpu:N" (N) and "cuda:A,B,..." (as many as numbers) stand for: a run copies to and from each of them; 0
- * for other words, which stand for one. */
+/* Devices that "cpu:N" (N), "cuda:A,B,..." (as many as numbers) and "cpu,cuda..." (one more) stand for: a run copies to
+ * and from each of them; 0 for other words, which stand for one. */
 uint32_t gs_device_count(const char *spec);
+/* Of "cpu,cuda...", what names the GPUs; NULL for other words. */
+const char *gs_device_gpus_beside(const char *spec);
+#define GS_DEVICE_WORDS 96u /* bytes that hold any of these words, where they name GS_DEVICE_COUNT_MOST devices */
 #define GS_DEVICE_COUNT_MOST 16u
 
 typedef struct gs_device_config {

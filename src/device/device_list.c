@@ -21,14 +21,23 @@ static bool is_number_list(const char *text, bool commas)
     return after_digit;
 }
 
-/* One GPU of the list. */
-static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_device_config *config)
+static bool is_cuda(const char *spec)
 {
-    const char *number = config->spec[4] == ':' ? config->spec + 5 : "0";
-    for (uint32_t i = 0; i < config->index && strchr(number, ',') != NULL; i++)
+    return strcmp(spec, "cuda") == 0 || (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true));
+}
+
+const char *gs_device_gpus_beside(const char *spec)
+{
+    return strncmp(spec, "cpu,", 4) == 0 && is_cuda(spec + 4) ? spec + 4 : NULL;
+}
+
+/* The one of `gpus` that has this number in their list. */
+static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_device_config *config, const char *gpus,
+                           uint32_t index)
+{
+    const char *number = gpus[4] == ':' ? gpus + 5 : "0";
+    for (uint32_t i = 0; i < index && strchr(number, ',') != NULL; i++)
         number = strchr(number, ',') + 1;
-    if (gs_device_count(config->spec) > GS_DEVICE_COUNT_MOST)
-        return gs_fail(GS_EINVAL, "device %s: at most %u devices can run together", config->spec, GS_DEVICE_COUNT_MOST);
     if (strcspn(number, ",") > 3)
         return gs_fail(GS_EINVAL, "device %s: there are not so many GPUs", config->spec);
 #ifdef GS_HAVE_CUDA
@@ -41,6 +50,9 @@ static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_d
 
 uint32_t gs_device_count(const char *spec)
 {
+    const char *const beside = gs_device_gpus_beside(spec);
+    if (beside != NULL)
+        return 1 + GS_MAX(gs_device_count(beside), 1);
     if (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true)) {
         uint32_t numbers = 1;
         for (const char *comma = strchr(spec, ','); comma != NULL; comma = strchr(comma + 1, ','))
@@ -71,7 +83,12 @@ gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_de
         return gs_cpu__open(ops, context, config->threads);
     if (strncmp(spec, "cpu:", 4) == 0 && is_number_list(spec + 4, false))
         return open_share(ops, context, config);
-    if (strcmp(spec, "cuda") == 0 || (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true)))
-        return open_cuda(ops, context, config);
-    return gs_fail(GS_EINVAL, "device \"%s\" is not known; use \"cpu\", \"cpu:N\" or \"cuda\"", spec);
+    if ((is_cuda(spec) || gs_device_gpus_beside(spec) != NULL) && gs_device_count(spec) > GS_DEVICE_COUNT_MOST)
+        return gs_fail(GS_EINVAL, "device %s: at most %u devices can run together", spec, GS_DEVICE_COUNT_MOST);
+    if (is_cuda(spec))
+        return open_cuda(ops, context, config, spec, config->index);
+    if (gs_device_gpus_beside(spec) != NULL)
+        return config->index == 0 ? gs_cpu__open(ops, context, config->threads)
+                                  : open_cuda(ops, context, config, gs_device_gpus_beside(spec), config->index - 1);
+    return gs_fail(GS_EINVAL, "device \"%s\" is not known; use \"cpu\", \"cpu:N\", \"cuda\" or \"cpu,cuda:N\"", spec);
 }

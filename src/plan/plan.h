@@ -143,11 +143,23 @@ typedef struct gs_plan_pass {
     gs_order_report order; /* by simulation */
 } gs_plan_pass;
 
+/* A way to deal the columns of stages to devices that are not alike: each has as many as it is fast, but for those that
+ * are not like `like`, which have this share of theirs. */
+typedef struct gs_plan_deal {
+    uint32_t like;
+    double others;
+    double seconds; /* predicted, of an epoch with its share of evaluations */
+} gs_plan_deal;
+
+#define GS_PLAN_DEALS 8u
+
 typedef struct gs_plan {
     uint32_t tasks, deps, regs, runs, residents, passes, aheads;
     uint32_t devices;          /* with copies as tasks; 0: one, without */
     bool ring;                 /* of devices of all switches, each with a part of an interval's rows from the host; else
                                 * a chain for each switch */
+    uint32_t deals, dealt;     /* ways to deal columns that were tried, and which one this is; 0: devices are alike */
+    gs_plan_deal deal[GS_PLAN_DEALS];
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;

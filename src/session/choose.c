@@ -84,15 +84,6 @@ static void forget(candidate *x)
     *x = (candidate){0};
 }
 
-/* Of the pass that the run is for. */
-static double epoch_seconds(const gs_session *s)
-{
-    gs_pass_report r;
-    const uint32_t evaluating = s->pass.eval != GS_NONE ? s->pass.eval : s->pass.predict;
-    const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : evaluating;
-    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
-}
-
 /* Columns that the pass "setup" leaves to others. */
 static uint64_t standing_columns(const gs_program *p)
 {
@@ -116,7 +107,7 @@ static void learn(candidate *x, const gs_session *s)
     x->moves = pass != NULL && pass->read_bytes + pass->written_bytes > 0;
     if (s->plan == NULL)
         return;
-    x->seconds = epoch_seconds(s);
+    x->seconds = gs_session_epoch_seconds(s);
     x->host_bytes = s->plan->host_bytes;
 }
 
@@ -370,7 +361,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
 }
 
 /* Another store may take the place of this one meanwhile, and what was opened is of both then. */
-gs_status gs_session_open(gs_session **out, const gs_session_config *config)
+gs_status gs_session_open_on(gs_session **out, const gs_session_config *config)
 {
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         const int folder = open(config->store, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -172,6 +172,43 @@ static const char *least_known(const gs_session *s)
     return gs_cost_source_name(host == NULL ? worst : worst_of(s, host, worst));
 }
 
+double gs_session_epoch_seconds(const gs_session *s)
+{
+    gs_pass_report r;
+    const uint32_t evaluating = s->pass.eval != GS_NONE ? s->pass.eval : s->pass.predict;
+    const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : evaluating;
+    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
+}
+
+static gs_way_report *next_way(gs_plan_report *out, double seconds, bool taken)
+{
+    gs_way_report *const w = &out->way[out->ways++];
+    w->seconds = seconds;
+    w->taken = taken;
+    return w;
+}
+
+/* Kinds of devices; and where some of those that were taken are better than others, how columns are dealt. */
+static void describe_ways(const gs_session *s, gs_plan_report *out)
+{
+    const gs_session_machine *const m = &s->machine;
+
+    for (uint32_t i = 0; i < m->ways; i++) {
+        gs_way_report *const w = next_way(out, m->way[i].seconds, i == m->way_taken);
+        snprintf(w->words, sizeof(w->words), "%s%s", m->way[i].device, i > 0 ? " alone" : "");
+    }
+    for (uint32_t i = 0; i < s->plan->deals; i++) {
+        const gs_plan_deal *const d = &s->plan->deal[i];
+        gs_way_report *const w = next_way(out, d->seconds, i == s->plan->dealt);
+        if (d->others == 1)
+            snprintf(w->words, sizeof(w->words), "each device as fast as it is");
+        else if (d->others > 0)
+            snprintf(w->words, sizeof(w->words), "those worse than device %u: %g of that", d->like, d->others);
+        else
+            snprintf(w->words, sizeof(w->words), "%s%u alone", m->devices > 2 ? "devices like " : "device ", d->like);
+    }
+}
+
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
@@ -197,6 +234,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     describe_files(s, out);
     describe_tables(s, out);
     describe_links(s, out);
+    describe_ways(s, out);
     snprintf(out->basis, sizeof(out->basis), "%s", least_known(s));
     memcpy(out->item, s->memory.item, sizeof(out->item));
     return GS_OK;

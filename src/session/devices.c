@@ -1,4 +1,5 @@
 /* devices.c - the devices of a run, and where they are plugged in. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/machine.h"
@@ -82,6 +83,9 @@ static gs_status place_kinds(gs_session *s)
     for (uint32_t d = 0; m->on_host != GS_NONE && d < m->devices; d++) {
         const gs_topology_switch *const at = &m->wires.at[gs_topology_switch_of(&m->wires, d)];
         m->wires.on_host[d] = gs_device_unified(m->device[d]);
+        if (gs_topology_speed(&m->wires, d) < 1)
+            return gs_fail(GS_EINVAL, ".topology %s: \"speeds\": of processors and GPUs each is as fast as was "
+                           "measured; leave it out", s->config.options->topology);
         if (m->wires.on_host[d] && at->devices > 1)
             return gs_fail(GS_EINVAL, ".topology %s: device %u of .device %s computes on host memory; give it a switch "
                            "of its own", s->config.options->topology, d, s->config.options->device);
@@ -89,22 +93,47 @@ static gs_status place_kinds(gs_session *s)
     return GS_OK;
 }
 
-gs_status gs_session_open_devices(gs_session *s)
+static gs_status open_each(gs_session *s, uint32_t devices)
 {
     const gs_train_options *const o = s->config.options;
-    const uint32_t several = gs_device_count(o->device), devices = several > 0 ? several : 1;
     gs_status st = GS_OK;
 
-    if (several == 0 && o->topology != NULL)
-        return gs_fail(GS_EINVAL, ".topology %s: is for several devices; use it with .device cpu:N or cuda:A,B",
-                       o->topology);
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
         st = gs_device_open_with(
             &s->machine.device[d],
-            &(gs_device_config){.spec = o->device, .threads = o->threads, .matmul = o->matmul, .index = d});
+            &(gs_device_config){.spec = s->machine.spec, .threads = o->threads, .matmul = o->matmul, .index = d});
         s->machine.devices += st == GS_OK;
     }
-    if (st != GS_OK)
+    return st;
+}
+
+/* `alone`: of the file's devices the first, the processors, is left out. */
+static gs_status read_wires(gs_session *s, bool alone)
+{
+    const char *const path = s->config.options->topology;
+    const gs_status st = gs_topology_load(&s->machine.wires, path, s->machine.devices + alone);
+
+    if (st == GS_OK && alone && s->machine.wires.switches > 1 && s->machine.wires.at[0].devices == 1)
+        gs_topology_drop_first(&s->machine.wires);
+    else if (st == GS_OK && alone)
+        return gs_fail(GS_EINVAL, ".topology %s: device 0 of .device %s computes on host memory; give it a switch of "
+                       "its own", path, s->config.options->device);
+    return st;
+}
+
+gs_status gs_session_open_devices(gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+    const char *const spec = s->config.device != NULL ? s->config.device : o->device;
+    const bool alone = strcmp(spec, o->device) != 0;
+    const uint32_t several = gs_device_count(spec), devices = several > 0 ? several : 1;
+    gs_status st;
+
+    if (several == 0 && o->topology != NULL && !alone)
+        return gs_fail(GS_EINVAL, ".topology %s: is for several devices; use it with .device cpu:N, cuda:A,B or "
+                       "cpu,cuda:N", o->topology);
+    snprintf(s->machine.spec, sizeof(s->machine.spec), "%s", spec);
+    if ((st = open_each(s, devices)) != GS_OK)
         return st;
     if (gs_session_has_memories(s))
         look_around(s, o->topology == NULL);
@@ -114,7 +143,7 @@ gs_status gs_session_open_devices(gs_session *s)
     s->machine.topology = &s->machine.wires;
     if (s->machine.wires.devices == 0)
         gs_topology_one_switch(&s->machine.wires, devices);
-    if (o->topology != NULL && (st = gs_topology_load(&s->machine.wires, o->topology, devices)) != GS_OK)
+    if (o->topology != NULL && (st = read_wires(s, alone)) != GS_OK)
         return st;
     return place_kinds(s);
 }

@@ -6,15 +6,25 @@
 
 #include "base/status.h"
 #include "cost/cost.h"
-#include "device/device.h"
 #include "cost/cost_file.h"
+#include "device/device.h"
 #include "topology/topology.h"
 #include "topology/tree.h"
 
 typedef struct gs_session gs_session;
 
+/* Where processors and GPUs are named: which of them compute, and the predicted seconds of an epoch; 0: they do not
+ * keep the budgets. */
+typedef struct gs_session_way {
+    char device[GS_DEVICE_WORDS];
+    double seconds;
+} gs_session_way;
+
+#define GS_SESSION_WAYS 3u
+
 /* The devices of the run, how they hang together, and what is known of their speed. */
 typedef struct gs_session_machine {
+    char spec[GS_DEVICE_WORDS]; /* as --device has them, but of one kind alone where that was taken */
     uint32_t devices;
     gs_device *device[GS_DEVICE_COUNT_MOST];
     uint32_t node[GS_DEVICE_COUNT_MOST]; /* NUMA node that each is near to */
@@ -25,6 +35,8 @@ typedef struct gs_session_machine {
     uint32_t lead;               /* speaks for those that have memory of their own, or, where none has, for all */
     uint32_t on_host;            /* speaks for those on host memory among others that are not; GS_NONE: all are alike */
     gs_cost cost, host_cost;     /* of the two; the disk's is in the first */
+    uint32_t ways, way_taken;    /* 0: there was no choice */
+    gs_session_way way[GS_SESSION_WAYS];
 } gs_session_machine;
 
 /* What work costs on a device: by its record, else by its attributes. */

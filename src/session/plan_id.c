@@ -69,11 +69,12 @@ gs_status gs_session_plan_id(const gs_session *s, uint64_t *out)
 void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES])
 {
     const char *const name = gs_device_name(s->machine.device[0]), *const threads = strrchr(name, ',');
-    const bool unified = gs_device_unified(s->machine.device[0]);
+    const bool unified = gs_device_unified(s->machine.device[0]), beside = unified && gs_session_has_memories(s);
     const size_t named = unified && threads != NULL ? (size_t)(threads - name) : strlen(name);
     char model[GS_PROCESSOR_BYTES];
 
     gs_processor_name(model);
-    snprintf(out, GS_MAKER_BYTES, "gnnstream %s on %s: %.*s%s", GS_VERSION, model, (int)named, name,
-             named < strlen(name) ? ")" : "");
+    snprintf(out, GS_MAKER_BYTES, "gnnstream %s on %s: %.*s%s%s%s", GS_VERSION, model, (int)named, name,
+             named < strlen(name) ? ")" : "", beside ? ", " : "",
+             beside ? gs_device_name(s->machine.device[s->machine.lead]) : "");
 }

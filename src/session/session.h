@@ -49,6 +49,7 @@ typedef enum gs_purpose {
 typedef struct gs_session_earlier {
     uint64_t host_memory, device_memory; /* where the options give none, and free memory has room for so much */
     gs_cost cost, host_cost;
+    const char *device; /* that were taken, where the options leave a choice; NULL: all that they name */
 } gs_session_earlier;
 
 /* What a session is opened for. Pointers are the caller's and live as long as the session. */
@@ -56,6 +57,7 @@ typedef struct gs_session_config {
     const char *store;               /* folder */
     const gs_train_options *options; /* have passed gs_train_options_check(); what speaks of the model, the machine and
                                       * the spill folder counts here, and `seed` (of dropout) and `stop` */
+    const char *device;              /* in the place of the options': of processors and GPUs one kind; or NULL */
     gs_purpose purpose;
     uint32_t classes;     /* that the logits have; 0: those of the store */
     bool logits;          /* the pass "predict" stores them; so it does for labels that are ranked by them */
@@ -108,6 +110,8 @@ struct gs_session {
 /* GS_ENOTFOUND, GS_EFORMAT, GS_EINVAL (the store lacks what the purpose needs), GS_EBUDGET, GS_ENOMEM. Blocks while
  * it reads the edge files and compares plans. */
 gs_status gs_session_open(gs_session **out, const gs_session_config *config);
+/* The same on the devices of `config`, without a choice of other ones. */
+gs_status gs_session_open_on(gs_session **out, const gs_session_config *config);
 void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill folder */
 
 /* session_step.c: where the parameters are. Devices that can hold them for the run step themselves: then the values of

@@ -23,6 +23,19 @@ void gs_topology_one_switch(gs_topology *out, uint32_t devices)
     *out = (gs_topology){.devices = devices, .switches = 1, .at = {{.first = 0, .devices = devices}}};
 }
 
+void gs_topology_drop_first(gs_topology *t)
+{
+    const uint32_t gone = t->at[0].devices;
+
+    t->devices -= gone;
+    t->switches--;
+    memmove(t->at, t->at + 1, t->switches * sizeof(*t->at));
+    for (uint32_t s = 0; s < t->switches; s++)
+        t->at[s].first -= gone;
+    memmove(t->speed, t->speed + gone, t->devices * sizeof(*t->speed));
+    memmove(t->on_host, t->on_host + gone, t->devices * sizeof(*t->on_host));
+}
+
 uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device)
 {
     uint32_t s = 0;
@@ -143,9 +156,21 @@ static gs_status read_across(gs_topology *t, const cJSON *root, const char *path
     return st;
 }
 
+static gs_status read_take(gs_topology *t, const cJSON *root, const char *path)
+{
+    const cJSON *const take = cJSON_GetObjectItemCaseSensitive(root, "take");
+    const char *const said = cJSON_GetStringValue(take);
+
+    if (take != NULL && (said == NULL || strcmp(said, "all") != 0))
+        return gs_fail(GS_EFORMAT, "%s: \"take\" must be \"all\"; without it those devices are taken that are faster",
+                       path);
+    t->all = take != NULL;
+    return GS_OK;
+}
+
 static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
 {
-    static const char *const known[] = {"switches", "across_bps", "share"};
+    static const char *const known[] = {"switches", "across_bps", "share", "take"};
     const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
     const char *key;
     gs_status st = GS_OK;
@@ -155,13 +180,15 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
     if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps and share", path, key);
+        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share and take", path,
+                       key);
     for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
         if (t->switches == GS_TOPOLOGY_DEVICES)
             return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
         st = read_switch(t, s, path);
     }
-    return st == GS_OK ? read_across(t, root, path) : st;
+    st = st == GS_OK ? read_across(t, root, path) : st;
+    return st == GS_OK ? read_take(t, root, path) : st;
 }
 
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)

@@ -39,6 +39,7 @@ typedef struct gs_topology {
     gs_topology_across across;
     bool on_host[GS_TOPOLOGY_DEVICES]; /* among devices of which others have memory of their own: its is a part of the
                                         * host's */
+    bool all; /* devices compute, where some of them alone would be faster, too */
 } gs_topology;
 
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
@@ -47,6 +48,9 @@ void gs_topology_one_switch(gs_topology *out, uint32_t devices);
 /* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted.
  * GS_ENOTFOUND, GS_EFORMAT (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices);
+
+/* Takes the first switch away with its devices; there are others. */
+void gs_topology_drop_first(gs_topology *t);
 
 /* Number of the switch of a device. */
 uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);

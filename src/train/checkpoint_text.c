@@ -60,7 +60,9 @@ static bool add_plan(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "plan");
     return to != NULL && gs_json_add_hex(to, "id", c->plan_id) && add_text(to, "maker", c->maker) &&
-           add_text(to, "device", c->device) && add_number(to, "host_memory", (double)c->host_memory) &&
+           add_text(to, "device", c->device) &&
+           (c->taken[0] == '\0' || add_text(to, "devices_taken", c->taken)) &&
+           add_number(to, "host_memory", (double)c->host_memory) &&
            add_number(to, "device_memory", (double)c->device_memory) &&
            add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, "cost", &c->cost) &&
            (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost));
@@ -250,6 +252,8 @@ static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
     c->plan_id = take_hex(r, plan, "id");
     take_text(r, plan, "maker", c->maker, sizeof(c->maker));
     take_text(r, plan, "device", c->device, sizeof(c->device));
+    if (cJSON_GetObjectItemCaseSensitive(plan, "devices_taken") != NULL)
+        take_text(r, plan, "devices_taken", c->taken, sizeof(c->taken));
     c->host_memory = take_whole(r, plan, "host_memory", MOST_EXACT);
     c->device_memory = take_whole(r, plan, "device_memory", MOST_EXACT);
     c->process_bytes = take_whole(r, plan, "process_bytes", MOST_EXACT);

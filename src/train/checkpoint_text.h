@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "cost/cost.h"
+#include "device/device.h" /* GS_DEVICE_WORDS */
 #include "gnnstream.h" /* gs_task_figures */
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
 #include "train/control.h"
@@ -58,7 +59,7 @@ typedef struct gs_checkpoint {
     uint64_t read_bytes, written_bytes;
     uint64_t lines_bytes, lines_checksum; /* of metrics.jsonl beside the checkpoints: so much of it */
     /* What its plan was made with and came to. */
-    char device[GS_CHECKPOINT_WORDS];
+    char device[GS_DEVICE_WORDS], taken[GS_DEVICE_WORDS]; /* as in gs_session_earlier; "": all */
     uint64_t host_memory, device_memory, process_bytes;
     gs_cost cost, host_cost; /* as in gs_session_machine; all 0: all devices were alike */
     uint64_t plan_id;

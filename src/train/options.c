@@ -166,6 +166,26 @@ static bool is_device(const char *device)
            (device[4] == ':' && number[0] != '\0' && strspn(number, "0123456789") == strlen(number));
 }
 
+/* What looks like devices, and is none that can be. */
+static gs_status check_device(const char *device)
+{
+    const char *const second = device == NULL ? NULL : strchr(device, ',');
+
+    if (is_device(device))
+        return GS_OK;
+    if (second != NULL && strstr(device, "cuda") != NULL && strstr(device, "cpu") != NULL)
+        return gs_fail(GS_EINVAL,
+                       ".device %s: the processors beside GPUs are one device, and the first: use cpu,cuda:N or "
+                       "cpu,cuda:A,B,...", device);
+    if (second != NULL && (strstr(second, "cpu") != NULL || strstr(second, "cuda") != NULL))
+        return gs_fail(GS_EINVAL, ".device %s: several of a kind are named once: use cpu:N for N parts of the "
+                       "processors, cuda:A,B,... for GPUs", device);
+    return gs_fail(GS_EINVAL,
+                   ".device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, cuda:N for GPU number "
+                   "N (cuda:A,B,... for up to 16), or cpu and GPUs (cpu,cuda:N)",
+                   device == NULL ? "(none)" : device);
+}
+
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_checkpoint_pace pace;
@@ -184,11 +204,8 @@ gs_status gs_train_options_check(const gs_train_options *o)
         return st;
     if (o->activation == NULL || o->activation[0] == '\0')
         return gs_fail(GS_EINVAL, ".activation: none given; use relu");
-    if (!is_device(o->device))
-        return gs_fail(GS_EINVAL,
-                       ".device %s: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N for "
-                       "GPU number N (cuda:A,B,... for up to 16)",
-                       o->device == NULL ? "(none)" : o->device);
+    if ((st = check_device(o->device)) != GS_OK)
+        return st;
     if (o->matmul == NULL ||
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".matmul %s: must be one of fp32|tf32|bf16",

@@ -98,6 +98,13 @@ static void fill(cJSON *o, const gs_plan_report *p)
     cJSON *const links = cJSON_AddArrayToObject(o, "links");
     for (uint32_t i = 0; i < p->links; i++)
         add_link(links, p, &p->link[i]);
+    cJSON *const ways = p->ways > 0 ? cJSON_AddArrayToObject(o, "ways") : NULL;
+    for (uint32_t i = 0; i < p->ways; i++) {
+        cJSON *const one = add_object(ways);
+        cJSON_AddStringToObject(one, "devices", p->way[i].words);
+        cJSON_AddNumberToObject(one, "seconds", p->way[i].seconds);
+        cJSON_AddBoolToObject(one, "taken", p->way[i].taken);
+    }
     cJSON *const memory = cJSON_AddArrayToObject(o, "memory");
     for (uint32_t i = 0; i < p->items; i++) {
         cJSON *const one = add_object(memory);

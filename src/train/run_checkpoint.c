@@ -142,6 +142,8 @@ static void describe(const gs_run *r, gs_checkpoint *c)
     };
     gs_checkpoint_take_options(c, &r->options);
     snprintf(c->device, sizeof(c->device), "%s", r->options.device);
+    if (strcmp(s->machine.spec, r->options.device) != 0)
+        snprintf(c->taken, sizeof(c->taken), "%s", s->machine.spec);
     gs_session_maker(s, c->maker);
 }
 

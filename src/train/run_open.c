@@ -92,7 +92,8 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
     gs_session_earlier earlier = {0};
 
     if (same)
-        earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost, c->host_cost};
+        earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost, c->host_cost,
+                                       c->taken[0] != '\0' ? c->taken : NULL};
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
                                 same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL,
                                 &r->batches);
@@ -241,11 +242,11 @@ static gs_status fill_report(gs_run *r)
     out->peak_device_bytes = s->plan->device_bytes;
     if (s->machine.topology == NULL)
         snprintf(out->device, sizeof(out->device), "%s", gs_device_name(s->machine.device[0]));
-    else if (gs_device_unified(s->machine.device[0]))
+    else if (!gs_session_has_memories(s))
         snprintf(out->device, sizeof(out->device), "%u x %s", s->machine.devices,
                  gs_device_name(s->machine.device[0]));
     else
-        snprintf(out->device, sizeof(out->device), "%s, the first %s", r->options.device,
+        snprintf(out->device, sizeof(out->device), "%s, the first %s", s->machine.spec,
                  gs_device_name(s->machine.device[0]));
     snprintf(out->io, sizeof(out->io), "%s", gs_exec_io_name(s->run.exec));
     snprintf(out->io_note, sizeof(out->io_note), "%s", gs_exec_io_note(s->run.exec));

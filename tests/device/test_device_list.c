@@ -34,6 +34,8 @@ static void test_device__absent_devices_are_refused_by_name(void **state)
     gs_assert_fails(gs_device_open(&d, "cuda:12345", 0), GS_EINVAL, "cuda:12345");
     gs_assert_fails(gs_device_open(&d, "cuda:999,0", 0), GS_EUNSUPPORTED, "device cuda");
     gs_assert_fails(gs_device_open(&d, "cuda:0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", 0), GS_EINVAL, "at most 16 devices");
+    gs_assert_fails(gs_device_open(&d, "cpu,cuda:0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", 0), GS_EINVAL, "at most 16 devices");
+    gs_assert_fails(gs_device_open(&d, "cpu,cpu", 0), GS_EINVAL, "is not known; use");
     assert_null(d);
 }
 
@@ -57,6 +59,12 @@ static void test_device__one_of_several_has_its_share_of_the_threads(void **stat
     assert_int_equal(gs_device_count("cuda:0,"), 0);
     assert_int_equal(gs_device_count("cuda:0,1"), 2);
     assert_int_equal(gs_device_count("cuda:0,0,0"), 3);
+    assert_int_equal(gs_device_count("cpu,cuda"), 2);
+    assert_int_equal(gs_device_count("cpu,cuda:0,0"), 3);
+    assert_string_equal(gs_device_gpus_beside("cpu,cuda:0,0"), "cuda:0,0");
+    static const char *const others[] = {"cpu,cpu", "cpu,cuda:", "cuda:0,cpu", "cpu:2,cuda:0", "cpu,cuda:0,", "cuda:0"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_null(gs_device_gpus_beside(others[i]));
 }
 
 /* In the order of the devices: another one would round to another sum. */

@@ -151,10 +151,12 @@ static const several_layout every[] = {
     {3, NULL, "", false, true},
     {8, NULL, "--no-chain", true, false},
     {8, "cuda:0,0,0,0", "--topology ring.json --device-memory 8M", false, false},
+    {8, "cpu,cuda:0", "--topology beside.json --no-cache", false, false},
 };
 static const several_layout few[] = {
     {8, NULL, "--topology ring_of_two.json --no-cache", false, true},
     {3, "cuda:0,0,0", "--no-cache", false, false},
+    {8, "cpu,cuda:0", "--topology beside.json", false, false},
     {1, NULL, "", true, false}};
 
 /* What is there: one GPU at least. */

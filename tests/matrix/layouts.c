@@ -98,6 +98,9 @@ void write_topologies(void)
     f = ref_create("ring_of_two.json");
     fputs("{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"across_bps\": 4e9, \"share\": \"ring\"}\n", f);
     ref_close(f, "ring_of_two.json");
+    f = ref_create("beside.json"); /* predicted to be faster or not */
+    fputs("{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"take\": \"all\"}\n", f);
+    ref_close(f, "beside.json");
 }
 
 /* docs/design/results.md: of given weights, neither threads nor budgets nor devices change a bit. */

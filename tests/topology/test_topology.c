@@ -48,6 +48,25 @@ static void test_topology__switches_number_their_devices_in_order(void **state)
     assert_true(t.at[2].host_bps == 1e12);
 }
 
+static void test_topology__the_first_switch_can_be_left_out(void **state)
+{
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 2, \"speeds\": [0.5, 0.25], \"host_bps\":"
+                          " 5e8}, {\"devices\": 1}], \"take\": \"all\"}", 4));
+    assert_true(t.all);
+    gs_topology_drop_first(&t);
+    assert_int_equal(t.devices, 3);
+    assert_int_equal(t.switches, 2);
+    assert_true(t.at[0].first == 0 && t.at[0].devices == 2 && t.at[0].host_bps == 5e8);
+    assert_true(t.at[1].first == 2 && t.at[1].devices == 1 && t.at[1].host_bps == 0);
+    assert_true(gs_topology_speed(&t, 0) == 0.5 && gs_topology_speed(&t, 1) == 0.25 && gs_topology_speed(&t, 2) == 1);
+    gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 1}], \"take\": \"some\"}", 1), GS_EFORMAT,
+                    "\"take\" must be \"all\"");
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}]}", 1));
+    assert_false(t.all);
+}
+
 static void test_topology__devices_may_be_slower_than_others(void **state)
 {
     static const double want[] = {1, 1, 0.25, 1, 0.001};
@@ -129,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_topology__one_switch_holds_all),
         cmocka_unit_test(test_topology__switches_number_their_devices_in_order),
+        cmocka_unit_test(test_topology__the_first_switch_can_be_left_out),
         cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
         cmocka_unit_test(test_topology__switches_may_be_joined),
         cmocka_unit_test(test_topology__what_is_none_is_refused),

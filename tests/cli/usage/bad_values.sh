@@ -23,7 +23,7 @@ t '--heads 0: must be' --heads 0
 t '--save: its value is empty' --save ''
 t '--save and --metrics both name x' --save x --metrics x
 for device in cuda:x cuda:0, cuda:,1 cuda0 cpu: cpu:x cpu:0 cpu:17 cpu:2,2 tpu; do
-    t "--device $device: must be cpu, cpu:N for up to 16 that share the processors, cuda, or cuda:N" --device $device
+    t "--device $device: must be cpu, cpu:N for up to 16 that share the processors, cuda, cuda:N" --device $device
 done
 t '--spill-type f16: must be one of f32|bf16' --spill-type f16
 t '--matmul f8: must be one of fp32|tf32|bf16' --matmul f8

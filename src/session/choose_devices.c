@@ -1,0 +1,80 @@
+/* choose_devices.c - of processors and GPUs, which compute: all, or those of one kind alone.
+ *
+ * Alone, the processors compute in host memory, without an arena and copies, and GPUs wait for nobody. So each way is
+ * planned as it would be if it were asked for, and the one whose epoch is predicted to be shortest is taken. One
+ * session is open at a time, as each has its own tables of the store; the one that is taken is made again where it was
+ * not the last.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "session/describe.h"
+#include "session/session.h"
+
+enum { BOTH, PROCESSORS, GPUS, WAYS };
+_Static_assert((int)WAYS <= (int)GS_SESSION_WAYS, "a session has place for them");
+
+static gs_status open_way(gs_session **out, const gs_session_config *config, const char *device)
+{
+    gs_session_config one = *config;
+    one.device = device;
+    return gs_session_open_on(out, &one);
+}
+
+static void note_ways(gs_session *s, const gs_session_way *way, uint32_t taken)
+{
+    memcpy(s->machine.way, way, WAYS * sizeof(*way));
+    s->machine.ways = WAYS;
+    s->machine.way_taken = taken;
+}
+
+static gs_status choose(gs_session **out, const gs_session_config *config)
+{
+    const char *const device = config->options->device;
+    gs_session_way way[WAYS] = {{.seconds = 0}};
+    char why[GS_ERROR_BYTES] = "";
+    gs_session *s = NULL;
+    uint32_t best = WAYS;
+    gs_status st = GS_OK;
+
+    snprintf(way[BOTH].device, sizeof(way[BOTH].device), "%s", device);
+    snprintf(way[PROCESSORS].device, sizeof(way[PROCESSORS].device), "cpu");
+    snprintf(way[GPUS].device, sizeof(way[GPUS].device), "%s", gs_device_gpus_beside(device));
+    for (uint32_t w = 0; w < WAYS; w++) {
+        gs_session_close(s);
+        s = NULL;
+        if ((st = open_way(&s, config, way[w].device)) != GS_OK && st != GS_EBUDGET)
+            return st;
+        if (st != GS_OK) { /* where no way keeps the budgets, the first one's words say why */
+            if (why[0] == '\0')
+                snprintf(why, sizeof(why), "%s", gs_last_error());
+            continue;
+        }
+        if (w == BOTH && s->machine.topology->all) {
+            *out = s;
+            return GS_OK;
+        }
+        way[w].seconds = gs_session_epoch_seconds(s);
+        if (best == WAYS || way[w].seconds < way[best].seconds)
+            best = w;
+    }
+    if (best == WAYS)
+        return gs_fail(GS_EBUDGET, "%s", why);
+    if (best != WAYS - 1 || st != GS_OK) {
+        gs_session_close(s);
+        s = NULL;
+        if ((st = open_way(&s, config, way[best].device)) != GS_OK)
+            return st;
+    }
+    note_ways(s, way, best);
+    *out = s;
+    return GS_OK;
+}
+
+gs_status gs_session_open(gs_session **out, const gs_session_config *config)
+{
+    if (config->earlier != NULL)
+        return open_way(out, config, config->earlier->device);
+    return gs_device_gpus_beside(config->options->device) == NULL ? gs_session_open_on(out, config)
+                                                                  : choose(out, config);
+}
