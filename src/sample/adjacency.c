@@ -1,7 +1,6 @@
 /* adjacency.c - in-edges of a store, from its chunks to one list a vertex. */
 #include "sample/adjacency.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -188,7 +187,8 @@ static gs_status check_budget(const gs_store *s, uint64_t memory)
     char have[16], want[16];
     if (need <= memory)
         return GS_OK;
-    return gs_fail(GS_EBUDGET, "%s: sampling needs its edges in host memory, %s while they are read, and %s are left",
+    return gs_fail(GS_EBUDGET, "%s: sampling needs its edges in host memory, %s while they are read, and %s are left; "
+                   "clusters, and neighbours by edges without types, are drawn of edges in the store, too",
                    gs_store_dir(s), gs_size_format(want, sizeof(want), need),
                    gs_size_format(have, sizeof(have), memory));
 }
@@ -205,7 +205,7 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
         return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
     *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
                           .type_bytes = l.table->type_bytes, .parts = info->parts,
-                          .interval_rows = info->interval_rows, .bytes = gs_adjacency_bytes(s)};
+                          .interval_rows = info->interval_rows, .chunks = l.table, .bytes = gs_adjacency_bytes(s)};
     memory -= gs_adjacency_bytes(s) + (info->vertices + 1) * 8;
     if ((st = make_arrays(&l, info)) != GS_OK) {
         st = gs_fail(st, "%s: no memory for its edges", gs_store_dir(s));
@@ -261,13 +261,13 @@ gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t me
     loading l = {.table = gs_store_chunks(s)};
     gs_status st;
 
-    assert(info->edge_types == 0);
     if ((st = check_stream_budget(s, sizeof(*l.a) + counts + counting, memory)) != GS_OK)
         return st;
     if ((l.a = gs_calloc(1, sizeof(*l.a))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
-    *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .parts = info->parts,
-                          .interval_rows = info->interval_rows};
+    *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
+                          .type_bytes = l.table->type_bytes, .parts = info->parts,
+                          .interval_rows = info->interval_rows, .chunks = l.table};
     if ((st = make_counts(&l, info)) != GS_OK) {
         st = gs_fail(st, "%s: no memory to count its edges", gs_store_dir(s));
         goto done;

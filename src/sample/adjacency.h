@@ -19,6 +19,7 @@ typedef struct gs_adjacency {
     uint64_t edges;
     uint32_t edge_types, type_bytes;
     uint32_t parts, interval_rows; /* of the store, for batches of intervals */
+    const gs_chunk_table *chunks;  /* the store's, which outlives this; NULL: edges of no store */
     /* Edges of vertex v are [first(v), first(v + 1)); one of the two is NULL: 32 bits where all edges fit. */
     const uint32_t *first32;
     const uint64_t *first64;
@@ -56,9 +57,10 @@ uint64_t gs_adjacency_read_bytes(const gs_store *s);
 gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory);
 
 /* In-edges whose lists stay in the store: in memory are the places of the lists, 4 or 8 bytes a vertex, and self loops
- * where there are any. Batches of neighbours are drawn of these as of lists in memory, with the same result, for one
- * sequential pass over the columns that they reach for each hop of a group; so a sampler over them is one caller's at a
- * time. Of stores without types of edges. Blocks while all edges are read once. Errors as above. */
+ * where there are any. Batches are drawn of these as of lists in memory, with the same result: of neighbours (where
+ * edges have no types) for one sequential pass over the columns that they reach for each hop of a group, of clusters
+ * for one over their own chunks; so a sampler over them is one caller's at a time. Blocks while all edges are read
+ * once. Errors as above. */
 gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t memory);
 uint64_t gs_adjacency_bytes_read(const gs_adjacency *a); /* from the store, of lists that stay there; else 0 */
 void gs_adjacency_free(gs_adjacency *a); /* NULL is allowed; only what was loaded */

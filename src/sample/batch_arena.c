@@ -53,10 +53,10 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     a->place = place_array(m, &n, places, sizeof(uint32_t));
     a->set = (gs_place_set){.slot = place_array(m, &n, slots, sizeof(uint32_t)), .slots = slots,
                             .key = place_array(m, &n, places, sizeof(double))};
-    const uint64_t streamed = s->in->columns != NULL;
+    const uint64_t streamed = s->in->columns != NULL, hops = streamed && !cluster;
     a->rows = (gs_column_rows){.place = place_array(m, &n, streamed * edges, sizeof(uint32_t)),
-                               .order = place_array(m, &n, streamed * rows, sizeof(uint32_t)),
-                               .passed = place_array(m, &n, streamed * rows, sizeof(uint32_t))};
+                               .order = place_array(m, &n, hops * rows, sizeof(uint32_t)),
+                               .passed = place_array(m, &n, hops * rows, sizeof(uint32_t))};
     a->row_of = place_array(m, &n, cluster ? (uint64_t)s->options.batch_size * s->in->interval_rows : 0,
                             sizeof(uint32_t));
     a->interval_slot = place_array(m, &n, cluster ? s->in->parts : 0, sizeof(uint32_t));

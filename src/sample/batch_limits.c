@@ -1,4 +1,6 @@
 /* batch_limits.c - what can a batch have at most, and what does its memory hold? */
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "sample/columns.h"
@@ -36,32 +38,49 @@ uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number)
     return GS_MIN(s->options.batch_size, s->targets - number * s->options.batch_size);
 }
 
-/* The `count` greatest of `n` values have this sum; values are lost. */
+static int descending(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The `count` greatest of `n` values have this sum; values are left in another order. */
 static uint64_t greatest(uint64_t *value, uint32_t n, uint32_t count)
 {
     uint64_t sum = 0;
-    for (uint32_t k = 0; k < GS_MIN(n, count); k++) {
-        uint32_t best = 0;
-        for (uint32_t i = 1; i < n; i++)
-            best = value[i] > value[best] ? i : best;
-        sum += value[best];
-        value[best] = 0;
-    }
+    qsort(value, n, sizeof(*value), descending);
+    for (uint32_t k = 0; k < GS_MIN(n, count); k++)
+        sum += value[k];
     return sum;
 }
 
-/* The intervals with the most in-edges, all of which could be within. */
-static uint64_t bound_clusters(const gs_sampler *s)
+/* Edges of interval i that a batch can have: those from within and of as many others as a batch has, of those with the
+ * most. Of edges of no store, all. */
+static uint64_t bound_interval(const gs_sampler *s, uint32_t i, uint64_t *chunk)
 {
     const gs_adjacency *in = s->in;
-    uint64_t *column = gs_malloc_array(in->parts, sizeof(*column)), sum = in->edges;
+    const uint64_t first = (uint64_t)i * in->interval_rows, end = GS_MIN(first + in->interval_rows, in->vertices);
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < in->parts && column != NULL; i++) {
-        const uint64_t first = (uint64_t)i * in->interval_rows, end = GS_MIN(first + in->interval_rows, in->vertices);
-        column[i] = gs_adjacency_first(in, end) - gs_adjacency_first(in, first);
+    if (in->chunks == NULL)
+        return gs_adjacency_first(in, end) - gs_adjacency_first(in, first);
+    for (uint32_t j = 0; j < in->parts; j++) {
+        chunk[n] = gs_chunk_at(in->chunks, GS_BY_DEST, i, j)->edges;
+        n += j != i && chunk[n] > 0;
     }
+    return gs_chunk_at(in->chunks, GS_BY_DEST, i, i)->edges + greatest(chunk, n, s->options.batch_size - 1);
+}
+
+/* Of the intervals of which a batch can have the most. */
+static uint64_t bound_clusters(const gs_sampler *s)
+{
+    const uint32_t parts = s->in->parts;
+    uint64_t *column = gs_malloc_array(2ull * parts, sizeof(*column)), sum = s->in->edges;
+
+    for (uint32_t i = 0; i < parts && column != NULL; i++)
+        column[i] = bound_interval(s, i, column + parts);
     if (column != NULL)
-        sum = greatest(column, in->parts, s->options.batch_size);
+        sum = greatest(column, parts, s->options.batch_size);
     gs_free(column);
     return sum;
 }

@@ -4,7 +4,9 @@
  * long runs. Rows: targets of the chosen intervals in store order, then their other vertices. */
 #include <string.h>
 
+#include "base/narrow.h"
 #include "base/size.h"
+#include "sample/columns.h"
 #include "sample/sample_internal.h"
 
 typedef struct chosen {
@@ -101,13 +103,147 @@ static bool take_edges(const chosen *c, const gs_batch *b)
     return true;
 }
 
+static void forget(const gs_sampler *s, gs_batch_arena *a, const gs_batch *b)
+{
+    const uint32_t first = b->number * s->options.batch_size, count = GS_MIN(s->options.batch_size, s->things - first);
+    for (uint32_t i = 0; i < count; i++)
+        a->interval_slot[a->place[i]] = 0;
+}
+
 gs_status gs_sample__cluster(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
 {
     chosen c = {.s = s, .a = a};
 
     choose(&c, b);
     const bool fits = number_rows(&c, b) && take_edges(&c, b);
-    for (uint32_t i = 0; i < c.count; i++)
-        a->interval_slot[c.interval[i]] = 0;
+    forget(s, a, b);
     return fits ? GS_OK : gs_sample__overflow(b, s);
+}
+
+/* ---- of edges that stay in the store ------------------------------------- */
+
+typedef struct reading {
+    const gs_sampler *s;
+    gs_batch *batch;
+    gs_batch_arena *const *arena;
+    uint32_t batches;
+} reading;
+
+/* Appends the chunk's edges, each with its row; false where they are too many. */
+static bool take_chunk(const gs_sampler *s, gs_batch_arena *a, uint32_t target, uint32_t operand,
+                       const gs_chunk_view *v)
+{
+    const uint32_t *const to = a->row_of + (uint64_t)(a->interval_slot[target] - 1) * s->in->interval_rows,
+                   *const from = a->row_of + (uint64_t)(a->interval_slot[operand] - 1) * s->in->interval_rows;
+    gs_raw_edges *const raw = &a->raw;
+
+    if (raw->most - raw->count < v->start[v->targets])
+        return false;
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint32_t row = to[gs_index_at(v->target, v->index_bytes, t)];
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++, raw->count++) {
+            raw->source[raw->count] = from[gs_index_at(v->index, v->index_bytes, k)];
+            a->rows.place[raw->count] = row;
+            if (raw->type != NULL)
+                raw->type[raw->count] = (uint16_t)gs_type_at(v->type, v->type_bytes, k);
+            if (raw->weight != NULL)
+                raw->weight[raw->count] = v->weight != NULL ? v->weight[k] : 1;
+        }
+    }
+    return true;
+}
+
+static gs_status give_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const reading *const r = context;
+
+    for (uint32_t k = 0; k < r->batches; k++) {
+        const uint32_t *const slot = r->arena[k]->interval_slot;
+        if (!r->batch[k].overflows && slot[target] > 0 && slot[operand] > 0)
+            r->batch[k].overflows = !take_chunk(r->s, r->arena[k], target, operand, v);
+    }
+    return GS_OK;
+}
+
+static void swap_edges(gs_raw_edges *raw, uint32_t a, uint32_t b)
+{
+    const uint32_t source = raw->source[a];
+    raw->source[a] = raw->source[b];
+    raw->source[b] = source;
+    if (raw->type != NULL) {
+        const uint16_t type = raw->type[a];
+        raw->type[a] = raw->type[b];
+        raw->type[b] = type;
+    }
+    if (raw->weight != NULL) {
+        const float weight = raw->weight[a];
+        raw->weight[a] = raw->weight[b];
+        raw->weight[b] = weight;
+    }
+}
+
+/* Edges in the order of the file come in the order of their rows, those of a row as they were; in place. */
+static void order_by_row(gs_batch_arena *a, const gs_batch *b)
+{
+    uint32_t *const start = a->raw.start, *const place = a->rows.place, *const next = a->cursor;
+
+    memset(start, 0, sizeof(*start) * ((size_t)b->vertices + 1));
+    for (uint64_t k = 0; k < a->raw.count; k++)
+        start[place[k] + 1]++;
+    for (uint32_t row = 0; row < b->vertices; row++) {
+        start[row + 1] += start[row];
+        next[row] = start[row];
+    }
+    for (uint64_t k = 0; k < a->raw.count; k++)
+        place[k] = next[place[k]]++;
+    for (uint32_t k = 0; k < a->raw.count; k++)
+        while (place[k] != k) {
+            const uint32_t to = place[k];
+            swap_edges(&a->raw, k, to);
+            place[k] = place[to];
+            place[to] = to;
+        }
+}
+
+static void count_degrees(gs_batch_arena *a, const gs_batch *b)
+{
+    for (uint32_t row = 0; row < b->vertices; row++) {
+        uint32_t own = 0;
+        for (uint32_t k = a->raw.start[row]; k < a->raw.start[row + 1]; k++)
+            own += a->raw.source[k] == row;
+        a->in_degree[row] = (float)(a->raw.start[row + 1] - a->raw.start[row]);
+        if (a->loops != NULL)
+            a->loops[row] = (float)own;
+    }
+}
+
+/* Of an epoch each interval is in one batch, so batches that are drawn together share no chunk. */
+gs_status gs_sample__cluster_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches)
+{
+    gs_columns *const columns = s->in->columns;
+    const uint64_t parts = s->in->parts;
+    reading r = {s, b, arena, batches};
+
+    memset(columns->wanted, 0, parts * parts);
+    for (uint32_t k = 0; k < batches; k++) {
+        chosen c = {.s = s, .a = arena[k]};
+        choose(&c, &b[k]);
+        b[k].overflows = !number_rows(&c, &b[k]);
+        for (uint32_t i = 0; i < c.count && !b[k].overflows; i++)
+            for (uint32_t j = 0; j < c.count; j++)
+                columns->wanted[c.interval[i] * parts + c.interval[j]] = 1;
+    }
+    gs_status st = gs_edge_scanner_run(columns->scan, columns->wanted, give_chunk, &r);
+    for (uint32_t k = batches; k-- > 0;) {
+        forget(s, arena[k], &b[k]);
+        if (st != GS_OK && st != GS_EBUDGET)
+            continue;
+        if (b[k].overflows) {
+            st = gs_sample__overflow(&b[k], s);
+        } else {
+            order_by_row(arena[k], &b[k]);
+            count_degrees(arena[k], &b[k]);
+        }
+    }
+    return st;
 }

@@ -45,9 +45,9 @@ typedef struct gs_raw_edges {
 
 /* Of lists that stay in the store: the rows of a hop on their way through the columns. All NULL elsewhere. */
 typedef struct gs_column_rows {
-    uint32_t *place;   /* [edges] of each raw edge, its place in the list of its row */
-    uint32_t *order;   /* [vertices] rows of the hop by their vertices */
-    uint32_t *passed;  /* [vertices] edges of row order[p] that have gone by */
+    uint32_t *place;   /* [edges] of a raw edge, its place in the list of its row; CLUSTER: its row, then its place */
+    uint32_t *order;   /* NEIGHBOR: [vertices] rows of the hop by their vertices */
+    uint32_t *passed;  /* NEIGHBOR: [vertices] edges of row order[p] that have gone by */
     uint32_t count, at; /* rows of the hop; the first that the columns have not passed */
 } gs_column_rows;
 
@@ -94,6 +94,10 @@ gs_status gs_sample__neighbor_columns(gs_batch *b, const gs_sampler *s, gs_batch
 gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count);
 gs_status gs_sample__cluster(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
 gs_status gs_sample__saint(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+
+/* cluster.c: the same of batches whose epochs and numbers are set, for lists that stay in the store: their chunks go by
+ * once. Errors as gs_sample__neighbor_columns(). */
+gs_status gs_sample__cluster_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches);
 
 /* saint.c: sums for drawing edges, and coefficients from batches drawn beforehand. */
 gs_status gs_saint__open(gs_sampler *s);

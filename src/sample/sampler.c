@@ -22,9 +22,9 @@ static gs_status check_neighbor(const gs_sampler_options *o, const gs_adjacency 
         return gs_fail(GS_EINVAL, "no vertex is to be trained, so there is none to draw the neighbours of");
     if (o->hops == 0 || o->hops > GS_SAMPLE_HOPS)
         return gs_fail(GS_EINVAL, "fanouts of %u hops: give 1 to %u", o->hops, GS_SAMPLE_HOPS);
-    if ((o->weighted || o->by_type) && in->columns != NULL)
-        return gs_fail(GS_EINVAL, "edges are to be drawn by %s, and they do not fit in memory",
-                       o->weighted ? "weight" : "type");
+    if ((o->weighted || in->type_bytes > 0) && in->columns != NULL)
+        return gs_fail(GS_EINVAL, "edges %s, and they do not fit in memory",
+                       o->weighted ? "are to be drawn by weight" : "have types");
     if (o->weighted && in->weight == NULL)
         return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and the store has no weights");
     if (o->by_type && in->type == NULL)
@@ -40,8 +40,8 @@ static gs_status check_options(const gs_sampler_options *o, const gs_adjacency *
 {
     if (o->batch_size == 0)
         return gs_fail(GS_EINVAL, "batches of 0: give a batch size of 1 or more");
-    if (in->columns != NULL && o->kind != GS_SAMPLER_NEIGHBOR)
-        return gs_fail(GS_EINVAL, "edges that are not in memory serve batches of neighbours alone");
+    if (in->columns != NULL && is_saint(o))
+        return gs_fail(GS_EINVAL, "edges that are not in memory serve batches of neighbours and of clusters alone");
     if (o->kind == GS_SAMPLER_NEIGHBOR)
         return check_neighbor(o, in, targets);
     if (o->kind == GS_SAMPLER_CLUSTER && o->batch_size > in->parts)
@@ -181,7 +181,9 @@ static gs_status draw_streamed(gs_batch *out, const gs_sampler *s, gs_batch_aren
 {
     for (uint32_t k = 0; k < batches; k++)
         clear(s, arena[k]);
-    const gs_status st = gs_sample__neighbor_columns(out, s, arena, batches, first, count, threads);
+    const gs_status st = s->options.kind == GS_SAMPLER_CLUSTER
+                             ? gs_sample__cluster_columns(out, s, arena, batches)
+                             : gs_sample__neighbor_columns(out, s, arena, batches, first, count, threads);
     if (st != GS_OK && st != GS_EBUDGET)
         return st;
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)

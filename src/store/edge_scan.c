@@ -7,6 +7,7 @@
 #include "store/store_internal.h"
 
 #define WINDOW_BYTES (8 * GS_MIB)
+#define GAP_BYTES (64 * GS_KIB) /* read along between two chunks, rather than a request more */
 
 uint64_t gs_edge_scan_least(const gs_store *s)
 {
@@ -23,7 +24,8 @@ typedef struct chunk_at {
     uint32_t target, operand;
 } chunk_at;
 
-static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window *w, chunk_at at)
+/* The chunk's bytes are read as far as `end`, if they are not there. */
+static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window *w, chunk_at at, uint64_t end)
 {
     const gs_chunk_table *t = gs_store_chunks(s);
     const gs_chunk *c = gs_chunk_at(t, at.direction, at.target, at.operand);
@@ -31,7 +33,7 @@ static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window 
         .target_rows = gs_interval_rows(t, at.target), .operand_rows = gs_interval_rows(t, at.operand),
         .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets, .operands = c->operands};
     const void *data = NULL;
-    gs_status st = gs_window__get(w, &data, c->offset, c->length);
+    gs_status st = gs_window__get(w, &data, c->offset, c->length, end);
 
     if (st != GS_OK)
         return st;
@@ -90,6 +92,25 @@ void gs_edge_scanner_close(gs_edge_scanner *e)
 uint64_t gs_edge_scanner_read_bytes(const gs_edge_scanner *e) { return e->window.read_bytes; }
 uint64_t gs_edge_scanner_bytes(const gs_edge_scanner *e) { return sizeof(*e) + e->window.capacity; }
 
+/* The end of what is worth reading at once from chunk k on: wanted chunks that lie close together. */
+static uint64_t end_of_run(const gs_edge_scanner *e, gs_direction d, const uint8_t *wanted, uint64_t k)
+{
+    const gs_chunk_table *t = gs_store_chunks(e->store);
+    const gs_chunk *const chunk = t->chunk[d];
+    uint64_t end = chunk[k].offset + chunk[k].length;
+
+    for (uint64_t next = k + 1; next < (uint64_t)t->parts * t->parts; next++) {
+        if (chunk[next].edges == 0)
+            continue;
+        if (chunk[next].offset > end + GAP_BYTES ||
+            chunk[next].offset + chunk[next].length > chunk[k].offset + e->window.capacity)
+            break;
+        if (wanted[next])
+            end = chunk[next].offset + chunk[next].length;
+    }
+    return end;
+}
+
 gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge_visit *visit, void *context)
 {
     const gs_chunk_table *t = gs_store_chunks(e->store);
@@ -97,10 +118,14 @@ gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge
 
     for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; k++) {
         const chunk_at at = {t->shared ? GS_BY_DEST : e->direction, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts)};
+        const gs_chunk *const chunk = &t->chunk[at.direction][k];
+        uint64_t end = UINT64_MAX;
         gs_chunk_view view;
-        if (t->chunk[at.direction][k].edges == 0 || (wanted != NULL && !wanted[k]))
+        if (chunk->edges == 0 || (wanted != NULL && !wanted[k]))
             continue;
-        if ((st = view_checked(&view, e->store, &e->window, at)) == GS_OK)
+        if (wanted != NULL && !gs_window__holds(&e->window, chunk->offset, chunk->length))
+            end = end_of_run(e, at.direction, wanted, k);
+        if ((st = view_checked(&view, e->store, &e->window, at, end)) == GS_OK)
             st = visit(context, at.target, at.operand, &view);
     }
     return st;

@@ -124,8 +124,12 @@ typedef struct gs_window {
 /* Takes `path` (freed by close). `capacity` is a multiple of GS_BLOCK_BYTES. */
 gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity);
 /* *data: `bytes` bytes at `offset` (a multiple of GS_BLOCK_BYTES), valid until the next call. bytes <=
- * capacity. */
-gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes);
+ * capacity. What is not there yet is read as far as `end` of the file at most, where that is more. */
+gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes, uint64_t end);
+static inline bool gs_window__holds(const gs_window *w, uint64_t offset, uint64_t bytes)
+{
+    return offset >= w->first && offset + bytes <= w->first + w->valid;
+}
 void gs_window__close(gs_window *w);
 
 #endif /* GS_STORE_STORE_INTERNAL_H */

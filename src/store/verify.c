@@ -192,7 +192,7 @@ static gs_status padding_check(gs_window *w, uint64_t bytes)
 {
     const uint64_t block = gs_align_down(bytes, GS_BLOCK_BYTES), end = gs_align_up(bytes, GS_BLOCK_BYTES);
     const void *data = NULL;
-    gs_status st = block == end ? GS_OK : gs_window__get(w, &data, block, end - block);
+    gs_status st = block == end ? GS_OK : gs_window__get(w, &data, block, end - block, UINT64_MAX);
     if (st != GS_OK || block == end)
         return st;
     for (uint64_t k = bytes - block; k < end - block; k++)
@@ -231,7 +231,7 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
     for (uint64_t block = 0; st == GS_OK && block * GS_SUM_BYTES < a->bytes; block++) {
         const uint64_t offset = block * GS_SUM_BYTES, bytes = GS_MIN(a->bytes - offset, GS_SUM_BYTES);
         const void *data = NULL;
-        if ((st = gs_window__get(&w, &data, offset, bytes)) == GS_OK)
+        if ((st = gs_window__get(&w, &data, offset, bytes, UINT64_MAX)) == GS_OK)
             st = block_check(&scan, &w, data, block, bytes);
     }
     if (st == GS_OK)

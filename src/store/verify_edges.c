@@ -177,7 +177,7 @@ static gs_status chunk_verify(edge_scan *s)
 
     if (c->length == 0)
         return GS_OK;
-    if ((st = gs_window__get(&s->window, &data, c->offset, c->length)) != GS_OK)
+    if ((st = gs_window__get(&s->window, &data, c->offset, c->length, UINT64_MAX)) != GS_OK)
         return st;
     if (gs_hash64(data, c->length) != c->checksum)
         return chunk_fail(s, "checksum mismatch");

@@ -26,11 +26,11 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
     return GS_OK;
 }
 
-gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes)
+gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes, uint64_t end)
 {
     assert(bytes <= w->capacity && offset % GS_BLOCK_BYTES == 0);
-    if (offset < w->first || offset + bytes > w->first + w->valid) {
-        const uint64_t left = offset < w->file_bytes ? w->file_bytes - offset : 0;
+    if (!gs_window__holds(w, offset, bytes)) {
+        const uint64_t last = GS_MIN(end, w->file_bytes), left = offset < last ? last - offset : 0;
         const uint64_t take = GS_MAX(bytes, GS_MIN(left, w->capacity));
         (void)posix_fadvise(w->fd, (off_t)w->first, (off_t)w->valid, POSIX_FADV_DONTNEED);
         w->valid = 0;

@@ -109,8 +109,9 @@ static gs_status narrow_limits(gs_run_batches *b, uint64_t host)
 
 bool gs_run_batches_may_stream(const gs_run_batches *b)
 {
-    return b->options.kind == GS_SAMPLER_NEIGHBOR && gs_store_get_info(b->store)->edge_types == 0 &&
-           (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
+    const bool serves = b->options.kind == GS_SAMPLER_CLUSTER ||
+                        (b->options.kind == GS_SAMPLER_NEIGHBOR && gs_store_get_info(b->store)->edge_types == 0);
+    return serves && (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
 }
 
 /* In memory, where they fit; else in-edges stay in the store, where that gives the same batches. */

@@ -210,9 +210,8 @@ static void test_open__refuses_what_needs_edges_in_memory(void **state)
         const char *words;
     } cases[] = {
         {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .weighted = true}, "drawn by weight"},
-        {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .by_type = true}, "drawn by type"},
-        {{.kind = GS_SAMPLER_CLUSTER, .batch_size = 1}, "batches of neighbours alone"},
-        {{.kind = GS_SAMPLER_SAINT_NODE, .batch_size = 1}, "batches of neighbours alone"},
+        {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .by_type = true}, "the store has no types"},
+        {{.kind = GS_SAMPLER_SAINT_NODE, .batch_size = 1}, "of neighbours and of clusters alone"},
     };
     pair p = open_pair(4, true, 7);
     gs_sampler *s;
