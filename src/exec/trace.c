@@ -84,6 +84,9 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
     else if (gs_task_is_copy(t->kind))
         fprintf(out, ",\"bytes\":%llu", (unsigned long long)gs_task_bytes(e->plan, t));
+    if (t->kind == GS_TASK_UPLOAD && t->chunk_bytes > 0)
+        fprintf(out, ",\"target\":%u,\"operand\":%u,\"set\":%u", t->target, t->operand,
+                t->file - e->program->arrays);
     if (t->kind == GS_TASK_FORWARD)
         fprintf(out, ",\"from\":%u", t->peer);
     fprintf(out, "}}");

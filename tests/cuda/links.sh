@@ -83,6 +83,17 @@ for e in json.load(open(sys.argv[1]))["traceEvents"]:
         launched[e["args"]["stage"], e["args"]["operand"]].append((e["ts"], e["dur"]))
 assert launched and all(len(spans) == 3 and len(set(spans)) == 1 for spans in launched.values()), launched
 END
+    run "train with a trace, in ${device}M" engine train --epochs 1 --host-memory 1G --device-memory "${device}M" \
+        --no-cache --trace "$work/trace.json"
+    run "a copy a chunk" python3 - "$work/trace.json" <<'END'
+import collections, json, sys
+copies, uses = collections.Counter(), collections.Counter()
+for e in json.load(open(sys.argv[1]))["traceEvents"]:
+    a = e.get("args", {})
+    if "operand" in a and e["ph"] == "X":
+        (copies if e["name"] == "upload" else uses)[a["stage"], a["set"], a["target"], a["operand"]] += 1
+assert copies and all(n == 1 for n in copies.values()) and set(copies) <= set(uses), (copies, uses)
+END
 fi
 options+=(--no-cache) # or so little would fit
 device=$(engine plan --host-memory 1G --device-memory 1M 2>&1 | least_of)
