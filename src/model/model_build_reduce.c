@@ -6,6 +6,7 @@
 #include "model/model_builder.h"
 
 #define FAR 1e30f /* below all scores, and finite also when some are added */
+#define LEAST_REST 1e-12f /* of a vertex with fewer than 10^12 self loops, all of which are there */
 
 /* Values at the vertex itself, so far: scratch of value_at_self(). */
 typedef struct gs_at_self {
@@ -122,7 +123,9 @@ static uint32_t away_from_loops(gs_builder *b, uint32_t value, float away)
  *     at the vertex   q / (1 - L q),
  *     at an edge      exp(s - lse) (1 - q) / (1 - L q);
  * exact, and safe where there are no edges (lse = -inf: q = 1) or only loops (q <= 1 / (L + 1)). Loops that differ from
- * the vertex's own edge have scores so low that they do not count, and L is 0. */
+ * the vertex's own edge have scores so low that they do not count, and L is 0. A vertex of a batch's last hop has L
+ * without its edges: what it gets is looked at by nobody, but must be a number, as it is multiplied by a gradient of
+ * 0. */
 static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
 {
     gs_ir *ir = b->ir;
@@ -147,6 +150,8 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
     r = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, lse, t), 0);
     rest = gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f),
                         gs_ir_binary(ir, GS_OP_MUL, differ ? gs_model__number(b, 0.0f) : gs_model__loops(b), q));
+    if (b->config->unexpanded && b->config->self_loops)
+        rest = gs_ir_binary(ir, GS_OP_MAX, rest, gs_model__number(b, LEAST_REST));
     p = gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_DIV, r, rest), p);
     return remember_soft(b, p, gs_ir_binary(ir, GS_OP_DIV, q, rest));
 }

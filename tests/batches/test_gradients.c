@@ -81,8 +81,12 @@ static void world_close(world *w)
     free(w->loops);
 }
 
-/* The batch's graph; its in-degrees become those that the reference counts: of rows that were not expanded, 0. */
-static ref_graph graph_of(world *w, gs_batch *b)
+/* Attention does not look at degrees, and at loops only beside the edges that they are. */
+static bool looks_at_degrees(const char *model) { return strncmp(model, "gat", 3) != 0; }
+
+/* The batch's graph. Where the model looks at them, its in-degrees and loops become those that the reference counts: of
+ * rows that were not expanded, 0. */
+static ref_graph graph_of(world *w, gs_batch *b, const char *model)
 {
     const gs_chunk_view *const v = &b->view[GS_BY_DEST];
     ref_graph g = {.vertices = b->vertices, .edges = b->edges, .width = w->width, .classes = w->classes,
@@ -113,8 +117,10 @@ static ref_graph graph_of(world *w, gs_batch *b)
         g.label[i] = w->labels[b->vertex[i]];
         g.split[i] = i < b->targets ? REF_TRAIN : REF_NO_SPLIT;
     }
-    b->in_degree = w->degree;
-    b->loops = b->loops == NULL ? NULL : w->loops;
+    if (looks_at_degrees(model)) {
+        b->in_degree = w->degree;
+        b->loops = b->loops == NULL ? NULL : w->loops;
+    }
     return g;
 }
 
@@ -186,7 +192,7 @@ static void check_model(world *w, const char *text, const char *model, bool prun
         gs_exec_stats x;
         double mass;
         gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, k));
-        ref_graph g = graph_of(w, &batch);
+        ref_graph g = graph_of(w, &batch, model);
         ref_network n = ref_network_new(model, 2, 16, 1, 4, "relu", &g);
         ref_network_init(&n, 3 + k);
         set_weights(s, &n);
@@ -230,7 +236,7 @@ static void check_parts(world *w, const char *model)
     gs_assert_ok(gs_batches_start(b, s));
     gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, 0));
     const uint32_t targets = batch.targets;
-    ref_graph g = graph_of(w, &batch);
+    ref_graph g = graph_of(w, &batch, model);
     ref_network n = ref_network_new(model, 2, 16, 1, 4, "relu", &g);
     ref_network_init(&n, 3);
     set_weights(s, &n);
