@@ -90,7 +90,8 @@ gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
         if (first >= end)
             continue;
         const uint64_t row = (uint64_t)reg->width * gs_dtype_bytes(e->program->array[reg->array].dtype);
-        st = gs_device_zero(x->device, (uint8_t *)gs_exec_rows(e, reg->array) + first * row, (end - first) * row);
+        const gs_place at = {GS_REGION_RESIDENT, gs_exec__resident_of(e, reg->array)->offset + first * row};
+        st = gs_device_zero(x->device, gs_exec__at(e, x, at), (end - first) * row);
     }
     return st;
 }

@@ -1,6 +1,7 @@
 /* drive.c - runs a pass once.
  *
- * Where a device computes on host memory, and is the only one, the thread that feeds it also feeds and reaps io:
+ * Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also
+ * feeds and reaps io:
  * before each launch it hands over every write and read that may start, so that the disk has work while the device
  * computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the stall time.
  * Devices whose copies are tasks have a thread for each lane: several.c.
@@ -11,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/bring.h"
 #include "exec/load.h"
 #include "exec/several.h"
 
@@ -30,7 +32,7 @@ static gs_status wait_until_ready(gs_exec_lane *l)
     const double begin = gs_now();
     gs_status st = GS_OK;
     while (st == GS_OK && gs_lanes_ready(&e->lanes, l->lane) == GS_NONE)
-        st = gs_exec__pump(e, true);
+        st = l->flights > 0 ? gs_exec__retire(l, true) : gs_exec__pump(e, true);
     l->wait_seconds += gs_now() - begin;
     return st;
 }
@@ -51,6 +53,8 @@ static gs_status run_on_one_thread(gs_exec *e)
         if ((st = gs_exec__run_next(l)) != GS_OK)
             return st;
     }
+    while (st == GS_OK && l->flights > 0)
+        st = gs_exec__retire(l, true);
     return st;
 }
 
@@ -137,7 +141,7 @@ static gs_status run_devices(gs_exec *e)
     gs_status st;
 
     gs_exec__enter_shares(e);
-    if ((st = begin_devices(e, &begun)) == GS_OK)
+    if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__bring(e)) == GS_OK)
         st = e->several != NULL ? gs_exec__several_run(e) : run_on_one_thread(e);
     if (st == GS_OK)
         st = gs_exec__reduce_gradients(e);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/bind.h"
+#include "exec/bring.h"
 #include "exec/load.h"
 #include "exec/several.h"
 
@@ -30,9 +31,17 @@ static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
     void *arena = NULL;
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
+    if (e->bound) {
+        m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes;
+        m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = gs_exec_bound_bytes(e->plan);
+    }
     const gs_status st = gs_device_take_memory(x->device, &m, &arena);
     x->arena = arena;
-    return st;
+    if (st != GS_OK || !e->bound)
+        return st;
+    x->resident = x->arena + e->region_bytes[GS_REGION_ARENA];
+    x->pieces = x->resident + e->region_bytes[GS_REGION_RESIDENT];
+    return gs_device_join(&x->device, 1, false);
 }
 
 static gs_status take_arenas(gs_exec *e)
@@ -189,6 +198,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->chunks.chunk = config->chunk;
     e->files.verify = !config->no_verify;
     e->bound = config->bound;
+    e->piece_bytes = config->piece_bytes;
     gs_exec__take_patience(e, config);
     if ((st = gs_exec__check_bound(e)) != GS_OK || (st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK ||
         (st = take_devices(e, config)) != GS_OK ||

@@ -60,9 +60,11 @@ typedef struct gs_exec_config {
      * for, and after which the run is given up; 0: never. */
     double say_after, end_after;
     /* There are no files: what the plan would load, gs_exec_bind() and gs_exec_rows() bring. The plan is of one
-     * interval, as large as the largest graph to be bound, with everything in host memory; `file` and `chunk` are not
-     * looked at. */
+     * interval, as large as the largest graph to be bound, with everything in host memory, or in that of the one
+     * device; `file` and `chunk` are not looked at. */
     bool bound;
+    uint64_t piece_bytes;     /* of all pieces of such a graph, each in whole blocks; on a device with memory of its own
+                               * there is room for as many */
 } gs_exec_config;
 
 /* An array of the store whose rows a graph names: row i is row[i] of `all`. Vertex programs load it, and its rows are
@@ -75,6 +77,12 @@ typedef struct gs_exec_named {
     const gs_edges *edges; /* the graph's in-edges with operands as rows of `all`; `targets` as many as there are */
 } gs_exec_named;
 
+/* Memory that edges are in. */
+typedef struct gs_exec_piece {
+    const void *memory;
+    uint64_t bytes;
+} gs_exec_piece;
+
 /* A graph in memory, which a run that was opened with `bound` runs on: rows are those of gs_exec_rows(). */
 typedef struct gs_exec_graph {
     uint32_t vertices;      /* rows that are there: the first so many of those planned, 1 at least */
@@ -82,8 +90,15 @@ typedef struct gs_exec_graph {
     const uint32_t *zeroed; /* [arrays] up to which row one becomes 0 behind its stage's `rows`; NULL: none */
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
-    const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows() */
+    const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows(). On host memory alone */
+    const gs_exec_piece *piece; /* [pieces] all of `edges` is in these: they are copied to a device with memory of its
+                                 * own before each pass, as rows are */
+    uint32_t pieces;
 } gs_exec_graph;
+
+/* Of a plan to which graphs are bound, on a device with memory of its own: host memory that their rows are written
+ * to. */
+uint64_t gs_exec_bound_bytes(const gs_plan *plan);
 
 /* Takes all memory, opens the files, loads what stays in memories. GS_EINVAL: `bound`, with a plan that moves data. */
 gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config);
@@ -96,8 +111,8 @@ bool gs_exec_gave_up(const gs_exec *e);
  * are not checked here. Any number of times, between passes. */
 void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);
 /* Where the rows of an array of the program are, [rows planned, width] in the array's type: those that are there are
- * written before a pass, of what a pass reads and does not make, or read behind it. NULL where it has no place of its
- * own in host memory. */
+ * written before a pass, of what a pass reads and does not make, or (on host memory) read behind it. NULL where it has
+ * no place of its own in host memory. */
 void *gs_exec_rows(const gs_exec *e, uint32_t array);
 
 /* Rows of a store's array where the run keeps all of them in host memory for good, else NULL. Nobody writes there. */

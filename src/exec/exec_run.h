@@ -22,6 +22,7 @@ struct gs_exec_several;
 typedef struct gs_exec_device {
     gs_device *device;
     uint8_t *arena;           /* an address of the device where that has memory of its own */
+    uint8_t *resident, *pieces; /* of a run that is bound, on such a device: behind the arena; else NULL */
     void **reg;               /* [most registers of a stage] of the launch being made */
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
     /* of the pass being run */
@@ -43,6 +44,7 @@ struct gs_exec {
     gs_exec_chunks chunks;
     const gs_exec_graph *graph; /* bound; else NULL */
     bool bound;               /* opened for that */
+    uint64_t piece_bytes;     /* of such a graph's pieces, at most */
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
     gs_exec_wires wires;      /* of copies as tasks */
     gs_exec_waiters waiters;
@@ -73,6 +75,8 @@ static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_pl
 {
     if (p.region == GS_REGION_ARENA)
         return x->arena + p.offset;
+    if (p.region == GS_REGION_RESIDENT && x->resident != NULL)
+        return x->resident + p.offset;
     return p.region == GS_REGION_NONE ? NULL : gs_exec__host(e, p);
 }
 

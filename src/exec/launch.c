@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "exec/bind.h"
+#include "exec/bring.h"
 #include "exec/lane.h"
 #include "exec/watch.h"
 
@@ -14,6 +15,7 @@ static gs_status edges_of(gs_edges *out, gs_exec *e, const gs_exec_device *x, co
 
     if (bound != NULL) {
         *out = *bound;
+        gs_exec__brought_edges(e, x, out);
         out->operand_rows = gs_exec__interval_rows(e, t->operand);
         out->target_rows = rows;
         return GS_OK;

@@ -132,6 +132,8 @@ static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets,
         start[used++] = start[r];
     }
     start[used] = edges;
+    f->targets = used;
+    f->taken = edges;
     return (gs_edges){.index_bytes = ix, .targets = used, .target = f->target, .start = start, .index = f->index,
                       .weight = v->weight == NULL ? NULL : f->weight, .type = v->type == NULL ? NULL : f->type,
                       .type_bytes = v->type_bytes};
@@ -147,6 +149,7 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
     for (uint32_t i = 0; i < e->flips; i++) {
         const uint32_t operands = e->flip[i].operands;
         const uint32_t targets = b->edges == 0 ? 0 : targets_below(&whole[0], gs_hop_rows(b, operands));
+        e->flip[i].targets = e->flip[i].taken = 0;
         flipped[i] = targets == 0 ? (gs_edges){0}
                                   : flip(&e->flip[i], &b->view[0], targets, gs_hop_rows(b, operands + 1));
     }
@@ -160,4 +163,46 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
         e->edges[k] = flips(n, e->program, k) ? flipped[flip_of(e, n->operands[k]) - e->flip] : whole[s->direction];
         e->edges[k].targets = targets_below(&e->edges[k], gs_hop_rows(b, n->targets[k]));
     }
+}
+
+/* ---- where they are --------------------------------------------------------- */
+
+/* Does a stage go over edges in these bytes? */
+static bool are_used(const gs_batch_edges *e, const void *bytes, uint64_t length)
+{
+    const uintptr_t from = (uintptr_t)bytes;
+    for (uint32_t k = 0; k < e->program->stages; k++) {
+        const uintptr_t at = (uintptr_t)e->edges[k].start;
+        if (e->edges[k].targets > 0 && at >= from && at < from + length)
+            return true;
+    }
+    return false;
+}
+
+uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_exec_piece piece[GS_BATCH_PIECES])
+{
+    uint32_t n = 0;
+
+    for (int d = 0; d < 2 && b->edges > 0; d++)
+        if (are_used(e, b->bytes[d], b->chunk[d].length))
+            piece[n++] = (gs_exec_piece){b->bytes[d], b->chunk[d].length};
+    for (uint32_t i = 0; i < e->flips; i++) {
+        const gs_batch_flip *const f = &e->flip[i];
+        const uint64_t ix = b->edges > 0 ? b->view[0].index_bytes : 0, edges = f->taken;
+        if (f->targets == 0)
+            continue;
+        piece[n++] = (gs_exec_piece){f->target, f->targets * ix};
+        piece[n++] = (gs_exec_piece){f->start, (f->targets + 1ull) * sizeof(*f->start)};
+        piece[n++] = (gs_exec_piece){f->index, edges * ix};
+        if (f->type != NULL)
+            piece[n++] = (gs_exec_piece){f->type, edges * b->view[0].type_bytes};
+        if (f->weight != NULL)
+            piece[n++] = (gs_exec_piece){f->weight, edges * sizeof(*f->weight)};
+    }
+    return n;
+}
+
+uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits)
+{
+    return limits->chunk_bytes[0] + limits->chunk_bytes[1] + e->bytes + GS_BATCH_PIECES * GS_BLOCK_BYTES;
 }

@@ -7,13 +7,15 @@
 #ifndef GS_SESSION_BATCH_EDGES_H
 #define GS_SESSION_BATCH_EDGES_H
 
-#include "device/device.h"
+#include "exec/exec.h"
 #include "session/batch_hops.h"
 
 /* Edges by source whose destinations are in the first hops. */
 typedef struct gs_batch_flip {
     uint32_t operands;     /* hops */
     uint64_t rows, edges;  /* room */
+    uint32_t targets;      /* of the batch at hand */
+    uint32_t taken;        /* edges of it */
     void *target, *index, *type;
     uint32_t *start;
     float *weight;
@@ -39,5 +41,10 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
 void gs_batch_edges_close(gs_batch_edges *e);
 /* Fills edges, rows and zeroed, which are of the batch's bytes. */
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
+/* Memory that these edges are in: how many pieces. */
+#define GS_BATCH_PIECES (2 + 5 * GS_BATCH_FLIPS)
+uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_exec_piece piece[GS_BATCH_PIECES]);
+/* Bytes of any batch's pieces, each in whole blocks, at most. */
+uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits);
 
 #endif /* GS_SESSION_BATCH_EDGES_H */

@@ -97,6 +97,21 @@ static gs_status count_plan(gs_batches *b)
     return st;
 }
 
+/* On a GPU: what the plan has in memory, the edges, parameters with their gradients and the kernels' scratch. The host
+ * has what is copied there. */
+static void count_device(gs_batches *b)
+{
+    const gs_session *const s = b->session;
+    const uint64_t *const region = s->plan->region_bytes, scratch = gs_device_scratch_bytes(s->machine.device[0],
+                                                                                            s->program);
+    b->device_bytes = region[GS_REGION_RESIDENT] + region[GS_REGION_ARENA] + 4 * GS_BLOCK_BYTES +
+                      gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits) +
+                      2 * gs_params_elements(s->program) * sizeof(float) +
+                      gs_params_sums(s->program) * sizeof(double) + scratch;
+    b->bytes -= region[GS_REGION_ARENA] + scratch;
+    b->copies = b->names = gs_exec_bound_bytes(s->plan);
+}
+
 static gs_status count_bytes(gs_batches *b)
 {
     gs_session *const s = b->session;
@@ -106,7 +121,10 @@ static gs_status count_bytes(gs_batches *b)
                gs_batch_rows_reading(s->store, b->shape.limits.vertices) + 3 * one +
                gs_params_sums(s->program) * sizeof(double) +
                gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
-    return count_plan(b);
+    if (!gs_session_has_memories(s))
+        return count_plan(b);
+    count_device(b);
+    return GS_OK;
 }
 
 /* Products with the matrix of an edge's type, edge by edge, where that is fewer than one for each vertex and type. */
@@ -118,10 +136,12 @@ static gs_variant variant_of(const gs_batch_shape *b)
 
 static gs_status check_device(const gs_session *s)
 {
-    if (s->machine.topology == NULL && !gs_session_has_memories(s))
-        return GS_OK;
-    return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device that computes on host memory so "
-                   "far; use cpu, or .sampler none", s->config.options->device);
+    if (s->machine.devices > 1 || (s->machine.topology != NULL && !gs_session_has_memories(s)))
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device so far; use cpu or cuda:0, or "
+                       ".sampler none", s->config.options->device);
+    if (gs_session_has_memories(s) && s->config.batch->coefficients)
+        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients of losses are for .device cpu so far; leave it out");
+    return GS_OK;
 }
 
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
@@ -152,6 +172,8 @@ void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
 }
 
 void gs_batches_keep_features(gs_batches *b, bool keep) { b->keeps = keep; }
+
+uint64_t gs_batches_device_bytes(const gs_batches *b) { return b->device_bytes; }
 
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
@@ -219,6 +241,7 @@ static gs_status open_exec(gs_batches *b)
         .sets = 2,
         .say_after = 60,
         .bound = true,
+        .piece_bytes = b->device_bytes > 0 ? gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits) : 0,
     };
     return gs_exec_open(&s->run.exec, &config);
 }
@@ -243,7 +266,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole)
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
         (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, b->shape.limits.vertices, &b->cache)) != GS_OK)
         return st;
-    if (b->rows.features != NULL &&
+    if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
     return open_exec(b);

@@ -1,9 +1,9 @@
 /* batches.h - a model trained on batches: each is a small store in memory, of one interval.
  *
  * There is no second engine. The train pass is compiled as ever, and planned once for a store of one interval with as
- * many rows and edges as any batch may have, all in host memory. Then each batch is bound to that plan
- * (exec.h, gs_exec_bind()): its rows are picked from the store, its edges are those that the sampler drew. Parameters
- * and gradients are those of the session that evaluates the model on the whole graph. One thread.
+ * many rows and edges as any batch may have, all in host memory, or in that of one GPU. Then each batch is bound to
+ * that plan (exec.h, gs_exec_bind()): its rows are picked from the store, its edges are those that the sampler drew.
+ * Parameters and gradients are those of the session that evaluates the model on the whole graph. One thread.
  */
 #ifndef GS_SESSION_BATCHES_H
 #define GS_SESSION_BATCHES_H
@@ -24,8 +24,8 @@ struct gs_batch_shape {
 typedef struct gs_batches gs_batches;
 
 /* Compiles and plans; takes no memory of the run yet. `config` as for gs_session_open(), whose `batch` is the shape, of
- * a store that is to be trained on. GS_EUNSUPPORTED: a device other than the CPU; GS_EINVAL, GS_ENOMEM and what
- * preparing a session gives. */
+ * a store that is to be trained on. GS_EUNSUPPORTED: several devices, or what a GPU cannot do; GS_EINVAL, GS_ENOMEM and
+ * what preparing a session gives. */
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config);
 void gs_batches_close(gs_batches *b); /* NULL is allowed */
 /* Rows of features that the next of a group of `group` batches use stay in at most `bytes` of host memory where `whole`
@@ -33,8 +33,10 @@ void gs_batches_close(gs_batches *b); /* NULL is allowed */
 void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group);
 /* Features of all vertices stay in host memory, in that of the batches where `whole` does not keep them. Likewise. */
 void gs_batches_keep_features(gs_batches *b, bool keep);
-/* Host memory that gs_batches_start() takes, of batches without the rest of the run. */
+/* Host memory that gs_batches_start() takes, of batches without the rest of the run; and that of a device which has
+ * memory of its own, else 0. */
 uint64_t gs_batches_bytes(const gs_batches *b);
+uint64_t gs_batches_device_bytes(const gs_batches *b);
 /* The pass that trains the largest batch, at the costs that `whole` was planned with. */
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out);
 

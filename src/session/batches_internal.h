@@ -19,6 +19,8 @@ struct gs_batches {
     bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
     gs_exec_graph graph;
+    gs_exec_piece piece[GS_BATCH_PIECES];
+    uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */
     uint64_t bytes;          /* without what features take: */
     uint64_t copies, names;  /* where a batch's rows of them are copied, or named; the same where that cannot be */
 };

@@ -120,7 +120,12 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     if (st != GS_OK)
         return st;
     gs_batch_edges_fill(&b->edges, batch);
-    b->graph = (gs_exec_graph){batch->vertices, b->edges.rows, b->edges.zeroed, b->edges.edges, NULL};
+    b->graph = (gs_exec_graph){.vertices = batch->vertices, .rows = b->edges.rows, .zeroed = b->edges.zeroed,
+                               .edges = b->edges.edges};
+    if (b->device_bytes > 0) {
+        b->graph.piece = b->piece;
+        b->graph.pieces = gs_batch_edges_pieces(&b->edges, batch, b->piece);
+    }
     if (b->named.tile != NULL) {
         gs_batch_named_fill(&b->named, batch, b->rows.features);
         b->graph.named = &b->named.rows;

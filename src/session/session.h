@@ -70,6 +70,7 @@ typedef struct gs_session_config {
     const struct gs_batch_shape *batch; /* for gs_batches_open() (batches.h); else NULL */
     bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */
+    uint64_t beside_device_bytes; /* likewise, of the device's own */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
 } gs_session_config;

@@ -161,6 +161,7 @@ void gs_session_charge_fixed(gs_session *s)
     if (s->config.logits || s->program->tables > 0) /* or rows of tables, in a file of weights */
         charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
     if (gs_session_has_memories(s)) { /* each has all; the host has the gradients of each, too */
+        charge(s, "batches (device)", s->config.beside_device_bytes, true);
         charge(s, "parameters", one, true);
         charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
         charge(s, "optimizer state", steps ? state + previous + GS_BLOCK_BYTES : 0, true);

@@ -13,7 +13,7 @@ static void copy_values(float *to, const float *from, uint64_t elements)
 
 bool gs_session_steps_on_device(const gs_session *s)
 {
-    bool all = s->pass.gradients;
+    bool all = s->pass.gradients && s->config.batch == NULL && !s->config.on_batches; /* two sessions share them */
     for (uint32_t d = 0; d < s->machine.devices; d++)
         all = all && gs_device_steps(s->machine.device[d]);
     return all;

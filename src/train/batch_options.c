@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "device/device.h"
 
 #define BATCH_SIZE 1024u
 #define WALK_LENGTH 2u
@@ -95,9 +96,9 @@ gs_status gs_batch_options_check(const gs_train_options *o)
         return check_none(o);
     if ((st = gs_batch_options_read(&ignored, o)) != GS_OK)
         return st;
-    if (strcmp(o->device, "cpu") != 0)
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on the processors as one device so far; use "
-                       "cpu, or .sampler none", o->device);
+    if (gs_device_count(o->device) > 1)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device so far; use cpu or cuda:0, or "
+                       ".sampler none", o->device);
     if (o->trace != NULL || o->profile)
         return gs_fail(GS_EUNSUPPORTED, "%s: is of passes over the whole graph; leave it out, or use .sampler none",
                        o->trace != NULL ? ".trace" : ".profile");

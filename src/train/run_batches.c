@@ -239,6 +239,8 @@ uint64_t gs_run_batches_bytes(const gs_run_batches *b)
     return gs_batches_bytes(b->engine) + b->group * b->shape.limits.arena_bytes;
 }
 
+uint64_t gs_run_batches_device_bytes(const gs_run_batches *b) { return gs_batches_device_bytes(b->engine); }
+
 gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out)
 {
     const gs_status st = gs_batches_describe(b->engine, whole, out);
@@ -282,6 +284,8 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->edge_seconds += x->edge_seconds;
     e->stall_seconds += x->stall_seconds;
     e->read_bytes += x->read_bytes;
+    e->copied_in_bytes += x->copied_in_bytes;
+    e->copied_out_bytes += x->copied_out_bytes;
 }
 
 /* What a pass comes to. */

@@ -19,8 +19,9 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
 /* Edges are in memory, and would do in the store, with less of it. */
 bool gs_run_batches_may_stream(const gs_run_batches *b);
 void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
-/* Host memory that gs_run_batches_start() takes. */
+/* Host memory that gs_run_batches_start() takes; and that of a device which has memory of its own, else 0. */
 uint64_t gs_run_batches_bytes(const gs_run_batches *b);
+uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);
 /* Before the start: gives up something that a run does without, where the rest of it does not fit. False: nothing is
  * left, and batches are drawn one at a time. What is needed then does not depend on .host_memory. */
 bool gs_run_batches_shrink(gs_run_batches *b);

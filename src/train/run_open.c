@@ -34,6 +34,7 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
         config->on_batches = true;
         do {
             config->beside_bytes = gs_run_batches_bytes(*batches);
+            config->beside_device_bytes = gs_run_batches_device_bytes(*batches);
             st = gs_session_open(out, config);
         } while (st == GS_EBUDGET && gs_run_batches_shrink(*batches));
         if (st != GS_EBUDGET || !gs_run_batches_may_stream(*batches))

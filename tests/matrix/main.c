@@ -23,6 +23,7 @@ int main(int argc, char **argv)
         {"tables", matrix_tables},
         {"several", matrix_several},
         {"gpu", matrix_gpu},
+        {"gpu-batches", matrix_gpu_batches},
         {"several-gpus", matrix_several_gpus},
     };
 

@@ -145,6 +145,7 @@ void matrix_less_work(const arguments *a);
 void matrix_tables(const arguments *a);
 void matrix_several(const arguments *a);
 void matrix_gpu(const arguments *a);
+void matrix_gpu_batches(const arguments *a);
 void matrix_several_gpus(const arguments *a);
 
 /* Sanitized builds run each switch once, and leave what needs many runs to the others; not where every case is asked

@@ -1,0 +1,96 @@
+#include "exec/bring.h"
+
+#include "base/size.h"
+
+/* As far as RESIDENT has rows of the store. */
+uint64_t gs_exec_bound_bytes(const gs_plan *plan)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < plan->residents; i++)
+        if (plan->resident[i].load)
+            end = GS_MAX(end, plan->resident[i].offset + plan->resident[i].bytes);
+    return gs_align_up(end, GS_BLOCK_BYTES);
+}
+
+static gs_status copy(gs_exec *e, void *to, const void *from, uint64_t bytes)
+{
+    e->stats.copied_in_bytes += bytes;
+    return bytes == 0 ? GS_OK : gs_device_transfer(e->on[0].device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
+}
+
+/* Of each array of the store, the rows that are there. */
+static gs_status bring_rows(gs_exec *e)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+        const gs_resident *const r = &e->plan->resident[i];
+        if (!r->load || r->file >= e->program->arrays)
+            continue;
+        const gs_array *const a = &e->program->array[r->file];
+        const uint64_t bytes = (uint64_t)e->graph->vertices * a->width * gs_dtype_bytes(a->dtype);
+        st = copy(e, e->on[0].resident + r->offset, e->region[GS_REGION_RESIDENT] + r->offset,
+                  GS_MIN(bytes, r->bytes));
+    }
+    return st;
+}
+
+/* One behind the other, each from a whole block on. */
+static gs_status bring_pieces(gs_exec *e)
+{
+    uint64_t at = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < e->graph->pieces && st == GS_OK; i++) {
+        const gs_exec_piece *const p = &e->graph->piece[i];
+        if (p->bytes > e->piece_bytes - at)
+            return gs_fail(GS_EINVAL, "a graph in memory has more bytes of edges than the run was opened for");
+        st = copy(e, e->on[0].pieces + at, p->memory, p->bytes);
+        at += gs_align_up(p->bytes, GS_BLOCK_BYTES);
+    }
+    return st;
+}
+
+gs_status gs_exec__bring(gs_exec *e)
+{
+    gs_device *const d = e->on[0].device;
+    uint64_t number = 0;
+    bool done = false;
+    gs_status st;
+
+    if (e->graph == NULL || e->on[0].resident == NULL)
+        return GS_OK;
+    if ((st = bring_rows(e)) != GS_OK || (st = bring_pieces(e)) != GS_OK ||
+        (st = gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number)) != GS_OK)
+        return st;
+    return gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
+}
+
+/* NULL stays NULL. */
+static const void *brought(const gs_exec *e, const gs_exec_device *x, const void *p)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < e->graph->pieces && p != NULL; i++) {
+        const gs_exec_piece *const piece = &e->graph->piece[i];
+        const uintptr_t from = (uintptr_t)piece->memory, to = (uintptr_t)p;
+        if (to >= from && to < from + piece->bytes)
+            return x->pieces + at + (to - from);
+        at += gs_align_up(piece->bytes, GS_BLOCK_BYTES);
+    }
+    return NULL;
+}
+
+void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges)
+{
+    if (x->resident == NULL)
+        return;
+    edges->end = edges->targets == 0 ? 0 : edges->start[edges->targets];
+    if (edges->end == 0)
+        edges->targets = 0;
+    edges->target = brought(e, x, edges->target);
+    edges->start = brought(e, x, edges->start);
+    edges->index = brought(e, x, edges->index);
+    edges->weight = brought(e, x, edges->weight);
+    edges->type = brought(e, x, edges->type);
+}

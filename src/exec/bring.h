@@ -1,0 +1,12 @@
+/* bring.h - a bound graph comes to a device with memory of its own: its rows and its edges, before a pass. */
+#ifndef GS_EXEC_BRING_H
+#define GS_EXEC_BRING_H
+
+#include "exec/exec_run.h"
+
+/* Copies what is bound, and waits: nothing of the device is under way. On host memory there is nothing to do. */
+gs_status gs_exec__bring(gs_exec *e);
+/* Edges of the bound graph where the device has them. */
+void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges);
+
+#endif /* GS_EXEC_BRING_H */

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# batches.sh - a run on batches on a GPU: the device memory that a refusal names is enough and less is not, a run that
+# was stopped goes on with the same bits, features that stay on disk change nothing, and what cannot be is refused.
+# (That GPU and CPU compute the same is in tests/matrix/gpu.c.)
+. "$(dirname "$0")/../e2e/lib.sh"
+export XDG_CACHE_HOME=$work
+
+input_of rough
+run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method fennel --parts 4 || finish
+train=("$GNNSTREAM" train "$work/store" --model gat --hidden 8 --dropout 0.3 --sampler neighbor --batch-size 100
+    --fanout 3,2 --device cuda --epochs 2
+    --lr 1e-3)
+
+equal() { compare "$1" "$2" "$3" 0; }
+refuse 1 'needs at least' "${train[@]}" --device-memory 100K
+least=$(sed -n 's/.*at least \([0-9]*\)M.*/\1/p' "$work/stderr")
+run "train within ${least}M" "${train[@]}" --device-memory "${least}M" --save "$work/least.safetensors"
+refuse 1 'needs at least' "${train[@]}" --device-memory $((least - 2))M
+run "train" "${train[@]}" --save "$work/whole.safetensors" --metrics "$work/metrics"
+equal "weights within ${least}M" "$work/least.safetensors" "$work/whole.safetensors"
+copied=$(column copied_in_bytes "$work/metrics" | head -n 1)
+[ "${copied:-0}" -gt 0 ] && pass || fail "no copies are counted" "$work/metrics"
+
+run "train an epoch" "${train[@]}" --epochs 1 --checkpoint "$work/kept" --checkpoint-every 1
+"${train[@]}" --resume "$work/kept" --save "$work/on.safetensors" >"$work/stdout" 2>"$work/stderr" ||
+    fail "go on" "$work/stderr"
+equal "weights of a run that went on" "$work/on.safetensors" "$work/whole.safetensors"
+run "read features" "${train[@]}" --no-cache --save "$work/read.safetensors"
+equal "weights where features are read" "$work/read.safetensors" "$work/whole.safetensors"
+
+refuse 1 'trained on one device so far' "${train[@]}" --device cuda:0,0
+refuse 1 'coverage: coefficients of losses are for --device cpu so far' "$GNNSTREAM" train \
+    "$work/store" --model gcn --sampler saint-node --batch-size 50 --coverage 2 --device cuda
+finish
