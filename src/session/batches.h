@@ -50,12 +50,17 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
  * keys dropout, as an epoch does. *mass: what the mean of the loss is over. */
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
 
-/* The same of a batch in parts, which is next in the group and overflows: between begin and end, gradients of each
- * part's sum of losses are added up. `part` from 0 keys dropout, too. The mean of all is over the sum of the masses,
- * which gs_batches_end_parts() is given. */
+/* A step of several passes: gradients of their sums of losses are added up between clear and divide. The mean is over
+ * the sum of the masses, which gs_batches_divide() is given. A pass is that of a batch, as in gs_batches_run(), */
+void gs_batches_clear(gs_batches *b);
+gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
+void gs_batches_divide(gs_batches *b, double mass);
+/* or of a part of a batch that is next in the group and overflows; `part` from 0 keys dropout, too. */
 void gs_batches_begin_parts(gs_batches *b);
 gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
                               gs_exec_stats *out);
-void gs_batches_end_parts(gs_batches *b, double mass);
+void gs_batches_end_parts(gs_batches *b);
+/* The batch that is next in the group is not run. */
+void gs_batches_pass(gs_batches *b);
 
 #endif /* GS_SESSION_BATCHES_H */

@@ -155,15 +155,34 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
 
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
 {
-    gs_params_zero_grads(&b->whole->run.params);
+    gs_batches_clear(b);
     return run_pass(b, batch, step, true, mass, out);
 }
+
+/* ---- a step of several passes -------------------------------------------- */
+
+void gs_batches_clear(gs_batches *b) { gs_params_zero_grads(&b->whole->run.params); }
+
+gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
+{
+    return run_pass(b, batch, step, false, mass, out);
+}
+
+void gs_batches_divide(gs_batches *b, double mass)
+{
+    gs_params *const p = &b->whole->run.params;
+    const float scale = mass > 0 ? (float)(1.0 / mass) : 0.0f;
+
+    for (uint64_t k = 0; k < p->elements; k++)
+        p->grads[k] *= scale;
+}
+
+void gs_batches_pass(gs_batches *b) { gs_batch_rows_pass(&b->rows); }
 
 void gs_batches_begin_parts(gs_batches *b)
 {
     gs_batch_rows_pass(&b->rows);
     gs_batch_rows_apart(&b->rows, true);
-    gs_params_zero_grads(&b->whole->run.params);
 }
 
 /* Parts have other rows under the same numbers: theirs are keys of their own. */
@@ -173,12 +192,4 @@ gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t ste
     return run_pass(b, batch, step ^ part << 20, false, mass, out);
 }
 
-void gs_batches_end_parts(gs_batches *b, double mass)
-{
-    gs_params *const p = &b->whole->run.params;
-    const float scale = mass > 0 ? (float)(1.0 / mass) : 0.0f;
-
-    gs_batch_rows_apart(&b->rows, false);
-    for (uint64_t k = 0; k < p->elements; k++)
-        p->grads[k] *= scale;
-}
+void gs_batches_end_parts(gs_batches *b) { gs_batch_rows_apart(&b->rows, false); }

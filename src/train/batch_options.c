@@ -12,6 +12,7 @@
 bool gs_train_on_batches(const gs_train_options *o) { return o->sampler != NULL && strcmp(o->sampler, "none") != 0; }
 uint32_t gs_batch_size_of(const gs_train_options *o) { return o->batch_size != 0 ? o->batch_size : BATCH_SIZE; }
 uint32_t gs_walk_length_of(const gs_train_options *o) { return o->walk_length != 0 ? o->walk_length : WALK_LENGTH; }
+uint32_t gs_batches_per_step_of(const gs_train_options *o) { return GS_MAX(o->batches_per_step, 1); }
 
 /* "15,10,5". */
 static gs_status read_fanout(gs_sampler_options *out, const char *text)
@@ -81,6 +82,7 @@ static gs_status check_none(const gs_train_options *o)
                               : o->batch_size != 0    ? ".batch_size"
                               : o->walk_length != 0   ? ".walk_length"
                               : o->coverage != 0      ? ".coverage"
+                              : o->batches_per_step != 0 ? ".batches_per_step"
                                                       : NULL;
     if (given != NULL)
         return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler, or leave it out", given);

@@ -10,6 +10,7 @@ bool gs_train_on_batches(const gs_train_options *o);
 /* What is used where the fields are 0. */
 uint32_t gs_batch_size_of(const gs_train_options *o);
 uint32_t gs_walk_length_of(const gs_train_options *o);
+uint32_t gs_batches_per_step_of(const gs_train_options *o);
 
 /* GS_EINVAL names the field: what speaks of batches, and what does not go with them. */
 gs_status gs_batch_options_check(const gs_train_options *o);

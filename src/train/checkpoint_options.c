@@ -27,7 +27,7 @@ static const struct {
     ROW(task, TEXT),           ROW(class_weights, LIST), ROW(label_smoothing, REAL),
     ROW(ignore_edge_weights, FLAG),
     ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
-    ROW(walk_length, COUNT),   ROW(coverage, COUNT),
+    ROW(walk_length, COUNT),   ROW(coverage, COUNT), ROW(batches_per_step, COUNT),
 #undef ROW
 };
 
@@ -56,6 +56,8 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
             to->number = gs_batch_size_of(o);
         if (table[k].field == offsetof(gs_train_options, walk_length))
             to->number = gs_walk_length_of(o);
+        if (table[k].field == offsetof(gs_train_options, batches_per_step))
+            to->number = gs_batches_per_step_of(o);
         if (table[k].field == offsetof(gs_train_options, epochs) && strcmp(o->schedule, "cosine") != 0)
             to->number = 0;
         break;

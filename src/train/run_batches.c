@@ -294,8 +294,8 @@ typedef struct pass_sums {
 } pass_sums;
 
 /* A batch for which there is no room: its targets in parts, halved until each has room, in the arena where the batch is
- * not. Gradients come to those of the mean over all targets. */
-static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t step, pass_sums *sums)
+ * not. */
+static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
     gs_batch_arena *const arena = b->arena[whole->number - b->first];
@@ -314,36 +314,69 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
             st = GS_OK;
             continue;
         }
-        if (st != GS_OK || (st = gs_batches_run_part(b->engine, &batch, step, part++, &mass, &x)) != GS_OK)
+        if (st != GS_OK || (st = gs_batches_run_part(b->engine, &batch, key, part++, &mass, &x)) != GS_OK)
             break;
         sums->loss += x.metrics.loss_sum;
         sums->mass += mass;
         add_stats(e, &x);
         first += batch.targets;
     }
-    gs_batches_end_parts(b->engine, sums->mass);
+    gs_batches_end_parts(b->engine);
     return st;
 }
 
-static gs_status run_whole(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t step, pass_sums *sums)
+/* The only one of its step: gradients are of the mean at once, which rounds less. */
+static gs_status run_whole(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, bool only,
+                           pass_sums *sums)
 {
     gs_exec_stats x = {0};
-    const gs_status st = gs_batches_run(r->batches->engine, batch, step, &sums->mass, &x);
+    double mass = 0;
+    const gs_status st = (only ? gs_batches_run : gs_batches_add)(r->batches->engine, batch, key, &mass, &x);
 
-    sums->loss = x.metrics.loss_sum;
+    sums->loss += x.metrics.loss_sum;
+    sums->mass += mass;
     add_stats(e, &x);
     return st;
 }
 
-/* The batch's pass and its step, after which the weights are whole again. */
-static gs_status train_batch(gs_run *r, gs_epoch_report *e, const gs_batch *batch)
+/* The passes of `count` batches from `first` on. *teaches: there was a target. */
+static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count, bool *teaches,
+                            pass_sums *sums)
 {
-    const uint32_t step = (e->epoch - 1) * r->part.of + batch->number + 1;
-    pass_sums sums = {0};
-    gs_status st;
+    gs_run_batches *const b = r->batches;
+    bool apart = count > 1;
+    gs_status st = GS_OK;
 
-    if ((st = (batch->overflows ? run_parts : run_whole)(r, e, batch, step, &sums)) != GS_OK ||
-        (st = gs_run__check_pass(r, e->epoch, sums.loss)) != GS_OK)
+    if (apart)
+        gs_batches_clear(b->engine);
+    for (uint32_t number = first; number < first + count && st == GS_OK; number++) {
+        const uint32_t key = (e->epoch - 1) * r->part.of + number + 1; /* of dropout */
+        const gs_batch *batch;
+        if ((st = draw(&batch, b, e->epoch, number)) != GS_OK)
+            return st;
+        if (batch->targets == 0 && !batch->overflows) {
+            gs_batches_pass(b->engine);
+            continue;
+        }
+        *teaches = true;
+        if (batch->overflows && !apart)
+            gs_batches_clear(b->engine);
+        apart |= batch->overflows;
+        st = batch->overflows ? run_parts(r, e, batch, key, sums) : run_whole(r, e, batch, key, !apart, sums);
+    }
+    if (apart && st == GS_OK)
+        gs_batches_divide(b->engine, sums->mass);
+    return st;
+}
+
+/* A step: the passes of its batches and what the optimiser makes of them, after which the weights are whole again. */
+static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count)
+{
+    pass_sums sums = {0};
+    bool teaches = false;
+    gs_status st = run_passes(r, e, first, count, &teaches, &sums);
+
+    if (st != GS_OK || !teaches || (st = gs_run__check_pass(r, e->epoch, sums.loss)) != GS_OK)
         return st;
     r->part.loss += sums.loss;
     r->part.mass += sums.mass;
@@ -368,15 +401,13 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     b->held = 0;
     p->of = gs_sampler_batches(b->sampler);
     while (p->batches < p->of) {
-        const gs_batch *batch;
+        const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
         if (r->options.stop != NULL && *r->options.stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = draw(&batch, b, e->epoch, p->batches)) != GS_OK)
+        if ((st = train_step(r, e, p->batches, count)) != GS_OK)
             return st;
-        const bool teaches = batch->targets > 0 || batch->overflows;
-        if (teaches && (st = train_batch(r, e, batch)) != GS_OK)
-            return st;
-        if (++p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
+        p->batches += count;
+        if (p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
             return st;
     }
     e->compute_seconds += b->sample_seconds;

@@ -145,6 +145,7 @@ static void test_batches__a_run_goes_on(void **state)
     gs_train_options o = batches_of(17, "4,3");
     o.model = "sage";
     o.dropout = 0.2;
+    o.batches_per_step = 3;
     train(loss, eight, &o, gs_test_path(api_folder, "whole.safetensors"));
     o.checkpoint = gs_test_path(api_folder, "checkpoints");
     o.checkpoint_every = "2";
@@ -163,6 +164,36 @@ static void test_batches__a_run_goes_on(void **state)
     gs_assert_ok(gs_run_save(run, gs_test_path(api_folder, "on.safetensors")));
     gs_run_close(run);
     api_assert_same_file(gs_test_path(api_folder, "whole.safetensors"), gs_test_path(api_folder, "on.safetensors"));
+}
+
+/* With all in-edges gradients of batches add up to those of the whole graph, and two batches have the targets of one
+ * that is twice as large. */
+static void test_batches__of_one_step_are_one_batch(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "gat"};
+    (void)state;
+    for (size_t k = 0; k < sizeof(models) / sizeof(models[0]); k++) {
+        double whole[EPOCHS], steps[EPOCHS];
+        gs_train_options o = batches_of(17, "0,0");
+        o.model = models[k];
+        o.lr = 0.01;
+        o.batches_per_step = API_VERTICES; /* more than there are */
+        train(steps, eight, &o, NULL);
+        o.sampler = "none";
+        o.fanout = NULL;
+        o.batch_size = o.batches_per_step = 0;
+        train(whole, eight, &o, NULL);
+        for (uint32_t i = 0; i < EPOCHS; i++)
+            gs_assert_close(steps[i], whole[i], 2e-5);
+        o = batches_of(34, "0,0");
+        o.model = models[k];
+        train(whole, eight, &o, NULL);
+        o.batch_size = 17;
+        o.batches_per_step = 2;
+        train(steps, eight, &o, NULL);
+        for (uint32_t i = 0; i < EPOCHS; i++)
+            gs_assert_close(steps[i], whole[i], 2e-5);
+    }
 }
 
 static void expect_refusal(const gs_train_options *o, gs_status status, const char *words)
@@ -191,6 +222,11 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     o.batch_size = 0;
     o.walk_length = 2;
     expect_refusal(&o, GS_EINVAL, ".walk_length: is of batches");
+    o.walk_length = 0;
+    o.batches_per_step = 2;
+    expect_refusal(&o, GS_EINVAL, ".batches_per_step: is of batches");
+    o.batches_per_step = 0;
+    o.walk_length = 2;
     o.sampler = "neighbor";
     o.fanout = "3,2";
     expect_refusal(&o, GS_EINVAL, ".walk_length: is of .sampler saint-walk; leave it out with neighbor");
@@ -216,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_batches__of_subgraphs_learn),
         cmocka_unit_test(test_batches__read_features_are_those_in_memory),
         cmocka_unit_test(test_batches__a_run_goes_on),
+        cmocka_unit_test(test_batches__of_one_step_are_one_batch),
         cmocka_unit_test(test_batches__what_does_not_go_with_them_is_refused),
     };
     return cmocka_run_group_tests(tests, make, api_graph_remove);

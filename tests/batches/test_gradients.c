@@ -241,6 +241,7 @@ static void check_parts(world *w, const char *model)
     ref_network_init(&n, 3);
     set_weights(s, &n);
     const double want = ref_network_backward(&n, &g);
+    gs_batches_clear(b);
     gs_batches_begin_parts(b);
     for (uint32_t first = 0, part = 0; first < targets; first += batch.targets, part++) {
         gs_exec_stats x;
@@ -251,7 +252,8 @@ static void check_parts(world *w, const char *model)
         mass += of;
         loss += x.metrics.loss_sum;
     }
-    gs_batches_end_parts(b, mass);
+    gs_batches_end_parts(b);
+    gs_batches_divide(b, mass);
     gs_assert_close(mass, targets, 1e-12);
     gs_assert_close(loss / mass, want, 1e-5);
     compare(s, &n, model, 0);
