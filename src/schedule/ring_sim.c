@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/size.h"
 
 void gs_ring_init(gs_ring_sim *r, uint64_t bytes)
@@ -16,16 +17,23 @@ void gs_ring_init(gs_ring_sim *r, uint64_t bytes)
     *r = (gs_ring_sim){.bytes = bytes};
 }
 
+static void drop_pieces(gs_ring_sim *r)
+{
+    while (r->lots > 0)
+        gs_free(r->lot[--r->lots].piece);
+}
+
 void gs_ring_drop(gs_ring_sim *r)
 {
-    gs_free(r->piece);
-    r->piece = NULL;
-    r->pieces = r->before = r->room = 0;
+    drop_pieces(r);
+    gs_free(r->lot);
+    r->lot = NULL;
+    r->room = 0;
 }
 
 void gs_ring_reset(gs_ring_sim *r)
 {
-    r->pieces = r->before = 0;
+    drop_pieces(r);
     r->head = 0;
     r->taken = 0;
 }
@@ -53,32 +61,122 @@ void gs_ring_lasting_end(gs_ring_sim *r, uint64_t head)
         r->head = head;
 }
 
-/* The i-th by offset. */
-static gs_ring_piece *piece_at(const gs_ring_sim *r, uint32_t i)
+/* ---- the pieces, by offset ---- */
+
+/* Piece `i` of a lot; behind the last one, `lot` is the number of lots and `i` 0. */
+struct spot {
+    uint32_t lot, i;
+};
+
+static gs_ring_piece *piece_at(const gs_ring_sim *r, struct spot s) { return &r->lot[s.lot].piece[s.i]; }
+
+static struct spot next_spot(const gs_ring_sim *r, struct spot s)
 {
-    return &r->piece[i < r->before ? i : i + (r->room - r->pieces)];
+    return s.i + 1 < r->lot[s.lot].pieces ? (struct spot){s.lot, s.i + 1} : (struct spot){s.lot + 1, 0};
 }
 
-/* First piece that ends after `offset`. */
-static uint32_t piece_after(const gs_ring_sim *r, uint64_t offset)
+/* Is there a piece at `s`, and does it begin before `end`? */
+static bool begins_before(const gs_ring_sim *r, struct spot s, uint64_t end)
 {
-    uint32_t low = 0, high = r->pieces;
+    return s.lot < r->lots && piece_at(r, s)->offset < end;
+}
+
+static uint64_t end_of(const gs_ring_piece *p) { return p->offset + p->bytes; }
+
+/* First piece that ends after `offset`. */
+static struct spot piece_after(const gs_ring_sim *r, uint64_t offset)
+{
+    uint32_t low = 0, high = r->lots;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if (piece_at(r, mid)->offset + piece_at(r, mid)->bytes <= offset)
+        if (end_of(&r->lot[mid].piece[r->lot[mid].pieces - 1]) <= offset)
             low = mid + 1;
         else
             high = mid;
     }
-    return low;
+    struct spot s = {low, 0};
+    for (high = low < r->lots ? r->lot[low].pieces - 1 : 0; s.i < high;) { /* the last one does */
+        const uint32_t mid = s.i + (high - s.i) / 2;
+        if (end_of(&r->lot[low].piece[mid]) <= offset)
+            s.i = mid + 1;
+        else
+            high = mid;
+    }
+    return s;
 }
+
+/* A new lot in front of lot `at`, without pieces. */
+static gs_status open_lot(gs_ring_sim *r, uint32_t at)
+{
+    gs_ring_piece *const piece = gs_malloc_array(GS_RING_LOT, sizeof(*piece));
+    if (piece == NULL || !gs_grow(&r->lot, r->lots, &r->room, sizeof(*r->lot))) {
+        gs_free(piece);
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    }
+    memmove(&r->lot[at + 1], &r->lot[at], (r->lots++ - at) * sizeof(*r->lot));
+    r->lot[at] = (gs_ring_lot){.piece = piece};
+    return GS_OK;
+}
+
+/* Where a piece in front of `s` has room. The end of the lot before is as good as the beginning of a lot: as the head
+ * goes on, that one fills while this one empties. */
+static gs_status make_room(gs_ring_sim *r, struct spot *s)
+{
+    gs_status st;
+    if (s->i == 0 && s->lot > 0 && r->lot[s->lot - 1].pieces < GS_RING_LOT)
+        *s = (struct spot){s->lot - 1, r->lot[s->lot - 1].pieces};
+    if (s->i == 0 && (s->lot == r->lots || r->lot[s->lot].pieces == GS_RING_LOT))
+        return open_lot(r, s->lot);
+    if (r->lot[s->lot].pieces < GS_RING_LOT)
+        return GS_OK;
+    if ((st = open_lot(r, s->lot + 1)) != GS_OK)
+        return st;
+    gs_ring_lot *const full = &r->lot[s->lot];
+    full[1].pieces = GS_RING_LOT - s->i;
+    memcpy(full[1].piece, &full->piece[s->i], full[1].pieces * sizeof(*full->piece));
+    full->pieces = s->i;
+    return GS_OK;
+}
+
+/* In front of `s`, which then is the spot behind it. */
+static gs_status insert(gs_ring_sim *r, struct spot *s, gs_ring_piece p)
+{
+    const gs_status st = make_room(r, s);
+    if (st != GS_OK)
+        return st;
+    gs_ring_lot *const lot = &r->lot[s->lot];
+    memmove(&lot->piece[s->i + 1], &lot->piece[s->i], (lot->pieces++ - s->i) * sizeof(p));
+    lot->piece[s->i] = p;
+    *s = next_spot(r, *s);
+    return GS_OK;
+}
+
+/* `count` pieces from `s` on, which then is the spot of the next one. */
+static void take_out(gs_ring_sim *r, struct spot *s, uint32_t count)
+{
+    while (count > 0) {
+        gs_ring_lot *const lot = &r->lot[s->lot];
+        const uint32_t here = GS_MIN(count, lot->pieces - s->i);
+        memmove(&lot->piece[s->i], &lot->piece[s->i + here], (lot->pieces - s->i - here) * sizeof(*lot->piece));
+        lot->pieces -= here;
+        count -= here;
+        if (lot->pieces == 0) {
+            gs_free(lot->piece);
+            memmove(lot, lot + 1, (--r->lots - s->lot) * sizeof(*lot));
+        } else if (s->i == lot->pieces) {
+            *s = (struct spot){s->lot + 1, 0};
+        }
+    }
+}
+
+/* ---- places ---- */
 
 /* End of the first live piece that meets [at, at + bytes), 0 where none does. */
 static uint64_t blocked_until(const gs_ring_sim *r, uint64_t at, uint64_t bytes)
 {
-    for (uint32_t i = piece_after(r, at); i < r->pieces && piece_at(r, i)->offset < at + bytes; i++)
-        if (piece_at(r, i)->release == GS_NONE)
-            return piece_at(r, i)->offset + piece_at(r, i)->bytes;
+    for (struct spot s = piece_after(r, at); begins_before(r, s, at + bytes); s = next_spot(r, s))
+        if (piece_at(r, s)->release == GS_NONE)
+            return end_of(piece_at(r, s));
     return 0;
 }
 
@@ -105,40 +203,6 @@ static gs_status find_place(gs_ring_sim *r, uint64_t bytes, uint64_t *at)
     return GS_OK;
 }
 
-static gs_status grow(gs_ring_sim *r)
-{
-    if (r->pieces + 3 <= r->room)
-        return GS_OK;
-    const uint32_t room = r->room ? r->room * 2 : 64;
-    gs_ring_piece *piece = gs_realloc(r->piece, room * sizeof(*piece));
-    if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory while planning");
-    memmove(&piece[r->before + room - r->pieces], &piece[r->before + r->room - r->pieces],
-            (r->pieces - r->before) * sizeof(*piece));
-    r->piece = piece;
-    r->room = room;
-    return GS_OK;
-}
-
-/* The unused part of the array comes to stand behind the first `count` pieces. */
-static void open_behind(gs_ring_sim *r, uint32_t count)
-{
-    const uint32_t unused = r->room - r->pieces;
-    gs_ring_piece *const p = r->piece;
-
-    if (count < r->before)
-        memmove(&p[count + unused], &p[count], (r->before - count) * sizeof(*p));
-    else
-        memmove(&p[r->before], &p[r->before + unused], (count - r->before) * sizeof(*p));
-    r->before = count;
-}
-
-static void append(gs_ring_sim *r, gs_ring_piece p)
-{
-    r->piece[r->before++] = p;
-    r->pieces++;
-}
-
 gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
                        uint32_t *wait_count)
 {
@@ -146,16 +210,16 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
     gs_status st;
 
     bytes = gs_align_up(GS_MAX(bytes, 1), GS_BLOCK_BYTES);
-    if ((st = grow(r)) != GS_OK || (st = find_place(r, bytes, &at)) != GS_OK)
+    if ((st = find_place(r, bytes, &at)) != GS_OK)
         return st;
 
     /* Dead pieces below the new one go; what sticks out of it on either side
      * stays, so that whoever takes those bytes later waits as well. */
-    const uint32_t first = piece_after(r, at);
-    uint32_t last = first;
+    struct spot to = piece_after(r, at);
+    uint32_t covered = 0;
     gs_ring_piece before = {0}, tail = {0};
-    for (; last < r->pieces && piece_at(r, last)->offset < at + bytes; last++) {
-        const gs_ring_piece p = *piece_at(r, last);
+    for (struct spot s = to; begins_before(r, s, at + bytes); s = next_spot(r, s), covered++) {
+        const gs_ring_piece p = *piece_at(r, s);
         if (*wait_count < room)
             waits[(*wait_count)++] = p.release;
         else
@@ -164,19 +228,17 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
             before = p;
             before.bytes = at - p.offset;
         }
-        if (p.offset + p.bytes > at + bytes) {
+        if (end_of(&p) > at + bytes) {
             tail = p;
-            tail.bytes = p.offset + p.bytes - (at + bytes);
+            tail.bytes = end_of(&p) - (at + bytes);
             tail.offset = at + bytes;
         }
     }
-    open_behind(r, first);
-    r->pieces -= last - first;
-    if (before.bytes)
-        append(r, before);
-    append(r, (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE});
-    if (tail.bytes)
-        append(r, tail);
+    take_out(r, &to, covered);
+    if ((before.bytes && (st = insert(r, &to, before)) != GS_OK) ||
+        (st = insert(r, &to, (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE})) != GS_OK ||
+        (tail.bytes && (st = insert(r, &to, tail)) != GS_OK))
+        return st;
     r->head = at + bytes;
     r->taken += bytes;
     r->most = GS_MAX(r->most, r->taken);
@@ -186,18 +248,18 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
 
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
 {
-    const uint32_t i = piece_after(r, offset);
-    if (i < r->pieces && piece_at(r, i)->offset == offset && piece_at(r, i)->release == GS_NONE)
-        piece_at(r, i)->release = task;
+    const struct spot s = piece_after(r, offset);
+    if (s.lot < r->lots && piece_at(r, s)->offset == offset && piece_at(r, s)->release == GS_NONE)
+        piece_at(r, s)->release = task;
 }
 
 bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room,
                    uint32_t *wait_count)
 {
-    for (uint32_t i = piece_after(r, offset); i < r->pieces && piece_at(r, i)->offset < offset + bytes; i++) {
-        if (piece_at(r, i)->release == GS_NONE || *wait_count == room)
+    for (struct spot s = piece_after(r, offset); begins_before(r, s, offset + bytes); s = next_spot(r, s)) {
+        if (piece_at(r, s)->release == GS_NONE || *wait_count == room)
             return false;
-        waits[(*wait_count)++] = piece_at(r, i)->release;
+        waits[(*wait_count)++] = piece_at(r, s)->release;
     }
     return true;
 }

@@ -13,13 +13,19 @@ typedef struct gs_ring_piece {
     uint32_t release; /* task, or GS_NONE while live */
 } gs_ring_piece;
 
+/* So many of them at most: what comes or goes moves the rest of one lot, however many there are in all. */
+#define GS_RING_LOT 128
+typedef struct gs_ring_lot {
+    gs_ring_piece *piece; /* [GS_RING_LOT] sorted by offset, disjoint */
+    uint32_t pieces;      /* not 0 */
+} gs_ring_lot;
+
 typedef struct gs_ring_sim {
     uint64_t bytes, head;
     uint64_t taken, most; /* bytes taken since it was reset; the most of any time between two resets */
     bool lasting_at_end; /* where the last lasting pieces went */
-    gs_ring_piece *piece; /* [room] sorted by offset, disjoint; the unused part of the array stands behind the first
-                           * `before` of them, where the last piece was taken: the next one mostly follows it */
-    uint32_t pieces, before, room;
+    gs_ring_lot *lot;    /* [room] sorted by offset */
+    uint32_t lots, room;
 } gs_ring_sim;
 
 void gs_ring_init(gs_ring_sim *r, uint64_t bytes);
