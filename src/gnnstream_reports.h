@@ -154,7 +154,7 @@ typedef struct gs_way_report {
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
     uint64_t host_memory, device_memory; /* the budgets */
-    uint64_t host_bytes, device_bytes;   /* used of them at the most; of each device */
+    uint64_t host_bytes, device_bytes;   /* used of them at the most; of each device, or of the one that has most */
     uint32_t devices;
     uint64_t spill_bytes;                /* files made in the spill folder */
     bool unified;                        /* the device's memory is a part of the host's */
@@ -169,6 +169,7 @@ typedef struct gs_plan_report {
     gs_link_report link[GS_PLAN_LINKS];
     uint64_t device_kept_bytes[GS_PLAN_FILES][GS_PLAN_DEVICES]; /* of file[], that stay in a device's memory from epoch
                                                                  * to epoch */
+    uint64_t budget_of[GS_PLAN_DEVICES], bytes_of[GS_PLAN_DEVICES]; /* memory of each of several devices */
     uint32_t ways; /* that were compared; 0: devices are alike, or there is one */
     gs_way_report way[GS_PLAN_WAYS];
 } gs_plan_report;

@@ -110,6 +110,20 @@ static void print_items(const gs_plan_report *p, bool device)
             printf("  %-26s %12s\n", p->item[i].name, cli_size(p->item[i].bytes));
 }
 
+static void print_device_memory(const gs_plan_report *p)
+{
+    const char *const whose = p->unified ? ", a part of the host's" : "";
+    bool alike = true;
+
+    for (uint32_t d = 1; d < p->devices; d++)
+        alike = alike && p->budget_of[d] == p->budget_of[0];
+    if (alike)
+        printf("%-28s %12s of %s%s\n", p->devices > 1 ? "memory of each device" : "device memory",
+               cli_size(p->device_bytes), cli_size(p->device_memory), whose);
+    for (uint32_t d = 0; !alike && d < p->devices; d++)
+        printf("memory of device %-11u %12s of %s%s\n", d, cli_size(p->bytes_of[d]), cli_size(p->budget_of[d]), whose);
+}
+
 static void print_text(const gs_plan_report *p)
 {
     printf("%s vertices, %s edges, %s parameters\n\n", cli_count(p->vertices), cli_count(p->edges),
@@ -121,8 +135,7 @@ static void print_text(const gs_plan_report *p)
     print_files(p);
     printf("\n%-28s %12s of %s\n", "host memory", cli_size(p->host_bytes), cli_size(p->host_memory));
     print_items(p, false);
-    printf("%-28s %12s of %s%s\n", p->devices > 1 ? "memory of each device" : "device memory",
-           cli_size(p->device_bytes), cli_size(p->device_memory), p->unified ? ", a part of the host's" : "");
+    print_device_memory(p);
     print_items(p, true);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
 }

@@ -27,7 +27,7 @@ static gs_status no_memory(const char *what, uint64_t bytes)
  * copy, once for all. */
 static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
 {
-    gs_device_memory m = {.arena_bytes = e->region_bytes[GS_REGION_ARENA]};
+    gs_device_memory m = {.arena_bytes = x->arena_bytes};
     void *arena = NULL;
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
@@ -39,7 +39,7 @@ static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
     x->arena = arena;
     if (st != GS_OK || !e->bound)
         return st;
-    x->resident = x->arena + e->region_bytes[GS_REGION_ARENA];
+    x->resident = x->arena + x->arena_bytes;
     x->pieces = x->resident + e->region_bytes[GS_REGION_RESIDENT];
     return gs_device_join(&x->device, 1, false);
 }
@@ -49,10 +49,12 @@ static gs_status take_arenas(gs_exec *e)
     uint32_t own = 0;
     gs_status st = GS_OK;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
-        if (!gs_device_unified(e->on[d].device))
-            st = take_own_arena(e, &e->on[d], own++ == 0);
-        else if ((e->on[d].arena = gs_alloc_pages(e->region_bytes[GS_REGION_ARENA])) == NULL)
-            st = no_memory("device memory", e->region_bytes[GS_REGION_ARENA]);
+        gs_exec_device *const x = &e->on[d];
+        x->arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
+        if (!gs_device_unified(x->device))
+            st = take_own_arena(e, x, own++ == 0);
+        else if ((x->arena = gs_alloc_pages(x->arena_bytes)) == NULL)
+            st = no_memory("device memory", x->arena_bytes);
     }
     return st;
 }
@@ -224,7 +226,7 @@ static void give_devices(gs_exec *e)
         if (!gs_device_unified(x->device))
             gs_device_give_memory(x->device);
         else if (x->arena != NULL)
-            gs_free_pages(x->arena, e->region_bytes[GS_REGION_ARENA]);
+            gs_free_pages(x->arena, x->arena_bytes);
         gs_free(x->reg);
         gs_free(x->edge_rows);
     }

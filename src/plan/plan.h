@@ -171,10 +171,11 @@ typedef struct gs_plan {
      * kept; 0: none. Arrays that are never there at the same time may have the same. */
     uint64_t *spill_first, *spill_bytes;
     uint64_t spill_total;      /* size of the file */
-    uint64_t region_bytes[GS_REGION_COUNT];
+    uint64_t region_bytes[GS_REGION_COUNT]; /* ARENA: of the device that has most */
+    uint64_t arena_bytes[GS_PLAN_DEVICES];
     uint64_t lasting_bytes;    /* the first part of RESIDENT, where nothing but the run's own arrays ever changes */
     uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */
-    uint64_t device_bytes;     /* of each device */
+    uint64_t device_bytes;     /* of the device that has most */
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
 } gs_plan;
 

@@ -50,7 +50,8 @@ typedef struct gs_device_cache {
     gs_cache_fixed **fixed;    /* [devices][fixeds] there when an epoch begins, by place: loaded when the run opens, or
                                 * once a pass "setup" has made them */
     uint32_t *fixeds;          /* [devices] */
-    uint64_t used_bytes;       /* of each device; 0: there is no cache */
+    uint64_t used_bytes;       /* of the device that has most; 0: there is no cache */
+    uint64_t used[GS_PLAN_DEVICES];
     bool *own;                 /* [arrays * parts] units of arrays of the run that their device alone ever needs */
     bool *alone;               /* [arrays] those all of whose units are such */
     double *host_share;        /* [files] of a file's uses, those that go to the host */

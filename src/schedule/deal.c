@@ -14,12 +14,17 @@ uint32_t gs_layout_devices(const gs_layout *l)
     return l->config->topology != NULL ? l->config->topology->devices : 1;
 }
 
-uint32_t gs_layout_host_devices(const gs_layout *l)
+bool gs_layout_on_host(const gs_layout *l, uint32_t device)
 {
     const gs_topology *const t = l->config->topology;
+    return l->config->unified || (t != NULL && t->on_host[device]);
+}
+
+uint32_t gs_layout_host_devices(const gs_layout *l)
+{
     uint32_t devices = 0;
     for (uint32_t d = 0; d < gs_layout_devices(l); d++)
-        devices += l->config->unified || (t != NULL && t->on_host[d]);
+        devices += gs_layout_on_host(l, d);
     return devices;
 }
 

@@ -75,6 +75,7 @@ void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l)
         k->fixeds[d] = 0;
     }
     k->used_bytes = k->load_most = 0;
+    memset(k->used, 0, sizeof(k->used));
     for (uint32_t f = 0; k->host_share != NULL && l != NULL && f < l->program->arrays + l->sets; f++)
         k->host_share[f] = 1;
     if (k->own != NULL && l != NULL) {
@@ -142,7 +143,8 @@ static gs_status plan_list(gs_choice *c, const gs_layout *l, uint32_t device, ui
 
     if (st == GS_OK) {
         list->plan = plan;
-        k->used_bytes = GS_MAX(k->used_bytes, gs_align_up(plan->used_bytes, GS_BLOCK_BYTES));
+        k->used[device] = GS_MAX(k->used[device], gs_align_up(plan->used_bytes, GS_BLOCK_BYTES));
+        k->used_bytes = GS_MAX(k->used_bytes, k->used[device]);
     }
     return st;
 }
@@ -280,13 +282,15 @@ static gs_status find_shares(gs_choice *c, const gs_layout *l)
     return GS_OK;
 }
 
-gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t capacity)
+gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t least)
 {
     const gs_device_cache *const k = &c->device;
     gs_status st = GS_OK;
 
     gs_device_cache_drop_plan(c, l);
     for (uint32_t d = 0; d < k->devices && st == GS_OK; d++) {
+        const uint64_t more = gs_topology_more(l->config->topology, d, l->config->device_memory);
+        const uint64_t capacity = least + gs_align_down(more, GS_BLOCK_BYTES);
         if (c->cached_pass < k->passes && (st = plan_list(c, l, d, c->cached_pass, capacity, NULL, 0)) == GS_OK)
             st = list_fixed(c, l, d);
         for (uint32_t p = 0; p < k->passes && st == GS_OK; p++)

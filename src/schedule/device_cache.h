@@ -12,8 +12,9 @@ uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit);
 bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit);
 /* Begins anew: nothing is listed, nothing stays. */
 gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l);
-/* What stays of the listed accesses within `capacity` bytes of each device. */
-gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t capacity);
+/* What stays of the listed accesses within `least` bytes of each device, and what those have beyond the budget of
+ * all. */
+gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t least);
 /* Nothing stays; accesses stay listed. */
 void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l);
 void gs_device_cache_drop(gs_choice *c);

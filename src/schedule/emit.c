@@ -175,7 +175,8 @@ static gs_status emitter_open(struct emitter *e)
     const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
     e->devices = gs_layout_devices(e->l);
     e->copies = cfg->topology != NULL;
-    const uint64_t arenas = e->copies && cfg->unified ? e->devices * (cfg->device_fixed + e->c->arena_bytes) : 0;
+    const uint64_t each = cfg->device_fixed + e->c->arena_bytes;
+    const uint64_t arenas = e->copies ? gs_layout_host_devices(e->l) * each : 0;
     /* the search leaves them an eighth more */
     e->tables_most = e->c->any_tables ? UINT64_MAX : (left - GS_MIN(left, arenas)) / 9 * 8;
     e->beside = gs_choice_listed_bytes(e->c);
@@ -245,12 +246,16 @@ static void finish(struct emitter *e)
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     e->c->staged_bytes = e->ring.most;
-    p->region_bytes[GS_REGION_ARENA] =
-        e->copies ? e->c->arena_bytes + e->c->staging_bytes + e->c->device.used_bytes : e->c->arena_taken;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        const uint64_t copied = e->c->arena_bytes + e->c->staging_bytes + e->c->device.used[d];
+        p->arena_bytes[d] = e->copies ? copied : e->c->arena_taken;
+        p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
+    }
     p->table_bytes = gs_emit__table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
-    p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] +
-                    gs_layout_host_devices(l) * (cfg->device_fixed + p->region_bytes[GS_REGION_ARENA]);
+    p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT];
+    for (uint32_t d = 0; d < e->devices; d++)
+        p->host_bytes += gs_layout_on_host(l, d) ? cfg->device_fixed + p->arena_bytes[d] : 0;
 }
 
 /* Planning is mostly this. */

@@ -16,8 +16,11 @@
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
 {
     const gs_schedule_config *cfg = l->config;
-    const uint64_t each = cfg->device_fixed + c->arena_bytes + c->staging_bytes + c->device.used_bytes;
-    return gs_layout_host_devices(l) * each;
+    const uint64_t each = cfg->device_fixed + c->arena_bytes + c->staging_bytes;
+    uint64_t bytes = 0;
+    for (uint32_t d = 0; d < gs_layout_devices(l); d++)
+        bytes += gs_layout_on_host(l, d) ? each + c->device.used[d] : 0;
+    return bytes;
 }
 
 /* The smallest ring with which anything works: doubling, then halving the gap. */

@@ -25,7 +25,8 @@ static uint32_t best_device(const gs_topology *t)
 
 static bool is_alike(const gs_topology *t, uint32_t a, uint32_t b)
 {
-    return t->on_host[a] == t->on_host[b] && gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
+    return t->on_host[a] == t->on_host[b] && t->memory[a] == t->memory[b] &&
+           gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
            gs_link_said_bps(t, GS_LINK_TO_DEVICE, a, 0) == gs_link_said_bps(t, GS_LINK_TO_DEVICE, b, 0);
 }
 
@@ -109,7 +110,8 @@ static bool may_be_a_ring(const gs_schedule_config *config)
            config->cost != NULL && !config->ring && !config->no_chain;
 }
 
-/* Of devices of two kinds the plan does not know beforehand which are the better ones. */
+/* Of devices of two kinds, or of which some have more memory, the plan does not know beforehand which are the better
+ * ones. */
 static gs_status deal_all_ways(gs_plan **best, double *best_cost, const gs_schedule_config *config)
 {
     const gs_topology *const t = config->topology;
@@ -119,7 +121,7 @@ static gs_status deal_all_ways(gs_plan **best, double *best_cost, const gs_sched
     note_deal(&tried, first, 1, *best_cost, true);
     gs_status st = deal_less(best, best_cost, config, first, &tried);
 
-    while (other < t->devices && t->on_host[other] == t->on_host[first])
+    while (other < t->devices && t->on_host[other] == t->on_host[first] && t->memory[other] == t->memory[first])
         other++;
     if (st == GS_OK && other < t->devices)
         st = deal_less(best, best_cost, config, other, &tried);

@@ -210,6 +210,14 @@ static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, u
     return try_rings(best, l, c, left, many);
 }
 
+static bool some_have_more(const gs_layout *l)
+{
+    for (uint32_t d = 0; l->config->topology != NULL && d < l->config->topology->devices; d++)
+        if (gs_topology_more(l->config->topology, d, l->config->device_memory) > 0)
+            return true;
+    return false;
+}
+
 /* What devices have for staging and for what stays there: `staging` of it is for the first. */
 static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool whole)
 {
@@ -217,7 +225,7 @@ static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool
     c->device.whole = whole;
     if (c->device.devices == 0)
         return GS_OK;
-    if (c->staging_bytes == c->spare_bytes) {
+    if (c->staging_bytes == c->spare_bytes && !some_have_more(l)) {
         gs_device_cache_drop_plan(c, l);
         return GS_OK;
     }

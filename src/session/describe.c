@@ -219,7 +219,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         .edges = info->edges,
         .parameters = gs_session_learned(s),
         .host_memory = s->memory.host,
-        .device_memory = s->memory.device,
+        .device_memory = s->memory.device_most,
         .host_bytes = s->plan->host_bytes,
         .device_bytes = s->plan->device_bytes,
         .devices = s->machine.devices,
@@ -235,6 +235,10 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     describe_tables(s, out);
     describe_links(s, out);
     describe_ways(s, out);
+    for (uint32_t d = 0; d < s->plan->devices; d++) {
+        out->budget_of[d] = s->memory.device + gs_topology_more(s->machine.topology, d, s->memory.device);
+        out->bytes_of[d] = s->memory.device_fixed + s->plan->arena_bytes[d];
+    }
     snprintf(out->basis, sizeof(out->basis), "%s", least_known(s));
     memcpy(out->item, s->memory.item, sizeof(out->item));
     return GS_OK;

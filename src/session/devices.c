@@ -118,6 +118,9 @@ static gs_status read_wires(gs_session *s, bool alone)
     else if (st == GS_OK && alone)
         return gs_fail(GS_EINVAL, ".topology %s: device 0 of .device %s computes on host memory; give it a switch of "
                        "its own", path, s->config.options->device);
+    if (st == GS_OK && s->machine.wires.memory[0] > 0 && s->config.options->device_memory != 0)
+        return gs_fail(GS_EINVAL, ".topology %s: \"memories\" and .device_memory both say what devices have; leave one "
+                       "out", path);
     return st;
 }
 

@@ -79,6 +79,18 @@ static gs_status device_budget(const gs_session *s, uint64_t *out)
     return GS_OK;
 }
 
+/* Where a topology says what each device has. */
+static void ask_topology(gs_session *s)
+{
+    const gs_topology *const t = s->machine.topology;
+
+    s->memory.device = s->memory.device_most = t->memory[0];
+    for (uint32_t d = 1; d < t->devices; d++) {
+        s->memory.device = GS_MIN(s->memory.device, t->memory[d]);
+        s->memory.device_most = GS_MAX(s->memory.device_most, t->memory[d]);
+    }
+}
+
 gs_status gs_session_set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
@@ -90,6 +102,9 @@ gs_status gs_session_set_budgets(gs_session *s)
         s->memory.host = default_budget(gs_machine_free_memory(), HOST_SHARE, e == NULL ? 0 : e->host_memory);
     if ((s->memory.device = o->device_memory) == 0)
         st = device_budget(s, &s->memory.device);
+    s->memory.device_most = s->memory.device;
+    if (s->machine.topology != NULL && s->machine.topology->memory[0] > 0)
+        ask_topology(s);
     s->memory.live_most = live_most(s);
     return st;
 }

@@ -13,7 +13,8 @@ typedef struct gs_session gs_session;
 
 /* The budgets, and what of them a plan does not account for. */
 typedef struct gs_session_memory {
-    uint64_t host, device;      /* budgets; the latter of each device */
+    uint64_t host, device;      /* budgets; the latter of each device, or of the one that has least */
+    uint64_t device_most;       /* of the one that has most */
     uint64_t host_fixed, device_fixed; /* taken by others than the plan */
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */

@@ -16,6 +16,7 @@
 #define BPS_MOST 1e15
 /* A device slower than this is one that stands still. */
 #define SPEED_LEAST 1e-3
+#define MEMORY_MOST 1e15
 #define WHERE_BYTES 4200 /* a path, and which switch */
 
 void gs_topology_one_switch(gs_topology *out, uint32_t devices)
@@ -33,6 +34,7 @@ void gs_topology_drop_first(gs_topology *t)
     for (uint32_t s = 0; s < t->switches; s++)
         t->at[s].first -= gone;
     memmove(t->speed, t->speed + gone, t->devices * sizeof(*t->speed));
+    memmove(t->memory, t->memory + gone, t->devices * sizeof(*t->memory));
     memmove(t->on_host, t->on_host + gone, t->devices * sizeof(*t->on_host));
 }
 
@@ -48,6 +50,11 @@ double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to)
 {
     const uint32_t at = gs_topology_switch_of(t, to);
     return gs_topology_switch_of(t, from) == at ? t->at[at].peer_bps : t->across.bps;
+}
+
+uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least)
+{
+    return t->memory[device] > least ? t->memory[device] - least : 0;
 }
 
 double gs_topology_speed(const gs_topology *t, uint32_t device)
@@ -82,30 +89,52 @@ static const char *unknown_key(const cJSON *of, const char *const *known, size_t
     return NULL;
 }
 
-/* Of the switch's devices, in order; nothing said: all are as fast. */
+/* A number for each of the switch's devices, in order; *list NULL: nothing is said. */
+static gs_status list_of(const cJSON **list, const cJSON *s, const char *key, const char *path, uint32_t index,
+                         uint32_t devices)
+{
+    *list = cJSON_GetObjectItemCaseSensitive(s, key);
+    if (*list == NULL || (cJSON_IsArray(*list) && cJSON_GetArraySize(*list) == (int)devices))
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: switch %u: \"%s\" must be a list of a number for each of its %u devices", path,
+                   index, key, devices);
+}
+
+static gs_status memories(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
+{
+    const cJSON *list;
+    uint32_t device = t->at[index].first;
+    const gs_status st = list_of(&list, s, "memories", path, index, t->at[index].devices);
+
+    for (const cJSON *v = st == GS_OK && list != NULL ? list->child : NULL; v != NULL; v = v->next, device++) {
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 1) || v->valuedouble > MEMORY_MOST ||
+            v->valuedouble != floor(v->valuedouble))
+            return gs_fail(GS_EFORMAT, "%s: switch %u: \"memories\" must be whole numbers of bytes, up to %g", path,
+                           index, MEMORY_MOST);
+        t->memory[device] = (uint64_t)v->valuedouble;
+    }
+    return st;
+}
+
+/* Nothing said: all are as fast. */
 static gs_status speeds(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
 {
-    const cJSON *const list = cJSON_GetObjectItemCaseSensitive(s, "speeds");
-    const gs_topology_switch *const to = &t->at[index];
-    uint32_t device = to->first;
+    const cJSON *list;
+    uint32_t device = t->at[index].first;
+    const gs_status st = list_of(&list, s, "speeds", path, index, t->at[index].devices);
 
-    if (list == NULL)
-        return GS_OK;
-    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)to->devices)
-        return gs_fail(GS_EFORMAT, "%s: switch %u: \"speeds\" must be a list of a number for each of its %u devices",
-                       path, index, to->devices);
-    for (const cJSON *v = list->child; v != NULL; v = v->next, device++) {
+    for (const cJSON *v = st == GS_OK && list != NULL ? list->child : NULL; v != NULL; v = v->next, device++) {
         if (!cJSON_IsNumber(v) || !(v->valuedouble >= SPEED_LEAST) || v->valuedouble > 1)
             return gs_fail(GS_EFORMAT, "%s: switch %u: \"speeds\" must be shares of the fastest device's, from %g to 1",
                            path, index, SPEED_LEAST);
         t->speed[device] = v->valuedouble;
     }
-    return GS_OK;
+    return st;
 }
 
 static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
 {
-    static const char *const known[] = {"devices", "host_bps", "peer_bps", "speeds"};
+    static const char *const known[] = {"devices", "host_bps", "peer_bps", "speeds", "memories"};
     const uint32_t index = t->switches;
     const cJSON *const n = cJSON_GetObjectItemCaseSensitive(s, "devices");
     gs_topology_switch *const to = &t->at[index];
@@ -117,8 +146,9 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
         return gs_fail(GS_EFORMAT, "%s: switch %u is no object", path, index);
     if ((key = unknown_key(s, known, GS_ARRAY_LEN(known))) != NULL)
         return gs_fail(GS_EFORMAT,
-                       "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps and speeds", path,
-                       index, key);
+                       "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps, speeds and "
+                       "memories",
+                       path, index, key);
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
         n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
         return gs_fail(GS_EFORMAT, "%s: switch %u: \"devices\" must be a whole number from 1, of %u in all at the most",
@@ -131,7 +161,7 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
     to->devices = (uint32_t)n->valuedouble;
     t->devices += to->devices;
     t->switches++;
-    return speeds(t, s, path, index);
+    return (st = speeds(t, s, path, index)) == GS_OK ? memories(t, s, path, index) : st;
 }
 
 /* Between devices of different switches, and which of the two ways to share rows is taken. */
@@ -154,6 +184,15 @@ static gs_status read_across(gs_topology *t, const cJSON *root, const char *path
                      "%s: a ring over several switches needs \"across_bps\", bytes per second between their devices",
                      path);
     return st;
+}
+
+/* All devices' memories or none are said. */
+static gs_status check_memories(const gs_topology *t, const char *path)
+{
+    for (uint32_t d = 1; d < t->devices; d++)
+        if ((t->memory[d] > 0) != (t->memory[0] > 0))
+            return gs_fail(GS_EFORMAT, "%s: \"memories\" must be said of all switches, or of none", path);
+    return GS_OK;
 }
 
 static gs_status read_take(gs_topology *t, const cJSON *root, const char *path)
@@ -187,8 +226,9 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
             return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
         st = read_switch(t, s, path);
     }
-    st = st == GS_OK ? read_across(t, root, path) : st;
-    return st == GS_OK ? read_take(t, root, path) : st;
+    if (st != GS_OK || (st = check_memories(t, path)) != GS_OK || (st = read_across(t, root, path)) != GS_OK)
+        return st;
+    return read_take(t, root, path);
 }
 
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)

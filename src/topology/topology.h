@@ -4,7 +4,7 @@
  * *chain*, in the order of their numbers: what one of them has, the next can take from it over a wire of their own.
  * Where devices of different switches reach each other, too, all of them may be one *ring* instead: of an interval's
  * rows each gets a part over its switch's wire, and hands it on, which is an all-gather.
- * Units: bytes per second; 0: as fast as it goes. Speeds of devices: shares of the fastest's.
+ * Units: bytes; bytes per second, 0: as fast as it goes. Speeds of devices: shares of the fastest's.
  */
 #ifndef GS_TOPOLOGY_TOPOLOGY_H
 #define GS_TOPOLOGY_TOPOLOGY_H
@@ -39,6 +39,7 @@ typedef struct gs_topology {
     gs_topology_across across;
     bool on_host[GS_TOPOLOGY_DEVICES]; /* among devices of which others have memory of their own: its is a part of the
                                         * host's */
+    uint64_t memory[GS_TOPOLOGY_DEVICES]; /* budget of each; all 0: nothing said */
     bool all; /* devices compute, where some of them alone would be faster, too */
 } gs_topology;
 
@@ -57,6 +58,9 @@ uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);
 
 /* Of the wire over which device `to` takes from device `from`; 0: nothing said. */
 double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to);
+
+/* Of its budget, what is beyond `least`. */
+uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least);
 
 /* Above 0, at most 1. */
 double gs_topology_speed(const gs_topology *t, uint32_t device);

@@ -98,6 +98,12 @@ static void fill(cJSON *o, const gs_plan_report *p)
     cJSON *const links = cJSON_AddArrayToObject(o, "links");
     for (uint32_t i = 0; i < p->links; i++)
         add_link(links, p, &p->link[i]);
+    cJSON *const memories = p->devices > 1 ? cJSON_AddArrayToObject(o, "memories") : NULL;
+    for (uint32_t d = 0; memories != NULL && d < p->devices; d++) {
+        cJSON *const one = add_object(memories);
+        cJSON_AddNumberToObject(one, "bytes", (double)p->bytes_of[d]);
+        cJSON_AddNumberToObject(one, "budget", (double)p->budget_of[d]);
+    }
     cJSON *const ways = p->ways > 0 ? cJSON_AddArrayToObject(o, "ways") : NULL;
     for (uint32_t i = 0; i < p->ways; i++) {
         cJSON *const one = add_object(ways);

@@ -83,5 +83,7 @@ beside 2 'device 0 of --device cpu,cuda:0 computes on host memory; give it a swi
     --topology "$work/chain.json"
 beside 2 '"speeds": of processors and GPUs each is as fast as was measured' --topology "$work/speeds.json"
 beside 2 '"share" ring: of --device cpu,cuda:0 one computes on host memory' --topology "$work/ring.json"
+echo '{"switches": [{"devices": 1, "memories": [1e7]}, {"devices": 1, "memories": [2e7]}]}' >"$work/memories.json"
+beside 2 '"memories" and --device-memory both say what devices have; leave one out' --topology "$work/memories.json"
 beside 1 'host-memory 1.0 MiB is too small' --host-memory 1M
 finish

@@ -89,7 +89,8 @@ void write_topologies(void)
           "1e9}]}\n", f);
     ref_close(f, "lopsided.json");
     f = ref_create("slow.json");
-    fputs("{\"switches\": [{\"devices\": 2, \"speeds\": [0.5, 1]}]}\n", f);
+    fputs("{\"switches\": [{\"devices\": 2, \"speeds\": [0.5, 1], \"memories\": [64000000, 16000000]}], \"take\": "
+          "\"all\"}\n", f);
     ref_close(f, "slow.json");
     f = ref_create("ring.json");
     fputs("{\"switches\": [{\"devices\": 1}, {\"devices\": 2}, {\"devices\": 1}], \"across_bps\": 4e9, \"share\": "

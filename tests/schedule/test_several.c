@@ -10,18 +10,18 @@
 #include "smallest_plan.h"
 #include "support/support.h"
 
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}, false},
-                         two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}, false},
-                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}, false},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}, false},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}, {0}, {0}, false};
+static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}, {0}, false},
+                         two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}, {0}, false},
+                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}, {0}, false},
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}, {0}, false},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}, {0}, {0}, {0}, false};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 /* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
 static const gs_topology ring_of_four = {4, 4, {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}}, {0},
-                                         {true, 1e7, GS_SHARE_RING}, {0}, false},
+                                         {true, 1e7, GS_SHARE_RING}, {0}, {0}, false},
                          ring_of_pairs = {5, 3, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}}, {0},
-                                          {true, 1e8, GS_SHARE_RING}, {0}, false},
-                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}, {0}, false};
+                                          {true, 1e8, GS_SHARE_RING}, {0}, {0}, false},
+                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}, {0}, {0}, false};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
@@ -207,8 +207,8 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, false},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, false};
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -237,8 +237,8 @@ static void test_several__slow_devices_have_less(void **state)
  * part of the host's budget. */
 static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(void **state)
 {
-    static const gs_topology kinds = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {true, false}, false},
-                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, false};
+    static const gs_topology kinds = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {true, false}, {0}, false},
+                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false};
     static const double even[2] = {1, 1};
     struct fixture f = {0};
     gs_cost cost, slow;
@@ -282,11 +282,49 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
     fixture_drop(&f);
 }
 
+/* Beyond the budget of all, what a device has more holds data that stays: less is copied to it, and plans are safe. */
+static void test_several__a_device_may_have_more_memory(void **state)
+{
+    static const gs_topology same = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, GS_MIB}, false},
+                             more = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, 4 * GS_MIB}, false};
+    static const gs_topology *const budgets[] = {&same, &more};
+    static const double even[2] = {1, 1};
+    (void)state;
+    for (uint32_t seed = 1; seed <= 2; seed++) {
+        struct fixture f = {0};
+        gs_plan *plan[2] = {NULL, NULL};
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 9001, 9, seed % 2 == 0, seed);
+        gs_schedule_config c = fixture_config(&f, 32 * GS_MIB, GS_MIB);
+        c.share = even;
+        for (int k = 0; k < 2; k++) {
+            c.topology = budgets[k];
+            gs_assert_ok(gs_schedule(&plan[k], &c));
+            uint64_t host = c.host_fixed + plan[k]->table_bytes + plan[k]->region_bytes[GS_REGION_RING] +
+                            plan[k]->region_bytes[GS_REGION_RESIDENT];
+            for (uint32_t d = 0; d < 2; d++) {
+                assert_true(c.device_fixed + plan[k]->arena_bytes[d] <= c.topology->memory[d]);
+                host += c.device_fixed + plan[k]->arena_bytes[d];
+            }
+            assert_int_equal(plan[k]->host_bytes, host);
+            assert_true(host <= c.host_memory);
+            plan_sim_run(plan[k], &c, 0, 2, seed);
+            plan_sim_run(plan[k], &c, GS_NONE, 3, seed + 1);
+        }
+        assert_true(plan[1]->arena_bytes[1] > GS_MIB);
+        assert_int_equal(plan[1]->device_bytes, c.device_fixed + plan[1]->arena_bytes[1]);
+        assert_true(plan[1]->pass[0].upload_bytes < plan[0]->pass[0].upload_bytes);
+        gs_plan_free(plan[0]);
+        gs_plan_free(plan[1]);
+        fixture_drop(&f);
+    }
+}
+
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}, {0}, false},
-                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}, {0}, false}};
+    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}, {0}, {0}, false},
+                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}, {0}, {0}, false}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;
@@ -380,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_devices_have_less),
         cmocka_unit_test(test_several__devices_of_two_kinds_are_planned_by_what_each_takes),
+        cmocka_unit_test(test_several__a_device_may_have_more_memory),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
         cmocka_unit_test(test_several__a_ring_is_taken_where_it_is_faster),
     };

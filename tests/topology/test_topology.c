@@ -52,8 +52,10 @@ static void test_topology__the_first_switch_can_be_left_out(void **state)
 {
     gs_topology t;
     (void)state;
-    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 2, \"speeds\": [0.5, 0.25], \"host_bps\":"
-                          " 5e8}, {\"devices\": 1}], \"take\": \"all\"}", 4));
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1, \"memories\": [9]},"
+                          " {\"devices\": 2, \"speeds\": [0.5, 0.25],"
+                          " \"host_bps\": 5e8, \"memories\": [7, 1e9]}, {\"devices\": 1, \"memories\": [5]}],"
+                          " \"take\": \"all\"}", 4));
     assert_true(t.all);
     gs_topology_drop_first(&t);
     assert_int_equal(t.devices, 3);
@@ -61,10 +63,27 @@ static void test_topology__the_first_switch_can_be_left_out(void **state)
     assert_true(t.at[0].first == 0 && t.at[0].devices == 2 && t.at[0].host_bps == 5e8);
     assert_true(t.at[1].first == 2 && t.at[1].devices == 1 && t.at[1].host_bps == 0);
     assert_true(gs_topology_speed(&t, 0) == 0.5 && gs_topology_speed(&t, 1) == 0.25 && gs_topology_speed(&t, 2) == 1);
+    assert_true(t.memory[0] == 7 && t.memory[1] == 1000000000 && t.memory[2] == 5);
     gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 1}], \"take\": \"some\"}", 1), GS_EFORMAT,
                     "\"take\" must be \"all\"");
     gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}]}", 1));
     assert_false(t.all);
+}
+
+static void test_topology__devices_may_have_budgets_of_their_own(void **state)
+{
+    static const char *const bad[] = {"[1, 2]", "[0]", "[1.5]", "7", "[\"7M\"]", "[1e16]"};
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2, \"memories\": [7, 5]}]}", 2));
+    assert_true(gs_topology_more(&t, 0, 5) == 2 && gs_topology_more(&t, 1, 5) == 0 && gs_topology_more(&t, 1, 6) == 0);
+    gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 1, \"memories\": [9]}, {\"devices\": 1}]}", 2), GS_EFORMAT,
+                    "\"memories\" must be said of all switches, or of none");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "{\"switches\": [{\"devices\": 1, \"memories\": %s}]}", bad[i]);
+        gs_assert_fails(load(&t, text, 1), GS_EFORMAT, "switch 0: \"memories\" must be ");
+    }
 }
 
 static void test_topology__devices_may_be_slower_than_others(void **state)
@@ -149,6 +168,7 @@ int main(void)
         cmocka_unit_test(test_topology__one_switch_holds_all),
         cmocka_unit_test(test_topology__switches_number_their_devices_in_order),
         cmocka_unit_test(test_topology__the_first_switch_can_be_left_out),
+        cmocka_unit_test(test_topology__devices_may_have_budgets_of_their_own),
         cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
         cmocka_unit_test(test_topology__switches_may_be_joined),
         cmocka_unit_test(test_topology__what_is_none_is_refused),
