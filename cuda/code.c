@@ -170,14 +170,6 @@ void gs_cuda_free_code(gs_cuda_code *k)
     *k = (gs_cuda_code){.module = NULL};
 }
 
-gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32)
-{
-    gs_cuda_code k;
-    const gs_status st = gs_cuda_write_code(&k, text, p, tf32);
-    gs_cuda_free_code(&k);
-    return st;
-}
-
 /* ---- modules ---- */
 
 static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {

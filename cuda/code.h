@@ -91,8 +91,6 @@ typedef struct gs_cuda_code {
  * products of edges' rows may round so. After a failure, too, both are the caller's. */
 gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32);
 void gs_cuda_free_code(gs_cuda_code *k); /* but for its module */
-/* The text alone. */
-gs_status gs_cuda_write_program(char **text, const gs_program *p, bool tf32);
 /* gs_cuda_module() for this GPU. */
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
 /* The functions of the kernels that every program has. */

@@ -120,8 +120,6 @@ void gs_part__stream_close(gs_stream *s)
 
 double gs_part__stream_done(const gs_stream *s) { return s->size == 0 ? 1 : (double)s->offset / (double)s->size; }
 
-uint64_t gs_part__stream_file_bytes(const gs_stream *s) { return s->size; }
-
 static gs_status read_plain(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got)
 {
     const uint64_t take = GS_MIN(bytes, s->size - s->offset);

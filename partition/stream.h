@@ -19,7 +19,5 @@ void gs_part__stream_close(gs_stream *s); /* NULL is allowed */
 gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got);
 /* The part of the file that was read, 0 to 1. */
 double gs_part__stream_done(const gs_stream *s);
-/* Bytes of the file itself. */
-uint64_t gs_part__stream_file_bytes(const gs_stream *s);
 
 #endif /* GS_PARTITION_STREAM_H */

@@ -351,7 +351,6 @@ gs_status gs_draft_begin(gs_draft **out, const char *place, const gs_draft_kind 
 }
 
 const char *gs_draft_dir(const gs_draft *d) { return d->dir; }
-const char *gs_draft_place(const gs_draft *d) { return d->place; }
 
 void gs_draft_close(gs_draft *d)
 {

@@ -32,8 +32,6 @@ gs_status gs_draft_begin(gs_draft **out, const char *place, const gs_draft_kind 
 
 /* Where the files go. */
 const char *gs_draft_dir(const gs_draft *d);
-/* The place, as it was given but for slashes at its end. */
-const char *gs_draft_place(const gs_draft *d);
 
 /* Puts the draft into its place, once. Its files must be synced; names are synced here. What of the old folder is not
  * such a folder's (a run may have made a folder in it meanwhile) is moved into the new one. On failure what was there

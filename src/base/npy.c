@@ -305,11 +305,6 @@ gs_status gs_npy_open(gs_npy *out, const char *path)
     return st;
 }
 
-gs_status gs_npy_open_within(gs_npy *out, const char *file, uint64_t offset, uint64_t bytes, const char *path)
-{
-    return gs_npy_open_any_order(out, NULL, file, offset, bytes, path);
-}
-
 gs_status gs_npy_open_any_order(gs_npy *out, bool *transposed, const char *file, uint64_t offset, uint64_t bytes,
                                 const char *path)
 {

@@ -28,11 +28,9 @@ typedef struct gs_npy {
  * its shape says), GS_EIO. Close with gs_npy_close() (also on a zeroed or
  * never-opened struct with fd == -1). */
 gs_status gs_npy_open(gs_npy *out, const char *path);
-/* The same for an array that is `bytes` bytes of `file` from `offset`, as an uncompressed member of an archive is;
- * `path` names it in messages. */
-gs_status gs_npy_open_within(gs_npy *out, const char *file, uint64_t offset, uint64_t bytes, const char *path);
-/* The same, and arrays in Fortran order too: *transposed, and what is given is the transpose, in C order. `bytes` may
- * be UINT64_MAX: to the end of the file. */
+/* The same for an array that is `bytes` bytes of `file` from `offset`, as an uncompressed member of an archive is
+ * (UINT64_MAX: to the end of the file); `path` names it in messages. Takes arrays in Fortran order, too: *transposed
+ * says so, and what is given is the transpose, in C order. */
 gs_status gs_npy_open_any_order(gs_npy *out, bool *transposed, const char *file, uint64_t offset, uint64_t bytes,
                                 const char *path);
 void gs_npy_close(gs_npy *npy);

@@ -194,20 +194,6 @@ void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint6
     *edge = e;
 }
 
-void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges, double *dense,
-                      double *edge)
-{
-    const gs_pass *q = &p->pass[pass];
-
-    *dense = *edge = 0.0;
-    for (uint32_t k = q->first_stage; k < q->first_stage + q->stages; k++) {
-        double d, e;
-        gs_stage_flops(p, &p->stage[k], vertices, edges, &d, &e);
-        *dense += d;
-        *edge += e;
-    }
-}
-
 static uint32_t widest_loss(const gs_program *p, bool columns)
 {
     uint32_t most = 0;

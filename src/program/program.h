@@ -365,11 +365,8 @@ gs_status gs_program_check(const gs_program *p);
 /* One readable line an array, parameter, sum and instruction. */
 void gs_program_print(const gs_program *p, FILE *out);
 
-/* Floating-point operations of one run of a pass over this graph (a multiply-add counts two):
- * dense products, and edge sums. */
-void gs_program_flops(const gs_program *p, uint32_t pass, uint64_t vertices, uint64_t edges,
-                      double *dense, double *edge);
-/* The same for one stage whose vertex program runs on `rows` rows and whose sums go over `edges` edges. */
+/* Floating-point operations of a stage whose vertex program runs on `rows` rows and whose sums go over `edges` edges (a
+ * multiply-add counts two): dense products, and edge sums. */
 void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge);
 
 #endif /* GS_PROGRAM_PROGRAM_H */

@@ -203,7 +203,6 @@ static gs_status sum_masses(gs_sampler *s)
     s->out_degree = gs_calloc(in->vertices, sizeof(*s->out_degree));
     if (s->mass == NULL || s->out_degree == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the probabilities of the graph's edges");
-    s->bytes += ((uint64_t)in->vertices + 1) * sizeof(*s->mass) + (uint64_t)in->vertices * sizeof(*s->out_degree);
     for (uint64_t k = 0; k < in->edges; k++)
         s->out_degree[in->other[k]]++;
     for (uint32_t v = 0; v < in->vertices; v++) {
@@ -259,7 +258,6 @@ gs_status gs_saint__cover(gs_sampler *s)
     }
     s->edge_factor = count;
     s->loss_factor = loss;
-    s->bytes += s->in->edges * sizeof(*count) + s->in->vertices * sizeof(*loss);
     if (st == GS_OK)
         make_factors(s, drawn, b.number);
     gs_batch_arena_free(a);

@@ -28,7 +28,6 @@ struct gs_sampler {
     uint32_t *out_degree;      /* SAINT_EDGE: [vertices] */
     gs_saint_edge *edge_factor; /* [edges] with coverage */
     float *loss_factor;        /* [vertices] with coverage */
-    uint64_t bytes;
 };
 
 /* The drawn edges before they are sorted: of row t, [start[t], start[t + 1]). */

@@ -65,7 +65,6 @@ static gs_status copy_targets(gs_sampler *s, const uint32_t *target, uint32_t ta
         s->is_target = gs_calloc(words, sizeof(*s->is_target));
     if (s->target == NULL || (bits && s->is_target == NULL))
         return gs_fail(GS_ENOMEM, "no memory for the list of vertices that are trained");
-    s->bytes += (uint64_t)targets * sizeof(*s->target) + (bits ? words * 8 : 0);
     for (uint32_t i = 0; i < targets; i++) {
         assert(target[i] < s->in->vertices && (i == 0 || target[i] > target[i - 1]));
         s->target[i] = target[i];
@@ -113,7 +112,7 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
         return st;
     if ((s = gs_calloc(1, sizeof(*s))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a sampler");
-    *s = (gs_sampler){.in = in, .out = out, .options = *options, .bytes = sizeof(*s)};
+    *s = (gs_sampler){.in = in, .out = out, .options = *options};
     if (options->kind != GS_SAMPLER_NEIGHBOR)
         s->options.hops = 0;
     gs_random_key(s->key, options->seed, GS_RANDOM_SAMPLE);
@@ -149,7 +148,6 @@ void gs_sampler_close(gs_sampler *s)
 }
 
 uint32_t gs_sampler_batches(const gs_sampler *s) { return s->batches; }
-uint64_t gs_sampler_bytes(const gs_sampler *s) { return s->bytes; }
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s) { return &s->limits; }
 
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number)

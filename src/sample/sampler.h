@@ -60,7 +60,6 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
 void gs_sampler_close(gs_sampler *s); /* NULL is allowed */
 
 uint32_t gs_sampler_batches(const gs_sampler *s); /* of an epoch */
-uint64_t gs_sampler_bytes(const gs_sampler *s);   /* of memory, arenas and adjacency excluded */
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s);
 
 /* Narrows the limits of the options by trial: draws `trials` batches of epoch 0, from its first to its last, and sets

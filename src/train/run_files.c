@@ -180,7 +180,7 @@ gs_status gs_run_load(gs_run *run, const char *path)
         return st;
     s = run->session;
     const gs_safetensors_tables tables = gs_run__tables(run, GS_RUN_ROWS);
-    st = gs_safetensors_load_tables(s->run.params.value, s->program, &tables, path);
+    st = gs_safetensors_load(s->run.params.value, s->program, &tables, path);
     return st == GS_OK ? gs_run__weights_changed(run) : st;
 }
 

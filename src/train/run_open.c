@@ -80,7 +80,7 @@ static gs_status start_weights(gs_run *r)
     if (r->saver.from != NULL)
         return gs_run__resume_params(r);
     if (r->options.init != NULL)
-        return gs_safetensors_load_tables(s->run.params.value, s->program, &tables, r->options.init);
+        return gs_safetensors_load(s->run.params.value, s->program, &tables, r->options.init);
     gs_params_init(&s->run.params, s->program, r->options.seed);
     return gs_session_start_tables(s);
 }

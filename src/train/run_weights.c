@@ -28,7 +28,7 @@ gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)
 
     const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
 
-    if (st == GS_OK && (st = gs_safetensors_reserve_tables(o, r->session->program, r->session->run.params.value,
+    if (st == GS_OK && (st = gs_safetensors_reserve(o, r->session->program, r->session->run.params.value,
                                                            &tables)) != GS_OK)
         gs_outfile_abandon(o);
     return st;
@@ -51,7 +51,7 @@ gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
     gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
     if (st == GS_OK)
-        st = gs_safetensors_write_tables(o, s->program, s->run.params.value, &tables, note, notes);
+        st = gs_safetensors_write(o, s->program, s->run.params.value, &tables, note, notes);
     gs_free(note);
     return st;
 }

@@ -398,12 +398,7 @@ static gs_status load(const wanted *w, bool finite, const char *path)
     return st;
 }
 
-gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path)
-{
-    return gs_safetensors_load_tables(value, p, NULL, path);
-}
-
-gs_status gs_safetensors_load_tables(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
+gs_status gs_safetensors_load(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
                                      const char *path)
 {
     return load(&(wanted){p, value, tables}, true, path);

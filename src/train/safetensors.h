@@ -31,15 +31,9 @@ uint32_t gs_safetensors_param(const gs_program *p, uint32_t k);
 /* A parameter's shape in the file, of as many dimensions as it returns. */
 uint32_t gs_safetensors_shape(uint64_t shape[3], const gs_param *q);
 
-/* Takes the room of the tensors of `p` on the disk: until they are written, no reader takes the file for a model. */
-gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value);
-/* Writes them, in order from the first byte, behind `notes` notes. GS_EINVAL: more than GS_SAFETENSORS_HEADER_LIMIT. */
-gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
-                               const gs_safetensors_note *note, uint32_t notes);
-
-/* The same with the tables of `p` as tensors [vertices, width] behind its parameters, F32 when read; NULL: without.
- * `write` puts the rows of one into the file from byte `at` on, in input order; `read` takes them from there; `run`: of
- * which of the arrays that a table has. */
+/* The tables of `p`, as tensors [vertices, width] behind its parameters, F32 when read; NULL: without. `write` puts the
+ * rows of one into the file from byte `at` on, in input order; `read` takes them from there; `run`: of which of the
+ * arrays that a table has. */
 typedef struct gs_safetensors_tables {
     uint64_t vertices;
     uint32_t run;
@@ -47,14 +41,20 @@ typedef struct gs_safetensors_tables {
     gs_status (*read)(void *context, uint32_t run, uint32_t table, int fd, uint64_t at, const char *path);
     void *context;
 } gs_safetensors_tables;
-gs_status gs_safetensors_reserve_tables(gs_outfile *o, const gs_program *p, float *const *value,
-                                        const gs_safetensors_tables *tables);
-gs_status gs_safetensors_write_tables(gs_outfile *o, const gs_program *p, float *const *value,
-                                      const gs_safetensors_tables *tables, const gs_safetensors_note *note,
-                                      uint32_t notes);
-gs_status gs_safetensors_load_tables(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
-                                     const char *path);
 
+/* Takes the room of the tensors of `p` on the disk: until they are written, no reader takes the file for a model. */
+gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value,
+                                 const gs_safetensors_tables *tables);
+/* Writes them, in order from the first byte, behind `notes` notes. GS_EINVAL: more than GS_SAFETENSORS_HEADER_LIMIT. */
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
+                               const gs_safetensors_tables *tables, const gs_safetensors_note *note, uint32_t notes);
+
+/* Fills `value` ([params], each of gs_param_elements()), and the tables.
+ *   GS_ENOTFOUND, GS_EIO
+ *   GS_EFORMAT  not such a file, damaged, or other tensors than `p` has: the
+ *               text names the tensor and both shapes. `value` is untouched. */
+gs_status gs_safetensors_load(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
+                              const char *path);
 /* The same of a run's state, whose numbers need not be finite (a moment may be infinite where a weight is not); on
  * failure `value` may be filled in part. */
 gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,
@@ -64,9 +64,4 @@ gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, co
  * and not to be trusted. GS_ENOTFOUND, GS_EIO, GS_ENOMEM; GS_EFORMAT: no such file, or one whose notes are no texts. */
 gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes, const char *path);
 
-/* Fills `value` ([params], each of gs_param_elements()).
- *   GS_ENOTFOUND, GS_EIO
- *   GS_EFORMAT  not such a file, damaged, or other tensors than `p` has: the
- *               text names the tensor and both shapes. `value` is untouched. */
-gs_status gs_safetensors_load(float *const *value, const gs_program *p, const char *path);
 #endif /* GS_TRAIN_SAFETENSORS_H */

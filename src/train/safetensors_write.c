@@ -138,7 +138,7 @@ static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, flo
     return GS_OK;
 }
 
-gs_status gs_safetensors_reserve_tables(gs_outfile *o, const gs_program *p, float *const *value,
+gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value,
                                         const gs_safetensors_tables *tables)
 {
     char *head = NULL;
@@ -153,12 +153,7 @@ gs_status gs_safetensors_reserve_tables(gs_outfile *o, const gs_program *p, floa
     return st != GS_OK ? st : gs_outfile_reserve(o, bytes);
 }
 
-gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value)
-{
-    return gs_safetensors_reserve_tables(o, p, value, NULL);
-}
-
-gs_status gs_safetensors_write_tables(gs_outfile *o, const gs_program *p, float *const *value,
+gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
                                       const gs_safetensors_tables *tables, const gs_safetensors_note *note,
                                       uint32_t notes)
 {
@@ -183,10 +178,4 @@ gs_status gs_safetensors_write_tables(gs_outfile *o, const gs_program *p, float 
     }
     gs_free(head);
     return st == GS_OK ? gs_outfile_cut(o, at) : st;
-}
-
-gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
-                               const gs_safetensors_note *note, uint32_t notes)
-{
-    return gs_safetensors_write_tables(o, p, value, NULL, note, notes);
 }

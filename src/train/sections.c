@@ -46,7 +46,7 @@ static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_pr
 {
     struct stat file;
     gs_status st =
-        gs_safetensors_write_tables(o, p, value, tables, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0);
+        gs_safetensors_write(o, p, value, tables, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0);
 
     if (st != GS_OK)
         return st;

@@ -38,10 +38,12 @@ static void compile_model(const char *what, const test_case *t, bool tf32)
     if (!gs_test_all() && programs++ % 3 != 0)
         return;
     gs_program *const p = gs_program_new();
+    gs_cuda_code kernels;
     char *text = NULL;
     assert_non_null(p);
     gs_assert_ok(compile_case(p, t, "train"));
-    gs_assert_ok(gs_cuda_write_program(&text, p, tf32));
+    gs_assert_ok(gs_cuda_write_code(&kernels, &text, p, tf32));
+    gs_cuda_free_code(&kernels);
     compile(what, text, gs_test_all());
     free(text);
     gs_program_free(p);

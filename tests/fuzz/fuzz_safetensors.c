@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         memset(value[k], 0xEE, bytes);
     }
-    const gs_status st = gs_safetensors_load(value, &program, gs_fuzz_file("w.safetensors", data, size));
+    const gs_status st = gs_safetensors_load(value, &program, NULL, gs_fuzz_file("w.safetensors", data, size));
     gs_fuzz_judge(st);
     for (int k = 0; k < 3; k++) {
         for (uint64_t i = 0; st != GS_OK && i < gs_param_elements(&param[k]); i++) {

@@ -473,14 +473,15 @@ static void test_check__a_setup_pass_writes_for_the_others(void **state)
 static void test_flops__count_products_and_edges(void **state)
 {
     gs_program *p = valid();
-    double dense, edge;
+    double dense[2], edge[2];
     (void)state;
-    gs_program_flops(p, 0, 10, 50, &dense, &edge);
-    gs_assert_close(dense, 10.0 * (2 * 3 * 4 + 2 * 3 * 4), 1e-15); /* x @ W', outer */
-    gs_assert_close(edge, 50.0 * 3, 1e-15);
+    for (int s = 0; s < 2; s++)
+        gs_stage_flops(p, &p->stage[s], 10, 50, &dense[s], &edge[s]);
+    gs_assert_close(dense[0] + dense[1], 10.0 * (2 * 3 * 4 + 2 * 3 * 4), 1e-15); /* x @ W', outer */
+    gs_assert_close(edge[0] + edge[1], 50.0 * 3, 1e-15);
     p->stage[1].sum[0].self = true;
-    gs_program_flops(p, 0, 10, 50, &dense, &edge);
-    gs_assert_close(edge, 60.0 * 3, 1e-15);
+    gs_stage_flops(p, &p->stage[1], 10, 50, &dense[1], &edge[1]);
+    gs_assert_close(edge[0] + edge[1], 60.0 * 3, 1e-15);
     gs_program_free(p);
 }
 

@@ -24,8 +24,8 @@ static void write_weights(const char *path, const gs_params *p)
 {
     gs_outfile o = GS_OUTFILE_NONE;
     gs_assert_ok(gs_outfile_begin(&o, path));
-    gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p->value));
-    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p->value, NULL, 0));
+    gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p->value, NULL));
+    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p->value, NULL, NULL, 0));
     gs_assert_ok(gs_outfile_finish(&o));
 }
 
@@ -39,7 +39,7 @@ static void safetensors__numbers_are_finite(void **state)
     a.value[1][3] = INFINITY;
     a.value[1][4] = NAN;
     write_weights(path, &a);
-    gs_assert_fails(gs_safetensors_load(b.value, &tiny_program, path), GS_EFORMAT,
+    gs_assert_fails(gs_safetensors_load(b.value, &tiny_program, NULL, path), GS_EFORMAT,
                     "is infinite in float32 at number 3");
     for (uint64_t i = 0; i < b.elements; i++)
         assert_true(b.values[i] == 0);
@@ -76,7 +76,7 @@ static void safetensors__round_trip(void **state)
     a.value[1][4] = -0.0f;
     a.value[1][3] = 1e-42f; /* subnormal */
     write_weights(path, &a);
-    gs_assert_ok(gs_safetensors_load(b.value, &tiny_program, path));
+    gs_assert_ok(gs_safetensors_load(b.value, &tiny_program, NULL, path));
     assert_memory_equal(a.values, b.values, a.elements * sizeof(float));
     gs_params_free(&a);
     gs_params_free(&b);
@@ -135,17 +135,17 @@ static void safetensors__counts_and_statistics(void **state)
     int64_t count;
 
     gs_assert_ok(gs_outfile_begin(&o, path));
-    gs_assert_ok(gs_safetensors_write(&o, &program, value, NULL, 0));
+    gs_assert_ok(gs_safetensors_write(&o, &program, value, NULL, NULL, 0));
     assert_int_equal(pread(o.fd, bytes, sizeof(bytes), 0), 8 + padded + 12);
     gs_assert_ok(gs_outfile_finish(&o));
     assert_memory_equal(bytes + 8, want, sizeof(want) - 1);
     memcpy(&count, bytes + 8 + padded, 8);
     assert_int_equal(count, 300);
-    gs_assert_ok(gs_safetensors_load(loaded, &program, path));
+    gs_assert_ok(gs_safetensors_load(loaded, &program, NULL, path));
     assert_true(back[0] == 2.5f && back[1] == 9 && back[2] == 300);
     forge_whole(path, "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
                       "\"n\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[4,8]}}", 8);
-    gs_assert_fails(gs_safetensors_load(loaded, &program, path), GS_EFORMAT, "\"n\" is a count and must be I64");
+    gs_assert_fails(gs_safetensors_load(loaded, &program, NULL, path), GS_EFORMAT, "\"n\" is a count and must be I64");
 }
 
 /* ---- other element types, other orders ---- */
@@ -164,7 +164,7 @@ static void load_one(float out[4], const char *path, const char *dtype, const vo
     assert_non_null(f = fopen(path, "ab"));
     assert_int_equal(fwrite(data, 1, bytes, f), bytes);
     fclose(f);
-    gs_assert_ok(gs_safetensors_load(value, &one, path));
+    gs_assert_ok(gs_safetensors_load(value, &one, NULL, path));
 }
 
 static void safetensors__reads_f16_bf16_and_f64(void **state)
@@ -195,7 +195,7 @@ static void safetensors__order_and_metadata_do_not_matter(void **state)
                 "\"__metadata__\":{\"any\":\"thing\"},"
                 "\"convs.0.lin.weight\":{\"dtype\":\"F32\",\"shape\":[5,7],\"data_offsets\":[124,264]}}  \n ",
                 264);
-    gs_assert_ok(gs_safetensors_load(p.value, &tiny_program, path));
+    gs_assert_ok(gs_safetensors_load(p.value, &tiny_program, NULL, path));
     for (size_t i = 0; i < 44; i++) /* bytes of the pattern count up from 0 */
         assert_int_equal(((unsigned char *)p.value[3])[i], i);
     assert_int_equal(((unsigned char *)p.value[0])[0], 124 & 63);
@@ -269,7 +269,7 @@ static void safetensors__refuses_and_names_the_tensor(void **state)
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         forge_whole(path, refusals[i].header, 264);
-        gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, path), GS_EFORMAT, refusals[i].text);
+        gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT, refusals[i].text);
         assert_non_null(strstr(gs_last_error(), path));
     }
     for (uint64_t i = 0; i < p.elements; i++)
@@ -285,11 +285,11 @@ static void safetensors__refuses_lengths_that_lie(void **state)
 
     for (size_t i = 0; i < sizeof(claimed) / sizeof(claimed[0]); i++) {
         forge(path, claimed[i], "{" W0 "}", 8);
-        gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, path), GS_EFORMAT, path);
+        gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT, path);
     }
     for (size_t n = 0; n < 8; n++) {
         gs_test_write_file(path, "\2\0\0\0\0\0\0", n);
-        gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, path), GS_EFORMAT, "too few");
+        gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT, "too few");
     }
     gs_params_free(&p);
 }
@@ -308,12 +308,12 @@ static void safetensors__refuses_a_header_beyond_the_limit(void **state)
     header[n - 1] = '}';
     header[n] = '\0';
     forge_whole(path, header, 0);
-    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, path), GS_EFORMAT, "limit");
+    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT, "limit");
     /* at the limit it is: and then lacks a tensor */
     header[n - 1] = '\0';
     header[n - 2] = '}';
     forge_whole(path, header, 0);
-    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, path), GS_EFORMAT, "is missing");
+    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT, "is missing");
     free(header);
     gs_params_free(&p);
 }
@@ -335,13 +335,13 @@ static void safetensors__cut_short_or_flipped_is_never_a_crash(void **state)
     fclose(f);
     for (size_t n = 0; n < length; n++) {
         gs_test_write_file(path, bytes, n);
-        assert_int_equal(gs_safetensors_load(p.value, &tiny_program, path), GS_EFORMAT);
+        assert_int_equal(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT);
     }
     for (size_t i = 0; i < length - 264; i++) {
         const unsigned char bit = (unsigned char)(1u << i % 8);
         bytes[i] ^= bit;
         gs_test_write_file(path, bytes, length);
-        const gs_status st = gs_safetensors_load(p.value, &tiny_program, path);
+        const gs_status st = gs_safetensors_load(p.value, &tiny_program, NULL, path);
         assert_true(st == GS_OK || st == GS_EFORMAT);
         bytes[i] ^= bit;
     }
@@ -352,8 +352,9 @@ static void safetensors__missing_file_and_folder(void **state)
 {
     gs_params p = fresh();
 
-    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, gs_test_path(*state, "none")), GS_ENOTFOUND, "none");
-    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, *state), GS_ENOTFOUND, "is a folder");
+    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, gs_test_path(*state, "none")), GS_ENOTFOUND,
+                    "none");
+    gs_assert_fails(gs_safetensors_load(p.value, &tiny_program, NULL, *state), GS_ENOTFOUND, "is a folder");
     gs_params_free(&p);
 }
 
@@ -370,10 +371,10 @@ static void safetensors__notes_come_back(void **state)
     uint32_t notes;
 
     gs_assert_ok(gs_outfile_begin(&o, path));
-    gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p.value));
-    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p.value, given, 2));
+    gs_assert_ok(gs_safetensors_reserve(&o, &tiny_program, p.value, NULL));
+    gs_assert_ok(gs_safetensors_write(&o, &tiny_program, p.value, NULL, given, 2));
     gs_assert_ok(gs_outfile_finish(&o));
-    gs_assert_ok(gs_safetensors_load(p.value, &tiny_program, path));
+    gs_assert_ok(gs_safetensors_load(p.value, &tiny_program, NULL, path));
     gs_assert_ok(gs_safetensors_read_notes(&note, &notes, path));
     assert_int_equal(notes, 3);
     assert_string_equal(note[0].value, "pt");
