@@ -2,6 +2,7 @@
  *
  *   text_edges.c  which registers it needs, how lanes share its columns, the kernel
  *   text_sums.c   its sums
+ *   text_rows.c   what comes from memory into its registers
  *   text_lanes.c  registers as a lane holds them: loads, stores, instructions
  *
  * All registers are seen in the columns of one frame, whose width is a multiple of all of theirs. A lane
@@ -56,6 +57,8 @@ void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s);
 /* name = the lane's part of the row of `width` numbers at `row`; and the reverse, each number written once. */
 void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
 void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
+/* The head of a loop over the lane's vectors, with c its first column and `within` the condition that it is there. */
+void gs_gen_each_slot(gs_gen_writer *w);
 /* The loop head over a register's values. */
 void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
 /* "r7[i]": a value of shape `of` within a loop over values of shape `in`. */

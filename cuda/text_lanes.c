@@ -1,7 +1,6 @@
-/* Registers of an edge kernel as a lane holds them. */
+/* Registers of an edge kernel as a lane holds them, and the instructions on them. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "cuda/text_internal.h"
 
@@ -30,8 +29,7 @@ bool gs_gen_ragged(const gs_gen_writer *w)
 
 /* ---- text ---- */
 
-/* A loop over the lane's vectors, with c its first column and `within` the condition that it is there. */
-static void each_slot(gs_gen_writer *w)
+void gs_gen_each_slot(gs_gen_writer *w)
 {
     fprintf(w->out, "    GS_UNROLL for (int s = 0; s < %u; s++) {\n        const gs_u32 c = base + s * %uu;\n",
             w->k->slots, w->k->lanes * w->k->vector);
@@ -62,7 +60,7 @@ void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t w
         fprintf(w->out, "    %s[0] = (%s)[slice / %uu];\n", name, row, gs_gen_each(w, width));
         return;
     }
-    each_slot(w);
+    gs_gen_each_slot(w);
     if (s == GS_GEN_GROUPED)
         fprintf(w->out, "        %s[s] = within ? (%s)[c / %uu] : 0.0f;\n", name, row, gs_gen_each(w, width));
     else if (v == 1)
@@ -89,7 +87,7 @@ void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t 
                 gs_gen_each(w, width), name);
         return;
     }
-    each_slot(w);
+    gs_gen_each_slot(w);
     if (s == GS_GEN_GROUPED)
         fprintf(w->out, "        if (within && c %% %uu == 0)\n            (%s)[c / %uu] = %s[s];\n",
                 gs_gen_each(w, width), row, gs_gen_each(w, width), name);
@@ -153,7 +151,7 @@ static bool fold_by_shuffle(gs_gen_writer *w, const gs_instr *in)
     if (gs_gen_shape_of(w, gs_gen_width(w, a)) != GS_GEN_WIDE || (!all && !narrow && !wide && !whole))
         return false;
     fprintf(w->out, "    float f%u[%u];\n", in->dst, k->slots);
-    each_slot(w); /* lanes without columns hold anything, as 0 / 0 */
+    gs_gen_each_slot(w); /* lanes without columns hold anything, as 0 / 0 */
     fprintf(w->out, "        (void)c;\n        f%u[s] = %s;\n", in->dst, most ? LEAST : "0.0f");
     fprintf(w->out,
             most
@@ -191,7 +189,7 @@ static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
     char source[32];
     k->shared_floats = GS_MAX(k->shared_floats, k->slice);
     fprintf(w->out, "    gs_group_sync(%uu);\n", k->lanes);
-    each_slot(w);
+    gs_gen_each_slot(w);
     fprintf(w->out, "        for (gs_u32 v = 0; v < %u; v++)\n", k->vector);
     snprintf(source, sizeof(source), gs_gen_shape_of(w, from) == GS_GEN_WIDE ? "r%u[%u * s + v]" : "r%u[s]", a,
              k->vector);
@@ -209,7 +207,7 @@ static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
         fprintf(w->out, "    r%u = 0.0f;\n    for (int q = 0; q < %u; q++) r%u += fold[q];\n", in->dst, from, in->dst);
         return;
     }
-    each_slot(w);
+    gs_gen_each_slot(w);
     fprintf(w->out,
             "        float t = 0.0f;\n        if (within)\n            for (int q = 0; q < %u; q++) t += fold[(c - "
             "slice) / %uu * %u + q];\n",
@@ -241,7 +239,7 @@ static void write_mask(gs_gen_writer *w, const gs_instr *in)
                 gs_generate_threshold(in->alpha), scale);
         return;
     }
-    each_slot(w);
+    gs_gen_each_slot(w);
     fprintf(w->out, "        (void)within;\n");
     if (s == GS_GEN_GROUPED) {
         snprintf(column, sizeof(column), "c / %uu", gs_gen_each(w, width));
@@ -304,223 +302,4 @@ void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge)
         if (w->needed[in->dst] && w->per_edge[in->dst] == per_edge && !gs_op_by_type(in->op))
             write_instr(w, in);
     }
-}
-
-void gs_gen_keep_edge(gs_gen_writer *w)
-{
-    const uint32_t width = gs_gen_width(w, w->k->kept);
-    char name[16], row[64];
-    snprintf(name, sizeof(name), "r%u", w->k->kept);
-    snprintf(row, sizeof(row), "own[%u] + (gs_u64)place * %uu", gs_gen_own(w, GS_OWN_ACC, 0), width);
-    gs_gen_store(w, name, row, width);
-}
-
-/* ---- inputs ---- */
-
-static uint32_t input_of(gs_gen_writer *w, bool param, uint32_t index)
-{
-    const uint32_t i = gs_generate_input(w->k->input, &w->k->inputs, GS_EDGE_INPUTS, param, index);
-    if (i == GS_NONE)
-        gs_gen_refuse(w, "its edge program reads too many arrays and parameters");
-    return i;
-}
-
-uint32_t gs_gen_own(gs_gen_writer *w, gs_kernel_own_kind kind, uint32_t index)
-{
-    gs_edge_kernel *const k = w->k;
-    for (uint32_t i = 0; i < k->owns; i++)
-        if (k->own[i].kind == kind && k->own[i].index == index)
-            return i;
-    if (k->owns == GS_EDGE_OWNS) {
-        gs_gen_refuse(w, "its edge program reads too many arrays of targets");
-        return 0;
-    }
-    k->own[k->owns] = (gs_kernel_own){kind, index};
-    return k->owns++;
-}
-
-bool gs_gen_is_made(const gs_gen_writer *w, uint32_t r)
-{
-    for (uint32_t i = 0; i < w->s->edge_instrs; i++)
-        if (w->s->edge_instr[i].dst == r)
-            return gs_op_by_type(w->s->edge_instr[i].op);
-    return false;
-}
-
-bool gs_gen_needs_place(const gs_gen_writer *w)
-{
-    bool made = w->k->keeps;
-    for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        made |= w->needed[r] && gs_gen_is_made(w, r);
-    return made;
-}
-
-bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
-{
-    return w->needed[r] && w->per_edge[r] && (w->s->edge_reg[r].kind != GS_EDGE_TEMP || gs_gen_is_made(w, r));
-}
-
-/* Of a row of sums the first register alone has another type. */
-static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r) { return r == 0 ? w->k->rows.dtype : GS_F32; }
-
-void gs_gen_load_registers(gs_gen_writer *w)
-{
-    for (uint32_t r = 0; r < w->s->edge_regs; r++) {
-        char name[16], row[64];
-        if (!w->needed[r] || w->per_edge[r] || w->s->edge_reg[r].kind == GS_EDGE_TEMP)
-            continue;
-        snprintf(name, sizeof(name), "r%u", r);
-        snprintf(row, sizeof(row), "own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r), gs_gen_width(w, r));
-        gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
-        gs_gen_load(w, name, row, gs_gen_width(w, r));
-    }
-}
-
-/* Slots whose columns all lanes have, in every slice. */
-static uint32_t whole_slots(const gs_gen_writer *w)
-{
-    const gs_edge_kernel *const k = w->k;
-    return GS_MIN(k->slice, k->width - (k->slices - 1) * k->slice) / (k->lanes * k->vector);
-}
-
-/* Is it one number for all of a lane's columns? */
-static bool is_one(const gs_gen_writer *w, uint32_t r)
-{
-    const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, r));
-    return s == GS_GEN_SINGLE || (s == GS_GEN_GROUPED && w->k->one_group);
-}
-
-/* Registers whose rows differ from edge to edge are reached from the lane's own columns of row 0, so that an address
- * is one multiplication and addition: at7[0] those of the slots that all lanes have, the others' apart, as lanes
- * without columns load the last one. Narrow ones have a number a slot, at places of its own. */
-void gs_gen_point_batch(gs_gen_writer *w)
-{
-    for (uint32_t r = 0; r < w->s->edge_regs; r++) {
-        const gs_edge_reg *const reg = &w->s->edge_reg[r];
-        const uint32_t each = gs_gen_each(w, reg->width), bytes = (uint32_t)gs_dtype_bytes(dtype_of(w, r));
-        char start[64];
-        if (!gs_gen_is_batched(w, r) || reg->kind == GS_EDGE_WEIGHT)
-            continue;
-        if (reg->kind == GS_EDGE_TARGET)
-            snprintf(start, sizeof(start), "(const char *)(own[%u] + row * %uu)", gs_gen_own(w, GS_OWN_ROWS, r),
-                     w->p->array[reg->array].width);
-        else
-            snprintf(start, sizeof(start), "(const char *)a.all.in[%u]", input_of(w, false, r));
-        if (is_one(w, r)) {
-            fprintf(w->out, "    const char *const at%u = gs_made_address(%s + slice / %uu * %uu);\n", r, start, each,
-                    bytes);
-            continue;
-        }
-        fprintf(w->out, "    const char *at%u[%u];\n", r, w->k->slots);
-        each_slot(w);
-        fprintf(w->out, "        (void)within;\n        at%u[s] = gs_made_address(%s + ", r, start);
-        fprintf(w->out, gs_gen_ragged(w) ? "gs_column_within(c, end - %uu)" : "c", w->k->vector);
-        fprintf(w->out, " / %uu * %uu);\n    }\n", each, bytes);
-    }
-}
-
-/* The address of the register's row for an edge, from the lane's columns `at` on. */
-static void write_address(const gs_gen_writer *w, char *to, size_t room, const char *at, uint32_t r)
-{
-    const gs_edge_reg *const reg = &w->s->edge_reg[r];
-    const uint32_t bytes = reg->width * (uint32_t)gs_dtype_bytes(dtype_of(w, r));
-    if (reg->kind == GS_EDGE_TEMP)
-        snprintf(to, room, "gs_edge_row(%s, place, %uu)", at, bytes);
-    else if (reg->kind == GS_EDGE_TARGET)
-        snprintf(to, room, "gs_edge_row(%s, type, %uu)", at, bytes);
-    else if (reg->typed)
-        snprintf(to, room, "gs_edge_row(gs_edge_row(%s, operand, %uu), type, %uu)", at,
-                 w->p->array[reg->array].width * 4, bytes);
-    else
-        snprintf(to, room, "gs_edge_row(%s, operand, %uu)", at, bytes);
-}
-
-/* batch7[b] = the register's columns of the row of the edge's operand, type or place. */
-static void load_of_edge(gs_gen_writer *w, uint32_t r)
-{
-    const gs_edge_reg *const reg = &w->s->edge_reg[r];
-    const gs_dtype dtype = dtype_of(w, r);
-    const bool wide = gs_gen_shape_of(w, reg->width) == GS_GEN_WIDE && !is_one(w, r);
-    const uint32_t v = w->k->vector, whole = wide ? whole_slots(w) : 0, row = w->k->lanes * v;
-    char from[192], at[32];
-    if (reg->kind == GS_EDGE_WEIGHT) {
-        fprintf(w->out, "    batch%u[b] = chunk->weight == 0 ? 1.0f : chunk->weight[k];\n", r);
-        return;
-    }
-    for (uint32_t s = 0; s < (is_one(w, r) ? 1 : w->k->slots); s++) {
-        snprintf(at, sizeof(at), is_one(w, r) ? "at%u" : "at%u[%u]", r, s < whole ? 0 : s);
-        write_address(w, from, sizeof(from), at, r);
-        if (s > 0 && s < whole)
-            snprintf(from + strlen(from), sizeof(from) - strlen(from), " + %u",
-                     s * row * (uint32_t)gs_dtype_bytes(dtype));
-        if (wide && v > 1 && dtype == GS_F32)
-            fprintf(w->out, "    gs_load%u(batch%u[b] + %u, (const float *)(const void *)(%s));\n", v, r, v * s, from);
-        else if (wide && v > 1)
-            fprintf(w->out, "    gs_load%u_%s(batch%u[b] + %u, %s);\n", v, gs_dtype_name(dtype), r, v * s, from);
-        else if (gs_gen_shape_of(w, reg->width) == GS_GEN_SINGLE)
-            fprintf(w->out, "    batch%u[b] = gs_of_%s(%s, 0);\n", r, gs_dtype_name(dtype), from);
-        else
-            fprintf(w->out, "    batch%u[b][%u] = gs_of_%s(%s, 0);\n", r, s, gs_dtype_name(dtype), from);
-    }
-}
-
-bool gs_gen_needs_type(const gs_gen_writer *w)
-{
-    for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (w->needed[r] && w->s->edge_reg[r].typed)
-            return true;
-    for (uint32_t i = 0; i < w->k->sums; i++)
-        if (w->s->sum[w->k->sum[i]].kind == GS_SUM_ADD_TYPE)
-            return true;
-    return false;
-}
-
-void gs_gen_declare_batch(gs_gen_writer *w)
-{
-    for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r)) {
-            char name[32];
-            snprintf(name, sizeof(name), "batch%u[%u]", r, w->k->batch);
-            gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
-        }
-}
-
-void gs_gen_load_batch(gs_gen_writer *w)
-{
-    for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r))
-            load_of_edge(w, r);
-}
-
-void gs_gen_take_batch(gs_gen_writer *w)
-{
-    for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r)) {
-            const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, r));
-            const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
-            char name[16];
-            snprintf(name, sizeof(name), "r%u", r);
-            gs_gen_declare(w, name, s);
-            gs_gen_over(w, s);
-            fprintf(w->out, "%s%s = batch%u[b]%s;\n", name, at, r, at);
-        }
-}
-
-void gs_gen_load_params(gs_gen_writer *w)
-{
-    bool *const seen = gs_calloc(w->p->params + 1, 1);
-    for (uint32_t i = 0; seen != NULL && i < w->s->edge_instrs; i++)
-        for (uint32_t o = 0; o < gs_op_inputs(w->s->edge_instr[i].op); o++) {
-            const gs_operand *const from = gs_instr_operand(&w->s->edge_instr[i], o);
-            char name[16], row[32];
-            if (!w->needed[w->s->edge_instr[i].dst] || gs_op_by_type(w->s->edge_instr[i].op) ||
-                from->kind != GS_FROM_PARAM || seen[from->index])
-                continue;
-            seen[from->index] = true;
-            snprintf(name, sizeof(name), "p%u", from->index);
-            snprintf(row, sizeof(row), "a.all.in[%u]", input_of(w, true, from->index));
-            gs_gen_declare(w, name, gs_gen_shape_of(w, w->p->param[from->index].cols));
-            gs_gen_load(w, name, row, w->p->param[from->index].cols);
-        }
-    gs_free(seen);
 }
