@@ -11,7 +11,7 @@
  *   blocks                                   edges on disk, bucketed by the larger endpoint id
  *   fennel, order_metis, lp_*, position      the interval of every vertex, its row in it
  *   order                                    the order, from one pass over the blocks; edges bucketed by chunk
- *   chunks, arrays, rows_*                   chunks both ways, small arrays, feature rows to their place
+ *   chunk_fill, chunks, arrays, rows_*       chunks both ways, small arrays, feature rows to their place
  *
  * Ids are input ids unless called a position or row (store order).
  */
