@@ -115,7 +115,8 @@ typedef struct gs_train_options {
     uint32_t coverage;   /* of GraphSAINT's: batches drawn beforehand have each vertex so often, on average, and say how
                           * likely vertices and edges are: losses and sums over edges then estimate those of the whole
                           * graph, as PyG's sample_coverage does; 0: none, and they are the subgraph's own */
-    uint32_t batches_per_step; /* so many batches are one step: its loss is the mean over their targets; 0: 1 */
+    uint32_t batches_per_step; /* so many batches are one step: its loss is the mean over their targets; of several
+                                * devices each has as many of them; 0: one for each device */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

@@ -175,6 +175,11 @@ void gs_batches_keep_features(gs_batches *b, bool keep) { b->keeps = keep; }
 
 uint64_t gs_batches_device_bytes(const gs_batches *b) { return b->device_bytes; }
 
+uint64_t gs_batches_shared_bytes(const gs_batches *b)
+{
+    return b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0;
+}
+
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
     const uint64_t all = gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes;
@@ -217,7 +222,8 @@ static gs_status share_params(gs_batches *b)
             return gs_fail(GS_EINVAL, "parameter %s: is of training alone, and no evaluation has it",
                            s->program->param[i].name);
         p->value[i] = w->run.params.value[k];
-        p->grad[i] = w->run.params.grad[k];
+        if (!b->beside)
+            p->grad[i] = w->run.params.grad[k];
         w->program->param[k].learns = s->program->param[i].learns;
     }
     return GS_OK;
@@ -254,14 +260,15 @@ static const uint8_t *features_of(const gs_session *w)
     return NULL;
 }
 
-gs_status gs_batches_start(gs_batches *b, gs_session *whole)
+gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first)
 {
     gs_session *const s = b->session;
-    const uint8_t *const features = features_of(whole);
+    const uint8_t *const features = first != NULL ? first->rows.features : features_of(whole);
     const uint32_t wanted = wanted_arrays(s) | (uint32_t)(b->keeps && features == NULL) << GS_ARRAY_FEATURES;
     gs_status st;
 
     b->whole = whole;
+    b->beside = first != NULL;
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
         (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, b->shape.limits.vertices, &b->cache)) != GS_OK)

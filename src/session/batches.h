@@ -41,8 +41,14 @@ uint64_t gs_batches_device_bytes(const gs_batches *b);
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out);
 
 /* Takes memory; parameters become those of `whole`, which has started and outlives this. Features are read from its
- * memory where it keeps them. Blocks while it reads arrays. GS_ENOMEM, GS_EIO, GS_EFORMAT. */
-gs_status gs_batches_start(gs_batches *b, gs_session *whole);
+ * memory where it keeps them. Blocks while it reads arrays. GS_ENOMEM, GS_EIO, GS_EFORMAT. `first`: trains the same
+ * parameters at the same time, was started and outlives this: gradients are this one's own, until gs_batches_collect();
+ * features that `first` has in memory are read there. NULL: nothing does. */
+gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first);
+/* Adds this one's own gradients to those of `whole`. */
+void gs_batches_collect(const gs_batches *b);
+/* Of gs_batches_bytes(), what one that is started with a `first` does not take. */
+uint64_t gs_batches_shared_bytes(const gs_batches *b);
 
 /* A group was drawn: these batches are run next, each once and in this order. */
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
@@ -51,9 +57,11 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
 
 /* A step of several passes: gradients of their sums of losses are added up between clear and divide. The mean is over
- * the sum of the masses, which gs_batches_divide() is given. A pass is that of a batch, as in gs_batches_run(), */
+ * the sum of the masses, which gs_batches_divide() is given. A pass is that of a batch, as in gs_batches_run(), but
+ * that statistics are followed by gs_batches_follow(), */
 void gs_batches_clear(gs_batches *b);
 gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
+void gs_batches_follow(gs_batches *b, const gs_batch *batch);
 void gs_batches_divide(gs_batches *b, double mass);
 /* or of a part of a batch that is next in the group and overflows; `part` from 0 keys dropout, too. */
 void gs_batches_begin_parts(gs_batches *b);

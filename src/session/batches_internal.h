@@ -11,6 +11,7 @@ struct gs_batches {
     gs_batch_shape shape;
     gs_session *session;     /* of the train pass */
     gs_session *whole;       /* whose parameters are trained; from gs_batches_start() on */
+    bool beside;             /* another's gradients are those of `whole`; this one's are its own */
     gs_chunk chunk[2];
     gs_chunk_table table;
     gs_batch_edges edges;

@@ -149,19 +149,44 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, out)) != GS_OK)
         return st;
     out->read_bytes += b->rows.read_bytes - read;
-    gs_params_follow(&s->run.params, s->program, batch->vertices);
     return GS_OK;
+}
+
+void gs_batches_follow(gs_batches *b, const gs_batch *batch)
+{
+    gs_params_follow(&b->session->run.params, b->session->program, batch->vertices);
 }
 
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
 {
     gs_batches_clear(b);
-    return run_pass(b, batch, step, true, mass, out);
+    const gs_status st = run_pass(b, batch, step, true, mass, out);
+    if (st == GS_OK)
+        gs_batches_follow(b, batch);
+    return st;
 }
 
 /* ---- a step of several passes -------------------------------------------- */
 
-void gs_batches_clear(gs_batches *b) { gs_params_zero_grads(&b->whole->run.params); }
+void gs_batches_clear(gs_batches *b)
+{
+    gs_params_zero_grads(b->beside ? &b->session->run.params : &b->whole->run.params);
+}
+
+/* Values are in the memory of `whole`, and gradients have the same places in theirs. */
+void gs_batches_collect(const gs_batches *b)
+{
+    const gs_params *const p = &b->session->run.params, *const w = &b->whole->run.params;
+
+    for (uint32_t i = 0; i < b->session->program->params; i++) {
+        const gs_param *const q = &b->session->program->param[i];
+        if (q->statistic != GS_STATISTIC_NONE || q->fixed)
+            continue;
+        float *const sum = w->grads + (p->value[i] - w->values);
+        for (uint64_t k = 0, n = gs_param_elements(q); k < n; k++)
+            sum[k] += p->grad[i][k];
+    }
+}
 
 gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
 {
@@ -189,7 +214,10 @@ void gs_batches_begin_parts(gs_batches *b)
 gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
                               gs_exec_stats *out)
 {
-    return run_pass(b, batch, step ^ part << 20, false, mass, out);
+    const gs_status st = run_pass(b, batch, step ^ part << 20, false, mass, out);
+    if (st == GS_OK)
+        gs_batches_follow(b, batch);
+    return st;
 }
 
 void gs_batches_end_parts(gs_batches *b) { gs_batch_rows_apart(&b->rows, false); }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "device/device.h"
+#include "session/batch_devices.h"
 
 #define BATCH_SIZE 1024u
 #define WALK_LENGTH 2u
@@ -12,7 +12,11 @@
 bool gs_train_on_batches(const gs_train_options *o) { return o->sampler != NULL && strcmp(o->sampler, "none") != 0; }
 uint32_t gs_batch_size_of(const gs_train_options *o) { return o->batch_size != 0 ? o->batch_size : BATCH_SIZE; }
 uint32_t gs_walk_length_of(const gs_train_options *o) { return o->walk_length != 0 ? o->walk_length : WALK_LENGTH; }
-uint32_t gs_batches_per_step_of(const gs_train_options *o) { return GS_MAX(o->batches_per_step, 1); }
+uint32_t gs_batches_per_step_of(const gs_train_options *o)
+{
+    const uint32_t several = gs_device_count(o->device);
+    return o->batches_per_step != 0 ? o->batches_per_step : GS_MAX(several, 1);
+}
 
 /* "15,10,5". */
 static gs_status read_fanout(gs_sampler_options *out, const char *text)
@@ -92,15 +96,18 @@ static gs_status check_none(const gs_train_options *o)
 gs_status gs_batch_options_check(const gs_train_options *o)
 {
     gs_sampler_options ignored;
+    uint32_t devices;
     gs_status st;
 
     if (!gs_train_on_batches(o))
         return check_none(o);
     if ((st = gs_batch_options_read(&ignored, o)) != GS_OK)
         return st;
-    if (gs_device_count(o->device) > 1)
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device so far; use cpu or cuda:0, or "
-                       ".sampler none", o->device);
+    if ((st = gs_batch_devices_count(&devices, o)) != GS_OK)
+        return st;
+    if (o->batches_per_step % devices != 0)
+        return gs_fail(GS_EINVAL, ".batches_per_step %u: .device %s has %u devices, each of which has as many "
+                       "batches of a step; use a multiple of %u", o->batches_per_step, o->device, devices, devices);
     if (o->trace != NULL || o->profile)
         return gs_fail(GS_EUNSUPPORTED, "%s: is of passes over the whole graph; leave it out, or use .sampler none",
                        o->trace != NULL ? ".trace" : ".profile");

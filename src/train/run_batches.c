@@ -13,8 +13,6 @@
 #include "train/batch_options.h"
 #include "train/run_internal.h"
 
-/* Batches that are sampled before the first of them is trained: enough for each thread to have its share. */
-#define GROUP 8u
 /* Of features in memory, a group need not be known for long. */
 #define BATCHES_PER_THREAD 2u
 /* Of the host's memory, for the in-edges of all vertices, at most, and for a group of batches that is more than one. */
@@ -36,14 +34,15 @@ struct gs_run_batches {
     gs_sampler_options options;
     gs_sampler *sampler;
     gs_batch_shape shape;
-    gs_batches *engine;
+    gs_batch_devices *engine;
+    uint32_t devices;     /* that train: a batch each at a time */
     bool keeps;           /* features of all vertices have room */
     uint32_t reading_group; /* batches of a group where they have not */
     uint64_t cache_bytes; /* what rows of them may take where they do not */
     uint32_t group;       /* batches that are drawn at a time, at most */
     uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
-    gs_batch_arena *arena[GROUP];
-    gs_batch batch[GROUP];
+    gs_batch_arena *arena[GS_BATCH_GROUP];
+    gs_batch batch[GS_BATCH_GROUP];
     double sample_seconds; /* of the epoch at hand */
 };
 
@@ -128,13 +127,20 @@ static gs_status load_edges(gs_run_batches *b, uint64_t host, bool stream)
     return st;
 }
 
+/* So many batches of a group, or fewer: as many for each device, which all have theirs at the same time. */
+static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
+{
+    return GS_MAX((uint32_t)batches / b->devices, 1) * b->devices;
+}
+
 static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
     const uint64_t host = o->host_memory != 0 ? o->host_memory : gs_machine_free_memory();
     gs_status st;
 
-    if ((st = gs_store_open(&b->store, config->store)) != GS_OK)
+    if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
+        (st = gs_store_open(&b->store, config->store)) != GS_OK)
         return st;
     if (!gs_store_array(b->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(b->store)->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
@@ -155,7 +161,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     b->shape.edge_types = gs_store_get_info(b->store)->edge_types;
     bound_edges(b);
     const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);
-    b->group = (uint32_t)GS_MIN(GS_MIN(fit, GROUP), gs_sampler_batches(b->sampler));
+    b->group = group_of(b, GS_MIN(GS_MIN(fit, GS_BATCH_GROUP), gs_sampler_batches(b->sampler)));
     return GS_OK;
 }
 
@@ -170,11 +176,11 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     b->keeps = all <= left && !config->options->no_cache;
     b->reading_group = b->group;
     if (b->keeps && b->in->columns == NULL)
-        b->group = GS_MIN(b->group, BATCHES_PER_THREAD * b->threads);
-    gs_batches_keep_features(b->engine, b->keeps);
+        b->group = group_of(b, GS_MIN(b->group, BATCHES_PER_THREAD * b->threads));
+    gs_batch_devices_keep_features(b->engine, b->keeps);
     b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
     if (!b->keeps)
-        gs_batches_set_cache(b->engine, b->cache_bytes, b->group);
+        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
 }
 
 /* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then that
@@ -182,20 +188,20 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
-    if (b->keeps && b->group > 1) {
-        b->group /= 2;
+    if (b->keeps && b->group > b->devices) {
+        b->group = group_of(b, b->group / 2);
         return true;
     }
     if (b->keeps) { /* which may be more, but less can be made of it */
         b->keeps = false;
         b->group = b->reading_group;
-        gs_batches_keep_features(b->engine, false);
-        gs_batches_set_cache(b->engine, b->cache_bytes, b->group);
+        gs_batch_devices_keep_features(b->engine, false);
+        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
         return true;
     }
-    gs_batches_set_cache(b->engine, 0, b->group);
+    gs_batch_devices_set_cache(b->engine, 0, b->group);
     if (gs_run_batches_bytes(b) == had)
-        b->group = GS_MAX(b->group / 2, 1);
+        b->group = group_of(b, b->group / 2);
     return gs_run_batches_bytes(b) < had;
 }
 
@@ -209,7 +215,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
         return gs_fail(GS_ENOMEM, "out of memory");
     own.batch = &b->shape;
     if ((st = open_sampler(b, config, stream)) == GS_OK)
-        st = gs_batches_open(&b->engine, &own);
+        st = gs_batch_devices_open(&b->engine, &own);
     if (st != GS_OK) {
         gs_run_batches_close(b);
         return st;
@@ -223,8 +229,8 @@ void gs_run_batches_close(gs_run_batches *b)
 {
     if (b == NULL)
         return;
-    gs_batches_close(b->engine);
-    for (uint32_t k = 0; k < GROUP; k++)
+    gs_batch_devices_close(b->engine);
+    for (uint32_t k = 0; k < GS_BATCH_GROUP; k++)
         gs_batch_arena_free(b->arena[k]);
     gs_sampler_close(b->sampler);
     gs_adjacency_free(b->in);
@@ -236,21 +242,24 @@ void gs_run_batches_close(gs_run_batches *b)
 
 uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 {
-    return gs_batches_bytes(b->engine) + b->group * b->shape.limits.arena_bytes;
+    return gs_batch_devices_bytes(b->engine) + b->group * b->shape.limits.arena_bytes;
 }
 
-uint64_t gs_run_batches_device_bytes(const gs_run_batches *b) { return gs_batches_device_bytes(b->engine); }
+uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
+{
+    return gs_batches_device_bytes(gs_batch_devices_at(b->engine, 0));
+}
 
 gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out)
 {
-    const gs_status st = gs_batches_describe(b->engine, whole, out);
+    const gs_status st = gs_batches_describe(gs_batch_devices_at(b->engine, 0), whole, out);
     snprintf(out->name, sizeof(out->name), "batch");
     return st;
 }
 
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
-    gs_status st = gs_batches_start(b->engine, whole);
+    gs_status st = gs_batch_devices_start(b->engine, whole);
     for (uint32_t k = 0; k < b->group && st == GS_OK; k++)
         st = gs_batch_arena_make(&b->arena[k], b->sampler);
     return st;
@@ -271,7 +280,7 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
         if (st == GS_EBUDGET && b->options.kind == GS_SAMPLER_NEIGHBOR)
             st = GS_OK; /* those that overflow go in parts */
         if (st == GS_OK)
-            gs_batches_begin(b->engine, b->batch, b->held);
+            gs_batch_devices_begin(b->engine, b->batch, b->held);
         b->sample_seconds += gs_now() - began;
     }
     *out = &b->batch[number - b->first];
@@ -295,7 +304,8 @@ typedef struct pass_sums {
 
 /* A batch for which there is no room: its targets in parts, halved until each has room, in the arena where the batch is
  * not. */
-static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key, pass_sums *sums)
+static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key,
+                           gs_batches *engine, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
     gs_batch_arena *const arena = b->arena[whole->number - b->first];
@@ -303,7 +313,7 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
     uint32_t count = (targets + 1) / 2, part = 0;
     gs_status st = GS_OK;
 
-    gs_batches_begin_parts(b->engine);
+    gs_batches_begin_parts(engine);
     for (uint32_t first = 0; first < targets && st == GS_OK;) {
         gs_exec_stats x = {0};
         gs_batch batch;
@@ -314,28 +324,72 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
             st = GS_OK;
             continue;
         }
-        if (st != GS_OK || (st = gs_batches_run_part(b->engine, &batch, key, part++, &mass, &x)) != GS_OK)
+        if (st != GS_OK || (st = gs_batches_run_part(engine, &batch, key, part++, &mass, &x)) != GS_OK)
             break;
         sums->loss += x.metrics.loss_sum;
         sums->mass += mass;
         add_stats(e, &x);
         first += batch.targets;
     }
-    gs_batches_end_parts(b->engine);
+    gs_batches_end_parts(engine);
     return st;
 }
 
-/* The only one of its step: gradients are of the mean at once, which rounds less. */
-static gs_status run_whole(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, bool only,
-                           pass_sums *sums)
+/* A batch that is a step: gradients are of the mean at once, which rounds less. */
+static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, pass_sums *sums)
 {
     gs_exec_stats x = {0};
-    double mass = 0;
-    const gs_status st = (only ? gs_batches_run : gs_batches_add)(r->batches->engine, batch, key, &mass, &x);
+    const gs_status st = gs_batches_run(gs_batch_devices_at(r->batches->engine, 0), batch, key, &sums->mass, &x);
 
-    sums->loss += x.metrics.loss_sum;
-    sums->mass += mass;
+    sums->loss = x.metrics.loss_sum;
     add_stats(e, &x);
+    return st;
+}
+
+/* What devices did at the same time took as long as the slowest of them. */
+static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t devices, pass_sums *sums)
+{
+    gs_exec_stats all = {0};
+    for (uint32_t d = 0; d < devices; d++) {
+        const gs_exec_stats *const x = &pass[d].stats;
+        sums->loss += x->metrics.loss_sum;
+        sums->mass += pass[d].mass;
+        all.compute_seconds = GS_MAX(all.compute_seconds, x->compute_seconds);
+        all.edge_seconds = GS_MAX(all.edge_seconds, x->edge_seconds);
+        all.stall_seconds = GS_MAX(all.stall_seconds, x->stall_seconds);
+        all.read_bytes += x->read_bytes;
+        all.copied_in_bytes += x->copied_in_bytes;
+        all.copied_out_bytes += x->copied_out_bytes;
+    }
+    add_stats(e, &all);
+}
+
+/* A batch on each device, `count` of them from `first` on; those without room follow, each in parts. */
+static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count, bool *teaches,
+                           pass_sums *sums)
+{
+    gs_run_batches *const b = r->batches;
+    const uint32_t key = (e->epoch - 1) * r->part.of + first + 1; /* of dropout */
+    gs_batch_pass pass[GS_BATCH_DEVICES] = {0};
+    const gs_batch *batch[GS_BATCH_DEVICES];
+    gs_status st = GS_OK;
+
+    for (uint32_t d = 0; d < count; d++) {
+        if ((st = draw(&batch[d], b, e->epoch, first + d)) != GS_OK)
+            return st;
+        const bool teaching = batch[d]->targets > 0 || batch[d]->overflows;
+        *teaches |= teaching;
+        if (!teaching)
+            gs_batches_pass(gs_batch_devices_at(b->engine, d));
+        else if (!batch[d]->overflows)
+            pass[d] = (gs_batch_pass){.batch = batch[d], .key = key + d};
+    }
+    if ((st = gs_batch_devices_run(b->engine, pass)) != GS_OK)
+        return st;
+    add_round(e, pass, count, sums);
+    for (uint32_t d = 0; d < count && st == GS_OK; d++)
+        if (batch[d]->overflows)
+            st = run_parts(r, e, batch[d], key + d, gs_batch_devices_at(b->engine, d), sums);
     return st;
 }
 
@@ -344,28 +398,20 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
                             pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
-    bool apart = count > 1;
-    gs_status st = GS_OK;
+    const gs_batch *batch;
+    gs_status st;
 
-    if (apart)
-        gs_batches_clear(b->engine);
-    for (uint32_t number = first; number < first + count && st == GS_OK; number++) {
-        const uint32_t key = (e->epoch - 1) * r->part.of + number + 1; /* of dropout */
-        const gs_batch *batch;
-        if ((st = draw(&batch, b, e->epoch, number)) != GS_OK)
-            return st;
-        if (batch->targets == 0 && !batch->overflows) {
-            gs_batches_pass(b->engine);
-            continue;
-        }
+    if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
+        return st;
+    if (count == 1 && batch->targets > 0 && !batch->overflows) {
         *teaches = true;
-        if (batch->overflows && !apart)
-            gs_batches_clear(b->engine);
-        apart |= batch->overflows;
-        st = batch->overflows ? run_parts(r, e, batch, key, sums) : run_whole(r, e, batch, key, !apart, sums);
+        return run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums);
     }
-    if (apart && st == GS_OK)
-        gs_batches_divide(b->engine, sums->mass);
+    gs_batch_devices_clear(b->engine);
+    for (uint32_t done = 0; done < count && st == GS_OK; done += b->devices)
+        st = run_round(r, e, first + done, GS_MIN(b->devices, count - done), teaches, sums);
+    if (st == GS_OK)
+        gs_batch_devices_reduce(b->engine, sums->mass);
     return st;
 }
 

@@ -7,7 +7,7 @@
 #define GS_TRAIN_RUN_BATCHES_H
 
 #include "gnnstream.h"
-#include "session/batches.h"
+#include "session/batch_devices.h"
 
 typedef struct gs_run gs_run;
 typedef struct gs_run_batches gs_run_batches;

@@ -196,6 +196,37 @@ static void test_batches__of_one_step_are_one_batch(void **state)
     }
 }
 
+/* The same steps as on one device: what is added up in another order differs by rounding alone, and twice the same run
+ * by nothing. Batches of 17 of these training vertices leave devices without one in an epoch's last step. */
+static void test_batches__on_several_devices_are_those_on_one(void **state)
+{
+    static const char *const samplers[] = {"neighbor", "neighbor", "neighbor", "cluster", "saint-walk"};
+    static const char *const devices[] = {"cpu:2", "cpu:3", "cpu:2", "cpu:2", "cpu:2"};
+    static const uint32_t a_step[] = {2, 6, 2, 2, 4};
+    (void)state;
+    for (size_t k = 0; k < sizeof(samplers) / sizeof(samplers[0]); k++) {
+        double one[EPOCHS], several[2][EPOCHS];
+        gs_train_options o = batches_of(k < 3 ? 17 : k == 3 ? 1 : 60, k < 3 ? "4,3" : NULL);
+        o.sampler = samplers[k];
+        o.model = "sage";
+        o.dropout = 0.2;
+        o.norm = k == 1 ? "batch" : "none";
+        o.no_cache = k == 2;
+        o.batches_per_step = a_step[k];
+        train(one, eight, &o, NULL);
+        o.device = devices[k];
+        o.batches_per_step = a_step[k] > 2 ? a_step[k] : 0; /* one each where nothing is said */
+        const char *const path[2] = {gs_test_path(api_folder, "first.safetensors"),
+                                     gs_test_path(api_folder, "again.safetensors")};
+        for (int again = 0; again < 2; again++)
+            train(several[again], eight, &o, path[again]);
+        api_assert_same_file(path[0], path[1]);
+        assert_memory_equal(several[0], several[1], sizeof(several[0]));
+        for (uint32_t i = 0; i < EPOCHS; i++)
+            gs_assert_close(several[0][i], one[i], 1e-4);
+    }
+}
+
 static void expect_refusal(const gs_train_options *o, gs_status status, const char *words)
 {
     gs_run *run = NULL;
@@ -237,8 +268,12 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     o.coverage = 5;
     expect_refusal(&o, GS_EINVAL, ".coverage: is of .sampler saint-node, saint-edge and saint-walk; leave it out");
     o.coverage = 0;
+    o.device = "cpu:9";
+    expect_refusal(&o, GS_EUNSUPPORTED, ".device cpu:9: batches are trained on 8 devices at most");
     o.device = "cpu:2";
-    expect_refusal(&o, GS_EUNSUPPORTED, ".device cpu:2");
+    o.batches_per_step = 3;
+    expect_refusal(&o, GS_EINVAL, ".batches_per_step 3: .device cpu:2 has 2 devices");
+    o.batches_per_step = 0;
     o.device = "cpu";
     o.host_memory = 20u << 20;
     expect_refusal(&o, GS_EBUDGET, "host_memory");
@@ -253,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_batches__read_features_are_those_in_memory),
         cmocka_unit_test(test_batches__a_run_goes_on),
         cmocka_unit_test(test_batches__of_one_step_are_one_batch),
+        cmocka_unit_test(test_batches__on_several_devices_are_those_on_one),
         cmocka_unit_test(test_batches__what_does_not_go_with_them_is_refused),
     };
     return cmocka_run_group_tests(tests, make, api_graph_remove);

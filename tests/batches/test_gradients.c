@@ -186,7 +186,7 @@ static void check_model(world *w, const char *text, const char *model, bool prun
     config.beside_bytes = gs_batches_bytes(b);
     gs_assert_ok(gs_session_open(&s, &config));
     gs_assert_ok(gs_session_start(s));
-    gs_assert_ok(gs_batches_start(b, s));
+    gs_assert_ok(gs_batches_start(b, s, NULL));
     for (uint32_t k = 0; k < BATCHES; k++) {
         gs_batch batch;
         gs_exec_stats x;
@@ -233,7 +233,7 @@ static void check_parts(world *w, const char *model)
     config.on_batches = true;
     gs_assert_ok(gs_session_open(&s, &config));
     gs_assert_ok(gs_session_start(s));
-    gs_assert_ok(gs_batches_start(b, s));
+    gs_assert_ok(gs_batches_start(b, s, NULL));
     gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, 0));
     const uint32_t targets = batch.targets;
     ref_graph g = graph_of(w, &batch, model);
@@ -410,7 +410,7 @@ static void check_saint(world *w, const gs_sampler_options *options)
     gs_assert_ok(gs_session_open(&s, &config));
     gs_assert_ok(gs_session_start(s));
     gs_params_init(&s->run.params, s->program, 3);
-    gs_assert_ok(gs_batches_start(b, s));
+    gs_assert_ok(gs_batches_start(b, s, NULL));
     for (; total < (double)options->coverage * vertices; batches++) {
         gs_exec_stats x;
         gs_batch batch;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # batches.sh - a run on batches on a GPU: the device memory that a refusal names is enough and less is not, a run that
-# was stopped goes on with the same bits, features that stay on disk change nothing, and what cannot be is refused.
+# was stopped goes on with the same bits, features that stay on disk change nothing, two GPUs take the steps of one, and
+# what cannot be is refused.
 # (That GPU and CPU compute the same is in tests/matrix/gpu.c.)
 . "$(dirname "$0")/../e2e/lib.sh"
 export XDG_CACHE_HOME=$work
@@ -28,7 +29,12 @@ equal "weights of a run that went on" "$work/on.safetensors" "$work/whole.safete
 run "read features" "${train[@]}" --no-cache --save "$work/read.safetensors"
 equal "weights where features are read" "$work/read.safetensors" "$work/whole.safetensors"
 
-refuse 1 'trained on one device so far' "${train[@]}" --device cuda:0,0
+run "two batches a step" "${train[@]}" --batches-per-step 2 --save "$work/one.safetensors"
+for device in cuda:0,0 cuda:0,1; do
+    run "train on $device" env GS_HOST_GPUS=2 "${train[@]}" --device "$device" --save "$work/two.safetensors"
+    compare "weights of $device" "$work/two.safetensors" "$work/one.safetensors" 1e-4
+done
+refuse 1 'are trained on devices of one kind' "${train[@]}" --device cpu,cuda:0
 refuse 1 'coverage: coefficients of losses are for --device cpu so far' "$GNNSTREAM" train \
     "$work/store" --model gcn --sampler saint-node --batch-size 50 --coverage 2 --device cuda
 finish
