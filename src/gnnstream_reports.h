@@ -157,6 +157,7 @@ typedef struct gs_plan_report {
     uint64_t host_bytes, device_bytes;   /* used of them at the most; of each device, or of the one that has most */
     uint32_t devices;
     uint64_t spill_bytes;                /* files made in the spill folder */
+    uint64_t flight_bytes;               /* most that the disk has under way */
     bool unified;                        /* the device's memory is a part of the host's */
     uint32_t passes, items;
     gs_pass_report pass[GS_PLAN_PASSES];

@@ -138,6 +138,7 @@ static void print_text(const gs_plan_report *p)
     print_device_memory(p);
     print_items(p, true);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
+    printf("%-28s %12s\n", "under way to and from disk", cli_size(p->flight_bytes));
 }
 
 static int run(const cli_command *self, const void *options, const char *const *place)

@@ -125,6 +125,9 @@ static void take_disk(gs_cost *c, const gs_limits *l)
             request = bytes / bps - bytes / c->read_bps;
     }
     c->request_seconds = request < 1e-3 ? request : c->request_seconds;
+    const double first = (double)l->random_read[0].bytes;
+    if (l->depth[0] == 1 && l->at_depth[0][0] > 0 && l->at_depth[0][0] < c->read_bps)
+        c->latency_seconds = first / l->at_depth[0][0] - first / c->read_bps;
     c->disk_source = GS_COST_CEILING;
 }
 

@@ -11,10 +11,8 @@
 #include "exec/several.h"
 
 #define REQUESTS 1024u
-/* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than keep the
- * disk busy, as what is first needed waits for all that is under way with it. */
+/* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than the plan says. */
 #define DEPTH 256u
-#define FLIGHT_BYTES (16 * GS_MIB)
 
 static gs_status no_memory(const char *what, uint64_t bytes)
 {
@@ -160,7 +158,7 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
         {e->region[GS_REGION_RING], e->region_bytes[GS_REGION_RING]},
     };
     const gs_io_config io = {.backend = c->io, .requests = c->bound ? 1 : REQUESTS, .depth = c->bound ? 1 : DEPTH,
-                             .flight_bytes = FLIGHT_BYTES, .buffers = buffers,
+                             .flight_bytes = e->plan->flight_bytes, .buffers = buffers,
                              .buffer_count = GS_ARRAY_LEN(buffers)};
     gs_status st;
 

@@ -12,6 +12,7 @@
 #include "schedule/column_order.h"
 #include "schedule/device_cache.h"
 #include "schedule/emit.h"
+#include "schedule/flight.h"
 #include "schedule/keep.h"
 #include "schedule/refuse.h"
 #include "schedule/simulate.h"
@@ -471,6 +472,18 @@ static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
     return try_choice(out, l, c, cfg->host_memory, GS_BLOCK_BYTES);
 }
 
+/* For the pass that runs most often. */
+static uint64_t flight_bytes(const gs_plan *plan, const gs_layout *l)
+{
+    const gs_schedule_config *const c = l->config;
+    uint32_t pass = 0;
+
+    for (uint32_t i = 1; i < l->program->passes; i++)
+        pass = gs_pass_weight(l, i) > gs_pass_weight(l, pass) ? i : pass;
+    return gs_flight_bytes(&(gs_simulation_input){plan, l->program, l->set, l->parts, c->cost, c->topology, pass, false,
+                                                  c->host_cost});
+}
+
 static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config *config, gs_tiles tiles)
 {
     gs_layout l = {0};
@@ -481,6 +494,8 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
         return st;
     if ((st = gs_choice_make(&c, &l)) == GS_OK)
         st = tiles == GS_TILES_IN_PLACE ? keep_all(out, &l, &c) : search(out, cost, &l, &c);
+    if (st == GS_OK)
+        (*out)->flight_bytes = flight_bytes(*out, &l);
     gs_choice_drop(&c);
     gs_layout_drop(&l);
     return st;

@@ -228,6 +228,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         .items = s->memory.items,
     };
     out->spill_bytes = gs_session_spill_bytes(s);
+    out->flight_bytes = s->plan->flight_bytes;
     for (uint32_t p = 0; p < out->passes; p++)
         if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
             return st;

@@ -86,7 +86,8 @@ static void fill(cJSON *o, const gs_plan_report *p)
     ADD(o, {"vertices", (double)p->vertices}, {"edges", (double)p->edges}, {"parameters", (double)p->parameters},
         {"host_memory", (double)p->host_memory}, {"host_bytes", (double)p->host_bytes},
         {"device_memory", (double)p->device_memory}, {"device_bytes", (double)p->device_bytes},
-        {"devices", p->devices}, {"spill_bytes", (double)p->spill_bytes});
+        {"devices", p->devices}, {"spill_bytes", (double)p->spill_bytes},
+        {"flight_bytes", (double)p->flight_bytes});
     cJSON_AddBoolToObject(o, "unified", p->unified);
     cJSON *const passes = cJSON_AddArrayToObject(o, "passes");
     for (uint32_t i = 0; i < p->passes; i++)

@@ -266,8 +266,11 @@ static void test_cost__ceilings_replace_guesses(void **state)
     l.disk_write_bps = 1e9;
     l.random_read[0].bytes = 4096;
     l.random_read[0].bps = 4096 / 20e-6; /* 20 microseconds each, of which 1.024 at full speed */
+    l.depth[0] = 1;
+    l.at_depth[0][0] = 4096 / 250e-6;
     gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.disk_source, GS_COST_CEILING);
+    assert_true(fabs(c.latency_seconds - (250e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(fabs(c.request_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(c.read_bps == 4e9 && c.write_bps == 1e9);
 }

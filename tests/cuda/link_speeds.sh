@@ -71,5 +71,10 @@ options = ["--model", "sage", "--device-memory", "30M", "--host-memory", "1G"]
 slow, fast = plan("many", *options, link=[1e8, 1e-7]), plan("many", *options, link=[1e12, 1e-7])
 assert slow["pass"]["reordered"] and not fast["pass"]["reordered"], (slow["pass"], fast["pass"])
 assert fast["pass"]["orders_tried"] > 0
+
+# The disk has more under way where it is faster and a slow link gives places in the ring back late.
+assert fast["flight_bytes"] == plan("many", *options, link=[1e12, 1e-7], disk=1e9)["flight_bytes"] == 4 << 20
+of = {(d, l): plan("many", *options, link=[l, 1e-7], disk=d)["flight_bytes"] for d in (2e9, 30e9) for l in (1e9, 1e12)}
+assert of[2e9, 1e12] <= of[30e9, 1e12] < of[30e9, 1e9] > of[2e9, 1e9], of
 END
 finish
