@@ -65,10 +65,10 @@ def make_typed(run, at):
     """Edges of more types than a vertex has edges: 500."""
     types = 25 if at.scale < 0.05 else int(500 * at.scale)
     run.step("typed graph", 120, ["bash", "-c", 'set -e; "$0" generate sbm "$1-graph" --vertices "$2" --edges "$3" '
-                                  '--features 64 --classes 16; python3 "$4" "$1-graph" "$5"; '
+                                  '--features 64 --classes 16; LD_LIBRARY_PATH=$6 python3 "$4" "$1-graph" "$5"; '
                                   '"$0" partition "$1-graph" "$1" --method random --parts 4',
                                   at.program("gnnstream"), at.data("typed"), at.size(400000), at.size(8000000),
-                                  os.path.join(at.root, "bench/edge_types.py"), str(types)])
+                                  os.path.join(at.root, "bench/edge_types.py"), str(types), at.peers_path])
 
 
 def read_gather(said):

@@ -4,6 +4,7 @@ The folder for results gets `steps.jsonl` (a line a step), `page.md` (all that i
 steps that failed have said). So whatever ends the run, the GPU's machine included, what came before is there.
 """
 import concurrent.futures
+import importlib.util
 import json
 import os
 import re
@@ -101,10 +102,10 @@ class Run:
         return 137 if code == -signal.SIGKILL else code
 
     def without(self, name, program):
-        """True, and a line that says so, where a program (or a module of python3) that steps need is not there."""
+        """True, and a line that says so, where a program (or a module of python3) that steps need is not there. The
+        module is not loaded: with the programs' libraries in place of its own it may not load."""
         if self.stopped or not self.wants(name) or shutil.which(program) or \
-                subprocess.run(["python3", "-c", f"import {program.replace('-', '_')}"], capture_output=True,
-                               check=False).returncode == 0:
+                importlib.util.find_spec(program.replace("-", "_")):
             return False
         self.record(name, self.now(), "not run", f"{program} is not here", "")
         return True

@@ -60,5 +60,20 @@ wait $killed 2>/dev/null
 for step in versions open compile; do
     run "the page has $step" grep -q "^| $step | ok |" "$work/killed/out/page.md"
 done
+
+# A machine without git, nvcc, nvidia-smi, ldconfig or what else is not the system's and python3's.
+mkdir "$work/bin"
+ln -s "$(python3 -c "import sys; print(sys.executable)")" "$work/bin/python3"
+for program in bash env timeout uname nproc grep df tail sed; do
+    ln -s "$(command -v $program)" "$work/bin/"
+done
+steps='^(versions|memcheck and racecheck|ncu)$'
+run "a bare machine" env PATH="$work/bin" LD_LIBRARY_PATH="$work/lib" GS_HOST_GPU="$work/kernels" \
+    "$source/tools/check-gpu" sanitizer --built "$work/built" --scale 0.0001 --steps "$steps" --step-seconds 5 \
+    --work "$work/bare" --out "$work/bare/out"
+for program in compute-sanitizer ncu; do
+    [ -x /usr/local/cuda/bin/$program ] ||
+        run "$program: said to be absent" grep -q "| not run |.* $program is not here |\$" "$work/bare/out/page.md"
+done
 sleep 5.2 # the step's own deadline ends what is left
 finish
