@@ -55,22 +55,7 @@ uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
     return d->ops->scratch_bytes(d->context, p);
 }
 
-static bool has_sequences(const gs_program *p)
-{
-    for (uint32_t s = 0; s < p->stages; s++)
-        if (p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]))
-            return true;
-    return false;
-}
-
-gs_status gs_device_prepare(gs_device *d, const gs_program *p)
-{
-    const bool can = d->ops->run_sequence != NULL && d->ops->run_sequence_back != NULL && d->ops->copy != NULL;
-    if (!can && has_sequences(p))
-        return gs_fail(GS_EUNSUPPORTED, "device %s: lstm() is not supported there; use .device cpu",
-                       gs_device_name(d));
-    return d->ops->prepare(d->context, p);
-}
+gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops->prepare(d->context, p); }
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
 {

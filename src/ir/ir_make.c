@@ -198,13 +198,11 @@ uint32_t gs_ir_like(gs_ir *ir, const gs_node *like, const uint32_t *in)
 {
     const gs_node old = *like; /* making nodes may move `like` */
     gs_node n = old;
-    uint32_t i;
     for (uint32_t k = 0; k < gs_node_inputs(&old); k++)
         n.in[k] = in[k];
     if (!gs_ir__is_named(n.op))
         n.name[0] = 0;
-    i = gs_ir__make(ir, n);
-    if (i != GS_IR_NONE && old.name[0] != 0)
-        gs_ir_label(ir, i, old.name);
+    const uint32_t i = gs_ir__make(ir, n);
+    gs_ir_label(ir, i, old.name);
     return i;
 }
