@@ -66,6 +66,7 @@ static void test_batches__one_of_all_edges_is_an_epoch_of_the_whole_graph(void *
             o.model = cases[k].model;
             o.dropout = dropout ? 0.3 : 0;
             o.lr = 0.01;
+            o.class_weights = k % 2 == 1 ? "1,3,0.25" : NULL;
             train(batch, dropout ? eight : api_store, &o, NULL);
             o.sampler = "none";
             o.fanout = NULL;
