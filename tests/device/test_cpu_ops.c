@@ -285,49 +285,7 @@ static void test_ops__rowsum(void **state)
     on_every_device(rowsums, NULL);
 }
 
-/* ---- groups of columns, and equality ---- */
-
-static void check_groups(gs_device *d, uint32_t rows, uint32_t groups, uint32_t each)
-{
-    const uint32_t width = groups * each;
-    fixture f;
-    fixture_init(&f, rows);
-    const uint32_t a = add_random(&f, width, 0, 1), b = add_random(&f, groups, -1, 1);
-    const uint32_t folded = add_reg(&f, GS_F32, groups), spread = add_reg(&f, GS_F32, width);
-    add_instr(&f, GS_OP_FOLD, folded, in_reg(a), NO_OPERAND);
-    add_instr(&f, GS_OP_SPREAD, spread, in_reg(b), NO_OPERAND);
-    fixture_run(&f, d);
-    for (size_t i = 0; i < (size_t)rows * groups; i++) {
-        double want = 0;
-        for (uint32_t c = 0; c < each; c++) {
-            want += (double)((const float *)f.memory[a])[i * each + c];
-            if (((const float *)f.memory[spread])[i * each + c] != ((const float *)f.memory[b])[i])
-                fail_msg("spread [%u, %u x %u] is wrong at %zu, %u", rows, groups, each, i, c);
-        }
-        const double got = (double)((const float *)f.memory[folded])[i];
-        if (!(fabs(got - want) <= 1e-6 * want))
-            fail_msg("fold [%u, %u x %u] at %zu: got %.9g, want %.9g", rows, groups, each, i, got, want);
-    }
-    fixture_free(&f);
-}
-
-static void groups(gs_device *d, void *context)
-{
-    static const uint32_t sizes[][2] = {
-        {1, 1},  {1, 3},   {2, 1},   {2, 2},  {1, 64}, {8, 1}, {8, 7},  {8, 8},  {4, 16}, {3, 5},  {5, 13}, {2, 20},
-        {16, 4}, {17, 33}, {1, 602}, {8, 3},  {6, 3},  {8, 2}, {16, 2}, {4, 8},  {6, 8},  {8, 4},  {12, 4}, {2, 8},
-        {2, 4},  {16, 8},  {9, 14},  {10, 2}, {1, 4},  {4, 4}, {1, 8},  {1, 16}, {2, 16}, {8, 16}, {16, 16}};
-    (void)context;
-    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
-        for (uint32_t rows = 1; rows <= 700; rows += 233)
-            check_groups(d, rows, sizes[s][0], sizes[s][1]);
-}
-
-static void test_ops__fold_and_spread(void **state)
-{
-    (void)state;
-    on_every_device(groups, NULL);
-}
+/* ---- equality ---- */
 
 static void equality(gs_device *d, void *context)
 {
@@ -567,7 +525,6 @@ int main(void)
         cmocka_unit_test(test_ops__max_keeps_nan),
         cmocka_unit_test(test_ops__unary_within_ulps_of_float64),
         cmocka_unit_test(test_ops__rowsum),
-        cmocka_unit_test(test_ops__fold_and_spread),
         cmocka_unit_test(test_ops__equality),
         cmocka_unit_test(test_ops__cast_from_stored_types),
         cmocka_unit_test(test_ops__round_to_what_is_stored),

@@ -35,7 +35,7 @@ typedef struct gs_cpu_step {
     gs_op op;
     uint32_t width;          /* of dst; REDUCE and losses: of a */
     float *dst;              /* NULL where the result is no register */
-    gs_cpu_operand a, b, c;  /* elementwise */
+    gs_cpu_operand a, b, c;  /* elementwise; FOLD: b as well where it is of products */
     const void *source;      /* CAST: a */
     gs_dtype source_type;    /* losses: of the labels */
     uint16_t *rounded;       /* ROUND: dst, bf16 */
@@ -46,7 +46,7 @@ typedef struct gs_cpu_step {
     gs_cpu_dropout dropout;
     gs_cpu_weight weight;    /* products */
     bool adds;               /* products: to what is in dst */
-    bool joined;             /* ADD: the products that it adds up have done so */
+    bool joined;             /* ADD: the products that it adds up have done so; MUL: the FOLD behind it does so */
     gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */
     float *grad;             /* REDUCE */
     double *statistic;       /* STATISTIC: [2 * width] */

@@ -106,10 +106,13 @@ static bool has_room(const gs_cpu *cpu, const gs_cpu_step *first, uint32_t rows)
     return gs_cpu__partial_floats(first->run.partial) <= cpu->room[GS_CPU_PARTIAL].floats;
 }
 
-/* The step that makes the register, if it is a product whose only reader is instruction `reader`; else `reader`. */
-static uint32_t product_of(const gs_vertex_launch *l, const gs_operand *o, uint32_t reader)
+static bool is_multiplied(gs_op op) { return op == GS_OP_MUL; }
+
+/* The step that makes the register, if `fits` its operator and its only reader is instruction `reader`; else
+ * `reader`. */
+static uint32_t maker_of(const gs_vertex_launch *l, const gs_operand *o, uint32_t reader, bool (*fits)(gs_op op))
 {
-    uint32_t product = reader, readers = 0;
+    uint32_t maker = reader, readers = 0;
     if (o->kind != GS_FROM_REG || l->stage->reg[o->index].array != GS_NONE)
         return reader;
     for (uint32_t i = 0; i < l->stage->instrs; i++) {
@@ -117,10 +120,10 @@ static uint32_t product_of(const gs_vertex_launch *l, const gs_operand *o, uint3
         const gs_operand *const read[] = {&in->a, &in->b, &in->c};
         for (int r = 0; r < 3; r++)
             readers += read[r]->kind == GS_FROM_REG && read[r]->index == o->index;
-        if (i < reader && gs_cpu__is_product(in->op) && in->dst == o->index)
-            product = i;
+        if (i < reader && !gs_op_into_param(in->op) && fits(in->op) && in->dst == o->index)
+            maker = i;
     }
-    return readers == 1 ? product : reader;
+    return readers == 1 ? maker : reader;
 }
 
 /* The sum of two products that nothing else reads: both go where the sum goes, the second one added to the first, and
@@ -130,7 +133,7 @@ static void join_products(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t
     const gs_instr *const in = &l->stage->instr[sum];
     if (in->op != GS_OP_ADD)
         return;
-    const uint32_t a = product_of(l, &in->a, sum), b = product_of(l, &in->b, sum);
+    const uint32_t a = maker_of(l, &in->a, sum, gs_cpu__is_product), b = maker_of(l, &in->b, sum, gs_cpu__is_product);
     if (a == sum || b == sum || a == b || step[a].width != step[sum].width || step[b].width != step[sum].width)
         return;
     const gs_cpu_range to = step[sum].reg[0];
@@ -145,11 +148,35 @@ static void join_products(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t
     step[sum].joined = true;
 }
 
+static bool is_rows(gs_cpu_operand o) { return o.shape == GS_CPU_FULL || o.shape == GS_CPU_ROW; }
+
+/* Sums of groups of columns of a product of numbers at the same place, which stands right before and which nothing else
+ * reads: the sums take its operands, and its step has nothing left to do. */
+static void join_fold(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t fold)
+{
+    const gs_instr *const in = &l->stage->instr[fold];
+    if (in->op != GS_OP_FOLD || fold == 0 || maker_of(l, &in->a, fold, is_multiplied) != fold - 1)
+        return;
+    gs_cpu_step *const f = &step[fold], *const m = f - 1;
+    if (!is_rows(m->a) || !is_rows(m->b))
+        return;
+    for (uint32_t r = 1; r < m->regs; r++)
+        if (!is_apart(f->reg[0], m->reg[r], l->rows))
+            return;
+    f->a = m->a;
+    f->b = m->b;
+    for (f->regs = 1; f->regs < m->regs; f->regs++)
+        f->reg[f->regs] = m->reg[f->regs];
+    m->joined = true;
+}
+
 uint32_t gs_cpu__find_runs(gs_cpu *cpu, const gs_vertex_launch *l)
 {
     const uint32_t n = l->stage->instrs;
     for (uint32_t i = 0; i < n; i++)
         join_products(cpu->step, l, i);
+    for (uint32_t i = 0; i < n; i++)
+        join_fold(cpu->step, l, i);
     cut_runs(cpu->step, n, l->rows);
     for (uint32_t i = 0; i < n; i = cpu->step[i].run.end) {
         find_blocks(cpu->step, i, cpu->step[i].run.end);

@@ -91,14 +91,23 @@ static void run_mask(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row
     k->mask(&s->dropout, s->dst + (size_t)row * s->width, &draws, rows, s->width);
 }
 
+static gs_cpu_rows rows_from(const gs_cpu_kernels *k, gs_cpu_operand o, uint32_t row, uint32_t width)
+{
+    const size_t stride = o.shape == GS_CPU_ROW ? 0 : width;
+    return (gs_cpu_rows){.p = o.p + row * stride, .at = k->row_numbers, .stride = stride};
+}
+
 /* FOLD and SPREAD, GS_CPU_TILE_EDGES rows at a time: as many as are numbered. */
 static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row, uint32_t rows)
 {
     for (uint32_t r = row; r < row + rows; r += GS_CPU_TILE_EDGES) {
-        const gs_cpu_rows a = {.p = s->a.p + (size_t)r * s->a_width, .at = k->row_numbers, .stride = s->a_width};
+        const gs_cpu_rows a = rows_from(k, s->a, r, s->a_width);
         const uint32_t n = GS_MIN((uint32_t)GS_CPU_TILE_EDGES, row + rows - r);
         float *const dst = s->dst + (size_t)r * s->width;
-        if (s->op == GS_OP_FOLD)
+        if (s->op == GS_OP_FOLD && s->b.p != NULL) {
+            const gs_cpu_rows b = rows_from(k, s->b, r, s->a_width);
+            k->fold(dst, &a, &b, n, s->width, s->a_width / s->width);
+        } else if (s->op == GS_OP_FOLD)
             k->fold(dst, &a, NULL, n, s->width, s->a_width / s->width);
         else
             k->spread(dst, &a, n, s->a_width, s->width / s->a_width);
