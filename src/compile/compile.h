@@ -29,6 +29,7 @@ typedef struct gs_compile_options {
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */
     bool recompute;       /* operations cost next to nothing: for runs that wait for a disk, where a value is better
                            * made again than stored */
+    bool in_memory;       /* what is stored stays in memory, where a byte costs what a few operations do */
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */

@@ -9,7 +9,7 @@
  * something it is made of is, and the rest is done again. The rule:
  *
  *   fewest bytes of vertex rows stored and loaded, over all stages, where doing 32
- *   floating-point operations once more is worth one byte (GS_FLOPS_PER_BYTE).
+ *   floating-point operations once more is worth one byte (GS_FLOPS_PER_BYTE; 2 where the arrays are in memory).
  *
  * For one stage, given what the earlier ones may store, that is a minimum cut: a
  * vertex of the network is a value; cutting it means loading it (4 bytes an element, and as
@@ -32,6 +32,8 @@
 #define GS_FLOPS_PER_BYTE 32
 /* The same where an epoch waits for the disk, and the processor has nothing else to do. */
 #define GS_FLOPS_PER_BYTE_WAITING 512
+/* The same where all arrays are in memory: an operation on each element reads and writes a cache, too. */
+#define GS_FLOPS_PER_BYTE_IN_MEMORY 2
 /* Nodes times stages that one local search may look at: well below a second. */
 #define GS_SEARCH_WORK 400000u
 /* Values that one stage's network may have before those that can be loaded are taken as such: what lies behind them,
@@ -432,6 +434,13 @@ static void sort_values(gs_cut *c)
             qsort(c->out.value + c->out.start[t], c->out.end[t] - c->out.start[t], sizeof(*c->out.value), by_value);
 }
 
+static uint64_t flops_per_byte(const gs_compile_options *o)
+{
+    if (o->in_memory)
+        return GS_FLOPS_PER_BYTE_IN_MEMORY;
+    return o->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE;
+}
+
 static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more, bool scales)
 {
     gs_cut *c = cut_new(ir);
@@ -442,7 +451,7 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
     c->scales = scales;
     c->rest = options->rest;
     c->rest_width = options->rest_width;
-    c->flop_cost = GS_COST_BYTE / (options->recompute ? GS_FLOPS_PER_BYTE_WAITING : GS_FLOPS_PER_BYTE);
+    c->flop_cost = GS_COST_BYTE / flops_per_byte(options);
     for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)
         if (gs_compile__is_stored(gs_ir_output(ir, o)))
             c->keep.must_store[gs_ir_output(ir, o)->node] = c->keep.full[gs_ir_output(ir, o)->node] = true;

@@ -87,6 +87,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .store_logits = logits,
         .no_move = o->no_move,
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
+        .in_memory = s->config.batch != NULL,
         .rest_width = REST_WIDTH,
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->variant.lean != GS_NOT_TAKEN,
