@@ -96,7 +96,7 @@ static uint64_t tile_bytes(const gs_layout *l)
 {
     const gs_schedule_config *const c = l->config;
     if (!l->staged)
-        return UNSTAGED_BYTES;
+        return c->unstaged_bytes != 0 ? c->unstaged_bytes : UNSTAGED_BYTES;
     if (!l->long_tiles)
         return TILE_BYTES;
     return GS_MIN(GS_MAX(GS_MIN(c->device_memory, c->host_memory) / OWN_SCRATCH_SHARE, TILE_BYTES), OWN_BYTES_MOST);

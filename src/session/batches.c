@@ -13,6 +13,8 @@
 /* The plan is compared with no other: there is one block and nothing to stage. What it takes is charged where the
  * session over the whole graph is planned. */
 #define ANY_MEMORY (1ull << 56)
+/* On host memory a tile's rows of features are picked for it: with those, it stays in a second-level cache. */
+#define TILE_BYTES GS_MIB
 
 /* ---- the plan ------------------------------------------------------------ */
 
@@ -33,7 +35,8 @@ static gs_status make_plan(gs_batches *b)
     gs_session *const s = b->session;
     const gs_schedule_config config = {.program = s->program, .chunks = &b->table, .array_sum_bytes = GS_SUM_BYTES,
                                        .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY, .unified = true,
-                                       .stop = s->config.options->stop, .no_swap = true};
+                                       .stop = s->config.options->stop, .no_swap = true,
+                                       .unstaged_bytes = gs_session_has_memories(s) ? 0 : TILE_BYTES};
     gs_hop_needs needs = {0};
     gs_status st;
 
