@@ -144,6 +144,12 @@ void gs_free_pages(void *p, size_t bytes)
     count_given_back(taken);
 }
 
+void gs_drop_pages(void *p, size_t bytes)
+{
+    if (p != NULL)
+        (void)madvise(p, whole_pages(bytes), MADV_DONTNEED); /* refused for locked memory, which then stays */
+}
+
 uint64_t gs_alloc_live_bytes(void) { return atomic_load_explicit(&live_bytes, memory_order_relaxed); }
 uint64_t gs_alloc_peak_bytes(void) { return atomic_load_explicit(&peak_bytes, memory_order_relaxed); }
 void gs_alloc_freeze(bool on) { atomic_store_explicit(&frozen, on, memory_order_relaxed); }

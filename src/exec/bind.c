@@ -3,8 +3,12 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "exec/load.h"
+
+#define CACHE_LINE 64u
+#define ROWS_AHEAD 4u /* of those that are picked, asked for before they are copied */
 
 gs_status gs_exec__check_bound(const gs_exec *e)
 {
@@ -28,6 +32,14 @@ void *gs_exec_rows(const gs_exec *e, uint32_t array)
 {
     const gs_resident *const r = gs_exec__resident_of(e, array);
     return r == NULL ? NULL : e->region[GS_REGION_RESIDENT] + r->offset;
+}
+
+void gs_exec_forget(gs_exec *e)
+{
+    if (!gs_device_unified(e->on[0].device)) /* the host's memory is pinned for it */
+        return;
+    gs_drop_pages(e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]);
+    gs_drop_pages(e->on[0].arena, e->on[0].arena_bytes);
 }
 
 const void *gs_exec_kept_rows(const gs_exec *e, uint32_t array)
@@ -110,7 +122,12 @@ void gs_exec__load_named(const gs_exec *e, const gs_exec_device *x, const gs_tas
             loads = true;
         }
     const uint32_t rows = loads ? t->rows : 0, *const row = n->row + t->first_row;
+    const uint8_t *const all = n->all;
 #pragma omp parallel for schedule(static) if (rows * bytes > 65536)
-    for (uint32_t i = 0; i < rows; i++)
-        memcpy((uint8_t *)n->tile + i * bytes, (const uint8_t *)n->all + row[i] * bytes, bytes);
+    for (uint32_t i = 0; i < rows; i++) {
+        const uint8_t *const soon = all + row[GS_MIN(i + ROWS_AHEAD, rows - 1)] * bytes;
+        for (uint64_t k = 0; k < bytes; k += CACHE_LINE)
+            __builtin_prefetch(soon + k);
+        memcpy((uint8_t *)n->tile + i * bytes, all + row[i] * bytes, bytes);
+    }
 }

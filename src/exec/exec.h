@@ -115,6 +115,10 @@ void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);
  * no place of its own in host memory. */
 void *gs_exec_rows(const gs_exec *e, uint32_t array);
 
+/* Between passes on bound graphs: nothing that they made is needed any more, and on host memory there is none behind it
+ * until the next pass. */
+void gs_exec_forget(gs_exec *e);
+
 /* Rows of a store's array where the run keeps all of them in host memory for good, else NULL. Nobody writes there. */
 const void *gs_exec_kept_rows(const gs_exec *e, uint32_t array);
 

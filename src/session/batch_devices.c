@@ -140,6 +140,12 @@ void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep)
         gs_batches_keep_features(d->at[k].engine, keep);
 }
 
+void gs_batch_devices_rest(gs_batch_devices *d)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_rest(d->at[k].engine);
+}
+
 uint64_t gs_batch_devices_bytes(const gs_batch_devices *d)
 {
     uint64_t bytes = 0;

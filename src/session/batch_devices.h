@@ -36,6 +36,7 @@ void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t gr
 void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep);
 uint64_t gs_batch_devices_bytes(const gs_batch_devices *d);
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole);
+void gs_batch_devices_rest(gs_batch_devices *d);
 
 /* A group was drawn, whose first batch is the first device's. */
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);

@@ -50,6 +50,9 @@ void gs_batches_collect(const gs_batches *b);
 /* Of gs_batches_bytes(), what one that is started with a `first` does not take. */
 uint64_t gs_batches_shared_bytes(const gs_batches *b);
 
+/* Between batches, before something else runs for long: what a pass works in is no memory until the next batch. */
+void gs_batches_rest(gs_batches *b);
+
 /* A group was drawn: these batches are run next, each once and in this order. */
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
 /* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. `step`

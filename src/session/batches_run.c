@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/narrow.h"
 #include "base/size.h"
 #include "session/batches_internal.h"
@@ -105,6 +106,12 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 {
     gs_batch_rows_begin(&b->rows, batch, batches);
+}
+
+void gs_batches_rest(gs_batches *b)
+{
+    gs_exec_forget(b->session->run.exec);
+    gs_drop_pages(b->named.tile, b->named.bytes);
 }
 
 /* ---- a pass -------------------------------------------------------------- */

@@ -265,6 +265,12 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
     return st;
 }
 
+void gs_run_batches_rest(gs_run_batches *b)
+{
+    if (b != NULL)
+        gs_batch_devices_rest(b->engine);
+}
+
 /* ---- an epoch ------------------------------------------------------------ */
 
 /* The batch of this number; with it a group is sampled, where it is not in memory. */

@@ -51,6 +51,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
+    gs_run_batches_rest(r->batches);
     if ((st = gs_session_run(r->session, r->session->pass.eval, e->epoch, false, &x)) != GS_OK)
         return st;
     set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
@@ -232,6 +233,7 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
     gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
     gs_status st;
 
+    gs_run_batches_rest(r->batches);
     if ((st = gs_run__place(r)) == GS_OK)
         st = gs_session_run(s, pass, 0, false, stats);
     if (st != GS_OK) {
