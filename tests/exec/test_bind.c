@@ -66,7 +66,8 @@ static void make_graph(uint32_t vertices, uint32_t edges, uint32_t h_rows, uint3
     graph.zeroed[TINY_H] = vertices;
     for (int k = 0; k < 2; k++)
         graph.edges[k] = graph.side[k].edges;
-    graph.bound = (gs_exec_graph){vertices, graph.rows, graph.zeroed, graph.edges, NULL};
+    graph.bound = (gs_exec_graph){.vertices = vertices, .rows = graph.rows, .zeroed = graph.zeroed,
+                                  .edges = graph.edges};
 }
 
 /* h = relu(in-sum + own) of the first h_rows, else 0; out = relu(out-sum of h) of the first out_rows. */
