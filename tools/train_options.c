@@ -62,7 +62,7 @@ const cli_option train_batch_options[] = {
      "of GraphSAINT: draw each vertex N times beforehand, so that losses\nand sums estimate those of the whole graph",
      "0: they are the subgraph's", 0, 10000},
     {"--batches-per-step", CLI_COUNT, FIELD(batches_per_step), "N",
-     "batches that are one step: its loss is the mean over their targets", "one for each device", 1, 1u << 20},
+     "batches that are one step: its loss is the mean over\ntheir targets", "one for each device", 1, 1u << 20},
     {0},
 };
 
