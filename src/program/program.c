@@ -103,6 +103,15 @@ bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass)
     return any_instr(p, pass, is_statistic);
 }
 
+bool gs_program_has_sequences(const gs_program *p)
+{
+    for (uint32_t k = 0; k < p->stages; k++)
+        for (uint32_t i = 0; i < p->stage[k].sums; i++)
+            if (gs_sum_is_sequence(&p->stage[k].sum[i]))
+                return true;
+    return false;
+}
+
 bool gs_program_train_differs(const gs_program *p, uint32_t pass)
 {
     return any_instr(p, pass, is_only_in_training);

@@ -352,6 +352,8 @@ uint64_t gs_program_place_params(const gs_program *p, uint64_t *at, uint64_t *al
 bool gs_program_needs_all_rows(const gs_program *p, uint32_t pass);
 /* Does the pass compute other logits than an evaluation would: random numbers, batch statistics? */
 bool gs_program_train_differs(const gs_program *p, uint32_t pass);
+/* Does any stage go over edges in their order (GS_SUM_LSTM)? */
+bool gs_program_has_sequences(const gs_program *p);
 
 /* Columns of the logits of a loss that adds up figures of columns (gs_op_has_column_sums()), and of any; 0: none. */
 uint32_t gs_program_loss_columns(const gs_program *p);

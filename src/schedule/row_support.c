@@ -121,16 +121,6 @@ static void vertex_program(struct finder *f, const gs_stage *s, struct support *
             f->array[s->reg[r].array] = reg[r];
 }
 
-/* A state goes through all the edges of a vertex, and its gradient back through all of them. */
-static bool has_sequences(const gs_program *p)
-{
-    for (uint32_t k = 0; k < p->stages; k++)
-        for (uint32_t i = 0; i < p->stage[k].sums; i++)
-            if (gs_sum_is_sequence(&p->stage[k].sum[i]))
-                return true;
-    return false;
-}
-
 static bool is_setup(const gs_pass *p) { return strcmp(p->name, "setup") == 0; }
 
 static void find_stage(struct finder *f, const gs_stage *s, struct support *out, struct ends *edge)
@@ -149,7 +139,8 @@ static void find_stage(struct finder *f, const gs_stage *s, struct support *out,
 gs_status gs_rows__support(struct finder *f)
 {
     const gs_program *p = f->c->program;
-    const bool sequences = has_sequences(p);
+    /* A state goes through all the edges of a vertex, and its gradient back through all of them. */
+    const bool sequences = gs_program_has_sequences(p);
     uint32_t edge_regs = 1;
 
     for (uint32_t k = 0; k < p->stages; k++)

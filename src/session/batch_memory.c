@@ -77,15 +77,6 @@ static void mark_task(const touched *t, const gs_task *k, uint32_t left)
     }
 }
 
-static bool has_sequences(const gs_program *p)
-{
-    for (uint32_t k = 0; k < p->stages; k++)
-        for (uint32_t i = 0; i < p->stage[k].sums; i++)
-            if (gs_sum_is_sequence(&p->stage[k].sum[i]))
-                return true;
-    return false;
-}
-
 gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *plan, const gs_hop_needs *needs,
                           const uint32_t *rows, uint32_t left)
 {
@@ -95,7 +86,7 @@ gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *pla
 
     if (t.bits == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the pages of a plan");
-    if (has_sequences(p)) /* states of all rows */
+    if (gs_program_has_sequences(p)) /* states of all rows */
         mark(&t, (gs_place){GS_REGION_RESIDENT, 0}, 0, all);
     for (uint32_t i = 0; i < plan->residents; i++)
         if (plan->resident[i].load && plan->resident[i].file != left)
