@@ -193,6 +193,16 @@ static gs_status check_budget(const gs_store *s, uint64_t memory)
                    gs_size_format(have, sizeof(have), memory));
 }
 
+static gs_status end_loading(loading *l, gs_status st, gs_adjacency **out)
+{
+    gs_free(l->next);
+    if (st == GS_OK)
+        *out = l->a;
+    else
+        gs_adjacency_free(l->a);
+    return st;
+}
+
 gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory)
 {
     const gs_store_info *info = gs_store_get_info(s);
@@ -219,12 +229,7 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
     if ((st = sort_by_type(&l, info, d)) != GS_OK)
         st = gs_fail(st, "%s: no memory to sort its edges", gs_store_dir(s));
 done:
-    gs_free(l.next);
-    if (st == GS_OK)
-        *out = l.a;
-    else
-        gs_adjacency_free(l.a);
-    return st;
+    return end_loading(&l, st, out);
 }
 
 /* ---- lists that stay in the store ---------------------------------------- */
@@ -278,12 +283,7 @@ gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t me
     if ((st = gs_edge_scanner_run(l.a->columns->scan, NULL, count_edges, &l)) == GS_OK)
         sum_counts(&l);
 done:
-    gs_free(l.next);
-    if (st == GS_OK)
-        *out = l.a;
-    else
-        gs_adjacency_free(l.a);
-    return st;
+    return end_loading(&l, st, out);
 }
 
 uint64_t gs_adjacency_bytes_read(const gs_adjacency *a)
