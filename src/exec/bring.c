@@ -1,3 +1,4 @@
+/* bring.c - a bound graph is copied to a device with memory of its own, and its edges are found there. */
 #include "exec/bring.h"
 
 #include "base/size.h"

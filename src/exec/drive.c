@@ -1,9 +1,9 @@
 /* drive.c - runs a pass once.
  *
- * Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also
- * feeds and reaps io:
- * before each launch it hands over every write and read that may start, so that the disk has work while the device
- * computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the stall time.
+ * Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also feeds
+ * and reaps io: before each launch it hands over every write and read that may start, so that the disk has work while
+ * the device computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the
+ * stall time.
  * Devices whose copies are tasks have a thread for each lane: several.c.
  */
 #include <assert.h>

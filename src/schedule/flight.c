@@ -3,7 +3,7 @@
  * One thread hands requests to the disk. Between two looks at it that thread computes (a device on host memory), or
  * verifies what has come; and where devices have memory of their own, a place in the ring is free, for the next read,
  * when a copy is over. So a request that could begin waits as long as one of those takes, and the disk's own latency
- * comes on top. With bytes for twice that time under way the disk always has work.
+ * comes on top. With bytes for that time under way, and a quarter more, the disk has work.
  */
 #include "schedule/flight.h"
 
