@@ -61,6 +61,25 @@ static void test_run__same_result_in_any_memory(void **state)
     tiny_drop(&tiny);
 }
 
+/* The ring may be shorter than the rows of an interval, and the first row asked for may begin within a block. */
+static void test_run__rows_come_through_a_ring_shorter_than_they_are(void **state)
+{
+    gs_exec *e = NULL;
+    gs_exec_stats stats;
+    (void)state;
+    tiny_make(&tiny);
+    gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
+    gs_assert_ok(run(e, &stats));
+    assert_true(tiny.plan->spill_bytes[TINY_OUT] > 0);
+    const uint64_t ring = e->region_bytes[GS_REGION_RING];
+    memset(e->region[GS_REGION_RING], 0xff, ring); /* nothing of the run is right there by chance */
+    e->region_bytes[GS_REGION_RING] = 2 * GS_BLOCK_BYTES;
+    expect_result(e, TINY_ROWS - 300); /* the last interval is on disk: row 700 of it begins within a block */
+    e->region_bytes[GS_REGION_RING] = ring;
+    gs_exec_close(e);
+    tiny_drop(&tiny);
+}
+
 static uint64_t writes_of(const gs_plan *p)
 {
     uint64_t writes = 0;
@@ -289,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run__same_result_in_any_memory),
+        cmocka_unit_test(test_run__rows_come_through_a_ring_shorter_than_they_are),
         cmocka_unit_test(test_run__reads_ahead_of_the_next_one),
         cmocka_unit_test(test_run__same_result_with_copies_as_tasks),
         cmocka_unit_test(test_run__threads_of_lanes_read_ahead_too),
