@@ -7,6 +7,8 @@
 #include "support/support.h"
 
 #include "api_graph.h"
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/npy.h"
 #include "train/run_internal.h" /* how much memory ranking has */
 
@@ -198,6 +200,29 @@ static void check_number_figures(const gs_task_figures *f, const float *z)
     }
 }
 
+/* The last line of the file of metrics says the same, to the ten digits that it has. */
+static void check_metrics(const char *path, const char *figure, const double want[3])
+{
+    static const char *const split[] = {"train", "valid", "test"};
+    char *text, *last = NULL;
+    uint64_t bytes;
+
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        last = line;
+    for (int s = 0; s < 3; s++) {
+        char key[64];
+        double got;
+        snprintf(key, sizeof(key), "\"%s_%s\": ", split[s], figure);
+        const char *const at = last == NULL ? NULL : strstr(last, key);
+        if (at == NULL || sscanf(at + strlen(key), "%lf", &got) != 1)
+            fail_msg("%s: no %s", path, key);
+        else
+            gs_assert_close(got, want[s], 1e-9);
+    }
+    gs_free(text);
+}
+
 /* ---- the gradient --------------------------------------------------------- */
 
 /* A step of SGD at rate 1 is the gradient; differences of the loss say what it should be. */
@@ -304,6 +329,24 @@ static void task__several_labels(void **state)
     }
 }
 
+/* Nothing is said of a split of which no label is known, whatever is known of the others. */
+static void task__a_split_without_labels_has_no_figures(void **state)
+{
+    gs_train_options o = api_options();
+    gs_evaluation now;
+
+    (void)state;
+    make_labels(false, MOST);
+    for (uint32_t v = 0; v < N; v++)
+        for (uint32_t c = 0; c < MOST && split_of[v] == 3; c++)
+            labels[v][c] = NAN;
+    gs_run *const run = open_run(make_store("labels", 2), &o);
+    gs_assert_ok(gs_run_evaluate(run, &now));
+    assert_true(now.figures.micro_f1[0] >= 0 && now.figures.micro_f1[1] >= 0);
+    assert_true(isnan(now.figures.micro_f1[2]) && isnan(now.figures.macro_f1[2]));
+    gs_run_close(run);
+}
+
 static void task__weights_of_labels(void **state)
 {
     static const float weight[MOST] = {1, 2.5f, 0, 0.5f, 4};
@@ -349,6 +392,7 @@ static void task__numbers(void **state)
 
     (void)state;
     o.keep_logits = true;
+    o.metrics = gs_test_path(api_folder, "metrics.jsonl");
     for (uint32_t width = 1; width <= 2; width++) {
         make_labels(true, width);
         const char *const store = make_store("numbers", 1 + width);
@@ -363,6 +407,7 @@ static void task__numbers(void **state)
             gs_assert_ok(gs_run_epoch(run, &e));
             gs_assert_close(e.figures.mse[1], now.figures.mse[1], 1e-5);
         }
+        check_metrics(o.metrics, "mae", e.figures.mae);
         gs_run_close(run);
         check_gradient(store, o);
         check_streams(store, o);
@@ -464,6 +509,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(task__several_labels),
+        cmocka_unit_test(task__a_split_without_labels_has_no_figures),
         cmocka_unit_test(task__weights_of_labels),
         cmocka_unit_test(task__numbers),
         cmocka_unit_test(task__weights_of_classes_and_smoothing),

@@ -199,6 +199,23 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
     assert_int_equal(c.source[GS_WORK_BETWEEN], GS_COST_DEFAULT);
 }
 
+/* What no run has seen of the disk is a guess; what one has seen counts. */
+static void test_cost__the_disk_is_seen_or_guessed(void **state)
+{
+    (void)state;
+    gs_cost_record r;
+    gs_cost c, guess;
+    memset(&r, 0, sizeof(r));
+    gs_cost_defaults(&guess, 2);
+    gs_cost_from_record(&c, &r, 2, NULL);
+    assert_true(guess.read_bps > 0 && c.read_bps == guess.read_bps && c.write_bps == guess.write_bps);
+    assert_int_equal(c.disk_source, guess.disk_source);
+    r.read_bps = 3e9;
+    gs_cost_from_record(&c, &r, 2, NULL);
+    assert_true(c.read_bps == 3e9 && c.write_bps == guess.write_bps);
+    assert_int_equal(c.disk_source, GS_COST_FITTED);
+}
+
 /* An H200 that nobody has measured, by its sheet: 4.8 TB/s, 132 processors of 128 lanes at 1.98 GHz, PCIe 5. */
 static void test_cost__a_gpu_is_no_cpu(void **state)
 {
@@ -439,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_cost__transfers_beside_make_a_task_longer),
         cmocka_unit_test(test_fit__one_large_task_does_not_outweigh_all_others),
         cmocka_unit_test(test_cost__links_are_fitted_else_measured_else_guessed),
+        cmocka_unit_test(test_cost__the_disk_is_seen_or_guessed),
         cmocka_unit_test(test_cost__a_gpu_is_no_cpu),
         cmocka_unit_test(test_cost__a_link_has_a_speed_whatever_was_seen),
         cmocka_unit_test(test_cost__ceilings_replace_guesses),

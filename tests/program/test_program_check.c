@@ -82,6 +82,8 @@ static void test_check__a_valid_program_passes(void **state)
     assert_int_equal(gs_program_pass(p, "train"), 0);
     assert_int_equal(gs_program_pass(p, "eval"), GS_NONE);
     assert_int_equal(gs_param_elements(&p->param[W]), 12);
+    p->stage[0].instr[0].alpha = 0; /* a dropout that drops nothing */
+    gs_assert_ok(gs_program_check(p));
     gs_program_free(p);
     gs_program_free(NULL);
 }

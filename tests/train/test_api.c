@@ -106,6 +106,27 @@ static char *text_of(const char *path)
     return text;
 }
 
+/* A chunk is verified as a whole. One of 60,000 edges, of at least two bytes each, has no room in 100 KiB. */
+static void api__verify_keeps_its_budget(void **state)
+{
+    gs_generate_options g;
+    gs_partition_options p;
+    const char *const one = gs_test_path(folder, "one");
+
+    (void)state;
+    gs_generate_options_init(&g);
+    g.vertices = VERTICES;
+    g.edges = 60000;
+    g.features = 1;
+    gs_assert_ok(gs_generate("rmat", gs_test_path(folder, "dense"), &g));
+    gs_partition_options_init(&p);
+    p.parts = 1;
+    gs_assert_ok(gs_partition(gs_test_path(folder, "dense"), one, &p, NULL));
+    gs_assert_fails(gs_verify(one, 1000), GS_EBUDGET, "verifying it takes at least ");
+    gs_assert_fails(gs_verify(one, 100 << 10), GS_EBUDGET, "verifying its edges takes at least ");
+    gs_assert_ok(gs_verify(one, 1 << 20));
+}
+
 static void api__inspect_verify_and_plan(void **state)
 {
     gs_store_summary s;
@@ -424,6 +445,7 @@ static void api__a_run_ends_on_the_store_that_it_began_with(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(api__verify_keeps_its_budget),
         cmocka_unit_test(api__inspect_verify_and_plan),
         cmocka_unit_test(api__a_plan_does_not_count_freed_memory),
         cmocka_unit_test(api__inspect_counts_distinct_sources),
