@@ -55,14 +55,12 @@ static void numbers__of_the_last_update_are_looked_at(void **state)
 }
 
 /* What is kept is, to the bit, what a run of so many epochs leaves. */
-static void numbers__the_last_good_weights_are_kept(void **state)
+static void check_kept(gs_train_options o)
 {
-    gs_train_options o = diverging(3e3, 60);
     unsigned bad = 0, good = 0;
 
-    (void)state;
     o.save = gs_test_path(api_folder, "kept.safetensors");
-    gs_assert_fails(gs_train(api_store, &o, NULL), GS_EDEVICE, "lower .lr (now 3000)");
+    gs_assert_fails(gs_train(api_store, &o, NULL), GS_EDEVICE, "lower .lr (now ");
     assert_int_equal(sscanf(gs_last_error(), "epoch %u: ", &bad), 1);
     const char *const after = strstr(gs_last_error(), "has the weights after epoch ");
     if (after == NULL)
@@ -73,6 +71,16 @@ static void numbers__the_last_good_weights_are_kept(void **state)
     o.save = gs_test_path(api_folder, "good.safetensors");
     gs_assert_ok(gs_train(api_store, &o, NULL));
     api_assert_same_file(gs_test_path(api_folder, "kept.safetensors"), o.save);
+}
+
+/* Running statistics, which no step changes, are kept beside what is learned. */
+static void numbers__the_last_good_weights_are_kept(void **state)
+{
+    gs_train_options o = diverging(3e3, 60);
+    (void)state;
+    check_kept(o);
+    o.norm = "batch";
+    check_kept(o);
 }
 
 /* Before the first epoch none were good but those that the run began with. */

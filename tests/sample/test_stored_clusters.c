@@ -64,6 +64,17 @@ static void whole(const tiny_graph *g, const gs_batch *b)
     assert_int_equal(b->edges, edges);
 }
 
+/* Edges of the interval that has the most within it: as many a batch of one interval can have. */
+static uint64_t most_within(const tiny_graph *g)
+{
+    uint64_t within[PARTS] = {0}, most = 0;
+    for (uint32_t k = 0; k < g->edges; k++)
+        within[g->edge[k].dest / ROWS] += g->edge[k].source / ROWS == g->edge[k].dest / ROWS;
+    for (uint32_t i = 0; i < PARTS; i++)
+        most = GS_MAX(most, within[i]);
+    return most;
+}
+
 static void compare(const tiny_graph *g, const gs_adjacency *memory, const gs_adjacency *store,
                     const gs_sampler_options *options)
 {
@@ -83,6 +94,8 @@ static void compare(const tiny_graph *g, const gs_adjacency *memory, const gs_ad
     const uint32_t batches = gs_sampler_batches(s[0]);
     assert_int_equal(gs_sampler_batches(s[1]), batches);
     assert_int_equal(gs_sampler_limits(s[1])->edges, gs_sampler_limits(s[0])->edges);
+    if (options->batch_size == 1)
+        assert_int_equal(gs_sampler_limits(s[1])->edges, most_within(g));
     for (uint32_t epoch = 0; epoch < 2; epoch++)
         for (uint32_t first = 0; first < batches; first += TOGETHER) {
             const uint32_t n = GS_MIN(TOGETHER, batches - first);

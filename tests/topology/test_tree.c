@@ -90,6 +90,21 @@ static void test_tree__a_thread_goes_to_its_node(void **state)
     gs_tree_close(t);
 }
 
+/* A machine of 64 nodes, which is not this one: hwloc then binds nothing, but refuses a set without nodes. */
+static void test_tree__memory_may_come_from_any_node(void **state)
+{
+    (void)state;
+    unsetenv("HWLOC_XMLFILE");
+    setenv("HWLOC_SYNTHETIC", "numa:64 pu:1", 1);
+    gs_tree *const t = open_tree();
+    char memory[64];
+    for (uint32_t node = 0; t != NULL && node < GS_TREE_NODES; node++)
+        assert_true(gs_tree_bind_memory(t, memory, sizeof(memory), 1ull << node));
+    unsetenv("HWLOC_SYNTHETIC");
+    setenv("HWLOC_XMLFILE", GS_TEST_XML, 1);
+    gs_tree_close(t);
+}
+
 static void test_tree__groups_become_switches(void **state)
 {
     gs_topology t;
@@ -110,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_tree__those_behind_a_switch_are_a_group),
         cmocka_unit_test(test_tree__each_is_near_to_its_socket),
         cmocka_unit_test(test_tree__a_thread_goes_to_its_node),
+        cmocka_unit_test(test_tree__memory_may_come_from_any_node),
         cmocka_unit_test(test_tree__groups_become_switches),
     };
     setenv("HWLOC_XMLFILE", GS_TEST_XML, 1);
