@@ -2,22 +2,28 @@
 #include "partition/chunk_fill.h"
 
 #include "base/narrow.h"
+#include "base/size.h"
 
 void gs_part__run_count(gs_part_run *r, uint64_t *seen, const gs_part_grid *g)
 {
     const uint64_t mask = (1ull << g->local_bits) - 1;
-    uint64_t before = UINT64_MAX;
+    uint64_t before = UINT64_MAX, begin = 0, largest = 0;
 
     r->targets = r->operands = 0;
     for (uint64_t i = 0; i < r->edges; i++) {
         const uint64_t key = gs_part__key_at(r->keys, i, r->payload);
         const uint64_t operand = key & mask, target = key >> g->local_bits;
-        r->targets += target != before;
+        if (target != before) {
+            r->targets++;
+            largest = GS_MAX(largest, i - begin);
+            begin = i;
+        }
         before = target;
         const uint64_t bit = 1ull << (operand & 63);
         r->operands += (seen[operand >> 6] & bit) == 0;
         seen[operand >> 6] |= bit;
     }
+    r->largest = GS_MAX(largest, r->edges - begin);
 }
 
 /* Distinct operands, ascending; clears `seen`. */

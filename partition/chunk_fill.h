@@ -14,6 +14,7 @@ typedef struct gs_part_run {
     const void *keys; /* [edges] u64 or gs_part_key16 */
     uint64_t edges;
     uint32_t targets, operands; /* distinct ones, by gs_part__run_count() */
+    uint64_t largest;           /* edges of the target that has the most, by the same */
     bool payload;
 } gs_part_run;
 

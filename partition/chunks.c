@@ -181,7 +181,8 @@ static gs_status put_chunk(worker *k, uint64_t c, gs_part_run *r)
                                 .edges = r->edges,
                                 .checksum = gs_hash64(data, bytes),
                                 .targets = r->targets,
-                                .operands = r->operands};
+                                .operands = r->operands,
+                                .largest = r->largest};
     k->out_bytes += bytes;
     k->out_next = c + 1;
     return GS_OK;

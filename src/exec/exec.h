@@ -34,7 +34,8 @@ typedef struct gs_exec_file {
 typedef struct gs_exec_chunk {
     uint64_t checksum, edges;
     uint32_t targets, operands;
-    uint64_t length; /* in the file */
+    uint64_t length;  /* in the file */
+    uint64_t largest; /* edges of the target that has the most; 0: not known */
 } gs_exec_chunk;
 
 typedef struct gs_exec_config {

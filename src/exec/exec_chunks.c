@@ -45,7 +45,7 @@ static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
     return (gs_chunk_expect){.target_rows = gs_exec__interval_rows(e, t->target),
                              .operand_rows = gs_exec__interval_rows(e, t->operand),
                              .index_bytes = e->chunks.index_bytes, .edges = c->edges, .targets = c->targets,
-                             .operands = c->operands};
+                             .operands = c->operands, .largest = c->largest};
 }
 
 /* Indices of a chunk are looked at in depth when its bytes are first used; after that its checksum stands for them.

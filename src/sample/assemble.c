@@ -153,6 +153,15 @@ static void zero_padding(const gs_chunk_view *v, unsigned char *data, uint64_t l
         zero_between(v->weight, v->edges * sizeof(float), end);
 }
 
+/* Edges of the row that has the most. */
+static uint64_t largest_of(const gs_chunk_view *v)
+{
+    uint32_t largest = 0;
+    for (uint32_t t = 0; t < v->targets; t++)
+        largest = v->start[t + 1] - v->start[t] > largest ? v->start[t + 1] - v->start[t] : largest;
+    return largest;
+}
+
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
 {
     const gs_batch_limits *l = &s->limits;
@@ -182,4 +191,6 @@ void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
         sort_plain(&sort, 2);
     else
         sort_plain(&sort, 4);
+    for (int d = 0; d < 2; d++)
+        b->chunk[d].largest = b->view[d].largest = largest_of(&b->view[d]);
 }

@@ -71,7 +71,7 @@ static gs_status copy_chunks(gs_session *s)
             return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
         for (uint64_t i = 0; i < n; i++) {
             const gs_chunk *const c = &s->edges.set[k].chunk[i];
-            s->run.chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length};
+            s->run.chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length, c->largest};
         }
     }
     return GS_OK;

@@ -28,6 +28,7 @@ typedef struct gs_chunk {
     uint64_t checksum; /* gs_hash64() over `length` bytes; 0 for an empty chunk */
     uint32_t targets;  /* distinct target rows */
     uint32_t operands; /* distinct operand rows */
+    uint64_t largest;  /* edges of the target that has the most; 0: not known, as in stores of version 1 */
 } gs_chunk;
 
 typedef struct gs_chunk_table {

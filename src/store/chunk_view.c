@@ -100,8 +100,10 @@ void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_ex
                             .operands = expect->operands, .edges = expect->edges, .type_bytes = type_bytes,
                             .weights = weights};
     chunk_sections s;
-    if (sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, type_bytes, weights))
-        view_fill(out, data, &h, &s);
+    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, type_bytes, weights))
+        return;
+    view_fill(out, data, &h, &s);
+    out->largest = expect->largest;
 }
 
 static gs_status header_check(const chunk_header *h, const gs_chunk_expect *expect)
@@ -125,14 +127,20 @@ static gs_status header_check(const chunk_header *h, const gs_chunk_expect *expe
     return GS_OK;
 }
 
-/* 0 = start[0] < start[1] < ... < start[targets] = edges. */
-static gs_status starts_check(const gs_chunk_view *v)
+/* 0 = start[0] < start[1] < ... < start[targets] = edges, and how many edges the target with the most has. */
+static gs_status starts_check(gs_chunk_view *v, uint64_t said)
 {
-    uint32_t bad = v->start[0] != 0;
-    for (uint32_t t = 0; t < v->targets; t++)
+    uint32_t bad = v->start[0] != 0, largest = 0;
+    for (uint32_t t = 0; t < v->targets; t++) {
         bad |= v->start[t + 1] <= v->start[t];
+        largest = GS_MAX(largest, v->start[t + 1] - v->start[t]);
+    }
     if (bad || v->start[v->targets] != v->edges)
         return gs_fail(GS_EFORMAT, "its starts do not ascend from 0 to %llu", (unsigned long long)v->edges);
+    if (said != 0 && said != largest)
+        return gs_fail(GS_EFORMAT, "its largest target has %u edges, the chunk table says %llu", largest,
+                       (unsigned long long)said);
+    v->largest = largest;
     return GS_OK;
 }
 
@@ -223,7 +231,7 @@ gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t leng
         return gs_fail(GS_EFORMAT, "%llu bytes are too short for %llu edges", (unsigned long long)length,
                        (unsigned long long)h.edges);
     view_fill(&v, data, &h, &s);
-    if ((st = starts_check(&v)) != GS_OK)
+    if ((st = starts_check(&v, expect->largest)) != GS_OK)
         return st;
     if (deep && (st = v.index_bytes == 2 ? deep_check(&v, expect, 2) : deep_check(&v, expect, 4)) != GS_OK)
         return st;

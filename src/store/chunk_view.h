@@ -34,6 +34,7 @@ typedef struct gs_chunk_view {
     uint32_t index_bytes; /* 2 or 4: element size of targets, index, operands */
     uint32_t targets, operands;
     uint64_t edges;
+    uint64_t largest;     /* edges of the target that has the most; 0: not known */
     const void *target;   /* [targets] */
     const uint32_t *start; /* [targets + 1] */
     const void *index;    /* [edges] */
@@ -50,6 +51,7 @@ typedef struct gs_chunk_expect {
     uint32_t index_bytes;
     uint64_t edges;
     uint32_t targets, operands;
+    uint64_t largest; /* edges of the target that has the most; 0: not known, so whatever they are */
 } gs_chunk_expect;
 
 /* Size of a chunk with these counts, padded to GS_BLOCK_BYTES (0 for no edges);
@@ -58,7 +60,7 @@ uint64_t gs_chunk_bytes(uint64_t edges, uint32_t targets, uint32_t operands, uin
                         uint32_t type_bytes, bool weights);
 
 /* Makes a view of `length` bytes at `data` (16-byte aligned) and checks that sections lie inside,
- * counts equal `expect`, and `starts` is monotone from 0 to edges. With
+ * counts equal `expect`, `starts` is monotone from 0 to edges, and no target has more edges than `expect` says. With
  * `deep` every index is checked against its interval as well: needed once for
  * bytes whose checksum was not verified. GS_EFORMAT with a text that names what
  * is wrong (the caller adds which chunk). Never reads outside the bytes. Whether there are

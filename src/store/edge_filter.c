@@ -1,6 +1,7 @@
 /* edge_filter.c - one pass over a chunk's edges to count what stays, one to copy it. */
 #include "store/edge_filter.h"
 
+#include "base/size.h"
 #include "store/store_internal.h"
 
 static const uint64_t *bits_of(const gs_edge_filter *f, const uint64_t *set, uint32_t interval)
@@ -36,7 +37,7 @@ void gs_edge_filter_count(const gs_edge_filter *f, uint32_t target, uint32_t ope
     const uint32_t shift = (uint32_t)__builtin_ctz(f->granules.rows);
     uint64_t edges = 0;
 
-    out->targets = out->operands = 0;
+    out->targets = out->operands = out->largest = 0;
     for (uint32_t t = 0; t < v->targets; t++) {
         const uint64_t before = edges;
         if (!stays(targets, gs_index_at(v->target, v->index_bytes, t), shift))
@@ -49,6 +50,7 @@ void gs_edge_filter_count(const gs_edge_filter *f, uint32_t target, uint32_t ope
             f->seen[row / 64] |= 1ull << (row % 64);
         }
         out->targets += edges > before;
+        out->largest = GS_MAX(out->largest, edges - before);
     }
     out->edges = edges;
     out->operands = take_seen(f, need, coarse);

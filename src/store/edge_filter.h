@@ -23,8 +23,8 @@ typedef struct gs_edge_filter {
 
 static inline uint64_t gs_edge_filter_words(const gs_chunk_table *t) { return (t->interval_rows + 63) / 64; }
 
-/* What a checked chunk becomes: *out gets edges, targets and operands (0 for none). `need`, where not NULL, gets the
- * granules of operand rows that are named, in bits of `coarse` rows. */
+/* What a checked chunk becomes: *out gets edges, targets, operands and the largest degree (0 for none). `need`, where
+ * not NULL, gets the granules of operand rows that are named, in bits of `coarse` rows. */
 void gs_edge_filter_count(const gs_edge_filter *f, uint32_t target, uint32_t operand, const gs_chunk_view *v,
                           gs_chunk *out, uint64_t *need, gs_granules coarse);
 

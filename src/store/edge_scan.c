@@ -31,7 +31,8 @@ static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window 
     const gs_chunk *c = gs_chunk_at(t, at.direction, at.target, at.operand);
     const gs_chunk_expect expect = {
         .target_rows = gs_interval_rows(t, at.target), .operand_rows = gs_interval_rows(t, at.operand),
-        .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets, .operands = c->operands};
+        .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets, .operands = c->operands,
+        .largest = c->largest};
     const void *data = NULL;
     gs_status st = gs_window__get(w, &data, c->offset, c->length, end);
 

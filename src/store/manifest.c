@@ -145,7 +145,7 @@ static void read_arrays(reader *r, gs_manifest *m)
     cJSON_Delete(object);
 }
 
-static void read_identity(reader *r)
+static uint32_t read_identity(reader *r)
 {
     char format[32];
     take_string(r, "format", format, sizeof(format));
@@ -153,17 +153,18 @@ static void read_identity(reader *r)
         r->st = gs_fail(GS_EFORMAT, "%s: \"format\" is not \"" GS_MANIFEST_FORMAT "\", so this is no store",
                         r->path);
     const uint64_t version = take_number(r, "version", 0, GS_MAX_COUNT);
-    if (r->st == GS_OK && version != GS_STORE_VERSION)
+    if (r->st == GS_OK && (version < 1 || version > GS_STORE_VERSION))
         r->st =
             gs_fail(GS_EFORMAT,
-                    "%s: store version %llu, but this program reads version %d; partition the input again",
+                    "%s: store version %llu, but this program reads versions 1 to %d; partition the input again",
                     r->path, (unsigned long long)version, GS_STORE_VERSION);
+    return (uint32_t)version;
 }
 
 static void read_fields(reader *r, gs_manifest *m)
 {
     gs_store_info *i = &m->info;
-    read_identity(r);
+    m->version = read_identity(r);
     i->vertices = take_number(r, "vertices", 1, GS_MAX_VERTICES);
     i->edges = take_number(r, "edges", 0, GS_MAX_COUNT);
     i->self_loops = take_number(r, "self_loops", 0, GS_MAX_COUNT);
@@ -336,7 +337,7 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
 {
     const gs_store_info *i = &m->info;
     return cJSON_AddStringToObject(root, "format", GS_MANIFEST_FORMAT) != NULL &&
-           add_number(root, "version", GS_STORE_VERSION) && add_number(root, "vertices", i->vertices) &&
+           add_number(root, "version", m->version) && add_number(root, "vertices", i->vertices) &&
            add_number(root, "edges", i->edges) && add_number(root, "self_loops", i->self_loops) &&
            add_number(root, "parts", i->parts) && add_number(root, "interval_rows", i->interval_rows) &&
            cJSON_AddBoolToObject(root, "symmetric", i->symmetric) != NULL &&

@@ -77,19 +77,18 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
     return st;
 }
 
-/* Records of 48 bytes to gs_chunk of 40, in place: a gs_chunk never reaches
- * past the record that it came from. Then the checks. */
+/* Records to gs_chunk, in place: one never reaches past the record that it came from. Then the checks. */
 static gs_status unpack_table(gs_chunk *chunks, const gs_manifest *m, const char *path)
 {
     const uint64_t square = (uint64_t)m->info.parts * m->info.parts, count = gs_manifest__chunk_count(m);
     gs_table_walk walk = {0};
     gs_status st;
 
-    _Static_assert(sizeof(gs_chunk) <= GS_CHUNK_RECORD_BYTES, "unpacked in place");
+    _Static_assert(sizeof(gs_chunk) == GS_CHUNK_RECORD_BYTES, "unpacked in place");
     for (uint64_t k = 0; k < count; k++) {
         const gs_direction d = k < square ? GS_BY_DEST : GS_BY_SOURCE;
         gs_chunk c;
-        gs_store__record_load(&c, (const char *)chunks + k * GS_CHUNK_RECORD_BYTES);
+        gs_store__record_load(&c, (const char *)chunks + k * GS_CHUNK_RECORD_BYTES, m->version);
         if (k == square)
             walk = (gs_table_walk){0};
         if ((st = gs_store__check_chunk(m, d, k % square, &c, &walk, path)) != GS_OK)
@@ -119,10 +118,7 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
     gs_free(path);
     if (st != GS_OK)
         return st;
-    gs_chunk *smaller = gs_realloc(s->chunks, count * sizeof(gs_chunk));
-    if (smaller != NULL)
-        s->chunks = smaller;
-    s->table_bytes += count * (smaller != NULL ? sizeof(gs_chunk) : GS_CHUNK_RECORD_BYTES);
+    s->table_bytes += count * sizeof(gs_chunk);
     const uint64_t square = (uint64_t)m->info.parts * m->info.parts;
     s->table = (gs_chunk_table){
         .vertices = m->info.vertices,

@@ -7,7 +7,7 @@
  * A store is a directory; docs/format.md is its reference:
  *   manifest.json      written last and atomically: no manifest, no store
  *   edges.dest.bin     chunks by destination, edges.source.bin by source
- *   chunks.bin         the chunk table (gs_chunk as 6 little-endian u64 a chunk)
+ *   chunks.bin         the chunk table (a record of 48 bytes a chunk)
  *   NAME.bin           one vertex array each, rows in store order, dense
  *   sums.bin           checksums of every GS_SUM_BYTES of each vertex array
  *
@@ -25,7 +25,7 @@
 #include "base/learning.h"
 #include "store/chunk_table.h"
 
-#define GS_STORE_VERSION 1
+#define GS_STORE_VERSION 2 /* that is written; 1 is read, too: its chunk table says nothing of degrees */
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 

@@ -129,23 +129,29 @@ gs_status gs_store__check_files(const gs_manifest *m, const char *dir, uint64_t 
     return GS_OK;
 }
 
-void gs_store__record_load(gs_chunk *c, const void *record)
+void gs_store__record_load(gs_chunk *c, const void *record, uint32_t version)
 {
-    uint64_t v[6];
+    uint64_t v[6], largest = 0;
     _Static_assert(sizeof(v) == GS_CHUNK_RECORD_BYTES, "six u64 a record");
     memcpy(v, record, sizeof(v));
+    if (version >= 2) { /* above the targets */
+        largest = v[4] >> 32;
+        v[4] &= UINT32_MAX;
+    }
     /* Counts that do not fit become 2^32 - 1, which no interval can have. */
     *c = (gs_chunk){.offset = v[0],
                     .length = v[1],
                     .edges = v[2],
                     .checksum = v[3],
                     .targets = (uint32_t)GS_MIN(v[4], (uint64_t)UINT32_MAX),
-                    .operands = (uint32_t)GS_MIN(v[5], (uint64_t)UINT32_MAX)};
+                    .operands = (uint32_t)GS_MIN(v[5], (uint64_t)UINT32_MAX),
+                    .largest = largest};
 }
 
 void gs_store__record_save(void *record, const gs_chunk *c)
 {
-    const uint64_t v[6] = {c->offset, c->length, c->edges, c->checksum, c->targets, c->operands};
+    const uint64_t v[6] = {c->offset, c->length, c->edges, c->checksum, c->largest << 32 | c->targets,
+                           c->operands};
     memcpy(record, v, sizeof(v));
 }
 
@@ -166,7 +172,7 @@ static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k,
     if (c->offset != end)
         return "does not start where the chunk before it ends";
     if (c->edges == 0)
-        return c->length || c->targets || c->operands || c->checksum
+        return c->length || c->targets || c->operands || c->checksum || c->largest
                    ? "has no edges, but a length, rows or a checksum"
                    : NULL;
     if (c->edges > UINT32_MAX)
@@ -175,6 +181,8 @@ static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k,
         return "has a number of targets that its interval and its edges cannot have";
     if (c->operands == 0 || c->operands > operand_rows || c->operands > c->edges)
         return "has a number of operands that its interval and its edges cannot have";
+    if (m->version >= 2 && (c->largest < gs_div_up(c->edges, c->targets) || c->largest > c->edges - c->targets + 1))
+        return "has a largest degree that its targets and its edges cannot have";
     if (c->length !=
         gs_chunk_bytes(c->edges, c->targets, c->operands, gs_index_bytes(&t), m->type_bytes, m->info.weights))
         return "has a length that is not that of its counts";

@@ -21,7 +21,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 #define GS_MANIFEST_NAME      "manifest.json"
 #define GS_MANIFEST_LIMIT     65536u /* bytes; a real one has about 1500 */
 #define GS_MANIFEST_FORMAT    "gnnstream store"
-#define GS_CHUNK_RECORD_BYTES 48u                /* 6 u64 */
+#define GS_CHUNK_RECORD_BYTES 48u
 
 /* Limits of the format: far above what is useful, low enough that no size
  * computed from them can pass 2^63. */
@@ -35,6 +35,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 #define GS_STORE_DAMAGED "; the store is damaged: copy it again or partition its input again"
 
 typedef struct gs_manifest {
+    uint32_t version;   /* of the format: 1 to GS_STORE_VERSION */
     gs_store_info info; /* total_bytes is 0 here */
     bool shared;
     uint32_t type_bytes;
@@ -95,7 +96,7 @@ gs_status gs_store__check_walk(const gs_manifest *m, gs_direction d, const gs_ta
                                const char *path);
 /* Both directions' counts agree chunk by chunk. `chunk[1]` may be chunk[0] (shared). */
 gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chunk[2], const char *path);
-void gs_store__record_load(gs_chunk *c, const void *record);
+void gs_store__record_load(gs_chunk *c, const void *record, uint32_t version);
 void gs_store__record_save(void *record, const gs_chunk *c);
 
 /* chunk_view.c */

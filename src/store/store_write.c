@@ -98,7 +98,8 @@ gs_status gs_store_begin(gs_draft **out, const char *dir, bool force)
 static void manifest_of(gs_manifest *m, const gs_store_contents *c)
 {
     const gs_array_info *f = &c->array[GS_ARRAY_FEATURES];
-    *m = (gs_manifest){.info = c->info, .shared = c->chunks.shared, .type_bytes = c->chunks.type_bytes};
+    *m = (gs_manifest){.version = GS_STORE_VERSION, .info = c->info, .shared = c->chunks.shared,
+                       .type_bytes = c->chunks.type_bytes};
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
         if (c->array[id].present)
             m->array[id] = (struct gs_manifest_array){true, c->array[id].dtype, c->array[id].width};

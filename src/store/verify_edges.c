@@ -170,7 +170,8 @@ static gs_status chunk_verify(edge_scan *s)
                                     .index_bytes = gs_index_bytes(t),
                                     .edges = c->edges,
                                     .targets = c->targets,
-                                    .operands = c->operands};
+                                    .operands = c->operands,
+                                    .largest = c->largest};
     const void *data = NULL;
     gs_chunk_view v;
     gs_status st;

@@ -280,6 +280,16 @@ static void test_run__refuses_forged_indices(void **state)
     tiny_drop(&tiny);
 }
 
+/* The chunk table may say which degree is the largest. A device cuts hubs by it, so it is looked at beforehand. */
+static void test_run__refuses_a_false_largest_degree(void **state)
+{
+    (void)state;
+    tiny_make(&tiny);
+    tiny.exec_chunk[0][TINY_PARTS + 1].largest++;
+    expect_damage_everywhere("dest.bin: chunk (1, 1): its largest target has ");
+    tiny_drop(&tiny);
+}
+
 static void test_run__names_a_short_file(void **state)
 {
     (void)state;
@@ -316,6 +326,7 @@ int main(void)
         cmocka_unit_test(test_replay__stops_and_names_a_short_file),
         cmocka_unit_test(test_run__names_flipped_bytes),
         cmocka_unit_test(test_run__refuses_forged_indices),
+        cmocka_unit_test(test_run__refuses_a_false_largest_degree),
         cmocka_unit_test(test_run__names_a_short_file),
         cmocka_unit_test(test_run__stops_when_asked),
     };

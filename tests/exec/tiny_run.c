@@ -26,12 +26,16 @@ static uint64_t fill_chunk(uint8_t **out, uint64_t *key, uint64_t edges, gs_chun
     uint32_t targets = 0, operands = 0;
     bool *seen = calloc(rows, 1);
     qsort(key, edges, sizeof(*key), compare_u64);
-    for (uint64_t k = 0; k < edges; k++) {
-        targets += k == 0 || key[k] >> 32 != key[k - 1] >> 32;
+    c->largest = 0;
+    for (uint64_t k = 0, of_target = 0; k < edges; k++) {
+        const bool next = k == 0 || key[k] >> 32 != key[k - 1] >> 32;
+        of_target = next ? 1 : of_target + 1;
+        c->largest = GS_MAX(c->largest, of_target);
+        targets += next;
         operands += !seen[(uint32_t)key[k]];
         seen[(uint32_t)key[k]] = true;
     }
-    const gs_chunk_expect counts = {(uint32_t)rows, (uint32_t)rows, 2, edges, targets, operands};
+    const gs_chunk_expect counts = {(uint32_t)rows, (uint32_t)rows, 2, edges, targets, operands, 0};
     gs_chunk_view v;
     c->length = gs_chunk_bytes(edges, targets, operands, 2, 0, false);
     *out = calloc(1, c->length + 1);
@@ -78,7 +82,7 @@ static void write_edges(struct tiny *t, int d)
         at += fill_chunk(&bytes, key, n, c, rows);
         assert_int_equal(fwrite(bytes, 1, c->length, f), c->length);
         free(bytes);
-        t->exec_chunk[d][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length};
+        t->exec_chunk[d][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length, c->largest};
     }
     free(key);
     fclose(f);
@@ -169,7 +173,7 @@ void tiny_forge_index(struct tiny *t, uint32_t target, uint32_t operand)
 {
     gs_chunk *c = &t->chunk[0][target * TINY_PARTS + operand];
     uint8_t *bytes = malloc(c->length);
-    const gs_chunk_expect counts = {1000, 1000, 2, c->edges, c->targets, c->operands};
+    const gs_chunk_expect counts = {1000, 1000, 2, c->edges, c->targets, c->operands, c->largest};
     gs_chunk_view v;
     const int fd = open(t->path[TINY_ARRAYS], O_RDWR);
     assert_int_equal(pread(fd, bytes, c->length, (off_t)c->offset), c->length);

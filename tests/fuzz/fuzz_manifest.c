@@ -78,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
 {
     gs_manifest m = {
+        .version = GS_STORE_VERSION,
         .info = {.vertices = 111059956,
                  .edges = 1615685872,
                  .parts = 64,

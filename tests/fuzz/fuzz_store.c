@@ -103,7 +103,7 @@ static void follow_chunk(const gs_store *s, gs_direction d, uint32_t i, uint32_t
     const gs_chunk *const c = &t->chunk[d][(uint64_t)i * t->parts + j];
     const gs_chunk_expect e = {.target_rows = gs_interval_rows(t, i), .operand_rows = gs_interval_rows(t, j),
                                .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets,
-                               .operands = c->operands};
+                               .operands = c->operands, .largest = c->largest};
     gs_chunk_view v;
     void *data = NULL;
     if (c->edges == 0)

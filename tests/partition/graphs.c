@@ -172,7 +172,7 @@ edge_list decode(const gs_store *s, gs_direction d)
             assert_int_equal(c->offset, end); /* file order, no gaps */
             end += c->length;
             const gs_chunk_expect expect = {gs_interval_rows(t, i), gs_interval_rows(t, k), gs_index_bytes(t),
-                                            c->edges, c->targets, c->operands};
+                                            c->edges, c->targets, c->operands, c->largest};
             void *copy = gs_alloc_pages(c->length);
             memcpy(copy, data + c->offset, c->length);
             gs_chunk_view v;

@@ -159,7 +159,7 @@ static void check_chunk(const gs_batch *b, const gs_batch_limits *l, gs_directio
 {
     const gs_chunk *c = &b->chunk[d];
     const gs_chunk_expect expect = {l->vertices, l->vertices, gs_batch_index_bytes(l), c->edges, c->targets,
-                                    c->operands};
+                                    c->operands, c->largest};
     gs_chunk_view v;
     assert_int_equal(c->edges, b->edges);
     assert_true(c->length <= l->chunk_bytes[d]);

@@ -137,7 +137,7 @@ static void run(uint32_t width, bool data, uint32_t granule, uint32_t share, boo
         assert_int_equal(seen[k], 0);
     if (n > 0) {
         const uint64_t bytes = gs_chunk_bytes(n, counts.targets, counts.operands, width, data ? 1 : 0, data);
-        c = (gs_chunk_expect){ROWS, ROWS, width, n, counts.targets, counts.operands};
+        c = (gs_chunk_expect){ROWS, ROWS, width, n, counts.targets, counts.operands, counts.largest};
         void *p = aligned_alloc(4096, bytes);
         memset(p, 0, bytes);
         gs_chunk_layout(&out, p, &c, data ? 1 : 0, data);

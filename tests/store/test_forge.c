@@ -14,8 +14,10 @@ typedef struct forgery {
 } forgery;
 
 static const forgery manifests[] = {
-    {"\"version\":\t1", "\"version\":\t2", "store version 2"},
-    {"\"version\":\t1,", "", "\"version\" is missing"},
+    {"\"version\":\t2", "\"version\":\t3", "store version 3, but this program reads versions 1 to 2"},
+    {"\"version\":\t2", "\"version\":\t0", "store version 0, but"},
+    {"\"version\":\t2", "\"version\":\t1", "chunk (0, 0) by destination has a number of targets"},
+    {"\"version\":\t2,", "", "\"version\" is missing"},
     {"\"gnnstream store\"", "\"other\"", "this is no store"},
     {"\"vertices\":\t5", "\"vertices\":\t0", "\"vertices\" is 0, not a whole number"},
     {"\"vertices\":\t5", "\"vertices\":\t5.5", "\"vertices\" is 5.5, not a whole number"},
@@ -163,6 +165,42 @@ static void test_store__forged_chunk_tables_are_refused(void **state)
     free(manifest);
 }
 
+/* The largest degree, which stands above the targets. */
+static void test_store__impossible_degrees_are_refused(void **state)
+{
+    static const uint32_t values[] = {0, 1, 4, 0xFFFFFFFF}; /* chunk (0, 0) has 4 edges and 2 targets */
+    const char *dir = *state;
+    tiny_write(dir, &tiny_plain);
+    for (size_t k = 0; k < GS_ARRAY_LEN(values); k++) {
+        tiny_forge(dir, "chunks.bin", 36, &values[k], 4);
+        gs_assert_fails(tiny_open_and_verify(dir), GS_EFORMAT,
+                        "chunk (0, 0) by destination has a largest degree that its targets and its edges cannot have");
+    }
+    tiny_forge(dir, "chunks.bin", 36, &(uint32_t){3}, 4);
+    tiny_forge(dir, "chunks.bin", 3 * 48 + 36, &(uint32_t){1}, 4); /* of no edges */
+    gs_assert_fails(tiny_open_and_verify(dir), GS_EFORMAT, "chunk (1, 1) by destination has no edges, but");
+}
+
+/* A store as the first version wrote it opens, and says nothing of degrees. */
+static void test_store__version_1_is_read(void **state)
+{
+    const char *dir = *state;
+    gs_store *s = NULL;
+    tiny_write(dir, &tiny_plain);
+    for (size_t k = 0; k < 8; k++)
+        tiny_forge(dir, "chunks.bin", k * 48 + 36, &(uint32_t){0}, 4);
+    tiny_forge_manifest(dir, "\"version\":\t2", "\"version\":\t1");
+    gs_assert_ok(tiny_open_and_verify(dir));
+    gs_assert_ok(gs_store_open(&s, dir));
+    for (int d = 0; d < 2; d++)
+        for (uint32_t k = 0; k < 4; k++)
+            assert_int_equal(gs_store_chunks(s)->chunk[d][k].largest, 0);
+    assert_int_equal(gs_store_chunks(s)->chunk[0][0].targets, 2);
+    gs_store_close(s);
+    tiny_forge(dir, "chunks.bin", 36, &(uint32_t){3}, 4);
+    gs_assert_fails(tiny_open_and_verify(dir), GS_EFORMAT, "chunk (0, 0) by destination has a number of targets");
+}
+
 typedef struct patch {
     const tiny_graph *graph;
     const char *file;
@@ -204,6 +242,8 @@ static const patch patches[] = {
     {&tiny_plain, "edges.dest.bin", 12287, 1, 1, "chunk (1, 0) by destination: its padding is not zero"},
     {&tiny_plain, "edges.source.bin", 64, 2, 9,
      "edges.source.bin: chunk (0, 0) by source: an edge names operand row 9"},
+    /* chunk (0, 0): 3 edges into row 1, one into row 0; two rows may have 2 and 2 */
+    {&tiny_plain, "chunks.bin", 36, 4, 2, "by destination: its largest target has 3 edges, the chunk table says 2"},
     {&tiny_plain, "in_degree.bin", 8, 4, 0x40000000, "in_degree.bin: row 2 says 2, but it has 1 such edges"},
     {&tiny_plain, "in_degree.bin", 12, 4, 0x7FC00000,
      "in_degree.bin: row 3 says nan, but it has 1 such edges"},
@@ -287,6 +327,8 @@ int main(void)
         TEST(test_store__forged_manifests_are_refused),
         TEST(test_store__each_key_is_needed),
         TEST(test_store__forged_chunk_tables_are_refused),
+        TEST(test_store__impossible_degrees_are_refused),
+        TEST(test_store__version_1_is_read),
         TEST(test_verify__forged_contents_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

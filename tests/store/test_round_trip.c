@@ -58,7 +58,8 @@ static void check_edges(const gs_store *s, const tiny_graph *g, gs_direction d)
                                             gs_index_bytes(t),
                                             c->edges,
                                             c->targets,
-                                            c->operands};
+                                            c->operands,
+                                            c->largest};
             gs_chunk_view v;
             assert_true(c->offset + c->length <= file_bytes);
             if (c->length == 0)

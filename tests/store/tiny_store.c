@@ -123,8 +123,11 @@ static void write_chunk(FILE *file, gs_chunk *c, const tiny_graph *g, tiny_edge 
     }
     sort_direction = d;
     qsort(e, n, sizeof(*e), by_target_type_operand);
-    for (uint32_t k = 0; k < n; k++) {
-        counts.targets += k == 0 || target_of(&e[k], d) != target_of(&e[k - 1], d);
+    for (uint32_t k = 0, of_target = 0; k < n; k++) {
+        const bool next = k == 0 || target_of(&e[k], d) != target_of(&e[k - 1], d);
+        of_target = next ? 1 : of_target + 1;
+        c->largest = GS_MAX(c->largest, of_target);
+        counts.targets += next;
         counts.operands += used[operand_of(&e[k], d) % g->interval_rows]++ == 0;
     }
     c->edges = n;
@@ -383,7 +386,7 @@ static void reseal_chunk(const char *dir, gs_direction d, size_t offset, const u
                  last = m.shared || d == GS_BY_SOURCE ? count : count / 2;
     for (size_t k = first; k < last; k++) {
         gs_chunk c;
-        gs_store__record_load(&c, records + k * GS_CHUNK_RECORD_BYTES);
+        gs_store__record_load(&c, records + k * GS_CHUNK_RECORD_BYTES, m.version);
         if (offset < c.offset || offset >= c.offset + c.length)
             continue;
         c.checksum = gs_hash64(data + c.offset, c.length);
