@@ -55,6 +55,17 @@ assert back == {"device 0", "device 1"}, back
 assert "cuda:0,1 alone" in ways(plan("three"))
 END
 
+# Without --device-memory, a GPU alone may fill its own; beside processors each has its share of half the host's.
+for device in cuda:0 cpu,cuda:0; do
+    "$GNNSTREAM" plan "$work/store" --model gcn --device $device --host-memory 200M --json >"$work/$device.budget" \
+        2>"$work/said" || fail "plan with the budget of $device" "$work/said"
+done
+run "budgets of devices where none is given" python3 - "$work" <<'END'
+import json, sys
+gpu, beside = (json.load(open(f"{sys.argv[1]}/{d}.budget"))["device_memory"] for d in ("cuda:0", "cpu,cuda:0"))
+assert gpu > 1 << 30 and beside == (200 << 20) // 2 // 2, (gpu, beside)
+END
+
 # A run that goes on has the devices that it began with, whatever is predicted by then: the same weights, bit for bit.
 for topology in slow all; do
     train=("$GNNSTREAM" train "${options[@]}" --device 'cpu,cuda:0' --topology "$work/$topology.json" --no-cache)
