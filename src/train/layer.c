@@ -45,8 +45,12 @@ struct gs_layer {
     uint32_t tensors;
     const float **value;     /* [program->params] of a call */
     float **gradient;
-    uint32_t forward, backward, predict;  /* passes */
-    uint32_t features, upstream, y, y_predict, dx; /* arrays, or GS_NONE */
+    struct {
+        uint32_t forward, backward, predict;
+    } pass;
+    struct {
+        uint32_t features, upstream, y, y_predict, x_gradient; /* GS_NONE: the program has no such array */
+    } array;
     uint32_t step;           /* of the last forward pass of training */
     bool trained;            /* there was one, and what it kept is there */
 };
@@ -127,19 +131,19 @@ static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
     if (st == GS_OK && (l->program = gs_program_new()) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
     if (st == GS_OK && (st = add_pass(l, model, g, "train", true)) == GS_OK) {
-        l->y = l->program->logits;
+        l->array.y = l->program->logits;
         st = add_pass(l, model, g, "predict", false);
     }
     gs_model_close(model);
     if (st != GS_OK)
         return st;
-    l->y_predict = l->program->logits;
-    l->forward = gs_program_pass(l->program, "setup");
-    l->backward = gs_program_pass(l->program, "train");
-    l->predict = gs_program_pass(l->program, "predict");
-    l->features = array_of(l, GS_ARRAY_FEATURES);
-    l->upstream = array_of(l, UPSTREAM_ID);
-    l->dx = array_named(l, GS_INPUT_GRAD);
+    l->array.y_predict = l->program->logits;
+    l->pass.forward = gs_program_pass(l->program, "setup");
+    l->pass.backward = gs_program_pass(l->program, "train");
+    l->pass.predict = gs_program_pass(l->program, "predict");
+    l->array.features = array_of(l, GS_ARRAY_FEATURES);
+    l->array.upstream = array_of(l, UPSTREAM_ID);
+    l->array.x_gradient = array_named(l, GS_INPUT_GRAD);
     return gs_program_check(l->program);
 }
 
@@ -370,12 +374,12 @@ gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *para
         return st;
     l->trained = false;
     l->step = step;
-    if (l->features != GS_NONE)
-        copy(gs_exec_rows(l->exec, l->features), x, l->vertices * l->in * sizeof(float));
-    if ((st = run(l, training ? l->forward : l->predict, false)) != GS_OK)
+    if (l->array.features != GS_NONE)
+        copy(gs_exec_rows(l->exec, l->array.features), x, l->vertices * l->in * sizeof(float));
+    if ((st = run(l, training ? l->pass.forward : l->pass.predict, false)) != GS_OK)
         return st;
     l->trained = training;
-    copy(y, gs_exec_rows(l->exec, training ? l->y : l->y_predict), l->vertices * l->out * sizeof(float));
+    copy(y, gs_exec_rows(l->exec, training ? l->array.y : l->array.y_predict), l->vertices * l->out * sizeof(float));
     return GS_OK;
 }
 
@@ -396,13 +400,13 @@ gs_status gs_layer_backward(gs_layer *l, const float *const *parameter, const fl
             l->gradient[i] = gradient[k];
         memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
     }
-    if (l->upstream != GS_NONE)
-        copy(gs_exec_rows(l->exec, l->upstream), y_gradient, l->vertices * l->out * sizeof(float));
-    if ((st = run(l, l->backward, true)) != GS_OK || x_gradient == NULL)
+    if (l->array.upstream != GS_NONE)
+        copy(gs_exec_rows(l->exec, l->array.upstream), y_gradient, l->vertices * l->out * sizeof(float));
+    if ((st = run(l, l->pass.backward, true)) != GS_OK || x_gradient == NULL)
         return st;
-    if (l->dx == GS_NONE) /* y does not depend on x */
+    if (l->array.x_gradient == GS_NONE) /* y does not depend on x */
         memset(x_gradient, 0, bytes);
     else
-        copy(x_gradient, gs_exec_rows(l->exec, l->dx), bytes);
+        copy(x_gradient, gs_exec_rows(l->exec, l->array.x_gradient), bytes);
     return GS_OK;
 }
