@@ -167,7 +167,7 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
     e->peak_device_bytes = r->session->plan->device_bytes;
     if ((st = gs_kept_lines_add(&r->saver.lines, e)) != GS_OK)
         return st;
-    return gs_metrics_log_write(&r->metrics, e);
+    return gs_metrics_log_write(&r->files.metrics, e);
 }
 
 gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)

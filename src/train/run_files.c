@@ -51,7 +51,7 @@ static gs_status write_argmax(gs_run *r)
 {
     gs_logits_job job = gs_run__logits_job(r);
     job.form = GS_LOGITS_ARGMAX;
-    return gs_session_explain_logits(r->session, gs_logits_write(&r->argmax, r->argmax_offset, &job));
+    return gs_session_explain_logits(r->session, gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job));
 }
 
 /* ---- the files that the options name ------------------------------------- */
@@ -63,16 +63,16 @@ gs_status gs_run__begin_files(gs_run *r)
     gs_status st = check_forms(r);
 
     if (st == GS_OK && o->save != NULL)
-        st = gs_run__begin_weights(r, &r->weights, o->save);
+        st = gs_run__begin_weights(r, &r->files.weights, o->save);
     if (st == GS_OK && o->logits != NULL)
-        st = begin_logits(r, &r->logits, &r->logits_offset, o->logits);
+        st = begin_logits(r, &r->files.logits, &r->files.logits_offset, o->logits);
     if (st == GS_OK && o->argmax != NULL)
-        st = gs_npy_create(&r->argmax, &r->argmax_offset, o->argmax, GS_I64,
+        st = gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64,
                            gs_store_get_info(r->session->store)->vertices, 0);
     if (st == GS_OK && o->trace != NULL)
-        st = gs_outfile_begin(&r->trace, o->trace);
+        st = gs_outfile_begin(&r->files.trace, o->trace);
     if (st == GS_OK)
-        st = gs_metrics_log_open(&r->metrics, o->metrics);
+        st = gs_metrics_log_open(&r->files.metrics, o->metrics);
     return st;
 }
 
@@ -102,37 +102,39 @@ static char *describe_run(const gs_run *r)
  * so their times are still there. */
 static gs_status write_trace(gs_run *r)
 {
-    const int fd = dup(r->trace.fd);
+    const gs_outfile *const to = &r->files.trace;
+    const int fd = dup(to->fd);
     FILE *const out = fd < 0 ? NULL : fdopen(fd, "w");
     gs_status st;
 
     if (out == NULL) {
-        st = gs_fail_errno(errno, "%s: cannot write", r->trace.path);
+        st = gs_fail_errno(errno, "%s: cannot write", to->path);
         if (fd >= 0)
             close(fd);
         return st;
     }
     char *const other = describe_run(r);
-    st = other == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", r->trace.path)
-                       : gs_exec_write_trace(r->session->run.exec, r->session->pass.train, other, out, r->trace.path);
+    st = other == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", to->path)
+                       : gs_exec_write_trace(r->session->run.exec, r->session->pass.train, other, out, to->path);
     free(other);
     if (fclose(out) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: cannot write", r->trace.path);
+        st = gs_fail_errno(errno, "%s: cannot write", to->path);
     return st;
 }
 
 gs_status gs_run__write_files(gs_run *r)
 {
-    gs_outfile *const file[] = {&r->trace, &r->argmax, &r->logits, &r->weights};
+    gs_run_files *const f = &r->files;
+    gs_outfile *const file[] = {&f->trace, &f->argmax, &f->logits, &f->weights};
     gs_status st = GS_OK;
 
-    if (r->logits.path != NULL)
-        st = write_logits(r, &r->logits, r->logits_offset);
-    if (st == GS_OK && r->argmax.path != NULL)
+    if (f->logits.path != NULL)
+        st = write_logits(r, &f->logits, f->logits_offset);
+    if (st == GS_OK && f->argmax.path != NULL)
         st = write_argmax(r);
-    if (st == GS_OK && r->weights.path != NULL)
-        st = gs_run__put_weights(r, &r->weights, r->report.kept_epochs);
-    if (st == GS_OK && r->trace.path != NULL)
+    if (st == GS_OK && f->weights.path != NULL)
+        st = gs_run__put_weights(r, &f->weights, r->report.kept_epochs);
+    if (st == GS_OK && f->trace.path != NULL)
         st = write_trace(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(file) && st == GS_OK; i++) /* renamed only when all are whole */
         if (file[i]->path != NULL)
@@ -142,10 +144,10 @@ gs_status gs_run__write_files(gs_run *r)
 
 void gs_run__abandon_files(gs_run *r)
 {
-    gs_outfile_abandon(&r->weights);
-    gs_outfile_abandon(&r->logits);
-    gs_outfile_abandon(&r->argmax);
-    gs_outfile_abandon(&r->trace);
+    gs_outfile_abandon(&r->files.weights);
+    gs_outfile_abandon(&r->files.logits);
+    gs_outfile_abandon(&r->files.argmax);
+    gs_outfile_abandon(&r->files.trace);
 }
 
 /* ---- the public calls: a file at any time -------------------------------- */

@@ -49,6 +49,16 @@ typedef struct gs_run_saver {
     gs_checkpoint_report report;
 } gs_run_saver;
 
+/* The results' files, begun when the run is opened (run_files.c). */
+typedef struct gs_run_files {
+    gs_metrics_log metrics;
+    gs_outfile weights, logits, argmax, trace;
+    uint64_t logits_offset, argmax_offset; /* bytes before the first row */
+} gs_run_files;
+#define GS_RUN_FILES_NONE                                                                                              \
+    {.metrics = GS_METRICS_NONE, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE,                                \
+     .argmax = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE}
+
 struct gs_run {
     gs_train_options options; /* the run's own: its strings are in `texts` */
     char *texts;
@@ -69,9 +79,7 @@ struct gs_run {
     double began;      /* gs_now() at the call that opened it */
     gs_profile profile; /* what timed tasks say */
     gs_train_report report;
-    gs_metrics_log metrics;
-    gs_outfile weights, logits, argmax, trace;
-    uint64_t logits_offset, argmax_offset;
+    gs_run_files files;
     char *model_name, *model_text; /* as they were when it was opened; owned */
     gs_run_saver saver;
 };

@@ -20,7 +20,7 @@ void gs_run__before_step(gs_run *r)
 
 static gs_status finish_weights(gs_run *r)
 {
-    gs_outfile *const o = &r->weights;
+    gs_outfile *const o = &r->files.weights;
     const gs_status st = gs_run__put_weights(r, o, r->good_epoch);
     return st == GS_OK ? gs_outfile_finish(o) : st;
 }
@@ -31,13 +31,13 @@ static void keep_good(gs_run *r, char *text, size_t bytes)
     char path[256];
 
     *text = '\0';
-    if (r->weights.path == NULL)
+    if (r->files.weights.path == NULL)
         return;
     if (r->session->program->tables > 0) { /* whose rows before an update are not kept */
         snprintf(text, bytes, "; nothing was saved");
         return;
     }
-    snprintf(path, sizeof(path), "%s", r->weights.path);
+    snprintf(path, sizeof(path), "%s", r->files.weights.path);
     if (r->good_epoch == 0) /* what the run began with is worth no file */
         snprintf(text, bytes, "; %s was not written", path);
     else if (finish_weights(r) == GS_OK)

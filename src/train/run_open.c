@@ -137,7 +137,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
         (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
         (st = gs_run__begin_lines(r)) != GS_OK || (st = gs_run__begin_files(r)) != GS_OK ||
-        (st = gs_kept_lines_pour(&r->saver.lines, &r->metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
+        (st = gs_kept_lines_pour(&r->saver.lines, &r->files.metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
         (st = gs_run__resume_state(r)) != GS_OK)
         return st;
     gs_run__warn(r->session);
@@ -197,8 +197,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
         return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    r->weights = r->logits = r->argmax = r->trace = (gs_outfile)GS_OUTFILE_NONE;
-    r->metrics = (gs_metrics_log)GS_METRICS_NONE;
+    r->files = (gs_run_files)GS_RUN_FILES_NONE;
     r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;
     r->began = gs_now();
@@ -220,7 +219,7 @@ void gs_run_close(gs_run *run)
 {
     if (run == NULL)
         return;
-    (void)gs_metrics_log_close(&run->metrics); /* gs_run_finish() has said what can be wrong with it */
+    (void)gs_metrics_log_close(&run->files.metrics); /* gs_run_finish() has said what can be wrong with it */
     gs_run__abandon_files(run);
     gs_run__end_checkpoints(run);
     gs_run_batches_close(run->batches);
@@ -317,7 +316,7 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
     st = fill_report(run);
     if (st == GS_OK && run->options.profile && run->kind == GS_RUN_TRAIN)
         time_transfers(run);
-    const gs_status closed = gs_metrics_log_close(&run->metrics);
+    const gs_status closed = gs_metrics_log_close(&run->files.metrics);
     st = st == GS_OK ? closed : st;
     if (st == GS_OK && report != NULL)
         *report = run->report;

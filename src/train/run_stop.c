@@ -72,7 +72,7 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
         ((o->logits != NULL || o->argmax != NULL) && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
         return st;
     r->state = GS_RUN_IS_FINISHED;
-    gs_outfile_abandon(&r->trace); /* of a whole epoch, which is not there */
+    gs_outfile_abandon(&r->files.trace); /* of a whole epoch, which is not there */
     if ((st = gs_run__write_files(r)) != GS_OK)
         return st;
     if (report != NULL)
