@@ -65,7 +65,7 @@ void gs_choice_drop(gs_choice *c)
     gs_free(c->places.allocation);
     gs_free(c->places.unplaced);
     gs_free(c->order);
-    gs_free(c->host.access);
+    gs_free(c->host.list.access);
     *c = (gs_choice){0};
 }
 
@@ -182,7 +182,7 @@ static uint64_t list_bytes(const gs_cache_list *list)
 
 uint64_t gs_choice_listed_bytes(const gs_choice *c)
 {
-    uint64_t bytes = c->host.plan == NULL ? 0 : list_bytes(&c->host);
+    uint64_t bytes = c->host.list.plan == NULL ? 0 : list_bytes(&c->host.list);
     for (uint32_t i = 0; !c->device.tracing && i < c->device.devices * c->device.passes; i++)
         bytes += list_bytes(&c->device.list[i]);
     return bytes;

@@ -38,6 +38,13 @@ typedef struct gs_cache_list {
     const gs_cache_plan *plan; /* NULL: none; its owner drops it */
 } gs_cache_list;
 
+/* What is left of host memory for units of the store's files, beside what is kept for good, in `cached_pass`. */
+typedef struct gs_host_cache {
+    bool tracing;              /* emitting lists accesses */
+    gs_cache_list list;
+    uint64_t capacity;         /* bytes that its plan may take */
+} gs_host_cache;
+
 /* What stays in the memories of devices that computations find everything in (device_cache.c). A unit is an interval of
  * an array or a chunk, numbered as gs_layout_units() says. */
 typedef struct gs_device_cache {
@@ -80,13 +87,10 @@ typedef struct gs_choice {
     uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */
     bool any_tables;          /* also plans whose own tables are beyond the host's budget, to say what would do */
-    /* What is left of host memory for units of the store's files, beside what is kept for good. */
     bool chunks_alone;        /* a read for each chunk: the ring has no room for more */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
-    bool tracing;             /* emitting lists the accesses of `cached_pass` */
-    uint32_t cached_pass;
-    gs_cache_list host;       /* of that pass */
-    uint64_t cache_bytes;     /* that its plan may take */
+    uint32_t cached_pass;     /* "train", or as many as there are passes */
+    gs_host_cache host;
     gs_device_cache device;
 } gs_choice;
 

@@ -17,7 +17,7 @@
 /* What is on the host at the beginning of an epoch is loaded once, when the run opens. */
 static gs_status list_first(struct emitter *e)
 {
-    const gs_cache_list *const list = &e->c->host;
+    const gs_cache_list *const list = &e->c->host.list;
     gs_plan *const p = e->plan;
 
     for (uint32_t k = 0; k < list->accesses; k++) {
@@ -94,14 +94,14 @@ gs_status gs_emit__cache_open(struct emitter *e)
 {
     gs_status st;
 
-    if ((st = open_devices(e)) != GS_OK || (!e->c->tracing && e->c->host.plan == NULL))
+    if ((st = open_devices(e)) != GS_OK || (!e->c->host.tracing && e->c->host.list.plan == NULL))
         return st;
-    e->cache.tracing = e->c->tracing;
+    e->cache.tracing = e->c->host.tracing;
     e->cache.base = e->plan->region_bytes[GS_REGION_RESIDENT];
-    if ((st = gs_emit__cells_open(e, &e->cache, gs_layout_units(e->l))) != GS_OK || e->c->host.plan == NULL)
+    if ((st = gs_emit__cells_open(e, &e->cache, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
         return st;
     st = list_first(e);
-    e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.plan->used_bytes;
+    e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.list.plan->used_bytes;
     return st;
 }
 
@@ -110,7 +110,7 @@ static gs_cache_list *list_of(struct emitter *e, const struct cache *k, uint32_t
 {
     if (k->on > 0)
         return &e->c->device.list[(k->on - 1) * e->c->device.passes + pass];
-    return pass == e->c->cached_pass ? &e->c->host : NULL;
+    return pass == e->c->cached_pass ? &e->c->host.list : NULL;
 }
 
 /* Is what an epoch begins with there when this pass runs, which may be the one that makes it? */

@@ -129,7 +129,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .staging = c->staging_bytes,
             .listed = c->device.devices > 0,
             .whole = c->device.whole,
-            .capacity = c->host.plan != NULL ? c->cache_bytes : 0,
+            .capacity = c->host.list.plan != NULL ? c->host.capacity : 0,
             .tables = plan->table_bytes,
             .tasks = plan->tasks,
         };
@@ -310,9 +310,9 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
     gs_status st;
 
     c->ring_bytes = UINT64_MAX / 4;
-    c->tracing = true;
+    c->host.tracing = true;
     st = gs_emit(&probe, l, c);
-    c->tracing = false;
+    c->host.tracing = false;
     gs_plan_free(probe);
     return st;
 }
@@ -324,14 +324,14 @@ static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *
     gs_cache_plan cache = {0};
     gs_plan *plan = NULL;
     gs_status st = trace_accesses(l, c);
-    const gs_cache_input in = {.access = c->host.access, .accesses = c->host.accesses, .units = gs_layout_units(l),
-                               .capacity = capacity, .across = true};
+    const gs_cache_input in = {.access = c->host.list.access, .accesses = c->host.list.accesses,
+                               .units = gs_layout_units(l), .capacity = capacity, .across = true};
 
     if (st != GS_OK || (st = gs_cache_plan_make(&cache, &in)) != GS_OK)
         return st;
     c->ring_bytes = ring;
-    c->host.plan = &cache;
-    c->cache_bytes = capacity;
+    c->host.list.plan = &cache;
+    c->host.capacity = capacity;
     if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes > l->config->host_memory) {
         gs_plan_free(plan);
         st = GS_EAGAIN;
@@ -340,7 +340,7 @@ static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *
         st = compare(best, l, c, plan);
     else if (st == GS_OK)
         *out = plan;
-    c->host.plan = NULL;
+    c->host.list.plan = NULL;
     gs_cache_plan_drop(&cache);
     return st;
 }

@@ -23,9 +23,9 @@ static uint64_t trace(gs_layout *l, gs_choice *c, const gs_schedule_config *conf
     c->cached_pass = pass;
     gs_choice_keep(c, l, keep ? 512 * GS_KIB : 0);
     c->ring_bytes = UINT64_MAX / 4;
-    c->tracing = true;
+    c->host.tracing = true;
     gs_assert_ok(gs_emit(&plan, l, c));
-    c->tracing = false;
+    c->host.tracing = false;
     c->ring_bytes = 2 * GS_MIB;
     const uint64_t read = plan->pass[pass].read_bytes;
     gs_plan_free(plan);
@@ -40,9 +40,10 @@ gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bo
     gs_plan *plan = NULL;
     const uint64_t without = trace(&l, &c, config, 0, keep);
 
-    gs_assert_ok(gs_cache_plan_make(&cache, &(gs_cache_input){.access = c.host.access, .accesses = c.host.accesses,
+    gs_cache_list *const list = &c.host.list;
+    gs_assert_ok(gs_cache_plan_make(&cache, &(gs_cache_input){.access = list->access, .accesses = list->accesses,
                                                            .units = 1u << 16, .capacity = capacity, .across = true}));
-    c.host.plan = &cache;
+    list->plan = &cache;
     gs_assert_ok(gs_emit(&plan, &l, &c));
     assert_true(plan->pass[0].read_bytes <= without);
     gs_cache_plan_drop(&cache);
@@ -55,9 +56,10 @@ gs_plan *cache_plan_make(const gs_schedule_config *config, uint64_t capacity, bo
  * well. *before, *meanwhile: that access, and the other unit's. False: there is none. */
 static bool find_overlap(const gs_choice *c, uint32_t *before, uint32_t *meanwhile)
 {
-    const gs_cache_access *const a = c->host.access;
-    for (uint32_t k = 1; k < c->host.accesses; k++)
-        for (uint32_t m = k + 1; m < c->host.accesses && m <= a[k].until; m++)
+    const gs_cache_list *const list = &c->host.list;
+    const gs_cache_access *const a = list->access;
+    for (uint32_t k = 1; k < list->accesses; k++)
+        for (uint32_t m = k + 1; m < list->accesses && m <= a[k].until; m++)
             for (uint32_t b = 0; b < k; b++) {
                 if (a[b].unit != a[k].unit || !a[b].whole || !a[m].whole)
                     continue;
@@ -77,14 +79,15 @@ gs_plan *ended_hold_plan_make(const gs_schedule_config *config)
 
     (void)trace(&l, &c, config, 1, false);
     assert_true(find_overlap(&c, &before, &meanwhile));
-    uint64_t *const place = malloc(c.host.accesses * sizeof(*place));
-    bool *const hit = calloc(c.host.accesses, sizeof(*hit));
-    for (uint32_t k = 0; k < c.host.accesses; k++)
+    gs_cache_list *const list = &c.host.list;
+    uint64_t *const place = malloc(list->accesses * sizeof(*place));
+    bool *const hit = calloc(list->accesses, sizeof(*hit));
+    for (uint32_t k = 0; k < list->accesses; k++)
         place[k] = k == before || k == meanwhile ? 0 : GS_CACHE_NOWHERE;
-    c.host.plan = &(gs_cache_plan){.accesses = c.host.accesses,
-                               .place = place,
-                               .hit = hit,
-                               .used_bytes = GS_MAX(c.host.access[before].bytes, c.host.access[meanwhile].bytes)};
+    list->plan = &(gs_cache_plan){.accesses = list->accesses,
+                                  .place = place,
+                                  .hit = hit,
+                                  .used_bytes = GS_MAX(list->access[before].bytes, list->access[meanwhile].bytes)};
     gs_assert_ok(gs_emit(&plan, &l, &c));
     free(place);
     free(hit);
