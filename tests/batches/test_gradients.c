@@ -164,28 +164,41 @@ static void set_weights(gs_session *s, const ref_network *n)
     }
 }
 
+static gs_train_options options_of(const char *model)
+{
+    gs_train_options o;
+    gs_train_options_init(&o);
+    o.model = model;
+    o.hidden = 16;
+    o.host_memory = 512 * GS_MIB;
+    return o;
+}
+
+/* A run of `o`, and the batches of `shape` that it trains on, which have not begun. */
+static void open_batches(gs_batches **b, gs_session **s, const world *w, const gs_train_options *o,
+                         const gs_batch_shape *shape)
+{
+    gs_session_config config = {.store = w->store_path, .options = o, .purpose = GS_FOR_TRAINING, .batch = shape};
+    gs_assert_ok(gs_batches_open(b, &config));
+    config.batch = NULL;
+    config.on_batches = true;
+    config.beside_bytes = gs_batches_bytes(*b);
+    gs_assert_ok(gs_session_open(s, &config));
+    gs_assert_ok(gs_session_start(*s));
+}
+
 /* `text`: of the model, or its name in the zoo; `model`: what the reference calls it. */
 static void check_model(world *w, const char *text, const char *model, bool prune)
 {
     const gs_batch_shape shape = shape_of(w);
-    gs_train_options o;
+    gs_train_options o = options_of(text);
     gs_batches *b = NULL;
     gs_session *s = NULL;
     uint32_t compared = 0;
 
-    gs_train_options_init(&o);
-    o.model = text;
-    o.hidden = 16;
-    o.host_memory = 512 * GS_MIB;
     o.threads = 2;
     o.no_prune = !prune;
-    gs_session_config config = {.store = w->store_path, .options = &o, .purpose = GS_FOR_TRAINING, .batch = &shape};
-    gs_assert_ok(gs_batches_open(&b, &config));
-    config.batch = NULL;
-    config.on_batches = true;
-    config.beside_bytes = gs_batches_bytes(b);
-    gs_assert_ok(gs_session_open(&s, &config));
-    gs_assert_ok(gs_session_start(s));
+    open_batches(&b, &s, w, &o, &shape);
     gs_assert_ok(gs_batches_start(b, s, NULL));
     for (uint32_t k = 0; k < BATCHES; k++) {
         gs_batch batch;
@@ -217,22 +230,13 @@ static void check_model(world *w, const char *text, const char *model, bool prun
 static void check_parts(world *w, const char *model)
 {
     const gs_batch_shape shape = shape_of(w);
-    gs_train_options o;
+    const gs_train_options o = options_of(model);
     gs_batches *b = NULL;
     gs_session *s = NULL;
     gs_batch batch;
     double mass = 0, loss = 0;
 
-    gs_train_options_init(&o);
-    o.model = model;
-    o.hidden = 16;
-    o.host_memory = 512 * GS_MIB;
-    gs_session_config config = {.store = w->store_path, .options = &o, .purpose = GS_FOR_TRAINING, .batch = &shape};
-    gs_assert_ok(gs_batches_open(&b, &config));
-    config.batch = NULL;
-    config.on_batches = true;
-    gs_assert_ok(gs_session_open(&s, &config));
-    gs_assert_ok(gs_session_start(s));
+    open_batches(&b, &s, w, &o, &shape);
     gs_assert_ok(gs_batches_start(b, s, NULL));
     gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, 0));
     const uint32_t targets = batch.targets;
@@ -390,7 +394,7 @@ static void check_saint(world *w, const gs_sampler_options *options)
     const uint32_t vertices = (uint32_t)gs_store_get_info(w->store)->vertices;
     double got[1 + 64] = {0}, want[1 + 64] = {0}, d[2], total = 0;
     uint32_t batches = 0;
-    gs_train_options o;
+    gs_train_options o = options_of("sage");
     gs_batches *b = NULL;
     gs_session *s = NULL;
 
@@ -398,17 +402,9 @@ static void check_saint(world *w, const gs_sampler_options *options)
     memset(drawn, 0, sizeof(drawn));
     memset(pair, 0, sizeof(pair));
     shape.coefficients = true;
-    gs_train_options_init(&o);
-    o.model = "sage";
     o.layers = 1;
     o.task = "regress";
-    o.host_memory = 512 * GS_MIB;
-    gs_session_config config = {.store = w->store_path, .options = &o, .purpose = GS_FOR_TRAINING, .batch = &shape};
-    gs_assert_ok(gs_batches_open(&b, &config));
-    config.batch = NULL;
-    config.on_batches = true;
-    gs_assert_ok(gs_session_open(&s, &config));
-    gs_assert_ok(gs_session_start(s));
+    open_batches(&b, &s, w, &o, &shape);
     gs_params_init(&s->run.params, s->program, 3);
     gs_assert_ok(gs_batches_start(b, s, NULL));
     for (; total < (double)options->coverage * vertices; batches++) {
