@@ -129,7 +129,7 @@ void fixture_chunks(struct fixture *f, uint64_t vertices, uint32_t parts, bool s
             c->length = gs_align_up(c->edges * 4, GS_BLOCK_BYTES);
             at += c->length;
         }
-        f->chunks.chunk[d] = f->chunk[shared ? 0 : d];
+        f->set[d].chunk = f->chunks.chunk[d] = f->chunk[shared ? 0 : d];
     }
 }
 
@@ -248,6 +248,13 @@ gs_schedule_config fixture_config(const struct fixture *f, uint64_t host, uint64
     return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536,
                                 .host_memory = host, .device_memory = device, .unified = true,
                                 .host_fixed = 1 * GS_MIB, .device_fixed = 64 * GS_KIB};
+}
+
+void fixture_take_needs(gs_schedule_config *c, const struct fixture *f)
+{
+    c->needs.sets = 2;
+    c->needs.set = f->set;
+    c->needs.granules = f->granules;
 }
 
 void fixture_within(const gs_plan *p, const gs_schedule_config *c)

@@ -37,6 +37,8 @@ void fixture_needs(struct fixture *f, uint32_t sparse, uint32_t seed);
 void fixture_rows(struct fixture *f, uint32_t seed);
 void fixture_drop(struct fixture *f);
 gs_schedule_config fixture_config(const struct fixture *f, uint64_t host, uint64_t device);
+/* What chunks need, as fixture_needs() has made it. */
+void fixture_take_needs(gs_schedule_config *c, const struct fixture *f);
 /* The plan's own sums of memory are within the budgets. */
 void fixture_within(const gs_plan *p, const gs_schedule_config *c);
 

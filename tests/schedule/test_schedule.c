@@ -238,11 +238,8 @@ static void test_plan__cache_is_safe_in_any_order(void **state)
         fixture_chunks(&f, 6000, 4 + k % 5, k % 3 == 0, k);
         fixture_needs(&f, 4, k);
         gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
-        if (k % 4 == 3) {
-            c.needs.sets = 2;
-            c.needs.set = f.set;
-            c.needs.granules = f.granules;
-        }
+        if (k % 4 == 3)
+            fixture_take_needs(&c, &f);
         gs_plan *plan = cache_plan_make(&c, (k + 1) * 200 * GS_KIB, k % 2 == 0);
         for (uint32_t i = 0; i < plan->tasks; i++)
             brought += plan->task[i].kind == GS_TASK_READ && plan->task[i].place.region == GS_REGION_RESIDENT;
@@ -333,9 +330,7 @@ static void run_selective(uint64_t vertices, uint32_t parts, bool shared, uint32
     gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 4 * GS_MIB);
     c.force_spill = true;
     gs_assert_ok(gs_schedule(&whole, &c));
-    c.needs.sets = 2;
-    c.needs.set = f.set;
-    c.needs.granules = f.granules;
+    fixture_take_needs(&c, &f);
     gs_assert_ok(gs_schedule(&some, &c));
     plan_sim_run(some, &c, 0, 2, seed);
     plan_sim_run(some, &c, 1, 2, seed);
@@ -381,9 +376,7 @@ static void run_pruned(uint64_t vertices, uint32_t parts, bool shared, uint64_t 
     c.force_spill = spill;
     gs_assert_ok(gs_schedule(&all, &c));
     fixture_rows(&f, seed);
-    c.needs.sets = 2;
-    c.needs.set = f.set;
-    c.needs.granules = f.granules;
+    fixture_take_needs(&c, &f);
     c.needs.stage_rows = f.rows;
     gs_assert_ok(gs_schedule(&some, &c));
     fixture_within(some, &c);

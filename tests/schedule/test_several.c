@@ -49,11 +49,8 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     c.topology = topology;
     c.no_chain = !chain;
     c.force_spill = seed % 3 == 0;
-    if (seed % 4 == 1) {
-        c.needs.sets = 2;
-        c.needs.set = f.set;
-        c.needs.granules = f.granules;
-    }
+    if (seed % 4 == 1)
+        fixture_take_needs(&c, &f);
     gs_assert_ok(gs_schedule(&plan, &c));
     assert_int_equal(plan->devices, topology->devices);
     assert_true(plan->host_bytes <= c.host_memory && plan->device_bytes <= c.device_memory);
@@ -101,9 +98,7 @@ static void test_several__runs_of_rows_are_safe(void **state)
         fixture_rows(&f, k);
         gs_schedule_config c = fixture_config(&f, 32 * GS_MIB, 3 * GS_MIB);
         c.topology = all[k % GS_ARRAY_LEN(all)];
-        c.needs.sets = 2;
-        c.needs.set = f.set;
-        c.needs.granules = f.granules;
+        fixture_take_needs(&c, &f);
         c.needs.stage_rows = f.rows;
         c.force_spill = k % 2 == 0;
         gs_assert_ok(gs_schedule(&plan, &c));
@@ -249,8 +244,6 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
     fixture_chunks(&f, 16000, 16, false, 5);
     for (uint32_t i = 0; i < 16 * 16; i++)
         f.chunk[0][i] = (gs_chunk){.edges = 1000, .targets = 1, .operands = 1, .offset = 8192ull * i, .length = 8192};
-    for (int d = 0; d < 2; d++)
-        f.set[d].chunk = f.chunks.chunk[d];
     gs_cost_defaults(&cost, 1);
     slow = cost;
     for (int k = 0; k < GS_WORK_KINDS; k++)
@@ -331,8 +324,6 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
     fixture_program(&f, 37, 16);
     fixture_chunks(&f, 16000, 16, false, 3);
     gs_cost_defaults(&cost, 1);
-    for (int d = 0; d < 2; d++)
-        f.set[d].chunk = f.chunks.chunk[d];
     for (int k = 0; k < 2; k++) {
         uint64_t to_switch[2] = {0, 0};
         gs_plan *plan = NULL;
@@ -373,8 +364,6 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
     for (uint32_t i = 0; i < 16 * 16; i++)
         f.chunk[0][i] = f.chunk[1][i] =
             (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .offset = 4096ull * i, .length = 4096};
-    for (int d = 0; d < 2; d++)
-        f.set[d].chunk = f.chunks.chunk[d];
     for (size_t k = 0; k < GS_ARRAY_LEN(across); k++) {
         gs_topology t = ring_of_four;
         uint64_t up[3], on[3];
