@@ -13,6 +13,11 @@
 #include "schedule/keep.h"
 #include "schedule/regrid.h"
 
+/* The smallest staging ring is looked for to one part of it in so many: where a refusal names a device's memory; and
+ * where it is a term of the host's, for which several arenas are tried. */
+#define DEVICE_PART 100u
+#define STAGING_PART 16u
+
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
 {
     const gs_schedule_config *cfg = l->config;
@@ -23,8 +28,8 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
     return bytes;
 }
 
-/* The smallest ring with which anything works: doubling, then halving the gap. */
-static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l, gs_choice *c)
+/* The smallest ring with which anything works, of at most about `most`: doubling, then halving the gap. */
+static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l, gs_choice *c, uint64_t most)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
     uint64_t low = 0, high = step;
@@ -35,7 +40,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
     c->chunks_alone = true;
     for (;; high *= 2) {
         c->ring_bytes = high;
-        if ((st = gs_emit(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > UINT64_MAX / 8)
+        if ((st = gs_emit(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > most)
             break;
         low = high;
     }
@@ -68,29 +73,6 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
     return buf;
 }
 
-/* The smallest host budget: larger blocks need more memory for sums, but fewer
- * tasks, whose tables count too. */
-static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
-{
-    const gs_schedule_config *cfg = l->config;
-    uint64_t least = UINT64_MAX;
-    for (uint64_t arena = least_arena; arena <= GS_REFUSED_ARENAS * least_arena; arena *= 2) {
-        uint64_t ring = 0, tables = 0;
-        gs_status st;
-        if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
-            break;
-        /* several devices: no room for what is staged there */
-        if ((st = least_ring(&ring, &tables, l, c)) == GS_EAGAIN)
-            break;
-        if (st != GS_OK)
-            return st;
-        least = GS_MIN(least, cfg->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES +
-                                  gs_choice_devices_bytes(c, l));
-    }
-    *out = least;
-    return GS_OK;
-}
-
 /* Does anything work with this staging ring? */
 static gs_status try_staging(const gs_layout *l, gs_choice *c, uint64_t bytes)
 {
@@ -101,31 +83,86 @@ static gs_status try_staging(const gs_layout *l, gs_choice *c, uint64_t bytes)
     return st;
 }
 
-/* Memory of devices with copies as tasks: the least arena, and behind it the smallest staging ring with which anything
- * works, to a hundredth of it: growing, then halving the gap. */
-static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t arena)
+/* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`:
+ * doubling, then halving the gap. GS_EAGAIN: nothing works with `most`. */
+static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t most, uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t low = 0, high = step;
+    uint64_t low = 0, high = GS_MIN(step, most);
     gs_status st;
 
-    *out = l->config->device_fixed + arena;
-    if (l->config->topology == NULL || !gs_choice_set_arena(c, l, arena))
-        return GS_OK;
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
-    while ((st = try_staging(l, c, high)) == GS_EAGAIN && high < UINT64_MAX / 8) {
+    if ((st = try_staging(l, c, most)) != GS_OK)
+        return st;
+    while (high < most && (st = try_staging(l, c, high)) == GS_EAGAIN) {
         low = high;
-        high += GS_MAX(step, high / 8);
+        high = GS_MIN(2 * high, most);
     }
-    while (st == GS_OK && high - low > GS_MAX(step, high / 100)) {
+    st = high == most ? GS_OK : st;
+    while (st == GS_OK && high - low > GS_MAX(step, high / part)) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
         const gs_status tried = try_staging(l, c, middle);
         if (tried != GS_OK && tried != GS_EAGAIN)
             return tried;
         *(tried == GS_OK ? &high : &low) = middle;
     }
-    *out = l->config->device_fixed + c->arena_bytes + high;
+    *out = c->staging_bytes = high;
+    return st;
+}
+
+static bool any_on_host(const gs_layout *l)
+{
+    bool any = false;
+    for (uint32_t d = 0; l->config->topology != NULL && d < gs_layout_devices(l); d++)
+        any = any || gs_layout_on_host(l, d);
+    return any;
+}
+
+gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most)
+{
+    const gs_schedule_config *cfg = l->config;
+    uint64_t tables = 0;
+    gs_status st = GS_OK;
+
+    if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
+        return GS_EAGAIN;
+    if (any_on_host(l))
+        st = least_staging(&out->staging, l, c, c->spare_bytes, STAGING_PART);
+    if (st == GS_OK)
+        st = least_ring(&out->ring, &tables, l, c, ring_most);
+    out->host = cfg->host_fixed + tables + tables / 8 + out->ring + GS_BLOCK_BYTES + gs_choice_devices_bytes(c, l);
+    return st;
+}
+
+/* The smallest host budget: larger blocks need more memory for sums, but fewer
+ * tasks, whose tables count too. */
+static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
+{
+    *out = UINT64_MAX;
+    for (uint64_t arena = least_arena; arena <= GS_REFUSED_ARENAS * least_arena; arena *= 2) {
+        gs_least least = {0};
+        const gs_status st = gs_choice_least(&least, l, c, arena, UINT64_MAX / 8);
+        if (st == GS_EAGAIN) /* several devices: no room for what is staged there */
+            break;
+        if (st != GS_OK)
+            return st;
+        *out = GS_MIN(*out, least.host);
+    }
+    return GS_OK;
+}
+
+/* Memory of devices with copies as tasks: the least arena, and behind it the smallest staging ring. */
+static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    uint64_t staging;
+    gs_status st;
+
+    *out = l->config->device_fixed + arena;
+    if (l->config->topology == NULL || !gs_choice_set_arena(c, l, arena))
+        return GS_OK;
+    st = least_staging(&staging, l, c, UINT64_MAX / 8, DEVICE_PART);
+    *out = l->config->device_fixed + c->arena_bytes + staging;
     return st;
 }
 
@@ -143,7 +180,7 @@ static const char *finer_grid(char *buf, size_t cap, const gs_layout *l, gs_choi
 
     if (gs_choice_set_arena(c, l, gs_layout_least_arena(l))) {
         c->staging_bytes = l->config->topology != NULL ? device - l->config->device_fixed - c->arena_bytes : 0;
-        if (least_ring(&ring, &tables, l, c) == GS_OK)
+        if (least_ring(&ring, &tables, l, c, UINT64_MAX / 8) == GS_OK)
             parts = gs_regrid_parts(l, c->staging_bytes, ring, tables);
     }
     *buf = '\0';
@@ -152,12 +189,36 @@ static const char *finer_grid(char *buf, size_t cap, const gs_layout *l, gs_choi
     return buf;
 }
 
+/* Both budgets are named by the host's: the device's is a part of it where none was given. */
+static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, uint64_t device)
+{
+    const gs_schedule_config *const cfg = l->config;
+    gs_schedule_config enough = *cfg;
+    gs_layout wide = *l;
+    uint64_t least = 0;
+    char have[32], need[32], fixed[32], finer[64];
+    gs_status st;
+
+    enough.device_memory = GS_MAX(cfg->device_memory, device);
+    wide.config = &enough;
+    if ((st = least_host(&least, &wide, c, arena)) != GS_OK)
+        return st;
+    least = GS_MAX(least + cfg->host_varies, cfg->host_parts * device);
+    note_refusal(cfg, (gs_refusal){.host = least});
+    return gs_fail(GS_EBUDGET,
+                   ".host_memory %s is too small: this model on this store needs at least %s, %s of it"
+                   " for the program itself%s",
+                   gs_size_format(have, sizeof(have), cfg->host_memory), mib_up(need, sizeof(need), least),
+                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed),
+                   finer_grid(finer, sizeof(finer), &wide, c, device));
+}
+
 gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t arena = gs_layout_least_arena(l);
-    uint64_t least = 0, device = 0;
-    char have[32], need[32], fixed[32], finer[64];
+    uint64_t device = 0;
+    char have[32], need[32], finer[64];
     gs_status st;
 
     gs_device_cache_drop(c);
@@ -166,21 +227,10 @@ gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
     c->any_tables = true;
     if ((st = least_device(&device, l, c, arena)) != GS_OK)
         return st;
-    if (device > cfg->device_memory) {
-        note_refusal(cfg, (gs_refusal){.device = device});
-        return gs_fail(GS_EBUDGET,
-                       ".device_memory %s is too small: this model on this store needs at least %s%s",
-                       gs_size_format(have, sizeof(have), cfg->device_memory), mib_up(need, sizeof(need), device),
-                       finer_grid(finer, sizeof(finer), l, c, device));
-    }
-    if ((st = least_host(&least, l, c, arena)) != GS_OK)
-        return st;
-    note_refusal(cfg, (gs_refusal){.host = least + cfg->host_varies});
-    return gs_fail(GS_EBUDGET,
-                   ".host_memory %s is too small: this model on this store needs at least %s, %s of it"
-                   " for the program itself%s",
-                   gs_size_format(have, sizeof(have), cfg->host_memory),
-                   mib_up(need, sizeof(need), least + cfg->host_varies),
-                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed),
+    if (device <= cfg->device_memory || cfg->host_parts > 0)
+        return refuse_host(c, l, arena, device);
+    note_refusal(cfg, (gs_refusal){.device = device});
+    return gs_fail(GS_EBUDGET, ".device_memory %s is too small: this model on this store needs at least %s%s",
+                   gs_size_format(have, sizeof(have), cfg->device_memory), mib_up(need, sizeof(need), device),
                    finer_grid(finer, sizeof(finer), l, c, device));
 }

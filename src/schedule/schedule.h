@@ -38,6 +38,8 @@ typedef struct gs_schedule_config {
     uint64_t array_sum_bytes;  /* a store array's reads are whole checksum blocks of this size */
     uint64_t host_memory;      /* budget */
     uint64_t device_memory;    /* budget, of each device */
+    uint32_t host_parts;       /* device_memory is one of so many parts of host_memory, as none was given: a refusal is
+                                * of that; 0: it was given, or depends on nothing else */
     const gs_topology *topology; /* of devices with memory of their own, to which everything is copied; NULL: one that
                                 * computes on host memory */
     const double *share;       /* [topology's devices] in proportion to which columns are dealt; NULL: as fast as they

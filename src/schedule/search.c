@@ -24,6 +24,8 @@
 #define RING_ROUNDS 4u
 /* Of plans with more tasks than this, fewer are tried. */
 #define MANY_TASKS 200000u
+/* Where the host's memory is short, devices on it stage this part of what they could, and this part of that. */
+#define STAGED_LESS 4u
 
 /* Seconds of an epoch, with wear; without a cost model, bytes. */
 static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
@@ -412,7 +414,36 @@ static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
     return gs_order_search(&best->plan, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
 
-/* The arenas of which a refusal names the least host memory: what it names must do. */
+/* Devices on host memory that stage less than they could leave it to the host: a part of it, and of that, down to the
+ * least, with which there is a plan if there is any. */
+static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    gs_least least = {0};
+    uint64_t tables;
+    uint32_t tasks;
+    gs_status st;
+
+    gs_device_cache_drop(c);
+    if ((st = gs_choice_least(&least, l, c, arena, l->config->host_memory)) != GS_OK)
+        return st;
+    if (least.host > l->config->host_memory)
+        return GS_EAGAIN;
+    uint64_t staging = least.staging > 0 ? c->spare_bytes : 0;
+    do {
+        staging = GS_MAX(staging / STAGED_LESS, least.staging);
+        if ((st = divide(c, l, staging, false)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
+            return st;
+        st = try_host(best, l, c, tables, false);
+    } while (st == GS_EAGAIN && staging > least.staging);
+    if (st == GS_EAGAIN) {
+        gs_plan *plan = NULL;
+        if ((st = try_choice(&plan, l, c, 0, least.ring)) == GS_OK)
+            st = compare(best, l, c, plan);
+    }
+    return st;
+}
+
+/* The arenas and staging rings of which a refusal names the least host memory: what it names must do. */
 static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least)
 {
     const uint64_t most = GS_MIN(l->config->device_memory - l->config->device_fixed, GS_REFUSED_ARENAS * least);
@@ -420,6 +451,7 @@ static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, 
 
     for (uint64_t arena = least; arena <= most && !best->found && st == GS_OK; arena *= 2) {
         st = try_arena(best, l, c, arena, true);
+        st = st == GS_EAGAIN ? try_staged_less(best, l, c, arena) : st;
         st = st == GS_EAGAIN ? GS_OK : st;
     }
     return st;

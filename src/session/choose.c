@@ -50,7 +50,8 @@ typedef struct choosing {
     /* of every session alike */
     bool unified, trains;
     bool may_batch;
-    uint32_t devices, features;
+    uint32_t features;
+    bool least_windows;  /* no program has a plan beside windows that are more than the least */
     gs_session *s;       /* of the best so far; NULL: refused, or closed */
     candidate best;
 } choosing;
@@ -140,9 +141,10 @@ static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant
 }
 
 /* `sizes`: a refusal says what would do. It makes larger plans to find out, so it is for runs that do not begin. */
-static gs_status plan(gs_session *s, candidate *x, bool sizes)
+static gs_status plan(const choosing *c, gs_session *s, candidate *x, bool sizes)
 {
     s->memory.sizes = sizes;
+    s->memory.least_windows = c->least_windows;
     const gs_status st = gs_session_plan(s);
     learn(x, s);
     return st;
@@ -158,7 +160,7 @@ static gs_status open_again(choosing *c)
         return GS_OK;
     if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
         return st;
-    st = plan(c->s, &same, true);
+    st = plan(c, c->s, &same, true);
     forget(&same);
     return st;
 }
@@ -189,7 +191,7 @@ static void try_another(choosing *c, gs_variant variant, bool (*is_better)(candi
         goto done;
     if (!has_room(c, plans))
         close_best(c);
-    if (plan(other, &x, false) == GS_OK && is_better(&x, &c->best))
+    if (plan(c, other, &x, false) == GS_OK && is_better(&x, &c->best))
         take(c, &other, &x);
 done:
     gs_session_close(other);
@@ -268,7 +270,7 @@ static gs_status fit_another(choosing *c, bool sizes)
         if (variants[k].batch != GS_NOT_TAKEN ? !c->may_batch : c->o->purpose != GS_FOR_TRAINING)
             continue;
         if ((st = prepare(&other, c, &x, variants[k])) == GS_OK)
-            st = same_program(&x, &c->best) ? GS_EBUDGET : plan(other, &x, sizes);
+            st = same_program(&x, &c->best) ? GS_EBUDGET : plan(c, other, &x, sizes);
         fits = st == GS_OK;
         if (sizes && other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
             snprintf(error, sizeof(error), "%s", gs_last_error());
@@ -282,25 +284,26 @@ static gs_status fit_another(choosing *c, bool sizes)
     return fits ? GS_OK : gs_fail(GS_EBUDGET, "%s", error);
 }
 
-/* No program fits: which budget is too small, and what would do? */
+/* No program fits: which budget is too small, and what would do? What else grows with the budget is the least then, or
+ * the figure would not do when it is given; so there may be a plan after all. */
 static gs_status say_sizes(choosing *c)
 {
     gs_status st;
 
+    c->least_windows = true;
     close_best(c);
     forget(&c->best);
     if ((st = prepare(&c->s, c, &c->best, (gs_variant){0})) != GS_OK)
         return st;
-    st = plan(c->s, &c->best, true);
+    st = plan(c, c->s, &c->best, true);
     return st == GS_EBUDGET && is_refused(&c->best) ? fit_another(c, true) : st;
 }
 
-/* The last error names a budget that was not asked for. */
-static gs_status explain_default(const choosing *c)
+/* The last error names a budget that was not asked for. On host memory it is a part of the other one, which is named
+ * then. */
+static gs_status explain_default(void)
 {
-    return gs_fail_hint(GS_EBUDGET, !c->unified      ? "it is 90 % of what is free on the device unless given"
-                                    : c->devices > 1 ? "unless given it is what half of .host_memory gives each device"
-                                                     : "unless given it is half of .host_memory");
+    return gs_fail_hint(GS_EBUDGET, "it is 90 % of what is free on the device unless given");
 }
 
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
@@ -323,13 +326,12 @@ static gs_status choose_first(choosing *c)
     c->unified = !gs_session_has_memories(c->s);
     c->trains = c->s->pass.train != GS_NONE;
     c->may_batch = may_batch(c->s);
-    c->devices = c->s->machine.devices;
     c->features = gs_store_get_info(c->s->store)->features;
-    st = plan(c->s, &c->best, false);
+    st = plan(c, c->s, &c->best, false);
     if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
         st = say_sizes(c);
-    if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0)
-        st = explain_default(c);
+    if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0 && !c->unified)
+        st = explain_default();
     return st;
 }
 

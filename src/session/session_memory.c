@@ -59,23 +59,28 @@ static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
     return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
 }
 
-/* Of each device, where none is given. */
-static gs_status device_budget(const gs_session *s, uint64_t *out)
+/* Of each device, where none is given: host_parts, too. */
+static gs_status device_budget(gs_session *s)
 {
+    gs_session_memory *const m = &s->memory;
     const uint64_t earlier = s->config.earlier == NULL ? 0 : s->config.earlier->device_memory;
-    const uint64_t of_host = s->memory.host / 2 / s->machine.devices;
-    uint64_t free_bytes = 0;
+    const uint32_t parts = 2 * s->machine.devices;
+    uint64_t free_bytes = UINT64_MAX;
     gs_status st = GS_OK;
 
-    if (!gs_session_has_memories(s)) {
-        *out = earlier > 0 && earlier <= s->memory.host ? earlier : of_host;
+    m->device = m->host / parts;
+    m->host_parts = parts;
+    if (gs_session_has_memories(s)) {
+        if ((st = gs_session_free_device_memory(s, &free_bytes)) != GS_OK)
+            return st;
+        free_bytes = default_budget(free_bytes, GPU_SHARE, earlier);
+        if (earlier == 0 && s->machine.on_host != GS_NONE && m->device <= free_bytes)
+            return GS_OK;
+    } else if (earlier == 0 || earlier > m->host) {
         return GS_OK;
     }
-    if ((st = gs_session_free_device_memory(s, &free_bytes)) != GS_OK)
-        return st;
-    *out = default_budget(free_bytes, GPU_SHARE, earlier);
-    if (earlier == 0 && s->machine.on_host != GS_NONE)
-        *out = GS_MIN(*out, of_host);
+    m->device = gs_session_has_memories(s) ? free_bytes : earlier;
+    m->host_parts = 0;
     return GS_OK;
 }
 
@@ -85,6 +90,7 @@ static void ask_topology(gs_session *s)
     const gs_topology *const t = s->machine.topology;
 
     s->memory.device = s->memory.device_most = t->memory[0];
+    s->memory.host_parts = 0;
     for (uint32_t d = 1; d < t->devices; d++) {
         s->memory.device = GS_MIN(s->memory.device, t->memory[d]);
         s->memory.device_most = GS_MAX(s->memory.device_most, t->memory[d]);
@@ -101,7 +107,7 @@ gs_status gs_session_set_budgets(gs_session *s)
     if (s->memory.host == 0)
         s->memory.host = default_budget(gs_machine_free_memory(), HOST_SHARE, e == NULL ? 0 : e->host_memory);
     if ((s->memory.device = o->device_memory) == 0)
-        st = device_budget(s, &s->memory.device);
+        st = device_budget(s);
     s->memory.device_most = s->memory.device;
     if (s->machine.topology != NULL && s->machine.topology->memory[0] > 0)
         ask_topology(s);
@@ -109,11 +115,18 @@ gs_status gs_session_set_budgets(gs_session *s)
     return st;
 }
 
+/* Of logits that are put in order, or ranked, at most. */
+static uint64_t window_bytes(const gs_session *s)
+{
+    const uint64_t share = s->memory.least_windows ? 0 : s->memory.host / LOGITS_SHARE;
+    return GS_MAX(GS_MIN(share, LOGITS_MOST), LOGITS_LEAST);
+}
+
 /* What gs_logits_write() may use: enough for one window where that is little. */
 static uint64_t logits_memory(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
-    const uint64_t share = GS_MAX(GS_MIN(s->memory.host / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
+    const uint64_t share = window_bytes(s);
     uint64_t whole;
 
     uint64_t columns = s->classes;
@@ -128,7 +141,7 @@ static uint64_t logits_memory(const gs_session *s)
 static uint64_t ranking_memory(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
-    const uint64_t share = GS_MAX(GS_MIN(s->memory.host / LOGITS_SHARE, LOGITS_MOST), LOGITS_LEAST);
+    const uint64_t share = window_bytes(s);
     uint64_t whole;
 
     if (!gs_mul_u64(&whole, info->train + info->valid + info->test, 8 * (uint64_t)s->labels.columns))

@@ -15,6 +15,7 @@ typedef struct gs_session gs_session;
 typedef struct gs_session_memory {
     uint64_t host, device;      /* budgets; the latter of each device, or of the one that has least */
     uint64_t device_most;       /* of the one that has most */
+    uint32_t host_parts;        /* `device` is one of so many parts of `host`; 0: it is not made of it */
     uint64_t host_fixed, device_fixed; /* taken by others than the plan */
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
@@ -22,6 +23,7 @@ typedef struct gs_session_memory {
     uint64_t live_most;         /* of the heap, while plans are made: gs_schedule_config */
     uint64_t logits;            /* for gs_logits_write(); 0: none wanted */
     uint64_t ranking;           /* for gs_rank_logits(); 0: none */
+    bool least_windows;         /* both are no more than they must be, whatever the budget */
     gs_refusal refused;         /* of a plan that does not fit: what would, */
     bool sizes;                 /* where that is asked for: finding it takes the memory of plans that do not fit */
 } gs_session_memory;

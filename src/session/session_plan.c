@@ -109,6 +109,7 @@ gs_status gs_session_plan(gs_session *s)
         .array_sum_bytes = GS_SUM_BYTES,
         .host_memory = s->memory.host,
         .device_memory = s->memory.device,
+        .host_parts = s->memory.host_parts,
         .topology = s->machine.topology,
         .no_chain = s->config.options->no_chain,
         .unified = !gs_session_has_memories(s),

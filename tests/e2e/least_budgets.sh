@@ -2,8 +2,8 @@
 # least_budgets.sh - the smallest budgets that refusals name work and hold, whatever is trained on whatever store:
 #     least_budgets.sh [ROUNDS] [SEED] [FIRST]
 # draws ROUNDS cases of model, layers, widths, store, devices and options by SEED, asks each from number FIRST on for
-# its smallest budgets, and trains two epochs with them, inside a memory cgroup of that size where one can be made
-# (version 1, as root), and looks at what was resident at the most in any case.
+# its smallest budgets, both or the host's alone, and trains two epochs with them, inside a memory cgroup of that size
+# where one can be made (version 1, as root), and looks at what was resident at the most in any case.
 . "$(dirname "$0")/lib.sh"
 rounds=${1:-4} seed=${2:-7} first=${3:-1}
 RANDOM=$seed
@@ -47,7 +47,14 @@ confined() {
     ) >"$work/stdout" 2>"$work/stderr"
 }
 
-least() { sed -n "s/.*$1.*needs at least \([0-9]*\)M.*/\1/p" "$work/stderr"; }
+# least BUDGET OPTIONS...: that the case needs with these, in MiB; nothing where they do, or it names another
+least()
+{
+    local budget=$1
+    shift
+    "${command[@]}" "$@" >"$work/stdout" 2>"$work/stderr"
+    sed -n "s/.*--$budget .* is too small.*needs at least \([0-9]*\)M.*/\1/p" "$work/stderr"
+}
 
 held=0
 for ((i = 1; i <= rounds; i++)); do
@@ -66,7 +73,7 @@ for ((i = 1; i <= rounds; i++)); do
     command+=(--model $model --layers $REPLY)
     pick 4 16 50
     command+=(--hidden $REPLY)
-    pick cpu cpu cpu:2 cpu:3
+    pick cpu cpu:2 cpu:3 cpu:4
     command+=(--device $REPLY)
     pick adam sgd
     command+=(--optimizer $REPLY)
@@ -74,26 +81,32 @@ for ((i = 1; i <= rounds; i++)); do
     command+=(--dropout $REPLY)
     pick 2 4
     command+=(--threads $REPLY)
-    pick '' '' --no-hoist --no-move --no-prune
-    [ -z "$REPLY" ] || command+=("$REPLY")
+    pick '' '' --no-hoist --no-move --no-prune --no-cache "--logits $work/logits.npy"
+    # shellcheck disable=SC2206 # several words
+    command+=($REPLY)
+    pick device device '' '' ''
+    both=$REPLY
+    pick 4K 18M 24M
+    asked=$REPLY
     [ "$i" -ge "$first" ] || continue
+    device=
+    [ -z "$both" ] || device=$(least device-memory --device-memory 4K)
+    command+=(${device:+--device-memory "${device}M"})
     name="case $i of seed $seed: ${command[*]:1}"
-    "${command[@]}" --device-memory 4K >"$work/stdout" 2>"$work/stderr"
-    device=$(least device-memory)
-    "${command[@]}" --device-memory "${device:-1}M" --host-memory 4K >"$work/stdout" 2>"$work/stderr"
-    host=$(least host-memory)
-    if [ -z "$device" ] || [ -z "$host" ]; then
+    host=$(least host-memory --host-memory $asked)
+    [ -n "$host" ] || host=$(least host-memory --host-memory 4K) # it was enough
+    if [ -n "$both" ] && [ -z "$device" ] || [ -z "$host" ]; then
         fail "$name: names no budget: $(<"$work/stderr")"
         continue
     fi
-    confined "$host" "${command[@]}" --device-memory "${device}M" --host-memory "${host}M"
+    confined "$host" "${command[@]}" --host-memory "${host}M"
     status=$?
     peak=$(column peak_host_bytes "$work/metrics.jsonl" | tail -n 1)
     if grep -Eq 'the loss is|not finite' "$work/stderr"; then # deep networks may leave the numbers: no memory
         pass
         held=$((held + 1))
     elif [ $status -ne 0 ]; then
-        fail "$name: with ${device}M and ${host}M it ends with $status: $(<"$work/stderr")"
+        fail "$name: with ${host}M it ends with $status: $(<"$work/stderr")"
     elif [ "$peak" -gt $((host << 20)) ]; then
         fail "$name: $peak bytes were resident of ${host}M"
     else

@@ -127,6 +127,44 @@ static void test_several__smallest_budgets_named_work(void **state)
     }
 }
 
+/* Where devices' memory is a part of the host's, one figure is named, of the host. The device that it gives is enough,
+ * and so is less of the host where the device's is named too: devices stage as little as they must. */
+static void test_several__a_part_of_the_host_is_named_by_the_host(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 5; k += 2) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        gs_refusal refused = {0};
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 20000, 1 + 3 * k, false, k);
+        gs_schedule_config c = fixture_config(&f, 64 * GS_KIB, 0);
+        c.topology = all[k];
+        c.host_parts = 2 * all[k]->devices;
+        c.device_memory = c.host_memory / c.host_parts;
+        c.refusal = &refused;
+        gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, ".host_memory 64.0 KiB is too small");
+        assert_true(refused.host > 0 && refused.device == 0);
+        c.host_memory = refused.host;
+        c.device_memory = c.host_memory / c.host_parts;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_true(plan->host_bytes <= c.host_memory && plan->device_bytes <= c.device_memory);
+        gs_plan_free(plan);
+        /* a device's budget that is larger than need be asks no more of the host */
+        const uint64_t least = refused.host;
+        c.host_parts = 0;
+        c.device_memory = 512 * GS_MIB;
+        c.host_memory = 64 * GS_KIB;
+        gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, ".host_memory 64.0 KiB is too small");
+        assert_true(refused.host <= least);
+        c.host_memory = refused.host;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_true(plan->host_bytes <= c.host_memory);
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+}
+
 /* Bytes that stage 1's edge passes bring of operand rows. */
 static uint64_t operand_bytes(const gs_plan *p, gs_task_kind kind, uint32_t rows)
 {
@@ -403,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_several__plans_are_safe_in_any_order),
         cmocka_unit_test(test_several__runs_of_rows_are_safe),
         cmocka_unit_test(test_several__smallest_budgets_named_work),
+        cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_devices_have_less),

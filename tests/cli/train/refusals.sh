@@ -1,7 +1,7 @@
 # What can be seen to be impossible is refused, and leaves what was there as it was.
 small_store
 t() { refused 1 "$1" gnnstream train store --model gcn --epochs 2 "${@:2}"; }
-t 'unless given it is half of --host-memory' --host-memory 1M
+t '--host-memory 1.0 MiB is too small' --host-memory 1M
 t '--host-memory' --host-memory 16M --device-memory 12M
 t 'at least' --device-memory 64K
 printf '\2\0\0\0\0\0\0\0{}' >w.safetensors
