@@ -10,16 +10,23 @@
 
 _Static_assert(sizeof(gs_edge_args) <= 4096, "arguments of a kernel are at most 4 KiB");
 
-/* Stretches that the edges of a chunk are cut in for hubs, at the most. */
-static uint32_t stretches_of(const gs_edge_kernel *k)
+/* Stretches that the edges of a chunk are cut in for hubs, at the most: by the kernel and the GPU alone. */
+static uint32_t stretches_of(uint64_t gpu_bytes, const gs_edge_kernel *k)
 {
     const uint64_t bytes = 2 * sizeof(float) * (uint64_t)GS_MAX(k->row_floats, 1u);
-    return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, (uint64_t)GS_CUDA_HUB_STRETCHES), 1u);
+    const uint64_t most = gpu_bytes >= GS_CUDA_MUCH_MEMORY ? GS_CUDA_PIECES : GS_CUDA_HUB_STRETCHES;
+    return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, most), 1u);
+}
+
+uint32_t gs_cuda_piece_edges(uint64_t gpu_bytes, const gs_edge_kernel *k, uint32_t edges)
+{
+    const uint32_t each = GS_MIN(GS_MAX(edges / GS_CUDA_PIECES, GS_CUDA_PIECE_LEAST), GS_CUDA_PIECE_MOST);
+    return GS_MAX(each, (uint32_t)gs_div_up(edges, stretches_of(gpu_bytes, k)));
 }
 
 uint64_t gs_cuda_hub_bytes(const gs_cuda *c, const gs_edge_kernel *k)
 {
-    const uint64_t chunk = 2 * sizeof(float) * (uint64_t)stretches_of(k) * k->row_floats;
+    const uint64_t chunk = 2 * sizeof(float) * (uint64_t)stretches_of(c->total_bytes, k) * k->row_floats;
     return k->row_floats > 0 && c->total_bytes >= GS_CUDA_MUCH_MEMORY ? GS_MAX(chunk, GS_CUDA_HUB_BYTES) : chunk;
 }
 
@@ -32,17 +39,20 @@ gs_cuda_edges gs_cuda_edges_of(const gs_edges *e)
                                      .weight = e->weight,
                                      .targets = e->targets,
                                      .edges = (uint32_t)e->end},
-                           .all = {.index_bytes = e->index_bytes, .type_bytes = e->type == NULL ? 0 : e->type_bytes}};
+                           .all = {.index_bytes = e->index_bytes, .type_bytes = e->type == NULL ? 0 : e->type_bytes},
+                           .largest = e->largest};
 }
 
 /* ---- launches of several chunks ---- */
 
-/* Hubs are cut by the chunk's sizes alone, so that results do not depend on anything else. */
-static void cut_hubs(gs_edge_chunk *chunk, const gs_edge_kernel *k)
+/* Hubs are cut by the chunk's size, so that results do not depend on what is launched when. Where no target has more
+ * edges than a piece, there is nothing to cut, and the sums are the same as if there were pieces. */
+static void cut_hubs(const gs_cuda *c, gs_edge_chunk *chunk, const gs_edge_kernel *k, uint64_t largest)
 {
-    const uint32_t each = (uint32_t)gs_div_up(chunk->edges, stretches_of(k));
-    chunk->piece_edges = GS_MAX(each, GS_CUDA_HUB_EDGES);
-    chunk->pieces = chunk->edges > chunk->piece_edges ? (uint32_t)gs_div_up(chunk->edges, chunk->piece_edges) : 0;
+    chunk->piece_edges = gs_cuda_piece_edges(c->total_bytes, k, chunk->edges);
+    chunk->pieces = 0;
+    if (chunk->edges > chunk->piece_edges && (largest == 0 || largest > chunk->piece_edges))
+        chunk->pieces = (uint32_t)gs_div_up(chunk->edges, chunk->piece_edges);
 }
 
 static uint64_t blocks_of(const gs_edge_kernel *k, uint64_t items)
@@ -84,7 +94,7 @@ static gs_status add_chunk(gs_cuda *c, const gs_cuda_edge_code *code, const gs_c
     gs_edge_chunk chunk = e->chunk;
     gs_status st = GS_OK;
 
-    cut_hubs(&chunk, &code->k);
+    cut_hubs(c, &chunk, &code->k, e->largest);
     if (h->args.chunks > 0 && !takes(c, code, &e->all, &chunk))
         st = launch_held(c, code);
     chunk.partial = (float *)(c->state.at + c->state.scratch_offset) + h->slots * code->k.row_floats;

@@ -8,21 +8,27 @@
 
 typedef struct gs_cuda gs_cuda;
 
-#define GS_CUDA_HUB_STRETCHES 4096u /* most that the edges of a chunk are cut in */
-/* Fewest of a stretch: in batches of 4, some 0.7 us each, 512 take 90 us, which is what a launch of a million edges of
- * 256 bytes takes. */
-#define GS_CUDA_HUB_EDGES 512u
+/* A target with more edges than a piece has is a hub. A piece has a 65,536th of its chunk's edges (a large GPU has some
+ * 17,000 groups of 16 threads, so that is a quarter of what one has to do), within these bounds: in batches of 4 to 6,
+ * some 0.7 us each, 256 edges take 30 to 45 us. More edges where memory has no room for the sums of so many pieces. */
+#define GS_CUDA_PIECES 65536u
+#define GS_CUDA_PIECE_LEAST 256u
+#define GS_CUDA_PIECE_MOST 1024u
+#define GS_CUDA_HUB_STRETCHES 4096u /* that a chunk's edges are cut in at the most, where memory is short */
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
 #define GS_CUDA_MUCH_MEMORY (16 * GS_GIB) /* of a GPU that always has those bytes: for the hubs of several chunks */
 
 /* Memory for the sums of pieces of hubs, of all chunks of a launch: enough for one, and of a GPU with much memory for
  * several. */
 uint64_t gs_cuda_hub_bytes(const gs_cuda *c, const gs_edge_kernel *k);
+/* Edges of a piece of a hub, in a chunk of so many; targets with more are hubs. */
+uint32_t gs_cuda_piece_edges(uint64_t gpu_bytes, const gs_edge_kernel *k, uint32_t edges);
 
 /* Edges of a chunk; `all.place` set: of a portion of them. */
 typedef struct gs_cuda_edges {
     gs_edge_chunk chunk;
     gs_edge_common all;
+    uint64_t largest; /* no target has more edges than this; 0: not known */
 } gs_cuda_edges;
 
 gs_cuda_edges gs_cuda_edges_of(const gs_edges *e);

@@ -4,7 +4,8 @@
  * takes a target, a batch of edges a step. A warp goes on until the longest of its groups is done, and a block's
  * registers are free for the next one when its longest warp is. Printed for groups as widths make them: groups a warp,
  * targets, edges a target, and the idle share of what warps and of what blocks hold, with targets as they come and in
- * an order of falling degree, which launches do not have. One chunk is one launch.
+ * an order of falling degree, which launches do not have; and of a GPU with much memory, how many edges a piece of a
+ * hub has at the most, and how many chunks have no hub, so that nothing is cut or merged. One chunk is one launch.
  */
 #include <stdio.h>
 
@@ -22,7 +23,8 @@ typedef struct held {
 typedef struct count {
     gs_edge_kernel k;
     held plain, ordered;
-    uint64_t targets, edges, hub_edges;
+    uint64_t targets, edges, hub_edges, chunks, without_hubs;
+    uint32_t piece; /* the largest */
 } count;
 
 /* `steps` of targets in `order` (NULL: as they come). */
@@ -62,9 +64,12 @@ static void sort_targets(uint32_t *order, const uint32_t *start, uint32_t target
 static gs_status visit(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     count *const c = context;
-    const uint64_t piece = GS_MAX(gs_div_up(v->edges, gs_cuda_stretches(&c->k)), (uint64_t)GS_CUDA_HUB_EDGES);
+    const uint32_t piece = gs_cuda_piece_edges(GS_CUDA_MUCH_MEMORY, &c->k, (uint32_t)v->edges);
     uint32_t *const steps = bench_pages(v->targets * 4ull), *const order = bench_pages(v->targets * 4ull);
     (void)target, (void)operand;
+    c->chunks++;
+    c->without_hubs += v->largest <= piece;
+    c->piece = GS_MAX(c->piece, piece);
     for (uint32_t t = 0; t < v->targets; t++) {
         const uint32_t edges = v->start[t + 1] - v->start[t];
         steps[t] = edges > piece ? 0 : (uint32_t)gs_div_up(edges, c->k.batch);
@@ -100,10 +105,11 @@ int main(int argc, char **argv)
                    (unsigned long long)c.targets, (double)c.edges / (double)c.targets,
                    100 * (double)c.hub_edges / (double)c.edges);
         printf("width %3u, %2u a warp, %u edges a step: of warps %2.0f %% idle, by degree %2.0f %%; of blocks %2.0f "
-               "%%, by degree %2.0f %%\n",
+               "%%, by degree %2.0f %%; pieces of %u edges, %llu of %llu chunks without hubs\n",
                widths[i], 32 / c.k.lanes, c.k.batch, 100 * idle(c.plain.busy, c.plain.warps),
                100 * idle(c.ordered.busy, c.ordered.warps), 100 * idle(c.plain.busy, c.plain.blocks),
-               100 * idle(c.ordered.busy, c.ordered.blocks));
+               100 * idle(c.ordered.busy, c.ordered.blocks), c.piece, (unsigned long long)c.without_hubs,
+               (unsigned long long)c.chunks);
     }
     gs_store_close(s);
     return 0;

@@ -116,6 +116,7 @@ typedef struct gs_edges {
     uint32_t operand_rows, target_rows; /* of the two intervals */
     uint64_t end;           /* where edges are in a device's own memory: `start`, which the host cannot read, runs from
                              * 0 to this; else 0 */
+    uint64_t largest;       /* no target has more edges than this; 0: not known */
 } gs_edges;
 
 static inline uint64_t gs_edges_end(const gs_edges *e) { return e->end > 0 ? e->end : e->start[e->targets]; }

@@ -83,7 +83,8 @@ void gs_batch_edges_close(gs_batch_edges *e)
 static gs_edges edges_of(const gs_chunk_view *v)
 {
     return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
-                      .index = v->index, .weight = v->weight, .type = v->type, .type_bytes = v->type_bytes};
+                      .index = v->index, .weight = v->weight, .type = v->type, .type_bytes = v->type_bytes,
+                      .largest = v->largest};
 }
 
 /* Targets below `rows`, which are the first ones. */
@@ -115,7 +116,7 @@ static void put_edge(gs_batch_flip *f, const gs_chunk_view *v, uint32_t target, 
 static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets, uint32_t rows)
 {
     const uint32_t edges = targets == 0 ? 0 : v->start[targets], ix = v->index_bytes;
-    uint32_t *const start = f->start, used = 0;
+    uint32_t *const start = f->start, used = 0, largest = 0;
 
     memset(start, 0, (rows + 2ull) * sizeof(*start));
     for (uint32_t k = 0; k < edges; k++)
@@ -128,6 +129,7 @@ static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets,
     for (uint32_t r = 0; r < rows; r++) { /* start[r] is where r begins now; rows without edges go */
         if (start[r] == start[r + 1])
             continue;
+        largest = GS_MAX(largest, start[r + 1] - start[r]);
         gs_index_put(f->target, ix, used, r);
         start[used++] = start[r];
     }
@@ -136,7 +138,7 @@ static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets,
     f->taken = edges;
     return (gs_edges){.index_bytes = ix, .targets = used, .target = f->target, .start = start, .index = f->index,
                       .weight = v->weight == NULL ? NULL : f->weight, .type = v->type == NULL ? NULL : f->type,
-                      .type_bytes = v->type_bytes};
+                      .type_bytes = v->type_bytes, .largest = largest};
 }
 
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)

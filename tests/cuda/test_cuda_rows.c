@@ -32,6 +32,7 @@ typedef struct rows_case {
     uint32_t index_bytes, type_bytes, targets, operand_rows, width, types;
     void *target, *index, *type;
     uint32_t *start;
+    uint64_t largest; /* as a launch is told */
     float *operand, *before, *want; /* operand: as float32 */
     void *rows;   /* the operand in the kind's type */
     float *scale; /* or NULL */
@@ -103,7 +104,7 @@ static gs_edge_launch launch_of(const rows_case *c, float *acc)
     return (gs_edge_launch){.edges = {.index_bytes = c->index_bytes, .targets = c->targets, .target = c->target,
                                       .start = c->start, .index = c->index, .operand_rows = c->operand_rows,
                                       .type = c->type, .type_bytes = c->type_bytes,
-                                      .target_rows = 2 * c->targets + 1},
+                                      .target_rows = 2 * c->targets + 1, .largest = c->largest},
                             .operand = c->rows, .acc = acc, .dtype = c->kind.dtype, .scale = c->scale,
                             .width = c->width, .types = c->how == ROWS ? 0 : c->types, .pick = c->how == PICK};
 }
@@ -228,6 +229,48 @@ static void test_cuda_rows__hubs_are_the_same_to_rounding(void **state)
     gs_device_close(d);
 }
 
+/* Sums of a chunk whose largest degree is said to be `largest`, and the launches that they took. */
+static uint64_t sums_launches(gs_device *d, rows_case *c, uint64_t largest, float *acc)
+{
+    c->largest = largest;
+    memcpy(acc, c->before, c->acc_floats * sizeof(float));
+    (void)host_gpu_take_counts();
+    launch(d, c, acc);
+    return real_gpu() ? 0 : host_gpu_take_counts().launches;
+}
+
+/* Pieces have 256 edges here. Where no target has more, nothing is cut and nothing merged, with the same bits as if
+ * nobody knew; and nobody's word of a degree changes a sum. */
+static void test_cuda_rows__nothing_is_cut_where_no_target_is_a_hub(void **state)
+{
+    static const uint64_t said[] = {0, 255, 256, 257, 1, UINT32_MAX};
+    uint32_t degree[40];
+    gs_device *const d = open_gpu();
+    (void)state;
+    prepare(d);
+    for (int hub = 0; hub < 2; hub++) {
+        rows_case c = {.how = ROWS, .index_bytes = 2, .type_bytes = 1, .targets = 40, .operand_rows = 300, .width = 64,
+                       .types = 1};
+        for (uint32_t t = 0; t < 40; t++)
+            degree[t] = t == 7 ? 256u + (uint32_t)hub : random_below(t, 4, 40);
+        make_case(&c, degree);
+        float *const acc = sums_before(&c), *const unknown = sums_before(&c);
+        for (size_t i = 0; i < GS_ARRAY_LEN(said); i++) {
+            const bool cut = said[i] == 0 || said[i] > 256;
+            const uint64_t launches = sums_launches(d, &c, said[i], i == 0 ? unknown : acc);
+            if (!real_gpu())
+                assert_int_equal(launches, cut ? 2 : 1);
+            compare(&c, i == 0 ? unknown : acc, hub == 1 && cut ? 1e-5 : 0);
+            if (i > 0 && (hub == 0 || cut))
+                assert_memory_equal(acc, unknown, c.acc_floats * sizeof(float));
+        }
+        test_free(acc);
+        test_free(unknown);
+        free_case(&c);
+    }
+    gs_device_close(d);
+}
+
 /* Chunks of a group are launched together, as many as a launch takes (32), and each has the sums that it has alone: of
  * different sizes, some with hubs, some by another kernel. */
 static void test_cuda_rows__a_group_is_one_launch_of_each_kernel(void **state)
@@ -291,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_rows__every_width_and_way_in_the_order_of_the_edges),
         cmocka_unit_test(test_cuda_rows__hubs_are_the_same_to_rounding),
+        cmocka_unit_test(test_cuda_rows__nothing_is_cut_where_no_target_is_a_hub),
         cmocka_unit_test(test_cuda_rows__a_group_is_one_launch_of_each_kernel),
         cmocka_unit_test(test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last),
     };
