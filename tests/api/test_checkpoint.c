@@ -1,5 +1,6 @@
 /* Checkpoints: a run that goes on from one has the bits of a run that was never interrupted, no other run goes on from
  * it, and what is damaged is passed over. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,9 @@
 #include "support/support.h"
 
 #include "api_graph.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "train/run_internal.h" /* when one was written last */
 
 #define EPOCHS 6u
 #define HALF 3u
@@ -166,6 +169,50 @@ static void checkpoint__has_weights_that_were_set(void **state)
 static bool is_there(const char *folder, uint32_t epoch)
 {
     return gs_path_exists(gs_test_path(folder, "epoch-%010u/checkpoint.json", epoch));
+}
+
+/* Bytes of the checkpoint's sections, as the folder has them. */
+static uint64_t section_bytes(const char *folder, uint32_t epoch)
+{
+    static const char *const end = ".safetensors";
+    const char *const path = gs_test_path(folder, "epoch-%010u", epoch);
+    DIR *const dir = opendir(path);
+    uint64_t bytes = 0;
+    struct stat s;
+
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+        if (strlen(e->d_name) > strlen(end) && strcmp(e->d_name + strlen(e->d_name) - strlen(end), end) == 0) {
+            assert_int_equal(stat(gs_test_path(path, "%s", e->d_name), &s), 0);
+            bytes += (uint64_t)s.st_size;
+        }
+    closedir(dir);
+    return bytes;
+}
+
+/* Of a run that has gone on for long, and has written one just now: the last epoch has another, whenever it ends. */
+static void checkpoint__the_last_epoch_has_one(void **state)
+{
+    gs_train_options o = api_options();
+    gs_epoch_report e[HALF];
+
+    (void)state;
+    o.epochs = HALF;
+    o.checkpoint = fresh_folder();
+    const double began = gs_now();
+    gs_run *const run = open_run(&o);
+    run->saver.pace.began = began - 1e6;
+    run->saver.pace.last = began;
+    for (uint32_t k = 0; k < HALF; k++) {
+        assert_int_equal(report_of(run).written, 0);
+        run_epochs(run, &e[k], 1);
+    }
+    const gs_checkpoint_report c = report_of(run);
+    assert_int_equal(c.written, 1);
+    assert_int_equal(c.epoch, HALF);
+    assert_int_equal(c.bytes, section_bytes(o.checkpoint, HALF));
+    assert_true(c.seconds > 0 && c.seconds < gs_now() - began);
+    gs_run_close(run);
 }
 
 static void checkpoint__keeps_the_last_two(void **state)
@@ -459,6 +506,7 @@ int main(void)
         cmocka_unit_test(checkpoint__goes_on_with_the_same_bits),
         cmocka_unit_test(checkpoint__goes_on_within_small_budgets),
         cmocka_unit_test(checkpoint__has_weights_that_were_set),
+        cmocka_unit_test(checkpoint__the_last_epoch_has_one),
         cmocka_unit_test(checkpoint__keeps_the_last_two),
         cmocka_unit_test(checkpoint__is_written_when_a_run_is_stopped),
         cmocka_unit_test(checkpoint__folder_is_of_one_run),

@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "reference/reference.h"
 #include "sample/sampler.h"
-#include "session/batches.h"
+#include "session/batches_internal.h" /* where rows of features come from */
 #include "support/support.h"
 
 enum { BATCH = 24, BATCHES = 3 };
@@ -187,6 +187,15 @@ static void open_batches(gs_batches **b, gs_session **s, const world *w, const g
     gs_assert_ok(gs_session_start(*s));
 }
 
+/* Features that the run keeps are picked from there, and not held twice. */
+static void check_features(const gs_batches *b, const gs_session *s)
+{
+    for (uint32_t a = 0; a < s->program->arrays; a++)
+        if (s->program->array[a].store_id == GS_ARRAY_FEATURES)
+            assert_ptr_equal(b->rows.features, gs_exec_kept_rows(s->run.exec, a));
+    assert_non_null(b->rows.features);
+}
+
 /* `text`: of the model, or its name in the zoo; `model`: what the reference calls it. */
 static void check_model(world *w, const char *text, const char *model, bool prune)
 {
@@ -200,6 +209,7 @@ static void check_model(world *w, const char *text, const char *model, bool prun
     o.no_prune = !prune;
     open_batches(&b, &s, w, &o, &shape);
     gs_assert_ok(gs_batches_start(b, s, NULL));
+    check_features(b, s);
     for (uint32_t k = 0; k < BATCHES; k++) {
         gs_batch batch;
         gs_exec_stats x;
