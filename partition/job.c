@@ -18,6 +18,9 @@
 #define PROCESS_BYTES (12 * GS_MIB)
 /* Of a chunk and direction: its entry in the table (40), and its record while that is written and read back (48). */
 #define TABLE_BYTES_PER_CHUNK 88u
+/* Edges that are read (in seconds) to say what a refused run needs: chunks have one table where the graph is symmetric,
+ * else two. Of more edges, what two take is named. */
+#define READ_TO_REFUSE 50000000u
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place)
 {
@@ -47,21 +50,26 @@ static uint64_t least_mib(uint64_t bytes)
     return mib + gs_div_up(PROCESS_BYTES, GS_MIB);
 }
 
+/* Bytes beside the process that leave so many. */
+static uint64_t with_reserve(uint64_t bytes) { return least_mib(bytes) * GS_MIB - PROCESS_BYTES; }
+
 gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges, uint64_t least)
 {
     const uint64_t parts = GS_MIN(job->opt->parts, vertices); /* 0: chosen by what is left */
     const uint64_t tables = vertices * TABLE_BYTES_PER_VERTEX;
-    const uint64_t usable = job->memory - reserve_bytes(job->memory);
+    const uint64_t chunks = parts * parts * TABLE_BYTES_PER_CHUNK; /* once, or twice */
     char have[32];
 
     job->least = GS_MAX(least, LEAST_BUFFERS);
-    if (usable < tables + job->least)
+    job->refused = job->memory - reserve_bytes(job->memory) < tables + job->least;
+    if (job->refused && (edges > READ_TO_REFUSE || chunks <= (tables + chunks) / 8))
         return gs_fail(GS_EBUDGET,
                        ".memory %s: is too little for %llu vertices and %llu edges; give at least %lluM with .memory",
                        gs_size_format(have, sizeof(have), job->given), (unsigned long long)vertices,
-                       (unsigned long long)edges,
-                       (unsigned long long)least_mib(tables + 2 * parts * parts * TABLE_BYTES_PER_CHUNK + job->least));
-    job->buffers = job->before_chunks = usable - tables;
+                       (unsigned long long)edges, (unsigned long long)least_mib(tables + 2 * chunks + job->least));
+    if (job->refused)
+        job->memory = with_reserve(tables + job->least);
+    job->buffers = job->before_chunks = job->memory - reserve_bytes(job->memory) - tables;
     return GS_OK;
 }
 
@@ -71,7 +79,7 @@ gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t di
     const uint64_t others = job->memory - reserve_bytes(job->memory) - job->before_chunks;
     char have[32];
 
-    if (job->before_chunks < tables + job->least)
+    if (job->refused || job->before_chunks < tables + job->least)
         return gs_fail(GS_EBUDGET,
                        ".memory %s: is too little for the tables of %u x %u chunks; give fewer .parts, or at least "
                        "%lluM with .memory",

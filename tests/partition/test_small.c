@@ -231,6 +231,31 @@ static void test_partition__named_memory_is_enough(void **state)
     free(out);
 }
 
+/* The figure is the same for every bound that is too little: 1000 x 1000 chunks have 84 MiB of tables where each edge
+ * has its reverse, else twice as much. */
+static void test_partition__named_memory_is_of_the_graph(void **state)
+{
+    edge_list list = random_graph(3000, 4000, 8, false, false);
+    char *out = strdup(gs_test_path(*state, "s"));
+
+    for (int symmetric = 0; symmetric < 2; symmetric++) {
+        uint64_t named = 0;
+        write_edges(*state, &list, false, false);
+        for (uint64_t mib = 1; mib <= 64; mib *= 4) {
+            gs_partition_options o = test_options("natural", 1000, mib * GS_MIB);
+            gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "the tables of 1000 x 1000 chunks");
+            assert_gone(out);
+            assert_true(named == 0 || named == named_memory());
+            named = named_memory();
+        }
+        const uint64_t tables = (symmetric ? 1 : 2) * 88ull * 1000 * 1000;
+        assert_in_range(named, tables + 12 * GS_MIB, tables + 32 * GS_MIB);
+        add_reverses(&list);
+    }
+    edges_free(&list);
+    free(out);
+}
+
 /* Two cliques joined by one edge: all orders that look at edges must find them. */
 static void test_partition__orders_find_communities(void **state)
 {
@@ -271,6 +296,7 @@ int main(void)
         T(test_partition__auto_parts_fit_an_eighth_of_memory),
         T(test_partition__too_few_parts_say_so),
         T(test_partition__named_memory_is_enough),
+        T(test_partition__named_memory_is_of_the_graph),
         T(test_partition__orders_find_communities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
