@@ -15,6 +15,7 @@
 #include "gnnstream.h"
 #include "partition/generate_kinds.h"
 #include "partition/permute.h"
+#include "store/store_write.h"
 
 #define PIECE_BYTES (4u * GS_MIB)
 #define SPLIT_COUNT 3
@@ -299,7 +300,8 @@ gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_o
                               "gs_generate_options_init")) != GS_OK ||
         (st = check_options(&w.sbm, kind, &own)) != GS_OK)
         return st;
-    if ((st = gs_draft_begin(&draft, out_dir, &graph_folder, own.force)) != GS_OK)
+    if ((st = gs_store_check_outside(out_dir)) != GS_OK ||
+        (st = gs_draft_begin(&draft, out_dir, &graph_folder, own.force)) != GS_OK)
         return st;
     w.dir = gs_draft_dir(draft);
     if ((st = setup(&w, &own)) == GS_OK && (st = write_files(&w, kind)) == GS_OK)

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/outfile.h"
+#include "base/place.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "store/store_internal.h"
@@ -89,10 +90,32 @@ static gs_status may_replace(const char *dir, bool force)
     return GS_OK;
 }
 
+static bool is_store(void *context, const char *dir)
+{
+    (void)context;
+    return gs_store_is_at(dir);
+}
+
+gs_status gs_store_check_outside(const char *dir)
+{
+    char *const own = gs_path_without_slashes(dir);
+    char *const beside = own != NULL && gs_path_is_dir(own) ? gs_path_join(own, "../any") : NULL;
+    bool inside = false;
+    gs_status st = own != NULL ? gs_path_climb(&inside, beside != NULL ? beside : own, is_store, NULL)
+                               : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+
+    if (st == GS_OK && inside)
+        st = gs_fail(GS_EEXIST, "%s: is in the folder of a store; choose another folder", dir);
+    gs_free(beside);
+    gs_free(own);
+    return st;
+}
+
 gs_status gs_store_begin(gs_draft **out, const char *dir, bool force)
 {
     static const gs_draft_kind kind = {is_store_name, may_replace};
-    return gs_draft_begin(out, dir, &kind, force);
+    const gs_status st = gs_store_check_outside(dir);
+    return st == GS_OK ? gs_draft_begin(out, dir, &kind, force) : st;
 }
 
 static void manifest_of(gs_manifest *m, const gs_store_contents *c)

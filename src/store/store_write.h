@@ -16,9 +16,12 @@
 /* True where the folder has a store's manifest, be it whole or not. */
 bool gs_store_is_at(const char *dir);
 
+/* GS_EEXIST: `dir`, which may be there or not, is within a store's folder, which holds its own files alone. */
+gs_status gs_store_check_outside(const char *dir);
+
 /* A draft of the store `dir`, whose files go to gs_draft_dir(). A store that is there is GS_EEXIST unless `force`, and
  * stays until gs_store_finish(); a folder with anything else in it is GS_EEXIST even then (nothing of a user's is
- * deleted). The caller ends it by gs_draft_close(), finished or not. */
+ * deleted), and so is one within a store. The caller ends it by gs_draft_close(), finished or not. */
 gs_status gs_store_begin(gs_draft **out, const char *dir, bool force);
 
 typedef struct gs_store_contents {
