@@ -56,10 +56,26 @@ static void *wait_for_signals(void *asked)
     return NULL;
 }
 
+/* Sent by others, or by a library that gives up. On a working thread it may write over its data, which nobody reads any
+ * more. */
+static void on_abort(int number)
+{
+    static const char words[] =
+        "gnnstream: aborted (SIGABRT), from outside or by a library; what was being written may be left unfinished\n";
+    const ssize_t written = write(STDERR_FILENO, words, sizeof(words) - 1);
+    (void)written;
+    raise(number);
+}
+
 void cli_signals_prepare(void)
 {
+    const struct sigaction abort_once = {.sa_handler = on_abort, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    if (sigaction(SIGABRT, NULL, &before) == 0 && before.sa_handler == SIG_DFL) /* tests have their own */
+        sigaction(SIGABRT, &abort_once, NULL);
 }
 
 const volatile int *cli_stop(void)
