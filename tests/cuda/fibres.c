@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(GS_TEST_SANITIZED) /* the program is, and this is not: it would take twice as long */
 #include <sanitizer/common_interface_defs.h>
 #define SWITCH_BEGIN(save, bottom, bytes) __sanitizer_start_switch_fiber(save, bottom, bytes)
 #define SWITCH_END(saved, bottom, bytes) __sanitizer_finish_switch_fiber(saved, bottom, bytes)
@@ -15,8 +15,6 @@
 #define SWITCH_BEGIN(save, bottom, bytes) ((void)(save), (void)(bottom), (void)(bytes))
 #define SWITCH_END(saved, bottom, bytes) ((void)(saved), (void)(bottom), (void)(bytes))
 #endif
-
-#define STACK_BYTES (256u * 1024)
 
 typedef struct fibre {
     char *stack;
@@ -82,9 +80,18 @@ static void change(fibre *to)
     if (to == NULL)
         SWITCH_BEGIN(&from->fake, main_bottom, main_bytes);
     else
-        SWITCH_BEGIN(&from->fake, to->stack, STACK_BYTES);
+        SWITCH_BEGIN(&from->fake, to->stack, FIBRE_STACK_BYTES);
     go(from, to == NULL ? &main_fibre : to);
     arrive(from);
+}
+
+char *fibres_stacks(void)
+{
+    static char *stacks;
+    if (stacks == NULL && (stacks = mmap(NULL, FIBRES_BYTES, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) == MAP_FAILED)
+        abort();
+    return stacks;
 }
 
 static void entry(void);
@@ -95,11 +102,9 @@ static fibre *make(void)
     /* of a run before, waiting for another; so the sanitizer makes its own stack for it but once */
     if (f->stack != NULL)
         return f;
-    f->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (f->stack == MAP_FAILED)
-        abort();
+    f->stack = fibres_stacks() + (size_t)(f - pool) * FIBRE_STACK_BYTES;
 #if defined(__x86_64__)
-    void **top = (void **)(void *)(f->stack + STACK_BYTES);
+    void **top = (void **)(void *)(f->stack + FIBRE_STACK_BYTES);
     *--top = NULL; /* the stack is at 8 modulo 16 on entry, as after a call */
     *--top = (void *)(uintptr_t)entry;
     top -= 6;
@@ -109,7 +114,7 @@ static fibre *make(void)
 #else
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_stack.ss_size = FIBRE_STACK_BYTES;
     f->context.uc_link = NULL;
     makecontext(&f->context, entry, 0);
 #endif
@@ -169,14 +174,3 @@ void fibres_yield(void)
 }
 
 unsigned fibres_current(void) { return self->lane; }
-
-bool fibres_have(const void *p)
-{
-    const char *const address = p;
-    if (self != NULL && address >= self->stack && address < self->stack + STACK_BYTES)
-        return true;
-    for (unsigned i = 0; i < made; i++)
-        if (address >= pool[i].stack && address < pool[i].stack + STACK_BYTES)
-            return true;
-    return false;
-}

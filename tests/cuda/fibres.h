@@ -6,7 +6,7 @@
 #ifndef GS_TESTS_CUDA_FIBRES_H
 #define GS_TESTS_CUDA_FIBRES_H
 
-#include <stdbool.h>
+#include <stddef.h>
 
 /* Runs body(lane) for lanes 0 .. n - 1, at most FIBRES_MOST. A lane runs until it returns or calls
  * fibres_yield(); then the next one goes on, in turn, in an order that changes with each round. */
@@ -16,7 +16,11 @@ void fibres_run(unsigned n, void (*body)(unsigned lane));
 void fibres_yield(void);
 /* The lane that runs. */
 unsigned fibres_current(void);
-/* Is it in the stack of one? */
-bool fibres_have(const void *p);
+/* Their stacks lie one behind the other, and behind them is room for what all lanes of a kernel have. */
+#define FIBRE_STACK_BYTES (256u * 1024)
+#define FIBRES_ROOM 65536u
+#define FIBRES_BYTES (FIBRES_MOST * (size_t)FIBRE_STACK_BYTES + FIBRES_ROOM)
+char *fibres_stacks(void);
+static inline char *fibres_room(void) { return fibres_stacks() + FIBRES_MOST * (size_t)FIBRE_STACK_BYTES; }
 
 #endif /* GS_TESTS_CUDA_FIBRES_H */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fibres.h"
 #include "host_streams.h"
 
 #define LOG_MOST 65536u /* bytes of what the compiler says */
@@ -77,23 +78,28 @@ gs_cu_result host_program_destroy(gs_cu_handle *program)
     return 0;
 }
 
-/* What -fsanitize=thread makes of reads and writes, sent to host_streams_access(). */
+/* What -fsanitize=thread makes of reads and writes is sent to host_streams_access(), but for what is a kernel's own:
+ * stacks, arguments and the block's memory, which are most of all, and what its lanes call. */
 static bool write_hooks(const char *path)
 {
     static const unsigned sizes[] = {1, 2, 4, 8, 16};
     FILE *const out = fopen(path, "w");
     if (out == NULL)
         return false;
-    fputs("#include <stddef.h>\nvoid (*gs_access)(const void *p, size_t bytes, _Bool write);\n"
-          "void __tsan_init(void) {}\nvoid __tsan_func_entry(void *p) { (void)p; }\nvoid __tsan_func_exit(void) {}\n",
+    fprintf(out,
+            "#include <stddef.h>\nvoid (*gs_access)(const void *p, size_t bytes, _Bool write);\n"
+            "extern const void *gs_gpu;\nconst char *gs_own[3];\n"
+            "#define OWN(p) ((size_t)(p) - (size_t)gs_own[0] < %zu || (p) == (void *)&gs_gpu || \\\n"
+            "    ((const char *)(p) >= gs_own[1] && (const char *)(p) < gs_own[2]))\n", FIBRES_BYTES);
+    fputs("void __tsan_init(void) {}\nvoid __tsan_func_entry(void *p) { (void)p; }\nvoid __tsan_func_exit(void) {}\n",
           out);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (int write = 0; write < 2; write++)
             for (int unaligned = 0; unaligned < 2; unaligned++)
-                fprintf(out, "void __tsan_%s%s%u(void *p) { gs_access(p, %u, %d); }\n", unaligned ? "unaligned_" : "",
-                        write ? "write" : "read", sizes[i], sizes[i], write);
-    fputs("void __tsan_read_range(void *p, size_t n) { gs_access(p, n, 0); }\n"
-          "void __tsan_write_range(void *p, size_t n) { gs_access(p, n, 1); }\n", out);
+                fprintf(out, "void __tsan_%s%s%u(void *p) { if (!OWN(p)) gs_access(p, %u, %d); }\n",
+                        unaligned ? "unaligned_" : "", write ? "write" : "read", sizes[i], sizes[i], write);
+    fputs("void __tsan_read_range(void *p, size_t n) { if (!OWN(p)) gs_access(p, n, 0); }\n"
+          "void __tsan_write_range(void *p, size_t n) { if (!OWN(p)) gs_access(p, n, 1); }\n", out);
     return fclose(out) == 0;
 }
 
@@ -130,7 +136,7 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
             return 1;
         snprintf(command, sizeof(command),
                  "{ %s -c -fsanitize=thread -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s.o' '%s' && "
-                 "%s -shared -fPIC -O2 -o '%s' '%s.o' '%s' -lm; } >'%s' 2>&1",
+                 "%s -shared -fPIC -O2 -Wl,-Bsymbolic -o '%s' '%s.o' '%s' -lm; } >'%s' 2>&1",
                  flags, source, source, GS_TEST_HOST_CC, p->library, source, hooks, log);
     } else {
         snprintf(command, sizeof(command),

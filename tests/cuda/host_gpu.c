@@ -27,6 +27,7 @@ typedef struct host_lane {
 
 #define FUNCTIONS 16384u
 #define MODULES 256u /* at a time */
+#define SHARED_MOST (48u * 1024) /* bytes, a block */
 #define SHARED_NUMBERS 16u /* most that a lane gives its group at once */
 
 static struct {
@@ -35,8 +36,6 @@ static struct {
     /* the launch that runs */
     void (*kernel)(const void *args); /* every lane calls it */
     const void *args;
-    unsigned args_bytes, shared_bytes;
-    const char *variable; /* the kernel's library's own */
     /* barriers: how many lanes came, and how often all had come; groups by their first lane, then the block's */
     unsigned arrived[GS_BLOCK_LANES + 1], passed[GS_BLOCK_LANES + 1];
     float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after
@@ -161,8 +160,13 @@ static gs_cu_result module_load(gs_cu_handle *module, const void *path)
         return 1;
     *lane = &gpu.lane;
     void (**const access)(const void *p, size_t bytes, bool write) = dlsym(library, "gs_access");
-    if (access != NULL)
+    const char **const own = dlsym(library, "gs_own");
+    if (access != NULL && own != NULL) {
         *access = host_streams_access;
+        own[0] = fibres_stacks();
+        own[1] = (const char *)&gpu.lane;
+        own[2] = (const char *)(&gpu.lane + 1);
+    }
     *m = (host_module){library, lane, host_current_device()};
     *module = m;
     return 0;
@@ -232,16 +236,19 @@ static void run_launch(const host_work *w)
 {
     const host_launch *const l = w->more;
     gpu.kernel = l->f.kernel;
-    gpu.args = l->args;
-    gpu.args_bytes = l->f.args_bytes;
-    gpu.variable = (const char *)l->f.module->lane;
-    gpu.shared_bytes = l->shared_bytes;
     gpu.lane.blocks_x = l->grid_x;
-    gpu.lane.shared = malloc(l->shared_bytes); /* so that a sanitizer sees its end */
+    if (host_streams_checks()) { /* they know what is there for a kernel's own */
+        gpu.lane.shared = (float *)(void *)fibres_room();
+        gpu.args = memcpy(fibres_room() + SHARED_MOST, l->args, l->f.args_bytes);
+    } else {
+        gpu.lane.shared = malloc(l->shared_bytes); /* so that a sanitizer sees its end */
+        gpu.args = l->args;
+    }
     for (unsigned y = 0; y < l->grid_y; y++)
         for (unsigned x = 0; x < l->grid_x; x++)
             run_block(x, y);
-    free(gpu.lane.shared);
+    if (!host_streams_checks())
+        free(gpu.lane.shared);
 }
 
 static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -250,7 +257,7 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
 {
     const host_function *const f = function;
     if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x != GS_BLOCK_LANES || block_y != 1 || block_z != 1 ||
-        stream == NULL || extra != NULL || grid_y > 65535 || shared_bytes > 48 * 1024)
+        stream == NULL || extra != NULL || grid_y > 65535 || shared_bytes > SHARED_MOST)
         return 1;
     if (f->gone || f->device != host_stream_device(stream) || f->device != host_current_device())
         return HOST_INVALID_HANDLE;
@@ -265,14 +272,6 @@ static gs_cu_result launch(gs_cu_handle function, unsigned grid_x, unsigned grid
     memcpy(w.what, f->name, sizeof(w.what));
     host_counts.launches++;
     return host_streams_submit(stream, &w);
-}
-
-bool host_gpu_is_own(const void *p)
-{
-    const char *const at = p, *const args = gpu.args, *const shared = (const char *)gpu.lane.shared;
-    return at == gpu.variable || (at >= (const char *)&gpu && at < (const char *)(&gpu + 1)) ||
-           (at >= shared && at < shared + gpu.shared_bytes) || fibres_have(p) ||
-           (at >= args && at < args + gpu.args_bytes);
 }
 
 /* ---- products ---- */

@@ -465,8 +465,7 @@ static void access_host(const char *p, size_t bytes, bool write)
         ranges[range_count++] = (range){p, p + bytes, write, running->stream, running->time};
 }
 
-/* NULL: none of them. Kernels touch a few pages of many blocks, and their own stacks, again and
- * again. */
+/* NULL: none of them. Kernels touch a few pages of many blocks again and again. */
 static const block *block_of(const char *p)
 {
     static const block *at_page[PAGES];
@@ -475,8 +474,6 @@ static const block *block_of(const char *p)
         return NULL;
     if (*at != NULL && p >= (*at)->first && p < (*at)->first + (*at)->bytes)
         return *at;
-    if (host_gpu_is_own(p))
-        return NULL;
     for (unsigned i = 0; i < BLOCKS; i++)
         if (p >= blocks[i].first && p < blocks[i].first + blocks[i].bytes)
             return *at = &blocks[i];
@@ -486,12 +483,10 @@ static const block *block_of(const char *p)
 void host_streams_access(const void *at, size_t bytes, bool write)
 {
     const char *const p = at;
-    if (!host_streams_checks() || running == NULL || bytes == 0)
+    if (running == NULL || bytes == 0 || !host_streams_checks())
         return;
     const block *const b = block_of(p);
     if (b == NULL) {
-        if (host_gpu_is_own(p))
-            return;
         fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what,
                 write ? "writes" : "reads", at);
         abort();

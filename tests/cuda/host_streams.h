@@ -67,15 +67,13 @@ void host_streams_lose(int device);
 /* Streams of this GPU that are there. */
 unsigned host_streams_of(int device);
 
-/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); a kernel that
- * touches anything else that host_gpu_is_own() does not know ends the program. */
+/* While work runs: it reads or writes these bytes. Device memory is known by host_streams_memory(); what
+ * touches anything else ends the program. Of what is a kernel's own (host_program_compile()) nothing is said here. */
 void host_streams_access(const void *p, size_t bytes, bool write);
 /* The same for memory of the host, in copies. */
 void host_streams_host_access(const void *p, size_t bytes, bool write);
 /* Device memory came (fresh) or went (bytes 0). */
 void host_streams_memory(void *p, size_t bytes);
-/* Does a kernel that runs have this in its stack, its arguments, or the memory of its block? */
-bool host_gpu_is_own(const void *p);
 /* True where accesses are checked: $GS_TEST_GPU_RACES is set. $GS_TEST_GPU_DROP: "A>B", waits of stream B for stream A
  * (numbers in the order of their making) are left out, to see that somebody notices. -1 as A: any stream; as B: the
  * host, which does not wait for events then. */
