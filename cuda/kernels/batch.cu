@@ -23,14 +23,23 @@ GS_DEVICE gs_u32 gs_type_of(const gs_batch_args *a, gs_u32 edge)
     return gs_number(a->type, a->type_bytes, a->first_edge + edge);
 }
 
-/* Sum of what the lanes before this one have; `all` (GS_BLOCK_LANES, shared) holds what each has. */
+#define GS_SUMMED 16u /* lanes whose sum others add as one number */
+
+/* Sum of what the lanes before this one have; `all` (GS_BLOCK_LANES, shared) is what is added up in. */
 GS_DEVICE gs_u32 gs_before(gs_u32 *all, gs_u32 own)
 {
+    const gs_u32 lane = gs_lane(), first = lane / GS_SUMMED * GS_SUMMED;
     gs_u32 sum = 0;
     gs_block_sync();
-    all[gs_lane()] = own;
+    all[lane] = own;
     gs_block_sync();
-    for (gs_u32 i = 0; i < gs_lane(); i++)
+    for (gs_u32 i = first; i < lane; i++)
+        sum += all[i];
+    gs_block_sync();
+    if (lane - first == GS_SUMMED - 1)
+        all[lane] = sum + own;
+    gs_block_sync();
+    for (gs_u32 i = GS_SUMMED - 1; i < first; i += GS_SUMMED)
         sum += all[i];
     return sum;
 }
