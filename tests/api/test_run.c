@@ -497,6 +497,7 @@ static void *watch(void *context)
     gs_progress p;
 
     while (!atomic_load(&w->over)) {
+        usleep(20); /* the processor is the run's */
         if (gs_run_progress(w->run, &p) != GS_OK)
             w->wrong++;
         w->seen += p.tasks_done > 0 && p.tasks_done < p.tasks;

@@ -121,7 +121,7 @@ static void predicted_alike(const char *store, const char *model, size_t number)
 
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
  * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the
- * first model's, the others take them in turn; in a sanitized build there is one model in five. */
+ * first model's, the others take them in turn; in a sanitized build there is one model in eight. */
 void matrix_several(const arguments *a)
 {
     static const struct {
@@ -146,7 +146,7 @@ void matrix_several(const arguments *a)
         const char *const model = a->word[m];
         const char *const store = store_of("rough", method_of(model), 8, "");
         result one = {0}, other = {0}, again = {0};
-        if (sanitized() && !in_turn(1, (size_t)m, 5))
+        if (sanitized() && !in_turn(1, (size_t)m, 8))
             continue;
         if (!layouts_train(&one, "rough", model, 1, ""))
             continue;

@@ -66,18 +66,25 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
 
 static void test_several__plans_are_safe_in_any_order(void **state)
 {
+    static const struct {
+        uint32_t vertices, parts;
+        uint64_t host, device;
+    } of[] = {{6000, 8, 64 * GS_MIB, 2 * GS_MIB},
+              {6007, 17, 24 * GS_MIB, 1 * GS_MIB},
+              {9001, 9, 24 * GS_MIB, 1536 * GS_KIB}};
     uint32_t seed = 1;
     (void)state;
     for (size_t t = 0; t < GS_ARRAY_LEN(all); t++)
         for (int chain = 0; chain < 2; chain++) {
-            run(all[t], 6000, 8, 64 * GS_MIB, 2 * GS_MIB, chain, seed++);
-            run(all[t], 6007, 17, 24 * GS_MIB, 1 * GS_MIB, chain, seed++);
-            run(all[t], 9001, 9, 24 * GS_MIB, 1536 * GS_KIB, chain, seed++);
+            for (size_t k = 0; k < GS_ARRAY_LEN(of); k++, seed++)
+                if (gs_test_takes(t + k, 3))
+                    run(all[t], of[k].vertices, of[k].parts, of[k].host, of[k].device, chain, seed);
         }
     for (size_t t = 0; t < GS_ARRAY_LEN(rings); t++)
         for (int chain = 0; chain < 2; chain++) {
-            run(rings[t], 6007, 17, 24 * GS_MIB, 1 * GS_MIB, chain, seed++);
-            run(rings[t], 9001, 9, 24 * GS_MIB, 1536 * GS_KIB, chain, seed++);
+            for (size_t k = 1; k < GS_ARRAY_LEN(of); k++, seed++)
+                if (gs_test_takes(t + k, 2))
+                    run(rings[t], of[k].vertices, of[k].parts, of[k].host, of[k].device, chain, seed);
         }
     print_message("%u of %u plans read ahead\n", plans_ahead, seed - 1);
     assert_true(plans_ahead > 0);
@@ -421,7 +428,8 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
             ring[share] = plan->ring;
             up[share] = operand_bytes(plan, GS_TASK_UPLOAD, 1000);
             on[share] = operand_bytes(plan, GS_TASK_FORWARD, 1000);
-            plan_sim_run(plan, &c, 0, 2, 3);
+            if (gs_test_takes(share, 3)) /* the faster one is one of the others */
+                plan_sim_run(plan, &c, 0, 2, 3);
             gs_plan_free(plan);
         }
         assert_true(!ring[GS_SHARE_CHAINS] && ring[GS_SHARE_RING]);
