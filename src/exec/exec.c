@@ -134,7 +134,7 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
     }
     const bool made = file < e->program->arrays && e->program->array[file].store_id < 0; /* then some task writes it */
     if (made && (e->program->array[file].lasting || e->program->array[file].result)) /* between passes, too */
-        return e->plan->spill_bytes[file] > 0;
+        return e->plan->spill.bytes[file] > 0;
     for (uint32_t i = 0; i < e->plan->residents && !made; i++)
         if (e->plan->resident[i].file == file && e->plan->resident[i].load)
             return true;
@@ -172,7 +172,7 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
         if ((st = gs_io_add_file(e->files.io, &e->files.io_file[f], e->files.file[f].path, mode)) != GS_OK)
             return st;
         if (e->files.file[f].create &&
-            (st = gs_io_set_size(e->files.io, e->files.io_file[f], e->plan->spill_total)) != GS_OK)
+            (st = gs_io_set_size(e->files.io, e->files.io_file[f], e->plan->spill.total)) != GS_OK)
             return st;
     }
     return GS_OK;
@@ -260,7 +260,7 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uin
     const gs_resident *r = gs_exec__resident_of(e, array);
     const uint64_t per_interval = gs_align_up(row_bytes * e->chunks.interval_rows, GS_BLOCK_BYTES);
     const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->chunks.interval_rows) : 0;
-    uint64_t at = e->plan->spill_first[array] + (interval - kept) * per_interval + from * row_bytes,
+    uint64_t at = e->plan->spill.first[array] + (interval - kept) * per_interval + from * row_bytes,
              left = rows * row_bytes;
     uint8_t *to = (uint8_t *)dst;
     const uint64_t room = e->region_bytes[GS_REGION_RING];

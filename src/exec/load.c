@@ -70,7 +70,7 @@ static gs_status read_made(gs_exec *e, const gs_resident *r, const uint8_t **fro
     const uint64_t number = r->first / interval - (kept ? gs_div_up(kept->bytes, interval) : 0);
 
     *from = e->region[GS_REGION_RING];
-    return gs_exec__read_now(e, r->file, e->plan->spill_first[r->file] + number * place, e->region[GS_REGION_RING],
+    return gs_exec__read_now(e, r->file, e->plan->spill.first[r->file] + number * place, e->region[GS_REGION_RING],
                              gs_align_up(r->bytes, GS_BLOCK_BYTES));
 }
 

@@ -49,7 +49,7 @@ static uint64_t place_in_file(const sweep *s, uint32_t k, const tile *t)
     const uint64_t row = row_bytes(s, k), per = s->e->chunks.interval_rows;
     const gs_resident *const r = gs_exec__resident_of(s->e, array);
     const uint64_t kept = r != NULL ? gs_div_up(r->bytes, row * per) : 0;
-    return s->e->plan->spill_first[array] + (t->first / per - kept) * gs_align_up(row * per, GS_BLOCK_BYTES) +
+    return s->e->plan->spill.first[array] + (t->first / per - kept) * gs_align_up(row * per, GS_BLOCK_BYTES) +
            t->first % per * row;
 }
 

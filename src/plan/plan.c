@@ -15,8 +15,8 @@ void gs_plan_free(gs_plan *p)
     gs_free(p->ahead);
     gs_free(p->resident);
     gs_free(p->pass);
-    gs_free(p->spill_first);
-    gs_free(p->spill_bytes);
+    gs_free(p->spill.first);
+    gs_free(p->spill.bytes);
     gs_free(p);
 }
 

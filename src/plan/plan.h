@@ -153,13 +153,25 @@ typedef struct gs_plan_deal {
 
 #define GS_PLAN_DEALS 8u
 
+/* Ways that were tried, and which of them a plan's is. None: devices are alike. */
+typedef struct gs_plan_deals {
+    gs_plan_deal deal[GS_PLAN_DEALS];
+    uint32_t count, taken;
+} gs_plan_deals;
+
+/* [program->arrays] of the run's file, where an array of the run has these bytes, of its intervals that are not kept;
+ * 0: none. Arrays that are never there at the same time may have the same. */
+typedef struct gs_plan_spill {
+    uint64_t *first, *bytes;
+    uint64_t total; /* size of the file */
+} gs_plan_spill;
+
 typedef struct gs_plan {
     uint32_t tasks, deps, regs, runs, residents, passes, aheads;
     uint32_t devices;          /* with copies as tasks; 0: one, without */
     bool ring;                 /* of devices of all switches, each with a part of an interval's rows from the host; else
                                 * a chain for each switch */
-    uint32_t deals, dealt;     /* ways to deal columns that were tried, and which one this is; 0: devices are alike */
-    gs_plan_deal deal[GS_PLAN_DEALS];
+    gs_plan_deals deals;
     gs_task *task;
     uint32_t *dep;
     gs_place *reg;
@@ -167,10 +179,7 @@ typedef struct gs_plan {
     gs_ahead *ahead;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
-    /* [program->arrays] of the run's file, where an array of the run has these bytes, of its intervals that are not
-     * kept; 0: none. Arrays that are never there at the same time may have the same. */
-    uint64_t *spill_first, *spill_bytes;
-    uint64_t spill_total;      /* size of the file */
+    gs_plan_spill spill;
     uint64_t region_bytes[GS_REGION_COUNT]; /* ARENA: of the device that has most */
     uint64_t arena_bytes[GS_PLAN_DEVICES];
     uint64_t flight_bytes;     /* most that the disk has under way (schedule/flight.h) */

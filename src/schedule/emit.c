@@ -187,10 +187,10 @@ static gs_status emitter_open(struct emitter *e)
     e->room.resident = p->arrays + e->l->sets;
     e->plan->resident = gs_calloc(e->room.resident, sizeof(*e->plan->resident));
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
-    e->plan->spill_first = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_first));
-    e->plan->spill_bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill_bytes));
-    if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill_first == NULL ||
-        e->plan->spill_bytes == NULL)
+    e->plan->spill.first = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill.first));
+    e->plan->spill.bytes = gs_calloc(p->arrays + 1, sizeof(*e->plan->spill.bytes));
+    if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill.first == NULL ||
+        e->plan->spill.bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     if ((st = gs_emit__spill_open(e)) != GS_OK)
         return st;

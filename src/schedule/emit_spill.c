@@ -14,9 +14,9 @@
 
 static bool share_bytes(const gs_plan *p, uint32_t a, uint32_t b)
 {
-    return p->spill_bytes[a] > 0 && p->spill_bytes[b] > 0 &&
-           p->spill_first[a] < p->spill_first[b] + p->spill_bytes[b] &&
-           p->spill_first[b] < p->spill_first[a] + p->spill_bytes[a];
+    return p->spill.bytes[a] > 0 && p->spill.bytes[b] > 0 &&
+           p->spill.first[a] < p->spill.first[b] + p->spill.bytes[b] &&
+           p->spill.first[b] < p->spill.first[a] + p->spill.bytes[a];
 }
 
 /* Appends those that share bytes with `array` and are stored by a stage in [first, by), the last one first. */
@@ -43,7 +43,7 @@ gs_status gs_emit__spill_open(struct emitter *e)
     uint32_t room = 0, count = 0;
     gs_status st = GS_OK;
 
-    e->plan->spill_total = gs_liveness_spill(e->plan->spill_first, e->plan->spill_bytes, e->c, e->l);
+    e->plan->spill.total = gs_liveness_spill(e->plan->spill.first, e->plan->spill.bytes, e->c, e->l);
     if ((e->spill.owners = gs_calloc(p->arrays, sizeof(*e->spill.owners))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t i = 0; i < p->passes; i++) /* nothing of a pass is under way in the next */
@@ -66,15 +66,15 @@ void gs_emit__spill_close(struct emitter *e)
 
 uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval)
 {
-    return e->plan->spill_first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
+    return e->plan->spill.first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
 }
 
 /* For the writes of `array` that touch [begin, end) of the run's file: how many bytes of it those are. Tasks from the
  * first to the last write of an interval's rows may be other intervals' too, which count there. */
 static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begin, uint64_t end)
 {
-    const uint64_t first = e->plan->spill_first[array], step = e->l->spill_interval[array];
-    const uint64_t from = GS_MAX(begin, first), to = GS_MIN(end, first + e->plan->spill_bytes[array]);
+    const uint64_t first = e->plan->spill.first[array], step = e->l->spill_interval[array];
+    const uint64_t from = GS_MAX(begin, first), to = GS_MIN(end, first + e->plan->spill.bytes[array]);
     uint64_t bytes = 0;
     if (from >= to)
         return 0;

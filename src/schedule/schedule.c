@@ -1,8 +1,6 @@
 /* schedule.c - the plan of a run; where devices are not alike, also how much each of them gets. */
 #include "schedule/schedule.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/link.h"
@@ -62,13 +60,7 @@ static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_
     return GS_OK;
 }
 
-/* Ways to deal columns, as they are tried. */
-typedef struct deals {
-    gs_plan_deal deal[GS_PLAN_DEALS];
-    uint32_t count, taken;
-} deals;
-
-static void note_deal(deals *d, uint32_t like, double others, double seconds, bool taken)
+static void note_deal(gs_plan_deals *d, uint32_t like, double others, double seconds, bool taken)
 {
     if (seconds == 0 || d->count == GS_PLAN_DEALS)
         return;
@@ -79,7 +71,7 @@ static void note_deal(deals *d, uint32_t like, double others, double seconds, bo
 /* What a device that is slower than the best one does may hold the others up: its link, or that of all of them, is
  * busy with its rows. So all that are not like `first` are tried with less than their share, and with nothing. */
 static gs_status deal_less(gs_plan **best, double *best_cost, const gs_schedule_config *config, uint32_t first,
-                           deals *tried)
+                           gs_plan_deals *tried)
 {
     static const double less[] = {0.7, 0.4, 0};
     const gs_topology *const t = config->topology;
@@ -117,7 +109,7 @@ static gs_status deal_all_ways(gs_plan **best, double *best_cost, const gs_sched
     const gs_topology *const t = config->topology;
     const uint32_t first = best_device(t);
     uint32_t other = 0;
-    deals tried = {.count = 0};
+    gs_plan_deals tried = {.count = 0};
     note_deal(&tried, first, 1, *best_cost, true);
     gs_status st = deal_less(best, best_cost, config, first, &tried);
 
@@ -125,9 +117,7 @@ static gs_status deal_all_ways(gs_plan **best, double *best_cost, const gs_sched
         other++;
     if (st == GS_OK && other < t->devices)
         st = deal_less(best, best_cost, config, other, &tried);
-    (*best)->deals = tried.count;
-    (*best)->dealt = tried.taken;
-    memcpy((*best)->deal, tried.deal, sizeof(tried.deal));
+    (*best)->deals = tried;
     return st;
 }
 

@@ -197,9 +197,9 @@ static void describe_ways(const gs_session *s, gs_plan_report *out)
         gs_way_report *const w = next_way(out, m->way[i].seconds, i == m->way_taken);
         snprintf(w->words, sizeof(w->words), "%s%s", m->way[i].device, i > 0 ? " alone" : "");
     }
-    for (uint32_t i = 0; i < s->plan->deals; i++) {
-        const gs_plan_deal *const d = &s->plan->deal[i];
-        gs_way_report *const w = next_way(out, d->seconds, i == s->plan->dealt);
+    for (uint32_t i = 0; i < s->plan->deals.count; i++) {
+        const gs_plan_deal *const d = &s->plan->deals.deal[i];
+        gs_way_report *const w = next_way(out, d->seconds, i == s->plan->deals.taken);
         if (d->others == 1)
             snprintf(w->words, sizeof(w->words), "each device as fast as it is");
         else if (d->others > 0)

@@ -15,12 +15,12 @@
 
 static bool plan_spills(const gs_session *s)
 {
-    return s->edges.sets > 2 || s->plan->spill_total > 0;
+    return s->edges.sets > 2 || s->plan->spill.total > 0;
 }
 
 uint64_t gs_session_spill_bytes(const gs_session *s)
 {
-    uint64_t bytes = s->plan->spill_total;
+    uint64_t bytes = s->plan->spill.total;
     for (uint32_t k = 2; k < s->edges.sets; k++)
         bytes += s->edges.pruned[k].bytes;
     return bytes;
@@ -98,9 +98,9 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             const gs_array_info *const info = gs_store_array(s->store, (gs_array_id)id);
             path[a] = gs_store_array_path(s->store, (gs_array_id)id);
             file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
-        } else if (s->plan->spill_bytes[a] != 0) {
+        } else if (s->plan->spill.bytes[a] != 0) {
             path[a] = gs_path_join(s->run.spill.path, "arrays.bin");
-            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill_total};
+            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill.total};
         } else {
             continue; /* wholly in memory */
         }
@@ -123,7 +123,7 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
 static void unname_spill(const gs_session *s)
 {
     for (uint32_t a = 0; a < s->program->arrays; a++)
-        if (s->plan->spill_bytes[a] != 0)
+        if (s->plan->spill.bytes[a] != 0)
             (void)unlink(s->run.path[a]);
     for (uint32_t k = 2; k < s->edges.sets; k++)
         (void)unlink(s->edges.pruned[k].path);

@@ -70,7 +70,7 @@ static void test_run__rows_come_through_a_ring_shorter_than_they_are(void **stat
     tiny_make(&tiny);
     gs_assert_ok(tiny_open(&e, &tiny, SMALL_HOST, SMALL_DEVICE, GS_IO_AUTO));
     gs_assert_ok(run(e, &stats));
-    assert_true(tiny.plan->spill_bytes[TINY_OUT] > 0);
+    assert_true(tiny.plan->spill.bytes[TINY_OUT] > 0);
     const uint64_t ring = e->region_bytes[GS_REGION_RING];
     memset(e->region[GS_REGION_RING], 0xff, ring); /* nothing of the run is right there by chance */
     e->region_bytes[GS_REGION_RING] = 2 * GS_BLOCK_BYTES;

@@ -553,7 +553,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         assert_non_null(s.region[r] = calloc(1, plan->region_bytes[r] + 64));
     for (uint32_t d = 0; d < GS_MAX(plan->devices, 1); d++)
         assert_non_null(s.arena[d] = calloc(1, plan->arena_bytes[d] + 64));
-    assert_non_null(s.spill = calloc(1, plan->spill_total + 1));
+    assert_non_null(s.spill = calloc(1, plan->spill.total + 1));
     assert_int_equal(gs_lanes_open(&s.lanes, plan), GS_OK);
     find_stored(&s);
     for (uint32_t k = 0; strcmp(s.p->pass[0].name, "setup") == 0 && k < s.p->pass[0].stages; k++)

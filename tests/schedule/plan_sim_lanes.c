@@ -79,9 +79,9 @@ static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t b
 
     assert_true(from + bytes <= t->bytes);
     if (made) {
-        assert_true(offset >= s->plan->spill_first[t->file]);
-        assert_true(offset + bytes <= s->plan->spill_first[t->file] + s->plan->spill_bytes[t->file]);
-        assert_true(offset + bytes <= s->plan->spill_total);
+        assert_true(offset >= s->plan->spill.first[t->file]);
+        assert_true(offset + bytes <= s->plan->spill.first[t->file] + s->plan->spill.bytes[t->file]);
+        assert_true(offset + bytes <= s->plan->spill.total);
         if (t->kind == GS_TASK_READ)
             memcpy(m, s->spill + offset, bytes);
         else

@@ -195,7 +195,7 @@ static uint64_t spilled_apart(const gs_plan *plan, uint32_t arrays)
 {
     uint64_t bytes = 0;
     for (uint32_t a = 0; a < arrays; a++)
-        bytes += plan->spill_bytes[a];
+        bytes += plan->spill.bytes[a];
     return bytes;
 }
 
@@ -230,7 +230,7 @@ static void test_lives__nobody_notices(void **state)
                 break;
             gs_assert_ok(st);
             assert_true(tight->host_bytes <= c.host_memory);
-            spill_smaller += tight->spill_total < spilled_apart(tight, f.p.arrays);
+            spill_smaller += tight->spill.total < spilled_apart(tight, f.p.arrays);
             plan_sim_run(tight, &c, GS_NONE, 5, k + part);
             gs_plan_free(tight);
         }
@@ -301,7 +301,7 @@ static void test_lives__a_spilled_chain_needs_two_places(void **state)
     gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
     c.force_spill = true;
     gs_assert_ok(gs_schedule(&plan, &c));
-    assert_int_equal(plan->spill_total, 2 * array);
+    assert_int_equal(plan->spill.total, 2 * array);
     assert_int_equal(spilled_apart(plan, f.p.arrays), 6 * array);
     plan_sim_run(plan, &c, 0, 5, 1);
     gs_plan_free(plan);
@@ -325,7 +325,7 @@ static void test_lives__what_is_written_in_part_shares_no_disk(void **state)
     c.force_spill = true;
     c.needs.array_rows = held;
     gs_assert_ok(gs_schedule(&plan, &c));
-    assert_int_equal(plan->spill_total, 3 * array);
+    assert_int_equal(plan->spill.total, 3 * array);
     plan_sim_run(plan, &c, 0, 5, 1);
     gs_plan_free(plan);
     drop(&f);
@@ -343,7 +343,7 @@ static void test_lives__who_takes_a_place_on_the_disk_waits_for_the_owner(void *
     gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
     c.force_spill = true;
     gs_assert_ok(gs_schedule(&plan, &c));
-    assert_int_equal(plan->spill_first[1], plan->spill_first[2]);
+    assert_int_equal(plan->spill.first[1], plan->spill.first[2]);
     for (uint32_t seed = 1; seed < 20; seed++)
         plan_sim_run(plan, &c, 0, 3, seed);
     gs_plan_free(plan);
@@ -399,8 +399,8 @@ static void test_lives__who_takes_a_place_on_the_disk_waits_for_all_owners(void 
         gs_schedule_config c = config_of(&f, 64 * GS_MIB, 32 * GS_MIB);
         c.force_spill = true;
         gs_assert_ok(gs_schedule(&plan, &c));
-        assert_int_equal(plan->spill_first[1], plan->spill_first[2]);
-        assert_int_equal(plan->spill_first[1], plan->spill_first[3]);
+        assert_int_equal(plan->spill.first[1], plan->spill.first[2]);
+        assert_int_equal(plan->spill.first[1], plan->spill.first[3]);
         assert_true(ordered_writes(plan) >= 12);
         plan_sim_run(plan, &c, 0, 5, k + 1);
         gs_plan_free(plan);
