@@ -76,9 +76,10 @@ typedef struct gs_pass_report {
     gs_order_report order;
     /* The plan is of a program that makes values again rather than storing them, that holds less of what needs to be
      * computed only once, and that multiplies the rows of edges by the matrix of their type in batches of a type, in
-     * place of sums by type or products for all types. Which program it is can change with what is known of the
-     * machine, and with it the rounding of weights. */
-    gs_taken recomputes, lean, batches;
+     * place of sums by type or products for all types, or that stores sums so that other devices may run the vertex
+     * programs that they are for. Which program it is can change with what is known of the machine, and with it the
+     * rounding of weights. */
+    gs_taken recomputes, lean, batches, splits;
 } gs_pass_report;
 
 typedef struct gs_train_report {
@@ -132,7 +133,7 @@ typedef struct gs_memory_item {
 #define GS_PLAN_FILES 48
 #define GS_PLAN_DEVICES 16 /* most devices of a run */
 #define GS_PLAN_LINKS (2 + 3 * GS_PLAN_DEVICES)
-#define GS_PLAN_WAYS 12 /* most ways to use devices that are compared */
+#define GS_PLAN_WAYS 20 /* most ways to use devices that are compared */
 
 /* One way between two memories: what each pass moves over it. What is loaded when the run opens is no part of it. */
 typedef struct gs_link_report {

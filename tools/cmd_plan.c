@@ -42,12 +42,12 @@ static void print_links(const gs_plan_report *p)
 static void print_ways(const gs_plan_report *p)
 {
     if (p->ways > 0)
-        printf("\n%-44s %9s\n", "devices", "seconds");
+        printf("\n%-72s %9s\n", "devices", "seconds");
     for (uint32_t i = 0; i < p->ways; i++) {
         char seconds[32] = "      none";
         if (p->way[i].seconds > 0)
             snprintf(seconds, sizeof(seconds), "%9.3f", p->way[i].seconds);
-        printf("%-44s %s%s\n", p->way[i].words, seconds, p->way[i].taken ? "  taken" : "");
+        printf("%-72s %s%s\n", p->way[i].words, seconds, p->way[i].taken ? "  taken" : "");
     }
 }
 

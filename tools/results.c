@@ -110,6 +110,8 @@ void print_program(const char *indent, const gs_pass_report *p)
         printf("%sedges are multiplied by the matrix of their type in batches, as %s\n", indent, why[p->batches]);
     if (p->lean != GS_NOT_TAKEN)
         printf("%sless is computed once and held, as %s\n", indent, why[p->lean]);
+    if (p->splits != GS_NOT_TAKEN)
+        printf("%ssums are stored, for vertex programs that other devices run, as %s\n", indent, why[p->splits]);
 }
 
 void show_epoch(void *context, const gs_epoch_report *e)

@@ -143,15 +143,20 @@ typedef struct gs_plan_pass {
     gs_order_report order; /* by simulation */
 } gs_plan_pass;
 
-/* A way to deal the columns of stages to devices that are not alike: each has as many as it is fast, but for those that
- * are not like `like`, which have this share of theirs. */
+/* Of a stage's columns each device has as many as it is fast, times this: those like some device, and others. */
+typedef struct gs_plan_part {
+    double like, others;
+} gs_plan_part;
+
+/* A way to deal the columns of stages to devices that are not alike. */
 typedef struct gs_plan_deal {
-    uint32_t like;
-    double others;
-    double seconds; /* predicted, of an epoch with its share of evaluations */
+    uint32_t like;               /* the device whose like are told from others */
+    gs_plan_part edges, vertices; /* of stages with an edge pass, and of others */
+    bool by_stage;               /* from the best way before on, each stage has what is best for it */
+    double seconds;              /* predicted, of an epoch with its share of evaluations */
 } gs_plan_deal;
 
-#define GS_PLAN_DEALS 8u
+#define GS_PLAN_DEALS 16u
 
 /* Ways that were tried, and which of them a plan's is. None: devices are alike. */
 typedef struct gs_plan_deals {

@@ -359,6 +359,11 @@ bool gs_program_has_sequences(const gs_program *p);
 uint32_t gs_program_loss_columns(const gs_program *p);
 uint32_t gs_program_loss_width(const gs_program *p);
 
+/* Stages with an edge pass and a vertex program become two, but for those of the pass "setup" and where an edge pass
+ * makes gradients: the first stores the sums, the second loads them. What is computed stays the same to the bit.
+ * GS_ENOMEM: the program is fit to be freed alone. */
+gs_status gs_program_split(gs_program *p);
+
 /* Checks that the data obeys what this header says: indices in range, widths fit
  * their operators, SSA, loads and sums written by an earlier stage of the same pass or
  * in the store, nothing stored twice in a pass. GS_EINVAL names the stage and instruction. */

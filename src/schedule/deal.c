@@ -100,15 +100,28 @@ static void stage_speeds(const gs_layout *l, uint32_t stage, double *speed)
     }
 }
 
-/* Of the devices before `end`, of all of them together. */
-static double share_before(const gs_schedule_config *config, const double *speed, uint32_t end)
+/* Of the stage's columns, in proportion to others'. */
+static double share_of(const gs_layout *l, uint32_t stage, uint32_t device)
 {
+    const gs_topology *const t = l->config->topology;
+
+    if (l->config->share != NULL)
+        return l->config->share[stage * t->devices + device];
+    if (t->place.said)
+        return l->program->stage[stage].sums > 0 ? t->place.edges[device] : t->place.vertices[device];
+    return gs_topology_speed(t, device);
+}
+
+/* Of the devices before `end`, of all of them together. */
+static double share_before(const gs_layout *l, uint32_t stage, const double *speed, uint32_t end)
+{
+    const uint32_t devices = gs_layout_devices(l);
     double before = 0, all = 0;
 
-    for (uint32_t d = 0; d < config->topology->devices; d++) {
-        const double share = config->share != NULL ? config->share[d] : gs_topology_speed(config->topology, d);
-        before += d < end ? share * speed[d] : 0;
-        all += share * speed[d];
+    for (uint32_t d = 0; d < devices; d++) {
+        const double share = share_of(l, stage, d) * speed[d];
+        before += d < end ? share : 0;
+        all += share;
     }
     return before / all;
 }
@@ -124,7 +137,7 @@ static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)
     stage_speeds(l, stage, speed);
     first[0] = 0;
     for (uint32_t d = 1; d <= devices; d++) {
-        const double share = share_before(l->config, speed, d);
+        const double share = share_before(l, stage, speed, d);
         for (; at < l->parts; at++) { /* up to the bound between two intervals that is nearest to the share */
             const double seconds = interval_seconds(l, stage, at, 0);
             if (before + seconds / 2 > total * share)

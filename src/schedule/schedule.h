@@ -42,8 +42,8 @@ typedef struct gs_schedule_config {
                                 * of that; 0: it was given, or depends on nothing else */
     const gs_topology *topology; /* of devices with memory of their own, to which everything is copied; NULL: one that
                                 * computes on host memory */
-    const double *share;       /* [topology's devices] in proportion to which columns are dealt; NULL: as fast as they
-                                * are, or less for some where that is predicted to be shorter */
+    const double *share;       /* [stages * topology's devices] in proportion to which a stage's columns are dealt;
+                                * NULL: as fast as they are, or otherwise where that is predicted to be shorter */
     bool ring;                 /* one of all devices in place of a chain for each switch; else, and where the topology
                                 * says neither, the one of the two that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */

@@ -40,6 +40,7 @@ typedef struct candidate {
     uint64_t host_bytes;
     uint64_t columns;    /* that the pass "setup" leaves to others */
     bool moves;          /* an epoch goes to the disk */
+    bool dealt;          /* to devices that are not alike, in one of several ways */
     gs_refusal refused;  /* it has no plan: what would do */
 } candidate;
 
@@ -110,6 +111,7 @@ static void learn(candidate *x, const gs_session *s)
         return;
     x->seconds = gs_session_epoch_seconds(s);
     x->host_bytes = s->plan->host_bytes;
+    x->dealt = s->plan->deals.count > 0;
 }
 
 /* ---- sessions that come and go ---- */
@@ -234,6 +236,16 @@ static void recompute_where_shorter(choosing *c)
         try_another(c, (gs_variant){.recompute = GS_TAKEN_SHORTER, .lean = was.lean, .batch = was.batch}, is_shorter);
 }
 
+/* Of devices that are not alike, some may make the sums, and others what comes of them. */
+static void split_where_shorter(choosing *c)
+{
+    gs_variant split = c->best.variant;
+
+    split.split = GS_TAKEN_SHORTER;
+    if (c->trains && c->best.dealt)
+        try_another(c, split, is_shorter);
+}
+
 /* ---- programs that fit ---- */
 
 static bool is_refused(const candidate *x) { return x->refused.host != 0 || x->refused.device != 0; }
@@ -346,6 +358,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         lean_where_worth(&c);
         batch_where_shorter(&c);
         recompute_where_shorter(&c);
+        split_where_shorter(&c);
         st = open_again(&c);
     }
     if (config->options->stop != NULL && *config->options->stop != 0) /* trials of other programs say nothing of it */

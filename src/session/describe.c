@@ -43,6 +43,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .recomputes = s->variant.recompute,
         .lean = s->variant.lean,
         .batches = s->variant.batch,
+        .splits = s->variant.split,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     return GS_OK;
@@ -188,6 +189,35 @@ static gs_way_report *next_way(gs_plan_report *out, double seconds, bool taken)
     return w;
 }
 
+/* Which devices have a stage's columns. */
+static void describe_part(char *out, size_t size, uint32_t devices, uint32_t like, const gs_plan_part *part)
+{
+    const uint32_t two = devices == 2;
+
+    if (part->like > 0 && part->others == 1)
+        snprintf(out, size, "each device as fast as it is");
+    else if (part->like > 0 && part->others > 0)
+        snprintf(out, size, "those worse than device %u: %g of that", like, part->others);
+    else if (part->like > 0)
+        snprintf(out, size, "%s%u alone", two ? "device " : "devices like ", like);
+    else
+        snprintf(out, size, "%s%u alone", two ? "device " : "devices unlike ", two ? 1 - like : like);
+}
+
+static void describe_deal(gs_way_report *w, uint32_t devices, const gs_plan_deal *d)
+{
+    char edges[sizeof(w->words) / 2 - 16], vertices[sizeof(edges)];
+
+    describe_part(edges, sizeof(edges), devices, d->like, &d->edges);
+    describe_part(vertices, sizeof(vertices), devices, d->like, &d->vertices);
+    if (d->by_stage)
+        snprintf(w->words, sizeof(w->words), "stage by stage, from the best of these on");
+    else if (strcmp(edges, vertices) == 0)
+        snprintf(w->words, sizeof(w->words), "%s", edges);
+    else
+        snprintf(w->words, sizeof(w->words), "edges: %s; vertices: %s", edges, vertices);
+}
+
 /* Kinds of devices; and where some of those that were taken are better than others, how columns are dealt. */
 static void describe_ways(const gs_session *s, gs_plan_report *out)
 {
@@ -197,16 +227,9 @@ static void describe_ways(const gs_session *s, gs_plan_report *out)
         gs_way_report *const w = next_way(out, m->way[i].seconds, i == m->way_taken);
         snprintf(w->words, sizeof(w->words), "%s%s", m->way[i].device, i > 0 ? " alone" : "");
     }
-    for (uint32_t i = 0; i < s->plan->deals.count; i++) {
-        const gs_plan_deal *const d = &s->plan->deals.deal[i];
-        gs_way_report *const w = next_way(out, d->seconds, i == s->plan->deals.taken);
-        if (d->others == 1)
-            snprintf(w->words, sizeof(w->words), "each device as fast as it is");
-        else if (d->others > 0)
-            snprintf(w->words, sizeof(w->words), "those worse than device %u: %g of that", d->like, d->others);
-        else
-            snprintf(w->words, sizeof(w->words), "%s%u alone", m->devices > 2 ? "devices like " : "device ", d->like);
-    }
+    const gs_plan_deals *const deals = &s->plan->deals;
+    for (uint32_t i = 0; i < deals->count; i++)
+        describe_deal(next_way(out, deals->deal[i].seconds, i == deals->taken), m->devices, &deals->deal[i]);
 }
 
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)

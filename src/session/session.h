@@ -80,6 +80,7 @@ typedef struct gs_variant {
     gs_taken recompute; /* values are rather made again than stored */
     gs_taken lean;      /* what is computed once is to take little memory */
     gs_taken batch;     /* products with the matrix of an edge's type are made edge by edge, in batches */
+    gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */
 } gs_variant;
 
 /* session_prepare.c: the passes of the program. */

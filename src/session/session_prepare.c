@@ -131,6 +131,8 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
         st = add_pass(s, model, "eval", false, false);
     if (st == GS_OK && logits && s->config.batch == NULL)
         st = add_pass(s, model, "predict", false, true);
+    if (st == GS_OK && s->variant.split != GS_NOT_TAKEN)
+        st = gs_program_split(s->program);
     if (st != GS_OK)
         return st;
     s->pass.train = gs_program_pass(s->program, "train");
@@ -184,7 +186,11 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
     s->pass.ranked = s->pass.labelled && s->labels.task == GS_LEARN_MULTILABEL;
-    if ((st = gs_session_open_devices(s)) != GS_OK || (st = compile_model(s)) != GS_OK ||
+    if ((st = gs_session_open_devices(s)) != GS_OK)
+        goto done;
+    if (s->machine.topology != NULL && s->machine.topology->place.said)
+        s->variant.split = GS_TAKEN_SHORTER;
+    if ((st = compile_model(s)) != GS_OK ||
         (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)
         goto done;
     *out = s;

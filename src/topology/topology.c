@@ -36,6 +36,7 @@ void gs_topology_drop_first(gs_topology *t)
     memmove(t->speed, t->speed + gone, t->devices * sizeof(*t->speed));
     memmove(t->memory, t->memory + gone, t->devices * sizeof(*t->memory));
     memmove(t->on_host, t->on_host + gone, t->devices * sizeof(*t->on_host));
+    t->place = (gs_topology_place){0}; /* its shares were among those who are gone */
 }
 
 uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device)
@@ -207,9 +208,43 @@ static gs_status read_take(gs_topology *t, const cJSON *root, const char *path)
     return GS_OK;
 }
 
+/* A share for each device, 0 or more, and one of them above 0. */
+static gs_status read_shares(double *out, const gs_topology *t, const cJSON *place, const char *key, const char *path)
+{
+    const cJSON *const list = cJSON_GetObjectItemCaseSensitive(place, key);
+    double sum = 0;
+
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)t->devices)
+        return gs_fail(GS_EFORMAT, "%s: \"place\": \"%s\" must be a list of a number for each of the %u devices", path,
+                       key, t->devices);
+    for (const cJSON *v = list->child; v != NULL; v = v->next) {
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0) || v->valuedouble > 1)
+            return gs_fail(GS_EFORMAT, "%s: \"place\": \"%s\" must be shares from 0 to 1", path, key);
+        sum += *out++ = v->valuedouble;
+    }
+    return sum > 0 ? GS_OK : gs_fail(GS_EFORMAT, "%s: \"place\": \"%s\": some device must have a share", path, key);
+}
+
+static gs_status read_place(gs_topology *t, const cJSON *root, const char *path)
+{
+    static const char *const known[] = {"edges", "vertices"};
+    const cJSON *const place = cJSON_GetObjectItemCaseSensitive(root, "place");
+    const char *key;
+    gs_status st;
+
+    if (place == NULL)
+        return GS_OK;
+    if (!cJSON_IsObject(place) || (key = unknown_key(place, known, GS_ARRAY_LEN(known))) != NULL)
+        return gs_fail(GS_EFORMAT, "%s: \"place\" must be {\"edges\": [...], \"vertices\": [...]}", path);
+    t->place.said = t->all = true;
+    if ((st = read_shares(t->place.edges, t, place, "edges", path)) != GS_OK)
+        return st;
+    return read_shares(t->place.vertices, t, place, "vertices", path);
+}
+
 static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
 {
-    static const char *const known[] = {"switches", "across_bps", "share", "take"};
+    static const char *const known[] = {"switches", "across_bps", "share", "take", "place"};
     const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
     const char *key;
     gs_status st = GS_OK;
@@ -219,8 +254,8 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
     if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share and take", path,
-                       key);
+        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share, take and place",
+                       path, key);
     for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
         if (t->switches == GS_TOPOLOGY_DEVICES)
             return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
@@ -228,7 +263,7 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
     }
     if (st != GS_OK || (st = check_memories(t, path)) != GS_OK || (st = read_across(t, root, path)) != GS_OK)
         return st;
-    return read_take(t, root, path);
+    return (st = read_take(t, root, path)) == GS_OK ? read_place(t, root, path) : st;
 }
 
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)

@@ -32,6 +32,13 @@ typedef struct gs_topology_across {
     gs_topology_share share;
 } gs_topology_across;
 
+/* Shares of a stage's columns, in proportion to each other, that devices are to have whatever is predicted. */
+typedef struct gs_topology_place {
+    bool said;
+    double edges[GS_TOPOLOGY_DEVICES]; /* of stages with an edge pass, */
+    double vertices[GS_TOPOLOGY_DEVICES]; /* and of vertex programs alone */
+} gs_topology_place;
+
 typedef struct gs_topology {
     uint32_t devices, switches;
     gs_topology_switch at[GS_TOPOLOGY_DEVICES];
@@ -41,6 +48,7 @@ typedef struct gs_topology {
                                         * host's */
     uint64_t memory[GS_TOPOLOGY_DEVICES]; /* budget of each; all 0: nothing said */
     bool all; /* devices compute, where some of them alone would be faster, too */
+    gs_topology_place place; /* said: then all compute */
 } gs_topology;
 
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */

@@ -51,6 +51,7 @@ static void add_pass(cJSON *list, const gs_pass_report *x)
     cJSON_AddBoolToObject(o, "recomputes", x->recomputes != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "lean", x->lean != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "batches", x->batches != GS_NOT_TAKEN);
+    cJSON_AddBoolToObject(o, "splits", x->splits != GS_NOT_TAKEN);
 }
 
 static void add_file(cJSON *list, const gs_plan_report *p, uint32_t file)

@@ -49,9 +49,9 @@ assert p["devices"] == 2 and not set(ways(p)) & set(kinds), p["ways"]
 assert "each device as fast as it is" in ways(p) and "device 0 alone" not in ways(p)
 taken, = [x for x in p["ways"] if x["taken"]]
 assert taken["seconds"] == min(x["seconds"] for x in p["ways"]), p["ways"]
-back = {l["from"] for l in p["links"] if l["to"] == "host" and l["from"].startswith("device")
+busy = {end for l in p["links"] for end in (l["from"], l["to"]) if end.startswith("device")
         and any(x["bytes"] > 0 for x in l["passes"])}
-assert back == {"device 0", "device 1"}, back
+assert busy == {"device 0", "device 1"}, busy
 assert "cuda:0,1 alone" in ways(plan("three"))
 END
 

@@ -25,6 +25,9 @@ train()
 last() { column "$1" "$work/other.jsonl" | tail -n 1 | grep . || echo 0; }
 least() { sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p' "$work/stderr"; }
 
+echo '{"switches": [{"devices": 1}, {"devices": 1}], "place": {"edges": [1, 0], "vertices": [0, 1]}}' \
+    >"$work/place.json"
+
 # The smallest budgets that refusals name are enough, and hold.
 for name in columns rgcn sage_lstm; do
     train $name || continue
@@ -44,6 +47,20 @@ for name in columns rgcn sage_lstm; do
     [ "$on_device" -le $((device << 20)) ] && pass || fail "$name: $on_device bytes of device memory"
     [ -n "${GS_SANITIZED:-}" ] || [ "$on_host" -le $((host << 20)) ] && pass ||
         fail "$name: $on_host bytes were resident"
+    # edge passes on one device, vertex programs on the other
+    train $name --device cpu:2 --topology "$work/place.json" --trace "$work/trace.json" || continue
+    compare "$name, placed: weights" "$work/other.safetensors" "$work/one.safetensors" 1e-4
+    run "$name: each kind of task is on its device" python3 - "$work/trace.json" $name <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+def devices(*kinds): return {(tracks[e["tid"]], e["args"]["stage"]) for e in events if e["name"] in kinds}
+edges, vertices = devices("edges", "edge program", "unroll", "back"), devices("vertex program")
+assert edges and {device for device, _ in edges} == {"device 0"}, edges
+# vertex programs of stages with edge passes store their sums
+placed = {device for device, stage in vertices if stage not in {s for _, s in edges}}
+assert placed == {"device 1"}, vertices
+END
 done
 
 # All devices add to the rows of a sequence's derivative, and the trace shows that they take turns.

@@ -10,18 +10,19 @@
 #include "smallest_plan.h"
 #include "support/support.h"
 
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}, {0}, false},
-                         two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}, {0}, false},
-                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}, {0}, false},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}, {0}, false},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}}, {0}, {0}, {0}, {0}, false};
+static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
+                         two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
+                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
+                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}, {0}, false, {0}},
+                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}},
+                                     {0}, {0}, {0}, {0}, false, {0}};
 static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 /* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
 static const gs_topology ring_of_four = {4, 4, {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}}, {0},
-                                         {true, 1e7, GS_SHARE_RING}, {0}, {0}, false},
+                                         {true, 1e7, GS_SHARE_RING}, {0}, {0}, false, {0}},
                          ring_of_pairs = {5, 3, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}}, {0},
-                                          {true, 1e8, GS_SHARE_RING}, {0}, {0}, false},
-                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}, {0}, {0}, false};
+                                          {true, 1e8, GS_SHARE_RING}, {0}, {0}, false, {0}},
+                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}, {0}, {0}, false, {0}};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
@@ -247,8 +248,8 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false};
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false, {0}},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false, {0}};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -277,9 +278,9 @@ static void test_several__slow_devices_have_less(void **state)
  * part of the host's budget. */
 static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(void **state)
 {
-    static const gs_topology kinds = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {true, false}, {0}, false},
-                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false};
-    static const double even[2] = {1, 1};
+    static const gs_topology kinds = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {true, false}, {0}, false, {0}},
+                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}};
+    static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     struct fixture f = {0};
     gs_cost cost, slow;
     gs_plan *plan[2] = {NULL, NULL};
@@ -323,10 +324,11 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
 /* Beyond the budget of all, what a device has more holds data that stays: less is copied to it, and plans are safe. */
 static void test_several__a_device_may_have_more_memory(void **state)
 {
-    static const gs_topology same = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, GS_MIB}, false},
-                             more = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, 4 * GS_MIB}, false};
+    static const gs_topology same = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, GS_MIB}, false, {0}},
+                             more = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, 4 * GS_MIB}, false,
+                                     {0}};
     static const gs_topology *const budgets[] = {&same, &more};
-    static const double even[2] = {1, 1};
+    static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     (void)state;
     for (uint32_t seed = 1; seed <= 2; seed++) {
         struct fixture f = {0};
@@ -361,8 +363,8 @@ static void test_several__a_device_may_have_more_memory(void **state)
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}, {0}, {0}, false},
-                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}, {0}, {0}, false}};
+    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}, {0}, {0}, false, {0}},
+                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}, {0}, {0}, false, {0}}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;

@@ -161,7 +161,7 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     gs_ahead ahead[1];
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}};
     const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
     const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, r0, GS_NONE);
     add(&b, GS_TASK_ZERO, 20, u0, GS_NONE);
@@ -186,7 +186,7 @@ static void test_simulate__computations_are_as_slow_as_their_device(void **state
     struct fixture b;
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}, {0}, {0}, {0}, false};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}, {0}, {0}, {0}, false, {0}};
     const uint32_t u = add(&b, GS_TASK_UPLOAD, 10, GS_NONE, GS_NONE);
     add(&b, GS_TASK_ZERO, 20, u, GS_NONE);
     assert_ms(run(&b).seconds, 10 + 4 * 20);
@@ -205,7 +205,7 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
         chunk[i].edges = 1000;
     b.set.chunk = chunk;
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}};
     b.cost.seconds[GS_WORK_EDGES][0] = 2e-3;
     b.cost.seconds[GS_WORK_EDGES][1] = 3e-6;
     const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, GS_NONE, GS_NONE);

@@ -117,6 +117,19 @@ static void test_topology__switches_may_be_joined(void **state)
     assert_true(t.across.share == GS_SHARE_RING && !t.across.joined);
 }
 
+static void test_topology__stages_may_be_placed(void **state)
+{
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2}, {\"devices\": 1}], "
+                          "\"place\": {\"edges\": [0, 0.5, 1], \"vertices\": [1, 0, 0.25]}}", 3));
+    assert_true(t.place.said && t.all);
+    assert_true(t.place.edges[0] == 0 && t.place.edges[1] == 0.5 && t.place.edges[2] == 1);
+    assert_true(t.place.vertices[0] == 1 && t.place.vertices[1] == 0 && t.place.vertices[2] == 0.25);
+    gs_topology_drop_first(&t); /* what was said was of all */
+    assert_false(t.place.said);
+}
+
 static void test_topology__what_is_none_is_refused(void **state)
 {
     static const struct {
@@ -135,6 +148,15 @@ static void test_topology__what_is_none_is_refused(void **state)
         {"{\"switches\": [{\"devices\": 2}], \"share\": 1}", "\"share\" must be \"chains\" or \"ring\""},
         {"{\"switches\": [{\"devices\": 2}], \"share\": \"all\"}", "\"share\" must be \"chains\" or \"ring\""},
         {"{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"share\": \"ring\"}", "needs \"across_bps\""},
+        {"{\"switches\": [{\"devices\": 2}], \"place\": 1}", "\"place\" must be {\"edges\""},
+        {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edge\": []}}", "\"place\" must be {\"edges\""},
+        {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edges\": [1, 0]}}", "\"vertices\" must be a list"},
+        {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edges\": [1], \"vertices\": [1, 1]}}",
+         "\"edges\" must be a list of a number for each of the 2"},
+        {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edges\": [1, -1], \"vertices\": [1, 1]}}",
+         "\"edges\" must be shares from 0 to 1"},
+        {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edges\": [1, 1], \"vertices\": [0, 0]}}",
+         "\"vertices\": some device must have a share"},
         {"{\"switches\": [{\"devices\": 1}, {\"device\": 1}]}", "switch 1: \"device\" is not known"},
         {"{\"switches\": [{}]}", "\"devices\" must be"},
         {"{\"switches\": [{\"devices\": 0}]}", "\"devices\" must be"},
@@ -171,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_topology__devices_may_have_budgets_of_their_own),
         cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
         cmocka_unit_test(test_topology__switches_may_be_joined),
+        cmocka_unit_test(test_topology__stages_may_be_placed),
         cmocka_unit_test(test_topology__what_is_none_is_refused),
     };
     const int fd = mkstemp(path);

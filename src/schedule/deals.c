@@ -1,0 +1,314 @@
+/* deals.c - how many columns each of several devices that are not alike gets, stage by stage.
+ *
+ * What a device that is slower than the best one does may hold the others up: its link, or that of all of them, is busy
+ * with its rows. So plans are made and compared by predicted seconds in which, one after the other,
+ *   1. devices of one kind have less than their share of all stages, or nothing;
+ *   2. edge passes are on some devices and vertex programs on others: DAHA's two rewritings of A H W, to transform
+ *      (T = H W) or to aggregate (T = A H) where H is, so that the narrower T crosses a link, are such placements;
+ *   3. a stage has shares of its own, stage after stage, where that makes the shortest plan so far shorter still.
+ * Stages of one name in several passes have the same shares, as they read the same rows.
+ */
+#include "schedule/deals.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/link.h"
+#include "schedule/search.h"
+
+/* Stages get shares of their own one by one in plans of at most so many tasks, and so many plans are made for it. */
+#define STAGED_TASKS 20000u
+#define STAGED_PLANS 64u
+/* Another share of a stage must save so much of the epoch. */
+#define STAGED_WORTH 0.99
+
+typedef struct deals {
+    const gs_schedule_config *config;
+    uint32_t first;  /* the device whose like are told from others */
+    uint64_t tables; /* bytes of a plan */
+    gs_plan_part *now, *best; /* [stages] */
+    double *share;    /* [stages * devices] of what is tried */
+    double cost;      /* of the best one */
+    uint32_t like;    /* of the best one: its `first` */
+    bool full;        /* there is no room for two plans */
+    bool changed;     /* the best one is not that which was there */
+    gs_plan_deals tried;
+} deals;
+
+/* ---- devices ---- */
+
+/* The device that computes fastest; of several such, the one with the fastest link to the host. */
+static uint32_t best_device(const gs_topology *t)
+{
+    uint32_t best = 0;
+
+    for (uint32_t d = 1; d < t->devices; d++) {
+        const double speed = gs_topology_speed(t, d), than = gs_topology_speed(t, best);
+        const double link = gs_link_said_bps(t, GS_LINK_TO_DEVICE, d, 0);
+        const double of = gs_link_said_bps(t, GS_LINK_TO_DEVICE, best, 0);
+        if (speed > than || (speed == than && of > 0 && (link == 0 || link > of)))
+            best = d;
+    }
+    return best;
+}
+
+static bool is_alike(const gs_topology *t, uint32_t a, uint32_t b)
+{
+    return t->on_host[a] == t->on_host[b] && t->memory[a] == t->memory[b] &&
+           gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
+           gs_link_said_bps(t, GS_LINK_TO_DEVICE, a, 0) == gs_link_said_bps(t, GS_LINK_TO_DEVICE, b, 0);
+}
+
+bool gs_deals_differ(const gs_schedule_config *config)
+{
+    const gs_topology *const t = config->topology;
+
+    if (t == NULL || config->cost == NULL || config->share != NULL || t->place.said)
+        return false;
+    for (uint32_t d = 1; d < t->devices; d++)
+        if (!is_alike(t, d, 0))
+            return true;
+    return false;
+}
+
+/* ---- a plan ---- */
+
+static void set_shares(const deals *x, const gs_plan_part *of)
+{
+    const gs_topology *const t = x->config->topology;
+
+    for (uint32_t s = 0; s < x->config->program->stages; s++)
+        for (uint32_t d = 0; d < t->devices; d++)
+            x->share[s * t->devices + d] =
+                gs_topology_speed(t, d) * (is_alike(t, d, x->first) ? of[s].like : of[s].others);
+}
+
+/* Predicts a plan with the shares of x->now, which become the best ones if it is shorter by `worth`. *seconds: of it;
+ * 0: there is none. Columns are in store order: the best plan's are swapped later. */
+static gs_status try_now(deals *x, double worth, double *seconds)
+{
+    gs_schedule_config other = *x->config;
+    gs_plan *plan = NULL;
+
+    *seconds = 0;
+    x->full = other.live_most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > other.live_most;
+    if (x->full)
+        return GS_OK;
+    set_shares(x, x->now);
+    other.share = x->share;
+    other.no_swap = true;
+    other.refusal = NULL;
+    other.no_sizes = true;
+    const gs_status st = gs_schedule_search(&plan, seconds, &other);
+    gs_plan_free(plan);
+    if (st != GS_OK) {
+        *seconds = 0;
+        return st == GS_EBUDGET ? GS_OK : st;
+    }
+    if (*seconds >= worth * x->cost)
+        return GS_OK;
+    memcpy(x->best, x->now, x->config->program->stages * sizeof(*x->best));
+    x->cost = *seconds;
+    x->like = x->first;
+    x->changed = true;
+    return GS_OK;
+}
+
+static void note(deals *x, gs_plan_part edges, gs_plan_part vertices, bool by_stage, double seconds)
+{
+    gs_plan_deals *const to = &x->tried;
+
+    if (seconds == 0 || to->count == GS_PLAN_DEALS)
+        return;
+    to->taken = x->cost == seconds ? to->count : to->taken;
+    to->deal[to->count++] = (gs_plan_deal){x->first, edges, vertices, by_stage, seconds};
+}
+
+/* Of all stages with an edge pass, and of all others. */
+static gs_status try_kinds(deals *x, gs_plan_part edges, gs_plan_part vertices)
+{
+    const gs_program *const p = x->config->program;
+    double seconds;
+
+    for (uint32_t s = 0; s < p->stages; s++)
+        x->now[s] = p->stage[s].sums > 0 ? edges : vertices;
+    const gs_status st = try_now(x, 1, &seconds);
+    if (st == GS_OK)
+        note(x, edges, vertices, false, seconds);
+    return st;
+}
+
+/* ---- what is tried ---- */
+
+/* All that are not like x->first with less than their share, and with nothing. */
+static gs_status deal_less(deals *x)
+{
+    static const double less[] = {0.7, 0.4, 0};
+    gs_status st = GS_OK;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(less) - (x->config->topology->all ? 1 : 0) && st == GS_OK && !x->full; k++)
+        st = try_kinds(x, (gs_plan_part){1, less[k]}, (gs_plan_part){1, less[k]});
+    return st;
+}
+
+/* Of devices of two kinds, or of which some have more memory, the plan does not know beforehand which are the better
+ * ones. */
+static gs_status deal_all_less(deals *x)
+{
+    const gs_topology *const t = x->config->topology;
+    const uint32_t first = x->first;
+    uint32_t other = 0;
+    gs_status st = deal_less(x);
+
+    while (other < t->devices && t->on_host[other] == t->on_host[first] && t->memory[other] == t->memory[first])
+        other++;
+    if (st != GS_OK || other == t->devices)
+        return st;
+    x->first = other;
+    return deal_less(x);
+}
+
+/* Are there stages of both kinds in the pass that epochs consist of? */
+static bool has_both(const gs_program *p)
+{
+    const uint32_t train = gs_program_pass(p, "train");
+    const gs_pass *const pass = &p->pass[train == GS_NONE ? 0 : train];
+    uint32_t edges = 0;
+
+    for (uint32_t k = 0; k < pass->stages; k++)
+        edges += p->stage[pass->first_stage + k].sums > 0;
+    return edges > 0 && edges < pass->stages;
+}
+
+static gs_status place_kinds(deals *x)
+{
+    static const gs_plan_part kinds[][2] = {{{1, 0}, {0, 1}}, {{0, 1}, {1, 0}}, {{1, 0}, {1, 1}},
+                                    {{0, 1}, {1, 1}}, {{1, 1}, {1, 0}}, {{1, 1}, {0, 1}}};
+    gs_status st = GS_OK;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(kinds) && st == GS_OK && !x->full; k++)
+        st = try_kinds(x, kinds[k][0], kinds[k][1]);
+    return st;
+}
+
+static void set_named(const deals *x, uint32_t like, gs_plan_part to)
+{
+    const gs_program *const p = x->config->program;
+
+    for (uint32_t s = 0; s < p->stages; s++)
+        if (strcmp(p->stage[s].name, p->stage[like].name) == 0)
+            x->now[s] = to;
+}
+
+/* Where all devices are to compute, no kind of them may be left without any stage. */
+static bool leaves_some_out(const deals *x)
+{
+    bool like = false, others = false;
+
+    for (uint32_t s = 0; s < x->config->program->stages; s++) {
+        like = like || x->now[s].like > 0;
+        others = others || x->now[s].others > 0;
+    }
+    return x->config->topology->all && !(like && others);
+}
+
+/* The stage with other shares than in the best plan. */
+static gs_status place_stage(deals *x, uint32_t stage, uint32_t *plans)
+{
+    static const gs_plan_part parts[] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.4}, {0.4, 1}};
+    const gs_plan_part was = x->best[stage];
+    double seconds;
+    gs_status st = GS_OK;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(parts) && st == GS_OK && !x->full && *plans < STAGED_PLANS; k++) {
+        if (parts[k].like == was.like && parts[k].others == was.others)
+            continue;
+        memcpy(x->now, x->best, x->config->program->stages * sizeof(*x->now));
+        set_named(x, stage, parts[k]);
+        if (leaves_some_out(x))
+            continue;
+        st = try_now(x, STAGED_WORTH, &seconds);
+        ++*plans;
+    }
+    return st;
+}
+
+/* Each stage of the pass that epochs consist of. */
+static gs_status place_stages(deals *x)
+{
+    const gs_program *const p = x->config->program;
+    const uint32_t train = gs_program_pass(p, "train");
+    const gs_pass *const pass = &p->pass[train == GS_NONE ? 0 : train];
+    const double before = x->cost;
+    uint32_t plans = 0;
+    gs_status st = GS_OK;
+
+    x->first = x->like;
+    for (uint32_t k = 0; k < pass->stages && st == GS_OK && !x->full; k++)
+        st = place_stage(x, pass->first_stage + k, &plans);
+    if (st == GS_OK && x->cost < before)
+        note(x, (gs_plan_part){1, 1}, (gs_plan_part){1, 1}, true, x->cost);
+    return st;
+}
+
+/* ---- the whole ---- */
+
+static gs_status try_all(deals *x, uint32_t tasks)
+{
+    gs_status st = deal_all_less(x);
+
+    x->first = x->like;
+    if (st == GS_OK && has_both(x->config->program))
+        st = place_kinds(x);
+    return st == GS_OK && tasks <= STAGED_TASKS ? place_stages(x) : st;
+}
+
+/* The best plan, with columns in the order that is best for it. */
+static gs_status take(gs_plan **best, double *cost, deals *x)
+{
+    gs_schedule_config same = *x->config;
+    gs_plan *plan = NULL;
+    gs_status st = GS_OK;
+
+    if (x->changed) {
+        x->first = x->like;
+        set_shares(x, x->best);
+        same.share = x->share;
+        if ((st = gs_schedule_search(&plan, cost, &same)) == GS_OK) {
+            plan->ring = same.ring;
+            gs_plan_free(*best);
+            *best = plan;
+        }
+    }
+    if (st == GS_OK)
+        (*best)->deals = x->tried;
+    return st;
+}
+
+gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *config)
+{
+    const uint32_t stages = config->program->stages, first = best_device(config->topology);
+    gs_schedule_config like = *config;
+    deals x = {.config = &like, .first = first, .like = first, .tables = (*best)->table_bytes, .cost = *cost};
+    gs_status st = GS_ENOMEM;
+
+    like.ring = (*best)->ring;
+    x.now = gs_calloc(stages + 1, sizeof(*x.now));
+    x.best = gs_calloc(stages + 1, sizeof(*x.best));
+    x.share = gs_calloc((size_t)stages * config->topology->devices + 1, sizeof(*x.share));
+    if (x.now == NULL || x.best == NULL || x.share == NULL) {
+        gs_fail(GS_ENOMEM, "out of memory while planning");
+        goto done;
+    }
+    for (uint32_t s = 0; s < stages; s++)
+        x.best[s] = (gs_plan_part){1, 1};
+    note(&x, (gs_plan_part){1, 1}, (gs_plan_part){1, 1}, false, *cost);
+    if ((st = try_all(&x, (*best)->tasks)) == GS_OK)
+        st = take(best, cost, &x);
+done:
+    gs_free(x.now);
+    gs_free(x.best);
+    gs_free(x.share);
+    return st;
+}

@@ -1,0 +1,13 @@
+/* deals.h - how many columns does each of several devices that are not alike get? */
+#ifndef GS_SCHEDULE_DEALS_H
+#define GS_SCHEDULE_DEALS_H
+
+#include "schedule/schedule.h"
+
+/* Are there several ways to deal columns, of which the shortest is to be found? */
+bool gs_deals_differ(const gs_schedule_config *config);
+/* Plans in which columns are dealt in other ways than in *best, whose predicted seconds are *cost; the shortest one
+ * takes its place, and says what was tried. config->share is NULL. GS_ENOMEM, GS_EINTERRUPTED. */
+gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *config);
+
+#endif /* GS_SCHEDULE_DEALS_H */
