@@ -1,4 +1,5 @@
-/* bind.c - a plan of many rows runs on a graph of fewer, which is in memory: what of each task is there. */
+/* bind.c - a plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
+ * there. */
 #include "exec/bind.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* bind.h - a plan of many rows runs on a graph of fewer, which is in memory: what of each task is there. */
+/* bind.h - a plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
+ * there. */
 #ifndef GS_EXEC_BIND_H
 #define GS_EXEC_BIND_H
 
@@ -6,11 +7,11 @@
 
 /* A run that is opened to be bound has a plan of one interval that neither reads nor writes. */
 gs_status gs_exec__check_bound(const gs_exec *e);
-/* The task's part that is there: of the stage's rows. False: nothing of it. */
+/* Cuts the task to those of its stage's rows that are there. False: there are none. */
 bool gs_exec__clamp(const gs_exec *e, gs_task *t);
-/* The rest of what the stage stores becomes 0, as far as others read it: before the stage's first tile. */
+/* Before the stage's first tile: zeroes the rest of the rows that the stage stores, as far as others read them. */
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t);
-/* Named rows of a vertex task's tile come to the registers that load them. */
+/* Copies named rows of a vertex task's tile to the registers that load them. */
 void gs_exec__load_named(const gs_exec *e, const gs_exec_device *x, const gs_task *t);
 /* The array's named rows; NULL: they are where the plan has them. */
 static inline const gs_exec_named *gs_exec__named(const gs_exec *e, uint32_t array)

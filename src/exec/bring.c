@@ -3,7 +3,7 @@
 
 #include "base/size.h"
 
-/* As far as RESIDENT has rows of the store. */
+/* Bytes of RESIDENT up to the end of the store's rows. */
 uint64_t gs_exec_bound_bytes(const gs_plan *plan)
 {
     uint64_t end = 0;
@@ -19,7 +19,7 @@ static gs_status copy(gs_exec *e, void *to, const void *from, uint64_t bytes)
     return bytes == 0 ? GS_OK : gs_device_transfer(e->on[0].device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
 }
 
-/* Of each array of the store, the rows that are there. */
+/* Copies each store array's rows that the bound graph has. */
 static gs_status bring_rows(gs_exec *e)
 {
     gs_status st = GS_OK;
@@ -36,7 +36,7 @@ static gs_status bring_rows(gs_exec *e)
     return st;
 }
 
-/* One behind the other, each from a whole block on. */
+/* Copies the pieces one behind the other; each begins at a whole block. */
 static gs_status bring_pieces(gs_exec *e)
 {
     uint64_t at = 0;

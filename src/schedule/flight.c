@@ -12,7 +12,8 @@
 #define SLACK 1.25
 #define USUAL_BYTES (16 * GS_MIB) /* without a cost model */
 
-/* How long is the one that is met at any moment? Long ones are met more often. */
+/* Lengths of gaps. A random moment falls into a long one more often, so the gap that it meets is longer than the
+ * mean. */
 typedef struct gap {
     double seconds, squares;
 } gap;
@@ -23,9 +24,10 @@ static void add(gap *g, double seconds)
     g->squares += seconds * seconds;
 }
 
+/* Expected seconds of the gap that a random moment falls into. */
 static double met(const gap *g) { return g->seconds > 0 ? g->squares / g->seconds : 0; }
 
-/* Of one of the task's requests, which come one by one. */
+/* Seconds to verify one of the task's requests; they come one by one. */
 static double check_seconds(const gs_simulation_input *in, const gs_task *t)
 {
     const double requests = gs_task_requests(t);
@@ -40,7 +42,8 @@ static double upload_seconds(const gs_simulation_input *in, const gs_task *t)
     return gs_link_seconds(in->topology, gs_cost_on(in->cost, in->host_cost, in->topology, t->device), &load);
 }
 
-/* The longest of: what the thread that feeds the disk computes, what it verifies, what a link is busy with. */
+/* Seconds between two looks at the disk: the longest of a computation of the thread that feeds it, a verification, and
+ * a copy over a link. */
 static double between_looks(const gs_simulation_input *in)
 {
     gap computing = {0}, checking = {0}, copying = {0};

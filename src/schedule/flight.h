@@ -8,10 +8,10 @@
 #define GS_FLIGHT_LEAST (4 * GS_MIB) /* pieces of a MiB: some are under way while one ends */
 #define GS_FLIGHT_MOST (64 * GS_MIB)
 
-/* Of the pass: whole MiB from GS_FLIGHT_LEAST to GS_FLIGHT_MOST. What the disk moves until the thread that feeds it
- * looks again, and a quarter more: with fewer bytes the disk runs dry, with more what is needed first waits behind what
- * is not. A staging ring that is smaller bounds what goes through it by itself. `in->cost` may be NULL; `in->together`
- * says nothing. */
+/* The bytes that the disk should have under way in this pass, whole MiB from GS_FLIGHT_LEAST to GS_FLIGHT_MOST: as many
+ * as it moves until the thread that feeds it looks again, and a quarter more. With fewer the disk runs dry; with more,
+ * urgent reads wait behind others. A smaller staging ring bounds what goes through it by itself. `in->cost` may be
+ * NULL; `in->together` is not read. */
 uint64_t gs_flight_bytes(const gs_simulation_input *in);
 
 #endif /* GS_SCHEDULE_FLIGHT_H */

@@ -62,7 +62,7 @@ static gs_file_report *file_report(const gs_session *s, gs_plan_report *out, uin
     return f;
 }
 
-/* Of an array's rows, what its kept intervals leave on the disk. */
+/* Bytes of an array that are on the disk, as its other intervals are kept in memory. */
 static uint64_t spilled_bytes(const gs_session *s, uint32_t array)
 {
     uint64_t bytes = gs_store_get_info(s->store)->vertices * s->program->array[array].width * sizeof(float);
@@ -72,7 +72,7 @@ static uint64_t spilled_bytes(const gs_session *s, uint32_t array)
     return bytes;
 }
 
-/* What updating tables moves behind the pass. */
+/* Counts the bytes that updating tables moves after the pass. */
 static void describe_tables(const gs_session *s, gs_plan_report *out)
 {
     for (uint32_t i = 0; i < s->program->tables && s->pass.train != GS_NONE; i++) {
@@ -87,7 +87,7 @@ static void describe_tables(const gs_session *s, gs_plan_report *out)
     }
 }
 
-/* What the training pass moves, file by file. */
+/* Counts the bytes that the training pass moves, file by file. */
 static void describe_files(const gs_session *s, gs_plan_report *out)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train != GS_NONE ? s->pass.train : 0];

@@ -8,7 +8,8 @@
 #include "schedule/schedule.h"
 #include "session/session.h"
 
-/* Is each joined to each by links of their own, of which none is slower than the others? Devices on one GPU are. */
+/* True if each GPU is joined to each by links of their own, none of them slower than the others. Devices on one GPU
+ * are. */
 static bool are_linked(gs_device *const *device, uint32_t devices)
 {
     int rank = 0, links = 0;
@@ -26,7 +27,8 @@ static bool are_linked(gs_device *const *device, uint32_t devices)
     return links > 0;
 }
 
-/* Where GPUs are plugged in says which are chains: those of one switch, made neighbours; and which memory is theirs. */
+/* Derives the chains from the GPUs' PCIe positions: those of one switch become neighbours. Notes each one's NUMA
+ * node. */
 static void look_around(gs_session *s, bool chains)
 {
     char place[GS_DEVICE_COUNT_MOST][GS_DEVICE_PLACE_BYTES];
@@ -107,7 +109,7 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     return st;
 }
 
-/* `alone`: of the file's devices the first, the processors, is left out. */
+/* `alone`: leaves out the file's first device, the processors. */
 static gs_status read_wires(gs_session *s, bool alone)
 {
     const char *const path = s->config.options->topology;

@@ -1,4 +1,4 @@
-/* devices.h - the devices of a run: which are they, how do they hang together, how fast are they? */
+/* devices.h - the devices of a run: which are they, how are they joined, how fast are they? */
 #ifndef GS_SESSION_DEVICES_H
 #define GS_SESSION_DEVICES_H
 
@@ -22,7 +22,7 @@ typedef struct gs_session_way {
 
 #define GS_SESSION_WAYS 3u
 
-/* The devices of the run, how they hang together, and what is known of their speed. */
+/* The devices of the run, how they are joined, and what is known of their speed. */
 typedef struct gs_session_machine {
     char spec[GS_DEVICE_WORDS]; /* as --device has them, but of one kind alone where that was taken */
     uint32_t devices;
@@ -39,13 +39,13 @@ typedef struct gs_session_machine {
     gs_session_way way[GS_SESSION_WAYS];
 } gs_session_machine;
 
-/* What work costs on a device: by its record, else by its attributes. */
+/* Costs of work on a device, from its record, or from its attributes where it has none. */
 void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record, uint32_t device);
 /* machine.host_cost; NULL where all are alike. */
 const gs_cost *gs_session_host_cost(const gs_session *s);
 /* Is there a device with memory of its own? */
 bool gs_session_has_memories(const gs_session *s);
-/* Opens the devices that the options name, and reads how they hang together. */
+/* Opens the devices that the options name, and finds out how they are joined. */
 gs_status gs_session_open_devices(gs_session *s);
 /* Free memory of each device, where they have their own: devices on one GPU share its. GS_EDEVICE: one does not
  * answer. */

@@ -6,7 +6,8 @@
 #include "store/edge_scan.h"
 #include "session/session.h"
 
-/* Of what the budget leaves, for the bits, and for answers of scans: they live only while the plan is made. */
+/* Bits of rows, and answers of scans, get one part in so many of what the budget leaves. They live only while the plan
+ * is made. */
 #define NEED_SHARE 16
 #define NEED_MOST (64 * GS_MIB)
 #define SETS_EXPECTED 6 /* edge sets of a model of a few layers */

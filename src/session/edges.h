@@ -12,7 +12,7 @@
 
 typedef struct gs_session gs_session;
 
-/* What is needed of a direction's edges, between two sets of rows: an edge file of the run. */
+/* An edge file of the run: those edges of a direction that lie between two sets of rows. */
 typedef struct gs_pruned_edges {
     uint32_t direction, targets, operands; /* numbers of row sets */
     gs_chunk *chunk;
@@ -32,8 +32,7 @@ typedef struct gs_session_edges {
     gs_scans *scans;               /* choose.c's, while programs are compared; else NULL */
 } gs_session_edges;
 
-/* The edge sets that the plan may use, and what it must know of them. Makes the store's two the only
- * ones, each stage's by its direction. */
+/* Begins with the store's two edge sets alone, and gives each stage the one of its direction. */
 gs_status gs_session_list_edges(gs_session *s);
 /* True where a stage sums over the edges of this set. */
 bool gs_session_uses_set(const gs_session *s, uint32_t set);
@@ -43,7 +42,7 @@ gs_granules gs_session_granules(const gs_session *s);
  * once. Free with gs_session_drop_needs() when the plan is made. */
 gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
-/* Only those that gs_session_read_needs() read: of the store's own edges. */
+/* Drops only what gs_session_read_needs() has read, which is of the store's own edges. */
 void gs_session_drop_read_needs(gs_session *s);
 
 #endif /* GS_SESSION_EDGES_H */

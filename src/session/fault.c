@@ -90,7 +90,7 @@ static void describe(const gs_program *p, const gs_exec_fault *f, char *text)
 
 /* ---- looking ---- */
 
-/* Of a training pass whose arrays are finite. */
+/* Looks where a training pass left all arrays finite. */
 static void look_at_gradients(const gs_session *s, char *text)
 {
     const gs_params *const params = &s->run.params;

@@ -224,13 +224,14 @@ static double training_labels(const gs_session_labels *l)
     return n;
 }
 
-/* As scikit-learn's "balanced" of classes; of labels, those that are not there for each that is. */
+/* Weighs classes as scikit-learn's "balanced" does, and each of several labels by the number of vertices that lack it
+ * for each that has it. */
 static void balance(gs_session_labels *l)
 {
     const double n = training_labels(l);
     for (uint32_t c = 0; c < l->columns; c++) {
         const double there = l->task == GS_LEARN_CLASSIFY ? l->spread[c].count : l->spread[c].count * l->spread[c].mean;
-        if (there >= 0.5) /* a count, up to rounding; what never occurs keeps 1 */
+        if (there >= 0.5) /* a count, up to rounding; a label that never occurs keeps 1 */
             l->weight[c] = (float)(l->task == GS_LEARN_CLASSIFY ? n / (l->columns * there)
                                                                  : (l->spread[c].count - there) / there);
     }

@@ -1,4 +1,4 @@
-/* learned.h - what is learned from the labels, and what of them counts how much?
+/* learned.h - which labels are learned, and how much does each of them count?
  *
  * The task and the options' weights are known when a session is prepared; how many labels there are, and how they are
  * spread, once it starts, by one reading of the labels. One thread.
@@ -14,7 +14,7 @@
 
 typedef struct gs_session gs_session;
 
-/* Of known labels of one column, in one split. */
+/* Number and spread of the known labels of one column in one split. */
 typedef struct gs_label_spread {
     double count, mean, squares; /* sum of squared distances from the mean */
 } gs_label_spread;

@@ -1,4 +1,4 @@
-/* profile.c - what an epoch that was timed says about this machine. */
+/* profile.c - timed epochs tell how fast this machine is. */
 #include "base/size.h"
 #include "cost/cost_file.h"
 #include "schedule/link.h"
@@ -6,7 +6,7 @@
 #include "session/profile.h"
 #include "session/session.h"
 
-/* What a lane of transfers moved, stretch by stretch of time. */
+/* Bytes that a lane of transfers moved, in one stretch of time after the other. */
 struct moved {
     const gs_session *session;
     gs_task_kind kind;
@@ -15,8 +15,8 @@ struct moved {
     double from, to, bytes; /* of the stretch */
 };
 
-/* Completions are heard of between computations only, one after the other, each with its checksum: as near as this
- * they came together. */
+/* The thread hears of completions between computations only, one after the other, and verifies each. Two that it heard
+ * of within this time may have come together. */
 static double together(double bytes)
 {
     return 30e-6 + bytes / 8e9;
@@ -85,7 +85,7 @@ static void observe_task(gs_fit *fit, const gs_cost *cost, gs_work *w, double se
     gs_fit_add(fit, w, seconds, expected, 1);
 }
 
-/* What is known of a device, and what is found out about it. */
+/* Costs of a device as they are known, and observations to fit them to. */
 typedef struct findings {
     const gs_cost *cost;
     gs_fit *fit;
@@ -98,7 +98,8 @@ static findings findings_on(const gs_session *s, gs_fit *fit, gs_fit *host_fit, 
     return (findings){cost, cost == &s->machine.cost ? fit : host_fit};
 }
 
-/* A copy that was asked for behind others begins when they are over. What a topology says of a link is not measured. */
+/* A copy that was asked for behind others begins when they are over. A link whose speed the topology gives is not
+ * measured. */
 static void observe_copies(const gs_session *s, gs_fit *fit, gs_fit *host_fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
@@ -171,8 +172,8 @@ static uint32_t median_epoch(const gs_profile *p, const double *of)
     return 0;
 }
 
-/* Of what older runs said: machines change slowly, and a run of one model on one graph says
- * little of some coefficients. */
+/* Weight of older runs beside the newest: machines change slowly, and a run of one model on one graph says little of
+ * some coefficients. */
 #define OLDER_SHARE 0.75
 
 static double simulated(const gs_session *s, const gs_cost *cost, double slower)

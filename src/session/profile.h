@@ -1,4 +1,4 @@
-/* profile.h - what do timed epochs say about this machine? */
+/* profile.h - how fast is this machine, by epochs that were timed? */
 #ifndef GS_SESSION_PROFILE_H
 #define GS_SESSION_PROFILE_H
 
@@ -10,7 +10,7 @@
 
 typedef struct gs_session gs_session;
 
-/* What the last epochs' tasks took, epoch by epoch. */
+/* Seconds of the last epochs' tasks, epoch by epoch. */
 #define GS_PROFILE_EPOCHS 15u
 typedef struct gs_profile {
     uint32_t epochs; /* observed; epoch k is at k % GS_PROFILE_EPOCHS */

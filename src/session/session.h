@@ -45,14 +45,14 @@ typedef enum gs_purpose {
     GS_FOR_PREDICTION, /* pass "predict" */
 } gs_purpose;
 
-/* What the plan of a run was made with, so that one that goes on from it has the same plan. */
+/* Budgets, costs and devices of an earlier run, so that one that goes on from it has the same plan. */
 typedef struct gs_session_earlier {
     uint64_t host_memory, device_memory; /* where the options give none, and free memory has room for so much */
     gs_cost cost, host_cost;
     const char *device; /* that were taken, where the options leave a choice; NULL: all that they name */
 } gs_session_earlier;
 
-/* What a session is opened for. Pointers are the caller's and live as long as the session. */
+/* Purpose and limits of a session. Pointers are the caller's and live as long as the session. */
 typedef struct gs_session_config {
     const char *store;               /* folder */
     const gs_train_options *options; /* have passed gs_train_options_check(); what speaks of the model, the machine and
@@ -129,24 +129,26 @@ gs_status gs_session_bring_params(gs_session *s);
 uint64_t gs_session_validates(const gs_session *s);
 /* Is there memory for the best parameters? */
 bool gs_session_keeps_best(const gs_session *s);
-/* They are those of now; the parameters become they, also on devices, whose optimiser state is lost. */
+/* The first keeps the parameters of now as the best ones. The second takes the best ones back, also on devices, whose
+ * optimiser state is lost. */
 gs_status gs_session_keep_best(gs_session *s);
 gs_status gs_session_back_to_best(gs_session *s);
-/* Before a step: what the parameters are is kept, to be had again. */
+/* Before a step: keeps a copy of the parameters. */
 void gs_session_keep_previous(gs_session *s);
-/* The parameters become what they were then, also on devices; optimiser state there is lost. */
+/* Takes that copy back, also on devices, whose optimiser state is lost. */
 gs_status gs_session_back_to_previous(gs_session *s);
-/* Have steps left finite numbers alone? Of devices that step themselves, those before the last pass. */
+/* Are all parameters finite after the steps so far? Devices that step themselves know it of the steps before the last
+ * pass. */
 bool gs_session_stepped_well(const gs_session *s);
-/* Where the host has run `run` (from 0) of the optimiser's state, tensor by tensor, into `state` [program->params],
- * NULL for those that are not learned. Where devices have the state that is room for a copy, until the next pass:
- * of what they have with `bring`. */
+/* Fills `state` [program->params] with pointers to run `run` (from 0) of the optimiser's state, tensor by tensor; NULL
+ * for tensors that are not learned. Where devices have the state, they point to room for a copy, until the next pass;
+ * with `bring` the copy is made. */
 gs_status gs_session_state(gs_session *s, uint32_t run, bool bring, float **state);
-/* What is there now is their state, too. Does nothing where the host has it. */
+/* Gives the devices the state that is there now. Does nothing where the host has it. */
 gs_status gs_session_put_state(gs_session *s, uint32_t run, float *const *state);
 
-/* What no epoch changes is computed once: after the parameters have their first values, as it may depend on those
- * that are not learned. */
+/* Runs the pass "setup", which computes once what no epoch changes. It comes after the parameters have their first
+ * values, as it may depend on those that are not learned. */
 gs_status gs_session_setup(gs_session *s);
 
 /* One run of a pass: `epoch` is 1-based and keys dropout. Gradients are zeroed

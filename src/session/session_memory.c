@@ -13,7 +13,7 @@
  * resident less everything that is accounted for). */
 #define LIBRARY_ALLOWANCE (12 * GS_MIB)
 
-/* Of a thread that drives a lane of a device: the pages of its stack that it touches. */
+/* Pages of its stack that a thread touches which drives a lane of a device. */
 #define THREAD_BYTES (32 * GS_KIB)
 
 #define GPU_SHARE 0.9 /* of its free memory */
@@ -43,8 +43,8 @@ static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
     *(device ? &s->memory.device_fixed : &s->memory.host_fixed) += bytes;
 }
 
-/* Of the heap, that planning may have live: what else of the process is resident stays so. Nothing of the run has its
- * memory yet. */
+/* Bytes of the heap that planning may have live. Everything else that is resident stays so, and nothing of the run has
+ * its memory yet. */
 static uint64_t live_most(const gs_session *s)
 {
     const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes();
@@ -52,14 +52,14 @@ static uint64_t live_most(const gs_session *s)
     return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
 }
 
-/* Of `free` bytes: what an earlier run had (0: there was none), where that leaves some; else a share. */
+/* The budget that an earlier run had (0: there was none) where `free` bytes have room for it, or a share of those. */
 static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
 {
     const uint64_t most = (uint64_t)(EARLIER_SHARE * (double)free);
     return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
 }
 
-/* Of each device, where none is given: host_parts, too. */
+/* The budget of each device where the options give none; sets host_parts, too. */
 static gs_status device_budget(gs_session *s)
 {
     gs_session_memory *const m = &s->memory;
@@ -84,7 +84,7 @@ static gs_status device_budget(gs_session *s)
     return GS_OK;
 }
 
-/* Where a topology says what each device has. */
+/* Takes the budgets that a topology gives each device. */
 static void ask_topology(gs_session *s)
 {
     const gs_topology *const t = s->machine.topology;
@@ -115,14 +115,14 @@ gs_status gs_session_set_budgets(gs_session *s)
     return st;
 }
 
-/* Of logits that are put in order, or ranked, at most. */
+/* Most bytes of logits that are put in order, or ranked, at a time. */
 static uint64_t window_bytes(const gs_session *s)
 {
     const uint64_t share = s->memory.least_windows ? 0 : s->memory.host / LOGITS_SHARE;
     return GS_MAX(GS_MIN(share, LOGITS_MOST), LOGITS_LEAST);
 }
 
-/* What gs_logits_write() may use: enough for one window where that is little. */
+/* Memory for gs_logits_write(): its share of the budget, or less where one window holds all. */
 static uint64_t logits_memory(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
@@ -137,7 +137,7 @@ static uint64_t logits_memory(const gs_session *s)
     return GS_MIN(whole + GS_SUM_BYTES, share);
 }
 
-/* What gs_rank_logits() may use: enough for one sweep over the logits where that is little. */
+/* Memory for gs_rank_logits(): its share of the budget, or less where one sweep over the logits does. */
 static uint64_t ranking_memory(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
@@ -149,8 +149,8 @@ static uint64_t ranking_memory(const gs_session *s)
     return GS_MIN(whole + LOGITS_LEAST, share) + RANKING_TABLES * (uint64_t)s->labels.columns;
 }
 
-/* Open store and compiled model are resident already. What a session before this one freed is not to be counted, nor
- * twice what libraries have touched since: that is in their allowance, up to all of it. */
+/* The open store and the compiled model are resident already. Two things do not count: memory that a session before
+ * this one has freed, and pages that libraries have touched since, as their allowance has those. */
 uint64_t gs_session_process_bytes(uint64_t before)
 {
     gs_alloc_trim();
@@ -161,7 +161,7 @@ uint64_t gs_session_process_bytes(uint64_t before)
     return GS_MAX(before, now - GS_MIN(now, LIBRARY_ALLOWANCE));
 }
 
-/* Of the device that takes most. */
+/* Scratch of the device that takes most. */
 static uint64_t scratch_bytes(const gs_session *s)
 {
     uint64_t most = gs_device_scratch_bytes(s->machine.device[s->machine.lead], s->program);

@@ -1,4 +1,4 @@
-/* session_memory.h - the two budgets: what of them does a run take beside its plan? Bytes. */
+/* session_memory.h - the two budgets: how much of them does a run take beside its plan? Bytes. */
 #ifndef GS_SESSION_SESSION_MEMORY_H
 #define GS_SESSION_SESSION_MEMORY_H
 
@@ -11,7 +11,7 @@
 
 typedef struct gs_session gs_session;
 
-/* The budgets, and what of them a plan does not account for. */
+/* The budgets, and the part of them that a plan does not account for. */
 typedef struct gs_session_memory {
     uint64_t host, device;      /* budgets; the latter of each device, or of the one that has least */
     uint64_t device_most;       /* of the one that has most */
@@ -28,16 +28,16 @@ typedef struct gs_session_memory {
     bool sizes;                 /* where that is asked for: finding it takes the memory of plans that do not fit */
 } gs_session_memory;
 
-/* The budgets, and into the account what a run takes beside its plan. GS_EDEVICE: a device that was asked for what is
- * free of its memory does not answer. */
+/* Sets the budgets; then accounts for what a run takes beside its plan. GS_EDEVICE: a device that was asked how much of
+ * its memory is free does not answer. */
 gs_status gs_session_set_budgets(gs_session *s);
 void gs_session_charge_fixed(gs_session *s);
-/* Of a budget that cannot work, to find which one would. */
+/* Bytes that planning has where the budget is spent already, to find the smallest one that works. */
 #define GS_SESSION_REFUSED_LEFT (4 * GS_MIB)
 
-/* Of the host's budget, what is left beside what is fixed so far. A budget below that is refused, with one that would
- * do. A run with that one leaves out rows and edges, and so needs less of devices: they are found with some memory, as
- * it would find them. */
+/* Bytes of the host's budget that are left beside what is fixed so far. Where none are, the run is refused, and the
+ * refusal names a budget that would do. A run with that budget leaves out rows and edges and needs less of devices, so
+ * those are looked for here too, with some memory. */
 static inline uint64_t gs_session_left(const gs_session_memory *m)
 {
     return m->host > m->host_fixed ? m->host - m->host_fixed : GS_SESSION_REFUSED_LEFT;
@@ -47,7 +47,7 @@ static inline uint64_t gs_session_left(const gs_session_memory *m)
 void gs_session_charge_sets(gs_session *s);
 /* The plan's own regions, for people. */
 void gs_session_note_plan(gs_session *s);
-/* Of the process, beside what is accounted for; `before`: what a session before this one found, or 0. */
+/* Resident bytes of the process that nothing else accounts for. `before`: as a session before this one found, or 0. */
 uint64_t gs_session_process_bytes(uint64_t before);
 /* A plan should be the same when it is made again: what the process holds differs by some pages. */
 #define GS_SESSION_PROCESS_STEP (1 * GS_MIB)

@@ -21,8 +21,8 @@ static void drop_plan(gs_session *s)
     s->plan = NULL;
 }
 
-/* A plan that knows which rows each chunk needs takes the place of one that does not. Where its table of runs has no
- * room, the first plan stays; or is made again, where there was no room for both while it was tried. */
+/* Replaces a plan by one that knows which rows each chunk needs. Where that one's table of runs has no room, the first
+ * plan stays, or is made again if there was no room for both. */
 static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 {
     const uint64_t tables = s->plan->table_bytes;
@@ -59,7 +59,7 @@ static double evals_left_out(const gs_session *s)
     return !s->pass.gradients ? 0 : !evaluates_separately(s) || every == 0 ? 1 : 1 - 1.0 / every;
 }
 
-/* Between devices on host memory nobody has to be told of a copy: another run of rows is another call of memcpy. */
+/* Cost of a run of rows in a copy between devices on host memory: one more call of memcpy. */
 #define COPY_RUN_SECONDS 0.2e-6
 
 static void recall_device(const gs_session *s, gs_cost *out, uint32_t device)

@@ -27,7 +27,7 @@ gs_status gs_session_keep_params(gs_session *s)
     return st;
 }
 
-/* Of the first: all have the same bits. */
+/* Asks the first device, as all have the same bits. */
 gs_status gs_session_gradient_norm(const gs_session *s, double *out)
 {
     return gs_device_gradient_norm(s->machine.device[0], out);

@@ -206,7 +206,7 @@ gs_status gs_session_start(gs_session *s)
 {
     const gs_status st = start(s);
 
-    /* What looks like damage is that of a store whose place another has taken. */
+    /* Files may look damaged because another store has taken this one's place. */
     if (st == GS_EFORMAT || st == GS_EIO || st == GS_ENOTFOUND)
         return gs_store_check_place(s->store) != GS_OK ? GS_EIO : st;
     return st;

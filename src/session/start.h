@@ -12,7 +12,7 @@
 
 typedef struct gs_session gs_session;
 
-/* What a started run holds. */
+/* Memory and files of a started run. */
 typedef struct gs_session_run_state {
     gs_exec *exec;
     gs_params params;
