@@ -368,6 +368,8 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         *out = c.s;
         c.s = NULL; /* now the caller's */
     }
+    if (st == GS_EBUDGET && config->refused != NULL)
+        *config->refused = c.best.refused;
     gs_session_close(c.s);
     forget(&c.best);
     gs_scans_drop(&c.scans);

@@ -71,6 +71,7 @@ typedef struct gs_session_config {
     bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */
     uint64_t beside_device_bytes; /* likewise, of the device's own */
+    gs_refusal *refused;    /* of GS_EBUDGET: what would do; NULL: not asked for */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
 } gs_session_config;

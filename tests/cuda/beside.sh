@@ -57,13 +57,13 @@ END
 
 # Without --device-memory, a GPU alone may fill its own; beside processors each has its share of half the host's.
 for device in cuda:0 cpu,cuda:0; do
-    "$GNNSTREAM" plan "$work/store" --model gcn --device $device --host-memory 200M --json >"$work/$device.budget" \
+    "$GNNSTREAM" plan "$work/store" --model gcn --device $device --host-memory 1G --json >"$work/$device.budget" \
         2>"$work/said" || fail "plan with the budget of $device" "$work/said"
 done
 run "budgets of devices where none is given" python3 - "$work" <<'END'
 import json, sys
 gpu, beside = (json.load(open(f"{sys.argv[1]}/{d}.budget"))["device_memory"] for d in ("cuda:0", "cpu,cuda:0"))
-assert gpu > 1 << 30 and beside == (200 << 20) // 2 // 2, (gpu, beside)
+assert gpu > 1 << 30 and beside == (1 << 30) // 2 // 2, (gpu, beside)
 END
 
 # A run that goes on has the devices that it began with, whatever is predicted by then: the same weights, bit for bit.
@@ -96,5 +96,17 @@ beside 2 '"speeds": of processors and GPUs each is as fast as was measured' --to
 beside 2 '"share" ring: of --device cpu,cuda:0 one computes on host memory' --topology "$work/ring.json"
 echo '{"switches": [{"devices": 1, "memories": [1e7]}, {"devices": 1, "memories": [2e7]}]}' >"$work/memories.json"
 beside 2 '"memories" and --device-memory both say what devices have; leave one out' --topology "$work/memories.json"
-beside 1 'host-memory 1.0 MiB is too small' --host-memory 1M
+
+# The host memory that a refusal names is the least of the ways'; where all must compute, theirs, and less is refused.
+# It is enough with the device's that comes of it. (A sanitizer's own memory is beyond all this.)
+least=0
+for topology in one all; do
+    [ -z "${GS_SANITIZED:-}" ] || break
+    way=("$GNNSTREAM" plan "$work/store" --model gcn --hidden 16 --device cpu,cuda:0)
+    [ $topology = one ] || way+=(--topology "$work/all.json")
+    [ $topology = one ] || refuse 1 "host-memory $least.0 MiB is too small" "${way[@]}" --host-memory "${least}M"
+    refuse 1 'host-memory 1.0 MiB is too small' "${way[@]}" --host-memory 1M
+    least=$(sed -n 's/.*at least \([0-9]*\)M.*/\1/p' "$work/stderr")
+    run "$topology: ${least:=0}M, as named" "${way[@]}" --host-memory "${least}M"
+done
 finish
