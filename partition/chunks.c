@@ -64,7 +64,7 @@ static uint64_t edge_bytes(const gs_part_chunk_kind *k)
     return (k->rows <= 65536 ? 2u : 4u) + (k->typed ? 2u : 0u) + (k->weighted ? 4u : 0u);
 }
 
-/* Of a distinct target (its number and its start) and a distinct operand. */
+/* Bytes of a distinct target (its number and its start) and a distinct operand. */
 static uint64_t row_bytes(const gs_part_chunk_kind *k) { return 4u + 2 * (k->rows <= 65536 ? 2u : 4u); }
 
 uint64_t gs_part__chunk_edges(uint64_t bytes, const gs_part_chunk_kind *kind)

@@ -19,7 +19,7 @@ gs_status gs_part__text_begin(gs_part_input *in, const gs_part_job *job);
 gs_status gs_part__text_put(gs_part_input *in, uint64_t u, uint64_t v, float weight, uint32_t type);
 gs_status gs_part__text_end(gs_part_input *in);
 
-/* Of the lines so far; while `exact` is false, of the block's own. */
+/* Counts of the lines so far, or, while `exact` is false, of the block's own. */
 typedef struct gs_edge_counts {
     uint64_t most;     /* the largest id */
     uint64_t entries;  /* lines that hold edges */

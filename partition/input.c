@@ -99,7 +99,7 @@ static char *first_line(char *head)
     return line;
 }
 
-/* Of letters, not of any bytes: an edge between names. */
+/* True where the line has two words of letters, not of any bytes: an edge between names. */
 static bool has_two_words(const char *line)
 {
     int words = 0;

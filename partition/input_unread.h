@@ -13,7 +13,7 @@ typedef struct gs_part_known {
     const char *const (*other)[2]; /* names that others give them, and which is meant; {NULL} after the last */
 } gs_part_known;
 
-/* Of a folder of .npy files. */
+/* Names that a folder of .npy files may have. */
 extern const gs_part_known gs_part__known_npy;
 
 /* Says so by the job's `warn`: a line for each file whose name is near one that is read and missing, and one for all

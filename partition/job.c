@@ -13,10 +13,11 @@
  * need it (8), input id (4); later position, input id, two degrees, label. */
 #define TABLE_BYTES_PER_VERTEX 20u
 #define LEAST_BUFFERS (1u * GS_MIB)
-/* Of a program that does nothing but this: code of its own and of its libraries, and what those allocate. In a larger
- * process that calls the library the rest is its caller's. */
+/* Resident bytes of a program that does nothing but this: its code, its libraries' code, and what those allocate. The
+ * rest of a larger process is its caller's. */
 #define PROCESS_BYTES (12 * GS_MIB)
-/* Of a chunk and direction: its entry in the table (40), and its record while that is written and read back (48). */
+/* Bytes of a chunk in one direction: its entry in the table (40), and its record while that is written and read back
+ * (48). */
 #define TABLE_BYTES_PER_CHUNK 88u
 /* Edges that are read (in seconds) to say what a refused run needs: chunks have one table where the graph is symmetric,
  * else two. Of more edges, what two take is named. */
@@ -38,7 +39,7 @@ void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const 
 
 void gs_part__job_free(gs_part_job *job) { pthread_mutex_destroy(&job->lock); }
 
-/* Of what is left beside the process: threads' stacks and the slack of the C library's heap. */
+/* Reserve for threads' stacks and the slack of the C library's heap, out of what is left beside the process. */
 static uint64_t reserve_bytes(uint64_t memory) { return GS_MIN(12 * GS_MIB, memory / 8); }
 
 /* The .memory that leaves so many bytes, in MiB, rounded up as a user types it. */

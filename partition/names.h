@@ -23,7 +23,7 @@ void gs_part__names_free(gs_names *n); /* NULL is allowed */
 gs_status gs_part__names_add(gs_names *n, const char *name, size_t length, uint64_t *key);
 /* Writes names.bin. *same: two names have one key; begin again with another seed. */
 gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, bool *same);
-/* Of a key that was given. */
+/* Vertex of a key that was given. */
 uint32_t gs_part__names_vertex(const gs_names *n, uint64_t key);
 /* Frees all but what the next one gives. */
 void gs_part__names_forget(gs_names *n);

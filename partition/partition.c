@@ -74,7 +74,7 @@ typedef struct run {
 
 static uint64_t chunk_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
 static uint64_t row_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
-/* Of which row_memory() is what rows take at the least. */
+/* Smallest buffers of which row_memory() is enough for rows. */
 static uint64_t least_buffers(const gs_part_input *in) { return gs_div_up(gs_part__rows_least(in) * 8, 3); }
 
 static uint64_t sort_cap(const run *r, uint32_t threads, uint64_t rows)

@@ -103,7 +103,7 @@ static gs_status open_files(gs_rows *r)
     return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, source, GS_IO_INPUT) : GS_OK;
 }
 
-/* Of a row of `width` values, each of `value_bytes` in the input: reads and one row in three forms. */
+/* Memory to read a row of `width` values, each of `value_bytes` in the input: reads, and one row in three forms. */
 static uint64_t reading_bytes(uint64_t width, uint64_t value_bytes, uint64_t piece)
 {
     return GS_ROWS_PIECES * (GS_MAX(piece, width * value_bytes) + 3 * GS_BLOCK_BYTES) + width * 16;

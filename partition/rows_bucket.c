@@ -36,7 +36,7 @@ typedef struct gs_rows_buckets {
     uint32_t segments, most_segments;
 } gs_rows_buckets;
 
-/* Of a slot, with so many buckets; 0: they would be too short. */
+/* Bytes of a slot, with so many buckets; 0: slots would be too short. */
 static uint64_t slot_bytes(const gs_rows *r, uint64_t buckets)
 {
     /* at least a quarter of the slots, as cut_pool() has it */

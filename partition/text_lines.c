@@ -119,7 +119,7 @@ gs_status gs_part__line_check(const gs_line *l, size_t length)
     return zero == NULL ? GS_OK : gs_part__line_wrong(l, zero, GS_ZERO_IN_TEXT);
 }
 
-/* Of as many digits as there are; beyond 64 bits it stays large. */
+/* Number of as many digits as there are; beyond 64 bits it stays large. */
 static uint64_t saturated(const char *p)
 {
     uint64_t v = 0;

@@ -91,7 +91,7 @@ void cli_print_environment(FILE *out);
 
 /* cli_man.c: the manual page of a command, of the program where `c` is NULL. */
 void cli_print_man(FILE *out, const cli_command *c);
-/* Of the built-in models, with blanks between them: the build makes it. */
+/* Names of the built-in models, with blanks between them: the build makes it. */
 extern const char cli_zoo[];
 /* cli_complete.c: false for a shell that it does not know. */
 bool cli_print_completion(FILE *out, const char *shell);

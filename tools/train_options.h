@@ -15,7 +15,7 @@ void train_command_defaults(void *options);
 
 extern const cli_option train_model_options[], train_task_options[], train_batch_options[], train_learning_options[],
     train_machine_options[], train_output_options[], train_checkpoint_options[], train_json_options[];
-/* Of all of these, what most runs need. */
+/* Options that most runs need. */
 extern const char *const train_common_options[];
 
 #endif /* GS_TOOLS_TRAIN_OPTIONS_H */

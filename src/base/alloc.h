@@ -29,8 +29,8 @@ void gs_free(void *p);
  * Free with gs_free_pages() and the same size. NULL when memory is short. */
 void *gs_alloc_pages(size_t bytes);
 void gs_free_pages(void *p, size_t bytes);
-/* Of all of it the contents are given up, and the memory behind it, until it is touched again: it reads as 0 then. What
- * the kernel was told of (registered buffers) may not be among it. NULL is allowed. */
+/* Gives up the contents and the memory behind them until it is touched again, when it reads as 0. Buffers that are
+ * registered with the kernel may not be among it. NULL is allowed. */
 void gs_drop_pages(void *p, size_t bytes);
 
 /* Gives memory that was freed back to the system, where the C library kept it. */

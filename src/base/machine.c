@@ -280,8 +280,8 @@ static uint64_t own_status_bytes(const char *key)
 uint64_t gs_process_resident_bytes(void) { return own_status_bytes("VmRSS:"); }
 uint64_t gs_process_peak_bytes(void) { return own_status_bytes("VmHWM:"); }
 
-/* Of these, training calls little or nothing once it has begun: what reads compressed input and files of options,
- * orders vertices and finds GPUs, and what oneDNN loads beside them. What it does call is in LIBRARY_ALLOWANCE. */
+/* Training calls little or nothing of these once it has begun: they read compressed input and files of options, order
+ * vertices and find GPUs, or oneDNN loads them. LIBRARY_ALLOWANCE has the pages that it does call. */
 static const char *const idle_libraries[] = {
     "libisal.",  "libminizip.", "libmetis.",  "libyaml-",   "libz.",     "libzstd.",
     "libhwloc.", "libudev.",    "libOpenCL.", "libstdc++.", "libgcc_s.",

@@ -38,8 +38,8 @@ static void mark_reads(gs_cut *c, uint32_t t)
     }
 }
 
-/* Of the columns of an array's row, those that an edge reads at most: all of them, or by type (of what stage t's passes
- * read) the columns of one. columns[v] is set for what is marked. */
+/* Most columns that an edge reads of a row of what stage t's passes read: all of them, or, by type, those of one type.
+ * Sets columns[v] for marked nodes. */
 static void find_columns(const gs_cut *c, uint32_t t, uint32_t *columns)
 {
     const gs_marks *const m = &c->search.marks;

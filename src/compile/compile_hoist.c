@@ -46,7 +46,8 @@ static uint64_t hash_node(const gs_hoist *x, const gs_node *n)
 
 static bool is_layer(const gs_hoist *x) { return x->options != NULL && x->options->layer; }
 
-/* Of a layer: computed before the upstream gradient is known. Random numbers are the same in both of its passes. */
+/* True for values that are not known when the pass "setup" runs. In a layer that pass is the forward one: only the
+ * upstream gradient is not known then, as random numbers are the same in both passes. */
 static bool may_vary(const gs_hoist *x, const gs_node *n)
 {
     if (is_layer(x))

@@ -22,7 +22,7 @@ static inline uint64_t gs_mix(uint64_t h, uint64_t v)
 
 typedef enum gs_move { GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST } gs_move;
 
-/* Of parameters. */
+/* Names of parameters. */
 typedef struct gs_names {
     const char **name;
     uint32_t count;
@@ -36,7 +36,7 @@ gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, 
  * operators and neighbours around them, as those of a network's inner layers have. Returns how many classes there are;
  * 0 where memory is short. */
 uint32_t gs_compile__alike(uint32_t *alike, const gs_ir *ir, const uint32_t *weight, uint32_t weights);
-/* Of products for every type side by side, of which edges read those of their type: each edge makes its own. */
+/* Replaces products for every type side by side, of which an edge reads those of its type: each edge makes its own. */
 gs_status gs_compile__batch(gs_ir *ir);
 
 /* ---- compile_cone.c: what a sum over edges reads ---- */
@@ -163,7 +163,7 @@ void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t 
                                uint32_t *start);
 /* May rows of so many numbers be stored in two bytes each? Only if a row is whole words (program_check.c). */
 static inline bool gs_compile__may_round(uint32_t width, uint32_t least) { return width >= least && width % 2 == 0; }
-/* Of the array that node v is, or is stored in. */
+/* Type of the array that node v is, or is stored in. */
 gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
 uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v); /* bytes of its row */
 /* compile_cut_edges.c: bytes that do not depend on the search: what edge passes read, and arrays that must be. */

@@ -57,7 +57,7 @@ static const char *moved_name(const gs_ir *ir, const gs_mover *m, uint32_t i)
     return found != NULL ? *found : NULL;
 }
 
-/* Of the product that is being pulled. */
+/* Is it the product that is being pulled? */
 static bool is_product(const gs_ir *ir, const gs_mover *m, uint32_t i)
 {
     const gs_node *n = gs_ir_node(ir, i);

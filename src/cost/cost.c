@@ -10,7 +10,7 @@
 /* Products of a few edges by the matrix of their type take so many times as long an operation as those of many rows. */
 #define BATCHES 3
 
-/* Of a link that nobody has measured: half of PCIe 4 with 16 lanes, and what a driver takes to be told of a copy. */
+/* Guess for a link that nobody has measured: half of PCIe 4 with 16 lanes, and the time to tell a driver of a copy. */
 #define COPY_BPS 10e9
 #define COPY_SECONDS 3e-6
 /* Where bytes seem to take no time, as all copies that were seen were small. */

@@ -70,7 +70,7 @@ void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g);
 /* Coefficients that a ceiling gives are taken from it; what it lacks stays. `rounding`: of products (gpu_speed.h). */
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l, unsigned rounding);
 double gs_cost_seconds(const gs_cost *c, const gs_work *w);
-/* Of devices with memory of their own. */
+/* Speed and request cost of a link of devices with memory of their own. */
 gs_link gs_cost_link(const gs_cost *c, gs_link_way way);
 /* The same while the disk moves `bps` bytes a second for the next `busy` seconds. */
 double gs_cost_seconds_beside(const gs_cost *c, const gs_work *w, double busy, double bps);

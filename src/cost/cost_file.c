@@ -197,7 +197,7 @@ static void limits_read(reader *r, const cJSON *o, gs_limits *l)
     }
 }
 
-/* Of `kinds` kinds from `first` on; the names of the tables begin with `prefix`. */
+/* Reads the sums of `kinds` kinds from `first` on, out of tables whose names begin with `prefix`. */
 static void fit_read(reader *r, const cJSON *root, const char *prefix, int kinds, int first, gs_fit *f)
 {
     table(r, root, named(prefix, "tasks").text, kinds, &f->tasks[first]);

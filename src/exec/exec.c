@@ -21,8 +21,8 @@ static gs_status no_memory(const char *what, uint64_t bytes)
                    gs_size_format(text, sizeof(text), bytes));
 }
 
-/* Of a device with memory of its own: the arena, which has all that it uses. `first`: the host's memory is made fast to
- * copy, once for all. */
+/* Takes the arena of a device with memory of its own, which holds all that it uses. `first`: pins the host's memory,
+ * once for all devices. */
 static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
 {
     gs_device_memory m = {.arena_bytes = x->arena_bytes};

@@ -97,8 +97,7 @@ typedef struct gs_exec_graph {
     uint32_t pieces;
 } gs_exec_graph;
 
-/* Of a plan to which graphs are bound, on a device with memory of its own: host memory that their rows are written
- * to. */
+/* Bytes of host memory to which the rows of bound graphs are written, where the device has memory of its own. */
 uint64_t gs_exec_bound_bytes(const gs_plan *plan);
 
 /* Takes all memory, opens the files, loads what stays in memories. GS_EINVAL: `bound`, with a plan that moves data. */

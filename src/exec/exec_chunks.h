@@ -31,7 +31,7 @@ uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval);
 gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const gs_task *t, gs_chunk_view *view);
 /* Edges of a compute task's chunk. */
 uint64_t gs_exec__chunk_edges(const gs_exec *e, const gs_task *t);
-/* Of a compute task's chunk. */
+/* State of a compute task's chunk. */
 uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
 /* Before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);

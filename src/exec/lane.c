@@ -116,7 +116,7 @@ static double ready_at(const gs_exec_lane *l, const gs_task *t)
     return ready;
 }
 
-/* Of the lane's next tasks, those that are begun at once. A sequence's steps are launches by themselves. */
+/* Number of the lane's next tasks that are begun at once. A sequence's steps are launches by themselves. */
 static uint32_t count_next(const gs_exec_lane *l)
 {
     const gs_exec *const e = l->e;

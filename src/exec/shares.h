@@ -4,7 +4,7 @@
 
 #include "exec/exec.h"
 
-/* Of the devices but the first, whose share is the caller's; `column`: of all. */
+/* Shares of gradients and counts of all devices but the first, whose share is the caller's; `column` has all. */
 typedef struct gs_exec_shares {
     double *column;           /* [devices][columns], or NULL */
     uint64_t columns;         /* GS_LOSS_SPLITS * GS_LOSS_SUMS * columns of the logits */

@@ -33,7 +33,7 @@ gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
     return r;
 }
 
-/* Of the run that the transfer is for. */
+/* Counts of the run that the transfer is for. */
 static gs_exec_stats *counts_of(gs_exec *e, uint32_t task)
 {
     return gs_lanes_is_ahead(&e->lanes, task) ? &e->transfers.ahead : &e->stats;

@@ -257,7 +257,7 @@ static void issue(gs_io *io, gs_io__piece *p)
     io->in_backend++;
 }
 
-/* Of a piece that begins at `cut`: how many of its bytes the request needs. */
+/* Number of bytes that the request needs of a piece that begins at `cut`. */
 static uint64_t needed_of(const gs_io_request *r, uint64_t cut, uint64_t bytes)
 {
     if (r->write || r->needed == 0)
@@ -330,7 +330,7 @@ static void settle(gs_io *io, gs_io__piece *p)
         push_slot(&io->done, s);
 }
 
-/* Of what the backend has. */
+/* Takes what the backend has completed. */
 static void collect(gs_io *io, gs_io__list *out)
 {
     gs_io__list ended = {0};

@@ -329,7 +329,7 @@ static uint32_t at_end(gs_ir *ir, uint32_t v, bool source)
     return gs_ir_unary(ir, GS_OP_SRC, v, 0);
 }
 
-/* Of a product; the factors of one that is spread over heads are spread each. */
+/* Lists the factors of a product; where it is spread over heads, each factor is spread. */
 static uint32_t factors(gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count)
 {
     const gs_node n = *gs_ir_node(ir, value);

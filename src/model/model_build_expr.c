@@ -91,7 +91,7 @@ static bool has_self(const gs_builder *b, uint32_t value)
     return b->reduction != GS_TEXT_NONE && b->m->expr[b->reduction].over == GS_OVER_SELF;
 }
 
-/* Of a value of both ends (of a number or parameter, inside a reduction): for each edge by itself. */
+/* Drops a value of both ends (or a number or parameter, inside a reduction) for each edge by itself. */
 static uint32_t build_dropout(gs_builder *b, uint32_t a, float p)
 {
     gs_ir *ir = b->ir;

@@ -65,7 +65,7 @@ uint32_t gs_model__is_loop(gs_builder *b)
     return gs_ir_binary(b->ir, GS_OP_IS_LOOP, gs_ir_unary(b->ir, GS_OP_SRC, id, 0), id);
 }
 
-/* Of several loops the mean: PyG keeps one of them, and does not say which. */
+/* Takes the mean of several loops: PyG keeps one of them, and does not say which. */
 uint32_t gs_model__loop_weight(gs_builder *b)
 {
     gs_ir *const ir = b->ir;

@@ -106,7 +106,7 @@ static gs_status lex_number(gs_lexer *x, gs_token *t)
     return GS_OK;
 }
 
-/* Of the longest infix sign of an operator that stands here, 0 where there is none. */
+/* Bytes of the longest infix sign of an operator that stands here; 0 where there is none. */
 static size_t sign_bytes(const gs_lexer *x)
 {
     size_t most = 0;

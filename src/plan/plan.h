@@ -68,7 +68,7 @@ enum { GS_STATE, GS_STATE_CELL, GS_STATE_D, GS_STATE_D_CELL, GS_STATE_PLACES };
 /* What a read verifies on arrival. */
 typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
 
-/* Of `gs_plan`: reads and writes, then of each device its own. */
+/* Lanes of a plan: reads, writes, then each device's own. */
 enum { GS_LANE_READ, GS_LANE_WRITE, GS_LANE_DEVICES };
 enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_DEVICE_LANES };
 #define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
@@ -143,7 +143,7 @@ typedef struct gs_plan_pass {
     gs_order_report order; /* by simulation */
 } gs_plan_pass;
 
-/* Of a stage's columns each device has as many as it is fast, times this: those like some device, and others. */
+/* Factors of the devices' speeds, by which a stage's columns are dealt: of those like some device, and of others. */
 typedef struct gs_plan_part {
     double like, others;
 } gs_plan_part;

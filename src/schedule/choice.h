@@ -101,7 +101,8 @@ void gs_choice_drop(gs_choice *c);
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes);
 /* The smallest arena for which that is true. */
 uint64_t gs_layout_least_arena(const gs_layout *l);
-/* Of it, what a stage needs for one target interval. States that a sequence's derivative keeps, and their gradient. */
+/* Bytes of the arena that a stage needs for one target interval; those of a sequence's derivative are the states that it
+ * keeps, and their gradient. */
 uint64_t gs_layout_held_bytes(const gs_layout *l, uint32_t stage);
 uint32_t gs_layout_least_slots(uint32_t parts);
 /* Bytes of the heap that lists of accesses in use take, with what is made of them, but for those to be made anew. */

@@ -100,7 +100,7 @@ static void stage_speeds(const gs_layout *l, uint32_t stage, double *speed)
     }
 }
 
-/* Of the stage's columns, in proportion to others'. */
+/* The device's share of the stage's columns, in proportion to others'. */
 static double share_of(const gs_layout *l, uint32_t stage, uint32_t device)
 {
     const gs_topology *const t = l->config->topology;
@@ -112,7 +112,7 @@ static double share_of(const gs_layout *l, uint32_t stage, uint32_t device)
     return gs_topology_speed(t, device);
 }
 
-/* Of the devices before `end`, of all of them together. */
+/* Share of the devices before `end` in that of all. */
 static double share_before(const gs_layout *l, uint32_t stage, const double *speed, uint32_t end)
 {
     const uint32_t devices = gs_layout_devices(l);

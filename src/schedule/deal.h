@@ -8,7 +8,7 @@
 uint32_t gs_layout_devices(const gs_layout *l);
 /* Is the device's memory a part of the host's? */
 bool gs_layout_on_host(const gs_layout *l, uint32_t device);
-/* Of how many it is. */
+/* Number of devices that compute on host memory. */
 uint32_t gs_layout_host_devices(const gs_layout *l);
 /* Fills c->deal: runs of target intervals of about equal predicted seconds, stage by stage. */
 void gs_choice_deal(gs_choice *c, const gs_layout *l);

@@ -184,7 +184,7 @@ static gs_status list_fixed(gs_choice *c, const gs_layout *l, uint32_t device)
     return GS_OK;
 }
 
-/* Of a pass that makes units which are loaded only after it: their places are taken, and that is all. */
+/* Plans a pass that makes units which are loaded only after it: their places are taken, and that is all. */
 static gs_status plan_other(gs_choice *c, const gs_layout *l, uint32_t device, uint32_t pass, uint64_t capacity)
 {
     const gs_device_cache *const k = &c->device;
@@ -205,7 +205,7 @@ static gs_status plan_other(gs_choice *c, const gs_layout *l, uint32_t device, u
 
 /* -- what is left for the host ----------------------------------------------------- */
 
-/* Of each unit that a stage makes: who made it, and whether anybody misses it. */
+/* A unit that a stage makes: which device made it, and whether another one misses it. */
 struct wanted {
     uint32_t maker; /* 1 + device; 0: none has it in its memory */
     bool read, missed;

@@ -10,7 +10,7 @@ void gs_emit__list_ends(struct emitter *e);
 /* The listed arrays' rows of an operand interval come to whoever needs them, whose operand units are filled. `beside`:
  * bytes of the host's ring that will be taken besides. */
 gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside);
-/* Of the blocks of all seats that have one. */
+/* Emits the edge pass for the blocks of all seats that have one. */
 gs_status gs_emit__edge_pass(struct emitter *e);
 
 #endif /* GS_SCHEDULE_EMIT_EDGES_H */

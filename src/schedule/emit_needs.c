@@ -30,7 +30,7 @@ bool gs_emit__adds_own(const struct emitter *e, struct block b, uint32_t operand
            gs_layout_own_run(e->l, e->stage, gs_emit__rows_of(e, sum).array, operand, &k, &run);
 }
 
-/* Of any sum. */
+/* Does any sum add own rows? */
 static bool adds_any_own(const struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);

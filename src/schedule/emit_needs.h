@@ -10,7 +10,7 @@ bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
 /* What the devices of `needs` need together. Valid until the next such call. */
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
-/* Of the interval, rows up to the last that is needed: more takes no room in the ring. `mask` NULL: all. */
+/* Rows of the interval up to the last that is needed: more take no room in the ring. `mask` NULL: all. */
 uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);
 /* Which devices' blocks need the operand interval: [devices]. False: none. */
 bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);

@@ -97,7 +97,7 @@ static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t l
     return st;
 }
 
-/* Of the block that the device holds. */
+/* Begins the block that the device holds. */
 static gs_status begin_block(struct emitter *e)
 {
     const struct block b = gs_emit__here(e)->block;
@@ -168,7 +168,7 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
                                   beside == GS_NONE ? 0 : gs_emit__staged_bytes(e, beside, operand, rows));
 }
 
-/* Of the device's block. */
+/* Computes the states of the device's block behind the operand, at `to`, from those before it, at `from`. */
 static gs_status unroll_here(struct emitter *e, uint32_t operand, bool needs, uint32_t from, uint32_t to)
 {
     const struct block b = gs_emit__here(e)->block;

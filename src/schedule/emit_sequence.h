@@ -4,7 +4,7 @@
 
 #include "schedule/emitter.h"
 
-/* Of the blocks of all seats that have one. */
+/* Emits the derivative's edge pass for the blocks of all seats that have one. */
 gs_status gs_emit__back_pass(struct emitter *e);
 /* After the last block: rows that no edge has reached are 0. */
 gs_status gs_emit__back_finish(struct emitter *e);

@@ -93,7 +93,7 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
     return n;
 }
 
-/* Of the plan so far, and of what runs it. */
+/* Bytes of the plan's own tables so far, and of those of its run. */
 uint64_t gs_emit__table_bytes(const struct emitter *e)
 {
     const gs_plan *const p = e->plan;

@@ -111,7 +111,7 @@ struct waiting {
     bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */
 };
 
-/* Of the edge pass being made: what it needs at either end of its edges. */
+/* Arrays and rows that the edge pass being made needs at either end of its edges. */
 struct ends {
     uint32_t operands, targets;             /* arrays whose rows it reads, each once */
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */

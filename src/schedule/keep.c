@@ -102,7 +102,7 @@ static void keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t 
         gs_liveness_settle(c, l, file, bytes);
 }
 
-/* Of the store, and no narrow array, whose reads are mostly overhead. */
+/* Is the file one of the store's, and no narrow array, whose reads are mostly overhead? */
 static bool left_to_cache(const gs_layout *l, uint32_t file)
 {
     return file >= l->program->arrays ||

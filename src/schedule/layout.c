@@ -16,11 +16,11 @@
 /* A tile's registers should stay in the shared cache between instructions. */
 #define TILE_BYTES (4 * GS_MIB)
 #define TILE_ROWS_MOST 16384u
-/* Of its own registers, where it loads and stores rows where they are: fewer launches. */
+/* Bytes of a tile's own registers where it loads and stores rows where they are, for fewer launches. */
 #define UNSTAGED_BYTES (8 * GS_MIB)
 #define LAUNCH_ROWS_MOST 65536u
-/* Of a device with memory of its own, in which launches of few rows take as long as asking for them: some 3 us each.
- * What tiles need for themselves, of its memory. */
+/* The same on a device with memory of its own, where a launch of few rows takes as long as asking for it (some 3 us).
+ * Then the part of its memory that tiles may have for themselves. */
 #define OWN_BYTES_MOST (256 * GS_MIB)
 #define OWN_SCRATCH_SHARE 64
 
@@ -90,8 +90,8 @@ static uint64_t without_a_rest(uint64_t interval, uint64_t rows)
     return even <= rows + rows / 8 ? even : rows;
 }
 
-/* Of a tile's registers: staged ones stay in a cache; a device with memory of its own has launches to save, and takes a
- * part of the smaller of both memories, through which the tile may have to go. */
+/* Bytes of a tile's registers: staged ones stay in a cache; a device with memory of its own has launches to save, and
+ * takes a part of the smaller of both memories, through which the tile may have to go. */
 static uint64_t tile_bytes(const gs_layout *l)
 {
     const gs_schedule_config *const c = l->config;
@@ -189,7 +189,7 @@ gs_row_run gs_layout_run(const gs_layout *l, uint32_t stage, uint32_t interval, 
     return r == NULL ? (gs_row_run){0, gs_interval_rows(l->chunks, interval)} : r->run[r->first[interval] + k];
 }
 
-/* Of an array: NULL for all rows. */
+/* Rows of an array that are stored; NULL for all rows. */
 static const gs_row_runs *held_runs(const gs_layout *l, uint32_t array)
 {
     const gs_row_runs *const r = l->config->needs.array_rows ? &l->config->needs.array_rows[array] : NULL;

@@ -11,7 +11,7 @@
 const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device);
 /* What the topology says of the link's speed; 0: nothing. `peer`: of GS_LINK_BETWEEN, whom the device takes from. */
 double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer);
-/* Of the device's links to and from the host, and the one from a peer. `cost` may be NULL. */
+/* Speed and request cost of the device's link to or from the host, or from a peer. `cost` may be NULL. */
 gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_link_way way, uint32_t device, uint32_t peer);
 /* How long a link is busy with what is moved over it: the disk's with a READ or WRITE (`t` is not asked then), the
  * device's with an UPLOAD, FORWARD or DOWNLOAD. */

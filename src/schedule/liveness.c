@@ -49,7 +49,7 @@ static uint32_t pass_of(const gs_program *p, uint32_t stage)
     return i;
 }
 
-/* Of an array of the run, from its first use to its last. */
+/* Liveness of an array of the run, from its first use to its last. */
 static gs_liveness liveness_of_uses(const gs_program *p, uint32_t array, gs_liveness live)
 {
     if (p->array[array].lasting || live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))

@@ -7,7 +7,7 @@
 /* The least host memory is looked for with arenas of the least size, and twice as much, up to so many times. */
 #define GS_REFUSED_ARENAS 8u
 
-/* Of the host's memory, what devices take that compute on it. */
+/* Bytes of the host's memory that devices take which compute on it. */
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l);
 /* With how little of the host's memory one arena works. */
 typedef struct gs_least {

@@ -37,7 +37,7 @@ static uint64_t finer_arena(const gs_layout *l, uint32_t parts)
     return least;
 }
 
-/* Of the ring, what does not go down with the intervals. */
+/* Bytes of the ring that do not shrink with the intervals. */
 static uint64_t tile_bytes(const gs_layout *l)
 {
     uint64_t most = 0;

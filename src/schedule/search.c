@@ -22,7 +22,7 @@
 /* Nor does one that a pass goes through a part of only once: what a run takes is written over, page by page, before its
  * first epoch. This often what a pass puts into it, for pieces that outlive others; and never less than a MiB. */
 #define RING_ROUNDS 4u
-/* Of plans with more tasks than this, fewer are tried. */
+/* Fewer plans are tried where one has more tasks than this. */
 #define MANY_TASKS 200000u
 /* Where the host's memory is short, devices on it stage this part of what they could, and this part of that. */
 #define STAGED_LESS 4u

@@ -64,10 +64,10 @@ void gs_topology_drop_first(gs_topology *t);
 /* Number of the switch of a device. */
 uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);
 
-/* Of the wire over which device `to` takes from device `from`; 0: nothing said. */
+/* Bytes a second of the wire over which device `to` takes from device `from`; 0: nothing said. */
 double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to);
 
-/* Of its budget, what is beyond `least`. */
+/* Bytes of the device's budget beyond `least`. */
 uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least);
 
 /* Above 0, at most 1. */

@@ -114,7 +114,7 @@ gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t thr
 
 /* ---- what the model asks of the machine ---------------------------------- */
 
-/* Of rows that a stage gathers along edges, the widest. */
+/* Width of the widest rows that a stage gathers along edges. */
 static uint32_t widest_gather(const gs_program *p, const gs_stage *stage)
 {
     uint32_t width = 0;

@@ -22,7 +22,7 @@ typedef struct gs_checkpoint_pace {
 
 /* "10" (epochs), "90s", "10m", "1.5h"; NULL: by cost. GS_EINVAL. */
 gs_status gs_checkpoint_pace_parse(gs_checkpoint_pace *out, const char *text);
-/* Of a checkpoint of so many bytes, from now on. */
+/* Begins the pace, now, for checkpoints of so many bytes. */
 void gs_checkpoint_pace_begin(gs_checkpoint_pace *p, double now, uint64_t bytes);
 /* After an epoch, before the next; `last`: none follows. */
 bool gs_checkpoint_is_due(const gs_checkpoint_pace *p, uint32_t epoch, double now, bool last);

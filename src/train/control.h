@@ -35,16 +35,16 @@ typedef struct gs_control {
 
 /* GS_EINVAL names the field. */
 gs_status gs_control_check(const gs_train_options *o);
-/* Of a run that evaluates `valid` vertices now and then (0: none). GS_EINVAL: "best" or patience without any. The store
- * is for the message. */
+/* Begins the control of a run that evaluates `valid` vertices now and then (0: none). GS_EINVAL: "best" or patience
+ * without any. The store is for the message. */
 gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t valid, const char *store);
 /* Nothing is known of epochs. */
 void gs_control_forget(gs_control *c);
 
 /* The rate of epoch `epoch`, from 1. */
 double gs_control_rate(const gs_control *c, uint32_t epoch);
-/* Of the weights before the epoch's update: what they are judged by (NaN: not evaluated) and loss. True where they are
- * the best so far. */
+/* Notes the figure by which the weights before the epoch's update are judged (NaN: not evaluated), and their loss. True
+ * where they are the best so far. */
 bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
 /* Has patience run out with this epoch? */
 bool gs_control_is_over(const gs_control *c, uint32_t epoch);

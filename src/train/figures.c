@@ -19,7 +19,7 @@ double gs_figures_loss(const gs_session_labels *l, const gs_metrics *m)
     return m->rows[GS_SPLIT_TRAIN] == 0 || !(l->mass > 0) ? NAN : m->loss_sum / l->mass;
 }
 
-/* Of labels that are there and found, found and not there, there and not found. */
+/* F1 score from counts of labels: there and found, found and not there, there and not found. */
 static double f1(const double sum[GS_LOSS_SUMS])
 {
     const double of = 2 * sum[0] + sum[1] + sum[2];
@@ -38,7 +38,7 @@ static void judge_labels(gs_task_figures *out, const gs_session_labels *l, const
     out->macro_f1[split] = mean;
 }
 
-/* Of one column, as scikit-learn's r2_score: numbers that are all equal are met or not. */
+/* R² of one column, as scikit-learn's r2_score: 1 or 0 where all numbers are equal, as they are met or not. */
 static double r2(double squared_errors, const gs_label_spread *p)
 {
     if (p->count < 2)

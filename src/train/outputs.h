@@ -16,8 +16,9 @@ typedef enum gs_file_kind {
     GS_FILE_KIND_SAFETENSORS,
 } gs_file_kind;
 
-/* Of a file that stands at `path`, which may be none: GS_EEXIST where its first bytes are not of that kind (an empty
- * one is of any); GS_EINVAL where it is an array of a graph, beside the graph's edges; GS_EIO. `option` may be "". */
+/* Checks a file that stands at `path`, where there is one: GS_EEXIST where its first bytes are not of that kind (an
+ * empty one is of any); GS_EINVAL where it is an array of a graph, beside the graph's edges; GS_EIO. `option` may be
+ * "". */
 gs_status gs_output_check_kind(const char *option, const char *path, gs_file_kind kind);
 
 /* Every file that the options name, against all that a run of `kind` on `store` reads and against each other: GS_EINVAL

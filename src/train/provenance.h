@@ -30,7 +30,8 @@ typedef struct gs_provenance {
     bool ignores_edge_weights; /* as .ignore_edge_weights */
 } gs_provenance;
 
-/* Of a file of another program all is 0. GS_ENOTFOUND, GS_EFORMAT, GS_EIO, GS_ENOMEM. */
+/* Reads what the file says of its weights; all is 0 where another program wrote it. GS_ENOTFOUND, GS_EFORMAT, GS_EIO,
+ * GS_ENOMEM. */
 gs_status gs_provenance_read(gs_provenance *out, const char *path);
 void gs_provenance_free(gs_provenance *p);
 

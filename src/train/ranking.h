@@ -14,8 +14,8 @@ typedef struct gs_ranks {
     double roc_auc[GS_LOSS_SPLITS], average_precision[GS_LOSS_SPLITS];
 } gs_ranks;
 
-/* Of the logits that the pass "predict" stored last. Uses at most s->memory.ranking; reads labels and logits as often
- * as it takes. GS_EIO, GS_EFORMAT, GS_ENOMEM, GS_EINTERRUPTED. */
+/* Ranks the logits that the pass "predict" stored last. Uses at most s->memory.ranking; reads labels and logits as
+ * often as it takes. GS_EIO, GS_EFORMAT, GS_ENOMEM, GS_EINTERRUPTED. */
 gs_status gs_rank_logits(gs_ranks *out, gs_session *s);
 
 #endif /* GS_TRAIN_RANKING_H */

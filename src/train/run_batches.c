@@ -13,9 +13,9 @@
 #include "train/batch_options.h"
 #include "train/run_internal.h"
 
-/* Of features in memory, a group need not be known for long. */
+/* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
 #define BATCHES_PER_THREAD 2u
-/* Of the host's memory, for the in-edges of all vertices, at most, and for a group of batches that is more than one. */
+/* Most shares of the host's memory: for the in-edges of all vertices, and for a group of more than one batch. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
 /* Lists of so many bytes and more may stay in the store: what reads them there has a window of as much. */

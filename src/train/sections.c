@@ -22,7 +22,7 @@ char *gs_section_path(const char *dir, const char *name)
     return gs_path_join(dir, file);
 }
 
-/* Of the whole file, as it is read back. */
+/* Checksum of the whole file, as it is read back. */
 static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char *path)
 {
     gs_hash_stream *const h = gs_hash_begin();

@@ -13,7 +13,7 @@
 
 #define GS_SECTION_MODEL "model"
 #define GS_SECTION_BEST "best"
-/* Of run `run` of the optimiser's state. */
+/* Name of the section of run `run` of the optimiser's state. */
 const char *gs_section_of_state(uint32_t run);
 /* "DIR/NAME.safetensors"; free with gs_free(). NULL when memory is short. */
 char *gs_section_path(const char *dir, const char *name);
