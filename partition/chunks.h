@@ -26,7 +26,7 @@ typedef struct gs_part_chunks_spec {
     uint32_t threads;
     double progress_from, progress_to;
 } gs_part_chunks_spec;
-/* What a chunk's size depends on: rows of an interval, payload of an edge. */
+/* The figures that a chunk's size follows from: rows of an interval, payload of an edge. */
 typedef struct gs_part_chunk_kind {
     uint64_t rows;
     bool typed, weighted;

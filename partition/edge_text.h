@@ -28,7 +28,7 @@ typedef struct gs_edge_counts {
 
 typedef struct gs_edge_lines gs_edge_lines;
 
-/* What the lines of a block make: a worker's own. */
+/* The edges of a block's lines: a worker's own. */
 typedef struct gs_edge_block {
     gs_edge_lines *lines;
     bool exact;  /* what stood before is known; no other block is being read so */

@@ -29,7 +29,7 @@ typedef struct place {
     bool comment;           /* the line is one */
 } place;
 
-/* What all workers share. */
+/* State that all workers share. */
 typedef struct metis {
     gs_part_input *in;
     gs_edge_lines lines;      /* for the records of a block: in->path is said in its errors */

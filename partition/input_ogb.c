@@ -118,7 +118,7 @@ static const char *const raw_other[][2] = {{"node_feat.csv.gz", "node-feat.csv.g
 static const char *const split_read[] = {"train.csv.gz", "valid.csv.gz", "test.csv.gz", NULL};
 static const char *const split_other[][2] = {{"val.csv.gz", "valid.csv.gz"}, {NULL, NULL}};
 
-/* What is there and nothing reads, and what the ogb package would add. */
+/* Warns of files that nothing reads, and of edges that the ogb package would add. */
 static gs_status warn_of_rest(const gs_part_input *in, const gs_part_job *job)
 {
     char folder[280];

@@ -7,7 +7,7 @@
 
 #include "partition/job.h"
 
-/* What a folder of some format holds. */
+/* Names in a folder of some format. */
 typedef struct gs_part_known {
     const char *const *read;       /* names that are read; NULL after the last */
     const char *const (*other)[2]; /* names that others give them, and which is meant; {NULL} after the last */

@@ -8,7 +8,7 @@
 
 #define PIECE 65536u /* numbers */
 
-/* What all numbers have in common. */
+/* Properties of all numbers. */
 typedef struct looks {
     bool whole, truths, number_seen;
 } looks;

@@ -44,7 +44,7 @@ static inline void gs_lp__tally_add(gs_lp_tally *t, uint32_t label, uint32_t wei
     t->weight[at] += weight;
 }
 
-/* What `visit` gets: one vertex with its list. Return GS_OK to go on. */
+/* A vertex with its list, for `visit`. Return GS_OK to go on. */
 typedef struct gs_lp_vertex {
     const gs_lp_block *block;
     uint32_t id, degree;

@@ -149,7 +149,7 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
     return GS_OK;
 }
 
-/* What `in` calls features becomes the array `id`. */
+/* Writes the features of `in` as the array `id`. */
 static gs_status write_rows(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, gs_array_id id,
                             gs_array_info *info, uint64_t memory)
 {

@@ -13,7 +13,7 @@
 #define MOST_BLOCK (256 * GS_KIB)
 #define FLOW 6u /* what is made of a block takes at most so many times the bytes of usual text: its share of memory */
 
-/* What all workers share. */
+/* State that all workers share. */
 typedef struct text {
     gs_lines *lines;
     gs_part_job *job;

@@ -61,7 +61,7 @@ typedef struct cli_command {
     int (*run)(const struct cli_command *self, const void *options, const char *const *place);
 } cli_command;
 
-/* What the program does, in this process; argv[0] is not looked at. Returns the exit status; all that it says is
+/* Runs the program in this process; argv[0] is not looked at. Returns the exit status; all that it says is
  * written by then, or the status tells. */
 int cli_main(int argc, char **argv);
 
@@ -77,8 +77,7 @@ const char *cli_config_name(void);
 int cli_run(const cli_command *c, int argc, char **argv);
 void cli_print_help(FILE *out, const cli_command *c, bool all);
 void cli_print_overview(FILE *out);
-/* What an option is before anything is parsed, from a filled struct; "" where there is nothing to say. One of the
- * buffers below. */
+/* An option's value before anything is parsed, from a filled struct, or "". One of the buffers below. */
 const char *cli_default_text(const cli_option *o, const char *options);
 
 /* cli_environment.c: what the program takes from the environment; a NULL name ends the table. */

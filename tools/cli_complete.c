@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* What comes after an option, or in a place. */
+/* Words that can come after an option, or in a place. */
 typedef enum values {
     VALUES_NONE,  /* a number or a text that nobody can guess */
     VALUES_WORDS, /* of a list */

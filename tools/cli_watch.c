@@ -46,7 +46,7 @@ static const char *doing(const char *pass)
     return strcmp(pass, "setup") == 0 ? "computing what no epoch changes" : pass;
 }
 
-/* What a line says behind its head and bar, in this order. */
+/* Parts of a line behind its head and bar, in this order. */
 enum { PART_RATE, PART_LEFT, PART_RUN, PART_LOSS, PART_EPOCH, PARTS };
 typedef char line_part[48];
 
@@ -78,7 +78,7 @@ static void say_figures(line_part *part, const gs_epoch_report *last)
     snprintf(part[PART_EPOCH], sizeof(line_part), ", %.3f s an epoch", last->seconds);
 }
 
-/* What does not fit goes, in this order; the bar has what is left. */
+/* Leaves out parts that do not fit, in this order; the bar has the columns that are left. */
 static size_t cut(line_part *part, size_t head, size_t columns)
 {
     static const int first[] = {PART_EPOCH, PART_LOSS, PART_RATE, PART_RUN, PART_LEFT};

@@ -30,7 +30,7 @@ static void defaults(void *options)
     gs_predict_options_init(&t->train);
 }
 
-/* What the weights say of themselves, for people. */
+/* Prints the notes of the weights. */
 static void say_what_of(const gs_weights_summary *w, const char *store)
 {
     gs_store_summary s;

@@ -55,7 +55,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* What is at the place cannot give its name away. */
+/* Refuses a place whose folder cannot be renamed. */
 static gs_status check_movable(const gs_draft *d, const struct stat *at)
 {
     struct stat here, parent;
@@ -373,7 +373,7 @@ void gs_draft_close(gs_draft *d)
 
 /* ---- publishing ---------------------------------------------------------- */
 
-/* What is not ours in the old folder goes where it was found: into the folder of that name. */
+/* Moves files of others from the old folder to where they were found: into the folder of that name. */
 static void carry_over(const gs_draft *d)
 {
     const int to = openat(d->parent, last_name(d->real), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -209,7 +209,7 @@ done:
     gs_free(place);
 }
 
-/* What a memory cgroup leaves: its limit less what it uses, file cache apart,
+/* Memory that a cgroup leaves: its limit less what it uses, file cache apart,
  * which the kernel drops before it refuses memory (as MemAvailable counts it). */
 static void visit_memory(const char *dir, bool v2, void *context)
 {

@@ -86,7 +86,7 @@ static gs_status open_pipe(gs_outfile *o)
     return GS_OK;
 }
 
-/* What stands at the path and is no regular file. */
+/* Takes a path at which something other than a regular file stands. */
 static gs_status take_stream(gs_outfile *o, const struct stat *sb)
 {
     if (S_ISFIFO(sb->st_mode))

@@ -24,7 +24,7 @@ bool gs_place_is_same(const gs_place *a, const gs_place *b);
 
 /* "." for a path without a folder; free with gs_free(). NULL: no memory. */
 char *gs_path_folder(const char *path);
-/* What stands behind the last slash. */
+/* The part behind the last slash. */
 const char *gs_path_name(const char *path);
 
 /* Calls `visit` with the folder that `path` is in, the one that this is in, and so on up to the root or until it gives

@@ -37,7 +37,7 @@ static void record(char *text)
     memcpy(last_error, text, last_hint + 1);
 }
 
-/* What is too long for `capacity`, for a name in it is, loses its middle: the name's place and the reason stay. */
+/* A text too long for `capacity`, as a name in it is, loses its middle: the name's place and the reason stay. */
 static void format(char *out, size_t capacity, const char *fmt, va_list args)
 {
     static const char gap[] = " ... ";

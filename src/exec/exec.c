@@ -57,7 +57,7 @@ static gs_status take_arenas(gs_exec *e)
     return st;
 }
 
-/* What devices copy from comes from memory near to them. */
+/* Places memory that devices copy from near to them. */
 static void place_near(const gs_exec *e, const gs_exec_config *c, void *memory, uint64_t bytes)
 {
     uint64_t nodes = 0;

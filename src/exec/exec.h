@@ -21,7 +21,7 @@
 
 typedef struct gs_exec gs_exec;
 
-/* What exec must know of a file; index as GS_FILE_EDGES says. */
+/* A file as exec knows it; index as GS_FILE_EDGES says. */
 typedef struct gs_exec_file {
     const char *path;     /* NULL: an array that is wholly resident or not in the store */
     bool create;          /* of the run's own (spilled) arrays, which have places in it: made now */
@@ -30,7 +30,7 @@ typedef struct gs_exec_file {
     uint64_t bytes;       /* without padding */
 } gs_exec_file;
 
-/* What exec must know of the chunks of an edge set, [target * parts + operand]. */
+/* A chunk of an edge set as exec knows it, [target * parts + operand]. */
 typedef struct gs_exec_chunk {
     uint64_t checksum, edges;
     uint32_t targets, operands;
@@ -204,8 +204,8 @@ typedef struct gs_exec_column {
     bool read, write;
 } gs_exec_column;
 #define GS_EXEC_COLUMNS 4u
-/* What becomes of rows [first, first + rows): row[k] are those of column k, [rows, width], as they are where it is
- * read, to be written where it is written. */
+/* Called for rows [first, first + rows): row[k] are those of column k, [rows, width]; columns that are read have their
+ * values, and columns that are written get theirs. */
 typedef gs_status gs_exec_sweep_fn(void *context, uint64_t first, uint64_t rows, float *const *row);
 typedef struct gs_exec_sweep_config {
     const gs_exec_column *column; /* [columns] */
@@ -219,7 +219,7 @@ typedef struct gs_exec_sweep_config {
 gs_status gs_exec_sweep(gs_exec *e, const gs_exec_sweep_config *config, uint64_t *read, uint64_t *written);
 
 const char *gs_exec_io_name(const gs_exec *e);
-/* What limits of the system kept fast I/O off, "" for nothing. */
+/* The limits of the system that kept fast I/O off, or "". */
 const char *gs_exec_io_note(const gs_exec *e);
 
 #endif /* GS_EXEC_EXEC_H */

@@ -13,7 +13,7 @@ uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval)
     return (uint32_t)GS_MIN(e->chunks.interval_rows, e->chunks.vertices - first);
 }
 
-/* What the chunk's own header says about types and weights, against the store. */
+/* Checks the types and weights that the chunk's own header says against the store. */
 static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
 {
     if (v->type_bytes != e->chunks.type_bytes || (v->weight != NULL) != e->chunks.weights)

@@ -13,7 +13,7 @@
 #include "exec/exec_chunks.h"
 #include "exec/exec_run.h"
 
-/* What two bytes tell apart. Groups of chunks with so many operand rows take less memory joined than apart. */
+/* Rows that an index of two bytes can name. Groups of chunks with so many operand rows take less memory joined. */
 #define NARROW_ROWS 65536u
 /* Edges of a target in each group, on average: with fewer its sum is gone back to too often. */
 #define FEW_EDGES 2u

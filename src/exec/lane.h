@@ -10,8 +10,8 @@
 
 #include "exec/exec_run.h"
 
-/* What a lane may have under way on a device with memory of its own, each a task or several that were begun at once:
- * one runs, one's bytes are copied, one waits. */
+/* Launches that a lane may have under way on a device with memory of its own, each of a task or of several that were
+ * begun at once: one runs, one's bytes are copied, one waits. */
 #define GS_EXEC_FLIGHT 3u
 
 typedef struct gs_exec_lane {

@@ -7,11 +7,11 @@
 
 #include "exec/exec.h"
 
-/* What the plan says stays in memories: at open (GS_NONE), or what this pass, which has run, was to make. */
+/* Loads the data that the plan keeps in memories: at open (GS_NONE), or after this pass, which was to make them. */
 gs_status gs_exec__load(gs_exec *e, uint32_t pass);
 /* One read, waited for. */
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes);
-/* What the host keeps of the file for good, or NULL. */
+/* The part of the file that the host keeps for good, or NULL. */
 const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file);
 
 #endif /* GS_EXEC_LOAD_H */

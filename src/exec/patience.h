@@ -1,6 +1,6 @@
 /* patience.h - what has not come back for long: says where the pass stands, and in the end gives the run up.
  *
- * What is given up is never freed: the kernel, or a device, may still write there.
+ * Memory that is given up is never freed: the kernel, or a device, may still write there.
  */
 #ifndef GS_EXEC_PATIENCE_H
 #define GS_EXEC_PATIENCE_H

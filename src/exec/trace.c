@@ -101,7 +101,7 @@ static void write_kernel_tracks(const gs_exec *e, FILE *out)
                      "\"kernels of device %u\"}}", KERNEL_TRACKS + d, d);
 }
 
-/* What the task computed; which edges and rows, its launch says. */
+/* Writes the task's computation; its launch says which edges and rows. */
 static void write_kernels(const gs_exec *e, uint32_t index, double origin, FILE *out)
 {
     const gs_task *const t = &e->plan->task[index];

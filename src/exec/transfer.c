@@ -170,7 +170,7 @@ gs_status gs_exec__pump(gs_exec *e, bool wait)
     assert(pthread_equal(e->transfers.driver, pthread_self()));
     if ((st = feed_all(e)) != GS_OK || (st = reap(e, wait)) != GS_OK)
         return st;
-    /* What was reaped may have freed a place: the disk should not wait for the next launch. */
+    /* A completion may have freed a place: the disk should not wait for the next launch. */
     if ((st = feed_all(e)) != GS_OK)
         return st;
     gs_io_reap(e->files.io, NULL, 0, false); /* what was only queued goes to the kernel */

@@ -21,8 +21,8 @@ gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag);
 gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part);
 /* Hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
 gs_status gs_exec__pump(gs_exec *e, bool wait);
-/* What the next transfer waits for, lane by lane and last what is read ahead; GS_NONE: nothing, or there is none.
- * True where one may be handed over. */
+/* Tasks that the next transfers wait for, lane by lane, and last that of what is read ahead; GS_NONE: nothing, or there
+ * is none. True where a transfer may be handed over. */
 bool gs_exec__may_transfer(const gs_exec *e, uint32_t missing[GS_LANE_DEVICES + 1]);
 /* No task of the pass is done and nothing is counted, but what was read ahead of it. */
 void gs_exec__enter_pass(gs_exec *e, uint32_t pass);

@@ -26,7 +26,7 @@ gs_exec_fault gs_exec_watch_close(gs_exec_watch *w)
     return first;
 }
 
-/* What a launch reads is older than what it stores, and registers are in the order of their instructions. */
+/* Rows that a launch reads are older than those that it stores; registers are in the order of their instructions. */
 static bool is_before(const gs_exec_fault *a, const gs_exec_fault *b)
 {
     if (b->stage == GS_NONE || a->stage != b->stage)

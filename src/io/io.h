@@ -111,7 +111,7 @@ void gs_io_set_patience(gs_io *io, double seconds);
 /* How long gs_io_reap() has waited since a piece came back last. Not while nobody waits, nor while the process is
  * stopped. */
 double gs_io_quiet_seconds(const gs_io *io);
-/* What is outstanding is given up: the kernel may still write into its memory, which must never be another's. Only
+/* Gives up all outstanding requests: the kernel may still write into their memory, which must never be another's. Only
  * gs_io_close() is called after it; that waits for nothing, and what the gs_io holds stays until the process ends. */
 void gs_io_abandon(gs_io *io);
 void gs_io_get_counters(const gs_io *io, gs_io_counters *out);

@@ -141,7 +141,7 @@ uint32_t gs_ir_ternary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b, uint32_t c);
 /* Elementwise of two inputs, CONCAT, matmul(_t), outer, ATTEND(score, value), LSTM_IN(gates' input, weight). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
-/* What a value of edges is multiplied by to drop its elements: 0 with probability p, else 1 / (1 - p);
+/* The mask that drops elements of a value of edges: 0 with probability p, else 1 / (1 - p);
  * `width` elements for each edge, drawn independently. `self`: the vertex's self loops draw as one. */
 uint32_t gs_ir_edge_mask(gs_ir *ir, uint32_t width, float p, uint32_t site, bool self);
 /* SUM_IN, SUM_OUT, MAX_IN, MIN_IN, LSE_IN of a value of any type; of type D it is the destination's.

@@ -303,7 +303,7 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
     }
 }
 
-/* What flows to a statistic is a row a vertex, whose sum over the vertices is the gradient. m = mean(x): dx = mean of
+/* The gradient of a statistic is the sum over the vertices of one row each. m = mean(x): dx = mean of
  * those rows; v = variance(x): dx = 2 (x - mean(x)) times it. */
 static void through_statistic(gs_tape *t, const gs_node *n, uint32_t g)
 {
@@ -389,7 +389,7 @@ static void flow_back(gs_tape *t, uint32_t root, uint32_t seed)
             through(t, i);
 }
 
-/* What the run reads when the pass is over. */
+/* Adds the gradients of tables, which the run reads when the pass is over. */
 static void add_tables(const gs_tape *t, uint32_t forward)
 {
     for (uint32_t i = 0; i < forward && t->ir->status == GS_OK; i++) {

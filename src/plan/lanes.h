@@ -52,7 +52,7 @@ void gs_lanes_close(gs_lanes *l); /* all zero is allowed */
 
 /* A run of the pass begins, with what was read ahead of it if the run before was of the same pass. */
 void gs_lanes_enter(gs_lanes *l, uint32_t pass);
-/* What was read ahead is given up: the next run begins with nothing. Nothing of it is under way any more. */
+/* Gives up what was read ahead, none of which is under way any more: the next run begins with nothing. */
 void gs_lanes_forget_ahead(gs_lanes *l);
 
 /* The lane's first task that has not begun, or GS_NONE. */
@@ -68,7 +68,7 @@ static inline bool gs_lanes_is_done(const gs_lanes *l, uint32_t task)
 
 /* The first of these that is not done, or GS_NONE. */
 uint32_t gs_lanes_missing(const gs_lanes *l, uint32_t first_dep, uint32_t deps);
-/* What the task waits for, or GS_NONE. */
+/* A task that this one waits for, or GS_NONE. */
 uint32_t gs_lanes_missing_dep(const gs_lanes *l, uint32_t task);
 /* The lane's next task if it may begin, or GS_NONE. */
 uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane);
@@ -95,8 +95,8 @@ void gs_lanes_begin_ahead(gs_lanes *l);
 /* True where the task is under way, or done, for the next run. */
 static inline bool gs_lanes_is_ahead(const gs_lanes *l, uint32_t task) { return l->state[task] >= GS_AHEAD; }
 
-/* What contradicts the rules above, or NULL. Looks at every task of the pass; a debug build asserts it when a pass is
- * entered. */
+/* A sentence about what contradicts the rules above, or NULL. Looks at every task of the pass; a debug build asserts it
+ * when a pass is entered. */
 const char *gs_lanes_fault(const gs_lanes *l);
 
 #endif /* GS_PLAN_LANES_H */

@@ -65,7 +65,7 @@ enum { GS_SUM_ACC, GS_SUM_MAXIMUM, GS_SUM_NORM, GS_SUM_PLACES };
 /* Memory of the states of an interval in an LSTM's derivative, [rows, width] each. */
 enum { GS_STATE, GS_STATE_CELL, GS_STATE_D, GS_STATE_D_CELL, GS_STATE_PLACES };
 
-/* What a read verifies on arrival. */
+/* How a read is verified on arrival. */
 typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_check;
 
 /* Lanes of a plan: reads, writes, then each device's own. */

@@ -270,7 +270,7 @@ static uint32_t list_stays(const choosing *c, gs_cache_stay *stay, bool *held_be
     return count;
 }
 
-/* What is fixed has its place, and keeps it. `place_of`: [units]. */
+/* Fixed units have their places, and keep them. `place_of`: [units]. */
 static void place_fixed(gs_cache_plan *p, const gs_cache_input *in, uint64_t *place_of)
 {
     memset(place_of, 0xff, in->units * sizeof(*place_of));

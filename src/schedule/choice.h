@@ -38,15 +38,15 @@ typedef struct gs_cache_list {
     const gs_cache_plan *plan; /* NULL: none; its owner drops it */
 } gs_cache_list;
 
-/* What is left of host memory for units of the store's files, beside what is kept for good, in `cached_pass`. */
+/* The cache in host memory, of units of the store's files, beside what is kept for good, in `cached_pass`. */
 typedef struct gs_host_cache {
     bool tracing;              /* emitting lists accesses */
     gs_cache_list list;
     uint64_t capacity;         /* bytes that its plan may take */
 } gs_host_cache;
 
-/* What stays in the memories of devices that computations find everything in (device_cache.c). A unit is an interval of
- * an array or a chunk, numbered as gs_layout_units() says. */
+/* Data that stay in the memories of devices that computations find everything in (device_cache.c). A unit is an
+ * interval of an array or a chunk, numbered as gs_layout_units() says. */
 typedef struct gs_device_cache {
     uint32_t devices, passes;  /* 0: there is no cache, and nothing is listed */
     bool tracing;              /* emitting lists accesses */
@@ -101,8 +101,8 @@ void gs_choice_drop(gs_choice *c);
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes);
 /* The smallest arena for which that is true. */
 uint64_t gs_layout_least_arena(const gs_layout *l);
-/* Bytes of the arena that a stage needs for one target interval; those of a sequence's derivative are the states that it
- * keeps, and their gradient. */
+/* Bytes of the arena that a stage needs for one target interval; for a sequence's derivative, of the states that it
+ * keeps and their gradient. */
 uint64_t gs_layout_held_bytes(const gs_layout *l, uint32_t stage);
 uint32_t gs_layout_least_slots(uint32_t parts);
 /* Bytes of the heap that lists of accesses in use take, with what is made of them, but for those to be made anew. */

@@ -155,7 +155,7 @@ static int by_place(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* What an epoch begins with, and so ends with: units whose first access is a hit. */
+/* Lists the units that an epoch begins with, and so ends with: those whose first access is a hit. */
 static gs_status list_fixed(gs_choice *c, const gs_layout *l, uint32_t device)
 {
     gs_device_cache *const k = &c->device;

@@ -12,8 +12,8 @@ uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit);
 bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit);
 /* Begins anew: nothing is listed, nothing stays. */
 gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l);
-/* What stays of the listed accesses within `least` bytes of each device, and what those have beyond the budget of
- * all. */
+/* Plans which units of the listed accesses stay, within `least` bytes of each device and the bytes that some have
+ * beyond those. */
 gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t least);
 /* Nothing stays; accesses stay listed. */
 void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l);

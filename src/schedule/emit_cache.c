@@ -14,7 +14,7 @@
 
 /* -- opening ---------------------------------------------------------------------- */
 
-/* What is on the host at the beginning of an epoch is loaded once, when the run opens. */
+/* Lists the units that are on the host when an epoch begins: they are loaded once, when the run opens. */
 static gs_status list_first(struct emitter *e)
 {
     const gs_cache_list *const list = &e->c->host.list;
@@ -211,7 +211,7 @@ static void use(struct cache *k, uint32_t unit, struct unit *out)
                          .in_cache = true, .on = k->on};
 }
 
-/* What is in use already has no access of its own: its use is longer. */
+/* A unit that is in use already gets no access of its own: its use becomes longer. */
 static gs_status find(struct emitter *e, struct cache *k, uint32_t unit, const struct access *how, struct unit *out,
                       bool *there, uint64_t *to)
 {

@@ -23,7 +23,7 @@ gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, st
 void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes);
 /* The unit's access was a read of what the pass reads now beyond `read_before`. */
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before);
-/* What was looked for, found or not, is in use no more. */
+/* Ends the use of a unit that was looked for, found or not. */
 void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task);
 
 #endif /* GS_SCHEDULE_EMIT_CACHE_H */

@@ -8,7 +8,7 @@
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 /* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
 const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
-/* What the devices of `needs` need together. Valid until the next such call. */
+/* The rows that the devices of `needs` need together. Valid until the next such call. */
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
 /* Rows of the interval up to the last that is needed: more take no room in the ring. `mask` NULL: all. */
 uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);

@@ -19,7 +19,7 @@
 #include "schedule/link.h"
 #include "schedule/runs.h"
 
-/* What devices found of an operand interval's rows: nothing (they need it), or where it is or is to be. */
+/* A device's copy of an operand interval's rows: none (the device needs it), or where it is or is to be. */
 struct found {
     bool there;
     uint64_t to;
@@ -141,7 +141,7 @@ static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand
 
 /* ---- a ring: each device gets a part of the rows from the host, and the others' parts from the one before it ---- */
 
-/* What a device of the ring brings. */
+/* The part of the rows that a device of the ring brings. */
 struct part {
     uint32_t first_run, runs;
 };
@@ -177,8 +177,8 @@ static gs_status cut(struct emitter *e, const gs_task *t, struct part *part, uin
     return GS_OK;
 }
 
-/* What each device has goes on to the next one of the ring, until all have all: at the k-th step the part of the device
- * k places before. A device's first such copy waits for its own part, and so for its place. */
+/* Each device hands its rows on to the next one of the ring, until all have all: at the k-th step the part of the
+ * device k places before. A device's first such copy waits for its own part, and so for its place. */
 static gs_status hand_round(struct emitter *e, uint32_t index, gs_task *t, const struct chain *ring,
                             const struct part *part)
 {

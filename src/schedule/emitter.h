@@ -60,7 +60,7 @@ struct vacated {
     uint32_t last; /* the unit's last users, as a cell's */
 };
 
-/* What is found in one memory while a plan is emitted. */
+/* The contents of one memory while a plan is emitted. */
 struct cache {
     uint32_t on;        /* 1 + device; 0: the host's */
     struct cell *cell;  /* [units]; NULL: there is none */
@@ -100,7 +100,7 @@ struct owners {
     uint32_t first, end;
 };
 
-/* What the task being made waits for, and what tasks of its lane and stage are behind. */
+/* Tasks that the one being made waits for, and those that tasks of its lane and stage are behind. */
 struct waiting {
     uint32_t *task;           /* [WAITS] */
     uint32_t count;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "schedule/extents.h"
 
-/* What is there at access `now` is taken. Units that come back before the epoch's end leave their place free in
+/* Places that are taken at access `now`. Units that come back before the epoch's end leave their place free in
  * between, to those that are gone by then. */
 typedef struct placing {
     gs_extents free;

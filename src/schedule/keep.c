@@ -109,7 +109,8 @@ static bool left_to_cache(const gs_layout *l, uint32_t file)
            (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_NARROW_ROW_BYTES);
 }
 
-/* What a file's keeping saves; 0: nothing. Narrow arrays come first, since their reads are mostly overhead. */
+/* Sets the bytes that keeping each file saves; 0: none. Narrow arrays come first, since their reads are mostly
+ * overhead. */
 static void rank_files(gs_choice *c, const gs_layout *l)
 {
     count_uses(c, l, c->rank);

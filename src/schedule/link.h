@@ -6,17 +6,17 @@
 #include "plan/links.h"
 #include "topology/topology.h"
 
-/* What is known of a device: of one on host memory among others that are not, `host_cost` where that is given. `t` may
- * be NULL. */
+/* The costs of a device: `host_cost`, where it is given, for one on host memory among others that are not. `t` may be
+ * NULL. */
 const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device);
-/* What the topology says of the link's speed; 0: nothing. `peer`: of GS_LINK_BETWEEN, whom the device takes from. */
+/* The link's speed as the topology says it; 0: it says none. `peer`: with GS_LINK_BETWEEN, the device's source. */
 double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer);
 /* Speed and request cost of the device's link to or from the host, or from a peer. `cost` may be NULL. */
 gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_link_way way, uint32_t device, uint32_t peer);
 /* How long a link is busy with what is moved over it: the disk's with a READ or WRITE (`t` is not asked then), the
  * device's with an UPLOAD, FORWARD or DOWNLOAD. */
 double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_link_load *load);
-/* What an UPLOAD, FORWARD or DOWNLOAD goes over. */
+/* The link that an UPLOAD, FORWARD or DOWNLOAD goes over. */
 gs_link_way gs_link_way_of(gs_task_kind copy);
 
 #endif /* GS_SCHEDULE_LINK_H */

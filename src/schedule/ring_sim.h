@@ -32,8 +32,8 @@ void gs_ring_init(gs_ring_sim *r, uint64_t bytes);
 void gs_ring_drop(gs_ring_sim *r);
 /* Forgets all pieces: nothing that was placed is waited for any more. */
 void gs_ring_reset(gs_ring_sim *r);
-/* What follows, `bytes` in all, will be live together: it is kept in one stretch,
- * so that it does not leave the ring in pieces too small for each other. */
+/* The next allocations, `bytes` in all, will be live together. They are kept in one stretch, so that they do not leave
+ * the ring in pieces too small for each other. */
 void gs_ring_group(gs_ring_sim *r, uint64_t bytes);
 /* Between the two, `bytes` in all are taken that outlive many pieces taken after them. They stand at the
  * ring's ends in turn, so that they leave the middle in one piece and need not wait for those before

@@ -12,7 +12,7 @@
 
 #include "schedule/row_sets.h"
 
-/* What is being found. After a failure (`status`) every set is GS_ALL_ROWS. */
+/* The search for row sets. After a failure (`status`) every set is GS_ALL_ROWS. */
 struct finder {
     const gs_row_sets_config *c;
     gs_row_sets out;

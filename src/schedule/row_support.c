@@ -70,7 +70,8 @@ static void edge_program(struct finder *f, const gs_stage *s, struct ends *reg)
     }
 }
 
-/* What the stage's sums are, and which edges they need. Maximum, minimum and softmax look at every edge of a target. */
+/* Finds the support of the stage's sums, and the edges that they need. Maximum, minimum and softmax look at every edge
+ * of a target. */
 static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, const struct ends *edge, uint32_t *reg)
 {
     out->operands = out->targets = s->sums ? f->none : GS_ALL_ROWS;

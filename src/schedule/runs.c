@@ -81,7 +81,7 @@ static bool walk_next(struct walk *w)
     return true;
 }
 
-/* What is read, in how many requests, when gaps of up to `gap` units are read through. */
+/* Units that are read, and in how many requests, when gaps of up to `gap` units are read through. */
 static uint64_t count(uint32_t *runs, const gs_layout *l, const gs_run_extent *x, const uint64_t *mask, uint64_t gap)
 {
     struct walk w = walk_begin(l, x, mask);

@@ -221,7 +221,7 @@ static bool some_have_more(const gs_layout *l)
     return false;
 }
 
-/* What devices have for staging and for what stays there: `staging` of it is for the first. */
+/* Divides what devices have for staging and for data that stay: `staging` bytes are for the first. */
 static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool whole)
 {
     c->staging_bytes = gs_align_down(GS_MIN(staging, c->spare_bytes), GS_BLOCK_BYTES);
@@ -537,7 +537,7 @@ gs_status gs_schedule_search(gs_plan **out, double *cost, const gs_schedule_conf
 {
     gs_status st = GS_EAGAIN;
 
-    /* What comes to devices with memory of their own is staged there, wherever it is on the host. */
+    /* Rows that come to devices with memory of their own are staged there, wherever they are on the host. */
     if (config->topology == NULL)
         st = schedule(out, cost, config, GS_TILES_IN_PLACE);
     else if (!config->unified)

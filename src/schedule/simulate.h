@@ -15,7 +15,7 @@
 #include "store/chunk_table.h"
 #include "topology/topology.h"
 
-/* What a compute task amounts to. `set`: the run's edge sets, of `parts` by `parts` chunks. */
+/* The work of a compute task. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
 
 typedef struct gs_simulation_input {

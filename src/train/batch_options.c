@@ -78,7 +78,7 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
     return read_fanout(out, o->fanout);
 }
 
-/* What speaks of batches and is given without any. */
+/* Refuses options of batches that are given without any. */
 static gs_status check_none(const gs_train_options *o)
 {
     const char *const given = o->fanout != NULL       ? ".fanout"

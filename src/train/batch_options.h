@@ -7,7 +7,7 @@
 
 /* Do the options ask for batches? */
 bool gs_train_on_batches(const gs_train_options *o);
-/* What is used where the fields are 0. */
+/* Values of the options, or the defaults of those that are 0. */
 uint32_t gs_batch_size_of(const gs_train_options *o);
 uint32_t gs_walk_length_of(const gs_train_options *o);
 uint32_t gs_batches_per_step_of(const gs_train_options *o);

@@ -69,7 +69,7 @@ static void report_device(gs_limits_report *out, const gs_limits *l)
     }
 }
 
-/* What the record has of the disk, where that is not measured now. */
+/* Takes the disk's figures from the record where they are not measured now. */
 static void keep_disk(gs_limits *l, const gs_limits *known)
 {
     l->disk_read_bps = known->disk_read_bps;
@@ -167,9 +167,9 @@ static uint64_t probe_memory(uint64_t host_memory)
     return GS_MAX(8 * GS_MIB, GS_MIN(GS_PROBE_RING_BYTES, gs_align_down(host_memory / 4, GS_MIB)));
 }
 
-/* What was measured is what the run is planned with. Reads and writes share the way
- * to the disk in an epoch, so writes are no faster there, whatever they do alone. A cache: not being able to keep it
- * is no failure. */
+/* Keeps the measured figures, with which later runs are planned. Reads and writes share the way to the disk in an
+ * epoch, so writes are no faster there, whatever they do alone. This is a cache: not being able to keep it is no
+ * failure. */
 static void remember_disk(const gs_bench_report *b, const char *device)
 {
     gs_cost_record record;

@@ -1,7 +1,7 @@
 /* control.h - which rate has an epoch, which weights are kept, and when is a run over?
  *
- * What epochs change is in gs_control_state alone, without pointers, so that a checkpoint can have it; all else follows
- * from the options and the number of the epoch.
+ * Epochs change gs_control_state alone, which has no pointers, so that a checkpoint can have it; all else follows from
+ * the options and the number of the epoch.
  */
 #ifndef GS_TRAIN_CONTROL_H
 #define GS_TRAIN_CONTROL_H

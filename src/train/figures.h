@@ -12,7 +12,7 @@ void gs_figures_none(gs_task_figures *out, const gs_session_labels *l);
 void gs_figures_of(gs_task_figures *out, const gs_session_labels *l, const gs_metrics *m);
 /* Mean loss; NaN where nothing was learned from. */
 double gs_figures_loss(const gs_session_labels *l, const gs_metrics *m);
-/* What epochs are compared by, of validation; more is better. */
+/* The figure of validation by which epochs are compared; more is better. */
 double gs_figures_judge(const gs_task_figures *f, const double accuracy[3]);
 
 #endif /* GS_TRAIN_FIGURES_H */

@@ -18,7 +18,7 @@
 /* Gives rows [first, first + rows) in store order, f32. */
 typedef gs_status (*gs_logits_source)(void *context, uint64_t first, uint64_t rows, float *dst);
 
-/* What becomes of a row. */
+/* How a row is written. */
 typedef enum gs_logits_form {
     GS_LOGITS_AS_THEY_ARE,
     GS_LOGITS_ROWS, /* of no logits: the same, and they need not be finite */

@@ -166,7 +166,7 @@ static bool is_device(const char *device)
            (device[4] == ':' && number[0] != '\0' && strspn(number, "0123456789") == strlen(number));
 }
 
-/* What looks like devices, and is none that can be. */
+/* Refuses a word that looks like devices and names none that can be. */
 static gs_status check_device(const char *device)
 {
     const char *const second = device == NULL ? NULL : strchr(device, ',');

@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "train/safetensors.h"
 
-/* What is written. Texts are the caller's. */
+/* Where the notes that are written come from. Texts are the caller's. */
 typedef struct gs_provenance_source {
     const gs_train_options *options;
     const char *model, *text; /* name and text */
@@ -23,7 +23,7 @@ typedef struct gs_provenance_source {
 /* Fills *note with *notes notes, one block of memory to be freed with gs_free(). GS_ENOMEM. */
 gs_status gs_provenance_notes(gs_safetensors_note **note, uint32_t *notes, const gs_provenance_source *from);
 
-/* What is read. Release with gs_provenance_free(). */
+/* The notes that were read. Release with gs_provenance_free(). */
 typedef struct gs_provenance {
     gs_weights_summary summary;
     char *text; /* the model's; NULL: the file does not say */

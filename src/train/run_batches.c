@@ -303,7 +303,7 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->copied_out_bytes += x->copied_out_bytes;
 }
 
-/* What a pass comes to. */
+/* Sums of a pass. */
 typedef struct pass_sums {
     double loss, mass;
 } pass_sums;
@@ -352,7 +352,7 @@ static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch,
     return st;
 }
 
-/* What devices did at the same time took as long as the slowest of them. */
+/* Devices that worked at the same time took as long as the slowest of them. */
 static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t devices, pass_sums *sums)
 {
     gs_exec_stats all = {0};

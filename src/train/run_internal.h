@@ -14,9 +14,9 @@
  *
  * States: OPEN -- a pass fails --> FAILED; OPEN -- .stop ends a pass --> STOPPED; OPEN or STOPPED -- gs_run_finish()
  * --> FINISHED. Passes run in OPEN alone, and of a run that was stopped the one that gives its logits.
- * What training changes is in `session` (parameters, learned or not, and the optimiser's state, on the host or on
- * devices), `optim` and `epoch`: that is what a checkpoint has. Dropout is drawn by seed and epoch alone; statistics of
- * a pass, gradients and what is computed once are made anew.
+ * Training changes `session` (parameters, learned or not, and the optimiser's state, on the host or on devices),
+ * `optim` and `epoch`, and a checkpoint has these. Dropout is drawn by seed and epoch alone; statistics of a pass,
+ * gradients and what is computed once are made anew.
  */
 #ifndef GS_TRAIN_RUN_INTERNAL_H
 #define GS_TRAIN_RUN_INTERNAL_H
@@ -161,7 +161,7 @@ gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows);
 gs_status gs_run__identify_model(gs_run *r);
 /* Begins a file of weights, with its room on the disk; writes it, as of weights after `epochs` updates. */
 gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path);
-/* What weights after `epochs` updates say of themselves; *note is to be freed with gs_free(). GS_ENOMEM. */
+/* Makes the notes of weights after `epochs` updates; free *note with gs_free(). GS_ENOMEM. */
 gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetensors_note **note, uint32_t *notes);
 gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
 

@@ -46,7 +46,7 @@ static void keep_good(gs_run *r, char *text, size_t bytes)
 
 /* ---- ending ---- */
 
-/* What a batch has left behind is not looked at: its session has none of what a whole graph's has. */
+/* Looks for the first such number. Arrays of a batch are not looked at: its session has none of a whole graph's. */
 static void find_fault(gs_run *r, uint32_t pass, uint32_t epoch, char *where)
 {
     if (pass != GS_NONE)

@@ -158,7 +158,7 @@ static gs_status check_features(const char *store, const gs_provenance *p, const
     return st;
 }
 
-/* What a prediction's weights say is taken from them. */
+/* Takes the options; a prediction's come from its weights where these have them. */
 static gs_status take_options(gs_run *r, const char *store, const gs_train_options *given)
 {
     gs_provenance p = {0};

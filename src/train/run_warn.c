@@ -10,7 +10,7 @@ static const char *model_of(const gs_train_options *o)
     return strchr(o->model, '\n') != NULL ? "the model" : o->model;
 }
 
-/* What is learned in vain. */
+/* Warns of parameters that are learned in vain. */
 static void warn_of_parameters(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;

@@ -150,7 +150,7 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
     return other_shape(e, q->name, dims, want, path);
 }
 
-/* What a file must have: parameters, and tables behind them. */
+/* Tensors that a file must have: parameters, and tables behind them. */
 typedef struct wanted {
     const gs_program *p;
     float *const *value;

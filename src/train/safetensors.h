@@ -17,7 +17,7 @@
  * hostile file can make the JSON parser allocate. */
 #define GS_SAFETENSORS_HEADER_LIMIT (4u << 20)
 
-/* What the header says besides: "__metadata__", texts by name. "format": "pt", which Python's loaders look for, is
+/* A note of the header's "__metadata__", texts by name. "format": "pt", which Python's loaders look for, is
  * always there and none of these. */
 typedef struct gs_safetensors_note {
     const char *key, *value;

@@ -18,7 +18,7 @@ const char *gs_section_of_state(uint32_t run);
 /* "DIR/NAME.safetensors"; free with gs_free(). NULL when memory is short. */
 char *gs_section_path(const char *dir, const char *name);
 
-/* What a section says of how it came about. */
+/* Notes of a section, which say how it came about. */
 typedef struct gs_section_notes {
     const gs_safetensors_note *note;
     uint32_t notes;
