@@ -35,7 +35,7 @@ double gs_cuda_pcie_bps(const char *folder)
     return transfers * coded / 8 * width;
 }
 
-/* Of a link that the system does not show: 16 lanes of the PCIe that GPUs of this kind have. */
+/* Guess for a link that the system does not show: 16 lanes of the PCIe that GPUs of this kind have. */
 static double usual_pcie_bps(int major)
 {
     return 16 * 128.0 / 130 / 8 * (major >= 9 ? 32e9 : major == 8 ? 16e9 : 8e9);

@@ -1,4 +1,4 @@
-/* What a stage's products of edges by the matrix of their type take, step by step. */
+/* The steps of a stage's products of edges by the matrix of their type. */
 #include "base/size.h"
 #include "cuda/batch.h"
 

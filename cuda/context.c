@@ -31,7 +31,8 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
 }
 
-/* What the system may refuse: locked memory is bounded (RLIMIT_MEMLOCK, containers), and not all can be pinned. */
+/* Errors of calls that the system may refuse: locked memory is bounded (RLIMIT_MEMLOCK, containers), and not all can be
+ * pinned. */
 static bool may_refuse(gs_cu_result r) { return r == 1 || r == GS_CU_OUT_OF_MEMORY || r == 800 || r == 801; }
 
 gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, bool *pinned)
@@ -50,7 +51,7 @@ gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, 
     return GS_OK;
 }
 
-/* What this thread's calls are about; a device that closes leaves nothing behind. */
+/* The context that this thread's calls are about; a device that closes leaves nothing behind. */
 static _Thread_local gs_cu_handle current;
 
 gs_status gs_cuda_enter(const gs_cuda *c)

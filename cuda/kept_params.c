@@ -114,7 +114,7 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
     return gs_cuda_end(c, st);
 }
 
-/* Of the learned parameters, laid out from `at` on as those that are kept. */
+/* Brings the learned parameters, laid out from `at` on as those that are kept. */
 static gs_status bring(gs_cuda *c, float *const *param, gs_cu_memory at)
 {
     gs_status st;

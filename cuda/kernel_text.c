@@ -1,4 +1,4 @@
-/* What the generators share: numbers, operators, inputs. */
+/* Text that the generators share: numbers, operators, inputs. */
 #include "cuda/kernel_text.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "cuda/launch_edges.h"
 
-/* Of what is made of a portion of edges by type: at 400 bytes an edge some 170,000 edges, so that the launches of a
+/* Scratch of a portion of edges by type: at 400 bytes an edge some 170,000 edges, so that the launches of a
  * portion, some 10, are a few times as long as the gaps between them. */
 #define GS_CUDA_BATCH_BYTES (64 * GS_MIB)
 

@@ -8,7 +8,7 @@
 #include "cuda/pass.h"
 #include "cuda/streams.h"
 
-/* What the stage does edge by edge. */
+/* Runs the stage's work edge by edge. */
 static gs_status run_kernels(gs_cuda *c, gs_cuda_edge_run *r)
 {
     const gs_edge_program_launch *const l = r->l;

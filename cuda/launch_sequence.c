@@ -55,7 +55,7 @@ static uint32_t sort_targets(uint32_t *order, uint32_t *spare, const slice *s, u
 
 /* ---- memory ---- */
 
-/* Of a tile, by what its longest sequence needs; in floats. */
+/* Floats of a tile, by the levels that its longest sequence needs. */
 static uint64_t tile_floats(const gs_sequence_kernel *k, uint32_t levels)
 {
     const uint64_t cell = (uint64_t)k->rows * k->width;

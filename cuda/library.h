@@ -15,7 +15,7 @@
 #define GS_CUDA_OLDEST 11 /* release, of libraries and of the driver */
 #define GS_CUDA_NEWEST 13 /* that is looked for by its own name, and whatever the driver's is */
 
-/* Of an open library; false: it does not say. */
+/* Asks an open library for its version; false: it does not say. */
 typedef bool gs_cuda_library_version(void *library, int *major, int *minor);
 
 /* Opens the newest STEM.so whose release the driver takes (`driver` as cuDriverGetVersion() has it, 1000 * major + 10 *

@@ -171,7 +171,7 @@ gs_status gs_cuda_module(gs_cu_handle *module, const gs_cuda_driver *d, int majo
     size_t bytes = 0;
     gs_status st = GS_OK;
 
-    /* What is kept may be damaged, or of another driver: then it is made again. */
+    /* The image that is kept may be damaged, or of another driver: then it is made again. */
     if (path != NULL && read_image(&image, path) && d->module_load(module, image) == 0)
         goto done;
     gs_free(image);

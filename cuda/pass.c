@@ -21,7 +21,7 @@ gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host)
     return 0;
 }
 
-/* What a pass has for one parameter, there and here; NULL: nothing. */
+/* Arrays of one parameter in a pass, there and here; NULL: none. */
 typedef struct exchange {
     const void *param;
     float *grad, *made;
@@ -87,7 +87,7 @@ static void add_metrics(gs_metrics *to, const gs_loss_part *from)
     }
 }
 
-/* What kernels have column by column (args.h), as the host wants it. */
+/* Adds figures that kernels have column by column (args.h) to the host's. */
 static void add_columns(gs_metrics *to, const double *from, uint32_t columns)
 {
     for (uint32_t c = 0; c < columns; c++) {

@@ -1,4 +1,4 @@
-/* What a program needs before its launches: its kernels, its parameters' memory, scratch. */
+/* A program is prepared for its launches: its kernels, its parameters' memory, scratch. */
 #include "cuda/prepare.h"
 
 #include <stdlib.h>
@@ -48,10 +48,10 @@ static uint64_t scratch_of(const gs_cuda *c, const gs_cuda_code *k, const gs_pro
     return gs_align_up(bytes, ALIGNMENT);
 }
 
-/* Of the targets of a sequence's launch, sorted. */
+/* Bytes for the sorted targets of a sequence's launch. */
 static uint64_t order_bytes(const gs_cuda_code *k) { return k->sequences > 0 ? GS_CUDA_SORTED * sizeof(uint32_t) : 0; }
 
-/* Of a portion of edges by type. */
+/* Bytes for a portion of edges by type. */
 static uint64_t batch_bytes(const gs_cuda *c, const gs_cuda_code *k)
 {
     uint64_t bytes = 0;

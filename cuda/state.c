@@ -1,4 +1,4 @@
-/* What a program has on the device for as long as it is prepared: parameters, what passes add up, and scratch. */
+/* Memory that a program has on the device for as long as it is prepared: parameters, sums of passes, and scratch. */
 #include "cuda/state.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 
 static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "device cuda: out of memory for a program"); }
 
-/* Of the sums of statistics. */
+/* Bytes of the sums of statistics. */
 static uint64_t sums_bytes(const gs_program *p)
 {
     uint64_t bytes = 0;
@@ -26,7 +26,7 @@ static uint64_t columns_bytes(const gs_program *p)
     return gs_align_up((uint64_t)GS_LOSS_FIGURES * gs_program_loss_columns(p) * sizeof(double), ALIGNMENT);
 }
 
-/* Of the columns of a loss. */
+/* Bytes of the weights of a loss's columns. */
 static uint64_t weight_bytes(const gs_program *p)
 {
     return gs_align_up((uint64_t)gs_program_loss_width(p) * sizeof(float), ALIGNMENT);

@@ -46,7 +46,7 @@ typedef struct gs_cuda_scratch {
 /* Bytes that cuBLAS works in: 32 MiB from Hopper on, 4 MiB before it, as its documents ask for. A GPU of less than 8
  * GiB has 4 MiB, too. */
 uint64_t gs_cuda_workspace(const gs_cuda *c);
-/* Of what lies beside and between parameters, gradients, the optimiser's state and scratch. */
+/* Bytes beside and between parameters, gradients, the optimiser's state and scratch. */
 uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p);
 gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scratch *scratch);
 /* For programs with sequences, besides. */

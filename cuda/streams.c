@@ -1,4 +1,4 @@
-/* What is under way: launches, numbered, in the stream `compute`, and copies in those beside it. */
+/* Work under way: launches, numbered, in the stream `compute`, and copies in those beside it. */
 #include "cuda/streams.h"
 
 #include <stdio.h>

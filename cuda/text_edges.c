@@ -36,7 +36,7 @@ static void mark(gs_gen_writer *w, bool scores, bool values)
     }
 }
 
-/* What the sums depend on; then, forwards, what changes with the edge. */
+/* Finds the registers that the sums depend on; then, forwards, those that change with the edge. */
 static void find_needs(gs_gen_writer *w)
 {
     const gs_stage *const s = w->s;

@@ -58,7 +58,7 @@ bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
     return w->needed[r] && w->per_edge[r] && (w->s->edge_reg[r].kind != GS_EDGE_TEMP || gs_gen_is_made(w, r));
 }
 
-/* Of a row of sums the first register alone has another type. */
+/* In a row of sums the first register alone has another type. */
 static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r) { return r == 0 ? w->k->rows.dtype : GS_F32; }
 
 void gs_gen_load_registers(gs_gen_writer *w)

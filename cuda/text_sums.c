@@ -76,7 +76,7 @@ static void clear_part(gs_gen_writer *w, const char *name, const char *row, uint
     fprintf(w->out, "%s%s = %s;\n", name, s == GS_GEN_SINGLE ? "" : "[i]", neutral);
 }
 
-/* Of the sums that do not go by type, or of the others. */
+/* Writes `body` for each of the sums that do not go by type, or for each of the others. */
 static void each_sum(gs_gen_writer *w, bool by_type, const char *state, const char *rows, part_fn *body)
 {
     for (uint32_t i = 0; i < w->k->sums; i++)
@@ -120,7 +120,7 @@ static void declare_of_heads(gs_gen_writer *w, char letter, uint32_t i, char tex
     gs_gen_reference(w, text, 64, name, h, s);
 }
 
-/* What follows is for each head. */
+/* Begins a loop over heads. */
 static void over_heads(gs_gen_writer *w, uint32_t i)
 {
     if (gs_gen_shape_of(w, heads_of(w, i)) == GS_GEN_SINGLE)

@@ -141,7 +141,7 @@ static void write_dropout(writer *w, const gs_instr *in, uint32_t instr)
                 in->dst, instr, threshold, a, scale);
 }
 
-/* What a vertex draws for its own edge: rank and type are 0. */
+/* Writes the draw of a vertex for its own edge: rank and type are 0. */
 static void write_mask(writer *w, const gs_instr *in, uint32_t instr)
 {
     const uint32_t threshold = gs_generate_threshold(in->alpha);

@@ -45,7 +45,7 @@ extern "C" {
 
 /* ---- plans --------------------------------------------------------------- */
 
-/* What gs_train() with these options would do to memory and disk. Reads the
+/* Reports how gs_train() with these options would use memory and disk. Reads the
  * store's tables; runs nothing, writes nothing. Errors as gs_run_open(). */
 GS_API gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options);
 /* Writes a plan as one line of JSON, without newline, into a FILE of <stdio.h>. GS_ENOMEM, GS_EIO. */
@@ -86,7 +86,7 @@ GS_API void gs_run_close(gs_run *run);
  * that were good. GS_EINVAL: not a training run, or a finished one. */
 GS_API gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out);
 
-/* Of the weights as they are, without dropout. */
+/* Results of the weights as they are, without dropout. */
 typedef struct gs_evaluation {
     double loss;        /* mean over the training vertices, or their known labels; NaN where there are none */
     double accuracy[3]; /* of classes: train, valid, test; NaN for an empty split */
@@ -131,7 +131,7 @@ GS_API gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *val
 GS_API gs_status gs_run_load(gs_run *run, const char *path);
 GS_API gs_status gs_run_save(gs_run *run, const char *path);
 
-/* What a run has of checkpoints. */
+/* Checkpoints of a run. */
 typedef struct gs_checkpoint_report {
     uint32_t resumed;    /* epochs that it had behind it when it was opened, of .resume; 0: none */
     uint32_t resumed_batches; /* and batches of the next one */
@@ -185,7 +185,7 @@ GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs
 GS_API gs_status gs_inspect_weights(gs_weights_summary *out, const char *path);
 
 /* Evaluates `weights` (.safetensors) on every vertex and writes `logits` (.npy).
- * Of `options`, what speaks of the model and the machine counts. Where the weights say what model they are of
+ * Those fields of `options` count that speak of the model and the machine. Where the weights say what model they are of
  * (gs_inspect_weights()), .model may be NULL and what shapes it 0 or NULL (gs_predict_options_init()); a field that
  * says otherwise is GS_EINVAL. The store may be another one than they were trained on, of as many features. Labels and
  * splits it need not have; figures of a split without vertices are NaN in `report` (may be NULL). Errors as
@@ -243,8 +243,8 @@ GS_API gs_status gs_layer_start(const gs_layer *layer, uint32_t index, float *ou
  * calls only. Blocks; uses all threads. */
 GS_API gs_status gs_layer_forward(gs_layer *layer, const float *x, const float *const *parameter, bool training,
                                   uint32_t step, float *y);
-/* Of the last forward with `training`, whose parameters are given again: from the gradient of y those of x and of each
- * parameter, which are overwritten; NULL: not wanted. GS_EINVAL: there was none. */
+/* The gradients of the last forward with `training`, whose parameters are given again: from that of y those of x and of
+ * each parameter, which are overwritten; NULL: not wanted. GS_EINVAL: there was none. */
 GS_API gs_status gs_layer_backward(gs_layer *layer, const float *const *parameter, const float *y_gradient,
                                    float *x_gradient, float *const *gradient);
 

@@ -40,7 +40,7 @@ typedef struct gs_array {
     bool result;              /* of the run, which reads it when the pass that makes it is over */
 } gs_array;
 
-/* What a pass computes over all vertices and later stages of the pass read as a parameter. */
+/* A figure that a pass computes over all vertices, and that later stages of the pass read as a parameter. */
 typedef enum gs_statistic { GS_STATISTIC_NONE, GS_STATISTIC_MEAN, GS_STATISTIC_VARIANCE } gs_statistic;
 
 /* A learned tensor, [rows, cols] row-major ([out, in] for weights), or [cols]
@@ -153,7 +153,7 @@ static inline const gs_operand *gs_instr_operand(const gs_instr *i, uint32_t k)
     return k == 0 ? &i->a : k == 1 ? &i->b : &i->c;
 }
 
-/* What an edge pass accumulates for a vertex over its edges. Edges have a target
+/* A sum that an edge pass accumulates for a vertex over its edges. Edges have a target
  * end (the vertex that accumulates) and an operand end: by in-edges the target is the
  * destination, by out-edges it is the source. No edges: 0 for every kind. */
 typedef enum gs_sum_kind {
@@ -290,7 +290,7 @@ void gs_stage_add_row_sum(gs_stage *s, const gs_row_sum *rows, uint32_t width, u
 /* Is there a sum that takes what an edge program computes? */
 bool gs_stage_has_edge_program(const gs_stage *s);
 
-/* What for a stage needs rows of an array. */
+/* Use that a stage has for rows of an array. */
 typedef enum gs_use_role {
     GS_USE_OPERAND, /* edge pass: at the operand ends of edges */
     GS_USE_SCALE,   /* edge pass: the same, for the numbers that operand rows are multiplied by */

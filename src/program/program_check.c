@@ -335,7 +335,7 @@ static const gs_pass *setup_pass(const gs_program *p)
     return setup != GS_NONE ? &p->pass[setup] : NULL;
 }
 
-/* What a pass stores; nothing where its stages do not exist. */
+/* Marks the arrays that a pass stores; none where its stages do not exist. */
 static void mark_stored(const gs_program *p, const gs_pass *q, bool *ready)
 {
     if (q == NULL || q->first_stage > p->stages || q->stages > p->stages - q->first_stage)

@@ -54,8 +54,8 @@ static uint64_t greatest(uint64_t *value, uint32_t n, uint32_t count)
     return sum;
 }
 
-/* Edges of interval i that a batch can have: those from within and of as many others as a batch has, of those with the
- * most. Of edges of no store, all. */
+/* Most edges of interval i that a batch can have: those from within, and from as many other intervals as a batch has,
+ * those with the most. All of them where the edges are of no store. */
 static uint64_t bound_interval(const gs_sampler *s, uint32_t i, uint64_t *chunk)
 {
     const gs_adjacency *in = s->in;
@@ -71,7 +71,7 @@ static uint64_t bound_interval(const gs_sampler *s, uint32_t i, uint64_t *chunk)
     return gs_chunk_at(in->chunks, GS_BY_DEST, i, i)->edges + greatest(chunk, n, s->options.batch_size - 1);
 }
 
-/* Of the intervals of which a batch can have the most. */
+/* Edges of those intervals of which a batch can have the most. */
 static uint64_t bound_clusters(const gs_sampler *s)
 {
     const uint32_t parts = s->in->parts;

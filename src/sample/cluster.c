@@ -217,7 +217,7 @@ static void count_degrees(gs_batch_arena *a, const gs_batch *b)
     }
 }
 
-/* Of an epoch each interval is in one batch, so batches that are drawn together share no chunk. */
+/* Each interval is in one batch of an epoch, so batches that are drawn together share no chunk. */
 gs_status gs_sample__cluster_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches)
 {
     gs_columns *const columns = s->in->columns;

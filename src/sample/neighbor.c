@@ -51,7 +51,7 @@ static inline void add_edge(drawing *d, uint64_t edge)
         take_pending(d);
 }
 
-/* Of weighted edges: at most. */
+/* Edges that are drawn from a list; of weighted ones, at most so many. */
 uint64_t gs_sample__drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree)
 {
     if (fanout == 0 || degree == 0 || (!o->replace && degree <= fanout))

@@ -1,6 +1,6 @@
 /* neighbor_columns.c - a group of batches of neighbours, hop by hop, of lists that stay in the store.
  *
- * What is drawn of a list depends on its length and on the stream of random numbers of its vertex. So all batches of
+ * The draw from a list depends on its length and on the stream of random numbers of its vertex. So all batches of
  * the group name the places that they draw, the columns go by once and say which vertices these are, and these become
  * rows in the order in which they were drawn: the same batches as of lists in memory. */
 #include "base/size.h"

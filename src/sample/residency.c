@@ -17,7 +17,7 @@
 #define NONE GS_RESIDENCY_NONE
 #define COUNTS 16u /* dues behind the last batch: used 15 times and more, 14 times, ..., 0 times */
 
-/* Of an item that is cached, or used in this group. */
+/* An item that is cached, or used in this group. */
 typedef struct item {
     uint32_t slot;         /* NONE: not cached */
     uint32_t before, next; /* in its due's list */

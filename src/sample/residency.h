@@ -21,7 +21,7 @@
 
 typedef struct gs_residency gs_residency;
 
-/* What a batch does, in order of rows. First all rows that are in slots are copied from there, then the others are
+/* Steps of a batch, in order of rows. First all rows that are in slots are copied from there, then the others are
  * read, then kept items are copied into their slots, over what was there. */
 typedef struct gs_residency_step {
     uint32_t rows;         /* of the batch */
@@ -45,7 +45,7 @@ void gs_residency_begin(gs_residency *r, const gs_batch *batch, uint32_t batches
 /* The next batch of the group; *step stands until the next call. */
 void gs_residency_next(gs_residency *r, gs_residency_step *step);
 
-/* What slots hold is not what the last step said: nothing is in them, and the group is over. */
+/* The slots do not hold what the last step said: nothing is in them, and the group is over. */
 void gs_residency_forget(gs_residency *r);
 
 #endif /* GS_SAMPLE_RESIDENCY_H */

@@ -42,7 +42,7 @@ typedef struct gs_batch {
  * taken). GraphSAINT's batches have the store's. loops: likewise; of rows that were not expanded, as many as are to be
  * expected. */
 
-/* What no batch of a sampler exceeds, and the table that an engine sees: P = 1. */
+/* Limits that no batch of a sampler exceeds, and the table that an engine sees: P = 1. */
 typedef struct gs_batch_limits {
     uint32_t vertices;       /* rows of a batch: the interval's rows, so indices have 2 bytes up to 65536 */
     uint64_t edges;

@@ -42,7 +42,7 @@ typedef struct gs_raw_edges {
     uint64_t count, most;
 } gs_raw_edges;
 
-/* Of lists that stay in the store: the rows of a hop on their way through the columns. All NULL elsewhere. */
+/* Rows of a hop on their way through the columns, for lists that stay in the store. All NULL elsewhere. */
 typedef struct gs_column_rows {
     uint32_t *place;   /* [edges] of a raw edge, its place in the list of its row; CLUSTER: its row, then its place */
     uint32_t *order;   /* NEIGHBOR: [vertices] rows of the hop by their vertices */

@@ -163,7 +163,7 @@ static void clear(const gs_sampler *s, gs_batch_arena *a)
     a->pendings = 0;
 }
 
-/* What was drawn becomes a batch. */
+/* Makes a batch of the edges that were drawn. */
 static void finish(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
 {
     b->vertex = a->unique.vertex;

@@ -24,7 +24,8 @@ typedef struct gs_hop_needs {
     uint32_t *zeroed;       /* [arrays] that are read: what no stage makes of them is 0 */
 } gs_hop_needs;
 
-/* Of the pass `train`, whose loss is of the first hop. `hops`: as in gs_batch. `all`: nothing is left out. GS_ENOMEM.
+/* Finds the needs of the pass `train`, whose loss is of the first hop. `hops`: as in gs_batch. `all`: leaves nothing
+ * out. GS_ENOMEM.
  * Release with gs_hop_needs_drop(). */
 gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, uint32_t train, uint32_t hops, bool all);
 void gs_hop_needs_drop(gs_hop_needs *n);

@@ -6,7 +6,7 @@
 #include "store/chunk_table.h"
 #include "store/store.h"
 
-/* What stages do with features. */
+/* How stages use features. */
 typedef struct uses {
     uint32_t array;
     bool sums, named; /* some stage sums them; they may be named */

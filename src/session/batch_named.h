@@ -22,7 +22,7 @@ typedef struct gs_batch_named {
  * a batch. Else, and without GS_OK, nothing. */
 gs_status gs_batch_named_open(gs_batch_named *n, const gs_program *p, const gs_plan *plan,
                               const gs_batch_limits *limits);
-/* What open() takes; 0 where they may not be. */
+/* Bytes that gs_batch_named_open() takes; 0 where rows may not be named. */
 uint64_t gs_batch_named_bytes(const gs_program *p, const gs_plan *plan, const gs_batch_limits *limits);
 void gs_batch_named_close(gs_batch_named *n);
 /* `all`: features of all vertices of the store. */

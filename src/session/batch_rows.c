@@ -78,7 +78,7 @@ static gs_status load(gs_batch_rows *r, gs_array_id id)
     return st;
 }
 
-/* What a block of the disk is known by: the low half of its checksum. The file's last one may be short. */
+/* The mark of a block of the disk: the low half of its checksum. The file's last one may be short. */
 static uint32_t sum_of(const void *block, uint64_t at, uint64_t all)
 {
     return (uint32_t)gs_hash64(block, GS_MIN(GS_BLOCK_BYTES, all - at));
@@ -284,7 +284,7 @@ static void keep_item(gs_batch_rows *r, uint32_t slot, const uint8_t *run, uint6
     memcpy(r->slot + slot * r->cache.item_bytes, run + (first * row_bytes - begin), (end - first) * row_bytes);
 }
 
-/* What the window's runs have brought, which follow each other there as they were made. */
+/* Takes the rows that the window's runs have brought; runs follow each other there as they were made. */
 static void take_rows(gs_batch_rows *r, const window *w, const uint32_t *row, uint64_t row_bytes, uint8_t *dst)
 {
     const gs_batch_run *run = r->run;

@@ -12,7 +12,7 @@
 #include "sample/residency.h"
 #include "store/store.h"
 
-/* Of the rows' cache. Zero: none. */
+/* Shape of the rows' cache. Zero: none. */
 typedef struct gs_row_cache_shape {
     uint32_t slots, rows_per_item, group; /* group: batches of one, at most */
     uint64_t item_bytes;

@@ -22,7 +22,7 @@ static gs_status open_way(gs_session **out, const gs_session_config *config, con
     return gs_session_open_on(out, &one);
 }
 
-/* Of two refusals: where it is for host memory, the device's is enough. */
+/* True if `x` asks for less than `than`. Where a refusal is for host memory, the device's is enough. */
 static bool asks_less(const gs_refusal *x, const gs_refusal *than)
 {
     return x->host != 0 && (than->host == 0 || x->host < than->host);

@@ -45,7 +45,7 @@ typedef struct gs_chunk_view {
     const uint8_t *count; /* [edges] of a merged chunk: how often the edge is there; else NULL */
 } gs_chunk_view;
 
-/* What the chunk table says, for the check. */
+/* Figures of the chunk table, for the check. */
 typedef struct gs_chunk_expect {
     uint32_t target_rows, operand_rows; /* rows of the two intervals: bounds of every index */
     uint32_t index_bytes;

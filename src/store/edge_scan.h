@@ -1,7 +1,7 @@
 /* edge_scan.h - every edge chunk of a store once, front to back: what do its edges name?
  *
- * What is to be known of edges before a run (which rows a chunk reads, which rows
- * a loss can see) is found by reading them in file order, with checksums
+ * Facts about edges that a run needs beforehand (which rows a chunk reads, which
+ * rows a loss can see) are found by reading them in file order, with checksums
  * verified and every index checked, in one buffer of bounded size.
  *
  * Threads: one. Everything here blocks for as long as the disk needs for the edge file.

@@ -161,7 +161,7 @@ static gs_chunk_table table_shape(const gs_manifest *m)
         .vertices = m->info.vertices, .parts = m->info.parts, .interval_rows = m->info.interval_rows};
 }
 
-/* What is wrong with a record that follows `end` bytes of chunks; NULL: nothing. */
+/* A fault of a record that follows `end` bytes of chunks, in words; NULL: it has none. */
 static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k, const gs_chunk *c,
                                uint64_t end)
 {

@@ -52,7 +52,7 @@ typedef struct gs_manifest {
  * the text's own checksum, then that every key is there once and in its range, then
  * gs_manifest__check(). */
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path);
-/* What the numbers say about each other (no files). GS_EFORMAT. */
+/* Checks the numbers against each other (no files). GS_EFORMAT. */
 gs_status gs_manifest__check(const gs_manifest *m, const char *path);
 /* A new sealed text; free with gs_free(). */
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m);

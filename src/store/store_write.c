@@ -135,7 +135,7 @@ static void manifest_of(gs_manifest *m, const gs_store_contents *c)
                                    sizeof(uint64_t));
 }
 
-/* What the caller says twice must be the same. */
+/* Checks that figures which the caller gives twice are the same. */
 static gs_status contents_check(const gs_store_contents *c, const gs_manifest *m, const char *dir)
 {
     const gs_chunk_table *t = &c->chunks;

@@ -13,7 +13,7 @@
 
 #define WINDOW_BYTES (8 * GS_MIB) /* enough for an SSD's full sequential rate */
 
-/* What is gathered over all blocks of an array. */
+/* Sums over all blocks of an array. */
 typedef struct array_scan {
     const gs_store *store;
     gs_array_id id;
@@ -118,7 +118,7 @@ static uint64_t input_id_check(array_scan *scan, const void *data, uint64_t coun
     return count;
 }
 
-/* What has been read of the names. */
+/* Progress of reading the names. */
 typedef struct name_scan {
     uint64_t names;
     uint32_t length, last_length;
@@ -149,7 +149,7 @@ static uint64_t names_check(array_scan *scan, const void *data, uint64_t count)
     return count;
 }
 
-/* What an element must be, for the check above and the message. Degrees and
+/* Rules of an element, for the check above and the message. Degrees and
  * loops are compared with the edges in verify_edges.c. */
 static const struct {
     element_check check;

@@ -40,7 +40,7 @@ static bool cpu_unified(const void *context)
     return true;
 }
 
-/* What a program's largest launches need. */
+/* Scratch of a program's largest launches. */
 typedef struct needs {
     uint32_t steps, edge_steps, edge_states;
     uint64_t floats[GS_CPU_USES];

@@ -34,7 +34,7 @@
 /* Most lots that the rows of a launch are dealt in. Each has its own partial sums. */
 #define GS_CPU_LOTS 64
 
-/* What launches need floats for. Contents outlive no launch, but for those that say so. */
+/* Uses that launches have for floats. Contents outlive no launch, but for those that say so. */
 typedef enum gs_cpu_use {
     GS_CPU_PARTIAL,    /* [lots][run.partial] */
     GS_CPU_TRANSPOSED, /* weights of a stage as products take them: transposed, or by type side by side; for the pass */

@@ -1,4 +1,4 @@
-/* What masks and dropout draw with. */
+/* Keys with which masks and dropout draw. */
 #include <assert.h>
 
 #include "base/philox.h" /* gs_random_edge_key */

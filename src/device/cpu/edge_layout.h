@@ -4,7 +4,7 @@
 
 #include "device/cpu/edge_plan.h"
 
-/* What the edge program of a stage needs. */
+/* Scratch of the edge program of a stage. */
 typedef struct gs_cpu_edge_needs {
     uint32_t steps, states;
     uint64_t floats;     /* of scratch, a thread */

@@ -149,7 +149,7 @@ static void plan_product_sum(gs_cpu_planner *p, gs_cpu_edge_step s, gs_cpu_edge_
     gs_cpu__emit(p, s);
 }
 
-/* Of an attended value that is a product with a number for each head (a mask, a weight): that factor, which goes
+/* Takes the factor out of an attended value that is a product with a number for each head (a mask, a weight): it goes
  * to the head's weight instead. */
 static gs_cpu_edge_value take_factor(gs_cpu_planner *p, const gs_sum *sum, uint32_t heads)
 {
@@ -238,7 +238,7 @@ static void plan_outer(gs_cpu_planner *p, const gs_sum *sum)
 
 /* ---- the whole ---- */
 
-/* Of which sums is the plan? */
+/* Is the sum one of the plan's? */
 static bool is_planned(const gs_cpu_planner *p, uint32_t sum)
 {
     const gs_stage *const s = p->l->stage;

@@ -57,7 +57,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
 
-/* Of vertices (site, epoch and key) or of edges (a key for site and epoch). */
+/* Keys of a dropout of vertices (site, epoch and key) or of edges (a key for site and epoch). */
 typedef struct gs_cpu_dropout {
     uint32_t site, epoch;
     uint32_t key[2];
@@ -108,7 +108,7 @@ typedef struct gs_cpu_edge_plan {
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
 
-/* What one thread does in one call: targets [first, end), or (where from < to) edges [from, to) of target `first`, into
+/* Work of one thread in one call: targets [first, end), or (where from < to) edges [from, to) of target `first`, into
  * row `row` of the accumulators; with an end > first of the targets from `first` on, into no accumulators. */
 typedef struct gs_cpu_edge_work {
     uint32_t first, end;
@@ -191,7 +191,7 @@ static inline uint32_t gs_cpu_edge_owner(const gs_edges *e, uint32_t edge)
     return low;
 }
 
-/* What is known of an edge register while a plan is made. */
+/* State of an edge register while a plan is made. */
 typedef struct gs_cpu_edge_state {
     uint32_t uses;
     bool needed;             /* for the sums that the plan is of */

@@ -233,7 +233,7 @@ static bool outer_task(gs_cpu *cpu, const gs_cpu_step *s, const outer_cut *cut, 
                  cut->chunks == 1 ? 1.0f : 0.0f, c + (uint64_t)row * in + column, in);
 }
 
-/* Of one matrix: s->weight.matrices says how many times as wide as it the rows of b are. */
+/* The outer product for one matrix: the rows of b are s->weight.matrices times as wide as it. */
 static gs_status outer_of_one(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 {
     const outer_cut cut = cut_outer(s->weight.rows, s->weight.cols, rows);

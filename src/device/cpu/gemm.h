@@ -26,7 +26,7 @@ bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, flo
 gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows);
 /* Floats of partial sums that an outer product of this shape wants. */
 uint64_t gs_cpu__outer_floats(uint32_t out, uint32_t in);
-/* What oneDNN may take for packing, all threads together. */
+/* Bytes that oneDNN may take for packing, all threads together. */
 uint64_t gs_cpu__gemm_bytes(const gs_cpu *cpu);
 /* First calls on every thread: the library makes its code and its threads there. */
 gs_status gs_cpu__gemm_warm(const gs_cpu *cpu);

@@ -43,7 +43,7 @@ typedef struct gs_cpu_mix {
     uint32_t from, to, each, from_stride, to_stride;
 } gs_cpu_mix;
 
-/* What the random numbers of a row are drawn by, besides the column: program.h, edge_mask. */
+/* Keys of a row's random numbers, besides the column: program.h, edge_mask. */
 typedef struct gs_cpu_draws {
     const uint32_t *source, *destination; /* [rows] input ids */
     const uint32_t *rank, *type;          /* [rows], or NULL: 0 */

@@ -124,7 +124,7 @@ void GS_KERNEL(edge_by_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step 
 
 /* ---- gradients of the matrices ---- */
 
-/* Of a [rows, stride] `in` columns and of b [rows, out] some, all of them at hand. */
+/* Columns at hand: `in` of a [rows, stride], and some of b [rows, out]. */
 typedef struct pair {
     float *sum; /* first row, first column at hand */
     const float *a, *b;

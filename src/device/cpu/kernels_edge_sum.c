@@ -1,4 +1,4 @@
-/* What a tile of edges adds to its targets: sums, largest and least values, and
+/* A tile of edges is added to its targets: sums, largest and least values, and
  * the running maximum and norm of attention.
  *
  * Columns of a target's row stay in registers over its edges in the tile, up to MAX_TILE vectors at a time.
@@ -13,8 +13,8 @@
 
 #define MAX_TILE 8
 
-/* What an edge brings: a row, times a row, times a number, times a number for each group of as many columns as a
- * vector has, or half of it; or what it competes with. */
+/* How an edge is added: a row, times a row, times a number, times a number for each group of as many columns as a
+ * vector has, or half of it; or as a rival for the largest or least value. */
 typedef enum sum_form { PLAIN, TIMES_ROW, TIMES_NUMBER, TIMES_GROUPS, TIMES_HALVES, LARGEST, LEAST } sum_form;
 
 /* A block of columns of all runs of a tile. */
@@ -239,7 +239,7 @@ static void rescale(const gs_accumulator *sum, size_t row, uint32_t heads, uint3
         acc[c] *= factor;
 }
 
-/* What is subtracted from scores: the maximum, but no infinity from infinities. */
+/* The number that is subtracted from scores: the maximum, but no infinity from infinities. */
 GS_INLINE float base_of(float maximum) { return maximum == -INFINITY ? 0 : maximum; }
 
 /* Scores of one head for all runs, vectors along the edges. */

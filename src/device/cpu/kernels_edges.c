@@ -26,7 +26,7 @@
 #define AHEAD_MIN 4
 #define AHEAD_MAX 32
 
-/* What a row brings: its numbers; those times the edge's count; those times a number of the row, and perhaps the
+/* How a row is added: its numbers; those times the edge's count; those times a number of the row, and perhaps the
  * count, from three types. */
 typedef enum edge_form { PLAIN, COUNTED, SCALED, BF16, F16 } edge_form;
 

@@ -61,7 +61,7 @@ static float exp_total(float *e, const float *a, uint32_t n, float max)
 
 static float factor_of(const gs_cpu_loss *x, uint32_t row) { return x->factor == NULL ? 1.0f : x->factor[row]; }
 
-/* What a row of label y has of the weights: q[y] without what smoothing spreads, and that for class k. */
+/* Weights of a row of label y: q[y] without the part that smoothing spreads, and that part for class k. */
 static float weight_of(const gs_cpu_loss *x, uint32_t k) { return x->weight == NULL ? 1.0f : x->weight[k]; }
 static float own_part(const gs_cpu_loss *x, uint32_t label) { return (1.0f - x->smoothing) * weight_of(x, label); }
 static float spread_part(const gs_cpu_loss *x, uint32_t k)

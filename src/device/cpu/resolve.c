@@ -200,7 +200,7 @@ static gs_status resolve_statistic(const lookup *k)
     return st;
 }
 
-/* Of the vertices themselves: what is drawn for their own edge. */
+/* Resolves the mask of the vertices themselves, which is drawn for their own edge. */
 static gs_status resolve_mask(const lookup *k)
 {
     gs_cpu_step *const s = k->step;

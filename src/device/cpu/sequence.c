@@ -201,7 +201,7 @@ static bool add_weight_rows(const round *r, uint32_t first, uint32_t rows)
     return fine;
 }
 
-/* What a window of every tile gave, to where it belongs. */
+/* Adds the gradients of a window of every tile to where they belong. */
 static bool add_gradients(const round *r, uint64_t tasks)
 {
     const gs_sequence_launch *const l = r->q->l;

@@ -74,7 +74,7 @@ static void scatter(const gs_cpu_sequence_tile *t, float *to, const float *from)
 
 /* ---- steps ---- */
 
-/* Of the first `most` rows, those that have an edge at this step. */
+/* Number of those of the first `most` rows that have an edge at this step. */
 static uint32_t active_rows(const gs_cpu_sequence_tile *t, uint32_t step, uint32_t most)
 {
     while (most > 0 && gs_cpu__sequence_degree(&t->l->edges, t->order[most - 1]) <= step)

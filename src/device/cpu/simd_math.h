@@ -242,8 +242,8 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
 
 /* ---- the operators of form EACH (tensor/op.h): operator, a name, and its value ---- */
 
-/* Of two numbers x and y, or of two vectors of them: a file that takes the list says what PICK(condition, yes, no) and
- * NUMBER(constant) are. NaN wins a maximum, as in torch.maximum. */
+/* Operators of two numbers x and y, or of two vectors of them: a file that takes the list defines PICK(condition, yes,
+ * no) and NUMBER(constant). NaN wins a maximum, as in torch.maximum. */
 #define GS_CPU_OF_TWO(X)                                       \
     X(GS_OP_ADD, add, x + y)                                   \
     X(GS_OP_SUB, sub, x - y)                                   \
@@ -258,10 +258,10 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_GT, greater, PICK(x > y, NUMBER(1.0f), NUMBER(0.0f)))    \
     X(GS_OP_GE, at_least, PICK(x >= y, NUMBER(1.0f), NUMBER(0.0f)))
 
-/* Of three numbers x, y and z. */
+/* Operators of three numbers x, y and z. */
 #define GS_CPU_OF_THREE(X) X(GS_OP_WHERE, where, x != 0.0f ? y : z)
 
-/* Of one number x and alpha, where the compiler finds vector instructions for it. NaN stays, as in torch.relu. */
+/* Operators of one number x and alpha, where the compiler finds vector instructions. NaN stays, as in torch.relu. */
 #define GS_CPU_OF_ONE(X)                                       \
     X(GS_OP_NEG, neg, -x)                                      \
     X(GS_OP_ABS, absolute, fabsf(x))                           \
@@ -271,7 +271,7 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_LEAKY_RELU, leaky_relu, x > 0.0f ? x : alpha * x)  \
     X(GS_OP_STEP, step, x > 0.0f ? 1.0f : 0.0f)
 
-/* Of a vector x and the number alpha. */
+/* Operators of a vector x and the number alpha. */
 #define GS_CPU_OF_A_VECTOR(X)                                  \
     X(GS_OP_EXP, exponential, gs_v_exp(x))                     \
     X(GS_OP_LOG, logarithm, gs_v_log(x))                       \

@@ -49,7 +49,7 @@
         return v;                                                                                             \
     }
 
-/* Of float16 without an instruction for so many. */
+/* Loads float16 where no instruction loads so many. */
 #define GS_DEFINE_F16(N)                                               \
     GS_INLINE gs_v##N##_v gs_v##N##_load_f16(const uint16_t *p)        \
     {                                                                  \

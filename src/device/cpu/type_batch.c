@@ -63,7 +63,7 @@ static void sort_portion(outer_task *k)
     k->group[k->groups] = k->edges;
 }
 
-/* What the edges of a tile's length bring. */
+/* Keeps the rows that a tile's worth of edges brings. */
 static void keep_piece(const outer_task *k, uint32_t piece)
 {
     const gs_edge_program_launch *const l = k->plan.l;
