@@ -234,17 +234,6 @@ done:
 
 /* ---- lists that stay in the store ---------------------------------------- */
 
-static gs_status check_stream_budget(const gs_store *s, uint64_t kept, uint64_t memory)
-{
-    const uint64_t need = kept + gs_columns__least(s);
-    char have[16], want[16];
-    if (need <= memory)
-        return GS_OK;
-    return gs_fail(GS_EBUDGET, "%s: sampling needs a number a vertex and a chunk of its edges in host memory, %s, and "
-                   "%s are left", gs_store_dir(s), gs_size_format(want, sizeof(want), need),
-                   gs_size_format(have, sizeof(have), memory));
-}
-
 static gs_status make_counts(loading *l, const gs_store_info *info)
 {
     gs_adjacency *a = l->a;
@@ -257,17 +246,14 @@ static gs_status make_counts(loading *l, const gs_store_info *info)
     return first == NULL || (info->self_loops > 0 && l->own == NULL) || l->next == NULL ? GS_ENOMEM : GS_OK;
 }
 
-gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t memory)
+gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s)
 {
     const gs_store_info *info = gs_store_get_info(s);
     const uint64_t own = info->self_loops > 0 ? info->vertices * 4 : 0,
-                   counts = (info->vertices + 1) * (is_wide(info) ? 8 : 4) + own,
-                   counting = (info->vertices + 1) * 8;
+                   counts = (info->vertices + 1) * (is_wide(info) ? 8 : 4) + own;
     loading l = {.table = gs_store_chunks(s)};
     gs_status st;
 
-    if ((st = check_stream_budget(s, sizeof(*l.a) + counts + counting, memory)) != GS_OK)
-        return st;
     if ((l.a = gs_calloc(1, sizeof(*l.a))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
     *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
@@ -277,7 +263,7 @@ gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t me
         st = gs_fail(st, "%s: no memory to count its edges", gs_store_dir(s));
         goto done;
     }
-    if ((st = gs_columns__open(&l.a->columns, s, memory - sizeof(*l.a) - counts - counting)) != GS_OK)
+    if ((st = gs_columns__open(&l.a->columns, s)) != GS_OK)
         goto done;
     l.a->bytes = sizeof(*l.a) + counts + l.a->columns->bytes;
     if ((st = gs_edge_scanner_run(l.a->columns->scan, NULL, count_edges, &l)) == GS_OK)

@@ -60,8 +60,8 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
  * where there are any. Batches are drawn of these as of lists in memory, with the same result: of neighbours (where
  * edges have no types) for one sequential pass over the columns that they reach for each hop of a group, of clusters
  * for one over their own chunks; so a sampler over them is one caller's at a time. Blocks while all edges are read
- * once. Errors as above. */
-gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, uint64_t memory);
+ * once. It takes out->bytes, and 8 bytes a vertex meanwhile, whatever there is. GS_EFORMAT, GS_EIO, GS_ENOMEM. */
+gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s);
 uint64_t gs_adjacency_bytes_read(const gs_adjacency *a); /* from the store, of lists that stay there; else 0 */
 void gs_adjacency_free(gs_adjacency *a); /* NULL is allowed; only what was loaded */
 

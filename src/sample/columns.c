@@ -15,18 +15,16 @@ static uint64_t own_bytes(const gs_store *s)
     return sizeof(gs_columns) + parts * parts;
 }
 
-uint64_t gs_columns__least(const gs_store *s) { return own_bytes(s) + GS_BLOCK_BYTES + gs_edge_scan_least(s); }
-
-gs_status gs_columns__open(gs_columns **out, const gs_store *s, uint64_t memory)
+gs_status gs_columns__open(gs_columns **out, const gs_store *s)
 {
-    const uint64_t parts = gs_store_chunks(s)->parts, own = own_bytes(s) + GS_BLOCK_BYTES;
+    const uint64_t parts = gs_store_chunks(s)->parts;
     gs_columns *c = gs_calloc(1, sizeof(*c));
     gs_status st = GS_ENOMEM;
 
     if (c == NULL || (c->wanted = gs_malloc_array(parts, parts)) == NULL)
         st = gs_fail(st, "%s: no memory to read its edges", gs_store_dir(s));
     else
-        st = gs_edge_scanner_open(&c->scan, s, GS_BY_DEST, memory - GS_MIN(memory, own));
+        st = gs_edge_scanner_open(&c->scan, s, GS_BY_DEST, UINT64_MAX);
     if (st != GS_OK) {
         gs_columns__close(c);
         return st;

@@ -18,10 +18,8 @@ typedef struct gs_columns {
     uint64_t bytes;              /* of memory */
 } gs_columns;
 
-/* Least memory of gs_columns__open(), bytes. */
-uint64_t gs_columns__least(const gs_store *s);
-/* At most `memory` bytes. GS_EBUDGET, GS_EIO, GS_ENOMEM. */
-gs_status gs_columns__open(gs_columns **out, const gs_store *s, uint64_t memory);
+/* With a window of 8 MiB, or of the largest chunk, whatever the budget. GS_EIO, GS_ENOMEM. */
+gs_status gs_columns__open(gs_columns **out, const gs_store *s);
 void gs_columns__close(gs_columns *c); /* NULL is allowed */
 
 /* In each arena, edges of the rows from batch[k].expanded on are named by their places in the rows' lists; they get

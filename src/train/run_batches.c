@@ -18,6 +18,8 @@
 /* Most shares of the host's memory: for the in-edges of all vertices, and for a group of more than one batch. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
+/* The program alone takes more, so a smaller budget is refused, once it is known what would do. */
+#define REFUSED_HOST (16 * GS_MIB)
 /* Lists of so many bytes and more may stay in the store: what reads them there has a window of as much. */
 #define STREAMED_FROM (8 * GS_MIB)
 /* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
@@ -121,7 +123,7 @@ static gs_status load_edges(gs_run_batches *b, uint64_t host, bool stream)
     gs_status st = stream ? GS_EBUDGET : gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share);
 
     if (st == GS_EBUDGET && gs_run_batches_may_stream(b))
-        st = gs_adjacency_stream(&b->in, b->store, share);
+        st = gs_adjacency_stream(&b->in, b->store);
     if (st == GS_OK && walks)
         st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, share);
     return st;
@@ -136,7 +138,7 @@ static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
 static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
-    const uint64_t host = o->host_memory != 0 ? o->host_memory : gs_machine_free_memory();
+    const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), REFUSED_HOST);
     gs_status st;
 
     if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||

@@ -129,7 +129,7 @@ static void check(uint32_t types, bool weights)
     tiny_write(path, &g);
     gs_assert_ok(gs_store_open(&s, path));
     gs_assert_ok(gs_adjacency_load(&memory, s, GS_BY_DEST, GS_MIB));
-    gs_assert_ok(gs_adjacency_stream(&store, s, 16 * GS_MIB));
+    gs_assert_ok(gs_adjacency_stream(&store, s));
     for (size_t i = 0; i < sizeof(clusters) / sizeof(clusters[0]); i++)
         compare(&g, memory, store, &clusters[i]);
     gs_adjacency_free(memory);
@@ -165,7 +165,7 @@ static void test_clusters__too_many_edges_overflow(void **state)
     const tiny_graph g = graph_of(edge, 0, false);
     tiny_write(path, &g);
     gs_assert_ok(gs_store_open(&s, path));
-    gs_assert_ok(gs_adjacency_stream(&in, s, 16 * GS_MIB));
+    gs_assert_ok(gs_adjacency_stream(&in, s));
     const uint32_t target = 0;
     gs_assert_ok(gs_sampler_open(&sampler, in, NULL, &target, 1, &options));
     for (int k = 0; k < 2; k++)
@@ -194,7 +194,7 @@ static void test_open__refuses_typed_neighbours(void **state)
 
     tiny_write(path, &tiny_rich);
     gs_assert_ok(gs_store_open(&s, path));
-    gs_assert_ok(gs_adjacency_stream(&in, s, 16 * GS_MIB));
+    gs_assert_ok(gs_adjacency_stream(&in, s));
     gs_assert_fails(gs_sampler_open(&sampler, in, NULL, &target, 1, &neighbors), GS_EINVAL, "edges have types");
     gs_adjacency_free(in);
     gs_store_close(s);
