@@ -17,10 +17,12 @@
 #include "schedule/link.h"
 #include "schedule/search.h"
 
-/* Stages get shares of their own one by one in plans of at most so many tasks, and so many plans are made for it. */
-#define STAGED_TASKS 20000u
+/* For shares of stages so many plans are made, or fewer, so that all of them have so many tasks: planning should take
+ * seconds. */
 #define STAGED_PLANS 64u
-/* Another share of a stage must save so much of the epoch. */
+#define STAGED_TASKS 300000u
+/* Stages with other shares than others must save so much of the epoch, and another share of one stage. */
+#define KINDS_WORTH 0.98
 #define STAGED_WORTH 0.99
 
 typedef struct deals {
@@ -31,7 +33,12 @@ typedef struct deals {
     double *share;    /* [stages * devices] of what is tried */
     double cost;      /* of the best one */
     uint32_t like;    /* of the best one: its `first` */
+    struct {
+        double cost;  /* 0: there is no plan for devices of one kind alone */
+        uint32_t like, deal; /* the kind; its number in `tried` */
+    } alone;          /* the best of those */
     bool full;        /* there is no room for two plans */
+    bool better;      /* what was tried last became the best one */
     bool changed;     /* the best one is not that which was there */
     gs_plan_deals tried;
 } deals;
@@ -92,6 +99,7 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     gs_plan *plan = NULL;
 
     *seconds = 0;
+    x->better = false;
     x->full = other.live_most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > other.live_most;
     if (x->full)
         return GS_OK;
@@ -111,31 +119,43 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     memcpy(x->best, x->now, x->config->program->stages * sizeof(*x->best));
     x->cost = *seconds;
     x->like = x->first;
-    x->changed = true;
+    x->better = x->changed = true;
     return GS_OK;
 }
 
+/* What was tried; it became the best one, or not. */
 static void note(deals *x, gs_plan_part edges, gs_plan_part vertices, bool by_stage, double seconds)
 {
     gs_plan_deals *const to = &x->tried;
 
     if (seconds == 0 || to->count == GS_PLAN_DEALS)
         return;
-    to->taken = x->cost == seconds ? to->count : to->taken;
+    to->taken = x->better ? to->count : to->taken;
     to->deal[to->count++] = (gs_plan_deal){x->first, edges, vertices, by_stage, seconds};
 }
 
+static void note_alone(deals *x, double seconds)
+{
+    if (seconds > 0 && (x->alone.cost == 0 || seconds < x->alone.cost)) {
+        x->alone.cost = seconds;
+        x->alone.like = x->first;
+        x->alone.deal = x->tried.count - 1;
+    }
+}
+
 /* Of all stages with an edge pass, and of all others. */
-static gs_status try_kinds(deals *x, gs_plan_part edges, gs_plan_part vertices)
+static gs_status try_kinds(deals *x, gs_plan_part edges, gs_plan_part vertices, double worth)
 {
     const gs_program *const p = x->config->program;
     double seconds;
 
     for (uint32_t s = 0; s < p->stages; s++)
         x->now[s] = p->stage[s].sums > 0 ? edges : vertices;
-    const gs_status st = try_now(x, 1, &seconds);
+    const gs_status st = try_now(x, worth, &seconds);
     if (st == GS_OK)
         note(x, edges, vertices, false, seconds);
+    if (st == GS_OK && edges.others == 0 && vertices.others == 0)
+        note_alone(x, seconds);
     return st;
 }
 
@@ -148,7 +168,7 @@ static gs_status deal_less(deals *x)
     gs_status st = GS_OK;
 
     for (size_t k = 0; k < GS_ARRAY_LEN(less) - (x->config->topology->all ? 1 : 0) && st == GS_OK && !x->full; k++)
-        st = try_kinds(x, (gs_plan_part){1, less[k]}, (gs_plan_part){1, less[k]});
+        st = try_kinds(x, (gs_plan_part){1, less[k]}, (gs_plan_part){1, less[k]}, 1);
     return st;
 }
 
@@ -188,7 +208,7 @@ static gs_status place_kinds(deals *x)
     gs_status st = GS_OK;
 
     for (size_t k = 0; k < GS_ARRAY_LEN(kinds) && st == GS_OK && !x->full; k++)
-        st = try_kinds(x, kinds[k][0], kinds[k][1]);
+        st = try_kinds(x, kinds[k][0], kinds[k][1], KINDS_WORTH);
     return st;
 }
 
@@ -214,14 +234,14 @@ static bool leaves_some_out(const deals *x)
 }
 
 /* The stage with other shares than in the best plan. */
-static gs_status place_stage(deals *x, uint32_t stage, uint32_t *plans)
+static gs_status place_stage(deals *x, uint32_t stage, uint32_t *plans, uint32_t most)
 {
     static const gs_plan_part parts[] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.4}, {0.4, 1}};
     const gs_plan_part was = x->best[stage];
     double seconds;
     gs_status st = GS_OK;
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(parts) && st == GS_OK && !x->full && *plans < STAGED_PLANS; k++) {
+    for (size_t k = 0; k < GS_ARRAY_LEN(parts) && st == GS_OK && !x->full && *plans < most; k++) {
         if (parts[k].like == was.like && parts[k].others == was.others)
             continue;
         memcpy(x->now, x->best, x->config->program->stages * sizeof(*x->now));
@@ -235,7 +255,7 @@ static gs_status place_stage(deals *x, uint32_t stage, uint32_t *plans)
 }
 
 /* Each stage of the pass that epochs consist of. */
-static gs_status place_stages(deals *x)
+static gs_status place_stages(deals *x, uint32_t most)
 {
     const gs_program *const p = x->config->program;
     const uint32_t train = gs_program_pass(p, "train");
@@ -246,22 +266,37 @@ static gs_status place_stages(deals *x)
 
     x->first = x->like;
     for (uint32_t k = 0; k < pass->stages && st == GS_OK && !x->full; k++)
-        st = place_stage(x, pass->first_stage + k, &plans);
-    if (st == GS_OK && x->cost < before)
+        st = place_stage(x, pass->first_stage + k, &plans, most);
+    x->better = x->cost < before;
+    if (st == GS_OK && x->better)
         note(x, (gs_plan_part){1, 1}, (gs_plan_part){1, 1}, true, x->cost);
     return st;
+}
+
+/* Devices of one kind alone, where all of them do not save enough. */
+static void prefer_alone(deals *x)
+{
+    if (x->alone.cost == 0 || x->cost < GS_SEVERAL_WORTH * x->alone.cost || x->tried.taken == x->alone.deal)
+        return;
+    for (uint32_t s = 0; s < x->config->program->stages; s++)
+        x->best[s] = (gs_plan_part){1, 0};
+    x->like = x->alone.like;
+    x->cost = x->alone.cost;
+    x->tried.taken = x->alone.deal;
+    x->changed = true;
 }
 
 /* ---- the whole ---- */
 
 static gs_status try_all(deals *x, uint32_t tasks)
 {
+    const uint32_t most = GS_MIN(STAGED_PLANS, STAGED_TASKS / GS_MAX(tasks, 1));
     gs_status st = deal_all_less(x);
 
     x->first = x->like;
-    if (st == GS_OK && has_both(x->config->program))
+    if (st == GS_OK && most > 0 && has_both(x->config->program))
         st = place_kinds(x);
-    return st == GS_OK && tasks <= STAGED_TASKS ? place_stages(x) : st;
+    return st == GS_OK ? place_stages(x, most) : st;
 }
 
 /* The best plan, with columns in the order that is best for it. */
@@ -304,8 +339,10 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
     for (uint32_t s = 0; s < stages; s++)
         x.best[s] = (gs_plan_part){1, 1};
     note(&x, (gs_plan_part){1, 1}, (gs_plan_part){1, 1}, false, *cost);
-    if ((st = try_all(&x, (*best)->tasks)) == GS_OK)
+    if ((st = try_all(&x, (*best)->tasks)) == GS_OK) {
+        prefer_alone(&x);
         st = take(best, cost, &x);
+    }
 done:
     gs_free(x.now);
     gs_free(x.best);

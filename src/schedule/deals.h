@@ -4,6 +4,11 @@
 
 #include "schedule/schedule.h"
 
+/* Devices that compute at once share more than a plan knows, such as the bandwidth of memory: two of cpu:2 took up to
+ * an eighth longer than predicted, in comparison with one alone. So several must take at most so much of what some of
+ * them take alone. */
+#define GS_SEVERAL_WORTH 0.875
+
 /* Are there several ways to deal columns, of which the shortest is to be found? */
 bool gs_deals_differ(const gs_schedule_config *config);
 /* Plans in which columns are dealt in other ways than in *best, whose predicted seconds are *cost; the shortest one

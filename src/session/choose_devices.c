@@ -1,13 +1,14 @@
 /* choose_devices.c - of processors and GPUs, which compute: all, or those of one kind alone.
  *
  * Alone, the processors compute in host memory, without an arena and copies, and GPUs wait for nobody. So each way is
- * planned as it would be if it were asked for, and the one whose epoch is predicted to be shortest is taken. One
- * session is open at a time, as each has its own tables of the store; the one that is taken is made again where it was
- * not the last.
+ * planned as it would be if it were asked for, and the one whose epoch is predicted to be shortest is taken; all
+ * together only where that is an eighth shorter than the better kind's (schedule/deals.h says why). One session is open
+ * at a time, as each has its own tables of the store; the one that is taken is made again where it was not the last.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "schedule/deals.h"
 #include "session/describe.h"
 #include "session/session.h"
 
@@ -76,7 +77,7 @@ static gs_status choose(gs_session **out, const gs_session_config *config)
             return GS_OK;
         }
         way[w].seconds = gs_session_epoch_seconds(s);
-        if (best == WAYS || way[w].seconds < way[best].seconds)
+        if (best == WAYS || way[w].seconds * (best == BOTH ? GS_SEVERAL_WORTH : 1) < way[best].seconds)
             best = w;
     }
     if (best == WAYS)
