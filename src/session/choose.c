@@ -50,6 +50,7 @@ typedef struct choosing {
     uint64_t process_bytes;
     /* of every session alike */
     bool unified, trains;
+    bool wired; /* the topology says what devices have */
     bool may_batch;
     uint32_t features;
     bool least_windows;  /* no program has a plan beside windows that are more than the least */
@@ -311,11 +312,11 @@ static gs_status say_sizes(choosing *c)
     return st == GS_EBUDGET && is_refused(&c->best) ? fit_another(c, true) : st;
 }
 
-/* The last error names a budget that was not asked for. On host memory it is a part of the other one, which is named
- * then. */
-static gs_status explain_default(void)
+/* The last error names a device's budget that was not asked for. (One that is a part of the host's is never named.) */
+static gs_status explain_default(const choosing *c)
 {
-    return gs_fail_hint(GS_EBUDGET, "it is 90 % of what is free on the device unless given");
+    return gs_fail_hint(GS_EBUDGET, c->wired ? "it is the least of .topology's \"memories\", which can be given more"
+                                             : "it is 90 % of what is free on the device unless given");
 }
 
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
@@ -336,14 +337,16 @@ static gs_status choose_first(choosing *c)
         return st;
     c->s->memory.process = c->process_bytes = gs_session_process_bytes(c->o->process_bytes);
     c->unified = !gs_session_has_memories(c->s);
+    c->wired = c->s->machine.wires.memory[0] > 0;
     c->trains = c->s->pass.train != GS_NONE;
     c->may_batch = may_batch(c->s);
     c->features = gs_store_get_info(c->s->store)->features;
     st = plan(c, c->s, &c->best, false);
     if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
         st = say_sizes(c);
-    if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0 && !c->unified)
-        st = explain_default();
+    if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0 &&
+        (c->wired || !c->unified))
+        st = explain_default(c);
     return st;
 }
 

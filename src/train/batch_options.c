@@ -15,6 +15,8 @@ uint32_t gs_walk_length_of(const gs_train_options *o) { return o->walk_length !=
 uint32_t gs_batches_per_step_of(const gs_train_options *o)
 {
     const uint32_t several = gs_device_count(o->device);
+    if (!gs_train_on_batches(o)) /* a step is the whole graph's, on any number of devices */
+        return 1;
     return o->batches_per_step != 0 ? o->batches_per_step : GS_MAX(several, 1);
 }
 

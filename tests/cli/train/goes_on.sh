@@ -81,3 +81,14 @@ refused 2 '--checkpoint-every 3: of which checkpoints? Give --checkpoint a folde
 # shellcheck disable=SC2086
 refused 1 '--checkpoint kept here: has a checkpoint of another run, after epoch 400; go on from it with --resume' \
     gnnstream train store $same --checkpoint 'kept here'
+# A step over the whole graph is the same on any number of devices: a run goes on with fewer or more, up to rounding.
+done=0
+for devices in cpu:2 cpu cpu:3; do
+    how=--checkpoint
+    [ $done = 0 ] || how=--resume
+    gnnstream train store --model gcn --threads 3 --device $devices --epochs $((done + 2)) $how spread \
+        --checkpoint-every 1 >out 2>err || die "$devices: $(<err)"
+    [ $done = 0 ] || grep -q "goes on after epoch $done" err || die "$devices: $(<err)"
+    done=$((done + 2))
+    [ -d spread/epoch-000000000$done ] || die "$devices: $(ls spread)"
+done

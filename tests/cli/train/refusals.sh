@@ -30,4 +30,8 @@ refused 2 '--hidden 16: the weights narrow.safetensors have 8' \
 refused 2 '--layers 1: the weights narrow.safetensors have 2' \
     gnnstream predict store --model gcn --hidden 8 --layers 1 --weights narrow.safetensors --logits l.npy
 [ ! -e l.npy ] || die 'logits of weights that do not fit'
+# A device's memory that a topology gives is named as such.
+echo '{"switches": [{"devices": 1, "memories": [1000]}, {"devices": 1, "memories": [9e6]}]}' >memories.json
+refused 1 'it is the least of --topology'"'"'s "memories"' gnnstream train store --model gcn --device cpu:2 \
+    --topology memories.json
 nothing_left
