@@ -117,6 +117,8 @@ typedef struct gs_train_options {
                           * graph, as PyG's sample_coverage does; 0: none, and they are the subgraph's own */
     uint32_t batches_per_step; /* so many batches are one step: its loss is the mean over their targets; of several
                                 * devices each has as many of them; 0: one for each device */
+    const char *gather_type; /* of the rows that the run makes for sums of rows over edges: "f32", or rounded to "bf16",
+                              * which is half the bytes of every gather; sums are float32 */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

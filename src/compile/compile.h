@@ -35,6 +35,7 @@ typedef struct gs_compile_options {
     bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */
     bool layer;           /* the gradient of the root comes from outside: see gs_compile() */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
+    gs_dtype read;        /* ... and of what sums of rows read, if no other edge pass does: ... */
     uint32_t rest_width;  /* ... in rows of an even number, so many or more */
     double edges_per_vertex; /* for choices by volume */
     const volatile int *stop; /* becomes nonzero: give up with GS_EINTERRUPTED; may be NULL */

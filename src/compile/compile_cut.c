@@ -100,6 +100,7 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->sum.count);
     gs_free(c->when.place);
     gs_free(c->keep.must_store);
+    gs_free(c->keep.summed);
     gs_free(c->keep.full);
     gs_free(c->keep.may_not_store);
     gs_free(c->keep.stored);
@@ -384,10 +385,12 @@ static bool take_sums(gs_cut_sums *s, uint32_t nodes, size_t stages)
 static bool take_kept(gs_cut_kept *k, uint32_t nodes)
 {
     k->must_store = gs_calloc(nodes, sizeof(*k->must_store));
+    k->summed = gs_calloc(nodes, sizeof(*k->summed));
     k->full = gs_calloc(nodes, sizeof(*k->full));
     k->may_not_store = gs_calloc(nodes, sizeof(*k->may_not_store));
     k->stored = gs_calloc(nodes, sizeof(*k->stored));
-    return k->must_store != NULL && k->full != NULL && k->may_not_store != NULL && k->stored != NULL;
+    return k->must_store != NULL && k->summed != NULL && k->full != NULL && k->may_not_store != NULL &&
+           k->stored != NULL;
 }
 
 static bool take_search(gs_cut_search *s, uint32_t nodes, uint32_t outputs)
@@ -450,6 +453,7 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
     c->no_fuse = options->no_fuse;
     c->scales = scales;
     c->rest = options->rest;
+    c->read = options->read;
     c->rest_width = options->rest_width;
     c->flop_cost = GS_COST_BYTE / flops_per_byte(options);
     for (uint32_t o = 0; o < gs_ir_outputs(ir); o++)

@@ -12,7 +12,9 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
     const gs_node *n = at(c, v);
     if (n->dtype != GS_F32) /* an input, or rounded for other passes */
         return n->dtype;
-    return !c->keep.full[v] && gs_compile__may_round(n->width, c->rest_width) ? c->rest : GS_F32;
+    if (c->keep.full[v] || !gs_compile__may_round(n->width, c->rest_width))
+        return GS_F32;
+    return c->keep.summed[v] ? c->read : c->rest;
 }
 
 uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v)

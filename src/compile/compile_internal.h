@@ -114,7 +114,8 @@ typedef struct gs_cut_sums {
 /* Which values become arrays: [nodes] each. */
 typedef struct gs_cut_kept {
     bool *must_store;     /* read by edge passes later, or logits to keep */
-    bool *full;           /* stored as float32: for edge passes, for other passes, or as logits */
+    bool *summed;         /* stored as options.read: sums of rows read it */
+    bool *full;           /* stored as float32: for other edge passes, for other passes, or as logits */
     bool *may_not_store;  /* the search ruled it out */
     bool *stored;         /* result: becomes an array */
 } gs_cut_kept;
@@ -146,7 +147,7 @@ typedef struct gs_cut {
     gs_cut_search search;
     bool no_fuse;
     bool scales, may_scale; /* rows may be multiplied as they are read; result: some could be */
-    gs_dtype rest;        /* gs_compile_options ... */
+    gs_dtype rest, read;  /* gs_compile_options ... */
     uint32_t rest_width;
     uint64_t flop_cost;   /* of an operation done once more; a byte costs GS_COST_BYTE */
     uint64_t cost;        /* result */

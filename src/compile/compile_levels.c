@@ -18,25 +18,27 @@ static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool al
     return s;
 }
 
-static void store_operand(gs_cut *c, uint32_t v)
+/* `how`: keep.summed or keep.full. */
+static void store_operand(gs_cut *c, uint32_t v, bool *how)
 {
     c->keep.must_store[v] |= at(c, v)->op != GS_OP_INPUT;
-    c->keep.full[v] = true;
+    how[v] = true;
 }
 
 /* What the edge pass of sum `i` reads must be arrays of earlier stages. */
 static void store_operands(gs_cut *c, uint32_t i)
 {
     if (c->sum.operand[i] != GS_IR_NONE) {
-        store_operand(c, c->sum.operand[i]);
+        const bool by_type = at(c, i)->op == GS_OP_SPLIT_IN || at(c, i)->op == GS_OP_PICK_OUT;
+        store_operand(c, c->sum.operand[i], by_type ? c->keep.full : c->keep.summed);
         if (c->sum.scale[i] != GS_IR_NONE)
-            store_operand(c, c->sum.scale[i]);
+            store_operand(c, c->sum.scale[i], c->keep.full);
         return;
     }
     gs_compile__cone(c->ir, i, &c->search.marks);
     for (uint32_t k = 0; k < c->search.marks.count; k++)
         if ((c->search.marks.bits[c->search.marks.node[k]] & ~(uint8_t)GS_CONE_EDGE) != 0)
-            store_operand(c, c->search.marks.node[k]);
+            store_operand(c, c->search.marks.node[k], c->keep.full);
     gs_compile__unmark(&c->search.marks);
 }
 

@@ -49,16 +49,23 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     return GS_OK;
 }
 
-/* Files in the order of GS_FILE_EDGES; the last entry takes what there is no room for. */
+/* Files in the order of GS_FILE_EDGES; the last entry takes what there is no room for. What the run rounds has its
+ * type behind its name. */
 static gs_file_report *file_report(const gs_session *s, gs_plan_report *out, uint32_t file)
 {
     static const char *const edges[] = {"edges by destination", "edges by source", "edges of a stage"};
     const uint32_t at = GS_MIN(file, GS_PLAN_FILES - 1), arrays = s->program->arrays;
     gs_file_report *const f = &out->file[at];
-    const char *const name = file >= arrays ? edges[GS_MIN(file - arrays, 2)] : s->program->array[file].name;
+    const gs_array *const a = file < arrays ? &s->program->array[file] : NULL;
+    const char *const name = a == NULL ? edges[GS_MIN(file - arrays, 2)] : a->name;
+    const bool rounded = a != NULL && a->store_id < 0 && a->dtype != GS_F32;
 
     out->files = GS_MAX(out->files, at + 1);
-    snprintf(f->name, sizeof(f->name), "%s", at < file ? "others" : name);
+    if (at < file)
+        snprintf(f->name, sizeof(f->name), "others");
+    else
+        snprintf(f->name, sizeof(f->name), "%.*s%s%s", (int)sizeof(f->name) - 8, name, rounded ? ", " : "",
+                 rounded ? gs_dtype_name(a->dtype) : "");
     return f;
 }
 

@@ -90,6 +90,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .in_memory = s->config.batch != NULL,
         .rest_width = REST_WIDTH,
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
+        .read = strcmp(o->gather_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->variant.lean != GS_NOT_TAKEN,
         .batch = s->variant.batch != GS_NOT_TAKEN,
         .hoist = !o->no_hoist && s->config.purpose == GS_FOR_TRAINING && s->config.batch == NULL &&

@@ -28,6 +28,7 @@ static const struct {
     ROW(ignore_edge_weights, FLAG),
     ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
     ROW(walk_length, COUNT),   ROW(coverage, COUNT), ROW(batches_per_step, COUNT),
+    ROW(gather_type, TEXT),
 #undef ROW
 };
 

@@ -36,6 +36,7 @@ static const gs_train_options defaults = {
     .jk = "none",
     .io_timeout = 600,
     .sampler = "none",
+    .gather_type = "f32",
 };
 
 void gs_train_options_sized(gs_train_options *options, size_t size)
@@ -74,6 +75,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, task),     offsetof(gs_train_options, class_weights),
     offsetof(gs_train_options, argmax),   offsetof(gs_train_options, config),
     offsetof(gs_train_options, sampler),  offsetof(gs_train_options, fanout),
+    offsetof(gs_train_options, gather_type),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -186,6 +188,14 @@ static gs_status check_device(const char *device)
                    device == NULL ? "(none)" : device);
 }
 
+/* Of numbers that are stored between stages. */
+static gs_status check_type(const char *field, const char *type)
+{
+    if (type == NULL || (strcmp(type, "f32") != 0 && strcmp(type, "bf16") != 0))
+        return gs_fail(GS_EINVAL, "%s %s: must be one of f32|bf16", field, type == NULL ? "(none)" : type);
+    return GS_OK;
+}
+
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_checkpoint_pace pace;
@@ -221,8 +231,8 @@ gs_status gs_train_options_check(const gs_train_options *o)
         return gs_fail(GS_EINVAL, ".task %s: must be one of classify|multilabel|regress", o->task);
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
         return gs_fail(GS_EINVAL, ".label_smoothing %g: must be at least 0 and below 1", o->label_smoothing);
-    if (o->spill_type == NULL || (strcmp(o->spill_type, "f32") != 0 && strcmp(o->spill_type, "bf16") != 0))
-        return gs_fail(GS_EINVAL, ".spill_type %s: must be one of f32|bf16",
-                       o->spill_type == NULL ? "(none)" : o->spill_type);
+    if ((st = check_type(".spill_type", o->spill_type)) != GS_OK ||
+        (st = check_type(".gather_type", o->gather_type)) != GS_OK)
+        return st;
     return gs_batch_options_check(o);
 }

@@ -411,6 +411,7 @@ static void checkpoint__refuses_what_changes_numbers(void **state)
     REFUSED(eval_every, 7, ".eval_every 7");
     REFUSED(matmul, "tf32", ".matmul tf32");
     REFUSED(spill_type, "bf16", ".spill_type bf16");
+    REFUSED(gather_type, "bf16", ".gather_type bf16");
     REFUSED(init, "w.safetensors", ".init: the checkpoint");
 #undef REFUSED
     gs_partition_options_init(&p);

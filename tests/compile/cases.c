@@ -96,6 +96,7 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
         .lean = t->lean,
         .batch = t->batch,
         .rest = t->rounded ? GS_BF16 : GS_F32,
+        .read = t->gathered ? GS_BF16 : GS_F32,
         .rest_width = 1,
         .edges_per_vertex = t->edges_per_vertex > 0 ? t->edges_per_vertex : 8,
     };

@@ -19,6 +19,7 @@ typedef struct test_case {
     uint32_t bases;             /* 0: the default */
     bool edge_weights, no_fuse, hoist, recompute, lean, batch;
     bool rounded;               /* what vertex programs alone read is stored as bf16 */
+    bool gathered;              /* what sums of rows read is */
 } test_case;
 
 /* A small random graph with multi-edges and isolated vertices, and self loops if asked for

@@ -173,6 +173,7 @@ static void test_math__zoo_models_match_formulas_and_difference_quotients(void *
                     .classes = w == 1 ? 8 : 3, .self_loops = bits & 2, .no_move = bits & 4,
                     .dropout = bits & 8 ? 0.3f : 0, .input_dropout = bits & 8 && layers > 1 ? 0.2f : 0,
                     .hoist = w != 1, .recompute = (bits + layers) % 2, .rounded = (bits / 2 + layers + w) % 2,
+                    .gathered = (bits / 4 + layers) % 2,
                 };
                 if (bits & 1 || !t.self_loops) /* a loop is an edge as any other to sage: one case has them */
                     check_case(&t);

@@ -478,7 +478,7 @@ static void check_variants(const char *model, layer_formula layer, uint32_t head
                 .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = heads > 1 ? 3 * heads : 4,
                 .classes = 3, .self_loops = bits & 1, .no_move = bits & 2, .no_fuse = bits & 2, .heads = heads,
                 .hoist = layers == 2 || !(bits & 1), .lean = bits & 1, .rounded = bits == 1 || bits == 2,
-                .edge_types = types, .bases = layer == rgcn_bases ? 2 : 0,
+                .edge_types = types, .bases = layer == rgcn_bases ? 2 : 0, .gathered = bits >= 2,
                 .dropout = bits == 3 || (bits == 0 && layers == 2) ? 0.4f : 0,
             };
             check_model(&t, layer);

@@ -7,7 +7,7 @@
 
 static bool real_gpu(void) { return getenv("GS_TEST_GPU") != NULL; }
 
-/* MODEL-rounded is MODEL with bf16 at rest. */
+/* MODEL-rounded is MODEL with bf16 at rest, MODEL-gathered with bf16 for what sums of rows read. */
 typedef struct gpu_model {
     const char *name, *model, *method, *more;
     bool rounded;
@@ -17,14 +17,17 @@ typedef struct gpu_model {
 
 static gpu_model gpu_model_of(const char *name)
 {
-    const char *const tail = strstr(name, "-rounded");
+    const char *const gathered = strstr(name, "-gathered"), *const tail = gathered != NULL ? gathered
+                                                                                        : strstr(name, "-rounded");
     const char *const model = tail == NULL ? name : text("%.*s", (int)(tail - name), name);
 
     return (gpu_model){
         .name = name,
         .model = model,
         .method = method_of(model),
-        .more = text("%s%s", options_of(model), tail == NULL ? "" : " --spill-type bf16"),
+        .more = text("%s%s", options_of(model), tail == NULL       ? ""
+                                                : gathered != NULL ? " --gather-type bf16"
+                                                                   : " --spill-type bf16"),
         .rounded = tail != NULL,
         /* a sum that differs in its last bit may round to the neighbour */
         .tolerance = tail == NULL ? 1e-4 : 2e-3,

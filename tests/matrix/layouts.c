@@ -187,19 +187,22 @@ static double moved(const char *kind, const network *n, const char *options)
 
 static bool is_one_of(const char *word, const char *words) { return strstr(words, text(" %s ", word)) != NULL; }
 
-static void rounded_model(const char *model, size_t number)
+/* `how`: the option that rounds. */
+static void rounded_model(const char *model, size_t number, const char *how, unsigned layers)
 {
     static const struct {
         unsigned parts;
         const char *options;
     } layouts[] = {{8, "--threads 2"}, {1, ""}, {8, "--no-cache"}, {8, "--device cpu:2"}};
     const char *const kind = is_one_of(model, " gcn sage gin ") ? "symmetric" : "typed"; /* 32 columns, and an odd 23 */
-    const network n = network_of(model);
+    network n = network_of(model);
     result full = {0}, one = {0}, other = {0};
 
     graph_of(kind);
-    if (rounded_train(&full, kind, &n, 8, "") && rounded_train(&one, kind, &n, 8, "--spill-type bf16 --threads 1") &&
-        rounded_train(&other, kind, &n, 8, "--spill-type bf16 --threads 1")) {
+    n.layers = layers;
+    const char *const alone = text("%s --threads 1", how);
+    if (rounded_train(&full, kind, &n, 8, "") && rounded_train(&one, kind, &n, 8, alone) &&
+        rounded_train(&other, kind, &n, 8, alone)) {
         same_bits(&other, &one, text("%s: the same command twice", model));
         check(logits_apart(&one, &full) > 0, "%s: nothing was rounded", model);
         /* gin's sums are divided by nothing: what was rounded grows with them */
@@ -207,10 +210,10 @@ static void rounded_model(const char *model, size_t number)
         /* A float32 sum in another order now and then rounds to the neighbour: 1 / 256 of one element. */
         for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
             if ((!sanitized() || in_turn(i, number, 2)) &&
-                rounded_train(&other, kind, &n, layouts[i].parts, text("--spill-type bf16 %s", layouts[i].options)))
+                rounded_train(&other, kind, &n, layouts[i].parts, text("%s %s", how, layouts[i].options)))
                 same_logits(&other, &one, 2e-3, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
         if (is_one_of(model, " gcn sage ")) { /* others may cut their stages elsewhere */
-            const double less = moved(kind, &n, "--spill-type bf16"), more = moved(kind, &n, "");
+            const double less = moved(kind, &n, how), more = moved(kind, &n, "");
             check(less < more, "%s: %.0f bytes moved, %.0f without rounding", model, less, more);
         }
     }
@@ -228,7 +231,7 @@ void matrix_rounded(const arguments *a)
 
     for (int m = 0; m < a->count; m++)
         if (!sanitized() || in_turn(0, (size_t)m, 2))
-            rounded_model(a->word[m], (size_t)m / 2);
+            rounded_model(a->word[m], (size_t)m / 2, "--spill-type bf16", 2);
     /* More rows than a tile has, in arrays of odd and of even widths: tiles are written side by side. */
     if (!command("generate sbm wide --vertices 6000 --edges 20000 --features 63 --classes 41"))
         return;
@@ -245,6 +248,80 @@ void matrix_rounded(const arguments *a)
             result_free(&kept);
             result_free(&spilled);
         }
+}
+
+/* ---- what sums of rows read is rounded ---- */
+
+#define BF16_ROUNDING (1.0 / 256) /* 8 bits: to the nearest is at most so much of a number away */
+
+/* Three epochs against float64, which rounds nothing: an average of rows is as near to the exact one as its rows are,
+ * in each of the layers and of their gradients; gin adds up without dividing. */
+static void near_reference(const char *model)
+{
+    static const char *const layouts[] = {"1", "3 --no-hoist", "8 --no-cache", "8 --no-cache --device cpu:3"};
+    const network n = {model, model, "relu", strcmp(model, "gin") == 0 ? 2 : 3, 40, 1, 4};
+    const learning l = {.optimizer = "sgd", .epochs = 3, .lr = 0.05, .margin = 2e-6};
+    yardstick y = reference_of("symmetric", &n, &l);
+    result r = {0};
+
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        const unsigned parts = (unsigned)(layouts[i][0] - '0');
+        if (train(&r, "%s %s %s --init %s --gather-type bf16 %s", store_of("symmetric", "fennel", parts, ""),
+                  network_options(&n), learning_options(&l), y.init, layouts[i] + 1))
+            same_logits(&r, &y.end, (strcmp(model, "gin") == 0 ? 16 : 4) * BF16_ROUNDING,
+                        text("%s, gathered as bf16, P=%s, against float64", model, layouts[i]));
+    }
+    result_free(&r);
+    yardstick_free(&y);
+}
+
+/* Of given weights neither threads nor budgets nor devices change a bit, as docs/design/results.md says. */
+static void gathered_alike(const char *model)
+{
+    static const char *const ways[] = {"cpu --threads 1", "cpu --threads 3", "cpu --no-cache --threads 1", "cpu:3"};
+    result one = {0}, other = {0};
+
+    graph_of("rough");
+    const char *const store = store_of("rough", method_of(model), 8, "");
+    if (!layouts_train(&one, "rough", model, 8, "--gather-type bf16"))
+        return;
+    ref_tensors_write("out/learned.safetensors", &one.weights, true);
+    if (predict(&one, "cpu --gather-type bf16", store, model, "out/learned.safetensors"))
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+            if (predict(&other, text("%s --gather-type bf16", ways[i]), store, model, "out/learned.safetensors"))
+                same_logits(&other, &one, 0, text("%s: gathered as bf16 on %s, bit for bit", model, ways[i]));
+    result_free(&one);
+    result_free(&other);
+}
+
+/* Of a training epoch of a network all of whose gathers are of even rows that the run makes. */
+static double gathered(const char *model, const char *options)
+{
+    if (!command("plan %s --model %s --layers 2 --hidden 32 --no-hoist --json %s", store_of("even", "natural", 2, ""),
+                 model, options))
+        return 0;
+    return number_in(command_output(), "\"name\":\"train\"", "edge_bytes");
+}
+
+/* MODEL...: `--gather-type bf16`: rows that sums read are rounded, in every layout alike; results stay within what bf16
+ * allows of float64's; the plan counts half the bytes. */
+void matrix_gathered(const arguments *a)
+{
+    if (!command("generate sbm even --vertices 500 --edges 3000 --features 256 --classes 16"))
+        return;
+    for (int m = 0; m < a->count; m++) {
+        const char *const model = a->word[m];
+        if (sanitized() && m > 0)
+            continue;
+        rounded_model(model, (size_t)m, "--gather-type bf16", 3); /* gcn's first sums features, its last few classes */
+        near_reference(model);
+        gathered_alike(model);
+    }
+    const double half = gathered("gcn", "--gather-type bf16"), whole = gathered("gcn", "");
+    (void)gathered("sage", "--gather-type bf16");
+    check(strstr(command_output(), ", bf16\"") != NULL, "sage: the plan names no rounded array");
+    check(half > 0 && 2 * half == whole, "gcn: %.0f bytes gathered, %.0f in float32", half, whole);
+    check(gathered("gat", "--gather-type bf16") == gathered("gat", ""), "gat: edge programs read float32");
 }
 
 /* ---- features of two bytes ---- */

@@ -18,6 +18,7 @@ int main(int argc, char **argv)
         {"determinism-gpu", matrix_determinism_gpu},
         {"properties", matrix_properties},
         {"rounded", matrix_rounded},
+        {"gathered", matrix_gathered},
         {"half-features", matrix_half_features},
         {"less-work", matrix_less_work},
         {"tables", matrix_tables},

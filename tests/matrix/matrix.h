@@ -140,6 +140,7 @@ void matrix_determinism(const arguments *a);
 void matrix_determinism_gpu(const arguments *a);
 void matrix_properties(const arguments *a);
 void matrix_rounded(const arguments *a);
+void matrix_gathered(const arguments *a);
 void matrix_half_features(const arguments *a);
 void matrix_less_work(const arguments *a);
 void matrix_tables(const arguments *a);

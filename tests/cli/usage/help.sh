@@ -34,7 +34,7 @@ for command in generate partition info verify plan train predict report 'bench l
 done
 ! grep -Eq ' (and|or|of|the|a)$' overview || die "a summary of the overview is cut off"
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
-machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type
+machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type --gather-type
 --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
 --no-fuse --no-batch --no-hoist --topology --no-chain --io-timeout'
 learning='--epochs --optimizer --lr --weight-decay --momentum --clip-norm --schedule --schedule-every --schedule-by
