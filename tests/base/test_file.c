@@ -142,15 +142,6 @@ static void test_file__no_memory_is_said(void **state)
     gs_alloc_fail_nth(0);
 }
 
-static void assert_file_is(const char *path, const char *want)
-{
-    char *text = NULL;
-    uint64_t bytes = 0;
-    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
-    assert_string_equal(text, want);
-    gs_free(text);
-}
-
 static void test_file__paths_join(void **state)
 {
     static const char *const cases[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
@@ -193,7 +184,7 @@ static void test_file__remove_tree_stays_inside(void **state)
 
     gs_assert_ok(gs_remove_tree(tree));
     assert_false(gs_path_exists(tree));
-    assert_file_is(gs_test_path(*state, "outside/keep"), "k");
+    gs_test_file_is(gs_test_path(*state, "outside/keep"), "k");
     gs_assert_ok(gs_remove_tree(tree)); /* a missing one is fine */
 }
 

@@ -12,20 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/outfile.h"
 #include "base/outfile_internal.h"
-
-static void assert_file_is(const char *path, const char *want)
-{
-    char *text = NULL;
-    uint64_t bytes = 0;
-    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
-    assert_string_equal(text, want);
-    gs_free(text);
-}
 
 /* Each claim about files holds also where a file system has none without a name. */
 static void each_way(void (*body)(const char *dir), const char *dir)
@@ -52,14 +42,14 @@ static void appears_at_the_end(const char *dir)
     assert_int_equal(gs_test_entries(dir), gs_outfile__all_named ? 2 : 1);
     gs_outfile_abandon(&o);
     assert_int_equal(gs_test_entries(dir), 1);
-    assert_file_is(path, "old");
+    gs_test_file_is(path, "old");
     gs_outfile_abandon(&o);
 
     gs_assert_ok(gs_outfile_begin(&o, path));
     gs_assert_ok(gs_outfile_write(&o, "new!", 4, 0));
     gs_assert_ok(gs_outfile_finish(&o));
     gs_outfile_abandon(&o); /* nothing is left to abandon */
-    assert_file_is(path, "new!");
+    gs_test_file_is(path, "new!");
     assert_int_equal(gs_test_entries(dir), 1);
 }
 
@@ -74,12 +64,12 @@ static void shown(const char *dir)
     assert_int_equal(link(path, other), 0);
     gs_assert_ok(gs_outfile_begin(&o, path));
     gs_assert_ok(gs_outfile_show(&o));
-    assert_file_is(path, "");
-    assert_file_is(other, "old"); /* another name of what was there keeps it */
+    gs_test_file_is(path, "");
+    gs_test_file_is(other, "old"); /* another name of what was there keeps it */
     gs_assert_ok(gs_outfile_write(&o, "line\n", 5, 0));
-    assert_file_is(path, "line\n");
+    gs_test_file_is(path, "line\n");
     gs_outfile_abandon(&o);
-    assert_file_is(path, "line\n");
+    gs_test_file_is(path, "line\n");
     assert_int_equal(gs_test_entries(dir), 2);
 }
 
@@ -94,12 +84,12 @@ static void planted(const char *dir)
     gs_test_write_file(victim, "mine", 4);
     assert_int_equal(symlink(victim, beside), 0);
     gs_assert_ok(gs_file_write_atomic(path, "x", 1));
-    assert_file_is(victim, "mine");
+    gs_test_file_is(victim, "mine");
     unlink(beside);
     gs_test_write_file(beside, "logits", 6);
     gs_assert_ok(gs_file_write_atomic(path, "weights", 7));
-    assert_file_is(beside, "logits");
-    assert_file_is(path, "weights");
+    gs_test_file_is(beside, "logits");
+    gs_test_file_is(path, "weights");
 }
 
 static void test_outfile__touches_nothing_beside_it(void **state) { each_way(planted, *state); }
@@ -115,9 +105,9 @@ static void two_at_once(const char *dir)
     gs_assert_ok(gs_outfile_write(&a, "aaaaaaaa", 8, 0));
     gs_assert_ok(gs_outfile_write(&b, "bb", 2, 0));
     gs_assert_ok(gs_outfile_finish(&a));
-    assert_file_is(path, "aaaaaaaa");
+    gs_test_file_is(path, "aaaaaaaa");
     gs_assert_ok(gs_outfile_finish(&b));
-    assert_file_is(path, "bb");
+    gs_test_file_is(path, "bb");
     assert_int_equal(gs_test_entries(dir), 1);
 }
 
@@ -139,7 +129,7 @@ static void failed_write(const char *dir)
     const gs_status st = gs_file_write_atomic(path, big, sizeof(big));
     setrlimit(RLIMIT_FSIZE, &old);
     gs_assert_fails(st, GS_EIO, "kept: write of");
-    assert_file_is(path, "kept");
+    gs_test_file_is(path, "kept");
     assert_int_equal(gs_test_entries(dir), 1);
 }
 
@@ -174,7 +164,7 @@ static void test_outfile__refuses_what_is_no_file(void **state)
     if (access("/dev/random", W_OK) == 0)
         gs_assert_fails(gs_outfile_begin(&o, "/dev/random"), GS_EEXIST, "is a device");
     assert_null(o.path);
-    assert_file_is(file, "mine");
+    gs_test_file_is(file, "mine");
     assert_int_equal(gs_test_entries(dir), 4);
 }
 
@@ -250,7 +240,7 @@ static void test_outfile__an_open_descriptor_is_appended_to(void **state)
     gs_assert_ok(gs_outfile_write(&o, "!", 1, 0));
     gs_assert_ok(gs_outfile_finish(&o));
     close(fd);
-    assert_file_is(path, "before mine after!");
+    gs_test_file_is(path, "before mine after!");
     gs_assert_fails(gs_outfile_begin(&o, gs_test_path("/dev/fd", "%d", fd)), GS_EIO, "cannot write to it");
     const int reading = open(path, O_RDONLY);
     gs_assert_fails(gs_outfile_begin(&o, gs_test_path("/dev/fd", "%d", reading)), GS_EIO, "not open for writing");
@@ -284,7 +274,7 @@ static void test_outfile__names_at_every_length(void **state)
     gs_outfile__all_named = true;
     gs_assert_ok(gs_file_write_atomic(gs_test_path(*state, "%s", name), "y", 1));
     gs_outfile__all_named = false;
-    assert_file_is(gs_test_path(*state, "%s", name), "y");
+    gs_test_file_is(gs_test_path(*state, "%s", name), "y");
     name[NAME_MAX] = 'n';
     name[NAME_MAX + 1] = '\0';
     gs_assert_fails(gs_outfile_begin(&o, gs_test_path(*state, "%s", name)), GS_EIO, "File name too long");

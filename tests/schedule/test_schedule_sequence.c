@@ -10,17 +10,10 @@
 #include "plan_sim.h"
 #include "smallest_plan.h"
 #include "support/support.h"
+#include "topologies.h"
 
 enum { FEATURES, GATES, DH, DGATES, OUT, ARRAYS };
 enum { WIDTH = 3, STAGES = 4 };
-
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}},
-                                     {0}, {0}, {0}, {0}, false, {0}};
-static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 
 struct fixture {
     gs_program p;

@@ -9,20 +9,17 @@
 #include "schedule/simulate.h"
 #include "smallest_plan.h"
 #include "support/support.h"
+#include "topologies.h"
 
-static const gs_topology one = {1, 1, {{0, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         two = {2, 1, {{0, 2, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         four = {4, 1, {{0, 4, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         pairs = {4, 2, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                         lopsided = {5, 3, {{0, 1, 0, 0}, {1, 3, 5e8, 0}, {4, 1, 0, 0}},
-                                     {0}, {0}, {0}, {0}, false, {0}};
-static const gs_topology *const all[] = {&one, &two, &four, &pairs, &lopsided};
 /* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
-static const gs_topology ring_of_four = {4, 4, {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}}, {0},
-                                         {true, 1e7, GS_SHARE_RING}, {0}, {0}, false, {0}},
-                         ring_of_pairs = {5, 3, {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}}, {0},
-                                          {true, 1e8, GS_SHARE_RING}, {0}, {0}, false, {0}},
-                         ring_at_once = {3, 1, {{0, 3, 0, 0}}, {0}, {false, 0, GS_SHARE_RING}, {0}, {0}, false, {0}};
+static const gs_topology ring_of_four = {.devices = 4, .switches = 4,
+                                         .at = {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}},
+                                         .across = {true, 1e7, GS_SHARE_RING}},
+                         ring_of_pairs = {.devices = 5, .switches = 3,
+                                          .at = {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}},
+                                          .across = {true, 1e8, GS_SHARE_RING}},
+                         ring_at_once = {.devices = 3, .switches = 1, .at = {{0, 3, 0, 0}},
+                                         .across = {false, 0, GS_SHARE_RING}};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 
 #define TEMP_DIRS 64
@@ -221,6 +222,15 @@ int gs_test_entries(const char *dir)
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     closedir(d);
     return n;
+}
+
+void gs_test_file_is(const char *path, const char *want)
+{
+    char *text = NULL;
+    uint64_t bytes = 0;
+    gs_assert_ok(gs_file_read_all(&text, &bytes, path, 1 << 20));
+    assert_string_equal(text, want);
+    gs_free(text);
 }
 
 const char *gs_test_data(const char *name)

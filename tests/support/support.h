@@ -59,6 +59,8 @@ const char *gs_test_path(const char *dir, const char *name, ...) __attribute__((
 void gs_test_write_file(const char *path, const void *data, size_t bytes);
 /* How many names a folder has, which must be there. */
 int gs_test_entries(const char *dir);
+/* Fails where the file's bytes are not this text. */
+void gs_test_file_is(const char *path, const char *want);
 
 /* Path of `name` within $GS_TEST_DATA, or the folder of real graphs beside the
  * sources; NULL where it is not there. Lives as gs_test_path() does. */

@@ -29,6 +29,15 @@ static void write_weights(const char *path, const gs_params *p)
     gs_assert_ok(gs_outfile_finish(&o));
 }
 
+static size_t read_bytes(const char *path, void *bytes, size_t room)
+{
+    FILE *const f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t length = fread(bytes, 1, room, f);
+    fclose(f);
+    return length;
+}
+
 /* The first number that is not finite is named, and nothing is taken of the file. */
 static void safetensors__numbers_are_finite(void **state)
 {
@@ -94,13 +103,10 @@ static void safetensors__bytes_are_as_the_format_says(void **state)
     unsigned char bytes[2048];
     gs_params p = fresh();
     size_t length, padded = (sizeof(want) - 1 + 7) / 8 * 8;
-    FILE *f;
 
     gs_params_init(&p, &tiny_program, 3);
     write_weights(path, &p);
-    assert_non_null(f = fopen(path, "rb"));
-    length = fread(bytes, 1, sizeof(bytes), f);
-    fclose(f);
+    length = read_bytes(path, bytes, sizeof(bytes));
     assert_int_equal(length, 8 + padded + 264);
     assert_int_equal(bytes[0] | bytes[1] << 8, padded);
     for (int i = 2; i < 8; i++)
@@ -326,13 +332,10 @@ static void safetensors__cut_short_or_flipped_is_never_a_crash(void **state)
     unsigned char bytes[2048];
     gs_params p = fresh();
     size_t length;
-    FILE *f;
 
     gs_params_init(&p, &tiny_program, 3);
     write_weights(path, &p);
-    assert_non_null(f = fopen(path, "rb"));
-    length = fread(bytes, 1, sizeof(bytes), f);
-    fclose(f);
+    length = read_bytes(path, bytes, sizeof(bytes));
     for (size_t n = 0; n < length; n++) {
         gs_test_write_file(path, bytes, n);
         assert_int_equal(gs_safetensors_load(p.value, &tiny_program, NULL, path), GS_EFORMAT);
