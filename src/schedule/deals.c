@@ -294,6 +294,8 @@ static gs_status try_all(deals *x, uint32_t tasks)
     gs_status st = deal_all_less(x);
 
     x->first = x->like;
+    if (x->cost < GS_STAGED_SECONDS)
+        return st;
     if (st == GS_OK && most > 0 && has_both(x->config->program))
         st = place_kinds(x);
     return st == GS_OK ? place_stages(x, most) : st;

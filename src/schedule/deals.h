@@ -9,6 +9,10 @@
  * them take alone. */
 #define GS_SEVERAL_WORTH 0.875
 
+/* Where an epoch is predicted to be shorter, stages have no shares of their own: to find them takes longer than it
+ * saves. */
+#define GS_STAGED_SECONDS 0.02
+
 /* Are there several ways to deal columns, of which the shortest is to be found? */
 bool gs_deals_differ(const gs_schedule_config *config);
 /* Plans in which columns are dealt in other ways than in *best, whose predicted seconds are *cost; the shortest one

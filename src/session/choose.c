@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "schedule/deals.h"
 #include "session/describe.h"
 #include "session/session.h"
 #include "session/session_plan.h"
@@ -243,7 +244,7 @@ static void split_where_shorter(choosing *c)
     gs_variant split = c->best.variant;
 
     split.split = GS_TAKEN_SHORTER;
-    if (c->trains && c->best.dealt)
+    if (c->trains && c->best.dealt && c->best.seconds >= GS_STAGED_SECONDS)
         try_another(c, split, is_shorter);
 }
 
