@@ -119,6 +119,9 @@ typedef struct gs_train_options {
                                 * devices each has as many of them; 0: one for each device */
     const char *gather_type; /* of the rows that the run makes for sums of rows over edges: "f32", or rounded to "bf16",
                               * which is half the bytes of every gather; sums are float32 */
+    const char *shuffle; /* of "neighbor" and "cluster": "always" (NULL), targets or intervals are in another order in
+                          * each epoch; "never": in the store's, so that less is read; "adaptive": never at first, and
+                          * always once an epoch lowers the loss by a tenth of what the best one did */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

@@ -63,6 +63,9 @@ const cli_option train_batch_options[] = {
      "0: they are the subgraph's", 0, 10000},
     {"--batches-per-step", CLI_COUNT, FIELD(batches_per_step), "N",
      "batches that are one step: its loss is the mean over\ntheir targets", "one for each device", 1, 1u << 20},
+    {"--shuffle", CLI_CHOICE, FIELD(shuffle), "always|never|adaptive",
+     "targets, or intervals, in another order in each epoch; never: in\nthe store's, so that less is read; adaptive: "
+     "never until the\nloss falls slowly", "always", 0, 0},
     {0},
 };
 

@@ -147,6 +147,7 @@ void gs_sampler_close(gs_sampler *s)
     gs_free(s);
 }
 
+void gs_sampler_order(gs_sampler *s, bool ordered) { s->options.ordered = ordered; }
 uint32_t gs_sampler_batches(const gs_sampler *s) { return s->batches; }
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s) { return &s->limits; }
 

@@ -59,6 +59,9 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
                           const uint32_t *target, uint32_t targets, const gs_sampler_options *options);
 void gs_sampler_close(gs_sampler *s); /* NULL is allowed */
 
+/* Batches that are drawn from now on are, or are not, .ordered. Nothing is drawn meanwhile. */
+void gs_sampler_order(gs_sampler *s, bool ordered);
+
 uint32_t gs_sampler_batches(const gs_sampler *s); /* of an epoch */
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s);
 

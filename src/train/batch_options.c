@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "session/batch_devices.h"
+#include "train/control.h"
 
 #define BATCH_SIZE 1024u
 #define WALK_LENGTH 2u
@@ -52,6 +53,8 @@ static const char *given_in_vain(const gs_train_options *o, gs_sampler_kind kind
         return ".replace: is of .sampler neighbor";
     if (kind != GS_SAMPLER_SAINT_WALK && o->walk_length != 0)
         return ".walk_length: is of .sampler saint-walk";
+    if (kind >= GS_SAMPLER_SAINT_NODE && o->shuffle != NULL)
+        return ".shuffle: is of .sampler neighbor and cluster";
     if (kind < GS_SAMPLER_SAINT_NODE && o->coverage != 0)
         return ".coverage: is of .sampler saint-node, saint-edge and saint-walk";
     return NULL;
@@ -59,6 +62,7 @@ static const char *given_in_vain(const gs_train_options *o, gs_sampler_kind kind
 
 gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options *o)
 {
+    gs_shuffles shuffles;
     uint32_t kind = 0;
 
     while (kind < GS_ARRAY_LEN(samplers) && strcmp(o->sampler, samplers[kind]) != 0)
@@ -66,6 +70,8 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
     if (kind == GS_ARRAY_LEN(samplers))
         return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor|cluster|saint-node|saint-edge|saint-walk",
                        o->sampler);
+    if (!gs_control_find_shuffles(&shuffles, o->shuffle))
+        return gs_fail(GS_EINVAL, ".shuffle %s: must be one of always|never|adaptive", o->shuffle);
     const char *const in_vain = given_in_vain(o, (gs_sampler_kind)kind);
     if (in_vain != NULL)
         return gs_fail(GS_EINVAL, "%s; leave it out with %s", in_vain, o->sampler);
@@ -89,6 +95,7 @@ static gs_status check_none(const gs_train_options *o)
                               : o->walk_length != 0   ? ".walk_length"
                               : o->coverage != 0      ? ".coverage"
                               : o->batches_per_step != 0 ? ".batches_per_step"
+                              : o->shuffle != NULL       ? ".shuffle"
                                                       : NULL;
     if (given != NULL)
         return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler, or leave it out", given);

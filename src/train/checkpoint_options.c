@@ -28,7 +28,7 @@ static const struct {
     ROW(ignore_edge_weights, FLAG),
     ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
     ROW(walk_length, COUNT),   ROW(coverage, COUNT), ROW(batches_per_step, COUNT),
-    ROW(gather_type, TEXT),
+    ROW(gather_type, TEXT),   ROW(shuffle, TEXT),
 #undef ROW
 };
 
@@ -75,6 +75,8 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
         snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
         if (table[k].field == offsetof(gs_train_options, keep) && text == NULL)
             snprintf(to->text, sizeof(to->text), "best"); /* wherever it is known */
+        if (table[k].field == offsetof(gs_train_options, shuffle) && text == NULL)
+            snprintf(to->text, sizeof(to->text), "always");
         break;
     case LIST: /* of any length */
         snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");

@@ -92,7 +92,9 @@ static bool add_control(cJSON *root, const gs_control_state *s)
     return to != NULL && gs_json_add_hex(to, "best", bits_of(s->best)) &&
            add_number(to, "best_epoch", s->best_epoch) && add_number(to, "last_better", s->last_better) &&
            gs_json_add_hex(to, "plateau_best", bits_of(s->plateau_best)) &&
-           add_number(to, "plateau_bad", s->plateau_bad) && gs_json_add_hex(to, "factor", bits_of(s->factor));
+           add_number(to, "plateau_bad", s->plateau_bad) && gs_json_add_hex(to, "factor", bits_of(s->factor)) &&
+           gs_json_add_hex(to, "last_loss", bits_of(s->last_loss)) &&
+           gs_json_add_hex(to, "largest_drop", bits_of(s->largest_drop)) && add_number(to, "elbow", s->elbow);
 }
 
 /* All numbers of a part, as their bits. */
@@ -300,7 +302,10 @@ static void read_control(reader *r, const cJSON *root, gs_checkpoint *c)
                                     .last_better = (uint32_t)take_whole(r, from, "last_better", most),
                                     .plateau_best = take_bits(r, from, "plateau_best"),
                                     .plateau_bad = (uint32_t)take_whole(r, from, "plateau_bad", most),
-                                    .factor = take_bits(r, from, "factor")};
+                                    .factor = take_bits(r, from, "factor"),
+                                    .last_loss = take_bits(r, from, "last_loss"),
+                                    .largest_drop = take_bits(r, from, "largest_drop"),
+                                    .elbow = (uint32_t)take_whole(r, from, "elbow", c->epoch)};
 }
 
 /* A name becomes a file's: nothing but letters, digits and _. */

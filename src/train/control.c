@@ -5,6 +5,7 @@
 
 #define STEP_EPOCHS 30u    /* torch's examples' */
 #define PLATEAU_EPOCHS 10u /* ReduceLROnPlateau's */
+#define ELBOW 0.1 /* of the largest drop of the loss in an epoch */
 #define PI 3.14159265358979323846
 
 static const char *const rates_name[] = {"none", "step", "cosine", "plateau"};
@@ -14,6 +15,17 @@ static bool find_rates(gs_rates *out, const char *name)
     for (int k = GS_RATES_NONE; name != NULL && k <= GS_RATES_PLATEAU; k++)
         if (strcmp(name, rates_name[k]) == 0) {
             *out = (gs_rates)k;
+            return true;
+        }
+    return false;
+}
+
+bool gs_control_find_shuffles(gs_shuffles *out, const char *name)
+{
+    static const char *const shuffles_name[] = {"always", "never", "adaptive"};
+    for (int k = GS_SHUFFLES_ALWAYS; k <= GS_SHUFFLES_ADAPTIVE; k++)
+        if (strcmp(name == NULL ? "always" : name, shuffles_name[k]) == 0) {
+            *out = (gs_shuffles)k;
             return true;
         }
     return false;
@@ -42,6 +54,7 @@ gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t v
                     .every = o->schedule_every, .patience = o->patience};
 
     (void)find_rates(&c.rates, o->schedule);
+    (void)gs_control_find_shuffles(&c.shuffles, o->shuffle);
     if (c.every == 0)
         c.every = c.rates == GS_RATES_STEP ? STEP_EPOCHS : PLATEAU_EPOCHS;
     if (valid == 0 && (asked || o->patience != 0))
@@ -56,7 +69,7 @@ gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t v
 
 void gs_control_forget(gs_control *c)
 {
-    c->state = (gs_control_state){.best = NAN, .plateau_best = NAN, .factor = 1};
+    c->state = (gs_control_state){.best = NAN, .plateau_best = NAN, .factor = 1, .last_loss = NAN};
 }
 
 double gs_control_rate(const gs_control *c, uint32_t epoch)
@@ -104,6 +117,26 @@ bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss)
     s->best = valid;
     s->best_epoch = s->last_better = epoch;
     return true;
+}
+
+/* DAHA's elbow of the learning curve: from there on an epoch brings little of what one brought before. */
+void gs_control_note_loss(gs_control *c, uint32_t epoch, double loss)
+{
+    gs_control_state *const s = &c->state;
+    const double drop = s->last_loss - loss; /* NaN: there was none before */
+
+    if (c->shuffles != GS_SHUFFLES_ADAPTIVE || s->elbow != 0 || isnan(loss))
+        return;
+    if (drop > s->largest_drop)
+        s->largest_drop = drop;
+    else if (drop <= ELBOW * s->largest_drop)
+        s->elbow = epoch;
+    s->last_loss = loss;
+}
+
+bool gs_control_shuffles(const gs_control *c)
+{
+    return c->shuffles == GS_SHUFFLES_ALWAYS || (c->shuffles == GS_SHUFFLES_ADAPTIVE && c->state.elbow != 0);
 }
 
 bool gs_control_is_over(const gs_control *c, uint32_t epoch)

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "gnnstream.h" /* gs_train_options */
 
+typedef enum gs_shuffles { GS_SHUFFLES_ALWAYS, GS_SHUFFLES_NEVER, GS_SHUFFLES_ADAPTIVE } gs_shuffles;
 typedef enum gs_rates { GS_RATES_NONE, GS_RATES_STEP, GS_RATES_COSINE, GS_RATES_PLATEAU } gs_rates;
 
 typedef struct gs_control_state {
@@ -21,12 +22,16 @@ typedef struct gs_control_state {
     double plateau_best;  /* what a plateau is measured by, at its best */
     uint32_t plateau_bad; /* epochs since, or since the rate was lowered */
     double factor;        /* of the rate, by plateaus */
+    /* Of a run that shuffles from the elbow of its losses on: */
+    double last_loss, largest_drop; /* of an epoch; NaN: none was done; from one to the next */
+    uint32_t elbow;                 /* the epoch that was there; 0: none yet */
 } gs_control_state;
 
 typedef struct gs_control {
     /* from the options */
     double lr, by;
     gs_rates rates;
+    gs_shuffles shuffles;
     uint32_t epochs, warmup, every, patience;
     bool valid;      /* epochs are evaluated, with validation vertices */
     bool keeps_best;
@@ -46,6 +51,12 @@ double gs_control_rate(const gs_control *c, uint32_t epoch);
 /* Notes the figure by which the weights before the epoch's update are judged (NaN: not evaluated), and their loss. True
  * where they are the best so far. */
 bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
+/* The loss of an epoch on batches that is done. */
+void gs_control_note_loss(gs_control *c, uint32_t epoch, double loss);
+/* Are the targets of the next epoch in an order of its own? */
+bool gs_control_shuffles(const gs_control *c);
+/* GS_SHUFFLES_ALWAYS where nothing is said. False: there is none of that name. */
+bool gs_control_find_shuffles(gs_shuffles *out, const char *name);
 /* Has patience run out with this epoch? */
 bool gs_control_is_over(const gs_control *c, uint32_t epoch);
 

@@ -88,8 +88,30 @@ static void bound_edges(gs_run_batches *b)
     }
 }
 
+/* Limits of batches in either order that epochs have. */
+static gs_status fit_orders(gs_run_batches *b, gs_shuffles shuffles)
+{
+    uint32_t vertices = 0;
+    uint64_t edges = 0;
+    gs_status st = GS_OK;
+
+    for (int ordered = 0; ordered < 2 && st == GS_OK; ordered++) {
+        if (shuffles == (ordered ? GS_SHUFFLES_ALWAYS : GS_SHUFFLES_NEVER))
+            continue;
+        b->options.ordered = ordered != 0;
+        b->options.most_vertices = 0;
+        b->options.most_edges = 0;
+        st = gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS);
+        vertices = GS_MAX(vertices, b->options.most_vertices);
+        edges = GS_MAX(edges, b->options.most_edges);
+    }
+    b->options.most_vertices = vertices;
+    b->options.most_edges = edges;
+    return st;
+}
+
 /* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
-static gs_status narrow_limits(gs_run_batches *b, uint64_t host)
+static gs_status narrow_limits(gs_run_batches *b, uint64_t host, gs_shuffles shuffles)
 {
     const uint32_t coverage = b->options.coverage;
     bool drawn = b->options.batch_size >= TRIED_TARGETS;
@@ -102,7 +124,7 @@ static gs_status narrow_limits(gs_run_batches *b, uint64_t host)
     if (b->in->columns != NULL)
         b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
     b->options.coverage = 0; /* coefficients do not change what a batch has */
-    st = gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS);
+    st = fit_orders(b, shuffles);
     b->options.coverage = coverage;
     b->options.arena_bytes = 0; /* limits do not depend on the budget */
     return st;
@@ -139,6 +161,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
 {
     const gs_train_options *const o = config->options;
     const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), REFUSED_HOST);
+    gs_shuffles shuffles = GS_SHUFFLES_ALWAYS;
     gs_status st;
 
     if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
@@ -153,7 +176,8 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
         return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
                        "out, or say .ignore_edge_weights", config->store);
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
-    if ((st = load_edges(b, host, stream)) != GS_OK || (st = narrow_limits(b, host)) != GS_OK ||
+    (void)gs_control_find_shuffles(&shuffles, o->shuffle);
+    if ((st = load_edges(b, host, stream)) != GS_OK || (st = narrow_limits(b, host, shuffles)) != GS_OK ||
         (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);
@@ -453,6 +477,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 
     b->sample_seconds = 0;
     b->held = 0;
+    gs_sampler_order(b->sampler, !gs_control_shuffles(&r->control));
     p->of = gs_sampler_batches(b->sampler);
     while (p->batches < p->of) {
         const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);

@@ -145,6 +145,7 @@ static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
         return st;
     e->loss = p->mass > 0 ? p->loss / p->mass : NAN;
     *p = (gs_epoch_part){0};
+    gs_control_note_loss(c, e->epoch, e->loss);
     if (!c->valid)
         (void)gs_control_note(c, e->epoch, NAN, e->loss);
     e->over = gs_control_is_over(c, e->epoch);

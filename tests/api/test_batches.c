@@ -232,6 +232,55 @@ static void test_batches__on_several_devices_are_those_on_one(void **state)
     }
 }
 
+enum { LONG = 24 };
+
+/* The losses of LONG epochs, and of each the bytes that were read. */
+static void train_long(double loss[LONG], uint64_t bytes[LONG], const gs_train_options *o)
+{
+    gs_run *run = NULL;
+    gs_assert_ok(gs_run_open(&run, eight, o, GS_RUN_TRAIN));
+    for (uint32_t k = 0; k < LONG; k++) {
+        gs_epoch_report e;
+        gs_assert_ok(gs_run_epoch(run, &e));
+        loss[k] = e.loss;
+        bytes[k] = e.read_bytes;
+    }
+    gs_run_close(run);
+}
+
+/* Until the elbow of its losses an adaptive run is one that never shuffles, to the bit; then it is not. In the store's
+ * order all batches of an epoch are those of the one before, as far as what they read shows. */
+static void test_batches__are_shuffled_from_the_elbow_on(void **state)
+{
+    static const char *const samplers[] = {"neighbor", "cluster"}, *const shuffles[] = {"never", "adaptive", "always"};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        double loss[3][LONG], largest = 0;
+        uint64_t bytes[3][LONG];
+        uint32_t elbow = 0;
+        gs_train_options o = batches_of(k == 0 ? 17 : 2, k == 0 ? "0,0" : NULL);
+        o.sampler = samplers[k];
+        o.model = "gcn";
+        o.lr = 0.3; /* there soon */
+        o.epochs = LONG;
+        o.no_cache = true;
+        for (int s = 0; s < 3; s++) {
+            o.shuffle = shuffles[s];
+            train_long(loss[s], bytes[s], &o);
+        }
+        for (uint32_t e = 1; e < LONG && elbow == 0; e++) {
+            const double drop = loss[0][e - 1] - loss[0][e];
+            elbow = drop <= largest / 10 ? e + 1 : 0;
+            largest = drop > largest ? drop : largest;
+        }
+        assert_true(elbow > 0 && elbow < LONG); /* epochs count from 1 */
+        assert_memory_equal(loss[1], loss[0], elbow * sizeof(double));
+        assert_true(loss[1][elbow] != loss[0][elbow] && loss[2][0] != loss[0][0]);
+        for (uint32_t e = 1; e < LONG; e++)
+            assert_int_equal(bytes[0][e], bytes[0][0]);
+    }
+}
+
 static void expect_refusal(const gs_train_options *o, gs_status status, const char *words)
 {
     gs_run *run = NULL;
@@ -249,6 +298,9 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     o.fanout = "3,-1";
     expect_refusal(&o, GS_EINVAL, ".fanout 3,-1");
     o.fanout = "3,2";
+    o.shuffle = "now";
+    expect_refusal(&o, GS_EINVAL, ".shuffle now: must be one of always|never|adaptive");
+    o.shuffle = NULL;
     o.sampler = "some";
     expect_refusal(&o, GS_EINVAL, ".sampler some");
     o.sampler = "none";
@@ -256,6 +308,9 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     o.fanout = NULL;
     expect_refusal(&o, GS_EINVAL, ".batch_size: is of batches");
     o.batch_size = 0;
+    o.shuffle = "never";
+    expect_refusal(&o, GS_EINVAL, ".shuffle: is of batches");
+    o.shuffle = NULL;
     o.walk_length = 2;
     expect_refusal(&o, GS_EINVAL, ".walk_length: is of batches");
     o.walk_length = 0;
@@ -294,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_batches__a_run_goes_on),
         cmocka_unit_test(test_batches__of_one_step_are_one_batch),
         cmocka_unit_test(test_batches__on_several_devices_are_those_on_one),
+        cmocka_unit_test(test_batches__are_shuffled_from_the_elbow_on),
         cmocka_unit_test(test_batches__what_does_not_go_with_them_is_refused),
     };
     return cmocka_run_group_tests(tests, make, api_graph_remove);

@@ -84,6 +84,34 @@ static void test_control__keeps_the_first_of_the_best(void **state)
     assert_true(gs_control_note(&c, 7, 0.1, 1));
 }
 
+/* The elbow: a drop of a tenth of the largest, or none. */
+static void test_control__shuffles_from_the_elbow_on(void **state)
+{
+    static const double loss[][7] = {{4, 3.5, 2.5, 1.9, 1.5, 1.39, 1.3}, /* drops 0.5, 1, 0.6, 0.4, 0.11, 0.09 */
+                                     {2, 2.5, 1, 0.5, 0.4, 0.3, 0.2},
+                                     {9, 8, 7, 6, 5, 4, 3}};
+    static const uint32_t elbow[] = {7, 2, 0};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        gs_control c = open_control("none", 20, 0, 0, 1);
+        assert_true(gs_control_shuffles(&c));
+        gs_control_note_loss(&c, 1, loss[k][0]);
+        assert_true(isnan(c.state.last_loss)); /* always: nothing is noted */
+        c.shuffles = GS_SHUFFLES_NEVER;
+        assert_false(gs_control_shuffles(&c));
+        c.shuffles = GS_SHUFFLES_ADAPTIVE;
+        for (uint32_t e = 1; e <= 7; e++) {
+            assert_int_equal(gs_control_shuffles(&c), elbow[k] != 0 && e > elbow[k]);
+            gs_control_note_loss(&c, e, loss[k][e - 1]);
+        }
+        assert_int_equal(c.state.elbow, elbow[k]);
+        gs_control_note_loss(&c, 8, 0);
+        assert_int_equal(c.state.elbow, elbow[k]);
+        gs_control_forget(&c);
+        assert_false(gs_control_shuffles(&c));
+    }
+}
+
 static void test_control__refusals(void **state)
 {
     gs_train_options o;
@@ -120,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_control__cosine_is_torch_s_behind_a_warm_up),
         cmocka_unit_test(test_control__plateau_is_torch_s),
         cmocka_unit_test(test_control__keeps_the_first_of_the_best),
+        cmocka_unit_test(test_control__shuffles_from_the_elbow_on),
         cmocka_unit_test(test_control__refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,8 @@ stop_within()
     die "never stopped within an epoch: $(<err)"
 }
 
-ways=('--keep last --eval-every 0 --dropout 0.3' '--schedule plateau --schedule-every 1 --norm batch')
+ways=('--keep last --eval-every 0 --dropout 0.3 --shuffle adaptive'
+    '--schedule plateau --schedule-every 1 --norm batch')
 [ -z "${GS_SANITIZED:-}" ] || unset 'ways[1]'
 for options in "${ways[@]}"; do
     # shellcheck disable=SC2206 # several words
