@@ -136,6 +136,23 @@ static void join_nccl(void *const *context, uint32_t devices)
         ((gs_cuda *)context[d])->chain.comm = comm[d];
 }
 
+gs_status gs_cuda_open_peer(void *context, const void *peer, bool *open)
+{
+    gs_cuda *const c = context;
+    const gs_cuda *const p = peer;
+    int can = 1;
+    gs_status st = gs_cuda_enter(c);
+
+    if (st == GS_OK && c->device != p->device)
+        st = gs_cuda_check(c, c->d->peer_can(&can, c->device, p->device), "asking for its peers");
+    if (st == GS_OK && can && c->device != p->device) {
+        const gs_cu_result r = c->d->peer_enable(p->context, 0);
+        st = r == GS_CU_PEER_ALREADY ? GS_OK : gs_cuda_check(c, r, "reaching another GPU");
+    }
+    *open = can != 0;
+    return st;
+}
+
 gs_status gs_cuda_join(void *const *context, uint32_t devices, bool ring)
 {
     gs_status st = GS_OK;

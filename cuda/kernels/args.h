@@ -232,6 +232,18 @@ typedef struct gs_squares_args {
     gs_u64 count;
 } gs_squares_args;
 
+/* Rows from wherever they are: row r of those that devices keep is row r / devices of kept[r % devices], and row r -
+ * rows_kept of `sent` else. */
+#define GS_PICK_TABLES 8 /* most devices */
+typedef struct gs_pick_args {
+    const gs_u8 *kept[GS_PICK_TABLES], *sent;
+    const gs_u32 *place; /* [rows] */
+    gs_u8 *to;           /* [rows][row_bytes] */
+    gs_u32 rows_kept, first_sent; /* first_sent: row that `sent` begins with */
+    gs_u32 rows, devices, row_bytes;
+    gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 4 or 2; lanes of a row, a power of two to 32 */
+} gs_pick_args;
+
 enum { GS_ADD_F32, GS_ADD_BF16, GS_ADD_F16 };
 
 typedef struct gs_add_args {

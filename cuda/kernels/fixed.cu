@@ -50,6 +50,34 @@ GS_KERNEL(gs_finish_lse, gs_frame_args)
         a.maximum[i] += logf(a.norm[i]);
 }
 
+/* ---- rows from many places ---- */
+
+GS_DEVICE void gs_copy_row(gs_u8 *to, const gs_u8 *from, gs_u32 bytes, gs_u32 unit, gs_u32 lane, gs_u32 lanes)
+{
+    if (unit == 16)
+        for (gs_u32 i = lane; i < bytes / 16; i += lanes)
+            ((gs_float4 *)(void *)to)[i] = ((const gs_float4 *)(const void *)from)[i];
+    else if (unit == 4)
+        for (gs_u32 i = lane; i < bytes / 4; i += lanes)
+            ((gs_u32 *)(void *)to)[i] = ((const gs_u32 *)(const void *)from)[i];
+    else
+        for (gs_u32 i = lane; i < bytes / 2; i += lanes)
+            ((gs_u16 *)(void *)to)[i] = ((const gs_u16 *)(const void *)from)[i];
+}
+
+/* A group of lanes a row. */
+GS_KERNEL(gs_pick_rows, gs_pick_args)
+{
+    const gs_u64 row = (gs_u64)gs_block_x() * (GS_BLOCK_LANES / a.lanes) + gs_lane() / a.lanes;
+    if (row >= a.rows)
+        return;
+    const gs_u32 place = a.place[row];
+    const gs_u8 *const from = place < a.rows_kept
+                                  ? a.kept[place % a.devices] + (gs_u64)(place / a.devices) * a.row_bytes
+                                  : a.sent + (gs_u64)(place - a.rows_kept - a.first_sent) * a.row_bytes;
+    gs_copy_row(a.to + row * a.row_bytes, from, a.row_bytes, a.unit, gs_lane() % a.lanes, a.lanes);
+}
+
 /* ---- rows of another width ---- */
 
 GS_DEVICE float gs_mixed(const gs_regroup_args *a, const float *from, gs_u32 j)

@@ -327,6 +327,17 @@ gs_status gs_device_bring_previous(gs_device *d, float *const *param)
 
 bool gs_device_stepped_well(const gs_device *d) { return !gs_device_steps(d) || d->ops->stepped_well(d->context); }
 
+gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l)
+{
+    if (d->ops->pick_rows == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, no rows are picked there",
+                       gs_device_name(d));
+    if (l->devices == 0 || l->devices > GS_DEVICE_PICK_TABLES || l->row_bytes % 2 != 0)
+        return gs_fail(GS_EINVAL, "rows of %u bytes that %u devices keep: an even number, and 1 to %u", l->row_bytes,
+                       l->devices, GS_DEVICE_PICK_TABLES);
+    return l->rows == 0 ? GS_OK : d->ops->pick_rows(d->context, l);
+}
+
 gs_status gs_device_peek(gs_device *d, void *to, const void *from, uint64_t bytes)
 {
     if (!gs_device_unified(d))

@@ -69,6 +69,8 @@ typedef struct gs_device_reach {
     int rank;     /* of what joins them: the lower, the faster */
 } gs_device_reach;
 gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer);
+/* From now on launches of this device read memory of `peer`; *open false: they cannot, and nothing has changed. */
+gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open);
 /* True where the device computes on host memory: no copies, and its memory is a part of the host's. */
 bool gs_device_unified(const gs_device *d);
 /* Is there one that has memory of its own among them? */
@@ -255,6 +257,21 @@ const char *gs_device_unpinned(const gs_device *d);
  * their memory all are waited for first: one may still copy from another, or from host memory that another one
  * pinned. */
 void gs_device_quiet(gs_device *d);
+/* to[i] = row place[i] of rows that devices keep in memory of their own, all of them numbered together: row r is row
+ * r / devices of kept[r % devices]. Those from `rows_kept` on have come from the host: number rows_kept + first_sent is
+ * the first of `sent`. All is memory of the device, but for rows of devices that gs_device_open_peer() has opened. */
+#define GS_DEVICE_PICK_TABLES 8u
+typedef struct gs_pick_launch {
+    const void *kept[GS_DEVICE_PICK_TABLES];
+    const void *sent;
+    const uint32_t *place; /* [rows] */
+    void *to;
+    uint32_t devices, rows_kept, first_sent, rows;
+    uint32_t row_bytes;    /* even; `to`, `sent` and `kept` are aligned to 16 bytes where it is a multiple of that, and
+                            * to 4 where it is one of that */
+} gs_pick_launch;
+
+gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l);
 /* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and
  * statistics are added to the host's at the end, which waits for all of them. Launches outside are passes of their
  * own. */

@@ -19,6 +19,14 @@ gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer)
     return d->ops->reach(d->context, peer->context);
 }
 
+gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open)
+{
+    *open = d == peer;
+    if (d == peer || d->ops != peer->ops || d->ops->open_peer == NULL)
+        return GS_OK;
+    return d->ops->open_peer(d->context, peer->context, open);
+}
+
 bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
 {
     bool any = false;

@@ -39,6 +39,7 @@ typedef struct gs_device_ops {
     gs_status (*take_memory)(void *context, const gs_device_memory *m, void **arena);
     void (*give_memory)(void *context);
     void (*quiet)(void *context);
+    gs_status (*pick_rows)(void *context, const gs_pick_launch *l);
     gs_status (*begin_pass)(void *context, const gs_device_pass *pass);
     gs_status (*end_pass)(void *context);
     gs_status (*begin_group)(void *context); /* both or none */
@@ -63,6 +64,7 @@ typedef struct gs_device_ops {
     /* one of several that are not unified: */
     void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
     gs_device_reach (*reach)(const void *context, const void *peer);
+    gs_status (*open_peer)(void *context, const void *peer, bool *open);
     gs_status (*join)(void *const *context, uint32_t devices, bool ring);
     gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from,
                           uint64_t bytes);

@@ -91,6 +91,14 @@ void host_memory_open(unsigned which)
     gpu.opened = which;
 }
 
+unsigned host_memory_reach(int device)
+{
+    unsigned which = 1u << device;
+    for (unsigned d = 0; d < HOST_GPUS; d++)
+        which |= gpu.reaches[device][d] ? 1u << d : 0;
+    return which;
+}
+
 static bool is_device(gs_cu_memory p, size_t bytes, int device)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {

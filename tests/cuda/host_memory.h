@@ -8,8 +8,9 @@
  *   $GS_HOST_GPU_SPEED  "unknown": clocks and widths are; default: those of an H200, for that many processors
  *   $GS_HOST_GPU_BUS    where each is plugged in, "0000:17:00.0,0000:65:00.0"; default 0000:10:00.0, 0000:11:00.0, ...
  *
- * Each has memory of its own, which kernels of the others cannot touch. What is asked of a GPU must be asked by a
- * thread whose context is that GPU's; a copy from GPU to GPU that was not allowed first ends the program.
+ * Each has memory of its own, which kernels touch that run on it, or on a GPU that was let reach it. What is asked of a
+ * GPU must be asked by a thread whose context is that GPU's; a copy from GPU to GPU that was not allowed first ends the
+ * program.
  */
 #ifndef GS_TESTS_CUDA_HOST_MEMORY_H
 #define GS_TESTS_CUDA_HOST_MEMORY_H
@@ -27,6 +28,8 @@ int host_current_device(void);
 void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what);
 /* Ends the program where a copy begins in registered memory and ends outside, which CUDA refuses. */
 void host_need_whole(const void *p, size_t bytes);
+/* The GPUs, one bit each, whose memory kernels of this one touch: itself, and those that it was let reach. */
+unsigned host_memory_reach(int device);
 /* These GPUs' memory (one bit each) can be read and written from now on, the others' cannot. */
 void host_memory_open(unsigned which);
 /* Its part of the table. */

@@ -125,7 +125,7 @@ static void do_next(stream *s)
     } else {
         running = w;
         turn++;
-        host_memory_open(1u << w->device);
+        host_memory_open(host_memory_reach(w->device));
         w->run(w);
         running = NULL;
         s->ended[++s->done % NAMES] = seconds_now();
