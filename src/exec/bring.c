@@ -2,6 +2,7 @@
 #include "exec/bring.h"
 
 #include "base/size.h"
+#include "exec/spread.h"
 
 /* Bytes of RESIDENT up to the end of the store's rows. */
 uint64_t gs_exec_bound_bytes(const gs_plan *plan)
@@ -13,25 +14,20 @@ uint64_t gs_exec_bound_bytes(const gs_plan *plan)
     return gs_align_up(end, GS_BLOCK_BYTES);
 }
 
-static gs_status copy(gs_exec *e, void *to, const void *from, uint64_t bytes)
-{
-    e->stats.copied_in_bytes += bytes;
-    return bytes == 0 ? GS_OK : gs_device_transfer(e->on[0].device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
-}
-
-/* Copies each store array's rows that the bound graph has. */
+/* Copies each store array's rows that the bound graph has, but for the array of which devices keep rows. */
 static gs_status bring_rows(gs_exec *e)
 {
     gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
         const gs_resident *const r = &e->plan->resident[i];
-        if (!r->load || r->file >= e->program->arrays)
+        if (!r->load || r->file >= e->program->arrays ||
+            (e->graph->spread != NULL && r->file == e->graph->spread->array))
             continue;
         const gs_array *const a = &e->program->array[r->file];
         const uint64_t bytes = (uint64_t)e->graph->vertices * a->width * gs_dtype_bytes(a->dtype);
-        st = copy(e, e->on[0].resident + r->offset, e->region[GS_REGION_RESIDENT] + r->offset,
-                  GS_MIN(bytes, r->bytes));
+        st = gs_exec__send(e, e->on[0].resident + r->offset, e->region[GS_REGION_RESIDENT] + r->offset,
+                           GS_MIN(bytes, r->bytes));
     }
     return st;
 }
@@ -46,7 +42,7 @@ static gs_status bring_pieces(gs_exec *e)
         const gs_exec_piece *const p = &e->graph->piece[i];
         if (p->bytes > e->piece_bytes - at)
             return gs_fail(GS_EINVAL, "a graph in memory has more bytes of edges than the run was opened for");
-        st = copy(e, e->on[0].pieces + at, p->memory, p->bytes);
+        st = gs_exec__send(e, e->on[0].pieces + at, p->memory, p->bytes);
         at += gs_align_up(p->bytes, GS_BLOCK_BYTES);
     }
     return st;
@@ -54,17 +50,14 @@ static gs_status bring_pieces(gs_exec *e)
 
 gs_status gs_exec__bring(gs_exec *e)
 {
-    gs_device *const d = e->on[0].device;
-    uint64_t number = 0;
-    bool done = false;
     gs_status st;
 
     if (e->graph == NULL || e->on[0].resident == NULL)
         return GS_OK;
     if ((st = bring_rows(e)) != GS_OK || (st = bring_pieces(e)) != GS_OK ||
-        (st = gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number)) != GS_OK)
+        (st = gs_exec__bring_spread(e)) != GS_OK)
         return st;
-    return gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
+    return gs_exec__wait_sent(e);
 }
 
 /* NULL stays NULL. */

@@ -9,6 +9,7 @@
 #include "exec/bring.h"
 #include "exec/load.h"
 #include "exec/several.h"
+#include "exec/spread.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than the plan says. */
@@ -23,14 +24,14 @@ static gs_status no_memory(const char *what, uint64_t bytes)
 
 /* Takes the arena of a device with memory of its own, which holds all that it uses. `first`: pins the host's memory,
  * once for all devices. */
-static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
+static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x, bool first)
 {
     gs_device_memory m = {.arena_bytes = x->arena_bytes};
     void *arena = NULL;
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
     if (e->bound) {
-        m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes;
+        m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes + gs_exec__spread_bytes(c);
         m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = gs_exec_bound_bytes(e->plan);
     }
     const gs_status st = gs_device_take_memory(x->device, &m, &arena);
@@ -39,10 +40,11 @@ static gs_status take_own_arena(gs_exec *e, gs_exec_device *x, bool first)
         return st;
     x->resident = x->arena + x->arena_bytes;
     x->pieces = x->resident + e->region_bytes[GS_REGION_RESIDENT];
+    gs_exec__lay_spread(e, c, x->pieces + e->piece_bytes);
     return gs_device_join(&x->device, 1, false);
 }
 
-static gs_status take_arenas(gs_exec *e)
+static gs_status take_arenas(gs_exec *e, const gs_exec_config *c)
 {
     uint32_t own = 0;
     gs_status st = GS_OK;
@@ -50,7 +52,7 @@ static gs_status take_arenas(gs_exec *e)
         gs_exec_device *const x = &e->on[d];
         x->arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
         if (!gs_device_unified(x->device))
-            st = take_own_arena(e, x, own++ == 0);
+            st = take_own_arena(e, c, x, own++ == 0);
         else if ((x->arena = gs_alloc_pages(x->arena_bytes)) == NULL)
             st = no_memory("device memory", x->arena_bytes);
     }
@@ -72,7 +74,7 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
         e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
-            return take_arenas(e);
+            return take_arenas(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
             return no_memory(what[r], e->region_bytes[r]);
         place_near(e, c, e->region[r], e->region_bytes[r]);
@@ -198,7 +200,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->chunks.chunk = config->chunk;
     e->files.verify = !config->no_verify;
     e->bound = config->bound;
-    e->piece_bytes = config->piece_bytes;
+    e->piece_bytes = gs_align_up(config->piece_bytes, GS_BLOCK_BYTES);
     gs_exec__take_patience(e, config);
     if ((st = gs_exec__check_bound(e)) != GS_OK || (st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK ||
         (st = take_devices(e, config)) != GS_OK ||

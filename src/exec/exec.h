@@ -66,6 +66,10 @@ typedef struct gs_exec_config {
     bool bound;
     uint64_t piece_bytes;     /* of all pieces of such a graph, each in whole blocks; on a device with memory of its own
                                * there is room for as many */
+    struct {
+        bool on;
+        uint32_t array, rows; /* such a device keeps so many rows of this array of the store, for gs_exec_spread */
+    } spread;
 } gs_exec_config;
 
 /* An array of the store whose rows a graph names: row i is row[i] of `all`. Vertex programs load it, and its rows are
@@ -77,6 +81,16 @@ typedef struct gs_exec_named {
     void *tile;            /* rows of the largest tile of a stage that loads it */
     const gs_edges *edges; /* the graph's in-edges with operands as rows of `all`; `targets` as many as there are */
 } gs_exec_named;
+
+/* An array of the store of which devices with memory of their own keep rows for the length of the run. These are
+ * numbered together: number r is row r / devices of kept[r % devices]. Row i of the graph is number place[i]; numbers
+ * from `rows_kept` on are no device's: the host has them, in order, as the first rows of gs_exec_rows(). */
+typedef struct gs_exec_spread {
+    uint32_t array, devices, rows_kept;
+    const void *kept[GS_DEVICE_PICK_TABLES]; /* gs_exec_kept_memory() of each, which launches of this device read */
+    const uint32_t *place;                   /* [vertices] */
+    uint64_t from_peers;                     /* rows among them that another device keeps: they count as forwarded */
+} gs_exec_spread;
 
 /* Memory that edges are in. */
 typedef struct gs_exec_piece {
@@ -92,6 +106,7 @@ typedef struct gs_exec_graph {
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
     const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows(). On host memory alone */
+    const gs_exec_spread *spread; /* NULL: all rows are in gs_exec_rows(). On memory of its own alone */
     const gs_exec_piece *piece; /* [pieces] all of `edges` is in these: they are copied to a device with memory of its
                                  * own before each pass, as rows are */
     uint32_t pieces;
@@ -99,6 +114,9 @@ typedef struct gs_exec_graph {
 
 /* Bytes of host memory to which the rows of bound graphs are written, where the device has memory of its own. */
 uint64_t gs_exec_bound_bytes(const gs_plan *plan);
+
+/* Of such a device: memory that keeping `rows` of its rows takes, for graphs of at most `most` vertices. */
+uint64_t gs_exec_spread_bytes(uint64_t row_bytes, uint32_t most, uint32_t rows);
 
 /* Takes all memory, opens the files, loads what stays in memories. GS_EINVAL: `bound`, with a plan that moves data. */
 gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config);
@@ -114,6 +132,12 @@ void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);
  * written before a pass, of what a pass reads and does not make, or (on host memory) read behind it. NULL where it has
  * no place of its own in host memory. */
 void *gs_exec_rows(const gs_exec *e, uint32_t array);
+
+/* Of a run that was opened with `spread`, before its passes: the first `rows` of gs_exec_rows() of that array become
+ * rows [first, first + rows) of those that the device keeps. Waits. */
+gs_status gs_exec_keep_rows(gs_exec *e, uint32_t array, uint32_t first, uint32_t rows);
+/* Where they are, an address of the device. */
+const void *gs_exec_kept_memory(const gs_exec *e);
 
 /* Between passes on bound graphs: nothing that they made is needed any more, and on host memory there is none behind it
  * until the next pass. */

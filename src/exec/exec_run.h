@@ -33,6 +33,13 @@ typedef struct gs_exec_device {
     double edge_seconds;
 } gs_exec_device;
 
+/* Of a run that is bound: addresses of the device (spread.h), NULL where it keeps no rows. */
+typedef struct gs_exec_spread_memory {
+    uint8_t *place, *sent, *kept;
+    uint64_t row_bytes;
+    uint32_t room;            /* rows that `sent` has room for */
+} gs_exec_spread_memory;
+
 struct gs_exec {
     /* set at open */
     const gs_program *program;
@@ -46,6 +53,7 @@ struct gs_exec {
     const gs_exec_graph *graph; /* bound; else NULL */
     bool bound;               /* opened for that */
     uint64_t piece_bytes;     /* of such a graph's pieces, at most */
+    gs_exec_spread_memory spread;
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
     gs_exec_wires wires;      /* of copies as tasks */
     gs_exec_waiters waiters;
