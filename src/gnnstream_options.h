@@ -122,6 +122,8 @@ typedef struct gs_train_options {
     const char *shuffle; /* of "neighbor" and "cluster": "always" (NULL), targets or intervals are in another order in
                           * each epoch; "never": in the store's, so that less is read; "adaptive": never at first, and
                           * always once an epoch lowers the loss by a tenth of what the best one did */
+    bool no_spread;      /* of batches: no rows of features stay in the memory of GPUs; a switch for measurements, as
+                          * .no_chain */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

@@ -174,6 +174,8 @@ typedef struct gs_plan_report {
     uint64_t budget_of[GS_PLAN_DEVICES], bytes_of[GS_PLAN_DEVICES]; /* memory of each of several devices */
     uint32_t ways; /* that were compared; 0: devices are alike, or there is one */
     gs_way_report way[GS_PLAN_WAYS];
+    uint32_t batch_devices; /* that train batches; 0: the whole graph is a step */
+    uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each has in memory of its own for them */
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

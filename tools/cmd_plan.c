@@ -124,6 +124,19 @@ static void print_device_memory(const gs_plan_report *p)
         printf("memory of device %-11u %12s of %s%s\n", d, cli_size(p->bytes_of[d]), cli_size(p->budget_of[d]), whose);
 }
 
+static void print_batch_rows(const gs_plan_report *p)
+{
+    uint64_t all = 0;
+    for (uint32_t d = 0; d < p->batch_devices; d++)
+        all += p->batch_rows[d];
+    if (all == 0)
+        return;
+    printf("rows of features for batches");
+    for (uint32_t d = 0; d < p->batch_devices; d++)
+        printf("%s %s on device %u", d > 0 ? "," : "", cli_count(p->batch_rows[d]), d);
+    printf("\n");
+}
+
 static void print_text(const gs_plan_report *p)
 {
     printf("%s vertices, %s edges, %s parameters\n\n", cli_count(p->vertices), cli_count(p->edges),
@@ -137,6 +150,7 @@ static void print_text(const gs_plan_report *p)
     print_items(p, false);
     print_device_memory(p);
     print_items(p, true);
+    print_batch_rows(p);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
     printf("%-28s %12s\n", "under way to and from disk", cli_size(p->flight_bytes));
 }

@@ -126,6 +126,8 @@ const cli_option train_machine_options[] = {
     {"--no-swap", CLI_FLAG, FIELD(no_swap), NULL, "take columns in store order", NULL, 0, 0},
     {"--no-chain", CLI_FLAG, FIELD(no_chain), NULL, "each of several devices takes all that it needs from the host",
      NULL, 0, 0},
+    {"--no-spread", CLI_FLAG, FIELD(no_spread), NULL, "keep no rows of features for batches in the memory of GPUs",
+     NULL, 0, 0},
     {"--no-fuse", CLI_FLAG, FIELD(no_fuse), NULL, "compute edges anew for each sum over them", NULL, 0, 0},
     {0},
 };

@@ -133,6 +133,64 @@ void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t gr
         gs_batches_set_cache(d->at[k].engine, bytes / d->devices, (uint32_t)gs_div_up(group, d->devices));
 }
 
+#define FREE_SHARE 0.9 /* of a GPU's memory */
+
+static const gs_device *device_at(const gs_batch_devices *d, uint32_t k) { return gs_batches_device(d->at[k].engine); }
+
+static bool reach_all(const gs_batch_devices *d)
+{
+    bool all = true;
+    for (uint32_t k = 0; k < d->devices; k++)
+        for (uint32_t i = 0; i < d->devices; i++)
+            all = all && (i == k || gs_device_reaches(device_at(d, k), device_at(d, i)).reaches);
+    return all;
+}
+
+/* Of each device; 0 where it does not say. */
+static uint64_t free_memory(const gs_batch_devices *d)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t k = 0; k < d->devices; k++) {
+        uint64_t bytes = 0;
+        uint32_t sharing = 1;
+        for (uint32_t i = 0; i < d->devices; i++)
+            sharing += i != k && gs_device_reaches(device_at(d, k), device_at(d, i)).same;
+        if (gs_device_free_memory(device_at(d, k), &bytes) != GS_OK)
+            return 0;
+        least = GS_MIN(least, bytes / sharing);
+    }
+    return (uint64_t)(FREE_SHARE * (double)least);
+}
+
+void gs_batch_devices_do_not_spread(gs_batch_devices *d)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_keep_rows(d->at[k].engine, 0, 1, 0);
+}
+
+bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share)
+{
+    gs_batch_devices_do_not_spread(d);
+    const uint64_t plan = gs_batches_device_bytes(d->at[0].engine);
+    if (plan == 0)
+        return false;
+    const uint64_t all = memory != 0 ? memory : free_memory(d), left = all > plan ? all - plan : 0;
+    const uint32_t rows = gs_batches_rows_within(d->at[0].engine, left / share);
+    const uint64_t vertices = gs_batches_rows_within(d->at[0].engine, UINT64_MAX);
+    const bool together = reach_all(d);
+    /* Places of a batch's rows cross, too. Rows that stay are used as often as others at the least. */
+    if (!gs_batches_gain(d->at[0].engine, together ? (uint64_t)rows * d->devices : rows))
+        return false;
+    for (uint32_t k = 0; k < d->devices; k++) {
+        if (together)
+            gs_batches_keep_rows(d->at[k].engine, (uint32_t)GS_MIN((uint64_t)rows * d->devices, vertices), d->devices,
+                                 k);
+        else
+            gs_batches_keep_rows(d->at[k].engine, rows, 1, 0);
+    }
+    return true;
+}
+
 /* The first has them for all. */
 void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep)
 {
@@ -193,10 +251,13 @@ static void *member_thread(void *arg)
 
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole)
 {
+    gs_batches *engine[GS_BATCH_DEVICES];
     gs_status st = GS_OK;
 
     for (uint32_t k = 0; k < d->devices && st == GS_OK; k++)
-        st = gs_batches_start(d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL);
+        st = gs_batches_start(engine[k] = d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL);
+    for (uint32_t k = 0; k < d->devices && st == GS_OK; k++)
+        st = gs_batches_meet(d->at[k].engine, engine);
     for (uint32_t k = 0; k < d->devices && d->devices > 1 && st == GS_OK; k++) {
         const int error = pthread_create(&d->at[k].thread, NULL, member_thread, &d->at[k]);
         d->at[k].started = error == 0;

@@ -34,6 +34,11 @@ gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device);
  * each. */
 void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t group);
 void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep);
+/* GPUs keep rows of features in memory of their own: as many as one `share`-th of what their plans leave of `memory`
+ * bytes of each has room for (0: of what is free). Where all reach each other, together; else each for itself, the same
+ * ones. False: there is no room, or no such memory. */
+bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share);
+void gs_batch_devices_do_not_spread(gs_batch_devices *d);
 uint64_t gs_batch_devices_bytes(const gs_batch_devices *d);
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole);
 void gs_batch_devices_rest(gs_batch_devices *d);

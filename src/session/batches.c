@@ -80,6 +80,15 @@ static void bound_rows(uint32_t *rows, const gs_batch_shape *shape, uint32_t lev
         rows[k] = (uint32_t)GS_MIN(shape->limits.vertices, shape->targets + (k > 1 ? shape->edges_of[k - 1] : 0));
 }
 
+/* The array of the program that is the store's features, or GS_NONE. */
+static uint32_t features_of(const gs_program *p)
+{
+    for (uint32_t a = 0; a < p->arrays; a++)
+        if (p->array[a].store_id == GS_ARRAY_FEATURES)
+            return a;
+    return GS_NONE;
+}
+
 /* Of the plan's memory what batches touch, with the rows of features in it or without. */
 static gs_status count_plan(gs_batches *b)
 {
@@ -176,18 +185,70 @@ void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
 
 void gs_batches_keep_features(gs_batches *b, bool keep) { b->keeps = keep; }
 
-uint64_t gs_batches_device_bytes(const gs_batches *b) { return b->device_bytes; }
+void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own)
+{
+    b->kept.rows = rows;
+    b->kept.devices = devices;
+    b->kept.own = own;
+}
+
+static uint64_t kept_bytes(const gs_batches *b, uint32_t rows)
+{
+    return gs_exec_spread_bytes(gs_store_array(b->session->store, GS_ARRAY_FEATURES)->row_bytes,
+                                b->shape.limits.vertices, rows);
+}
+
+uint32_t gs_batches_rows_within(const gs_batches *b, uint64_t bytes)
+{
+    const gs_store *const s = b->session->store;
+
+    if (b->device_bytes == 0 || features_of(b->session->program) == GS_NONE ||
+        !gs_store_array(s, GS_ARRAY_OUT_DEGREE)->present)
+        return 0;
+    const uint64_t beside = kept_bytes(b, 0) + GS_BLOCK_BYTES;
+    return bytes <= beside ? 0
+                           : (uint32_t)GS_MIN((bytes - beside) / gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes,
+                                              gs_store_get_info(s)->vertices);
+}
+
+bool gs_batches_gain(const gs_batches *b, uint64_t rows)
+{
+    const gs_store *const s = b->session->store;
+    return rows * gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes > gs_store_get_info(s)->vertices * sizeof(uint32_t);
+}
+
+uint32_t gs_batches_kept_rows(const gs_batches *b)
+{
+    const gs_batches_kept *const k = &b->kept;
+    return k->rows == 0 ? 0 : (k->rows + k->devices - 1 - k->own) / k->devices;
+}
+
+const gs_device *gs_batches_device(const gs_batches *b) { return b->session->machine.device[0]; }
+
+uint64_t gs_batches_device_bytes(const gs_batches *b)
+{
+    return b->device_bytes + (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0);
+}
 
 uint64_t gs_batches_shared_bytes(const gs_batches *b)
 {
-    return b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0;
+    return (b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0) +
+           (b->kept.rows > 0 ? gs_batch_spread_bytes(b->session->store) : 0);
+}
+
+/* Of the host, for rows that devices keep: which they are, a batch's and, with a cache, a group's. */
+static uint64_t lists_bytes(const gs_batches *b)
+{
+    const uint64_t list = b->shape.limits.vertices * sizeof(uint32_t), group = b->cache.slots > 0 ? b->cache.group : 0;
+    return b->kept.rows == 0 ? 0
+                             : gs_batch_spread_bytes(b->session->store) + 2 * list + group * (list + sizeof(gs_batch));
 }
 
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
     const uint64_t all = gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes;
     return b->bytes + (b->keeps ? all + b->names : GS_MAX(b->copies, b->names)) +
-           gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices);
+           gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) + lists_bytes(b);
 }
 
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)
@@ -201,6 +262,11 @@ void gs_batches_close(gs_batches *b)
     if (b == NULL)
         return;
     gs_batch_rows_close(&b->rows);
+    gs_batch_spread_close(&b->kept.which);
+    gs_free(b->kept.places.place);
+    gs_free(b->kept.places.left);
+    gs_free(b->kept.group);
+    gs_free(b->kept.lists);
     gs_batch_named_close(&b->named);
     gs_session_close(b->session);
     gs_batch_edges_close(&b->edges);
@@ -250,23 +316,84 @@ static gs_status open_exec(gs_batches *b)
         .sets = 2,
         .say_after = 60,
         .bound = true,
+        .spread = {.on = b->kept.rows > 0, .array = features_of(s->program), .rows = gs_batches_kept_rows(b)},
         .piece_bytes = b->device_bytes > 0 ? gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits) : 0,
     };
     return gs_exec_open(&s->run.exec, &config);
 }
 
-static const uint8_t *features_of(const gs_session *w)
+/* All of them, in the memory of the evaluation; or NULL. */
+static const uint8_t *features_in(const gs_session *w)
 {
-    for (uint32_t a = 0; a < w->program->arrays; a++)
-        if (w->program->array[a].store_id == GS_ARRAY_FEATURES)
-            return gs_exec_kept_rows(w->run.exec, a);
-    return NULL;
+    const uint32_t a = features_of(w->program);
+    return a == GS_NONE ? NULL : gs_exec_kept_rows(w->run.exec, a);
+}
+
+static gs_status take_lists(gs_batches *b)
+{
+    gs_batches_kept *const k = &b->kept;
+    const uint32_t most = b->shape.limits.vertices, group = b->rows.plan != NULL ? b->cache.group : 0;
+
+    k->places.place = gs_malloc_array(most, sizeof(*k->places.place));
+    k->places.left = gs_malloc_array(most, sizeof(*k->places.left));
+    k->group = gs_calloc(group + 1ull, sizeof(*k->group));
+    k->lists = gs_malloc_array((size_t)most * group + 1, sizeof(*k->lists));
+    if (k->places.place == NULL || k->places.left == NULL || k->group == NULL || k->lists == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for lists of rows that stay in devices' memory");
+    return GS_OK;
+}
+
+/* The device's part of the rows: as many at a time as a batch has. */
+static gs_status keep_rows(gs_batches *b, const gs_batches *first)
+{
+    gs_batches_kept *const k = &b->kept;
+    const uint32_t array = features_of(b->session->program);
+    gs_status st = GS_OK;
+
+    if (k->rows == 0)
+        return GS_OK;
+    if (first == NULL)
+        st = gs_batch_spread_open(&k->which, b->session->store, k->rows);
+    k->of = first == NULL ? &k->which : first->kept.of;
+    k->run = (gs_exec_spread){.array = array, .devices = k->devices, .rows_kept = k->rows};
+    k->run.kept[0] = gs_exec_kept_memory(b->session->run.exec);
+    if (st != GS_OK || (st = take_lists(b)) != GS_OK)
+        return st;
+    k->run.place = k->places.place;
+    gs_batch_rows_apart(&b->rows, true);
+    for (uint32_t at = 0, from = 0, n; st == GS_OK; at += n) {
+        n = gs_batch_spread_list(k->places.left, k->of, b->shape.limits.vertices, k->own, k->devices, &from);
+        if (n == 0)
+            break;
+        st = gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places.left, n,
+                                gs_exec_rows(b->session->run.exec, array));
+        if (st == GS_OK)
+            st = gs_exec_keep_rows(b->session->run.exec, array, at, n);
+    }
+    gs_batch_rows_apart(&b->rows, false);
+    return st;
+}
+
+gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
+{
+    gs_batches_kept *const k = &b->kept;
+    gs_status st = GS_OK;
+
+    for (uint32_t d = 0; d < k->devices && k->devices > 1 && k->rows > 0 && st == GS_OK; d++) {
+        bool open = false;
+        st = gs_device_open_peer(b->session->machine.device[0], all[d]->session->machine.device[0], &open);
+        if (st == GS_OK && !open)
+            st = gs_fail(GS_EDEVICE, ".device: device %u does not reach device %u any more, whose rows of features it "
+                         "was to read; use .no_spread", k->own, d);
+        k->run.kept[d] = gs_exec_kept_memory(all[d]->session->run.exec);
+    }
+    return st;
 }
 
 gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first)
 {
     gs_session *const s = b->session;
-    const uint8_t *const features = first != NULL ? first->rows.features : features_of(whole);
+    const uint8_t *const features = first != NULL ? first->rows.features : features_in(whole);
     const uint32_t wanted = wanted_arrays(s) | (uint32_t)(b->keeps && features == NULL) << GS_ARRAY_FEATURES;
     gs_status st;
 
@@ -279,5 +406,5 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *f
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
-    return open_exec(b);
+    return (st = open_exec(b)) != GS_OK ? st : keep_rows(b, first);
 }

@@ -33,6 +33,15 @@ void gs_batches_close(gs_batches *b); /* NULL is allowed */
 void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group);
 /* Features of all vertices stay in host memory, in that of the batches where `whole` does not keep them. Likewise. */
 void gs_batches_keep_features(gs_batches *b, bool keep);
+/* On a device with memory of its own: `rows` rows of features stay in the memory of `devices`, of which this is number
+ * `own`; 1: in this one's alone. Likewise. Rows that have room in so many bytes of a device: */
+void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own);
+uint32_t gs_batches_rows_within(const gs_batches *b, uint64_t bytes);
+/* Do fewer bytes cross where `rows` stay, of batches that use all rows as often? */
+bool gs_batches_gain(const gs_batches *b, uint64_t rows);
+/* Of them, those in this device's memory. */
+uint32_t gs_batches_kept_rows(const gs_batches *b);
+const gs_device *gs_batches_device(const gs_batches *b);
 /* Host memory that gs_batches_start() takes, of batches without the rest of the run; and that of a device which has
  * memory of its own, else 0. */
 uint64_t gs_batches_bytes(const gs_batches *b);
@@ -45,6 +54,8 @@ gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_p
  * parameters at the same time, was started and outlives this: gradients are this one's own, until gs_batches_collect();
  * features that `first` has in memory are read there. NULL: nothing does. */
 gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first);
+/* All that keep rows together have started, [devices]: they find each other's. GS_EDEVICE. */
+gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all);
 /* Adds this one's own gradients to those of `whole`. */
 void gs_batches_collect(const gs_batches *b);
 /* Of gs_batches_bytes(), what one that is started with a `first` does not take. */

@@ -5,7 +5,20 @@
 #include "session/batch_edges.h"
 #include "session/batch_named.h"
 #include "session/batch_rows.h"
+#include "session/batch_spread.h"
 #include "session/batches.h"
+
+/* Rows of features that devices keep, of those that are trained together. */
+typedef struct gs_batches_kept {
+    uint32_t rows;           /* of all devices, numbered together; 0: there are none */
+    uint32_t devices, own;   /* that they are dealt to, and this one's number among them */
+    gs_batch_spread which;   /* of the first device; the others': */
+    const gs_batch_spread *of;
+    gs_batch_places places;  /* of the batch at hand */
+    gs_batch *group;         /* with a cache: of the batches of a group, what no device keeps, in: */
+    uint32_t *lists;         /* [cache.group][limits.vertices] */
+    gs_exec_spread run;
+} gs_batches_kept;
 
 struct gs_batches {
     gs_batch_shape shape;
@@ -19,6 +32,7 @@ struct gs_batches {
     gs_batch_named named;
     bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
+    gs_batches_kept kept;
     gs_exec_graph graph;
     gs_exec_piece piece[GS_BATCH_PIECES];
     uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */

@@ -32,6 +32,15 @@ static void fill_floats(float *dst, const float *from, uint32_t rows)
         memset(dst, 0, rows * sizeof(*dst));
 }
 
+/* Of features, what no device keeps. */
+static gs_status fill_left(gs_batches *b, void *dst, const gs_batch *batch)
+{
+    gs_batches_kept *const k = &b->kept;
+    gs_batch_spread_find(&k->places, k->of, batch->vertex, batch->vertices, k->own, k->devices);
+    k->run.from_peers = k->places.from_peers;
+    return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places.left, k->places.lefts, dst);
+}
+
 static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *batch)
 {
     switch (id) {
@@ -47,6 +56,10 @@ static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *ba
     case GS_ARRAY_OUT_DEGREE:
         fill_out_degree(dst, batch);
         return GS_OK;
+    case GS_ARRAY_FEATURES:
+        if (b->kept.rows > 0)
+            return fill_left(b, dst, batch);
+        return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, batch->vertex, batch->vertices, dst);
     default:
         return gs_batch_rows_pick(&b->rows, (gs_array_id)id, batch->vertex, batch->vertices, dst);
     }
@@ -105,7 +118,20 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
 
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 {
-    gs_batch_rows_begin(&b->rows, batch, batches);
+    gs_batches_kept *const k = &b->kept;
+
+    if (k->rows == 0 || b->rows.plan == NULL) {
+        gs_batch_rows_begin(&b->rows, batch, batches);
+        return;
+    }
+    for (uint32_t i = 0; i < batches; i++) { /* the cache is of what no device keeps */
+        gs_batch_places p = {.left = k->lists + (uint64_t)i * b->shape.limits.vertices};
+        gs_batch_spread_find(&p, k->of, batch[i].vertex, batch[i].vertices, k->own, k->devices);
+        k->group[i] = batch[i];
+        k->group[i].vertex = p.left;
+        k->group[i].vertices = p.lefts;
+    }
+    gs_batch_rows_begin(&b->rows, k->group, batches);
 }
 
 void gs_batches_rest(gs_batches *b)
@@ -129,6 +155,8 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     gs_batch_edges_fill(&b->edges, batch);
     b->graph = (gs_exec_graph){.vertices = batch->vertices, .rows = b->edges.rows, .zeroed = b->edges.zeroed,
                                .edges = b->edges.edges};
+    if (b->kept.rows > 0)
+        b->graph.spread = &b->kept.run;
     if (b->device_bytes > 0) {
         b->graph.piece = b->piece;
         b->graph.pieces = gs_batch_edges_pieces(&b->edges, batch, b->piece);

@@ -113,6 +113,9 @@ static void fill(cJSON *o, const gs_plan_report *p)
         cJSON_AddNumberToObject(one, "seconds", p->way[i].seconds);
         cJSON_AddBoolToObject(one, "taken", p->way[i].taken);
     }
+    cJSON *const rows = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batch_rows") : NULL;
+    for (uint32_t d = 0; rows != NULL && d < p->batch_devices; d++)
+        cJSON_AddItemToArray(rows, cJSON_CreateNumber((double)p->batch_rows[d]));
     cJSON *const memory = cJSON_AddArrayToObject(o, "memory");
     for (uint32_t i = 0; i < p->items; i++) {
         cJSON *const one = add_object(memory);

@@ -38,6 +38,8 @@ struct gs_run_batches {
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices;     /* that train: a batch each at a time */
+    bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
+    uint64_t device_memory; /* of each, as the options say */
     bool keeps;           /* features of all vertices have room */
     uint32_t reading_group; /* batches of a group where they have not */
     uint64_t cache_bytes; /* what rows of them may take where they do not */
@@ -209,6 +211,23 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
         gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
 }
 
+bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
+{
+    const bool had = b->spreads;
+
+    b->spreads = share > 0 && b->may_spread && gs_batch_devices_spread(b->engine, b->device_memory, share);
+    if (!b->spreads)
+        gs_batch_devices_do_not_spread(b->engine);
+    return had || b->spreads;
+}
+
+void gs_run_batches_describe_spread(const gs_run_batches *b, gs_plan_report *out)
+{
+    out->batch_devices = b->devices;
+    for (uint32_t d = 0; d < b->devices; d++)
+        out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
+}
+
 /* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then that
  * goes, too, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
@@ -247,6 +266,8 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
         return st;
     }
     choose_cache(b, config);
+    b->may_spread = !config->options->no_spread && !config->options->no_cache;
+    b->device_memory = config->options->device_memory;
     *out = b;
     return GS_OK;
 }
@@ -327,6 +348,7 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->read_bytes += x->read_bytes;
     e->copied_in_bytes += x->copied_in_bytes;
     e->copied_out_bytes += x->copied_out_bytes;
+    e->forwarded_bytes += x->forwarded_bytes;
 }
 
 /* Sums of a pass. */
@@ -392,6 +414,7 @@ static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t de
         all.read_bytes += x->read_bytes;
         all.copied_in_bytes += x->copied_in_bytes;
         all.copied_out_bytes += x->copied_out_bytes;
+        all.forwarded_bytes += x->forwarded_bytes;
     }
     add_stats(e, &all);
 }

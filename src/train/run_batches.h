@@ -19,6 +19,11 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
 /* Edges are in memory, and would do in the store, with less of it. */
 bool gs_run_batches_may_stream(const gs_run_batches *b);
 void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
+/* Rows of features stay in the memory of GPUs, where the options have it so and there is room: of what their plans
+ * leave one `share`-th (0: none) is for these, and the rest for the evaluation. False: there are none, as before. */
+bool gs_run_batches_spread(gs_run_batches *b, uint32_t share);
+/* Of each device, rows that stay: fills .batch_devices and .batch_rows. */
+void gs_run_batches_describe_spread(const gs_run_batches *b, gs_plan_report *out);
 /* Host memory that gs_run_batches_start() takes; and that of a device which has memory of its own, else 0. */
 uint64_t gs_run_batches_bytes(const gs_run_batches *b);
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);

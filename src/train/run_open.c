@@ -21,6 +21,42 @@
 
 /* ---- opening ------------------------------------------------------------- */
 
+static gs_status open_beside(gs_session **out, gs_session_config *config, const gs_run_batches *batches)
+{
+    config->beside_bytes = gs_run_batches_bytes(batches);
+    config->beside_device_bytes = gs_run_batches_device_bytes(batches);
+    return gs_session_open(out, config);
+}
+
+/* Rows of features stay in GPUs' memory where the run fits so: fewer and fewer, then none. */
+static gs_status open_spread(gs_session **out, gs_session_config *config, gs_run_batches *batches)
+{
+    static const uint32_t shares[] = {2, 4, 8, 0};
+    gs_status st = GS_EBUDGET;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(shares) && st == GS_EBUDGET; k++)
+        if (gs_run_batches_spread(batches, shares[k]) || shares[k] == 0)
+            st = open_beside(out, config, batches);
+    return st;
+}
+
+/* What is short may be the host's memory alone: then such rows are tried again with what is left of it. */
+static gs_status open_fitting(gs_session **out, gs_session_config *config, gs_run_batches *batches)
+{
+    gs_status st = open_spread(out, config, batches);
+    bool shrunk = false;
+
+    while (st == GS_EBUDGET && gs_run_batches_shrink(batches)) {
+        shrunk = true;
+        st = open_beside(out, config, batches);
+    }
+    if (st != GS_OK || !shrunk || !gs_run_batches_spread(batches, 2))
+        return st;
+    gs_session_close(*out);
+    *out = NULL;
+    return open_spread(out, config, batches);
+}
+
 /* Edges are in memory where the run fits so, and in the store where only that does. */
 static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs_run_batches **batches)
 {
@@ -32,11 +68,7 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
         if (st != GS_OK)
             return st;
         config->on_batches = true;
-        do {
-            config->beside_bytes = gs_run_batches_bytes(*batches);
-            config->beside_device_bytes = gs_run_batches_device_bytes(*batches);
-            st = gs_session_open(out, config);
-        } while (st == GS_EBUDGET && gs_run_batches_shrink(*batches));
+        st = open_fitting(out, config, *batches);
         if (st != GS_EBUDGET || !gs_run_batches_may_stream(*batches))
             return st;
         gs_run_batches_close(*batches);
@@ -370,8 +402,11 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
 static gs_status describe(const gs_session *s, const gs_run_batches *batches, gs_plan_report *out)
 {
     const gs_status st = gs_session_describe(s, out);
-    if (st != GS_OK || batches == NULL || out->passes == GS_PLAN_PASSES)
+    if (st != GS_OK || batches == NULL)
         return st;
+    gs_run_batches_describe_spread(batches, out);
+    if (out->passes == GS_PLAN_PASSES)
+        return GS_OK;
     return gs_run_batches_describe(batches, s, &out->pass[out->passes++]);
 }
 
