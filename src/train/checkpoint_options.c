@@ -37,9 +37,14 @@ _Static_assert(GS_ARRAY_LEN(table) <= GS_CHECKPOINT_OPTIONS, "options of a check
 void gs_checkpoint_list_options(gs_checkpoint *c)
 {
     c->options = GS_ARRAY_LEN(table);
-    for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++)
-        c->option[k] = (gs_checkpoint_option){.name = table[k].name,
-                                              .is_text = table[k].kind >= LONG};
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++) {
+        gs_checkpoint_option *const o = &c->option[k];
+        *o = (gs_checkpoint_option){.name = table[k].name, .is_text = table[k].kind >= LONG};
+        o->may_lack = table[k].field >= offsetof(gs_train_options, gather_type);
+        if (o->may_lack)
+            snprintf(o->text, sizeof(o->text), "%s",
+                     table[k].field == offsetof(gs_train_options, gather_type) ? "f32" : "always");
+    }
 }
 
 /* Numbers of 64 bits are text, as JSON's hold 53; of a file's name its checksum stands for it. */

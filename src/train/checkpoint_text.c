@@ -213,6 +213,8 @@ static void read_options(reader *r, const cJSON *root, gs_checkpoint *c)
 
     for (uint32_t k = 0; k < c->options; k++) {
         gs_checkpoint_option *const o = &c->option[k];
+        if (o->may_lack && cJSON_GetObjectItemCaseSensitive(from, o->name) == NULL)
+            continue;
         if (o->is_text)
             take_text(r, from, o->name, o->text, sizeof(o->text));
         else
@@ -302,10 +304,12 @@ static void read_control(reader *r, const cJSON *root, gs_checkpoint *c)
                                     .last_better = (uint32_t)take_whole(r, from, "last_better", most),
                                     .plateau_best = take_bits(r, from, "plateau_best"),
                                     .plateau_bad = (uint32_t)take_whole(r, from, "plateau_bad", most),
-                                    .factor = take_bits(r, from, "factor"),
-                                    .last_loss = take_bits(r, from, "last_loss"),
-                                    .largest_drop = take_bits(r, from, "largest_drop"),
-                                    .elbow = (uint32_t)take_whole(r, from, "elbow", c->epoch)};
+                                    .factor = take_bits(r, from, "factor"), .last_loss = NAN};
+    if (cJSON_GetObjectItemCaseSensitive(from, "elbow") == NULL)
+        return; /* written before there were any */
+    c->control.elbow = (uint32_t)take_whole(r, from, "elbow", c->epoch);
+    c->control.last_loss = take_bits(r, from, "last_loss");
+    c->control.largest_drop = take_bits(r, from, "largest_drop");
 }
 
 /* A name becomes a file's: nothing but letters, digits and _. */

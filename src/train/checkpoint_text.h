@@ -33,6 +33,7 @@ typedef struct gs_checkpoint_section {
 typedef struct gs_checkpoint_option {
     const char *name; /* constant: not of the text */
     bool is_text;
+    bool may_lack; /* checkpoints were written before there was such an option, and had the value that is here */
     double number;
     char text[GS_CHECKPOINT_WORDS];
 } gs_checkpoint_option;

@@ -192,6 +192,39 @@ static void text__forged_values_are_refused(void **state)
     }
 }
 
+/* What options of today were before there were any; another value is refused. */
+static void text__of_an_earlier_program_goes_on(void **state)
+{
+    static const char *const later[] = {"\"gather_type\"", "\"shuffle\"", "\"elbow\""};
+    const gs_checkpoint c = example();
+    gs_checkpoint back = {0};
+    gs_train_options o;
+    char *text;
+    uint64_t bytes;
+
+    (void)state;
+    gs_assert_ok(gs_checkpoint_format(&text, &bytes, &c));
+    for (size_t k = 0; k < 3; k++) {
+        char *const at = strstr(text, later[k]);
+        assert_non_null(at);
+        at[1] = 'X';
+    }
+    gs_seal(text, bytes);
+    gs_checkpoint_list_options(&back);
+    gs_assert_ok(gs_checkpoint_parse(&back, text, bytes, "t"));
+    gs_free(text);
+    assert_true(isnan(back.control.last_loss) && back.control.elbow == 0);
+    gs_train_options_init(&o);
+    o.seed = UINT64_MAX;
+    o.lr = 0.1;
+    gs_assert_ok(gs_checkpoint_match_options(&back, &o, "t"));
+    o.shuffle = "never";
+    gs_assert_fails(gs_checkpoint_match_options(&back, &o, "t"), GS_EINVAL, ".shuffle never");
+    o.shuffle = "always";
+    o.gather_type = "bf16";
+    gs_assert_fails(gs_checkpoint_match_options(&back, &o, "t"), GS_EINVAL, ".gather_type bf16");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +235,7 @@ int main(void)
         cmocka_unit_test(text__of_a_part_comes_back),
         cmocka_unit_test(text__no_byte_may_be_another),
         cmocka_unit_test(text__forged_values_are_refused),
+        cmocka_unit_test(text__of_an_earlier_program_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
