@@ -16,6 +16,7 @@
 /* The smallest staging ring is looked for to one part of it in so many: where a refusal names a device's memory; and
  * where it is a term of the host's, for which several arenas are tried. */
 #define DEVICE_PART 100u
+#define MORE_TRIES 32
 #define STAGING_PART 16u
 
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
@@ -84,7 +85,8 @@ static gs_status try_staging(const gs_layout *l, gs_choice *c, uint64_t bytes)
 }
 
 /* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`:
- * doubling, then halving the gap. GS_EAGAIN: nothing works with `most`. */
+ * doubling, then halving the gap. A larger ring may fail by its turns where a smaller one works: so below `most`, a
+ * sixteenth at a time is tried, too. GS_EAGAIN: none works. */
 static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t most, uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
@@ -93,13 +95,12 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
 
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
-    if ((st = try_staging(l, c, most)) != GS_OK)
-        return st;
-    while (high < most && (st = try_staging(l, c, high)) == GS_EAGAIN) {
+    while ((st = try_staging(l, c, high)) == GS_EAGAIN && high < most) {
         low = high;
         high = GS_MIN(2 * high, most);
     }
-    st = high == most ? GS_OK : st;
+    for (const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES); st == GS_EAGAIN && high > low + less;)
+        st = try_staging(l, c, high -= less);
     while (st == GS_OK && high - low > GS_MAX(step, high / part)) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
         const gs_status tried = try_staging(l, c, middle);
@@ -189,6 +190,17 @@ static const char *finer_grid(char *buf, size_t cap, const gs_layout *l, gs_choi
     return buf;
 }
 
+static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device)
+{
+    const gs_schedule_config *const cfg = l->config;
+    char have[32], need[32], finer[64];
+
+    note_refusal(cfg, (gs_refusal){.device = device});
+    return gs_fail(GS_EBUDGET, ".device_memory %s is too small: this model on this store needs at least %s%s",
+                   gs_size_format(have, sizeof(have), cfg->device_memory), mib_up(need, sizeof(need), device),
+                   finer_grid(finer, sizeof(finer), l, c, device));
+}
+
 /* Both budgets are named by the host's: the device's is a part of it where none was given. */
 static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, uint64_t device)
 {
@@ -201,8 +213,16 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
 
     enough.device_memory = GS_MAX(cfg->device_memory, device);
     wide.config = &enough;
-    if ((st = least_host(&least, &wide, c, arena)) != GS_OK)
+    st = least_host(&least, &wide, c, arena);
+    for (int k = 0; st == GS_OK && least == UINT64_MAX && k < MORE_TRIES; k++) {
+        enough.device_memory += enough.device_memory / 8;
+        device = enough.device_memory;
+        st = least_host(&least, &wide, c, arena);
+    }
+    if (st != GS_OK)
         return st;
+    if (cfg->host_parts == 0 && device > cfg->device_memory)
+        return refuse_device(c, l, device);
     least = GS_MAX(least + cfg->host_varies, cfg->host_parts * device);
     note_refusal(cfg, (gs_refusal){.host = least});
     return gs_fail(GS_EBUDGET,
@@ -218,7 +238,6 @@ gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
     const gs_schedule_config *cfg = l->config;
     const uint64_t arena = gs_layout_least_arena(l);
     uint64_t device = 0;
-    char have[32], need[32], finer[64];
     gs_status st;
 
     gs_device_cache_drop(c);
@@ -227,10 +246,6 @@ gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
     c->any_tables = true;
     if ((st = least_device(&device, l, c, arena)) != GS_OK)
         return st;
-    if (device <= cfg->device_memory || cfg->host_parts > 0)
-        return refuse_host(c, l, arena, device);
-    note_refusal(cfg, (gs_refusal){.device = device});
-    return gs_fail(GS_EBUDGET, ".device_memory %s is too small: this model on this store needs at least %s%s",
-                   gs_size_format(have, sizeof(have), cfg->device_memory), mib_up(need, sizeof(need), device),
-                   finer_grid(finer, sizeof(finer), l, c, device));
+    return device <= cfg->device_memory || cfg->host_parts > 0 ? refuse_host(c, l, arena, device)
+                                                               : refuse_device(c, l, device);
 }
