@@ -212,8 +212,13 @@ static bool has_layout(const char *model, unsigned number, size_t layout)
 
 static void several_layout_of(const gpu_model *m, const char *kind, const several_layout *l, const result *want)
 {
-    const char *const wide = real_gpu() && strcmp(m->method, "fennel") != 0 ? "--device-memory 90M" : "";
+    const bool ordered = strcmp(m->method, "fennel") != 0;
     const char *const devices = l->devices != NULL ? l->devices : two_devices();
+    /* the scratch of sequences, of a real GPU and beside the processors */
+    const char *const wide = !ordered               ? ""
+                             : real_gpu()         ? "--device-memory 90M"
+                             : devices[1] == 'p' ? "--device-memory 30M"
+                                                 : "";
     result r = {0};
 
     if (l->no_peers)
