@@ -100,7 +100,7 @@ static bool loss_at(double *loss, double *value, const char *line, const ref_ten
     return fine;
 }
 
-/* For each tensor's steepest element (of one tensor in six, in turn over the models), the central difference of the
+/* For each tensor's steepest element (of one tensor in twelve, in turn over the models), the central difference of the
  * engine's own loss. The step is a compromise: the loss is known to about 1e-8, and a longer one meets kinks of
  * relu. */
 static void differences(const yardstick *y, const ref_tensors *gradient, const network *n, const char *line,
@@ -112,7 +112,7 @@ static void differences(const yardstick *y, const ref_tensors *gradient, const n
         const ref_tensor *const g = &gradient->tensor[t];
         double up, down, at_up, at_down;
         size_t steepest = 0;
-        if (!in_turn(t, number, 6))
+        if (!in_turn(t, number, 12))
             continue;
         for (size_t i = 1; i < ref_tensor_size(g); i++)
             steepest = fabs(g->value[i]) > fabs(g->value[steepest]) ? i : steepest;

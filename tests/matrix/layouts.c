@@ -121,7 +121,7 @@ static void predicted_alike(const char *store, const char *model, size_t number)
 
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
  * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the
- * first model's, the others take them in turn; in a sanitized build there is one model in eight. */
+ * first model's, the others take them in turn; in a sanitized build there is one model in twelve. */
 void matrix_several(const arguments *a)
 {
     static const struct {
@@ -146,12 +146,12 @@ void matrix_several(const arguments *a)
         const char *const model = a->word[m];
         const char *const store = store_of("rough", method_of(model), 8, "");
         result one = {0}, other = {0}, again = {0};
-        if (sanitized() && !in_turn(1, (size_t)m, 8))
+        if (sanitized() && !in_turn(1, (size_t)m, 12))
             continue;
         if (!layouts_train(&one, "rough", model, 1, ""))
             continue;
         ref_tensors_write("out/learned.safetensors", &one.weights, true);
-        const size_t turn = sanitized() ? (size_t)m / 8 : (size_t)m, turns = sanitized() ? 3 : 6;
+        const size_t turn = sanitized() ? (size_t)m / 12 : (size_t)m, turns = sanitized() ? 3 : 6;
         for (size_t i = 0; i < most; i++)
             if (((m == 0 && !sanitized()) || in_turn(i, turn, turns)) &&
                 layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
