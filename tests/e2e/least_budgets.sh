@@ -5,7 +5,7 @@
 # its smallest budgets, both or the host's alone, and trains two epochs with them, inside a memory cgroup of that size
 # where one can be made (version 1, as root), and looks at what was resident at the most in any case.
 . "$(dirname "$0")/lib.sh"
-rounds=${1:-4} seed=${2:-7} first=${3:-1}
+rounds=${1:-3} seed=${2:-7} first=${3:-1}
 RANDOM=$seed
 
 # pick A B ...: one of them, in $REPLY (a subshell would draw the same number again)
