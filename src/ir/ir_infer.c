@@ -252,6 +252,10 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
         gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix", gs_op_name(n->op), is_matrix(a) ? a->name : b->name);
         return false;
     }
+    if (n->op == GS_OP_LSE_IN && a->type == GS_TYPE_P) { /* found out when it was simplified */
+        gs_ir_error(ir, GS_EFORMAT, "softmax() of what is the same for all edges");
+        return false;
+    }
     if (!given)
         n->width = b != NULL ? b->width : a->width;
     if (b != NULL && b->width % a->width != 0) {

@@ -10,6 +10,7 @@
 #include "model/model_builder.h"
 
 #define EPSILON 1e-5f /* torch's, of both norms */
+#define LEAST_VARIANCE 1e-30f /* below it the root's gradient is taken for 0, as torch does where all are equal */
 
 static uint32_t bin(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
 {
@@ -81,7 +82,8 @@ static uint32_t build_layer_norm_all(gs_builder *b, const gs_expr *e, uint32_t x
     gs_ir *ir = b->ir;
     const uint32_t mean = gs_ir_unary(ir, GS_OP_MEAN_ALL, row_mean(b, x), 0), d = bin(b, GS_OP_SUB, x, mean);
     const uint32_t variance = gs_ir_unary(ir, GS_OP_MEAN_ALL, row_mean(b, bin(b, GS_OP_MUL, d, d)), 0);
-    const uint32_t deviation = gs_ir_unary(ir, GS_OP_SQRT, variance, 0);
+    const uint32_t above_0 = bin(b, GS_OP_MAX, variance, gs_model__number(b, LEAST_VARIANCE));
+    const uint32_t deviation = gs_ir_unary(ir, GS_OP_SQRT, above_0, 0);
 
     return affine(b, e, bin(b, GS_OP_DIV, d, bin(b, GS_OP_ADD, deviation, gs_model__number(b, EPSILON))));
 }

@@ -118,6 +118,23 @@ static uint32_t away_from_loops(gs_builder *b, uint32_t value, float away)
     return gs_ir_binary(b->ir, GS_OP_ADD, value, far);
 }
 
+/* A softmax of scores that are the same for all edges into a vertex: equal shares, also where there are no edges, whose
+ * log-sum-exp would be -inf and be looked at, as such a share leaves the sum over edges. */
+static uint32_t build_even_softmax(gs_builder *b, bool self)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t one = gs_model__number(b, 1.0f);
+    uint32_t count = gs_ir_sum(ir, GS_OP_SUM_IN, as_often(b, one), false), p;
+
+    if (self)
+        count = gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_SUB, count, gs_model__loops(b)), one);
+    else /* shares of what counts less than 1 are right, too; only 0 becomes 1 */
+        count = gs_ir_binary(ir, GS_OP_ADD, count,
+                             gs_ir_binary(ir, GS_OP_SUB, one, gs_ir_unary(ir, GS_OP_STEP, count, 0)));
+    p = gs_ir_binary(ir, GS_OP_DIV, one, count);
+    return self ? remember_soft(b, p, p) : p;
+}
+
 /* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
  * self loops counted once: q = sigmoid(t - lse) is its share beside all the edges, and
  *     at the vertex   q / (1 - L q),
@@ -137,6 +154,8 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
         return score;
     if (gs_ir_node(ir, score)->type == GS_TYPE_P)
         return gs_ir_error(ir, GS_EFORMAT, "softmax() of what is the same for all edges");
+    if (gs_ir_node(ir, score)->type == GS_TYPE_D)
+        return build_even_softmax(b, self);
     if (differ)
         score = away_from_loops(b, score, -FAR);
     if (b->config->edge_coefficients)

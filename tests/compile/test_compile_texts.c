@@ -171,6 +171,28 @@ static double root_attention(const test_graph *g, uint32_t v, uint32_t c)
     return softmax_sum(g, v, c, false, 0.5);
 }
 
+/* What a vertex has itself, where any edge goes into it: shares of a softmax add up to 1. */
+static double own_if_reached(const test_graph *g, uint32_t v, uint32_t c)
+{
+    for (uint32_t e = 0; e < g->m; e++)
+        if (g->dst[e] == v)
+            return feature(g, v, c);
+    return 0;
+}
+
+static double mean_exp(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double s = 0, n = 0;
+    for (uint32_t e = 0; e < g->m; e++)
+        if (g->dst[e] == v) {
+            s += exp(feature(g, g->src[e], c));
+            n++;
+        }
+    return n > 0 ? s / n : 0;
+}
+
+static double own_exp(const test_graph *g, uint32_t v, uint32_t c) { return exp(feature(g, v, c)); }
+
 static double normalised(const test_graph *g, uint32_t v, uint32_t c)
 {
     double mean = 0, variance = 0;
@@ -268,6 +290,9 @@ static void test_texts__reductions_are_their_formulas(void **state)
     check_formula(*state, "sum(softmax(dot(u.h, v.h)) * u.h)", false, attention);
     check_formula(*state, "sum(softmax(dot(u.h, v.h)) * u.h, self)", false, attention_self);
     check_formula(*state, "sum(sqrt(softmax(dot(u.h, v.h))) * u.h)", false, root_attention);
+    check_formula(*state, "sum(softmax(2 * v.h) * v.h)", false, own_if_reached);
+    check_formula(*state, "sum(softmax(dot(v.h, v.h)) * exp(v.h), self)", true, own_exp);
+    check_formula(*state, "sum(softmax(v.h) * exp(u.h))", false, mean_exp);
     check_formula(*state, "layer_norm(h)", false, normalised);
     check_formula(*state, "part(concat(2 * h, concat(sum(u.h), h)), 1, 3)", false, sum_plain);
     check_formula(*state, "sum(part(concat(u.h, 3 * u.h), 0, 2))", false, sum_plain);
@@ -436,6 +461,16 @@ static void test_texts__weighted_loops_count_once(void **state)
     check_gradients_of(*state, text, &t);
 }
 
+static void test_texts__a_norm_of_what_is_all_equal_has_a_gradient(void **state)
+{
+    /* As behind a relu that lets nothing through; torch's gradient of a deviation of 0 is 0, too. */
+    const char *text = "layer dead(h[in]) -> [out]:\n"
+                       "  param w[out, in], a[out, in]\n"
+                       "  return h @ w' + layer_norm_all(relu(-1 - abs(h @ a')), n)\n";
+    const test_case t = {.layers = 1, .in = 4, .classes = 3};
+    check_gradients_of(*state, text, &t);
+}
+
 static void test_texts__sequences_beside_other_sums(void **state)
 {
     /* Two of them on one input, one over features as they are, with a weight that is not learned; a state that goes
@@ -465,6 +500,7 @@ int main(void)
         CASE(test_texts__repeated_attention_with_shared_scores),
         CASE(test_texts__rows_and_the_larger_of_two),
         CASE(test_texts__weighted_loops_count_once),
+        CASE(test_texts__a_norm_of_what_is_all_equal_has_a_gradient),
         CASE(test_texts__sequences_beside_other_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
