@@ -58,7 +58,7 @@ static void name_one(member *m, const gs_train_options *o, uint32_t device, uint
     const char *number = o->device;
 
     m->options = *o;
-    if (devices == 1)
+    if (devices == 1 && strncmp(o->device, "cpu:", 4) != 0)
         return;
     if (strncmp(o->device, "cpu", 3) == 0) {
         const uint32_t threads = o->threads != 0 ? o->threads : gs_machine_cpus();

@@ -148,9 +148,6 @@ static gs_variant variant_of(const gs_batch_shape *b)
 
 static gs_status check_device(const gs_session *s)
 {
-    if (s->machine.devices > 1 || (s->machine.topology != NULL && !gs_session_has_memories(s)))
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on one device so far; use cpu or cuda:0, or "
-                       ".sampler none", s->config.options->device);
     if (gs_session_has_memories(s) && s->config.batch->coefficients)
         return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients of losses are for .device cpu so far; leave it out");
     return GS_OK;
