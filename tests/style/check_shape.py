@@ -10,10 +10,12 @@
   * a header opens with a comment and is guarded by GS_ROOM_FILE_H; any other
     file opens with a comment or its first #include;
   * no line of a program, script or build file is over 120 columns. Texts of
-    models and data are not looked at.
+    models and data are not looked at;
+  * a script whose first line names what runs it (#!) may be run.
 
 Violations are printed as FILE:LINE: MESSAGE.
 """
+import os
 import re
 import sys
 from pathlib import Path
@@ -96,8 +98,10 @@ def bare_comments(text):
 
 def is_script(path):
     """By its name, or, without a suffix, by its first line."""
-    if path.suffix:
-        return path.suffix in SCRIPTS
+    return path.suffix in SCRIPTS if path.suffix else names_its_program(path)
+
+
+def names_its_program(path):
     with path.open("rb") as file:
         return file.read(2) == b"#!"
 
@@ -136,6 +140,8 @@ def check(root):
                 continue
             if path.suffix in CODE or is_script(path):
                 faults.extend(check_columns(path))
+            if is_script(path) and names_its_program(path) and not os.access(path, os.X_OK):
+                faults.append((path, 1, "begins with #! and cannot be run: chmod +x"))
             if path.suffix not in CODE:
                 continue
             relative = path.relative_to(root).as_posix()

@@ -57,6 +57,8 @@ def body(lines):
 
 
 class StyleTest(unittest.TestCase):
+    mode = 0o755  # of the files
+
     def faults(self, checker, changes=None):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder).resolve()
@@ -64,6 +66,7 @@ class StyleTest(unittest.TestCase):
                 if text is not None:
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     (root / name).write_text(text, encoding="utf-8")
+                    (root / name).chmod(self.mode)
             return [f"{p.relative_to(root)}:{n}: {m}" for p, n, m in checker.check(root)]
 
     def only(self, checker, changes, place, part):
@@ -159,6 +162,10 @@ class ShapeTest(StyleTest):
 
     def test_sixty_lines_are_fine(self):
         self.assertEqual(self.faults(check_shape, {"src/mem/mem.c": "/* x */\n" + body(60)}), [])
+
+    def test_script_that_cannot_be_run(self):
+        self.mode = 0o644
+        self.planted("bench/run.py", "#!/usr/bin/env python3\n", 1, "chmod +x")
 
     def test_long_function(self):
         self.planted("src/mem/mem.c", "/* x */\n" + body(61), 3, "f() has 61 lines")
