@@ -90,10 +90,10 @@ static bool is_named(const char *path, const char *end)
 static char *first_line(char *head)
 {
     char *line = head;
-    while (*line == '#' || strchr(" \t\r\n", *line) != NULL) {
+    while (gs_part__is_comment(line) || strchr(" \t\r\n", *line) != NULL) {
         if (*line == '\0')
             break;
-        line = *line == '#' ? line + strcspn(line, "\n") : line + 1;
+        line = gs_part__is_comment(line) ? line + strcspn(line, "\n") : line + 1;
     }
     line[strcspn(line, "\n")] = '\0';
     return line;
@@ -117,7 +117,7 @@ static gs_status look_at_head(kind *out, const char *path, char *head)
 {
     if (strncmp(head, GS_TEXT_MARK, 3) == 0)
         head += 3;
-    const bool comment = head[strspn(head, " \t\r\n0123456789")] == '#';
+    const bool comment = gs_part__is_comment(head + strspn(head, " \t\r\n0123456789"));
 
     if (strncmp(head, "%%MatrixMarket", 14) == 0) {
         *out = KIND_MTX;

@@ -28,7 +28,7 @@ static gs_status snap_line(gs_edge_block *b, const gs_line *l, const char **end)
     const char *p = gs_part__skip_blanks(l->text);
     gs_text_id ends[2];
 
-    if (*p == '#' || *p == '\n') {
+    if (gs_part__is_comment(p) || *p == '\n') {
         *end = strchr(p, '\n');
         return GS_OK;
     }

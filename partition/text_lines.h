@@ -56,6 +56,11 @@ static inline const char *gs_part__skip_blanks(const char *p)
         p++;
     return p;
 }
+/* Of an edge list: # as SNAP has it, or a % that stands alone, as KONECT's files begin. */
+static inline bool gs_part__is_comment(const char *p)
+{
+    return *p == '#' || (*p == '%' && (gs_part__is_blank(p[1]) || gs_part__is_end(p[1])));
+}
 
 /* One integer of [least, most]; *p moves behind it and the blanks after it. */
 gs_status gs_part__take_number(uint64_t *out, const char **p, const gs_line *l, uint64_t least, uint64_t most,
