@@ -168,6 +168,8 @@ static gs_status window_too_large(const gs_stream *s, uint64_t from)
     uint64_t window = 1;
 
     if (ZSTD_getFrameHeader(&h, s->input + from, s->have - from) == 0) {
+        if (h.windowSize > 1ull << ZSTD_WINDOWLOG_MAX)
+            return damaged(s, "a frame wants a larger window than any that may be packed");
         while (window < h.windowSize)
             window *= 2;
         snprintf(least, sizeof(least), ", at least %lluM", (unsigned long long)gs_part__least_memory(window, 4));

@@ -148,6 +148,10 @@ static void test_formats__damaged_packed_texts_are_refused(void **state)
     snprintf(want, sizeof(want), "a quarter of .memory; give more, at least %lluM, or",
              (unsigned long long)((4 * window + TEST_PROCESS_BYTES) / GS_MIB));
     expect(*state, path, GS_EBUDGET, want);
+    /* a frame in one piece of 2^63 bytes and more, whose window no power of two covers */
+    static const char huge[] = "\x28\xb5\x2f\xfd\xe0\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e";
+    gs_test_write_file(path, huge, sizeof(huge) - 1);
+    expect(*state, path, GS_EFORMAT, "larger window than any");
     free(text);
     free(path);
 }
