@@ -1,0 +1,30 @@
+/* run_batches_internal.h - a run's batches, which run_batches.c opens and run_batches_epoch.c trains. */
+#ifndef GS_TRAIN_RUN_BATCHES_INTERNAL_H
+#define GS_TRAIN_RUN_BATCHES_INTERNAL_H
+
+#include "sample/sampler.h"
+#include "train/run_batches.h"
+
+struct gs_run_batches {
+    gs_store *store;
+    gs_adjacency *in, *out; /* out: of walks in a graph that is not symmetric; else NULL */
+    uint32_t *target; /* [targets] training vertices, ascending */
+    uint32_t targets, threads;
+    gs_sampler_options options;
+    gs_sampler *sampler;
+    gs_batch_shape shape;
+    gs_batch_devices *engine;
+    uint32_t devices;     /* that train: a batch each at a time */
+    bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
+    uint64_t device_memory; /* of each, as the options say */
+    bool keeps;           /* features of all vertices have room */
+    uint32_t reading_group; /* batches of a group where they have not */
+    uint64_t cache_bytes; /* what rows of them may take where they do not */
+    uint32_t group;       /* batches that are drawn at a time, at most */
+    uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
+    gs_batch_arena *arena[GS_BATCH_GROUP];
+    gs_batch batch[GS_BATCH_GROUP];
+    double sample_seconds; /* of the epoch at hand */
+};
+
+#endif /* GS_TRAIN_RUN_BATCHES_INTERNAL_H */
