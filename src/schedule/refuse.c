@@ -167,38 +167,43 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
     return st;
 }
 
-static void note_refusal(const gs_schedule_config *config, gs_refusal refusal)
+gs_status gs_refusal_fail(const gs_refusal *r)
+{
+    char have[32], need[32], fixed[32], own[64] = "", finer[64] = "";
+
+    if (r->fixed > 0)
+        snprintf(own, sizeof(own), ", %s of it for the program itself", gs_size_format(fixed, sizeof(fixed), r->fixed));
+    if (r->parts > 0)
+        snprintf(finer, sizeof(finer), "; or partition again with .parts %u", r->parts);
+    return gs_fail(GS_EBUDGET, ".%s_memory %s is too small: this model on this store needs at least %s%s%s",
+                   r->host > 0 ? "host" : "device", gs_size_format(have, sizeof(have), r->have),
+                   mib_up(need, sizeof(need), GS_MAX(r->host, r->device)), own, finer);
+}
+
+static gs_status refuse(const gs_schedule_config *config, gs_refusal refusal)
 {
     if (config->refusal != NULL)
         *config->refusal = refusal;
+    return gs_refusal_fail(&refusal);
 }
 
-/* "; or partition again with .parts 24", where a finer grid would do. `device`: what this one's devices need. */
-static const char *finer_grid(char *buf, size_t cap, const gs_layout *l, gs_choice *c, uint64_t device)
+/* Of a finer grid, where that would do; or 0. `device`: what this one's devices need. */
+static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t device)
 {
     uint64_t ring = 0, tables = 0;
-    uint32_t parts = 0;
 
-    if (gs_choice_set_arena(c, l, gs_layout_least_arena(l))) {
-        c->staging_bytes = l->config->topology != NULL ? device - l->config->device_fixed - c->arena_bytes : 0;
-        if (least_ring(&ring, &tables, l, c, UINT64_MAX / 8) == GS_OK)
-            parts = gs_regrid_parts(l, c->staging_bytes, ring, tables);
-    }
-    *buf = '\0';
-    if (parts > 0)
-        snprintf(buf, cap, "; or partition again with .parts %u", parts);
-    return buf;
+    if (!gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
+        return 0;
+    c->staging_bytes = l->config->topology != NULL ? device - l->config->device_fixed - c->arena_bytes : 0;
+    return least_ring(&ring, &tables, l, c, UINT64_MAX / 8) == GS_OK
+               ? gs_regrid_parts(l, c->staging_bytes, ring, tables)
+               : 0;
 }
 
 static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device)
 {
     const gs_schedule_config *const cfg = l->config;
-    char have[32], need[32], finer[64];
-
-    note_refusal(cfg, (gs_refusal){.device = device});
-    return gs_fail(GS_EBUDGET, ".device_memory %s is too small: this model on this store needs at least %s%s",
-                   gs_size_format(have, sizeof(have), cfg->device_memory), mib_up(need, sizeof(need), device),
-                   finer_grid(finer, sizeof(finer), l, c, device));
+    return refuse(cfg, (gs_refusal){.device = device, .have = cfg->device_memory, .parts = finer_grid(l, c, device)});
 }
 
 /* Both budgets are named by the host's: the device's is a part of it where none was given. */
@@ -208,7 +213,6 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
     gs_schedule_config enough = *cfg;
     gs_layout wide = *l;
     uint64_t least = 0;
-    char have[32], need[32], fixed[32], finer[64];
     gs_status st;
 
     enough.device_memory = GS_MAX(cfg->device_memory, device);
@@ -224,13 +228,8 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
     if (cfg->host_parts == 0 && device > cfg->device_memory)
         return refuse_device(c, l, device);
     least = GS_MAX(least + cfg->host_varies, cfg->host_parts * device);
-    note_refusal(cfg, (gs_refusal){.host = least});
-    return gs_fail(GS_EBUDGET,
-                   ".host_memory %s is too small: this model on this store needs at least %s, %s of it"
-                   " for the program itself%s",
-                   gs_size_format(have, sizeof(have), cfg->host_memory), mib_up(need, sizeof(need), least),
-                   gs_size_format(fixed, sizeof(fixed), cfg->host_fixed),
-                   finer_grid(finer, sizeof(finer), &wide, c, device));
+    return refuse(cfg, (gs_refusal){.host = least, .have = cfg->host_memory, .fixed = cfg->host_fixed,
+                                    .parts = finer_grid(&wide, c, device)});
 }
 
 gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)

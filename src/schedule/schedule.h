@@ -15,7 +15,13 @@
 /* Of GS_EBUDGET, the one budget that is too small and the bytes that it must have at least; the other is 0. */
 typedef struct gs_refusal {
     uint64_t host, device;
+    uint64_t have;  /* the budget */
+    uint64_t fixed; /* of the host's, for the program itself; 0: not known */
+    uint32_t parts; /* of a finer grid that would do, too; 0: none */
 } gs_refusal;
+
+/* Says it; GS_EBUDGET. */
+gs_status gs_refusal_fail(const gs_refusal *r);
 
 /* The edges and the rows that are needed. All 0: all of them. */
 typedef struct gs_needs {

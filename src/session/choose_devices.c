@@ -80,8 +80,11 @@ static gs_status choose(gs_session **out, const gs_session_config *config)
         if (best == WAYS || way[w].seconds * (best == BOTH ? GS_SEVERAL_WORTH : 1) < way[best].seconds)
             best = w;
     }
-    if (best == WAYS)
+    if (best == WAYS) {
+        if (config->refused != NULL)
+            *config->refused = least;
         return gs_fail(GS_EBUDGET, "%s", why);
+    }
     if (best != WAYS - 1 || st != GS_OK) {
         gs_session_close(s);
         s = NULL;

@@ -88,8 +88,14 @@ static gs_status fit_orders(gs_run_batches *b, gs_shuffles shuffles)
     return st;
 }
 
+/* Of GS_EBUDGET: the host's memory of which `share` is `need`. */
+static void note_need(const gs_session_config *config, uint64_t have, double share, uint64_t need)
+{
+    *config->refused = (gs_refusal){.host = GS_MAX((uint64_t)((double)need / share), have) + 1, .have = have};
+}
+
 /* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
-static gs_status narrow_limits(gs_run_batches *b, uint64_t host, gs_shuffles shuffles)
+static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *config, uint64_t host, gs_shuffles shuffles)
 {
     const uint32_t coverage = b->options.coverage;
     bool drawn = b->options.batch_size >= TRIED_TARGETS;
@@ -102,7 +108,8 @@ static gs_status narrow_limits(gs_run_batches *b, uint64_t host, gs_shuffles shu
     if (b->in->columns != NULL)
         b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
     b->options.coverage = 0; /* coefficients do not change what a batch has */
-    st = fit_orders(b, shuffles);
+    if ((st = fit_orders(b, shuffles)) == GS_EBUDGET)
+        note_need(config, host, GROUP_SHARE, b->options.arena_bytes);
     b->options.coverage = coverage;
     b->options.arena_bytes = 0; /* limits do not depend on the budget */
     return st;
@@ -116,16 +123,19 @@ bool gs_run_batches_may_stream(const gs_run_batches *b)
 }
 
 /* In memory, where they fit; else in-edges stay in the store, where that gives the same batches. */
-static gs_status load_edges(gs_run_batches *b, uint64_t host, bool stream)
+static gs_status load_edges(gs_run_batches *b, const gs_session_config *config, uint64_t host, bool stream)
 {
     const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
     const uint64_t share = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
     gs_status st = stream ? GS_EBUDGET : gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share);
 
     if (st == GS_EBUDGET && gs_run_batches_may_stream(b))
-        st = gs_adjacency_stream(&b->in, b->store);
+        return gs_adjacency_stream(&b->in, b->store);
     if (st == GS_OK && walks)
         st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, share);
+    if (st == GS_EBUDGET)
+        note_need(config, host, ADJACENCY_SHARE / (walks ? 2 : 1),
+                  gs_adjacency_bytes(b->store) + gs_adjacency_read_bytes(b->store));
     return st;
 }
 
@@ -155,7 +165,8 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
                        "out, or say .ignore_edge_weights", config->store);
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     (void)gs_control_find_shuffles(&shuffles, o->shuffle);
-    if ((st = load_edges(b, host, stream)) != GS_OK || (st = narrow_limits(b, host, shuffles)) != GS_OK ||
+    if ((st = load_edges(b, config, host, stream)) != GS_OK ||
+        (st = narrow_limits(b, config, host, shuffles)) != GS_OK ||
         (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);

@@ -13,8 +13,9 @@ typedef struct gs_run gs_run;
 typedef struct gs_run_batches gs_run_batches;
 
 /* Loads the adjacency, or with `stream`, and where it does not fit .host_memory, what sampling needs of one that stays
- * in the store; opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: that does not fit. Errors
- * as gs_batches_open(), gs_adjacency_load(), gs_adjacency_stream(), gs_sampler_open(). */
+ * in the store; opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: that does not fit, and
+ * *config->refused is told what might, where this knows. Errors as gs_batches_open(), gs_adjacency_load(),
+ * gs_adjacency_stream(), gs_sampler_open(). */
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config, bool stream);
 /* Edges are in memory, and would do in the store, with less of it. */
 bool gs_run_batches_may_stream(const gs_run_batches *b);

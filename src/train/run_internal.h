@@ -87,8 +87,9 @@ struct gs_run {
 /* run_open.c: gs_run_open() for a caller that had a session of its own before: `process_bytes`, gs_session_config. */
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                              uint64_t process_bytes);
-/* The session of a run with these options, which are whole (gs_train_options_read(), gs_train_options_check()), and the
- * batches that it trains on (NULL: none), to be closed before it also after a failure. */
+/* run_session.c: the session of a run with these options, which are whole (gs_train_options_read(),
+ * gs_train_options_check()), and the batches that it trains on (NULL: none), to be closed before it also after a
+ * failure. GS_EBUDGET: the line names a budget with which this is GS_OK. Blocks while edges are read. */
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                                uint64_t process_bytes, const gs_session_earlier *earlier, gs_run_batches **batches);
 
