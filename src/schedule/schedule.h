@@ -18,6 +18,7 @@ typedef struct gs_refusal {
     uint64_t have;  /* the budget */
     uint64_t fixed; /* of the host's, for the program itself; 0: not known */
     uint32_t parts; /* of a finer grid that would do, too; 0: none */
+    uint64_t process; /* what was resident before there was a plan; 0: not known */
 } gs_refusal;
 
 /* Says it; GS_EBUDGET. */

@@ -336,7 +336,8 @@ static gs_status choose_first(choosing *c)
 
     if (st != GS_OK)
         return st;
-    c->s->memory.process = c->process_bytes = gs_session_process_bytes(c->o->process_bytes);
+    c->s->memory.process = c->process_bytes =
+        c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->o->process_bytes);
     c->unified = !gs_session_has_memories(c->s);
     c->wired = c->s->machine.wires.memory[0] > 0;
     c->trains = c->s->pass.train != GS_NONE;
@@ -372,8 +373,10 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         *out = c.s;
         c.s = NULL; /* now the caller's */
     }
-    if (st == GS_EBUDGET && config->refused != NULL)
+    if (st == GS_EBUDGET && config->refused != NULL) {
         *config->refused = c.best.refused;
+        config->refused->process = c.process_bytes;
+    }
     gs_session_close(c.s);
     forget(&c.best);
     gs_scans_drop(&c.scans);

@@ -74,6 +74,8 @@ typedef struct gs_session_config {
     gs_refusal *refused;    /* of GS_EBUDGET: what would do; NULL: not asked for */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
+    bool trial;             /* of what another process would do, that finds `process_bytes` resident: what this one
+                             * holds does not count */
 } gs_session_config;
 
 /* How a model is compiled (compile.h), and why so. */

@@ -48,7 +48,8 @@ static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
 static uint64_t live_most(const gs_session *s)
 {
     const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes();
-    const uint64_t other = resident - GS_MIN(resident, live) + LIBRARY_ALLOWANCE;
+    const uint64_t other = (s->config.trial ? s->config.process_bytes : resident - GS_MIN(resident, live)) +
+                           LIBRARY_ALLOWANCE;
     return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
 }
 

@@ -100,6 +100,10 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
         gs_align_up(GS_MAX(named->host, named->device), GS_MIB);
     options.warn = NULL;
     trial.options = &options;
+    if (config->refused->process > 0) { /* what refused runs leave resident is not in the way of one that begins */
+        trial.process_bytes = config->refused->process;
+        trial.trial = true;
+    }
     trial.refused = next;
     *next = (gs_refusal){0};
     const gs_status st = open_either(&s, &trial, &batches);
