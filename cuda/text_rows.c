@@ -58,8 +58,36 @@ bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
     return w->needed[r] && w->per_edge[r] && (w->s->edge_reg[r].kind != GS_EDGE_TEMP || gs_gen_is_made(w, r));
 }
 
-/* In a row of sums the first register alone has another type. */
-static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r) { return r == 0 ? w->k->rows.dtype : GS_F32; }
+/* Rows of sums may have two bytes a number, those of an edge program if they are of bfloat16. Ids count as float32. */
+static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r)
+{
+    const gs_edge_reg *const reg = &w->s->edge_reg[r];
+    const bool rows = (reg->kind == GS_EDGE_OPERAND || reg->kind == GS_EDGE_TARGET) && reg->array < w->p->arrays;
+    const gs_dtype type = rows ? w->p->array[reg->array].dtype : GS_F32;
+    return type == GS_BF16 || type == GS_F16 ? type : GS_F32;
+}
+
+/* gs_gen_load() of a row of bfloat16, at an address of bytes. */
+static void load_halves(gs_gen_writer *w, const char *name, const char *row, uint32_t width)
+{
+    const bool wide = gs_gen_shape_of(w, width) == GS_GEN_WIDE;
+    const uint32_t v = w->k->vector;
+    if (!wide && w->k->one_group) {
+        fprintf(w->out, "    %s[0] = gs_of_bf16(%s, slice / %uu);\n", name, row, gs_gen_each(w, width));
+        return;
+    }
+    gs_gen_each_slot(w);
+    if (!wide)
+        fprintf(w->out, "        %s[s] = within ? gs_of_bf16(%s, c / %uu) : 0.0f;\n", name, row, gs_gen_each(w, width));
+    else if (v == 1)
+        fprintf(w->out, "        %s[s] = within ? gs_of_bf16(%s, c) : 0.0f;\n", name, row);
+    else
+        fprintf(w->out,
+                "        if (within)\n            gs_load%u_bf16(%s + %u * s, %s + c * 2);\n        else\n"
+                "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
+                v, name, v, row, v, name, v);
+    fprintf(w->out, "    }\n");
+}
 
 void gs_gen_load_registers(gs_gen_writer *w)
 {
@@ -68,8 +96,14 @@ void gs_gen_load_registers(gs_gen_writer *w)
         if (!w->needed[r] || w->per_edge[r] || w->s->edge_reg[r].kind == GS_EDGE_TEMP)
             continue;
         snprintf(name, sizeof(name), "r%u", r);
-        snprintf(row, sizeof(row), "own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r), gs_gen_width(w, r));
         gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
+        if (dtype_of(w, r) == GS_BF16) {
+            snprintf(row, sizeof(row), "(const char *)own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r),
+                     2 * gs_gen_width(w, r));
+            load_halves(w, name, row, gs_gen_width(w, r));
+            continue;
+        }
+        snprintf(row, sizeof(row), "own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r), gs_gen_width(w, r));
         gs_gen_load(w, name, row, gs_gen_width(w, r));
     }
 }

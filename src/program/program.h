@@ -33,7 +33,7 @@
 /* One row a vertex, `width` elements a row. */
 typedef struct gs_array {
     char name[GS_NAME_BYTES]; /* "features", "layer0.h" */
-    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 (an even width) if no edge program reads it */
+    gs_dtype dtype;           /* made by the run: GS_F32, or GS_BF16 (an even width) */
     uint32_t width;
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
     bool lasting;             /* of the run; no pass makes it: it keeps its rows, and changes between passes alone */
@@ -205,7 +205,8 @@ typedef struct gs_edge_reg {
     gs_edge_reg_kind kind;
     uint32_t width;
     uint32_t array; /* OPERAND, TARGET: f32 array, or for edge_mask the u32 input ids, or for a sum of rows that is not
-                     * by type bf16 or f16; else GS_NONE */
+                     * by type bf16 or f16, or for an edge program without types bf16 of an even width, whose numbers
+                     * become f32 as they are read; else GS_NONE */
     bool typed;     /* OPERAND, TARGET: of an array of types * width columns, those of the edge's type */
 } gs_edge_reg;
 

@@ -114,15 +114,28 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
 
 /* ---- edge programs ---- */
 
-/* Numbers of two bytes are summed as they are and by no type, or not at all. */
+/* Does no sequence take the register's rows, and nothing that goes by the types of edges? */
+static bool is_read_plainly(const gs_stage *s, uint32_t r)
+{
+    bool plain = !s->edge_reg[r].typed;
+    for (uint32_t i = 0; i < s->sums; i++) {
+        const gs_sum *m = &s->sum[i];
+        const bool own = m->value == r || (m->kind == GS_SUM_OUTER && m->score == r);
+        plain = plain && !gs_sum_is_sequence(m) && !(own && (m->kind == GS_SUM_ADD_TYPE || m->kind == GS_SUM_OUTER));
+    }
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        plain = plain && !(gs_op_by_type(s->edge_instr[i].op) && s->edge_instr[i].a.kind == GS_FROM_REG &&
+                           s->edge_instr[i].a.index == r);
+    return plain;
+}
+
+/* Numbers of two bytes are summed as they are, or, bfloat16 in rows of an even number, read by an edge program. */
 static bool has_type(const gs_checker *c, const gs_stage *s, uint32_t r)
 {
     const gs_dtype type = c->p->array[s->edge_reg[r].array].dtype;
-    bool by_type = s->edge_reg[r].typed;
-    for (uint32_t i = 0; i < s->sums; i++)
-        by_type = by_type || (s->sum[i].kind == GS_SUM_ADD_TYPE && s->sum[i].value == r);
+    const bool half = type == GS_BF16 || type == GS_F16, even = type == GS_BF16 && s->edge_reg[r].width % 2 == 0;
     return type == GS_F32 || is_id(c, s, r) ||
-           ((type == GS_BF16 || type == GS_F16) && !by_type && s->edge_reg[r].width > 0 && gs_edge_reg_only_rows(s, r));
+           (half && s->edge_reg[r].width > 0 && is_read_plainly(s, r) && (even || gs_edge_reg_only_rows(s, r)));
 }
 
 static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *ready)

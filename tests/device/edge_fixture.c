@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/philox.h"
 #include "support/formulas.h"
 
@@ -82,6 +83,33 @@ uint32_t add_operand(edge_fixture *b, uint32_t width, float low, float high)
 uint32_t add_target(edge_fixture *b, uint32_t width, float low, float high)
 {
     return add_rows(b, GS_EDGE_TARGET, width, width, low, high);
+}
+
+static bool is_half(const edge_fixture *b, uint32_t reg)
+{
+    const uint32_t array = b->edge_reg[reg].array;
+    return array < b->program.arrays && b->array[array].dtype == GS_BF16;
+}
+
+uint32_t edges_halve(edge_fixture *b, uint32_t reg)
+{
+    const gs_edge_reg *const g = &b->edge_reg[reg];
+    const size_t n = (size_t)(g->kind == GS_EDGE_TARGET ? b->target_rows : b->operand_rows) * g->width;
+    const float *const full = b->rows[reg];
+    uint16_t *const half = test_malloc(n * sizeof(*half));
+    for (size_t i = 0; i < n; i++)
+        half[i] = gs_bf16_from_f32(full[i]);
+    free_rows(full);
+    b->rows[reg] = (const float *)(const void *)half;
+    b->array[g->array].dtype = GS_BF16;
+    return reg;
+}
+
+/* Number i of the register's rows. */
+static double row_number(const edge_fixture *b, uint32_t reg, size_t i)
+{
+    return is_half(b, reg) ? (double)gs_f32_from_bf16(((const uint16_t *)(const void *)b->rows[reg])[i])
+                           : (double)b->rows[reg][i];
 }
 
 void edges_make_typed(edge_fixture *b, uint32_t types)
@@ -260,8 +288,8 @@ static void compute_edge(const edge_fixture *b, edge_values *v, uint32_t target,
         const gs_edge_reg *const g = &b->edge_reg[r];
         const uint32_t row = g->kind == GS_EDGE_TARGET ? target : operand;
         for (uint32_t c = 0; g->kind != GS_EDGE_TEMP && c < g->width; c++)
-            v->value[r][c] = g->typed ? (double)b->rows[r][((size_t)row * b->types + b->type[edge]) * g->width + c]
-                             : g->kind != GS_EDGE_WEIGHT ? (double)b->rows[r][(size_t)row * g->width + c]
+            v->value[r][c] = g->typed ? row_number(b, r, ((size_t)row * b->types + b->type[edge]) * g->width + c)
+                             : g->kind != GS_EDGE_WEIGHT ? row_number(b, r, (size_t)row * g->width + c)
                              : b->edge_weight == NULL  ? 1
                                                        : (double)b->edge_weight[edge];
     }

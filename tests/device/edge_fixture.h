@@ -39,6 +39,8 @@ void edges_free(edge_fixture *b);
 uint32_t add_operand(edge_fixture *b, uint32_t width, float low, float high);
 uint32_t add_target(edge_fixture *b, uint32_t width, float low, float high);
 uint32_t add_weight(edge_fixture *b);
+/* Rounds the register's rows, of an even width, to bfloat16. Returns the register. */
+uint32_t edges_halve(edge_fixture *b, uint32_t reg);
 uint32_t edges_param(edge_fixture *b, uint32_t width); /* a parameter's index */
 /* A matrix [in, out] of positive numbers for each type, after edges_make_typed(). */
 uint32_t add_matrices(edge_fixture *b, uint32_t in, uint32_t out);

@@ -184,7 +184,8 @@ gs_status launch_edge_program(gs_device *d, const gs_edge_program_launch *l)
                             : g->kind == GS_EDGE_OPERAND ? l->edges.operand_rows
                                                          : 0;
         row[r] = l->rows[r];
-        add(&k, &row[r], of * columns_of(l->program, g) * sizeof(float), false);
+        const bool half = of > 0 && g->array < l->program->arrays && l->program->array[g->array].dtype == GS_BF16;
+        add(&k, &row[r], of * columns_of(l->program, g) * (half ? sizeof(uint16_t) : sizeof(float)), false);
     }
     for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *const m = &s->sum[i];

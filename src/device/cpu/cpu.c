@@ -59,7 +59,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
     needs n = {0};
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
-        const gs_cpu_edge_needs edge = gs_cpu__edge_needs(stage);
+        const gs_cpu_edge_needs edge = gs_cpu__edge_needs(p, stage);
         uint64_t partial = 0, transposed = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];

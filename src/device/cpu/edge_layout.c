@@ -65,7 +65,7 @@ static void choose_tile(gs_cpu_edge_plan *plan)
                    most = plan->batched ? GS_CPU_TILE_EDGES : TILE_MOST;
     uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
     for (uint32_t g = 0; g < plan->gathers; g++)
-        bytes += plan->gather[g].width * sizeof(float);
+        bytes += plan->gather[g].bytes;
     const uint64_t edges = room / bytes / TILE_STEP * TILE_STEP;
     plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, most), (uint64_t)TILE_STEP);
 }
@@ -77,7 +77,7 @@ static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
     return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
            s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
            (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
-           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1);
+           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1) && !(s->a.half && plan->types > 0);
 }
 
 void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
@@ -101,6 +101,12 @@ static uint64_t most_edge_floats(uint64_t floats, bool batched)
 
 /* ---- before any launch ---- */
 
+bool gs_cpu__is_half(const gs_program *program, const gs_edge_reg *r)
+{
+    return (r->kind == GS_EDGE_OPERAND || r->kind == GS_EDGE_TARGET) && r->array < program->arrays &&
+           program->array[r->array].dtype == GS_BF16;
+}
+
 /* Values that are copied to be kept. */
 static uint64_t outer_floats(const gs_stage *stage, const gs_sum *sum)
 {
@@ -108,7 +114,7 @@ static uint64_t outer_floats(const gs_stage *stage, const gs_sum *sum)
     return there ? 2ull * stage->edge_reg[sum->value].width + 2ull * stage->edge_reg[sum->score].width : 0;
 }
 
-gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
+gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage)
 {
     gs_cpu_edge_needs n = {0};
     uint64_t floats = 0;
@@ -132,6 +138,11 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage)
         floats += steps * GS_MAX(to, from);
         n.steps += steps;
     }
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        if (gs_cpu__is_half(program, &stage->edge_reg[r])) { /* a copy in float32 */
+            floats += stage->edge_reg[r].width;
+            n.steps++;
+        }
     n.states = stage->edge_regs;
     n.floats = most_edge_floats(floats, gs_stage_has_batches(stage));
     return n;

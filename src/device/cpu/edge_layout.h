@@ -11,7 +11,9 @@ typedef struct gs_cpu_edge_needs {
     uint64_t row_floats; /* of the accumulators of one target */
 } gs_cpu_edge_needs;
 
-gs_cpu_edge_needs gs_cpu__edge_needs(const gs_stage *stage);
+gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage);
+/* Are the register's rows of bfloat16? */
+bool gs_cpu__is_half(const gs_program *program, const gs_edge_reg *r);
 /* Places of slots, edges of a tile, whether it only adds rows;
  * floats of scratch of so many edges, and at the most. */
 void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes);

@@ -24,9 +24,10 @@ static void plan_fold(gs_cpu_planner *p, const gs_instr *in, uint32_t groups, gs
     const gs_cpu_edge_state *const a = &p->cpu->edge_state[in->a.index];
     const uint32_t width = p->l->stage->edge_reg[in->a.index].width;
     assert(width % groups == 0);
-    s.a = gs_cpu__full_rows(p, a->a, width);
-    if (a->b.form != GS_CPU_EDGE_NOTHING)
-        s.b = gs_cpu__full_rows(p, a->b, width);
+    const bool product = a->b.form != GS_CPU_EDGE_NOTHING;
+    s.a = product ? gs_cpu__stored_rows(p, a->a, width) : gs_cpu__full_rows(p, a->a, width);
+    if (product)
+        s.b = gs_cpu__stored_rows(p, a->b, width);
     d->a = gs_cpu__emit_value(p, s);
 }
 
@@ -140,9 +141,10 @@ static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
 static void plan_product_sum(gs_cpu_planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
 {
     const uint32_t lanes = p->cpu->k->lanes;
-    if (a.width != s.width)
+    if (a.width != s.width || (b.half && b.width == s.width))
         gs_cpu__swap_values(&a, &b);
-    s.a = gs_cpu__full_rows(p, a, s.width);
+    s.a = gs_cpu__stored_rows(p, a, s.width);
+    b = gs_cpu__widened(p, b);
     const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) ||
                                          gs_cpu__takes_groups(p, s.width, s.width / b.width));
     s.b = b.width == 1 || groups ? b : gs_cpu__full_rows(p, b, s.width);
@@ -199,7 +201,7 @@ static void plan_sum(gs_cpu_planner *p, const gs_sum *sum)
     gs_cpu_edge_value value = gs_cpu__register_value(p, sum->value, &width);
     assert(width == s.width);
     if (sum->kind != GS_SUM_ATTEND) {
-        s.a = gs_cpu__full_rows(p, value, s.width);
+        s.a = gs_cpu__stored_rows(p, value, s.width);
         gs_cpu__emit(p, s);
         return;
     }
@@ -212,7 +214,7 @@ static void plan_sum(gs_cpu_planner *p, const gs_sum *sum)
     const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
                                      .a = gs_cpu__contiguous(p, score, heads)};
     s.fold = GS_SUM_ADD;
-    value = gs_cpu__full_rows(p, value, s.width);
+    value = gs_cpu__stored_rows(p, value, s.width);
     gs_cpu_edge_value weight = gs_cpu__emit_value(p, attend);
     if (factor.form != GS_CPU_EDGE_NOTHING)
         weight = gs_cpu__multiply(p, weight, factor, heads);
@@ -305,17 +307,17 @@ static void find_uses(const gs_cpu_planner *p)
     }
 }
 
-static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint32_t width, bool typed)
+static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes, bool typed)
 {
     for (uint32_t g = 0; g < plan->gathers; g++)
         if (plan->gather[g].p == rows && plan->gather[g].typed == typed)
             return;
     if (plan->gathers == GS_CPU_EDGE_GATHERS)
         return; /* only not prefetched */
-    const uint64_t bytes = width * sizeof(float), line = LINE;
+    const uint64_t line = LINE;
     const bool whole = (uintptr_t)rows % line == 0 && (bytes % line == 0 || line % bytes == 0);
     plan->gather[plan->gathers++] =
-        (gs_cpu_edge_gather){.p = rows, .width = width, .typed = typed, .straddles = !whole};
+        (gs_cpu_edge_gather){.p = rows, .bytes = (uint32_t)bytes, .typed = typed, .straddles = !whole};
 }
 
 /* Leaves: where their rows are. */
@@ -334,18 +336,18 @@ static void plan_register(gs_cpu_planner *p, uint32_t index)
         s->a = e->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
                                  : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = e->weight};
     } else if (r->kind != GS_EDGE_TEMP) {
-        const bool operand = r->kind == GS_EDGE_OPERAND;
+        const bool operand = r->kind == GS_EDGE_OPERAND, half = gs_cpu__is_half(p->l->program, r);
         if (rows == NULL)
             gs_cpu__refuse_edges(p, "rows that the launch does not have");
         s->a = (gs_cpu_edge_value){
-            .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows};
+            .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows, .half = half};
         if (r->typed && p->st == GS_OK) {
             gs_cpu__note_types(p, p->l->program->array[r->array].width / r->width,
                                operand ? e->operand_rows : e->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
         if (operand && s->uses > 0)
-            add_gather(p->plan, rows, r->width, r->typed);
+            add_gather(p->plan, rows, r->width * (half ? sizeof(uint16_t) : sizeof(float)), r->typed);
     }
 }
 

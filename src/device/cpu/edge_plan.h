@@ -7,6 +7,8 @@
  * by the edge's number at that end; a product that is only added up, folded or spread is
  * never written. So a step reads *values*: rows, wherever they lie, one an edge.
  *
+ * Rows of bfloat16 are read as they are where they are summed or folded, and else copied to a slot of float32 first.
+ *
  * A value may be narrower than the result it is used for: one number an edge (a weight), or one
  * number for each group of columns (a head's). Columns a number: result's width / value's.
  */
@@ -37,6 +39,7 @@ typedef struct gs_cpu_edge_value {
     gs_cpu_edge_form form;
     uint32_t width;
     uint32_t slot;  /* SLOT */
+    bool half;      /* OPERAND, TARGET: rows of bfloat16, of an even width */
     const float *p; /* else: row 0 */
 } gs_cpu_edge_value;
 
@@ -89,7 +92,7 @@ typedef struct gs_cpu_edge_slot {
 /* An array of the operand end, prefetched row by row. */
 typedef struct gs_cpu_edge_gather {
     const float *p;
-    uint32_t width;
+    uint32_t bytes; /* of a row */
     bool typed;
     bool straddles; /* a row may touch one line more than fills it */
 } gs_cpu_edge_gather;

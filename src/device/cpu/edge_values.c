@@ -50,9 +50,23 @@ static bool is_flat(const gs_cpu_edge_value *v, uint32_t width)
     return (contiguous && v->width == width) || (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
 }
 
+gs_cpu_edge_value gs_cpu__widened(gs_cpu_planner *p, gs_cpu_edge_value v)
+{
+    const gs_cpu_edge_plan *const plan = p->plan;
+    for (uint32_t i = 0; v.half && i < plan->steps; i++)
+        if (plan->step[i].kind == GS_CPU_EDGE_COPY && plan->step[i].a.half && plan->step[i].a.p == v.p &&
+            plan->step[i].a.form == v.form)
+            return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = v.width, .slot = plan->step[i].dst};
+    return !v.half ? v
+                   : gs_cpu__emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = v.width, .a = v});
+}
+
 /* The value, stretched to `width`, in a slot. */
 static gs_cpu_edge_value copied(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width)
 {
+    v = gs_cpu__widened(p, v);
+    if (v.form == GS_CPU_EDGE_SLOT && v.width == width)
+        return v;
     return gs_cpu__emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = width, .a = v});
 }
 
@@ -68,7 +82,12 @@ gs_cpu_edge_value gs_cpu__flattened(gs_cpu_planner *p, gs_cpu_edge_value v, uint
 
 gs_cpu_edge_value gs_cpu__full_rows(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width)
 {
-    return v.width == width ? v : copied(p, v, width);
+    return v.width == width && !v.half ? v : copied(p, v, width);
+}
+
+gs_cpu_edge_value gs_cpu__stored_rows(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return v.half && v.width == width && width >= p->cpu->k->lanes ? v : gs_cpu__full_rows(p, v, width);
 }
 
 gs_cpu_edge_value gs_cpu__register_value(gs_cpu_planner *p, uint32_t index, uint32_t *width)
@@ -127,6 +146,8 @@ gs_cpu_edge_value gs_cpu__binary(gs_cpu_planner *p, gs_op op, gs_cpu_edge_value 
 
     if (p->st != GS_OK)
         return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    a = gs_cpu__widened(p, a);
+    b = gs_cpu__widened(p, b);
     if (!flat && !fills) {
         a = gs_cpu__flattened(p, a, width);
         b = gs_cpu__flattened(p, b, width);

@@ -31,8 +31,12 @@ gs_cpu_edge_value gs_cpu__stretched(gs_cpu_planner *p, const gs_operand *o, uint
 gs_cpu_edge_value gs_cpu__contiguous(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width);
 /* ... so, or one number for all; ... */
 gs_cpu_edge_value gs_cpu__flattened(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width);
-/* ... rows of the full width, anywhere. */
+/* ... rows of the full width, anywhere, of float32; ... */
 gs_cpu_edge_value gs_cpu__full_rows(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width);
+/* ... or of bfloat16, too, of a vector or more. */
+gs_cpu_edge_value gs_cpu__stored_rows(gs_cpu_planner *p, gs_cpu_edge_value v, uint32_t width);
+/* Rows of bfloat16 as a copy in float32, one for all who want it; others as they are. */
+gs_cpu_edge_value gs_cpu__widened(gs_cpu_planner *p, gs_cpu_edge_value v);
 
 gs_cpu_edge_value gs_cpu__binary(gs_cpu_planner *p, gs_op op, gs_cpu_edge_value a, gs_cpu_edge_value b,
                                  uint32_t width);

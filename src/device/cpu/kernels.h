@@ -30,11 +30,12 @@ typedef struct gs_cpu_operand {
     gs_cpu_shape shape;
 } gs_cpu_operand;
 
-/* Row e is at p + at[e] * stride. */
+/* Row e is at p + at[e] * stride; `half`: of bfloat16, two numbers in the place of a float. */
 typedef struct gs_cpu_rows {
     const float *p;
     const uint32_t *at;
     size_t stride;
+    bool half;
 } gs_cpu_rows;
 
 /* Block i of `from` counts weight[i * from_stride + j * to_stride] in block j of `to`, each of `each` columns. */

@@ -131,13 +131,12 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
 GS_INLINE void prefetch_lines(const gs_cpu_edge_gather *g, const uint32_t *at, uint32_t first, uint32_t end,
                               const uint32_t lines)
 {
-    const size_t bytes = g->width * sizeof(float);
     for (uint32_t e = first; e < end; e++) {
-        const char *const row = (const char *)g->p + at[e] * bytes;
+        const char *const row = (const char *)g->p + (size_t)at[e] * g->bytes;
         for (uint32_t i = 0; i < lines; i++)
             __builtin_prefetch(row + (size_t)i * LINE);
         if (g->straddles)
-            __builtin_prefetch(row + bytes - 1);
+            __builtin_prefetch(row + g->bytes - 1);
     }
 }
 
@@ -146,7 +145,7 @@ static void prefetch(const gs_cpu_edge_plan *plan, const gs_cpu_edge_tile *t, ui
     for (uint32_t i = 0; i < plan->gathers; i++) {
         const gs_cpu_edge_gather *const g = &plan->gather[i];
         const uint32_t *const at = g->typed ? t->operand_type : t->operand;
-        const uint32_t lines = (uint32_t)((g->width * sizeof(float) + LINE - 1) / LINE);
+        const uint32_t lines = (g->bytes + LINE - 1) / LINE;
         if (lines == 1)
             prefetch_lines(g, at, first, end, 1);
         else if (lines == 4)
@@ -318,7 +317,10 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     switch (s->kind) {
     case GS_CPU_EDGE_COPY:
         a = gs_value_rows(f, &s->a);
-        GS_KERNEL(spread)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
+        if (a.half)
+            GS_KERNEL(widen)(gs_slot(f, s->dst), &a, edges, s->width);
+        else
+            GS_KERNEL(spread)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
         break;
     case GS_CPU_EDGE_UNARY:
         GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);

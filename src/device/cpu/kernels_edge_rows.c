@@ -6,6 +6,7 @@
  */
 #include "base/narrow.h"
 #include "device/cpu/kernels_isa.h"
+#include "device/cpu/simd_rows.h"
 
 #define MAX_VECTORS 8 /* of sums in registers */
 #define AHEAD 32      /* edges */
@@ -14,21 +15,21 @@
 /* An address that is linear in the numbers that an edge has. */
 typedef struct place {
     const float *p;
-    size_t by_operand, by_target, by_type, by_edge; /* floats */
+    size_t by_operand, by_target, by_type, by_edge; /* floats, of rows of bfloat16 the places of so many */
 } place;
 
 typedef struct walk {
     const gs_edges *edges;
     const void *type; /* or NULL: nothing goes by it */
     place row, number;
-    uint32_t columns; /* at hand */
+    uint32_t columns, from; /* at hand, from this one on */
     uint32_t last;    /* edge that may be prefetched */
 } walk;
 
 /* How the numbers of edges lie in memory: constants of a loop. */
 typedef struct numbers {
     uint32_t index_bytes;
-    bool typed;
+    bool typed, half;
 } numbers;
 
 GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return gs_type_at(w->type, w->edges->type_bytes, k); }
@@ -42,10 +43,11 @@ GS_INLINE void prefetch_ahead(const walk *w, uint32_t k, const uint32_t vectors,
 {
     const uint32_t next = w->last - k > AHEAD ? k + AHEAD : w->last;
     const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, next), type = f.typed ? type_of(w, next) : 0;
-    const char *const row = (const char *)operand_at(&w->row, operand, type);
-    for (uint32_t b = 0; b < vectors * GS_LANES * sizeof(float); b += LINE)
+    const uint32_t bytes = f.half ? sizeof(uint16_t) : sizeof(float);
+    const char *const row = (const char *)operand_at(&w->row, operand, type) + w->from * bytes;
+    for (uint32_t b = 0; b < vectors * GS_LANES * bytes; b += LINE)
         __builtin_prefetch(row + b);
-    __builtin_prefetch(row + w->columns * sizeof(float) - 1);
+    __builtin_prefetch(row + w->columns * bytes - 1);
     __builtin_prefetch(operand_at(&w->number, operand, type));
 }
 
@@ -64,7 +66,7 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
             gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
         prefetch_ahead(w, k, n, f);
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
-            sum[v] += gs_load(x + (v + 1 < n ? v * GS_LANES : tail)) * y;
+            sum[v] += gs_load_row(x, w->from + (v + 1 < n ? v * GS_LANES : tail), f.half) * y;
     }
     _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
         gs_store(acc + (v + 1 < n ? v * GS_LANES : tail), sum[v]);
@@ -77,16 +79,20 @@ GS_INLINE void add_columns(const walk *w, float *acc, const float *number, uint3
 }
 
 /* Wider rows in blocks of vectors, the last of which may overlap another of its block. */
-static void add_row(const walk *whole, float *acc, const float *number, uint32_t k, uint32_t end)
+static void add_row(const walk *whole, float *acc, const float *number, uint32_t k, uint32_t end, bool half)
 {
     const uint32_t vectors = (whole->columns + GS_LANES - 1) / GS_LANES,
                    blocks = (vectors + MAX_VECTORS - 1) / MAX_VECTORS;
     for (uint32_t i = 0; i < blocks; i++) {
         const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
         walk w = *whole;
-        w.row.p += first;
+        w.from = first;
         w.columns = (next < whole->columns ? next : whole->columns) - first;
-        if (w.type != NULL && w.edges->index_bytes == 2)
+        if (half && w.edges->index_bytes == 2)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .half = true});
+        else if (half)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .half = true});
+        else if (w.type != NULL && w.edges->index_bytes == 2)
             add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .typed = true});
         else if (w.type != NULL)
             add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .typed = true});
@@ -103,7 +109,7 @@ static place place_of(const gs_cpu_edge_value *v, uint32_t types)
     const size_t width = v->width;
     switch (v->form) {
     case GS_CPU_EDGE_OPERAND:
-        return (place){.p = v->p, .by_operand = width};
+        return (place){.p = v->p, .by_operand = gs_row_floats(v)};
     case GS_CPU_EDGE_OPERAND_TYPE:
         return (place){.p = v->p, .by_operand = width * types, .by_type = width};
     case GS_CPU_EDGE_TARGET:
@@ -125,14 +131,14 @@ static void add_target(const walk *w, const gs_cpu_edge_plan *plan, float *acc, 
     const gs_cpu_edge_step *const s = &plan->step[0];
     const float *const number = w->number.p + t * w->number.by_target;
     if (s->kind == GS_CPU_EDGE_SUM) {
-        add_row(w, acc, number, k, end);
+        add_row(w, acc, number, k, end, s->a.half);
         return;
     }
     for (uint32_t next; k < end; k = next) { /* edges lie sorted by type */
         const uint32_t type = type_of(w, k);
         for (next = k + 1; next < end && type_of(w, next) == type; next++)
             ;
-        add_row(w, acc + (size_t)type * s->width, number, k, next);
+        add_row(w, acc + (size_t)type * s->width, number, k, next, false);
     }
 }
 

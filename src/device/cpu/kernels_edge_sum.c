@@ -24,6 +24,7 @@ typedef struct sum_block {
     float *acc;     /* first column of row 0 */
     size_t stride;
     uint32_t columns;
+    uint32_t from;  /* first column of a's rows */
     gs_cpu_rows a, b;
 } sum_block;
 
@@ -52,7 +53,7 @@ GS_INLINE gs_vf with_edge(gs_vf sum, gs_vf x, const float *y, uint32_t at, uint3
 }
 
 /* `n` vectors (a constant) cover the columns. */
-GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form form)
+GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form form, const bool half)
 {
     const uint32_t tail = k->columns - GS_LANES;
     const bool second = form != PLAIN && form != LARGEST && form != LEAST;
@@ -68,7 +69,7 @@ GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form 
             _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
             {
                 const uint32_t at = v + 1 < n ? v * GS_LANES : tail;
-                sum[v] = with_edge(sum[v], gs_load(x + at), y, at, v, number, form);
+                sum[v] = with_edge(sum[v], gs_load_row(x, k->from + at, half), y, at, v, number, form);
             }
         }
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
@@ -76,14 +77,14 @@ GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form 
     }
 }
 
-GS_INLINE void sum_columns(const sum_block *k, const sum_form form)
+GS_INLINE void sum_columns(const sum_block *k, const sum_form form, const bool half)
 {
-#define SUM_VECTORS(N) sum_vectors(k, N, form)
+#define SUM_VECTORS(N) sum_vectors(k, N, form, half)
     GS_BY_VECTORS(k->columns, SUM_VECTORS);
 }
 
 /* Columns [from, from + columns), in blocks that fit the registers; `each` columns of b's are one of its own. */
-GS_INLINE void sum_wide(const sum_block *whole, uint32_t from, uint32_t columns, const sum_form form)
+GS_INLINE void sum_wide(const sum_block *whole, uint32_t from, uint32_t columns, const sum_form form, const bool half)
 {
     const uint32_t vectors = (columns + GS_LANES - 1) / GS_LANES, blocks = (vectors + MAX_TILE - 1) / MAX_TILE;
     for (uint32_t i = 0; i < blocks; i++) {
@@ -91,14 +92,14 @@ GS_INLINE void sum_wide(const sum_block *whole, uint32_t from, uint32_t columns,
         sum_block k = *whole;
         k.columns = (next < columns ? next : columns) - first;
         k.acc += from + first;
-        k.a.p += from + first;
+        k.from += from + first;
         if (form == TIMES_ROW)
             k.b.p += from + first;
         else if (form == TIMES_GROUPS)
             k.b.p += first / GS_LANES;
         else if (form == TIMES_HALVES)
             k.b.p += 2 * (size_t)(first / GS_LANES);
-        sum_columns(&k, form);
+        sum_columns(&k, form, half);
     }
 }
 
@@ -128,10 +129,15 @@ GS_INLINE void sum_narrow(const sum_block *k, const uint32_t width, const sum_fo
     }
 }
 
+/* Rows of bfloat16 have a vector at least. */
 GS_INLINE void sum_any(const sum_block *k, const sum_form form)
 {
+    if (k->a.half) {
+        sum_wide(k, 0, k->columns, form, true);
+        return;
+    }
     if (k->columns >= GS_LANES) {
-        sum_wide(k, 0, k->columns, form);
+        sum_wide(k, 0, k->columns, form, false);
         return;
     }
     switch (k->columns) {
@@ -161,19 +167,27 @@ static void sum_largest(const sum_block *k) { sum_any(k, LARGEST); }
 static void sum_least(const sum_block *k) { sum_any(k, LEAST); }
 
 /* One number for each group of `each` columns, at least a vector of them; or half of one, rows of whole vectors. */
-static void sum_times_groups(const sum_block *k, uint32_t each)
+GS_INLINE void sum_groups(const sum_block *k, uint32_t each, const bool half)
 {
     if (each < GS_LANES) {
-        sum_wide(k, 0, k->columns, TIMES_HALVES);
+        sum_wide(k, 0, k->columns, TIMES_HALVES, half);
         return;
     }
     if (each == GS_LANES) {
-        sum_wide(k, 0, k->columns, TIMES_GROUPS);
+        sum_wide(k, 0, k->columns, TIMES_GROUPS, half);
         return;
     }
     sum_block group = *k;
     for (uint32_t from = 0; from < k->columns; from += each, group.b.p++)
-        sum_wide(&group, from, each, TIMES_NUMBER);
+        sum_wide(&group, from, each, TIMES_NUMBER, half);
+}
+
+static void sum_times_groups(const sum_block *k, uint32_t each)
+{
+    if (k->a.half)
+        sum_groups(k, each, true);
+    else
+        sum_groups(k, each, false);
 }
 
 /* The step's sum over these runs. */

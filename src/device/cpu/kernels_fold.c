@@ -1,4 +1,4 @@
-/* Sums of groups of columns (a head's dot product), and their transpose. */
+/* Sums of groups of columns (a head's dot product), their transpose, and copies of rows. */
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_rows.h"
 
@@ -68,15 +68,21 @@ GS_INLINE gs_vf sums_of_halves(gs_vf *p)
 #endif
 }
 
-GS_INLINE gs_vf term(const float *x, const float *y, size_t at, const bool product)
+/* What is added up: numbers of a, or their products with those of b, in float32 or either in bfloat16. */
+typedef struct fold_form {
+    bool product, a_half, b_half;
+} fold_form;
+
+GS_INLINE gs_vf term(const float *x, const float *y, size_t at, const fold_form f)
 {
-    return product ? gs_load(x + at) * gs_load(y + at) : gs_load(x + at);
+    const gs_vf v = gs_load_row(x, at, f.a_half);
+    return f.product ? v * gs_load_row(y, at, f.b_half) : v;
 }
 
 /* Sums of groups of a vector or of half of one, rows of `vectors` of them (a constant that divides the terms of a
  * vector of sums): the terms stay in registers. Returns the rows done; fewer than make a vector of sums remain. */
 GS_INLINE uint32_t fold_even(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows,
-                             const uint32_t vectors, const bool halves, const bool product)
+                             const uint32_t vectors, const bool halves, const fold_form form)
 {
     const uint32_t terms = halves ? GS_LANES / 2 : GS_LANES, step = terms / vectors;
     uint32_t r = 0;
@@ -85,7 +91,7 @@ GS_INLINE uint32_t fold_even(float *dst, const gs_cpu_rows *a, const gs_cpu_rows
         _Pragma("GCC unroll 16") for (uint32_t i = 0; i < terms; i++)
         {
             const uint32_t e = r + i / vectors;
-            part[i] = term(gs_row(a, e), product ? gs_row(b, e) : NULL, (size_t)(i % vectors) * GS_LANES, product);
+            part[i] = term(gs_row(a, e), form.product ? gs_row(b, e) : NULL, (size_t)(i % vectors) * GS_LANES, form);
         }
         gs_store(dst, halves ? sums_of_halves(part) : sums_of(part));
     }
@@ -93,48 +99,48 @@ GS_INLINE uint32_t fold_even(float *dst, const gs_cpu_rows *a, const gs_cpu_rows
 }
 
 GS_INLINE uint32_t fold_most(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t vectors,
-                             const bool halves, const bool product)
+                             const bool halves, const fold_form form)
 {
     const uint32_t terms = halves ? GS_LANES / 2 : GS_LANES;
     if (vectors == 1)
-        return fold_even(dst, a, b, rows, 1, halves, product);
+        return fold_even(dst, a, b, rows, 1, halves, form);
     if (vectors == 2)
-        return fold_even(dst, a, b, rows, 2, halves, product);
+        return fold_even(dst, a, b, rows, 2, halves, form);
     if (terms >= 4 && vectors == 4)
-        return fold_even(dst, a, b, rows, 4, halves, product);
+        return fold_even(dst, a, b, rows, 4, halves, form);
     if (terms >= 8 && vectors == 8)
-        return fold_even(dst, a, b, rows, 8, halves, product);
+        return fold_even(dst, a, b, rows, 8, halves, form);
     return 0;
 }
 
 /* Columns [from, from + each) of a row of `width` (at least a vector), to be summed over lanes. The
  * part that fills no vector is read with what stands before or after it in the row, and masked. */
 GS_INLINE gs_vf group_part(const float *x, const float *y, uint32_t from, uint32_t each, uint32_t width,
-                           const bool product)
+                           const fold_form form)
 {
     const uint32_t rest = each % GS_LANES, tail = from + each - rest;
     gs_vf sum = {0};
     for (uint32_t c = from; c < tail; c += GS_LANES)
-        sum += term(x, y, c, product);
+        sum += term(x, y, c, form);
     if (rest > 0) {
         const uint32_t at = tail + GS_LANES <= width ? tail : width - GS_LANES;
         const int32_t low = (int32_t)(tail - at);
         const gs_vi lane = gs_lane_numbers(), wanted = (lane >= low) & (lane < low + (int32_t)rest);
-        sum += (gs_vf)((gs_vi)term(x, y, at, product) & wanted);
+        sum += (gs_vf)((gs_vi)term(x, y, at, form) & wanted);
     }
     return sum;
 }
 
 GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
-                         const uint32_t each, const bool product)
+                         const uint32_t each, const fold_form form)
 {
     const uint32_t width = groups * each;
     gs_vf part[GS_LANES];
-    uint32_t filled = 0, r = each == GS_LANES ? fold_most(dst, a, b, rows, groups, false, product) : 0;
+    uint32_t filled = 0, r = each == GS_LANES ? fold_most(dst, a, b, rows, groups, false, form) : 0;
     for (dst += (size_t)r * groups; r < rows; r++) {
-        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        const float *const x = gs_row(a, r), *const y = form.product ? gs_row(b, r) : NULL;
         for (uint32_t g = 0; g < groups; g++) {
-            part[filled++] = group_part(x, y, g * each, each, width, product);
+            part[filled++] = group_part(x, y, g * each, each, width, form);
             if (filled == GS_LANES) {
                 gs_store(dst, sums_of(part));
                 dst += GS_LANES;
@@ -151,14 +157,14 @@ GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b,
 
 /* Groups of half a vector, rows of whole vectors. */
 GS_INLINE void fold_halves(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t width,
-                           const bool product)
+                           const fold_form form)
 {
     gs_vf part[GS_LANES / 2];
-    uint32_t filled = 0, r = fold_most(dst, a, b, rows, width / GS_LANES, true, product);
+    uint32_t filled = 0, r = fold_most(dst, a, b, rows, width / GS_LANES, true, form);
     for (dst += (size_t)r * (width / (GS_LANES / 2)); r < rows; r++) {
-        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        const float *const x = gs_row(a, r), *const y = form.product ? gs_row(b, r) : NULL;
         for (uint32_t c = 0; c < width; c += GS_LANES) {
-            part[filled++] = term(x, y, c, product);
+            part[filled++] = term(x, y, c, form);
             if (filled == GS_LANES / 2) {
                 gs_store(dst, sums_of_halves(part));
                 dst += GS_LANES;
@@ -175,14 +181,14 @@ GS_INLINE void fold_halves(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *
 
 /* Rows of less than a vector. */
 GS_INLINE void fold_narrow(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
-                           uint32_t each, const bool product)
+                           uint32_t each, const fold_form form)
 {
     for (uint32_t r = 0; r < rows; r++) {
-        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
+        const float *const x = gs_row(a, r), *const y = form.product ? gs_row(b, r) : NULL;
         for (uint32_t g = 0; g < groups; g++) {
             float sum = 0;
             for (uint32_t c = g * each; c < (g + 1) * each; c++)
-                sum += product ? x[c] * y[c] : x[c];
+                sum += form.product ? x[c] * y[c] : x[c];
             *dst++ = sum;
         }
     }
@@ -202,7 +208,7 @@ GS_INLINE void store_groups(float *dst, gs_vf v, uint32_t groups, const float *e
 
 /* Rows of one or two vectors in small groups: column c of all groups is one permutation. */
 GS_INLINE void fold_small(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
-                          uint32_t each, const bool product)
+                          uint32_t each, const fold_form form)
 {
     const uint32_t tail = groups * each - GS_LANES; /* the second vector ends where the row ends */
     const float *const end = dst + (size_t)rows * groups;
@@ -212,8 +218,8 @@ GS_INLINE void fold_small(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b
         at[c] = (at[c] & (at[c] < GS_LANES)) | ((at[c] - (int32_t)tail + GS_LANES) & (at[c] >= GS_LANES));
     }
     for (uint32_t r = 0; r < rows; r++, dst += groups) {
-        const float *const x = gs_row(a, r), *const y = product ? gs_row(b, r) : NULL;
-        const gs_vf first = term(x, y, 0, product), second = term(x, y, tail, product);
+        const float *const x = gs_row(a, r), *const y = form.product ? gs_row(b, r) : NULL;
+        const gs_vf first = term(x, y, 0, form), second = term(x, y, tail, form);
         gs_vf sum = gs_permute_two(first, second, at[0]);
         for (uint32_t c = 1; c < each; c++)
             sum += gs_permute_two(first, second, at[c]);
@@ -251,30 +257,38 @@ static bool spreads_small(uint32_t groups, uint32_t each)
 }
 #endif
 
+/* Rows of bfloat16 have a vector at least. */
+GS_INLINE void fold_as(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
+                       uint32_t each, const fold_form form)
+{
+    const bool wide = form.a_half || form.b_half || groups * each >= GS_LANES;
+    if (each == GS_LANES / 2 && groups % 2 == 0)
+        fold_halves(dst, a, b, rows, groups * each, form);
+#ifdef GS_HAS_PERMUTE
+    else if (folds_small(groups, each))
+        fold_small(dst, a, b, rows, groups, each, form);
+#endif
+    else if (wide && each == GS_LANES && form.product)
+        fold_wide(dst, a, b, rows, groups, GS_LANES, form);
+    else if (wide)
+        fold_wide(dst, a, b, rows, groups, each, form);
+    else
+        fold_narrow(dst, a, b, rows, groups, each, form);
+}
+
 void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
                      uint32_t each)
 {
-    const bool wide = groups * each >= GS_LANES;
-    if (each == GS_LANES / 2 && groups % 2 == 0 && b != NULL)
-        fold_halves(dst, a, b, rows, groups * each, true);
-    else if (each == GS_LANES / 2 && groups % 2 == 0)
-        fold_halves(dst, a, b, rows, groups * each, false);
-#ifdef GS_HAS_PERMUTE
-    else if (folds_small(groups, each) && b != NULL)
-        fold_small(dst, a, b, rows, groups, each, true);
-    else if (folds_small(groups, each))
-        fold_small(dst, a, b, rows, groups, each, false);
-#endif
-    else if (wide && each == GS_LANES && b != NULL)
-        fold_wide(dst, a, b, rows, groups, GS_LANES, true);
-    else if (wide && b != NULL)
-        fold_wide(dst, a, b, rows, groups, each, true);
-    else if (wide)
-        fold_wide(dst, a, b, rows, groups, each, false);
-    else if (b != NULL)
-        fold_narrow(dst, a, b, rows, groups, each, true);
+    if (b == NULL)
+        fold_as(dst, a, b, rows, groups, each, (fold_form){.product = false});
+    else if (a->half && b->half)
+        fold_as(dst, a, b, rows, groups, each, (fold_form){.product = true, .a_half = true, .b_half = true});
+    else if (a->half)
+        fold_as(dst, a, b, rows, groups, each, (fold_form){.product = true, .a_half = true});
+    else if (b->half)
+        fold_as(dst, b, a, rows, groups, each, (fold_form){.product = true, .a_half = true});
     else
-        fold_narrow(dst, a, b, rows, groups, each, false);
+        fold_as(dst, a, b, rows, groups, each, (fold_form){.product = true});
 }
 
 /* A narrow group is written as a whole vector where that stays within the result: what is too much is
@@ -344,5 +358,17 @@ void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t
         COPY_CASE(8);
     default:
         copy_rows(dst, a, rows, groups);
+    }
+}
+
+void GS_KERNEL(widen)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t width)
+{
+    for (uint32_t r = 0; r < rows; r++, dst += width) {
+        const float *const x = gs_row(a, r);
+        uint32_t c = 0;
+        for (; c + GS_LANES <= width; c += GS_LANES)
+            gs_store(dst + c, gs_load_row(x, c, true));
+        for (; c < width; c++)
+            dst[c] = gs_number_from_bf16(((const uint16_t *)(const void *)x)[c]);
     }
 }

@@ -31,6 +31,8 @@ extern const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES];
 void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
                      uint32_t each);
 void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
+/* dst[rows, width] = rows of bfloat16. */
+void GS_KERNEL(widen)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t width);
 void GS_KERNEL(mix)(float *dst, const float *a, const gs_cpu_mix *m, uint32_t rows);
 void GS_KERNEL(mix_outer)(float *sum, const float *a, const float *b, uint32_t rows, uint32_t m, uint32_t n,
                           uint32_t each);
