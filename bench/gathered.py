@@ -32,6 +32,8 @@ SETTINGS = [
     ("gcn, 2 layers, hidden 16", ["--model", "gcn", "--layers", "2", "--hidden", "16"]),
     ("gcn, 3 layers, hidden 64", ["--model", "gcn", "--layers", "3", "--hidden", "64"]),
     ("sage, 2 layers, hidden 64", ["--model", "sage", "--layers", "2", "--hidden", "64"]),
+    ("gat, 2 layers, 8 heads of 8", ["--model", "gat", "--heads", "8", "--act", "elu", "--layers", "2", "--hidden",
+                                     "64"]),
 ]
 
 

@@ -112,7 +112,7 @@ const cli_option train_machine_options[] = {
     {"--spill-type", CLI_CHOICE, FIELD(spill_type), "f32|bf16", "what is kept for later stages may be rounded to", NULL,
      0, 0},
     {"--gather-type", CLI_CHOICE, FIELD(gather_type), "f32|bf16",
-     "what sums of rows over edges read may be rounded to", NULL, 0, 0},
+     "what edges read may be rounded to", NULL, 0, 0},
     {"--no-cache", CLI_FLAG, FIELD(no_cache), NULL, "keep nothing in memory between tasks", NULL, 0, 0},
     {"--no-pipeline", CLI_FLAG, FIELD(no_pipeline), NULL, "read only when what was computed before is done", NULL, 0,
      0},

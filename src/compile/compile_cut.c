@@ -100,7 +100,8 @@ void gs_compile__cut_free(gs_cut *c)
     gs_free(c->sum.count);
     gs_free(c->when.place);
     gs_free(c->keep.must_store);
-    gs_free(c->keep.summed);
+    gs_free(c->keep.gathered);
+    gs_free(c->keep.target);
     gs_free(c->keep.full);
     gs_free(c->keep.may_not_store);
     gs_free(c->keep.stored);
@@ -385,12 +386,13 @@ static bool take_sums(gs_cut_sums *s, uint32_t nodes, size_t stages)
 static bool take_kept(gs_cut_kept *k, uint32_t nodes)
 {
     k->must_store = gs_calloc(nodes, sizeof(*k->must_store));
-    k->summed = gs_calloc(nodes, sizeof(*k->summed));
+    k->gathered = gs_calloc(nodes, sizeof(*k->gathered));
+    k->target = gs_calloc(nodes, sizeof(*k->target));
     k->full = gs_calloc(nodes, sizeof(*k->full));
     k->may_not_store = gs_calloc(nodes, sizeof(*k->may_not_store));
     k->stored = gs_calloc(nodes, sizeof(*k->stored));
-    return k->must_store != NULL && k->summed != NULL && k->full != NULL && k->may_not_store != NULL &&
-           k->stored != NULL;
+    return k->must_store != NULL && k->gathered != NULL && k->target != NULL && k->full != NULL &&
+           k->may_not_store != NULL && k->stored != NULL;
 }
 
 static bool take_search(gs_cut_search *s, uint32_t nodes, uint32_t outputs)

@@ -7,14 +7,25 @@ static const gs_node *at(const gs_cut *c, uint32_t i)
     return gs_ir_node(c->ir, i);
 }
 
+/* A derivative asks which edge has the largest value, so what edges read of it is rounded with the rows that it is the
+ * largest of, or not at all. */
+static bool is_of_rounded(const gs_cut *c, const gs_node *most)
+{
+    const gs_node *const row = at(c, most->in[0]);
+    return row->op == GS_OP_SRC && gs_compile__stored_type(c, row->in[0]) == GS_BF16;
+}
+
 gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
 {
     const gs_node *n = at(c, v);
-    if (n->dtype != GS_F32) /* an input, or rounded for other passes */
+    const bool most = n->op == GS_OP_MAX_IN || n->op == GS_OP_MIN_IN;
+    if (n->dtype != GS_F32 || n->op == GS_OP_INPUT) /* an input, or rounded for other passes */
         return n->dtype;
     if (c->keep.full[v] || !gs_compile__may_round(n->width, c->rest_width))
         return GS_F32;
-    return c->keep.summed[v] ? c->read : c->rest;
+    if (c->keep.gathered[v] && most && !is_of_rounded(c, n))
+        return GS_F32;
+    return c->keep.gathered[v] ? c->read : c->keep.target[v] ? GS_F32 : c->rest;
 }
 
 uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v)

@@ -114,8 +114,9 @@ typedef struct gs_cut_sums {
 /* Which values become arrays: [nodes] each. */
 typedef struct gs_cut_kept {
     bool *must_store;     /* read by edge passes later, or logits to keep */
-    bool *summed;         /* stored as options.read: sums of rows read it */
-    bool *full;           /* stored as float32: for other edge passes, for other passes, or as logits */
+    bool *gathered;       /* stored as options.read: edges read it at their operand ends */
+    bool *target;         /* else as float32: edge passes read it at the target ends */
+    bool *full;           /* stored as float32 anyhow: for sums by type and sequences, other passes, or as logits */
     bool *may_not_store;  /* the search ruled it out */
     bool *stored;         /* result: becomes an array */
 } gs_cut_kept;

@@ -18,11 +18,27 @@ static uint32_t place_sum(gs_cut *c, uint32_t first, uint32_t direction, bool al
     return s;
 }
 
-/* `how`: keep.summed or keep.full. */
+/* `how`: one of c->keep. */
 static void store_operand(gs_cut *c, uint32_t v, bool *how)
 {
     c->keep.must_store[v] |= at(c, v)->op != GS_OP_INPUT;
     how[v] = true;
+}
+
+static bool is_sequence(const gs_node *n)
+{
+    return n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK;
+}
+
+/* Does the marked cone of sum `i` go by types of edges, or over edges one after the other? */
+static bool reads_otherwise(const gs_cut *c, uint32_t i)
+{
+    const gs_marks *const m = &c->search.marks;
+    bool other = is_sequence(at(c, i)) || at(c, i)->op == GS_OP_TYPE_OUTER || at(c, i)->op == GS_OP_SPLIT_OUT;
+    for (uint32_t k = 0; k < m->count && !other; k++)
+        other = (m->bits[m->node[k]] & (GS_CONE_TYPED_SOURCE | GS_CONE_TYPED_DESTINATION)) != 0 ||
+                gs_op_by_type(at(c, m->node[k])->op);
+    return other;
 }
 
 /* What the edge pass of sum `i` reads must be arrays of earlier stages. */
@@ -30,21 +46,21 @@ static void store_operands(gs_cut *c, uint32_t i)
 {
     if (c->sum.operand[i] != GS_IR_NONE) {
         const bool by_type = at(c, i)->op == GS_OP_SPLIT_IN || at(c, i)->op == GS_OP_PICK_OUT;
-        store_operand(c, c->sum.operand[i], by_type ? c->keep.full : c->keep.summed);
+        store_operand(c, c->sum.operand[i], by_type ? c->keep.full : c->keep.gathered);
         if (c->sum.scale[i] != GS_IR_NONE)
             store_operand(c, c->sum.scale[i], c->keep.full);
         return;
     }
     gs_compile__cone(c->ir, i, &c->search.marks);
-    for (uint32_t k = 0; k < c->search.marks.count; k++)
-        if ((c->search.marks.bits[c->search.marks.node[k]] & ~(uint8_t)GS_CONE_EDGE) != 0)
-            store_operand(c, c->search.marks.node[k], c->keep.full);
+    const uint8_t operand = c->sum.direction[c->when.level[i]] == 0 ? GS_CONE_SOURCE : GS_CONE_DESTINATION;
+    const bool as_rows = !reads_otherwise(c, i);
+    for (uint32_t k = 0; k < c->search.marks.count; k++) {
+        const uint8_t ends = c->search.marks.bits[c->search.marks.node[k]] & (uint8_t)~GS_CONE_EDGE;
+        if (ends != 0)
+            store_operand(c, c->search.marks.node[k],
+                          !as_rows ? c->keep.full : (ends & operand) != 0 ? c->keep.gathered : c->keep.target);
+    }
     gs_compile__unmark(&c->search.marks);
-}
-
-static bool is_sequence(const gs_node *n)
-{
-    return n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK;
 }
 
 /* Rows that an edge pass writes at the operand end, and statistics, are complete when their stage is, so who reads

@@ -52,7 +52,7 @@ static void row_sum_work(gs_work *w, const gs_program *p, const gs_task *t, cons
     w->amount[4] = c->targets * width;
 }
 
-static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
+static void edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, double edges)
 {
     double computed = 0, gathered = 0, hard = 0, products = 0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
@@ -67,7 +67,9 @@ static void edge_program_work(gs_work *w, const gs_stage *s, double edges)
             GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
-        gathered += u.role == GS_USE_OPERAND && u.sum == GS_NONE ? s->edge_reg[u.reg].width : 0;
+        gathered += u.role != GS_USE_OPERAND || u.sum != GS_NONE
+                        ? 0
+                        : s->edge_reg[u.reg].width * gs_dtype_bytes(p->array[u.array].dtype) / (double)sizeof(float);
     for (uint32_t i = 0; i < s->sums; i++) {
         if (s->sum[i].kind == GS_SUM_OUTER) { /* rows are put in order by type before */
             const double in = s->edge_reg[s->sum[i].score].width, out = s->edge_reg[s->sum[i].value].width;
@@ -120,7 +122,7 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         else if (gs_sum_is_sequence(&s->sum[0]))
             sequence_work(w, p, &s->sum[0], (double)c->edges, false);
         else
-            edge_program_work(w, s, (double)c->edges);
+            edge_program_work(w, p, s, (double)c->edges);
         break;
     case GS_TASK_COPY:
         w->amount[1] = 2 * (double)t->bytes / sizeof(float);

@@ -183,50 +183,6 @@ static void test_stages__what_edges_do_not_read_is_rounded(void **state)
     gs_program_free(p);
 }
 
-/* How edge passes use array `a`: as rows to sum that are of no type of edges, or otherwise. */
-static void find_reads(const gs_program *p, uint32_t a, bool *summed, bool *otherwise)
-{
-    *summed = *otherwise = false;
-    for (uint32_t s = 0; s < p->stages; s++)
-        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[s], &u);) {
-            gs_row_sum rows = {.types = GS_TYPES_NONE};
-            if (u.array != a || u.role == GS_USE_LOAD || u.role == GS_USE_STORE)
-                continue;
-            const bool row = u.sum != GS_NONE && gs_sum_of_rows(&rows, &p->stage[s], u.sum) && rows.array == a &&
-                             rows.types == GS_TYPES_NONE;
-            *(row ? summed : otherwise) = true;
-        }
-}
-
-/* Rounded is what sums of rows read, of activations and of gradients, and nothing that another edge pass reads, or
- * none; rows of an odd number of columns stay float32. */
-static void test_stages__what_sums_of_rows_read_is_rounded_where_asked(void **state)
-{
-    static const char *const models[] = {"gcn", "sage", "gin", "gat", "rgcn", "sage_lstm", "ggcn"};
-    (void)state;
-    for (int m = 0; m < 7; m++) {
-        const test_case t = {.model = models[m], .layers = 3, .in = 60, .hidden = 24, .classes = 8, .hoist = true,
-                             .gathered = true, .edge_types = strcmp(models[m], "rgcn") == 0 ? TEST_TYPES : 0};
-        gs_program *p = gs_program_new();
-        uint32_t rounded = 0;
-        gs_assert_ok(compile_case(p, &t, "train"));
-        gs_assert_ok(compile_case(p, &t, "predict"));
-        for (uint32_t a = 0; a < p->arrays; a++) {
-            bool summed, otherwise;
-            find_reads(p, a, &summed, &otherwise);
-            if (p->array[a].store_id >= 0)
-                continue;
-            const bool may = summed && !otherwise && p->array[a].width % 2 == 0;
-            assert_int_equal(p->array[a].dtype, may ? GS_BF16 : GS_F32);
-            rounded += may;
-        }
-        /* two layers forward and two gradients back, in both passes the forward ones */
-        if (m < 3)
-            assert_true(rounded >= 5);
-        gs_program_free(p);
-    }
-}
-
 /* The instruction of stage `s` that makes register `r`; NULL where it is loaded or summed. */
 static const gs_instr *maker_of(const gs_stage *s, uint32_t r)
 {
@@ -575,7 +531,6 @@ int main(void)
         cmocka_unit_test(test_stages__sage_reads_raw_features_in_the_edge_pass),
         cmocka_unit_test(test_stages__half_features_have_no_float32_copy),
         cmocka_unit_test(test_stages__what_edges_do_not_read_is_rounded),
-        cmocka_unit_test(test_stages__what_sums_of_rows_read_is_rounded_where_asked),
         cmocka_unit_test(test_stages__no_rounded_copy_of_what_stands_for_edges),
         cmocka_unit_test(test_stages__sage_training_transform_first),
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),

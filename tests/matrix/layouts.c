@@ -250,7 +250,7 @@ void matrix_rounded(const arguments *a)
         }
 }
 
-/* ---- what sums of rows read is rounded ---- */
+/* ---- what edges read is rounded ---- */
 
 #define BF16_ROUNDING (1.0 / 256) /* 8 bits: to the nearest is at most so much of a number away */
 
@@ -259,8 +259,11 @@ void matrix_rounded(const arguments *a)
 static void near_reference(const char *model)
 {
     static const char *const layouts[] = {"1", "3 --no-hoist", "8 --no-cache", "8 --no-cache --device cpu:3"};
-    const network n = {model, model, "relu", strcmp(model, "gin") == 0 ? 2 : 3, 40, 1, 4};
-    const learning l = {.optimizer = "sgd", .epochs = 3, .lr = 0.05, .margin = 2e-6};
+    const bool deep = strcmp(model, "gcn") == 0 || strcmp(model, "sage") == 0 || strcmp(model, "gat") == 0;
+    const network n = {model, model, "relu", deep ? 3 : 2, 40, 1, 4};
+    /* Among ten thousands of edges' values some are always nearer to a bend. */
+    const double margin = strcmp(model, "gatv2") == 0 ? 1e-7 : 2e-6;
+    const learning l = {.optimizer = "sgd", .epochs = 3, .lr = 0.05, .margin = margin};
     yardstick y = reference_of("symmetric", &n, &l);
     result r = {0};
 
@@ -313,7 +316,8 @@ void matrix_gathered(const arguments *a)
         const char *const model = a->word[m];
         if (sanitized() && m > 0)
             continue;
-        rounded_model(model, (size_t)m, "--gather-type bf16", 3); /* gcn's first sums features, its last few classes */
+        if (strcmp(model, "ggcn") != 0) /* gcn's first sums features, its last few classes; ggcn's grow without end */
+            rounded_model(model, (size_t)m, "--gather-type bf16", 3);
         near_reference(model);
         gathered_alike(model);
     }
@@ -321,7 +325,8 @@ void matrix_gathered(const arguments *a)
     (void)gathered("sage", "--gather-type bf16");
     check(strstr(command_output(), ", bf16\"") != NULL, "sage: the plan names no rounded array");
     check(half > 0 && 2 * half == whole, "gcn: %.0f bytes gathered, %.0f in float32", half, whole);
-    check(gathered("gat", "--gather-type bf16") == gathered("gat", ""), "gat: edge programs read float32");
+    const double less = gathered("gat", "--gather-type bf16"), all = gathered("gat", "");
+    check(less < all, "gat: %.0f bytes gathered, %.0f in float32", less, all);
 }
 
 /* ---- features of two bytes ---- */
