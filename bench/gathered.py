@@ -5,14 +5,15 @@ accuracy: GRAPH is a folder as those of GS_TEST_DATA (edges.npy, features.npy, l
 each setting below once a seed with either type, in turns, and prints test accuracy: mean and standard error over the
 seeds, and of the differences seed by seed. Test vertices are looked at once, in the logits of the final weights.
 
-seconds: GRAPH is a store with features, as `gnnstream partition` makes them. Trains three layers of GCN with nothing
-hoisted or pruned, in turns, and prints for each width the bytes that an epoch's edge sums gather (as planned), and of
+seconds: GRAPH is a store with features, as `gnnstream partition` makes them. Trains three layers of GCN, or of GAT
+with eight heads (GS_MODEL), with nothing hoisted or pruned, in turns, and prints for each width the bytes that an epoch's edge sums gather (as planned), and of
 all turns the least seconds and their median: of edge sums of rows that the run makes, of all edge sums (features are
 read as the store has them), and of an epoch. The processors' load is the measurer's business.
 
   GNNSTREAM  the executable; default build/tools/gnnstream
   GS_SEEDS   of accuracy; default "0 1 2 3 4 5 6 7 8 9"
   GS_TURNS   of seconds; default 5
+  GS_MODEL   of seconds: gcn, the default, or gat
 """
 import json
 import os
@@ -28,12 +29,12 @@ GNNSTREAM = os.environ.get("GNNSTREAM", os.path.join(ROOT, "build/tools/gnnstrea
 TYPES = ("f32", "bf16")
 COMMON = ["--optimizer", "adam", "--lr", "0.01", "--weight-decay", "5e-4", "--dropout", "0.5", "--input-dropout",
           "0.5", "--epochs", "200", "--eval-every", "0", "--threads", "1"]
+MODELS = {"gcn": ["--model", "gcn"], "gat": ["--model", "gat", "--heads", "8", "--act", "elu"]}
 SETTINGS = [
     ("gcn, 2 layers, hidden 16", ["--model", "gcn", "--layers", "2", "--hidden", "16"]),
     ("gcn, 3 layers, hidden 64", ["--model", "gcn", "--layers", "3", "--hidden", "64"]),
     ("sage, 2 layers, hidden 64", ["--model", "sage", "--layers", "2", "--hidden", "64"]),
-    ("gat, 2 layers, 8 heads of 8", ["--model", "gat", "--heads", "8", "--act", "elu", "--layers", "2", "--hidden",
-                                     "64"]),
+    ("gat, 2 layers, 8 heads of 8", [*MODELS["gat"], "--layers", "2", "--hidden", "64"]),
 ]
 
 
@@ -78,7 +79,7 @@ def edge_seconds(trace):
     """Of the traced epoch's tasks that add up edges, the vertices' own rows among them: (all, but sums of features)."""
     with open(trace, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
-    sums = [e for e in events if e.get("ph") == "X" and e["name"] in ("edges", "own rows")]
+    sums = [e for e in events if e.get("ph") == "X" and e["name"] in ("edges", "edge program", "own rows")]
     made = [e for e in sums if "(features)" not in e["args"]["stage"]]
     return sum(e["dur"] for e in sums) * 1e-6, sum(e["dur"] for e in made) * 1e-6
 
@@ -94,12 +95,12 @@ def one_turn(store, words, folder):
 
 
 def seconds(store, folder):
-    turns = int(os.environ.get("GS_TURNS", "5"))
+    turns, model = int(os.environ.get("GS_TURNS", "5")), MODELS[os.environ.get("GS_MODEL", "gcn")]
     print("| width | type | gathered | sums of rows that the run makes | all edge sums | epoch |")
     print("|---|---|---|---|---|---|")
     for width in (64, 256):
         taken = {t: [] for t in TYPES}
-        words = ["--model", "gcn", "--layers", "3", "--hidden", str(width), "--eval-every", "0", "--no-prune",
+        words = [*model, "--layers", "3", "--hidden", str(width), "--eval-every", "0", "--no-prune",
                  "--no-hoist"]
         for _ in range(turns):
             for t in TYPES:
