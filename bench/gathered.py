@@ -6,9 +6,10 @@ each setting below once a seed with either type, in turns, and prints test accur
 seeds, and of the differences seed by seed. Test vertices are looked at once, in the logits of the final weights.
 
 seconds: GRAPH is a store with features, as `gnnstream partition` makes them. Trains three layers of GCN, or of GAT
-with eight heads (GS_MODEL), with nothing hoisted or pruned, in turns, and prints for each width the bytes that an epoch's edge sums gather (as planned), and of
-all turns the least seconds and their median: of edge sums of rows that the run makes, of all edge sums (features are
-read as the store has them), and of an epoch. The processors' load is the measurer's business.
+with eight heads (GS_MODEL), with nothing hoisted or pruned, in turns, and prints for each width the bytes that an
+epoch's edge sums gather (as planned), and of all turns the least seconds and their median: of edge sums of rows that
+the run makes, of all edge sums (features are read as the store has them), and of an epoch. The processors' load is the
+measurer's business.
 
   GNNSTREAM  the executable; default build/tools/gnnstream
   GS_SEEDS   of accuracy; default "0 1 2 3 4 5 6 7 8 9"

@@ -68,7 +68,8 @@ static gs_program *compile_model(const char *model, const gs_model_config *confi
         {"labels", 3, GS_I32, 1},                  {"split", 4, GS_U8, 1},      {"input_id", 5, GS_U32, 1},
     };
     const gs_compile_options options = {.pass = "train", .leaf = leaves, .leaves = (uint32_t)GS_ARRAY_LEN(leaves),
-                                        .metrics = true, .rest = GS_F32, .rest_width = 1, .read = read, .edges_per_vertex = 50};
+                                        .metrics = true, .rest = GS_F32, .rest_width = 1, .read = read,
+                                        .edges_per_vertex = 50};
     gs_program *const p = gs_program_new();
     gs_model *m = NULL;
     gs_ir *ir = NULL;
@@ -102,7 +103,8 @@ static void print_code(const gs_program *p, const gs_cuda_edge_code *code, const
     char what[160];
     if (code->stage == GS_NONE) {
         snprintf(what, sizeof(what), "%s: sum of rows%s", title, k->rows.by == GS_TYPES_NONE ? "" : " by type");
-        print_kernel(file, k, what, width, (uint64_t)k->rows.width * gs_dtype_bytes(k->rows.dtype) + (k->rows.scaled ? 4 : 0));
+        print_kernel(file, k, what, width,
+                     (uint64_t)k->rows.width * gs_dtype_bytes(k->rows.dtype) + (k->rows.scaled ? 4 : 0));
         return;
     }
     const gs_stage *const s = &p->stage[code->stage];
