@@ -175,6 +175,7 @@ void gs_cuda_free_code(gs_cuda_code *k)
 static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_ADD] = "gs_add",
     [GS_CUDA_PICK] = "gs_pick_rows",
+    [GS_CUDA_MARK] = "gs_mark",
     [GS_CUDA_BEGIN] = "gs_begin",
     [GS_CUDA_FINISH_MOST] = "gs_finish_most",
     [GS_CUDA_FINISH_ATTEND] = "gs_finish_attend",

@@ -54,6 +54,7 @@ enum gs_cuda_batch_fixed {
 enum gs_cuda_fixed {
     GS_CUDA_ADD,
     GS_CUDA_PICK,
+    GS_CUDA_MARK,
     GS_CUDA_BEGIN,
     GS_CUDA_FINISH_MOST,
     GS_CUDA_FINISH_ATTEND,

@@ -10,6 +10,7 @@
 #include "cuda/code.h"
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
+#include "cuda/file_reads.h"
 #include "cuda/kept_params.h"
 #include "cuda/launch_edge_program.h"
 #include "cuda/launch_edges.h"
@@ -209,6 +210,11 @@ static const gs_device_ops cuda_ops = {
     .measure_transfer = gs_cuda_measure_transfer,
     .unpinned = cuda_unpinned,
     .speed = gs_cuda_speed,
+    .probe_reads = gs_cuda_probe_reads,
+    .open_reads = gs_cuda_open_reads,
+    .add_file = gs_cuda_add_file,
+    .read_file = gs_cuda_read_file,
+    .poll_read = gs_cuda_poll_read,
     .time_launches = gs_cuda_time_launches,
     .launch_span = gs_cuda_launch_span,
     .bus_place = gs_cuda_bus_place,

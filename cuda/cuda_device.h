@@ -3,6 +3,7 @@
  * The room from bottom to top; a file calls those above it in this list alone:
  *
  *   driver.c, library.c  the functions of CUDA's libraries, and which of those that are installed
+ *   file_library.c       those of cuFile
  *   kernel_text.c, text_*.c, batch_plan.c  kernels of a program, as text
  *   module.c             text to modules
  *   context.c            about which GPU a call is, and what failed
@@ -10,6 +11,7 @@
  *   streams.c            what is under way
  *   code.c               the kernels of a program, found
  *   state.c              what a program has on the device
+ *   file_reads.c         files that come to the arena past the host
  *   memory.c             the arena, and host memory that is pinned
  *   pass.c               what a pass brings to the device and takes back
  *   reduce.c             sums over devices
@@ -33,6 +35,7 @@
 
 #include "cuda/chain.h"
 #include "cuda/code.h"
+#include "cuda/file_reads.h"
 #include "cuda/memory.h"
 #include "cuda/state.h"
 #include "cuda/streams.h"
@@ -56,6 +59,7 @@ struct gs_cuda {
     /* of the run */
     gs_cuda_memory memory;
     gs_cuda_chain chain;
+    gs_cuda_reads *reads;    /* NULL: none are open */
     bool grouping;           /* chunks of launches over edges are held until gs_cuda_end_group() */
     bool in_pass;
     gs_device_pass pass;

@@ -37,6 +37,7 @@ enum { /* CUdevice_P2PAttribute */
     GS_CU_PEER_ATOMICS = 3, /* as NVLink has them, and PCIe has not */
 };
 enum { GS_CU_HOST_PORTABLE = 1 }; /* pinned for every device */
+enum { GS_CU_FIRST = -1 }; /* priority of a stream: before those that have none */
 enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
 enum { GS_CUBLAS_N = 0, GS_CUBLAS_T = 1, GS_CUBLAS_F32 = 0 };
 enum { GS_CUBLAS_COMPUTE_FP32 = 68, GS_CUBLAS_COMPUTE_BF16 = 75, GS_CUBLAS_COMPUTE_TF32 = 77 };
@@ -74,6 +75,7 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
        gs_cu_handle stream))                                                                                        \
     X(fill, "cuMemsetD8Async", (gs_cu_memory p, unsigned char value, size_t bytes, gs_cu_handle stream))            \
     X(stream_create, "cuStreamCreate", (gs_cu_handle *stream, unsigned flags))                                      \
+    X(stream_create_first, "cuStreamCreateWithPriority", (gs_cu_handle *stream, unsigned flags, int priority))      \
     X(stream_destroy, "cuStreamDestroy_v2", (gs_cu_handle stream))                                                  \
     X(stream_wait, "cuStreamWaitEvent", (gs_cu_handle stream, gs_cu_handle event, unsigned flags))                  \
     X(stream_synchronize, "cuStreamSynchronize", (gs_cu_handle stream))                                             \

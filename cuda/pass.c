@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
+#include "cuda/file_reads.h"
 #include "cuda/kept_params.h"
 #include "cuda/streams.h"
 
@@ -109,6 +110,7 @@ gs_status gs_cuda_end_pass(void *context)
     gs_status st = gs_cuda_synchronize(c);
 
     c->in_pass = false;
+    gs_cuda_settle_reads(c); /* of a pass that ended early: the disk may still write there */
     for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
         const exchange x = exchange_of(c, i);
         if (x.grad != NULL)

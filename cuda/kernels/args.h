@@ -244,6 +244,15 @@ typedef struct gs_pick_args {
     gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 4 or 2; lanes of a row, a power of two to 32 */
 } gs_pick_args;
 
+/* The mark of 8 * words bytes (base/mark.h), as a sum for each block. */
+#define GS_MARK_BLOCKS 32 /* most */
+#define GS_MARK_SHARED (GS_BLOCK_LANES * 8)
+typedef struct gs_mark_args {
+    const gs_u64 *from;
+    gs_u64 *to; /* [blocks] */
+    gs_u64 words;
+} gs_mark_args;
+
 enum { GS_ADD_F32, GS_ADD_BF16, GS_ADD_F16 };
 
 typedef struct gs_add_args {

@@ -50,6 +50,36 @@ GS_KERNEL(gs_finish_lse, gs_frame_args)
         a.maximum[i] += logf(a.norm[i]);
 }
 
+/* ---- what came from a disk ---- */
+
+/* base/mark.c has the same. */
+GS_DEVICE gs_u64 gs_mixed_word(gs_u64 word, gs_u64 at)
+{
+    gs_u64 x = word + (at + 1) * 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+GS_KERNEL(gs_mark, gs_mark_args)
+{
+    GS_SHARED(shared);
+    gs_u64 *const sums = (gs_u64 *)(void *)shared;
+    const gs_u64 step = (gs_u64)gs_blocks_x() * GS_BLOCK_LANES;
+    gs_u64 sum = 0;
+    for (gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane(); i < a.words; i += step)
+        sum += gs_mixed_word(a.from[i], i);
+    sums[gs_lane()] = sum;
+    gs_block_sync();
+    for (gs_u32 k = 1; gs_lane() < 16 && k < GS_BLOCK_LANES / 16; k++)
+        sums[gs_lane()] += sums[gs_lane() + 16 * k];
+    gs_block_sync();
+    for (gs_u32 k = 1; gs_lane() == 0 && k < 16; k++)
+        sums[0] += sums[k];
+    if (gs_lane() == 0)
+        a.to[gs_block_x()] = sums[0];
+}
+
 /* ---- rows from many places ---- */
 
 GS_DEVICE void gs_copy_row(gs_u8 *to, const gs_u8 *from, gs_u32 bytes, gs_u32 unit, gs_u32 lane, gs_u32 lanes)

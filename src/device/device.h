@@ -243,6 +243,7 @@ typedef struct gs_device_range {
 
 typedef struct gs_device_memory {
     uint64_t arena_bytes;
+    bool aligned;            /* the arena begins at a multiple of GS_BLOCK_BYTES, for which it takes as much more */
     gs_device_range host[2]; /* where copies go and come from; made fast to copy (pinned), for the other devices too */
 } gs_device_memory;
 

@@ -10,6 +10,7 @@
 #define GS_DEVICE_DEVICE_TABLE_H
 
 #include "device/device.h"
+#include "device/device_reads.h"
 
 typedef struct gs_device_ops {
     void (*close)(void *context);
@@ -61,6 +62,11 @@ typedef struct gs_device_ops {
     gs_status (*time_launches)(void *context); /* both or none */
     bool (*launch_span)(const void *context, uint64_t first, uint64_t last, double span[2]);
     bool (*speed)(const void *context, gs_gpu_speed *out);
+    gs_status (*probe_reads)(void *context, const char *path);
+    gs_status (*open_reads)(void *context, void *first, uint64_t bytes);
+    gs_status (*add_file)(void *context, const char *path, uint32_t *file);
+    gs_status (*read_file)(void *context, const gs_device_read *r, uint64_t *number);
+    gs_status (*poll_read)(void *context, uint64_t number, bool wait, bool *done);
     /* one of several that are not unified: */
     void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
     gs_device_reach (*reach)(const void *context, const void *peer);

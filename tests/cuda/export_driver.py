@@ -2,6 +2,8 @@
 
 export_driver.py OUT.c cuda/driver.h symbols   each by its symbol, as the driver's libraries have them: asks
                                                host_gpu_before() whether it fails, then does what the table does
+export_driver.py OUT.c cuda/file_library.h files  those of cuFile by their symbols: each does what the table of
+                                               host_files.h does
 export_driver.py OUT.c cuda/driver.h locked    a table of the same functions that many threads may call, one at a
                                                time"""
 import pathlib
@@ -16,7 +18,17 @@ for member, symbol, parameters in re.findall(r'X\((\w+), "(\w+)",\s*\((.*?)\)\)(
     names = ", ".join(re.search(r"(\w+)$", p.strip()).group(1) for p in each)
     functions.append((member, symbol, parameters, names))
 lines = ["/* Made from cuda/driver.h by export_driver.py. */"]
-if sys.argv[3] == "symbols":
+if sys.argv[3] == "files":
+    lines = ["/* Made from cuda/file_library.h by export_driver.py. */", '#include "host_files.h"', ""]
+    required = re.search(r"GS_CUFILE_MAP\(X\)(.*?)\n\n", header, re.S).group(1)
+    for kind, member, symbol, parameters in re.findall(r'X\(([\w ]+), (\w+), "(\w+)",\s*\((.*?)\)\)', required):
+        parameters = re.sub(r"\s+", " ", parameters)
+        each = [] if parameters == "void" else parameters.split(",")
+        names = ", ".join(re.search(r"(\w+)$", p.strip()).group(1) for p in each)
+        lines += [f"__attribute__((visibility(\"default\"))) {kind} {symbol}({parameters});",
+                  f"{kind} {symbol}({parameters})", "{",
+                  f"    {'' if kind == 'void' else 'return '}host_files()->{member}({names});", "}", ""]
+elif sys.argv[3] == "symbols":
     kinds = {"cublas": "HOST_BLAS", "nvrtc": "HOST_COMPILER", "nccl": "HOST_NCCL", "cu": "HOST_DRIVER"}
     lines += ['#include "host_library.h"', ""]
     for member, symbol, parameters, names in functions:

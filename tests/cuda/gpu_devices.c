@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device_fixture.h"
+#include "host_files.h"
 #include "host_gpu.h"
 
 const char *const isa_names[] = {"cuda"};
@@ -15,6 +16,7 @@ bool real_gpu(void) { return getenv("GS_TEST_GPU") != NULL; }
 void choose_gpu(void)
 {
     gs_cuda_test_driver = real_gpu() ? NULL : host_gpu_driver(GS_TEST_KERNELS);
+    gs_cuda_test_files = real_gpu() ? NULL : host_files();
 }
 
 gs_device *open_gpu(void)

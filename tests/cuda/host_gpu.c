@@ -376,8 +376,15 @@ static gs_cu_result gemm_batched(gs_cu_handle blas, int ta, int tb, int m, int n
 
 /* ---- the table ---- */
 
+/* Who is first changes nothing here: streams are as late as they may be. */
+static gs_cu_result stream_create_first(gs_cu_handle *stream, unsigned flags, int priority)
+{
+    return priority < 0 ? host_stream_create(stream, flags) : 1;
+}
+
 static gs_cuda_driver driver = {
     .stream_create = host_stream_create,
+    .stream_create_first = stream_create_first,
     .stream_destroy = host_stream_destroy,
     .stream_wait = host_stream_wait,
     .stream_synchronize = host_stream_synchronize,
