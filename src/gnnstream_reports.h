@@ -30,6 +30,7 @@ typedef struct gs_epoch_report {
     uint64_t copied_in_bytes, copied_out_bytes; /* between host and devices with memory of their own: what
                                                  * gs_plan_report has of their links, and what passes bring besides */
     uint64_t forwarded_bytes; /* between several devices */
+    uint64_t loaded_bytes;    /* of read_bytes: those that came to a device past host memory (.disk_to_device) */
     uint64_t peak_host_bytes;   /* most this process ever had resident */
     uint64_t peak_device_bytes;
     gs_task_figures figures;
@@ -132,7 +133,7 @@ typedef struct gs_memory_item {
 #define GS_PLAN_ITEMS 16
 #define GS_PLAN_FILES 48
 #define GS_PLAN_DEVICES 16 /* most devices of a run */
-#define GS_PLAN_LINKS (2 + 3 * GS_PLAN_DEVICES)
+#define GS_PLAN_LINKS (2 + 4 * GS_PLAN_DEVICES)
 #define GS_PLAN_WAYS 20 /* most ways to use devices that are compared */
 
 /* One way between two memories: what each pass moves over it. What is loaded when the run opens is no part of it. */

@@ -121,7 +121,8 @@ static void add_up(gs_exec *e)
     for (uint32_t k = 0; k < e->lanes.lanes - GS_LANE_DEVICES; k++) {
         const gs_exec_lane *const l = &e->lane[k];
         const gs_exec_device *const on = &e->on[l->device];
-        uint64_t *const bytes[GS_DEVICE_LANES] = {NULL, &x->copied_in_bytes, &x->forwarded_bytes, &x->copied_out_bytes};
+        uint64_t *const bytes[GS_DEVICE_LANES] = {NULL, &x->copied_in_bytes, &x->forwarded_bytes, &x->copied_out_bytes,
+                                                  &x->loaded_bytes};
         if (l->kind != GS_LANE_COMPUTE) {
             *bytes[l->kind] += l->bytes;
             continue;
@@ -133,6 +134,7 @@ static void add_up(gs_exec *e)
         }
         gs_exec__add_metrics(e, &x->metrics, &on->metrics);
     }
+    x->read_bytes += x->loaded_bytes;
 }
 
 static gs_status run_devices(gs_exec *e)

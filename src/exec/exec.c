@@ -10,6 +10,7 @@
 #include "exec/load.h"
 #include "exec/several.h"
 #include "exec/spread.h"
+#include "exec/straight.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than the plan says. */
@@ -26,7 +27,7 @@ static gs_status no_memory(const char *what, uint64_t bytes)
  * once for all devices. */
 static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x, bool first)
 {
-    gs_device_memory m = {.arena_bytes = x->arena_bytes};
+    gs_device_memory m = {.arena_bytes = x->arena_bytes, .aligned = e->plan->loads};
     void *arena = NULL;
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
@@ -131,7 +132,7 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
 {
     for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *t = &e->plan->task[i];
-        if ((t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE) && t->file == file)
+        if (gs_task_is_transfer(t->kind) && t->file == file)
             return true;
     }
     const bool made = file < e->program->arrays && e->program->array[file].store_id < 0; /* then some task writes it */
@@ -208,7 +209,8 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
         (st = open_files(e, config)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
-        (!e->bound && ((st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK)))
+        (!e->bound && ((st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
+                       (st = gs_exec__open_straight(e)) != GS_OK)))
         goto done;
     *out = e;
     e = NULL;
@@ -247,6 +249,7 @@ void gs_exec_close(gs_exec *e)
     gs_free(e->files.io_file);
     gs_lanes_close(&e->lanes);
     gs_exec__give_shares(e);
+    gs_exec__close_straight(e);
     gs_free(e->lane);
     gs_free(e->span);
     gs_free(e->kernels);

@@ -181,6 +181,7 @@ typedef struct gs_exec_stats {
     gs_metrics metrics; /* its columns are there until the next run */
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
+    uint64_t loaded_bytes; /* of read_bytes: those that came to devices past the host */
     uint64_t copied_in_bytes, copied_out_bytes; /* to devices with memory of their own, and back */
     uint64_t forwarded_bytes; /* between several devices, whose times are those of the one that computed longest */
     /* The driving thread besides: verifying what arrived; handing over and taking back. */
@@ -217,6 +218,9 @@ bool gs_exec_is_joined(const gs_exec *e, uint32_t task);
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other, FILE *out, const char *path);
 /* Memory that tracing, and a run of several devices, take for each task. */
 #define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
+/* Likewise, a list of those in which a device reads chunks past the host; and for each chunk of each edge set. */
+#define GS_EXEC_LOAD_TASK_BYTES sizeof(void *)
+#define GS_EXEC_MARK_BYTES sizeof(uint64_t)
 
 /* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. */
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);

@@ -31,9 +31,13 @@ void gs_exec__enter_lane(gs_exec_lane *l)
     l->flights = 0;
 }
 
-static gs_status poll(const gs_exec_lane *l, uint64_t number, bool wait, bool *done)
+/* Is the oldest of what is under way done? */
+static gs_status poll(gs_exec_lane *l, bool wait, bool *done)
 {
     gs_device *const d = l->e->on[l->device].device;
+    const uint64_t number = l->flight[0].number;
+    if (l->kind == GS_LANE_LOAD)
+        return gs_exec__poll_chunk(l, &l->e->plan->task[l->e->lanes.task[l->flight[0].at]], number, wait, done);
     return l->kind == GS_LANE_COMPUTE ? gs_device_poll(d, number, wait, done)
                                       : gs_device_poll_transfers(d, gs_exec__way_of(l), number, wait, done);
 }
@@ -66,7 +70,7 @@ gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
 
     assert(pthread_equal(l->owner, pthread_self()));
     while (l->flights > 0 && st == GS_OK) {
-        st = poll(l, l->flight[0].number, wait, &done);
+        st = poll(l, wait, &done);
         if (st != GS_OK || !done)
             break;
         const uint32_t *const task = &e->lanes.task[l->flight[0].at], count = l->flight[0].count;
@@ -85,7 +89,7 @@ gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
     return st;
 }
 
-/* Tasks lanes.task[at .. +count); `first`: their first launch, if they have any. */
+/* Tasks lanes.task[at .. +count); `first`: their first launch, if they have any, or the load. */
 static gs_status note_flight(gs_exec_lane *l, uint32_t at, uint32_t count, uint64_t first)
 {
     gs_device *const d = l->e->on[l->device].device;
@@ -94,9 +98,11 @@ static gs_status note_flight(gs_exec_lane *l, uint32_t at, uint32_t count, uint6
 
     if (l->kind == GS_LANE_COMPUTE)
         number = gs_device_last_launch(d);
+    else if (l->kind == GS_LANE_LOAD)
+        number = first;
     else
         st = gs_device_mark_transfers(d, gs_exec__way_of(l), &number);
-    if (st == GS_OK && l->flights == GS_EXEC_FLIGHT)
+    if (st == GS_OK && l->flights == (l->kind == GS_LANE_LOAD ? GS_EXEC_LOADS : GS_EXEC_FLIGHT))
         st = gs_exec__retire(l, true);
     if (st != GS_OK)
         return st;
@@ -165,6 +171,9 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
         span[1] = gs_now();
         gs_exec__pace(l, span);
         l->busy_seconds += span[1] - span[0];
+    } else if (l->kind == GS_LANE_LOAD) {
+        span[0] = span[1] = gs_now();
+        st = gs_exec__load_chunk(l, &e->plan->task[task[0]], &first);
     } else {
         st = gs_exec__copy(l, &e->plan->task[task[0]], ready_at(l, &e->plan->task[task[0]]), span);
     }

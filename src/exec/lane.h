@@ -8,11 +8,15 @@
 
 #include <pthread.h>
 
+#include "device/device_reads.h"
 #include "exec/exec_run.h"
 
 /* Launches that a lane may have under way on a device with memory of its own, each of a task or of several that were
  * begun at once: one runs, one's bytes are copied, one waits. */
 #define GS_EXEC_FLIGHT 3u
+/* And chunks that come to one from the disk; the device has room for one more, which is begun before the oldest is
+ * waited for. */
+#define GS_EXEC_LOADS (GS_DEVICE_READS - 1)
 
 typedef struct gs_exec_lane {
     /* set at open */
@@ -23,9 +27,9 @@ typedef struct gs_exec_lane {
     double last;              /* when its last task ended */
     struct {
         uint32_t at, count;   /* tasks lanes.task[at .. +count) */
-        uint64_t number;      /* the device's, of the last launch or of the copies */
+        uint64_t number;      /* the device's, of the last launch, of the copies or of the load */
         uint64_t first;       /* launch */
-    } flight[GS_EXEC_FLIGHT]; /* begun on a device with memory of its own, oldest first */
+    } flight[GS_EXEC_LOADS]; /* begun on a device with memory of its own, oldest first */
     uint32_t flights;
     double busy_seconds, wait_seconds;
     double owes;              /* of a slow device: seconds still to be waited; below 0, waited too much */

@@ -25,6 +25,7 @@ static const char *kind_name(gs_task_kind kind)
         [GS_TASK_EDGES] = "edges",   [GS_TASK_COPY] = "copy",         [GS_TASK_UNROLL] = "unroll",
         [GS_TASK_BACK] = "back",     [GS_TASK_STATISTICS] = "statistics", [GS_TASK_VERTEX] = "vertex",
         [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward",   [GS_TASK_DOWNLOAD] = "download",
+        [GS_TASK_LOAD] = "load",
     };
     return name[kind];
 }
@@ -32,7 +33,7 @@ static const char *kind_name(gs_task_kind kind)
 static const char *task_text(char out[TEXT], const gs_exec *e, uint32_t task)
 {
     const gs_task *const t = &e->plan->task[task];
-    const char *const path = t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? e->files.file[t->file].path : NULL;
+    const char *const path = gs_task_is_transfer(t->kind) ? e->files.file[t->file].path : NULL;
 
     if (path != NULL)
         snprintf(out, TEXT, "task %u (%s of %" PRIu64 " bytes at %" PRIu64 " of %s)", task, kind_name(t->kind),
@@ -65,7 +66,7 @@ static uint32_t first_in(const gs_exec *e, uint32_t lane, gs_task_state state, u
 
 static void print_lane(const gs_exec *e, uint32_t lane, FILE *out)
 {
-    static const char *const kind[GS_DEVICE_LANES] = {"computing", "uploads", "forwards", "downloads"};
+    static const char *const kind[GS_DEVICE_LANES] = {"computing", "uploads", "forwards", "downloads", "loads"};
     uint32_t under_way, waiting;
     const uint32_t first = first_in(e, lane, GS_UNDER_WAY, &under_way);
     const uint32_t next = first_in(e, lane, GS_WAITING, &waiting);

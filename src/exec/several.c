@@ -227,9 +227,12 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
     if ((st = gs_exec__take_waiters(&e->waiters, threads + 1)) != GS_OK)
         return st;
-    for (; s->threads < threads; s->threads++)
-        s->thread[s->threads] = (gs_exec_thread){.e = e, .lane = &e->lane[s->threads],
-                                                 .waiter = &e->waiters.waiter[s->threads]};
+    for (uint32_t k = 0; k < threads; k++)
+        if (e->lane[k].kind != GS_LANE_LOAD || e->plan->loads) {
+            s->thread[s->threads] = (gs_exec_thread){.e = e, .lane = &e->lane[k],
+                                                     .waiter = &e->waiters.waiter[s->threads]};
+            s->threads++;
+        }
     for (uint32_t d = 0; d < e->devices; d++)
         device[d] = e->on[d].device;
     st = gs_device_join(device, e->devices, e->plan->ring);

@@ -16,6 +16,7 @@ static const char *const kind_name[GS_TASK_KINDS] = {
     [GS_TASK_COPY] = "copy",   [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",
     [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_STATISTICS] = "statistics",
     [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward", [GS_TASK_DOWNLOAD] = "download",
+    [GS_TASK_LOAD] = "load",
 };
 
 static const char *name_of(const gs_task *t)
@@ -50,6 +51,9 @@ static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
         case GS_LANE_DOWNLOAD:
             snprintf(name, room, "device %u to host", d);
             break;
+        case GS_LANE_LOAD:
+            snprintf(name, room, "disk to device %u", d);
+            break;
         default:
             snprintf(name, room, "device %u", d);
         }
@@ -82,9 +86,9 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
                 t->file - e->program->arrays, (unsigned long long)chunk_of(e, t, t->operand)->edges);
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
-    else if (gs_task_is_copy(t->kind))
+    else if (gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD)
         fprintf(out, ",\"bytes\":%llu", (unsigned long long)gs_task_bytes(e->plan, t));
-    if (t->kind == GS_TASK_UPLOAD && t->chunk_bytes > 0)
+    if ((t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_LOAD) && t->chunk_bytes > 0)
         fprintf(out, ",\"target\":%u,\"operand\":%u,\"set\":%u", t->target, t->operand,
                 t->file - e->program->arrays);
     if (t->kind == GS_TASK_FORWARD)
@@ -105,7 +109,7 @@ static void write_kernel_tracks(const gs_exec *e, FILE *out)
 static void write_kernels(const gs_exec *e, uint32_t index, double origin, FILE *out)
 {
     const gs_task *const t = &e->plan->task[index];
-    if (e->kernels == NULL || gs_task_is_copy(t->kind) || !(e->kernels[index][1] > 0))
+    if (e->kernels == NULL || gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD || !(e->kernels[index][1] > 0))
         return;
     fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"kernels\",\"args\":{"
                  "\"stage\":\"%s\",\"task\":\"%s\"}}", KERNEL_TRACKS + t->device,

@@ -91,12 +91,12 @@ uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane)
     return task == GS_NONE || gs_lanes_missing_dep(l, task) != GS_NONE ? GS_NONE : task;
 }
 
-/* Does the task wait for a copy of its chunk? */
-static bool comes_by_copy(const gs_lanes *l, const gs_task *t)
+/* Does the task wait for its chunk to come to the device in this pass? */
+static bool comes(const gs_lanes *l, const gs_task *t)
 {
     for (uint32_t i = 0; i < t->deps; i++) {
         const gs_task *const d = &l->plan->task[l->plan->dep[t->first_dep + i]];
-        if (d->kind == GS_TASK_UPLOAD && d->chunk_bytes > 0)
+        if ((d->kind == GS_TASK_UPLOAD || d->kind == GS_TASK_LOAD) && d->chunk_bytes > 0)
             return true;
     }
     return false;
@@ -113,7 +113,7 @@ uint32_t gs_lanes_ready_together(const gs_lanes *l, uint32_t lane)
         const gs_task *const t = &l->plan->task[l->task[k]];
         if ((before != NULL && !gs_tasks_go_together(before, t)) || gs_lanes_missing_dep(l, l->task[k]) != GS_NONE)
             break;
-        copied |= comes_by_copy(l, t);
+        copied |= comes(l, t);
         before = t;
     }
     return copied ? (n + 1) / 2 : n;

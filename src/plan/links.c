@@ -1,7 +1,7 @@
 /* links.c - adds up the tasks of a pass, link by link. */
 #include "plan/links.h"
 
-enum { LINK_READ, LINK_WRITE, LINK_DEVICES, DEVICE_LINKS = GS_TASK_DOWNLOAD - GS_TASK_UPLOAD + 1 };
+enum { LINK_READ, LINK_WRITE, LINK_DEVICES, DEVICE_LINKS = GS_TASK_LOAD - GS_TASK_UPLOAD + 1 };
 
 _Static_assert(LINK_DEVICES + DEVICE_LINKS * GS_PLAN_DEVICES == GS_PLAN_LINKS, "a report has room for all links");
 
@@ -24,7 +24,7 @@ void gs_plan_load_links(gs_link_load *out, const gs_plan *plan, uint32_t pass)
         out[l] = (gs_link_load){.kind = GS_TASK_UPLOAD + (l - LINK_DEVICES) % DEVICE_LINKS,
                                 .device = (l - LINK_DEVICES) / DEVICE_LINKS};
     for (const gs_task *t = first; t < first + plan->pass[pass].tasks; t++) {
-        if (t->kind != GS_TASK_READ && t->kind != GS_TASK_WRITE && !gs_task_is_copy(t->kind))
+        if (!gs_task_is_transfer(t->kind) && !gs_task_is_copy(t->kind))
             continue;
         gs_link_load *const load = &out[link_of(t)];
         load->peer = t->peer;

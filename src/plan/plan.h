@@ -56,6 +56,7 @@ typedef enum gs_task_kind {
     GS_TASK_UPLOAD,   /* `bytes`, or runs of them, from `source` on the host to `place` on `device` */
     GS_TASK_FORWARD,  /* the same from `source` on `peer` */
     GS_TASK_DOWNLOAD, /* `bytes` from `source` on `device` to `place` on the host */
+    GS_TASK_LOAD,     /* chunk (target, operand): `file` [offset, +bytes) -> `place` on `device`, past the host */
     GS_TASK_KINDS
 } gs_task_kind;
 
@@ -70,7 +71,7 @@ typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_chec
 
 /* Lanes of a plan: reads, writes, then each device's own. */
 enum { GS_LANE_READ, GS_LANE_WRITE, GS_LANE_DEVICES };
-enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_DEVICE_LANES };
+enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_LANE_LOAD, GS_DEVICE_LANES };
 #define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
 
 /* A part of what a read stands for, in blocks of GS_BLOCK_BYTES from its offset and from its place alike. */
@@ -83,7 +84,7 @@ typedef struct gs_task {
     gs_check check;      /* READ */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
-    uint32_t file;       /* READ, WRITE; EDGES, UPLOAD of a chunk: of the chunk */
+    uint32_t file;       /* READ, WRITE; EDGES, LOAD, UPLOAD of a chunk: of the chunk */
     uint32_t sum;        /* ZERO, SELF, BEGIN, FINISH: which of the stage's sums; EDGES: likewise, or GS_NONE */
     uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of
                                * the first of the target's chunks that it brings */
@@ -101,11 +102,11 @@ typedef struct gs_task {
     uint16_t device;     /* whose arena it is, and who computes; READ, WRITE: 0 */
     uint16_t peer;       /* FORWARD */
     uint64_t first_row;  /* VERTEX, SELF: in store order */
-    uint64_t offset, bytes; /* READ, WRITE: file extent; ZERO, COPY, UPLOAD...: bytes, the last run's end too */
+    uint64_t offset, bytes; /* READ, WRITE, LOAD: file extent; ZERO, COPY, UPLOAD...: bytes, the last run's end too */
     gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
     gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */
     gs_place chunk;      /* EDGES, UNROLL, BACK */
-    uint64_t chunk_bytes; /* likewise; UPLOAD: nonzero where it is chunk (target, operand) of `file` */
+    uint64_t chunk_bytes; /* likewise; LOAD; UPLOAD: nonzero where it is chunk (target, operand) of `file` */
 } gs_task;
 
 /* A read of the pass, one of its first, that may begin while the pass's run before is still under way: when `deps` of
@@ -131,7 +132,8 @@ typedef struct gs_resident {
 typedef struct gs_plan_pass {
     uint32_t first_task, tasks;
     uint32_t first_ahead, aheads; /* plan->ahead: the pass's first reads, in the order of their lane */
-    uint64_t read_bytes, written_bytes, read_requests;
+    uint64_t read_bytes, written_bytes, read_requests; /* of the disk, loads too */
+    uint64_t loaded_bytes; /* of read_bytes: those that come to devices past the host */
     uint64_t skipped_bytes; /* of operand intervals, that no edge needs and no read brings */
     uint64_t cached_bytes; /* uses of rows and chunks that are kept, so not read */
     uint64_t device_cached_bytes; /* the same of what devices keep, so not copied to them */
@@ -176,6 +178,7 @@ typedef struct gs_plan {
     uint32_t devices;          /* with copies as tasks; 0: one, without */
     bool ring;                 /* of devices of all switches, each with a part of an interval's rows from the host; else
                                 * a chain for each switch */
+    bool loads;                /* chunks that are read for a device come to it past the host */
     gs_plan_deals deals;
     gs_task *task;
     uint32_t *dep;
@@ -205,9 +208,16 @@ static inline bool gs_tasks_go_together(const gs_task *a, const gs_task *b)
 /* An edge pass's task for one sum of rows; else it is for the stage's edge program. */
 static inline bool gs_task_sums_rows(const gs_task *t) { return t->kind == GS_TASK_EDGES && t->sum != GS_NONE; }
 
+/* Between two memories, neither of which is the disk. */
 static inline bool gs_task_is_copy(gs_task_kind k)
 {
     return k == GS_TASK_UPLOAD || k == GS_TASK_FORWARD || k == GS_TASK_DOWNLOAD;
+}
+
+/* Between the disk and a memory. */
+static inline bool gs_task_is_transfer(gs_task_kind k)
+{
+    return k == GS_TASK_READ || k == GS_TASK_WRITE || k == GS_TASK_LOAD;
 }
 
 /* In a plan for one device COMPUTE is the only lane of its own. */
@@ -219,6 +229,7 @@ static inline uint32_t gs_task_lane(const gs_task *t)
     return first + (uint32_t)(t->kind == GS_TASK_UPLOAD     ? GS_LANE_UPLOAD
                               : t->kind == GS_TASK_FORWARD  ? GS_LANE_FORWARD
                               : t->kind == GS_TASK_DOWNLOAD ? GS_LANE_DOWNLOAD
+                              : t->kind == GS_TASK_LOAD     ? GS_LANE_LOAD
                                                             : GS_LANE_COMPUTE);
 }
 
@@ -230,9 +241,9 @@ static inline uint32_t gs_plan_lanes(const gs_plan *p)
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */
 
-/* Bytes that a READ, WRITE, UPLOAD, FORWARD or DOWNLOAD moves. */
+/* Bytes that a READ, WRITE, LOAD, UPLOAD, FORWARD or DOWNLOAD moves. */
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
-/* Requests of a READ or WRITE; runs of an UPLOAD, FORWARD or DOWNLOAD. */
+/* Requests of a READ, WRITE or LOAD; runs of an UPLOAD, FORWARD or DOWNLOAD. */
 uint32_t gs_task_requests(const gs_task *t);
 
 #endif /* GS_PLAN_PLAN_H */

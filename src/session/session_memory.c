@@ -197,7 +197,7 @@ void gs_session_charge_fixed(gs_session *s)
         charge(s, "kernel scratch", scratch, true);
         charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
         charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
-        charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
+        charge(s, "devices' threads", s->machine.devices * (GS_DEVICE_LANES - 1) * THREAD_BYTES, false);
         const uint32_t takers = s->machine.devices - (s->machine.wires.across.joined ? 0 : 1); /* in a ring, all */
         charge(s, "copies between GPUs", takers * GS_DEVICE_BETWEEN_BYTES, false);
         return;
@@ -207,7 +207,7 @@ void gs_session_charge_fixed(gs_session *s)
         charge(s, "parameters, optimizer", one + previous + state, false);
         charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
         charge(s, "kernel scratch", scratch, true);
-        charge(s, "devices' threads", s->machine.devices * GS_DEVICE_LANES * THREAD_BYTES, false);
+        charge(s, "devices' threads", s->machine.devices * (GS_DEVICE_LANES - 1) * THREAD_BYTES, false);
         return;
     }
     charge(s, "parameters", one + previous, true);

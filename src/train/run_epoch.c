@@ -31,6 +31,7 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->copied_in_bytes += x->copied_in_bytes;
     e->copied_out_bytes += x->copied_out_bytes;
     e->forwarded_bytes += x->forwarded_bytes;
+    e->loaded_bytes += x->loaded_bytes;
 }
 
 /* ---- one epoch ----------------------------------------------------------- */

@@ -20,9 +20,11 @@ static gs_task task[] = {
     {.kind = GS_TASK_READ, .bytes = BLOCK},
     {.kind = GS_TASK_DOWNLOAD, .device = 0, .bytes = 40},
     {.kind = GS_TASK_DOWNLOAD, .device = 0, .bytes = 2},
+    {.kind = GS_TASK_LOAD, .device = 1, .bytes = 3 * BLOCK, .chunk_bytes = 3 * BLOCK},
+    {.kind = GS_TASK_LOAD, .device = 1, .bytes = BLOCK, .chunk_bytes = BLOCK},
 };
 static gs_block_run run[] = {{0, 1}, {4, 2}, {1, 1}, {6, 2}};
-static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 10}, {.first_task = 10, .tasks = 3}};
+static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 10}, {.first_task = 10, .tasks = 5}};
 static const gs_plan plan = {.tasks = GS_ARRAY_LEN(task), .devices = 2, .passes = 2, .runs = 4, .task = task,
                              .run = run, .pass = pass};
 
@@ -54,9 +56,10 @@ static void test_links__add_up_what_goes_over_each(void **state)
         {GS_TASK_READ, 0, 11 * BLOCK, 3, 0},        {GS_TASK_WRITE, 0, 3 * BLOCK, 2, 0},
         {GS_TASK_UPLOAD, 0, 700, 1, 0},             {GS_TASK_UPLOAD, 1, 3 * BLOCK - 100, 2, 0},
         {GS_TASK_FORWARD, 1, 600, 1, 0},            {GS_TASK_DOWNLOAD, 1, 500, 1, 0}};
-    static const gs_link_load second[] = {{GS_TASK_READ, 0, BLOCK, 1, 0}, {GS_TASK_DOWNLOAD, 0, 42, 2, 0}};
+    static const gs_link_load second[] = {{GS_TASK_READ, 0, BLOCK, 1, 0}, {GS_TASK_DOWNLOAD, 0, 42, 2, 0},
+                                             {GS_TASK_LOAD, 1, 4 * BLOCK, 2, 0}};
 
-    assert_int_equal(gs_plan_links(&plan), 8);
+    assert_int_equal(gs_plan_links(&plan), 10);
     expect(0, first, GS_ARRAY_LEN(first));
     expect(1, second, GS_ARRAY_LEN(second));
 }

@@ -101,11 +101,13 @@ static void metrics__several_devices_add_what_was_handed_on(void **state)
     (void)state;
     e.copied_in_bytes = 1001;
     e.forwarded_bytes = 1002;
+    e.loaded_bytes = 1003;
     gs_metrics_line(line, &e);
     cJSON *const json = cJSON_Parse(line);
     assert_non_null(json);
     gs_assert_close(cJSON_GetObjectItem(json, "copied_in_bytes")->valuedouble, 1001, 0);
     gs_assert_close(cJSON_GetObjectItem(json, "forwarded_bytes")->valuedouble, 1002, 0);
+    gs_assert_close(cJSON_GetObjectItem(json, "loaded_bytes")->valuedouble, 1003, 0);
     cJSON_Delete(json);
 }
 
@@ -114,7 +116,7 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
     const double small = -1e-300 / 3;
     gs_epoch_report e = {UINT32_MAX, UINT32_MAX, true, small, -1.7e308 / 3, {small, small, small},
                          small, small, small, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                         UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                         UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                          {"regress", {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small}}};
     char line[GS_METRICS_LINE];
