@@ -13,6 +13,9 @@
 /* Guess for a link that nobody has measured: half of PCIe 4 with 16 lanes, and the time to tell a driver of a copy. */
 #define COPY_BPS 10e9
 #define COPY_SECONDS 3e-6
+/* And for the disk, to wherever it reads. */
+#define DISK_BPS 2e9
+#define DISK_SECONDS 15e-6
 /* Where bytes seem to take no time, as all copies that were seen were small. */
 #define COPY_BPS_MOST 1e12
 
@@ -29,6 +32,7 @@ static const double guess[GS_WORK_KINDS][GS_WORK_AMOUNTS] = {
     [GS_WORK_TO_DEVICE] = {COPY_SECONDS, 1 / COPY_BPS},
     [GS_WORK_FROM_DEVICE] = {COPY_SECONDS, 1 / COPY_BPS},
     [GS_WORK_BETWEEN] = {COPY_SECONDS, 1 / COPY_BPS},
+    [GS_WORK_FROM_DISK] = {DISK_SECONDS, 1 / DISK_BPS},
 };
 
 const char *gs_cost_source_name(gs_cost_source s)
@@ -47,9 +51,9 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
                                k >= GS_WORK_SUBMIT || threads == 0;
             out->seconds[k][a] = guess[k][a] / (alone ? 1 : threads);
         }
-    out->read_bps = 2e9;
+    out->read_bps = DISK_BPS;
     out->write_bps = 1.5e9;
-    out->request_seconds = 15e-6;
+    out->request_seconds = DISK_SECONDS;
     out->latency_seconds = 100e-6;
 }
 
@@ -129,6 +133,8 @@ static void take_disk(gs_cost *c, const gs_limits *l)
     if (l->depth[0] == 1 && l->at_depth[0][0] > 0 && l->at_depth[0][0] < c->read_bps)
         c->latency_seconds = first / l->at_depth[0][0] - first / c->read_bps;
     c->disk_source = GS_COST_CEILING;
+    c->seconds[GS_WORK_FROM_DISK][0] = c->request_seconds; /* until that is measured */
+    c->seconds[GS_WORK_FROM_DISK][1] = 1 / c->read_bps;
 }
 
 /* A narrow product's time is mostly that of its floats, which are an amount of their own: the fastest shape says what

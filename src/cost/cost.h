@@ -34,6 +34,7 @@ typedef enum gs_work_kind {
     GS_WORK_TO_DEVICE = GS_WORK_LINKS,
     GS_WORK_FROM_DEVICE,
     GS_WORK_BETWEEN,
+    GS_WORK_FROM_DISK, /*                                     requests, bytes */
     GS_WORK_KINDS
 } gs_work_kind;
 

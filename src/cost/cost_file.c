@@ -126,6 +126,10 @@ static struct name named(const char *prefix, const char *table)
     return n;
 }
 
+/* Ways of copies, which runs are fitted to. The way from the disk to a device is measured alone, and has an entry of
+ * its own. */
+#define COPY_WAYS GS_LINK_FROM_DISK
+
 /* Records of before there were links have none. */
 static void links_read(reader *r, const cJSON *o, gs_limits *l)
 {
@@ -133,7 +137,9 @@ static void links_read(reader *r, const cJSON *o, gs_limits *l)
 
     if (cJSON_GetObjectItemCaseSensitive(o, "links") == NULL)
         return;
-    table(r, o, "links", GS_LINK_WAYS * 2, link);
+    table(r, o, "links", COPY_WAYS * 2, link);
+    if (cJSON_GetObjectItemCaseSensitive(o, "disk_to_device") != NULL)
+        table(r, o, "disk_to_device", 2, &link[2 * GS_LINK_FROM_DISK]);
     for (int i = 0; i < GS_LINK_WAYS; i++) {
         r->fine = r->fine && link[2 * i] >= 0 && link[2 * i] <= RATE_MOST && link[2 * i + 1] >= 0 &&
                   link[2 * i + 1] <= LINK_SECONDS_MOST;
@@ -215,7 +221,7 @@ static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
     out->slower_weight = rate(r, root, "slower_weight");
     fit_read(r, root, "", GS_WORK_LINKS, 0, &out->fit);
     if (cJSON_GetObjectItemCaseSensitive(root, "link_tasks") != NULL) /* records of before there were links have none */
-        fit_read(r, root, "link_", GS_LINK_WAYS, GS_WORK_LINKS, &out->fit);
+        fit_read(r, root, "link_", COPY_WAYS, GS_WORK_LINKS, &out->fit);
     if (limits != NULL)
         limits_read(r, limits, &out->limits);
 }
@@ -283,7 +289,9 @@ static cJSON *limits_write(const gs_limits *l)
     cJSON_AddNumberToObject(o, "disk_read_bps", l->disk_read_bps);
     cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);
     cJSON_AddNumberToObject(o, "copy_bps", l->copy_bps);
-    add_table(o, "links", link, GS_LINK_WAYS * 2);
+    add_table(o, "links", link, COPY_WAYS * 2);
+    if (l->link[GS_LINK_FROM_DISK].bps > 0)
+        add_table(o, "disk_to_device", &link[2 * GS_LINK_FROM_DISK], 2);
     if (l->launch_seconds > 0)
         add_table(o, "gpu", (double[]){l->launch_seconds, l->edge_count, l->rounded[0], l->rounded[1]},
                   GS_LIMITS_ROUNDED + 2);
@@ -316,7 +324,7 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     cJSON_AddNumberToObject(root, "slower_sum", r->slower_sum);
     cJSON_AddNumberToObject(root, "slower_weight", r->slower_weight);
     fit_write(root, "", GS_WORK_LINKS, 0, &r->fit);
-    fit_write(root, "link_", GS_LINK_WAYS, GS_WORK_LINKS, &r->fit);
+    fit_write(root, "link_", COPY_WAYS, GS_WORK_LINKS, &r->fit);
     cJSON_AddItemToObject(root, "limits", limits_write(&r->limits));
     text = cJSON_Print(root);
     cJSON_Delete(root);
@@ -364,6 +372,8 @@ void gs_cost_slow_disk(gs_cost *c, double times)
     c->read_bps /= times;
     c->write_bps /= times;
     c->request_seconds *= times;
+    c->seconds[GS_WORK_FROM_DISK][0] *= times; /* it is the same disk */
+    c->seconds[GS_WORK_FROM_DISK][1] *= times;
 }
 
 void gs_cost_record_slower(gs_cost_record *r, double times, double share)

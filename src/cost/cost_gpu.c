@@ -34,6 +34,6 @@ void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
         [GS_WORK_BETWEEN] = {COPY_SECONDS, between},
     };
     for (int k = 0; k < GS_WORK_LINKS + GS_LINK_WAYS; k++)
-        if (k != GS_WORK_CHECK && k != GS_WORK_SUBMIT) /* the host's */
+        if (k != GS_WORK_CHECK && k != GS_WORK_SUBMIT && k != GS_WORK_FROM_DISK) /* the host's, the disk's */
             memcpy(out->seconds[k], seconds[k], sizeof(seconds[k]));
 }

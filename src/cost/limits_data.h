@@ -17,11 +17,12 @@
 #define GS_LIMITS_COPIES 5  /* of 4K, 64K, 1M, 16M, 64M */
 #define GS_LIMITS_ROUNDED 2 /* products of factors rounded to tf32, to bf16 */
 
-/* What a copy between two memories goes over. */
+/* What goes over a link that ends in a device's memory. */
 typedef enum gs_link_way {
     GS_LINK_TO_DEVICE,   /* from the host */
     GS_LINK_FROM_DEVICE, /* to the host */
     GS_LINK_BETWEEN,     /* from the device before in a chain */
+    GS_LINK_FROM_DISK,   /* past the host */
     GS_LINK_WAYS
 } gs_link_way;
 
@@ -61,7 +62,7 @@ typedef struct gs_limits {
     double launch_seconds; /* of a kernel with next to nothing to do, one behind the other */
     double rounded[GS_LIMITS_ROUNDED]; /* operations a second of the fastest product */
     struct {
-        uint64_t bytes;    /* of a copy, from and to pinned memory of the host */
+        uint64_t bytes;    /* of a copy, from and to pinned memory of the host; FROM_DISK: 0 */
         double bps[GS_LINK_WAYS];
     } copies[GS_LIMITS_COPIES];
 } gs_limits;

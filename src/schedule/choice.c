@@ -10,6 +10,16 @@
 #include "schedule/device_cache.h"
 #include "schedule/runs.h"
 
+/* The largest chunk of any stage. */
+static uint64_t largest_chunk(const gs_layout *l)
+{
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < l->program->stages; s++)
+        for (uint64_t i = 0; l->program->stage[s].sums > 0 && i < (uint64_t)l->parts * l->parts; i++)
+            most = GS_MAX(most, l->set[l->stage_set[s]].chunk[i].length);
+    return most;
+}
+
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
     const uint64_t files = l->program->arrays + l->sets, sums = (uint64_t)l->program->stages * GS_STAGE_SUMS;
@@ -31,6 +41,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     /* Copies are made in no order with computations, so with copies as tasks a place has one owner. */
     c.places.shares = l->config->unified && l->config->topology == NULL;
     c.places.sums = c.places.shares && !l->staged;
+    c.ring_least = l->config->loads ? largest_chunk(l) : 0;
     c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
     if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
         c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.places.offset == NULL ||

@@ -74,6 +74,7 @@ typedef struct gs_choice {
                                * end */
     uint64_t ring_bytes;
     uint64_t ring_most;       /* that brings anything */
+    uint64_t ring_least;      /* with which chunks that go past the host can be checked before the first pass */
     uint64_t staged_bytes;    /* that the plan emitted last puts into the ring, in the pass that puts the most there */
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */

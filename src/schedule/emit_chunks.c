@@ -22,6 +22,12 @@ gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t opera
     return gs_emit__load_chunks(e, target, operand, 1, out);
 }
 
+bool gs_emit__chunk_stays(const struct emitter *e, uint32_t target, uint32_t operand)
+{
+    const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, operand);
+    return c->offset + c->length <= e->c->kept_edges[e->l->stage_set[e->stage]];
+}
+
 /* Where it is without a read. */
 static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there)
 {
@@ -32,7 +38,7 @@ static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand
     *there = c->edges == 0;
     if (c->edges == 0)
         return GS_OK;
-    if (c->offset + c->length > e->c->kept_edges[file - e->l->program->arrays])
+    if (!gs_emit__chunk_stays(e, target, operand))
         return gs_emit__cached_chunk(e, target, operand, out, there);
     out->place = (gs_place){GS_REGION_RESIDENT, e->c->places.offset[file] + c->offset};
     e->pass->cached_bytes += c->length;

@@ -163,6 +163,25 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
     return GS_OK;
 }
 
+/* The chunk comes to the device's ring, or to where it is to stay, past the host. `here` as above. */
+static gs_status load_here(struct emitter *e, const gs_task *t, uint64_t to, struct unit *here)
+{
+    gs_task l = {.kind = GS_TASK_LOAD, .file = t->file, .target = t->target, .operand = t->operand,
+                 .offset = gs_layout_chunk(e->l, e->stage, t->target, t->operand)->offset, .bytes = t->chunk_bytes,
+                 .chunk_bytes = t->chunk_bytes};
+    gs_status st = place_here(e, l.bytes, to, here);
+
+    l.place = here->place;
+    if (st != GS_OK || (st = gs_emit__task(e, &l, &here->read)) != GS_OK)
+        return st;
+    e->plan->loads = true;
+    e->pass->read_bytes += l.bytes;
+    e->pass->loaded_bytes += l.bytes;
+    e->pass->read_requests++;
+    gs_emit__came_here(e, here, here->read, l.bytes);
+    return GS_OK;
+}
+
 gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *u)
 {
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
@@ -178,6 +197,11 @@ gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *
         *u = here;
     if (st != GS_OK || there)
         return st;
+    if (e->copies && e->l->config->loads && !gs_emit__chunk_stays(e, t->target, t->operand)) {
+        if ((st = load_here(e, t, to, &here)) == GS_OK)
+            *u = here;
+        return st;
+    }
     if ((!loaded && (st = gs_emit__load_chunk(e, t->target, t->operand, u)) != GS_OK) || !e->copies)
         return st;
     return bring(e,

@@ -61,10 +61,12 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
     }
 }
 
-/* Adds to the collected waits what the lane's first task of a stage waits for. */
+/* Adds to the collected waits what the lane's first task of a stage waits for. Chunks of edges, which nobody writes,
+ * come to a device as soon as it has room for them. */
 static void enter_stage(struct emitter *e, uint32_t lane)
 {
-    if (lane < GS_LANE_DEVICES || e->wait.lane_open[lane])
+    if (lane < GS_LANE_DEVICES || e->wait.lane_open[lane] ||
+        (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES == GS_LANE_LOAD)
         return;
     e->wait.lane_open[lane] = true;
     for (uint32_t k = GS_LANE_DEVICES; k < GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES; k++)
@@ -118,7 +120,8 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
     gs_plan *p = e->plan;
     gs_status st;
-    if (e->l->config->no_pipeline && t->kind == GS_TASK_READ) {
+    const bool reads = t->kind == GS_TASK_READ || t->kind == GS_TASK_LOAD;
+    if (e->l->config->no_pipeline && reads) {
         gs_emit__wait(e, e->last_compute);
         gs_emit__wait(e, e->last_write);
     }
@@ -144,7 +147,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     e->wait.count = 0;
     if (t->kind == GS_TASK_WRITE)
         e->last_write = p->tasks;
-    else if (t->kind != GS_TASK_READ)
+    else if (!reads)
         e->last_compute = p->tasks;
     e->wait.lane_last[lane] = p->tasks;
     *index = p->tasks++;

@@ -14,9 +14,11 @@ double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, 
 /* Speed and request cost of the device's link to or from the host, or from a peer. `cost` may be NULL. */
 gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_link_way way, uint32_t device, uint32_t peer);
 /* How long a link is busy with what is moved over it: the disk's with a READ or WRITE (`t` is not asked then), the
- * device's with an UPLOAD, FORWARD or DOWNLOAD. */
+ * device's with an UPLOAD, FORWARD, DOWNLOAD or LOAD. */
 double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_link_load *load);
-/* The link that an UPLOAD, FORWARD or DOWNLOAD goes over. */
-gs_link_way gs_link_way_of(gs_task_kind copy);
+/* The link that an UPLOAD, FORWARD, DOWNLOAD or LOAD goes over, which has a speed of its own in a device's costs; READs
+ * and WRITEs have the disk's. */
+gs_link_way gs_link_way_of(gs_task_kind kind);
+bool gs_link_has_cost(gs_task_kind kind);
 
 #endif /* GS_SCHEDULE_LINK_H */

@@ -5,8 +5,11 @@
 #include "schedule/deals.h"
 #include "schedule/search.h"
 
-/* Plans as `other` says; the shorter one of the two plans stays, or the first, where there is no room for two. */
-static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_config *other)
+/* Of a second that the ordinary way takes: chunks go past the host where that saves the rest. */
+#define LOADS_SAVE 0.98
+
+/* Plans as `other` says; it stays where it takes less than `share` of the best one, or there is room for one alone. */
+static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_config *other, double share)
 {
     const uint64_t tables = (*best)->table_bytes;
     gs_plan *plan = NULL;
@@ -18,8 +21,9 @@ static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_
     if (st != GS_OK)
         return st == GS_EBUDGET ? GS_OK : st;
     plan->ring = other->ring;
-    gs_plan_free(seconds < *best_cost ? *best : plan);
-    if (seconds < *best_cost) {
+    const bool better = seconds < share * *best_cost;
+    gs_plan_free(better ? *best : plan);
+    if (better) {
         *best = plan;
         *best_cost = seconds;
     }
@@ -36,7 +40,7 @@ static bool may_be_a_ring(const gs_schedule_config *config)
 
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
 {
-    gs_schedule_config first = *config, ring;
+    gs_schedule_config first = *config, other;
     gs_plan *plan = NULL;
     double cost = 0;
 
@@ -46,11 +50,18 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
     if (st == GS_OK)
         plan->ring = first.ring;
     if (st == GS_OK && may_be_a_ring(&first)) {
-        ring = first;
-        ring.ring = true;
-        ring.refusal = NULL;
-        ring.no_sizes = true;
-        st = try_other(&plan, &cost, &ring);
+        other = first;
+        other.ring = true;
+        other.refusal = NULL;
+        other.no_sizes = true;
+        st = try_other(&plan, &cost, &other, 1);
+    }
+    if (st == GS_OK && config->may_load && !config->loads && config->cost != NULL && plan->devices == 1) {
+        other = first;
+        other.loads = true;
+        other.refusal = NULL;
+        other.no_sizes = true;
+        st = try_other(&plan, &cost, &other, LOADS_SAVE);
     }
     if (st == GS_OK && gs_deals_differ(config))
         st = gs_deals_try(&plan, &cost, &first);

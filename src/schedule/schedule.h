@@ -54,6 +54,8 @@ typedef struct gs_schedule_config {
     bool ring;                 /* one of all devices in place of a chain for each switch; else, and where the topology
                                 * says neither, the one of the two that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */
+    bool loads, may_load;      /* chunks that are read for the one device come to it past the host; `may_load`: where
+                                * that is predicted to be shorter */
     bool unified;              /* the device's memory is a part of the host's; not so: nor is that of several, but for
                                 * those of which the topology says it */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names

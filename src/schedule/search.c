@@ -59,6 +59,7 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
     const bool whole = gs_choice_keep(c, l, l->config->force_spill ? 0 : keep);
     c->ring_bytes = gs_align_down(whole ? GS_BLOCK_BYTES : ring, GS_BLOCK_BYTES);
     c->ring_bytes = GS_MAX(c->ring_bytes, gs_align_up(c->device.load_most, GS_BLOCK_BYTES));
+    c->ring_bytes = GS_MAX(c->ring_bytes, c->ring_least);
     st = gs_emit(&plan, l, c);
     if (st == GS_EAGAIN && !c->chunks_alone) {
         c->chunks_alone = true;

@@ -49,7 +49,7 @@ static double link_seconds(const struct sim *s, const gs_task *t)
 {
     const gs_link_load load = {.kind = t->kind, .device = t->device, .peer = t->peer,
                                .bytes = gs_task_bytes(s->in->plan, t), .requests = gs_task_requests(t)};
-    return gs_link_seconds(s->in->topology, gs_task_is_copy(t->kind) ? cost_on(s, t) : s->in->cost, &load);
+    return gs_link_seconds(s->in->topology, gs_link_has_cost(t->kind) ? cost_on(s, t) : s->in->cost, &load);
 }
 
 /* The disk moves what is submitted in order. When this has arrived: */
@@ -82,6 +82,20 @@ static double copy(struct sim *s, const gs_task *t, double begin)
         return begin + took;
     s->wire_seconds += took;
     return *wire = GS_MAX(*wire, begin) + took;
+}
+
+/* From the disk to a device: it shares the disk with reads and writes, and the wire with copies from the host. */
+static double load(struct sim *s, const gs_task *t, double begin)
+{
+    const double took = link_seconds(s, t),
+                 bps = gs_link_of(s->in->topology, cost_on(s, t), GS_LINK_TO_DEVICE, t->device, 0).bps;
+    double *const wire = &s->wire_free[gs_topology_switch_of(s->in->topology, t->device)][0];
+
+    s->out.read_seconds += took;
+    s->wire_seconds += (double)t->bytes / bps;
+    s->disk_free = GS_MAX(s->disk_free, begin) + took;
+    *wire = GS_MAX(*wire, begin) + (double)t->bytes / bps;
+    return GS_MAX(s->disk_free, *wire) + s->in->cost->latency_seconds;
 }
 
 static bool is_along_edges(const gs_work *w) { return w->kind == GS_WORK_SUM || w->kind == GS_WORK_EDGES; }
@@ -253,11 +267,12 @@ static void run_on_threads(struct sim *s)
         if (gs_lanes_is_done(&s->lanes, i)) /* read ahead */
             continue;
         gs_lanes_begin(&s->lanes, lane);
-        const double free = lane < GS_LANE_DEVICES ? s->begin : s->lane_free[lane];
+        const double free = gs_task_is_transfer(t->kind) ? s->begin : s->lane_free[lane];
         const double ready = last_end(s, t->first_dep, t->deps, s->begin), begin = GS_MAX(ready, free);
-        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES     ? transfer(s, t, begin)
-                                         : gs_task_is_copy(t->kind) ? copy(s, t, begin)
-                                                                    : compute(s, t, ready, begin);
+        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES      ? transfer(s, t, begin)
+                                         : t->kind == GS_TASK_LOAD   ? load(s, t, begin)
+                                         : gs_task_is_copy(t->kind)  ? copy(s, t, begin)
+                                                                     : compute(s, t, ready, begin);
         s->over = GS_MAX(s->over, s->end[i]);
         gs_lanes_finish(&s->lanes, i);
         read_ahead(s);

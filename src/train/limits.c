@@ -131,7 +131,7 @@ static gs_status measure_links(gs_device *d, gs_limits *l)
     memset(to, 1, LINK_BYTES);
     const double bps = LINK_BYTES / time_copies(d, to, from, LINK_BYTES, LINK_BYTES);
     const double block = time_copies(d, to, from, GS_BLOCK_BYTES, LINK_STRIDE);
-    for (int w = 0; w < GS_LINK_WAYS; w++)
+    for (int w = 0; w <= GS_LINK_BETWEEN; w++)
         l->link[w] = (gs_link){bps, GS_MAX(0, block - GS_BLOCK_BYTES / bps)};
 done:
     gs_free_pages(from, LINK_BYTES);

@@ -115,9 +115,10 @@ static void test_limits__everything_is_filled(void **state)
         assert_true(l.random_read[i].bps > 1e5 && l.random_read[i].bps < 1e12);
     }
     assert_true(fabs(l.copy_bps - 7e9) < 1);
-    for (int w = 0; w < GS_LINK_WAYS; w++) /* memory's, of any machine */
+    for (int w = 0; w <= GS_LINK_BETWEEN; w++) /* memory's, of any machine */
         assert_true(l.link[w].bps > 1e8 && l.link[w].bps < 1e13 && l.link[w].request_seconds >= 0 &&
                     l.link[w].request_seconds < 1e-3);
+    assert_true(l.link[GS_LINK_FROM_DISK].bps == 0); /* a CPU reads by way of the host alone */
     for (uint32_t i = 0; i < GS_LIMITS_GEMMS; i++) {
         assert_int_equal(l.gemm[i].rows, shape[i][0]);
         assert_int_equal(l.gemm[i].in, shape[i][1]);

@@ -562,7 +562,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
     load_residents(&s, GS_NONE);
     for (s.run = 0; s.run < runs; s.run++) {
         const uint32_t which = pass_of(&s, pass, s.run);
-        s.read_bytes = s.rows = 0;
+        s.read_bytes = s.loaded_bytes = s.rows = 0;
         memset(s.copied, 0, sizeof(s.copied));
         s.stage = GS_NONE;
         s.complete = 0;
@@ -570,6 +570,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
         load_residents(&s, which);
         assert_int_equal(s.rows, plan->pass[which].rows);
         assert_int_equal(s.read_bytes, plan->pass[which].read_bytes); /* a plan says what it reads */
+        assert_int_equal(s.loaded_bytes, plan->pass[which].loaded_bytes);
         assert_int_equal(s.copied[0], plan->pass[which].upload_bytes);
         assert_int_equal(s.copied[1], plan->pass[which].forward_bytes);
         assert_int_equal(s.copied[2], plan->pass[which].download_bytes);

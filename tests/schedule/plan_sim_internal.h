@@ -17,7 +17,7 @@ struct sim {
     bool *stored;         /* [arrays, vertices]: is the row stored by a stage? */
     uint8_t *spill;       /* contents of the run's file */
     uint32_t rng;
-    uint64_t read_bytes, rows; /* of the run so far: of vertex programs */
+    uint64_t read_bytes, loaded_bytes, rows; /* of the run so far: rows of vertex programs */
     uint64_t lasting;     /* bit of an array that a pass "setup" makes, the same for all that follow */
     uint32_t run;         /* bytes of arrays of the run differ from run to run */
     uint32_t stage;       /* of the last vertex task, and the rows that the stage has done */

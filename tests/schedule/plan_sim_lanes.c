@@ -64,18 +64,19 @@ static void start_transfer(struct sim *s, uint32_t index)
     assert_int_equal(t->bytes % GS_BLOCK_BYTES, 0);
     assert_int_equal(t->place.offset % GS_BLOCK_BYTES, 0);
     assert_true(t->bytes > 0);
-    assert_true(t->place.region == GS_REGION_RING ||
-                (t->kind == GS_TASK_READ && t->place.region == GS_REGION_RESIDENT));
+    assert_true(t->kind == GS_TASK_LOAD ? t->place.region == GS_REGION_ARENA
+                                        : t->place.region == GS_REGION_RING ||
+                                              (t->kind == GS_TASK_READ && t->place.region == GS_REGION_RESIDENT));
     assert_true(t->place.offset + t->bytes <= s->plan->region_bytes[t->place.region]);
-    if (t->kind == GS_TASK_READ)
-        memset(place(s, t->place), 0xEE, t->bytes);
+    if (t->kind != GS_TASK_WRITE)
+        memset(copy_end(s, t->place, t->device, t->bytes), 0xEE, t->bytes);
 }
 
 static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t bytes)
 {
     const bool made = t->file < s->p->arrays && s->p->array[t->file].store_id < 0;
     const uint64_t offset = t->offset + from;
-    uint8_t *m = (uint8_t *)place(s, t->place) + from;
+    uint8_t *m = (uint8_t *)copy_end(s, t->place, t->device, t->bytes) + from;
 
     assert_true(from + bytes <= t->bytes);
     if (made) {
@@ -87,10 +88,11 @@ static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t b
         else
             memcpy(s->spill + offset, m, bytes);
     } else {
-        assert_int_equal(t->kind, GS_TASK_READ);
+        assert_int_not_equal(t->kind, GS_TASK_WRITE);
         plan_sim__bytes_of(s, t->file, offset, bytes, m);
     }
-    s->read_bytes += t->kind == GS_TASK_READ ? bytes : 0;
+    s->read_bytes += t->kind != GS_TASK_WRITE ? bytes : 0;
+    s->loaded_bytes += t->kind == GS_TASK_LOAD ? bytes : 0;
 }
 
 /* Runs ascend, do not touch, and are whole checksum blocks where those are verified. */
@@ -103,7 +105,7 @@ static void complete_transfer(struct sim *s, uint32_t index)
         copy_task(s, t, true);
         return;
     }
-    if (t->kind == GS_TASK_WRITE || t->runs == 0)
+    if (t->kind != GS_TASK_READ || t->runs == 0)
         move_part(s, t, 0, t->bytes);
     for (uint32_t i = 0; t->kind == GS_TASK_READ && i < t->runs; i++) {
         const gs_block_run run = s->plan->run[t->first_run + i];
@@ -157,7 +159,8 @@ static bool begin(struct sim *s, uint32_t lane)
     if (index == GS_NONE)
         return false;
     const gs_task *const t = &s->plan->task[index];
-    const bool copies = gs_task_is_copy(t->kind), transfers = lane < GS_LANE_DEVICES || copies;
+    const bool copies = gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD; /* which end in the order of their lane */
+    const bool transfers = lane < GS_LANE_DEVICES || copies;
 
     for (uint32_t i = 0; i < t->deps; i++)
         assert_true(s->plan->dep[t->first_dep + i] < index);

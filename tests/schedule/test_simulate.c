@@ -179,6 +179,28 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     assert_ms(run(&b).read_seconds, 20);
 }
 
+/* Loads share the disk with reads and the wire with copies from the host, and begin as soon as the disk is free. */
+static void test_simulate__loads_share_the_disk_and_the_wire(void **state)
+{
+    (void)state;
+    struct fixture b;
+    fixture_make(&b);
+    b.plan.devices = 1;
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}};
+    b.cost.seconds[GS_WORK_FROM_DISK][1] = b.cost.seconds[GS_WORK_FROM_DISK][0] = 0;
+    b.cost.seconds[GS_WORK_FROM_DISK][1] = 0.5 / b.cost.read_bps; /* twice as fast as reads */
+    add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    const uint32_t l0 = add(&b, GS_TASK_LOAD, 8, GS_NONE, GS_NONE);
+    const uint32_t l1 = add(&b, GS_TASK_LOAD, 8, GS_NONE, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, l0, GS_NONE);
+    add(&b, GS_TASK_ZERO, 20, l1, GS_NONE);
+    /* the disk has the read's 10 ms, then 4 and 4; the wire 8 and 8 from the start */
+    assert_ms(run(&b).seconds, 10 + 4 + 20 + 20);
+    assert_ms(run(&b).read_seconds, 10 + 4 + 4);
+    b.topology.at[0].host_bps = 1e7; /* ten times as slow: 80 ms each, on the wire */
+    assert_ms(run(&b).seconds, 80 + 80 + 20);
+}
+
 /* A slow device's computations take longer, its copies do not. */
 static void test_simulate__computations_are_as_slow_as_their_device(void **state)
 {
@@ -230,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_simulate__small_requests_cost_their_number),
         cmocka_unit_test(test_simulate__first_reads_are_made_in_the_run_before),
         cmocka_unit_test(test_simulate__lanes_of_one_device_run_beside_each_other),
+        cmocka_unit_test(test_simulate__loads_share_the_disk_and_the_wire),
         cmocka_unit_test(test_simulate__computations_are_as_slow_as_their_device),
         cmocka_unit_test(test_simulate__chunks_that_are_there_share_a_launch),
     };
