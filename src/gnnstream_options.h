@@ -124,6 +124,9 @@ typedef struct gs_train_options {
                           * always once an epoch lowers the loss by a tenth of what the best one did */
     bool no_spread;      /* of batches: no rows of features stay in the memory of GPUs; a switch for measurements, as
                           * .no_chain */
+    const char *disk_to_device; /* chunks of edges come to one GPU past host memory, by GPUDirect Storage: "auto",
+                                 * where its speed was measured (bench limits) and an epoch is predicted to be shorter;
+                                 * "yes" where it is there; "no" */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

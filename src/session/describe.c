@@ -103,7 +103,7 @@ static void describe_files(const gs_session *s, gs_plan_report *out)
         (void)file_report(s, out, f);
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
-        if (t->kind == GS_TASK_READ)
+        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_LOAD)
             file_report(s, out, t->file)->read_bytes += gs_task_bytes(s->plan, t);
         else if (t->kind == GS_TASK_WRITE)
             file_report(s, out, t->file)->written_bytes += t->bytes;
@@ -121,7 +121,7 @@ static void name_link(gs_link_report *out, const gs_link_load *load, bool ring)
 
     snprintf(device, sizeof(device), "device %u", load->device % GS_PLAN_DEVICES);
     snprintf(out->from, sizeof(out->from), "%s",
-             load->kind == GS_TASK_READ                                      ? "disk"
+             load->kind == GS_TASK_READ || load->kind == GS_TASK_LOAD        ? "disk"
              : load->kind == GS_TASK_WRITE || load->kind == GS_TASK_UPLOAD ? "host"
              : load->kind == GS_TASK_FORWARD                                 ? (ring ? "ring" : "chain")
                                                                              : device);
@@ -144,7 +144,7 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
             out->link[l].pass[p].bytes = load[l].bytes;
             out->link[l].pass[p].requests = load[l].requests;
             const gs_cost *const cost =
-                gs_task_is_copy(load[l].kind)
+                gs_link_has_cost(load[l].kind)
                     ? gs_cost_on(&m->cost, gs_session_host_cost(s), m->topology, load[l].device)
                     : &m->cost;
             out->link[l].pass[p].seconds = gs_link_seconds(m->topology, cost, &load[l]);
@@ -160,6 +160,7 @@ static bool link_counts(const gs_session *s, gs_link_way way)
         const gs_plan_pass *const pass = &s->plan->pass[p];
         bytes += way == GS_LINK_TO_DEVICE ? pass->upload_bytes
                  : way == GS_LINK_BETWEEN ? pass->forward_bytes
+                 : way == GS_LINK_FROM_DISK ? pass->loaded_bytes
                                           : pass->download_bytes;
     }
     return bytes > 0 && !(gs_link_said_bps(s->machine.topology, way, 0, 0) > 0);

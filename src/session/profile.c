@@ -131,7 +131,7 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
-        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE || gs_task_is_copy(t->kind) ||
+        if (gs_task_is_transfer(t->kind) || gs_task_is_copy(t->kind) ||
             gs_exec_is_joined(s->run.exec, i) || (topology != NULL && gs_topology_speed(topology, t->device) < 1))
             continue; /* what a slow device takes is not measured: it waits for it */
         const findings f = findings_on(s, fit, host_fit, t->device);

@@ -1,4 +1,6 @@
 /* session_plan.c - the rows, edges and costs that gs_schedule() is given, and the plan that it makes of them. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
@@ -85,6 +87,24 @@ static void recall_machine(gs_session *s)
         recall_device(s, &s->machine.host_cost, s->machine.on_host);
 }
 
+/* Which edges and rows the program needs, and what memory that takes beside a plan. */
+static gs_status find_needs(gs_session *s, gs_schedule_config *config)
+{
+    gs_status st;
+
+    gs_session_find_straight(s);
+    gs_session_charge_fixed(s);
+    if ((st = gs_session_list_edges(s)) != GS_OK)
+        return st;
+    if (!s->config.options->no_selective)
+        config->needs.granules = gs_session_granules(s);
+    if ((st = gs_session_prune(s, config)) != GS_OK)
+        return st;
+    gs_session_charge_sets(s);
+    gs_session_find_straight_scratch(s);
+    return GS_OK;
+}
+
 gs_status gs_session_plan(gs_session *s)
 {
     gs_schedule_config config = {0};
@@ -94,15 +114,9 @@ gs_status gs_session_plan(gs_session *s)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check .hidden");
     if ((st = gs_session_set_budgets(s)) != GS_OK)
         return st;
-    gs_session_charge_fixed(s);
     recall_machine(s);
-    if ((st = gs_session_list_edges(s)) != GS_OK)
+    if ((st = find_needs(s, &config)) != GS_OK)
         return st;
-    if (!s->config.options->no_selective)
-        config.needs.granules = gs_session_granules(s);
-    if ((st = gs_session_prune(s, &config)) != GS_OK)
-        return st;
-    gs_session_charge_sets(s);
     config = (gs_schedule_config){
         .program = s->program,
         .chunks = gs_store_chunks(s->store),
@@ -112,13 +126,16 @@ gs_status gs_session_plan(gs_session *s)
         .host_parts = s->memory.host_parts,
         .topology = s->machine.topology,
         .no_chain = s->config.options->no_chain,
+        .loads = s->machine.straight.possible && strcmp(s->config.options->disk_to_device, "yes") == 0,
+        .may_load = s->machine.straight.possible,
         .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
         .host_varies = GS_SESSION_PROCESS_STEP,
         .device_fixed = s->memory.device_fixed,
         .live_most = s->memory.live_most,
         .stop = s->config.options->stop,
-        .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed),
+        .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed) +
+                      (s->machine.straight.possible ? GS_EXEC_LOAD_TASK_BYTES : 0),
         .cost = &s->machine.cost,
         .host_cost = gs_session_host_cost(s),
         /* the selective plan is the one to be ordered */

@@ -37,6 +37,7 @@ static const gs_train_options defaults = {
     .io_timeout = 600,
     .sampler = "none",
     .gather_type = "f32",
+    .disk_to_device = "auto",
 };
 
 void gs_train_options_sized(gs_train_options *options, size_t size)
@@ -75,7 +76,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, task),     offsetof(gs_train_options, class_weights),
     offsetof(gs_train_options, argmax),   offsetof(gs_train_options, config),
     offsetof(gs_train_options, sampler),  offsetof(gs_train_options, fanout),
-    offsetof(gs_train_options, gather_type),
+    offsetof(gs_train_options, gather_type), offsetof(gs_train_options, disk_to_device),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }
@@ -220,6 +221,10 @@ gs_status gs_train_options_check(const gs_train_options *o)
         (strcmp(o->matmul, "fp32") != 0 && strcmp(o->matmul, "tf32") != 0 && strcmp(o->matmul, "bf16") != 0))
         return gs_fail(GS_EINVAL, ".matmul %s: must be one of fp32|tf32|bf16",
                        o->matmul == NULL ? "(none)" : o->matmul);
+    if (o->disk_to_device == NULL || (strcmp(o->disk_to_device, "auto") != 0 &&
+                                      strcmp(o->disk_to_device, "yes") != 0 && strcmp(o->disk_to_device, "no") != 0))
+        return gs_fail(GS_EINVAL, ".disk_to_device %s: must be one of auto|yes|no",
+                       o->disk_to_device == NULL ? "(none)" : o->disk_to_device);
     if (!(o->io_timeout >= 0) || !isfinite(o->io_timeout))
         return gs_fail(GS_EINVAL, ".io_timeout %g: must be seconds, or 0 for never", o->io_timeout);
     if (o->checkpoint_every != NULL && o->checkpoint == NULL && o->resume == NULL)

@@ -54,6 +54,18 @@ static void warn_of_memory(const gs_session *s)
         o->warn(o->context, line);
 }
 
+/* What was asked for, and is not there. */
+static void warn_of_reads(const gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+    char line[GS_ERROR_BYTES + 80];
+
+    if (s->machine.straight.why[0] == '\0')
+        return;
+    snprintf(line, sizeof(line), ".disk_to_device yes: %s; edges come by way of the host", s->machine.straight.why);
+    o->warn(o->context, line);
+}
+
 /* Does the text have the word, outside comments? */
 static bool has_word(const char *text, const char *word)
 {
@@ -121,4 +133,5 @@ void gs_run__warn(const gs_session *s)
     }
     warn_of_weights(s);
     warn_of_memory(s);
+    warn_of_reads(s);
 }

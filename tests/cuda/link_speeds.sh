@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # link_speeds.sh - what a machine's record says of the speeds of its links changes plans: runs of rows or whole
-# intervals, what stays in which memory, and the order of columns.
+# intervals, what stays in which memory, the order of columns, and whether edges come past the host.
 . "$(dirname "$0")/../e2e/lib.sh"
 
 export XDG_CACHE_HOME=$work/cache
@@ -13,6 +13,7 @@ store() # NAME KIND VERTICES EDGES FEATURES PARTS
 }
 store few sbm 20000 3000 32 2
 store many rmat 30000 120000 64 4
+store edges rmat 20000 400000 4 4
 store tiny rmat 1000 3000 8 2
 # The record, as the program itself writes it.
 run "bench train" "$GNNSTREAM" bench train "$work/tiny" --model gcn --hidden 8 --device cuda --no-cache --epochs 2 \
@@ -26,7 +27,7 @@ record = json.load(open(path))
 assert sum(record["link_tasks"]) > 0, "no copies were fitted"
 GUESS = [10e9, 3e-6]
 
-def plan(store, *options, link=GUESS, disk=2e9):
+def plan(store, *options, link=GUESS, disk=2e9, load=None):
     """The training pass's plan with these speeds: nothing else is known of the machine."""
     r = json.loads(json.dumps(record))
     for key in ("tasks", "link_tasks"):
@@ -34,6 +35,8 @@ def plan(store, *options, link=GUESS, disk=2e9):
     r["slower_sum"] = r["slower_weight"] = 0
     r["epoch_read_bps"] = r["epoch_write_bps"] = disk
     r["limits"]["links"] = link * 3
+    if load is not None:
+        r["limits"]["disk_to_device"] = load
     json.dump(r, open(path, "w"))
     p = json.loads(subprocess.run([program, "plan", f"{work}/{store}", "--device", "cuda", "--json", *options],
                                   check=True, capture_output=True).stdout)
@@ -76,5 +79,15 @@ assert fast["pass"]["orders_tried"] > 0
 assert fast["flight_bytes"] == plan("many", *options, link=[1e12, 1e-7], disk=1e9)["flight_bytes"] == 4 << 20
 of = {(d, l): plan("many", *options, link=[l, 1e-7], disk=d)["flight_bytes"] for d in (2e9, 30e9) for l in (1e9, 1e12)}
 assert of[2e9, 1e12] <= of[30e9, 1e12] < of[30e9, 1e9] > of[2e9, 1e9], of
+
+# Edges come past the host where that was measured and shortens the epoch by 2 % or more, and not where nobody wants it.
+options = ["--model", "gcn", "--hidden", "8", "--device-memory", "16M", "--no-cache"]
+loads = lambda p: p["link"].get(("disk", "device 0"), {"bytes": 0})["bytes"]
+host, past = plan("edges", *options, disk=1e9), plan("edges", *options, disk=1e9, load=[4e9, 1e-5])
+assert loads(host) == 0 < loads(past), (host["link"], past["link"])
+assert past["pass"]["seconds"] < 0.98 * host["pass"]["seconds"], (past["pass"], host["pass"])
+assert loads(plan("edges", *options, disk=1e9, load=[5e8, 1e-5])) == 0
+assert loads(plan("edges", *options, "--disk-to-device", "no", disk=1e9, load=[4e9, 1e-5])) == 0
+assert loads(plan("edges", *options, "--disk-to-device", "yes", disk=1e9, load=[5e8, 1e-5])) == loads(past)
 END
 finish

@@ -38,7 +38,7 @@ plan = json.load(open(f"{work}/{name}.json"))
 train = [p["name"] for p in plan["passes"]].index("train")
 link = {(l["from"], l["to"]): l["passes"][train]["bytes"] for l in plan["links"]}
 assert set(link) == {("disk", "host"), ("host", "disk"), ("host", "device 0"), ("chain", "device 0"),
-                     ("device 0", "host")}, link
+                     ("device 0", "host"), ("disk", "device 0")}, link
 epoch = json.loads(open(f"{work}/metrics").readlines()[-1])
 one, three = (json.load(open(f"{work}/copies.{n}")) for n in (1, 3))
 up, down = link["host", "device 0"], link["device 0", "host"]

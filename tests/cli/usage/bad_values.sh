@@ -27,6 +27,7 @@ for device in cuda:x cuda:0, cuda:,1 cuda0 cpu: cpu:x cpu:0 cpu:17 cpu:2,2 tpu; 
 done
 t '--spill-type f16: must be one of f32|bf16' --spill-type f16
 t '--gather-type f16: must be one of f32|bf16' --gather-type f16
+t '--disk-to-device maybe: must be one of auto|yes|no' --disk-to-device maybe
 t '--matmul f8: must be one of fp32|tf32|bf16' --matmul f8
 p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2}"; }
 p '--parts 0: must be a whole number from 1 to 16384, or auto' --parts 0

@@ -35,7 +35,7 @@ done
 ! grep -Eq ' (and|or|of|the|a)$' overview || die "a summary of the overview is cut off"
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
 machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type --gather-type
---no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
+--disk-to-device --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
 --no-fuse --no-batch --no-hoist --topology --no-chain --no-spread --io-timeout'
 learning='--epochs --optimizer --lr --weight-decay --momentum --clip-norm --schedule --schedule-every --schedule-by
 --warmup --keep --patience --seed --init --eval-every'
