@@ -290,6 +290,8 @@ typedef struct gs_limits_report {
         uint64_t bytes; /* of a copy: from pinned memory of the host, to it, and from another GPU (0: there is none) */
         double in_bps, out_bps, between_bps;
     } copies[GS_LIMIT_COPIES];
+    double load_bps, load_request_seconds; /* from the disk past host memory (.disk_to_device), and what each such read
+                                            * takes beside its bytes; 0: that is not there, or the disk was left out */
 } gs_limits_report;
 
 /* Measures the disk that holds the folder `dir` (a scratch file of 1 GiB, removed) and the

@@ -55,6 +55,9 @@ static void print_copies(const gs_limits_report *l)
             printf(", %.2f between devices", l->copies[i].between_bps / GIB);
         printf("\n");
     }
+    if (l->load_bps > 0)
+        printf("  disk to device          %10.0f MiB/s past the host and %.1f us a read\n", l->load_bps / MIB,
+               l->load_request_seconds * 1e6);
     printf("  a launch                %10.2f us\n", l->launch_seconds * 1e6);
     printf("  products, tf32 and bf16 %10.1f and %.1f Gflop/s\n", l->tf32_flops * 1e-9, l->bf16_flops * 1e-9);
 }
@@ -105,7 +108,8 @@ static void print_json(const gs_limits_report *l)
     for (int i = 0; i < GS_LIMIT_EDGES; i++)
         printf("%s{\"degree\": %" PRIu32 ", \"width\": %" PRIu32 ", \"edges_per_second\": %s}", i == 0 ? "" : ", ",
                l->edges[i].degree, l->edges[i].width, cli_json_real(l->edges[i].edges_per_second));
-    printf("], \"launch_seconds\": %s, \"tf32_flops\": %s, \"bf16_flops\": %s, \"copies\": [",
+    printf("], \"load_bps\": %s, \"load_request_seconds\": %s, \"launch_seconds\": %s, \"tf32_flops\": %s, "
+           "\"bf16_flops\": %s, \"copies\": [", cli_json_real(l->load_bps), cli_json_real(l->load_request_seconds),
            cli_json_real(l->launch_seconds), cli_json_real(l->tf32_flops), cli_json_real(l->bf16_flops));
     for (int i = 0; i < GS_LIMIT_COPIES && l->launch_seconds > 0; i++)
         printf("%s{\"bytes\": %" PRIu64 ", \"in_bps\": %s, \"out_bps\": %s, \"between_bps\": %s}",

@@ -61,6 +61,8 @@ static void report_device(gs_limits_report *out, const gs_limits *l)
     out->launch_seconds = l->launch_seconds;
     out->tf32_flops = l->rounded[0];
     out->bf16_flops = l->rounded[1];
+    out->load_bps = l->link[GS_LINK_FROM_DISK].bps;
+    out->load_request_seconds = l->link[GS_LINK_FROM_DISK].request_seconds;
     for (int i = 0; i < GS_LIMIT_COPIES; i++) {
         out->copies[i].bytes = l->copies[i].bytes;
         out->copies[i].in_bps = l->copies[i].bps[GS_LINK_TO_DEVICE];
@@ -77,6 +79,7 @@ static void keep_disk(gs_limits *l, const gs_limits *known)
     memcpy(l->random_read, known->random_read, sizeof(l->random_read));
     memcpy(l->depth, known->depth, sizeof(l->depth));
     memcpy(l->at_depth, known->at_depth, sizeof(l->at_depth));
+    l->link[GS_LINK_FROM_DISK] = known->link[GS_LINK_FROM_DISK];
 }
 
 gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const char *device, uint32_t threads)
@@ -91,7 +94,8 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
         return gs_fail(GS_EINVAL, ".device %s: limits are those of cpu or of cuda", device);
     if (dir != NULL && (st = gs_limits_measure_disk(&l, dir, GS_LIMITS_DISK_BYTES)) != GS_OK)
         return st;
-    st = strcmp(device, "cpu") == 0 ? gs_limits_measure_device(&l, threads) : gs_limits_measure_gpu(&l, device);
+    st = strcmp(device, "cpu") == 0 ? gs_limits_measure_device(&l, threads)
+                                   : gs_limits_measure_gpu(&l, device, dir);
     if (st != GS_OK)
         return st;
     gs_cost_record_load(&record, l.device_name);

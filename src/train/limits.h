@@ -15,6 +15,8 @@
 #include "base/status.h"
 #include "cost/limits_data.h" /* gs_limits */
 
+typedef struct gs_device gs_device;
+
 #define GS_LIMITS_DISK_BYTES (1ull << 30) /* of the file that gs_limits_measure() makes */
 
 /* Writes a file of `bytes` (at least 1 MiB) of incompressible data in `dir`, reads it again
@@ -32,9 +34,16 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads);
 /* [rows of a processor's, in, out] of the products that are measured; a GPU's have more rows. */
 extern const uint32_t gs_limits_gemm_shape[GS_LIMITS_GEMMS][3];
 
-/* The device part, on a device with memory of its own; copies between devices where `spec` names two ("cuda:0,1"). Some
- * seconds. Untouched on failure. */
-gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec);
+/* The device part, on a device with memory of its own; copies between devices where `spec` names two ("cuda:0,1"); its
+ * own reads of a file in `dir`, unless that is NULL. Some seconds. Untouched on failure. */
+gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec, const char *dir);
+
+#define GS_LIMITS_LOAD_BYTES (256ull << 20) /* of the file that gs_limits_measure_gpu() makes */
+/* How fast the device reads a file past the host's memory (GPUDirect Storage): writes one of `bytes` (whole MiB, 8 at
+ * least) without a name in `dir`, and notes link[GS_LINK_FROM_DISK] of `l`; {0, 0}: it cannot. What arrives is compared
+ * with what was written. The device has no memory of a run, before and after. GS_EIO, GS_EFORMAT (other bytes came),
+ * GS_ENOMEM, GS_EDEVICE. */
+gs_status gs_limits_measure_loads(gs_limits *l, gs_device *d, const char *dir, uint64_t bytes);
 
 /* Everything, on the disk that holds `dir` and the CPU device with `threads`
  * threads (0: all). About 20 seconds. Untouched on failure. */

@@ -308,7 +308,7 @@ static gs_status measure_products(gs_limits *l, const char *spec)
     return st;
 }
 
-gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec)
+gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec, const char *dir)
 {
     gs_limits l = *out;
     several s = {.devices = 0};
@@ -319,6 +319,8 @@ gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec)
         if ((st = gs_device_measure_copy(s.device[0], &l.copy_bps)) == GS_OK &&
             (st = measure_copies(&l, &s)) == GS_OK)
             st = measure_sums(&l, s.device[0]);
+        if (st == GS_OK && dir != NULL)
+            st = gs_limits_measure_loads(&l, s.device[0], dir, GS_LIMITS_LOAD_BYTES);
     }
     close_several(&s);
     if (st == GS_OK)

@@ -11,6 +11,7 @@
 #include "device/device_reads.h"
 #include "gpu_devices.h"
 #include "support/support.h"
+#include "train/limits.h"
 
 #define FILE_BYTES (3 * GS_MIB + 5 * GS_BLOCK_BYTES)
 
@@ -177,6 +178,27 @@ static void test_reads__a_device_that_cannot_says_why(void **state)
     gs_device_close(cpu);
 }
 
+/* Where it is there, of what a run would see; else there is no figure, and nothing fails. */
+static void test_reads__their_speed_is_measured(void **state)
+{
+    gs_device *const d = open_gpu();
+    gs_limits l = {.link[GS_LINK_FROM_DISK] = {7, 7}};
+    const uint64_t live = gs_alloc_live_bytes();
+    (void)state;
+    gs_assert_ok(gs_limits_measure_loads(&l, d, ".", 8 * GS_MIB));
+    const gs_link found = l.link[GS_LINK_FROM_DISK];
+    assert_true(found.bps > 1e6 && found.bps < 1e12 && found.request_seconds >= 0 && found.request_seconds < 0.1);
+    setenv("GS_HOST_CUFILE", "bits", 1);
+    gs_assert_fails(gs_limits_measure_loads(&l, d, ".", 8 * GS_MIB), GS_EFORMAT, "not the bytes");
+    setenv("GS_HOST_CUFILE", "batch", 1);
+    gs_assert_ok(gs_limits_measure_loads(&l, d, ".", 8 * GS_MIB));
+    assert_true(l.link[GS_LINK_FROM_DISK].bps == 0 && l.link[GS_LINK_FROM_DISK].request_seconds == 0);
+    unsetenv("GS_HOST_CUFILE");
+    gs_assert_fails(gs_limits_measure_loads(&l, d, "gs_no_such_folder", 8 * GS_MIB), GS_ENOTFOUND, "gs_no_such_folder");
+    assert_int_equal(gs_alloc_live_bytes(), live);
+    gs_device_close(d);
+}
+
 /* One bit more or less, words that change places, other lengths. */
 static void test_reads__a_mark_tells_bytes_apart(void **state)
 {
@@ -208,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_reads__that_fail_say_so),
         cmocka_unit_test(test_reads__are_waited_for_in_the_end),
         cmocka_unit_test(test_reads__a_device_that_cannot_says_why),
+        cmocka_unit_test(test_reads__their_speed_is_measured),
         cmocka_unit_test(test_reads__a_mark_tells_bytes_apart),
     };
     return real_gpu() ? 77 : cmocka_run_group_tests(tests, NULL, NULL);
