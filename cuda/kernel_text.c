@@ -43,6 +43,7 @@ bool gs_generate_value(FILE *out, gs_op op, const char *const *operand, float al
         {GS_OP_GELU_SLOPE, "0.5f * erfcf(-0.707106781f * A) + 0.39894228f * A * expf(-0.5f * A * A)"},
         {GS_OP_SILU, "A * gs_sigmoid(A)"},
         {GS_OP_ABS, "fabsf(A)"},
+        {GS_OP_NEAREST, "gs_bf16_number(gs_nearest_bf16(A))"},
         {GS_OP_POW, "powf(A, L)"},
         {GS_OP_STEP, "A > 0.0f ? 1.0f : 0.0f"},
         {GS_OP_ROUND, "A"},  /* where it is stored */

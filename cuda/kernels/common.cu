@@ -106,11 +106,13 @@ GS_DEVICE float gs_bf16_number(gs_u32 h) { return gs_float_of_bits(h << 16); }
 GS_DEVICE float gs_of_bf16(const void *p, gs_u64 i) { return gs_bf16_number(((const gs_u16 *)p)[i]); }
 
 /* Rounded to the nearest, ties to even; a NaN stays one. */
-GS_DEVICE void gs_to_bf16(void *p, gs_u64 i, float x)
+GS_DEVICE gs_u32 gs_nearest_bf16(float x)
 {
     const gs_u32 u = gs_bits_of_float(x), upper = u >> 16, rounded = (u + 0x7fffu + (upper & 1u)) >> 16;
-    ((gs_u16 *)p)[i] = (gs_u16)((u & 0x7fffffffu) > 0x7f800000u ? upper | 0x40u : rounded);
+    return (u & 0x7fffffffu) > 0x7f800000u ? upper | 0x40u : rounded;
 }
+
+GS_DEVICE void gs_to_bf16(void *p, gs_u64 i, float x) { ((gs_u16 *)p)[i] = (gs_u16)gs_nearest_bf16(x); }
 
 GS_DEVICE float gs_f16_number(gs_u32 h)
 {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
+
 static const gs_op_facts facts[GS_OP_COUNT] = {
 #define X(id, name, text, inputs, standard, zero, is, value) \
     [id] = {name, text, standard, inputs, GS_CLASS_ELEMENTWISE, GS_FORM_EACH, zero, GS_BOTH | (is)},

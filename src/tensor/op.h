@@ -87,6 +87,8 @@ enum {
       erfc(-x * M_SQRT1_2) / 2 + x * exp(-x * x / 2) * M_SQRT1_2 * M_2_SQRTPI / 2)                                     \
     X(GS_OP_SILU, "silu", "silu", 1, 0, GS_ZERO_FIRST, GS_FACT_HARD, x / (1 + exp(-x)))                                \
     X(GS_OP_ABS, "abs", "abs", 1, 0, GS_ZERO_FIRST, 0, fabs(x))                                                        \
+    /* the nearest number of bfloat16 */                                                                               \
+    X(GS_OP_NEAREST, "nearest", NULL, 1, 0, GS_ZERO_FIRST, GS_FACT_FLAT, gs_f32_from_bf16(gs_bf16_from_f32((float)x))) \
     X(GS_OP_POW, "pow", "pow", 1, NAN, GS_ZERO_POWER, GS_FACT_ALPHA | GS_FACT_HARD | GS_FACT_DIVERGES, pow(x, alpha))  \
     X(GS_OP_STEP, "step", NULL, 1, 0, GS_ZERO_FIRST, GS_FACT_FLAT, x > 0)                                              \
     X(GS_OP_WHERE, "where", "where", 3, 0, GS_ZERO_CHOICE, 0, x != 0 ? y : z)                                          \

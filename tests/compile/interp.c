@@ -94,7 +94,7 @@ static double scalar(const gs_instr *i, const double *x)
 {
     if (i->op == GS_OP_IS_LOOP)
         return x[0] == x[1];
-    if (gs_op_form_of(i->op) == GS_FORM_TYPE)
+    if (gs_op_form_of(i->op) == GS_FORM_TYPE || i->op == GS_OP_NEAREST) /* nothing is rounded here */
         return x[0];
     return op_formula_of(i->op)->value(x[0], x[1], x[2], (double)i->alpha);
 }

@@ -32,6 +32,9 @@ F(f_gelu, x * erfc(-x / sqrt(2)) / 2)
 F(f_gelu_slope, erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1)))
 F(f_silu, x >= 0 ? x / (1 + exp(-x)) : x * (exp(x) / (1 + exp(x))))
 F(f_abs, x < 0 ? -x : x)
+/* 8 bits, fewer below 2^-126; ties to even */
+#define EXPONENT fmax(x == 0 ? -126 : ilogb(x), -126)
+F(f_nearest, ldexp(nearbyint(ldexp(x, 7 - (int)EXPONENT)), (int)EXPONENT - 7))
 F(f_pow, pow(x, alpha))
 F(f_where, x == 0 ? z : y)
 F(f_eq, x == y ? 1 : 0)
@@ -71,6 +74,7 @@ static const op_formula formulas[] = {
      .range = {{-14, 14, 6, 0.125}, {-14, -2, 6, 0}, {0, 3, 6, 0}}},
     {.op = GS_OP_SILU, .value = f_silu, .gpu = {.ulps = 6}, .range = {{-100, 100, 4, 1e-36}, {-4, 4, 4, 1e-36}}},
     {.op = GS_OP_ABS, .value = f_abs, .range = {{-5, 5, 0, 0}}},
+    {.op = GS_OP_NEAREST, .value = f_nearest, .range = {{-5, 5, 0, 0}, {1, 3e38f, 0, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 2.5f, .positive = true, .gpu = {.ulps = 4.5},
      .range = {{0, 10, 0.6, 0}, {0.99f, 1.01f, 0.6, 0}, {-2, 2, 0.6, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 3, .gpu = {.ulps = 4.5}, .range = {{-10, 10, 0.6, 0}}},

@@ -240,6 +240,13 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     return gs_select(x < 0.0f, d, 1.0f - d) + (x - x);
 }
 
+/* The nearest of bfloat16, ties to even. */
+GS_INLINE gs_vf gs_v_nearest(gs_vf x)
+{
+    const gs_vu u = (gs_vu)x;
+    return gs_select(x != x, x, (gs_vf)((u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u));
+}
+
 /* ---- the operators of form EACH (tensor/op.h): operator, a name, and its value ---- */
 
 /* Operators of two numbers x and y, or of two vectors of them: a file that takes the list defines PICK(condition, yes,
@@ -281,6 +288,7 @@ GS_INLINE gs_vf gs_v_gelu_slope(gs_vf x)
     X(GS_OP_GELU_SLOPE, gelu_slope, gs_v_gelu_slope(x))        \
     X(GS_OP_SILU, silu, x * gs_v_sigmoid(x))                   \
     X(GS_OP_POW, power, gs_v_pow(x, alpha))                    \
+    X(GS_OP_NEAREST, nearest, gs_v_nearest(x))                 \
     X(GS_OP_ELU, elu, gs_select(x > 0.0f, x, gs_v_expm1_negative(x) * alpha))
 
 #endif /* GS_DEVICE_CPU_SIMD_MATH_H */
