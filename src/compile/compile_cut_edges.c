@@ -23,7 +23,7 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
         return n->dtype;
     if (c->keep.full[v] || !gs_compile__may_round(n->width, c->rest_width))
         return GS_F32;
-    if (c->keep.gathered[v] && most && !is_of_rounded(c, n))
+    if (c->keep.gathered[v] && ((most && !is_of_rounded(c, n)) || n->op == GS_OP_LSE_IN))
         return GS_F32;
     return c->keep.gathered[v] ? c->read : c->keep.target[v] ? GS_F32 : c->rest;
 }

@@ -245,6 +245,21 @@ static void emit_round(gs_emitter *e, gs_stage *s, uint32_t v)
     s->instr[s->instrs++] = round;
 }
 
+/* The same value, from `op` on. */
+static void emit_again(gs_emitter *e, gs_stage *s, uint32_t v, gs_op op)
+{
+    const uint32_t dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), GS_NONE);
+    s->instr[s->instrs++] = (gs_instr){.op = op, .a = operand(e, v), .dst = dst};
+    e->reg[v] = dst;
+}
+
+/* What edges read is rounded for all: a derivative compares its own row with others, or subtracts a number twice. */
+static void emit_nearest(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    if (e->c->keep.gathered[v])
+        emit_again(e, s, v, GS_OP_NEAREST);
+}
+
 static bool is_rounded(const gs_emitter *e, uint32_t v)
 {
     return at(e, v)->dtype == GS_F32 && e->p->array[e->array[v]].dtype != GS_F32;
@@ -254,8 +269,7 @@ static bool is_rounded(const gs_emitter *e, uint32_t v)
 static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
 {
     const gs_node *n = at(e, v);
-    const uint32_t inputs = gs_node_inputs(n);
-    const uint32_t first = swap_operands(e, n) ? 1 : 0;
+    const uint32_t inputs = gs_node_inputs(n), first = swap_operands(e, n) ? 1 : 0;
     gs_instr i = {.op = n->op, .alpha = n->alpha, .site = n->site, .self = n->self, .dst = GS_NONE};
 
     i.a = operand(e, n->in[first]);
@@ -263,11 +277,14 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
         i.b = operand(e, n->in[1 - first]);
     if (inputs > 2)
         i.c = operand(e, n->in[2]);
-    const bool stored = e->c->keep.stored[v] && e->c->when.level[v] == t, rounded = stored && is_rounded(e, v);
+    const bool becomes = e->c->keep.stored[v], rounded = becomes && is_rounded(e, v),
+               stored = becomes && e->c->when.level[v] == t;
     if (gs_op_classof(n->op) != GS_CLASS_LOSS || gs_op_is_loss_grad(n->op))
         i.dst = e->reg[v] = gs_compile__add_reg(s, GS_REG_TEMP, n, stored && !rounded ? e->array[v] : GS_NONE);
     s->instr[s->instrs++] = i;
     if (rounded)
+        emit_nearest(e, s, v);
+    if (rounded && stored)
         emit_round(e, s, v);
 }
 
@@ -275,6 +292,7 @@ static void emit_instr(gs_emitter *e, gs_stage *s, uint32_t v, uint32_t t)
 static void store_sum(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     if (is_rounded(e, v)) {
+        emit_nearest(e, s, v);
         emit_round(e, s, v);
         return;
     }
@@ -323,12 +341,8 @@ static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 static void emit_load(gs_emitter *e, gs_stage *s, uint32_t v)
 {
     e->reg[v] = add_array_reg(e, s, GS_REG_LOAD, v);
-    if (!is_rounded(e, v))
-        return;
-    const gs_instr cast = {
-        .op = GS_OP_CAST, .a = operand(e, v), .dst = gs_compile__add_reg(s, GS_REG_TEMP, at(e, v), GS_NONE)};
-    s->instr[s->instrs++] = cast;
-    e->reg[v] = cast.dst;
+    if (is_rounded(e, v))
+        emit_again(e, s, v, GS_OP_CAST);
 }
 
 /* The rows of the statistic's input go into it, here and nowhere else. */
@@ -392,8 +406,8 @@ static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
         return st;
     e->p->stage = stages;
     s = &e->p->stage[e->p->stages++]; /* freed with the program from here on */
-    s->reg = gs_calloc(2 * values + 2 * GS_STAGE_SUMS, sizeof(*s->reg));
-    s->instr = gs_calloc(2 * values + outputs + 1, sizeof(*s->instr));
+    s->reg = gs_calloc(3 * values + 2 * GS_STAGE_SUMS, sizeof(*s->reg));
+    s->instr = gs_calloc(3 * values + outputs + 1, sizeof(*s->instr));
     if (s->reg == NULL || s->instr == NULL)
         return no_memory();
     enter_stage(e, t, true);

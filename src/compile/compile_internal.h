@@ -141,6 +141,7 @@ typedef struct gs_cut_search {
 typedef struct gs_cut {
     const gs_ir *ir;
     uint32_t nodes, stages;
+    uint32_t first_gradient; /* gradients of the loss come after this node, which computes it; `nodes`: no such loss */
     gs_cut_stages when;
     gs_cut_sums sum;
     gs_cut_kept keep;

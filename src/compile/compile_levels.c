@@ -41,6 +41,21 @@ static bool reads_otherwise(const gs_cut *c, uint32_t i)
     return other;
 }
 
+/* A derivative, a softmax's above all, is a small difference of what is large: rounding is no small part of that. So
+ * gradients that edges of the marked cone add to others are not rounded. */
+static void keep_addends(gs_cut *c)
+{
+    const gs_marks *const m = &c->search.marks;
+    for (uint32_t k = 0; k < m->count; k++) {
+        const gs_node *const n = at(c, m->node[k]);
+        const bool adds = (m->bits[m->node[k]] & GS_CONE_EDGE) != 0 && (n->op == GS_OP_ADD || n->op == GS_OP_SUB);
+        for (uint32_t i = 0; adds && i < gs_node_inputs(n); i++) {
+            const uint32_t v = at(c, n->in[i])->op == GS_OP_SRC ? at(c, n->in[i])->in[0] : n->in[i];
+            c->keep.full[v] |= at(c, v)->type == GS_TYPE_D && v > c->first_gradient;
+        }
+    }
+}
+
 /* What the edge pass of sum `i` reads must be arrays of earlier stages. */
 static void store_operands(gs_cut *c, uint32_t i)
 {
@@ -54,6 +69,7 @@ static void store_operands(gs_cut *c, uint32_t i)
     gs_compile__cone(c->ir, i, &c->search.marks);
     const uint8_t operand = c->sum.direction[c->when.level[i]] == 0 ? GS_CONE_SOURCE : GS_CONE_DESTINATION;
     const bool as_rows = !reads_otherwise(c, i);
+    keep_addends(c);
     for (uint32_t k = 0; k < c->search.marks.count; k++) {
         const uint8_t ends = c->search.marks.bits[c->search.marks.node[k]] & (uint8_t)~GS_CONE_EDGE;
         if (ends != 0)
@@ -159,6 +175,9 @@ void gs_compile__find_levels(gs_cut *c)
     bool *const done = c->search.candidate;
 
     memset(done, 0, c->nodes * sizeof(*done));
+    c->first_gradient = c->nodes;
+    for (uint32_t i = c->nodes; i-- > 0;)
+        c->first_gradient = gs_op_is_loss_grad(at(c, i)->op) ? i : c->first_gradient;
     for (uint32_t i = 0; i < c->nodes; i++) {
         c->sum.operand[i] = c->sum.scale[i] = c->sum.partner[i] = GS_IR_NONE;
         if (at(c, i)->op == GS_OP_ATTEND)

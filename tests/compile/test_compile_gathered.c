@@ -90,11 +90,73 @@ static void test_gathered__the_largest_is_rounded_with_its_rows_alone(void **sta
     }
 }
 
+/* Of the stage's instructions, those of this operator. */
+static uint32_t count(const gs_stage *s, gs_op op)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->instrs; i++)
+        n += s->instr[i].op == op;
+    return n;
+}
+
+/* A row is compared with the least of its neighbours' and its own: where it is computed again for that, it is rounded
+ * again. What is stored is what its own stage goes on with. */
+static void test_gathered__what_is_computed_again_is_rounded_again(void **state)
+{
+    static const char text[] = "layer t(h[a]) -> [b]:\n    param w[b, a], k[b, b]\n    x = h @ w'\n"
+                               "    return min(u.x * u.x, self) @ k'\n";
+    const test_case t = {.model = model_text(*state, text), .layers = 2, .in = 6, .hidden = 48, .classes = 16,
+                         .gathered = true};
+    uint32_t again = 0;
+    gs_program *p = gs_program_new();
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (uint32_t k = 0; k < p->stages; k++) {
+        const gs_stage *const s = &p->stage[k];
+        assert_true(count(s, GS_OP_NEAREST) >= count(s, GS_OP_ROUND));
+        again += count(s, GS_OP_NEAREST) - count(s, GS_OP_ROUND);
+        for (uint32_t i = 1; i < s->instrs; i++)
+            if (s->instr[i].op == GS_OP_ROUND) {
+                assert_int_equal(s->instr[i - 1].op, GS_OP_NEAREST);
+                assert_int_equal(s->instr[i].a.index, s->instr[i - 1].dst);
+            }
+    }
+    assert_true(again > 0);
+    gs_program_free(p);
+}
+
+/* Derivatives of a softmax are small differences of what is large: neither its scale nor what is subtracted is rounded,
+ * but the gradients that its rows are multiplied by are. */
+static void test_gathered__a_softmax_keeps_its_differences(void **state)
+{
+    static const char text[] = "layer t(h[a]) -> [b]:\n    param w[b, a], k[b, b]\n    x = h @ w'\n"
+                               "    return sum(softmax(u.x + v.x) * u.x) @ k'\n";
+    const test_case t = {.model = model_text(*state, text), .layers = 2, .in = 6, .hidden = 24, .classes = 16,
+                         .gathered = true};
+    uint32_t scales = 0, factors = 0;
+    gs_program *p = gs_program_new();
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (uint32_t a = 0; a < p->arrays; a++) {
+        const gs_array *const x = &p->array[a];
+        const bool scale = strstr(x->name, "lse_in") != NULL || strstr(x->name, "train.sub") != NULL,
+                   factor = strstr(x->name, "k.product") != NULL;
+        if (scale || factor)
+            assert_int_equal(x->dtype, scale ? GS_F32 : GS_BF16);
+        scales += scale;
+        factors += factor;
+    }
+    assert_true(scales >= 3 && factors >= 1);
+    gs_program_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gathered__what_edges_gather_is_rounded_where_asked),
         cmocka_unit_test_setup_teardown(test_gathered__the_largest_is_rounded_with_its_rows_alone, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_gathered__what_is_computed_again_is_rounded_again, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_gathered__a_softmax_keeps_its_differences, gs_test_temp_setup,
                                         gs_test_temp_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
