@@ -256,7 +256,7 @@ void matrix_rounded(const arguments *a)
 
 /* Three epochs against float64, which rounds nothing: an average of rows is as near to the exact one as its rows are,
  * in each of the layers and of their gradients; gin adds up without dividing. */
-static void near_reference(const char *model)
+static void near_reference(const char *model, size_t number)
 {
     static const char *const layouts[] = {"1", "3 --no-hoist", "8 --no-cache", "8 --no-cache --device cpu:3"};
     const bool deep = strcmp(model, "gcn") == 0 || strcmp(model, "sage") == 0 || strcmp(model, "gat") == 0;
@@ -269,7 +269,8 @@ static void near_reference(const char *model)
 
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         const unsigned parts = (unsigned)(layouts[i][0] - '0');
-        if (train(&r, "%s %s %s --init %s --gather-type bf16 %s", store_of("symmetric", "fennel", parts, ""),
+        if (in_turn(i, number, 2) &&
+            train(&r, "%s %s %s --init %s --gather-type bf16 %s", store_of("symmetric", "fennel", parts, ""),
                   network_options(&n), learning_options(&l), y.init, layouts[i] + 1))
             same_logits(&r, &y.end, (strcmp(model, "gin") == 0 ? 16 : 4) * BF16_ROUNDING,
                         text("%s, gathered as bf16, P=%s, against float64", model, layouts[i]));
@@ -279,7 +280,7 @@ static void near_reference(const char *model)
 }
 
 /* Of given weights neither threads nor budgets nor devices change a bit, as docs/design/results.md says. */
-static void gathered_alike(const char *model)
+static void gathered_alike(const char *model, size_t number)
 {
     static const char *const ways[] = {"cpu --threads 1", "cpu --threads 3", "cpu --no-cache --threads 1", "cpu:3"};
     result one = {0}, other = {0};
@@ -291,7 +292,8 @@ static void gathered_alike(const char *model)
     ref_tensors_write("out/learned.safetensors", &one.weights, true);
     if (predict(&one, "cpu --gather-type bf16", store, model, "out/learned.safetensors"))
         for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-            if (predict(&other, text("%s --gather-type bf16", ways[i]), store, model, "out/learned.safetensors"))
+            if (in_turn(i, number, 2) &&
+                predict(&other, text("%s --gather-type bf16", ways[i]), store, model, "out/learned.safetensors"))
                 same_logits(&other, &one, 0, text("%s: gathered as bf16 on %s, bit for bit", model, ways[i]));
     result_free(&one);
     result_free(&other);
@@ -318,8 +320,8 @@ void matrix_gathered(const arguments *a)
             continue;
         if (strcmp(model, "ggcn") != 0) /* gcn's first sums features, its last few classes; ggcn's grow without end */
             rounded_model(model, (size_t)m, "--gather-type bf16", 3);
-        near_reference(model);
-        gathered_alike(model);
+        near_reference(model, (size_t)m);
+        gathered_alike(model, (size_t)m);
     }
     const double half = gathered("gcn", "--gather-type bf16"), whole = gathered("gcn", "");
     (void)gathered("sage", "--gather-type bf16");

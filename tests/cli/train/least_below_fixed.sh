@@ -2,7 +2,7 @@
 # it must: it looks for them with the rows and edges left out that a run within them leaves out. Meanwhile it holds no
 # more memory than it names.
 gnnstream generate sbm graph --vertices 300 --edges 3000 --features 8 --classes 4 --seed 1 >made
-parts=30
+parts=20
 [ -z "${GS_SANITIZED:-}" ] || parts=12
 gnnstream partition graph store --parts $parts --seed 1 >made
 train='train store --model gatv2 --layers 2 --hidden 16 --device cpu:3 --threads 2 --epochs 1'
