@@ -151,7 +151,7 @@ void matrix_several(const arguments *a)
         if (!layouts_train(&one, "rough", model, 1, ""))
             continue;
         ref_tensors_write("out/learned.safetensors", &one.weights, true);
-        const size_t turn = sanitized() ? (size_t)m / 12 : (size_t)m, turns = sanitized() ? 3 : 6;
+        const size_t turn = sanitized() ? (size_t)m / 12 : (size_t)m, turns = sanitized() ? 3 : 8;
         for (size_t i = 0; i < most; i++)
             if (((m == 0 && !sanitized()) || in_turn(i, turn, turns)) &&
                 layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
