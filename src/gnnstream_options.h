@@ -115,8 +115,8 @@ typedef struct gs_train_options {
     uint32_t coverage;   /* of GraphSAINT's: batches drawn beforehand have each vertex so often, on average, and say how
                           * likely vertices and edges are: losses and sums over edges then estimate those of the whole
                           * graph, as PyG's sample_coverage does; 0: none, and they are the subgraph's own */
-    uint32_t batches_per_step; /* so many batches are one step: its loss is the mean over their targets; of several
-                                * devices each has as many of them; 0: one for each device */
+    uint32_t batches_per_step; /* so many batches are one step: its loss is the mean over their targets; several
+                                * devices share them by how fast they are; 0: one for each device */
     const char *gather_type; /* of the rows that the run makes for edges to read: "f32", or rounded to "bf16",
                               * which is half the bytes of every gather; sums are float32 */
     const char *shuffle; /* of "neighbor" and "cluster": "always" (NULL), targets or intervals are in another order in

@@ -177,6 +177,7 @@ typedef struct gs_plan_report {
     gs_way_report way[GS_PLAN_WAYS];
     uint32_t batch_devices; /* that train batches; 0: the whole graph is a step */
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each has in memory of its own for them */
+    uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that it trains */
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

@@ -124,9 +124,15 @@ static void print_device_memory(const gs_plan_report *p)
         printf("memory of device %-11u %12s of %s%s\n", d, cli_size(p->bytes_of[d]), cli_size(p->budget_of[d]), whose);
 }
 
-static void print_batch_rows(const gs_plan_report *p)
+static void print_batch_devices(const gs_plan_report *p)
 {
     uint64_t all = 0;
+    if (p->batch_devices > 1)
+        printf("%-28s", "batches of a step");
+    for (uint32_t d = 0; d < p->batch_devices && p->batch_devices > 1; d++)
+        printf("%s %u on device %u", d > 0 ? "," : "", p->batch_share[d], d);
+    if (p->batch_devices > 1)
+        printf("\n");
     for (uint32_t d = 0; d < p->batch_devices; d++)
         all += p->batch_rows[d];
     if (all == 0)
@@ -150,7 +156,7 @@ static void print_text(const gs_plan_report *p)
     print_items(p, false);
     print_device_memory(p);
     print_items(p, true);
-    print_batch_rows(p);
+    print_batch_devices(p);
     printf("%-28s %12s\n", "spill files", cli_size(p->spill_bytes));
     printf("%-28s %12s\n", "under way to and from disk", cli_size(p->flight_bytes));
 }

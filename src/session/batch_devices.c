@@ -1,40 +1,15 @@
-/* batch_devices.c - several devices train batches: a thread for each, which sleeps between passes. */
+/* batch_devices.c - several devices train batches: their plans, their memory, and which batch is whose
+ * (batch_round.c: their threads). */
 #include "session/batch_devices.h"
 
-#include <omp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "session/batch_devices_internal.h"
 #include "session/batches_internal.h"
-
-#define SPEC_BYTES 32u
-
-typedef struct member {
-    gs_batch_devices *all;
-    gs_batches *engine;
-    gs_train_options options; /* of one device */
-    char spec[SPEC_BYTES];
-    gs_batch group[GS_BATCH_GROUP]; /* its batches of the group */
-    pthread_t thread;
-    bool started;
-    gs_batch_pass *pass; /* of the round at hand */
-    gs_status status;
-    char why[GS_ERROR_BYTES];
-} member;
-
-struct gs_batch_devices {
-    uint32_t devices;
-    member *at; /* [devices] */
-    pthread_mutex_t lock;
-    pthread_cond_t begin, end;
-    uint64_t rounds;
-    uint32_t running;
-    bool quit;
-};
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -43,61 +18,121 @@ gs_status gs_batch_devices_count(uint32_t *out, const gs_train_options *o)
     const uint32_t several = gs_device_count(o->device);
 
     *out = GS_MAX(several, 1);
-    if (gs_device_gpus_beside(o->device) != NULL)
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on devices of one kind; use cpu:N or "
-                       "cuda:0,1, or .sampler none", o->device);
     if (several > GS_BATCH_DEVICES)
         return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on %u devices at most", o->device,
                        GS_BATCH_DEVICES);
     return GS_OK;
 }
 
-/* One of cpu:N is "cpu" with its share of the threads; of "cuda:0,1", one of the numbers. */
-static void name_one(member *m, const gs_train_options *o, uint32_t device, uint32_t devices)
+uint32_t gs_batch_devices_step(const gs_train_options *o)
 {
-    const char *number = o->device;
+    return o->batches_per_step != 0 ? o->batches_per_step : GS_MAX(gs_device_count(o->device), 1);
+}
+
+/* The one of `gpus`, "cuda:0,1", that has this number in their list. */
+static void name_gpu(gs_batch_member *m, const char *gpus, uint32_t index)
+{
+    const char *number = strchr(gpus, ':');
+
+    if (number++ == NULL) {
+        snprintf(m->spec, sizeof(m->spec), "%.*s", (int)sizeof(m->spec) - 1, gpus);
+        return;
+    }
+    for (uint32_t i = 0; i < index; i++)
+        number = strchr(number, ',') + 1;
+    snprintf(m->spec, sizeof(m->spec), "cuda:%.*s", (int)GS_MIN(strcspn(number, ","), 8), number);
+}
+
+/* One of cpu:N is "cpu" with its share of the threads. Beside GPUs, each of which has a thread that picks its rows, the
+ * processors have the other threads. */
+static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t device, uint32_t devices)
+{
+    const uint32_t threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    const char *const beside = gs_device_gpus_beside(o->device);
 
     m->options = *o;
     if (devices == 1 && strncmp(o->device, "cpu:", 4) != 0)
         return;
-    if (strncmp(o->device, "cpu", 3) == 0) {
-        const uint32_t threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    snprintf(m->spec, sizeof(m->spec), "cpu");
+    if (beside != NULL) {
+        m->options.threads = device > 0 || threads < devices ? 1 : threads - (devices - 1);
+        if (device > 0)
+            name_gpu(m, beside, device - 1);
+    } else if (strncmp(o->device, "cpu", 3) == 0) {
         m->options.threads = GS_MAX(threads / devices, 1);
-        snprintf(m->spec, sizeof(m->spec), "cpu");
     } else {
-        number = strchr(number, ':') + 1;
-        for (uint32_t d = 0; d < device; d++)
-            number = strchr(number, ',') + 1;
-        snprintf(m->spec, sizeof(m->spec), "cuda:%.*s", (int)GS_MIN(strcspn(number, ","), 8), number);
+        name_gpu(m, o->device, device);
     }
     m->options.device = m->spec;
     m->options.topology = NULL;
 }
 
+/* What a topology file says: speeds, so that a device of cpu:N waits for as long as its own has it take; or shares. */
+static gs_status read_topology(gs_batch_devices *d, double *rate, const gs_train_options *o)
+{
+    gs_topology wires = {0};
+    gs_status st;
+
+    if (o->topology == NULL || gs_device_count(o->device) == 0)
+        return GS_OK;
+    if ((st = gs_topology_load(&wires, o->topology, d->devices)) != GS_OK)
+        return st;
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const double speed = gs_topology_speed(&wires, k);
+        if (strncmp(o->device, "cpu:", 4) == 0)
+            d->at[k].waits = 1 / speed - 1;
+        rate[k] = wires.place.said ? wires.place.edges[k] : rate[k] * speed;
+    }
+    return GS_OK;
+}
+
+/* Batches a second of each device, in proportion to each other. */
+static gs_status deal_batches(gs_batch_devices *d, const gs_session_config *config)
+{
+    const gs_session_earlier *const e = config->earlier;
+    double rate[GS_BATCH_DEVICES];
+    gs_status st;
+
+    for (uint32_t k = 0; k < d->devices; k++)
+        rate[k] = d->gpus > 0 && d->gpus < d->devices ? 1 / gs_batches_seconds(d->at[k].engine) : 1;
+    if ((st = read_topology(d, rate, config->options)) != GS_OK)
+        return st;
+    if (e != NULL && e->batch_rates == d->devices)
+        memcpy(rate, e->batch_rate, sizeof(rate));
+    return gs_batch_deal_open(&d->deal, d->devices, gs_batch_devices_step(config->options), rate);
+}
+
+static gs_status open_each(gs_batch_devices *d, const gs_session_config *config, uint32_t devices)
+{
+    gs_session_config one = *config;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; st == GS_OK && k < devices; k++) {
+        gs_batch_member *const m = &d->at[k];
+        m->all = d;
+        m->number = k;
+        name_one(m, config->options, k, devices);
+        one.options = &m->options;
+        st = gs_batches_open(&m->engine, &one);
+        d->gpus += st == GS_OK && gs_batches_device_bytes(m->engine) > 0;
+        d->devices++;
+    }
+    return st;
+}
+
 gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config)
 {
     gs_batch_devices *d = gs_calloc(1, sizeof(*d));
-    gs_session_config one = *config;
     uint32_t devices;
     gs_status st;
 
     if (d == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->begin, NULL);
-    pthread_cond_init(&d->end, NULL);
+    gs_batch_devices__open_round(d);
     if ((st = gs_batch_devices_count(&devices, config->options)) == GS_OK &&
         (d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory");
-    for (uint32_t k = 0; st == GS_OK && k < devices; k++) {
-        member *const m = &d->at[k];
-        m->all = d;
-        name_one(m, config->options, k, devices);
-        one.options = &m->options;
-        st = gs_batches_open(&m->engine, &one);
-        d->devices++;
-    }
-    if (st != GS_OK) {
+    if (st != GS_OK || (st = open_each(d, config, devices)) != GS_OK || (st = deal_batches(d, config)) != GS_OK) {
         gs_batch_devices_close(d);
         return st;
     }
@@ -109,28 +144,30 @@ void gs_batch_devices_close(gs_batch_devices *d)
 {
     if (d == NULL)
         return;
-    pthread_mutex_lock(&d->lock);
-    d->quit = true;
-    pthread_cond_broadcast(&d->begin);
-    pthread_mutex_unlock(&d->lock);
-    for (uint32_t k = 0; k < d->devices; k++)
-        if (d->at[k].started)
-            pthread_join(d->at[k].thread, NULL);
+    gs_batch_devices__close_round(d);
     for (uint32_t k = d->devices; k-- > 0;)
         gs_batches_close(d->at[k].engine);
-    pthread_mutex_destroy(&d->lock);
-    pthread_cond_destroy(&d->begin);
-    pthread_cond_destroy(&d->end);
+    gs_batch_deal_close(&d->deal);
     gs_free(d->at);
     gs_free(d);
 }
 
 gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device) { return d->at[device].engine; }
+const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d) { return &d->deal; }
+
+/* Processors come before GPUs. */
+static uint32_t first_gpu(const gs_batch_devices *d) { return d->gpus > 0 ? d->devices - d->gpus : 0; }
+
+gs_batches *gs_batch_devices_lead(const gs_batch_devices *d) { return d->at[first_gpu(d)].engine; }
 
 void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t group)
 {
+    uint32_t most[GS_BATCH_DEVICES], sum = 0;
+
     for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_set_cache(d->at[k].engine, bytes / d->devices, (uint32_t)gs_div_up(group, d->devices));
+        sum += most[k] = gs_batch_deal_most(&d->deal, k, group);
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_set_cache(d->at[k].engine, (uint64_t)((double)bytes * most[k] / sum), GS_MAX(most[k], 1));
 }
 
 #define FREE_SHARE 0.9 /* of a GPU's memory */
@@ -140,20 +177,20 @@ static const gs_device *device_at(const gs_batch_devices *d, uint32_t k) { retur
 static bool reach_all(const gs_batch_devices *d)
 {
     bool all = true;
-    for (uint32_t k = 0; k < d->devices; k++)
-        for (uint32_t i = 0; i < d->devices; i++)
+    for (uint32_t k = first_gpu(d); k < d->devices; k++)
+        for (uint32_t i = first_gpu(d); i < d->devices; i++)
             all = all && (i == k || gs_device_reaches(device_at(d, k), device_at(d, i)).reaches);
     return all;
 }
 
-/* Of each device; 0 where it does not say. */
+/* Of each GPU; 0 where it does not say. */
 static uint64_t free_memory(const gs_batch_devices *d)
 {
     uint64_t least = UINT64_MAX;
-    for (uint32_t k = 0; k < d->devices; k++) {
+    for (uint32_t k = first_gpu(d); k < d->devices; k++) {
         uint64_t bytes = 0;
         uint32_t sharing = 1;
-        for (uint32_t i = 0; i < d->devices; i++)
+        for (uint32_t i = first_gpu(d); i < d->devices; i++)
             sharing += i != k && gs_device_reaches(device_at(d, k), device_at(d, i)).same;
         if (gs_device_free_memory(device_at(d, k), &bytes) != GS_OK)
             return 0;
@@ -170,21 +207,23 @@ void gs_batch_devices_do_not_spread(gs_batch_devices *d)
 
 bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share)
 {
+    gs_batches *const lead = gs_batch_devices_lead(d);
+
     gs_batch_devices_do_not_spread(d);
-    const uint64_t plan = gs_batches_device_bytes(d->at[0].engine);
+    const uint64_t plan = gs_batches_device_bytes(lead);
     if (plan == 0)
         return false;
     const uint64_t all = memory != 0 ? memory : free_memory(d), left = all > plan ? all - plan : 0;
-    const uint32_t rows = gs_batches_rows_within(d->at[0].engine, left / share);
-    const uint64_t vertices = gs_batches_rows_within(d->at[0].engine, UINT64_MAX);
+    const uint32_t rows = gs_batches_rows_within(lead, left / share);
+    const uint64_t vertices = gs_batches_rows_within(lead, UINT64_MAX);
     const bool together = reach_all(d);
     /* Places of a batch's rows cross, too. Rows that stay are used as often as others at the least. */
-    if (!gs_batches_gain(d->at[0].engine, together ? (uint64_t)rows * d->devices : rows))
+    if (!gs_batches_gain(lead, together ? (uint64_t)rows * d->gpus : rows))
         return false;
-    for (uint32_t k = 0; k < d->devices; k++) {
+    for (uint32_t k = first_gpu(d); k < d->devices; k++) {
         if (together)
-            gs_batches_keep_rows(d->at[k].engine, (uint32_t)GS_MIN((uint64_t)rows * d->devices, vertices), d->devices,
-                                 k);
+            gs_batches_keep_rows(d->at[k].engine, (uint32_t)GS_MIN((uint64_t)rows * d->gpus, vertices), d->gpus,
+                                 k - first_gpu(d));
         else
             gs_batches_keep_rows(d->at[k].engine, rows, 1, 0);
     }
@@ -204,117 +243,30 @@ void gs_batch_devices_rest(gs_batch_devices *d)
         gs_batches_rest(d->at[k].engine);
 }
 
+/* The first device's features, and the first GPU's list of rows that stay, are there once for all. */
 uint64_t gs_batch_devices_bytes(const gs_batch_devices *d)
 {
-    uint64_t bytes = 0;
-    for (uint32_t k = 0; k < d->devices; k++)
-        bytes += gs_batches_bytes(d->at[k].engine) - (k > 0 ? gs_batches_shared_bytes(d->at[k].engine) : 0);
-    return bytes;
-}
-
-/* ---- threads ------------------------------------------------------------- */
-
-static void run_pass(member *m)
-{
-    gs_batch_pass *const p = m->pass;
-
-    m->status = GS_OK;
-    if (p->batch == NULL)
-        return;
-    m->status = gs_batches_add(m->engine, p->batch, p->key, &p->mass, &p->stats);
-    if (m->status != GS_OK)
-        snprintf(m->why, sizeof(m->why), "%s", gs_last_error());
-}
-
-static void *member_thread(void *arg)
-{
-    member *const m = arg;
-    gs_batch_devices *const d = m->all;
-
-    omp_set_num_threads((int)GS_MAX(m->options.threads, 1));
-    pthread_mutex_lock(&d->lock);
-    for (uint64_t seen = 0;;) {
-        while (!d->quit && d->rounds == seen)
-            pthread_cond_wait(&d->begin, &d->lock);
-        if (d->quit)
-            break;
-        seen = d->rounds;
-        pthread_mutex_unlock(&d->lock);
-        run_pass(m);
-        pthread_mutex_lock(&d->lock);
-        if (--d->running == 0)
-            pthread_cond_signal(&d->end);
+    uint64_t bytes = gs_batch_devices__round_bytes(d);
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const gs_batches *const b = d->at[k].engine;
+        bytes += gs_batches_bytes(b) - (k > 0 ? gs_batches_shared_features(b) : 0) -
+                 (k > first_gpu(d) ? gs_batches_shared_list(b) : 0);
     }
-    pthread_mutex_unlock(&d->lock);
-    return NULL;
+    return bytes;
 }
 
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole)
 {
-    gs_batches *engine[GS_BATCH_DEVICES];
+    gs_batches *gpu[GS_BATCH_DEVICES];
+    const uint32_t lead = first_gpu(d);
     gs_status st = GS_OK;
 
     for (uint32_t k = 0; k < d->devices && st == GS_OK; k++)
-        st = gs_batches_start(engine[k] = d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL);
-    for (uint32_t k = 0; k < d->devices && st == GS_OK; k++)
-        st = gs_batches_meet(d->at[k].engine, engine);
-    for (uint32_t k = 0; k < d->devices && d->devices > 1 && st == GS_OK; k++) {
-        const int error = pthread_create(&d->at[k].thread, NULL, member_thread, &d->at[k]);
-        d->at[k].started = error == 0;
-        if (error != 0)
-            st = gs_fail(GS_ENOMEM, "a thread for device %u could not be had: %s", k, strerror(error));
-    }
-    return st;
-}
-
-/* ---- a round ------------------------------------------------------------- */
-
-void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches)
-{
-    for (uint32_t k = 0; k < d->devices; k++) {
-        member *const m = &d->at[k];
-        uint32_t n = 0;
-        for (uint32_t i = k; i < batches; i += d->devices)
-            m->group[n++] = batch[i];
-        gs_batches_begin(m->engine, m->group, n);
-    }
-}
-
-void gs_batch_devices_clear(gs_batch_devices *d)
-{
-    for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_clear(d->at[k].engine);
-}
-
-/* Running statistics go on batch by batch, in the order of the batches. */
-gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass)
-{
-    for (uint32_t k = 0; k < d->devices; k++)
-        d->at[k].pass = &pass[k];
-    if (d->devices == 1) {
-        run_pass(&d->at[0]);
-    } else {
-        pthread_mutex_lock(&d->lock);
-        d->rounds++;
-        d->running = d->devices;
-        pthread_cond_broadcast(&d->begin);
-        while (d->running > 0)
-            pthread_cond_wait(&d->end, &d->lock);
-        pthread_mutex_unlock(&d->lock);
-    }
-    for (uint32_t k = 0; k < d->devices; k++) {
-        const member *const m = &d->at[k];
-        if (m->status != GS_OK)
-            return d->devices == 1 ? m->status : gs_fail(m->status, "%s", m->why);
-        if (pass[k].batch != NULL)
-            gs_batches_follow(m->engine, pass[k].batch);
-    }
-    return GS_OK;
-}
-
-void gs_batch_devices_reduce(gs_batch_devices *d, double mass)
-{
-    for (uint32_t k = 1; k < d->devices; k++)
-        gs_batches_collect(d->at[k].engine);
-    gs_batches_divide(d->at[0].engine, mass);
+        st = gs_batches_start(d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL,
+                              k > lead ? d->at[lead].engine : NULL);
+    for (uint32_t k = lead; k < d->devices; k++)
+        gpu[k - lead] = d->at[k].engine;
+    for (uint32_t k = lead; k < d->devices && st == GS_OK; k++)
+        st = gs_batches_meet(d->at[k].engine, gpu);
+    return st == GS_OK ? gs_batch_devices__start_round(d) : st;
 }

@@ -1,34 +1,41 @@
 /* batch_devices.h - several devices that train batches at the same time: each runs batches of its own on a plan of its
  * own, with the same parameters, and their gradients are added up in the order of the devices.
  *
- * A step's batch number k is run by device k mod N, so what is added to what depends on the number of devices alone,
- * and not on groups, budgets or which of them is faster. Each device of cpu:N has its share of the threads. One thread
- * calls.
+ * Which device runs a batch depends on its number and on how fast the devices are said to be (batch_deal.h), so what is
+ * added to what does not depend on groups, budgets or which of them was faster this time. Each device of cpu:N has its
+ * share of the threads, and waits as long as its speed in a topology file says. Of processors and GPUs the processors
+ * are device 0, as in a pass over the whole graph. One thread calls.
  */
 #ifndef GS_SESSION_BATCH_DEVICES_H
 #define GS_SESSION_BATCH_DEVICES_H
 
+#include "session/batch_deal.h"
 #include "session/batches.h"
 
-#define GS_BATCH_DEVICES 8u /* most */
 #define GS_BATCH_GROUP 8u   /* most batches of a group */
 
 typedef struct gs_batch_devices gs_batch_devices;
 
-/* What a pass came to. */
+/* A batch's pass, and what it came to. */
 typedef struct gs_batch_pass {
-    const gs_batch *batch; /* NULL: the device rests */
+    const gs_batch *batch; /* NULL: the next batch of the device's group is passed over */
+    uint32_t device;
     uint32_t key;          /* of dropout */
     double mass;           /* what the mean of the loss is over */
     gs_exec_stats stats;
 } gs_batch_pass;
 
-/* Devices that .device names for batches; 1 of one device. GS_EUNSUPPORTED: too many, or of several kinds. */
+/* Devices that .device names for batches; 1 of one device. GS_EUNSUPPORTED: too many. */
 gs_status gs_batch_devices_count(uint32_t *out, const gs_train_options *o);
-/* As gs_batches_open(), for each device. */
+/* Batches of a step, as the options have it; one for each device where they say nothing. */
+uint32_t gs_batch_devices_step(const gs_train_options *o);
+/* As gs_batches_open(), for each device; reads the topology file. */
 gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config);
 void gs_batch_devices_close(gs_batch_devices *d); /* NULL is allowed */
 gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device);
+const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d);
+/* The first that has memory of its own, where one has; else the first. */
+gs_batches *gs_batch_devices_lead(const gs_batch_devices *d);
 
 /* As of one (batches.h), of all together; `bytes` of a cache is divided among them. A device's own memory is that of
  * each. */
@@ -43,13 +50,16 @@ uint64_t gs_batch_devices_bytes(const gs_batch_devices *d);
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole);
 void gs_batch_devices_rest(gs_batch_devices *d);
 
-/* A group was drawn, whose first batch is the first device's. */
+/* A group was drawn; each device has its own of it. */
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);
 /* Gradients of all devices become 0. */
 void gs_batch_devices_clear(gs_batch_devices *d);
-/* A pass on each device at the same time, pass[d] on device d: gradients of sums of losses are added to the device's.
- * The first failure in the order of the devices. Waits for all. */
-gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass);
+/* Passes of batches of a group, at most GS_BATCH_GROUP: those of one device one after the other, those of several at
+ * the same time. Gradients of sums of losses are added to the device's. The first failure in the order of the devices.
+ * Waits for all. */
+gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_t passes);
+/* Of a batch of the first device that is a step: gradients are of its mean at once (gs_batches_run()). */
+gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass);
 /* Gradients of all devices, added up and divided by `mass`, are those of the parameters. */
 void gs_batch_devices_reduce(gs_batch_devices *d, double mass);
 

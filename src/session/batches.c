@@ -8,6 +8,7 @@
 #include "session/batch_memory.h"
 #include "session/batches_internal.h"
 #include "session/describe.h"
+#include "session/session_plan.h"
 #include "session/session_prepare.h"
 
 /* The plan is compared with no other: there is one block and nothing to stage. What it takes is charged where the
@@ -15,6 +16,8 @@
 #define ANY_MEMORY (1ull << 56)
 /* On host memory a tile's rows of features are picked for it: with those, it stays in a second-level cache. */
 #define TILE_BYTES GS_MIB
+/* No batch is predicted to take less. */
+#define LEAST_SECONDS 1e-9
 
 /* ---- the plan ------------------------------------------------------------ */
 
@@ -227,10 +230,14 @@ uint64_t gs_batches_device_bytes(const gs_batches *b)
     return b->device_bytes + (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0);
 }
 
-uint64_t gs_batches_shared_bytes(const gs_batches *b)
+uint64_t gs_batches_shared_features(const gs_batches *b)
 {
-    return (b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0) +
-           (b->kept.rows > 0 ? gs_batch_spread_bytes(b->session->store) : 0);
+    return b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0;
+}
+
+uint64_t gs_batches_shared_list(const gs_batches *b)
+{
+    return b->kept.rows > 0 ? gs_batch_spread_bytes(b->session->store) : 0;
 }
 
 /* Of the host, for rows that devices keep: which they are, a batch's and, with a cache, a group's. */
@@ -248,9 +255,31 @@ uint64_t gs_batches_bytes(const gs_batches *b)
            gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) + lists_bytes(b);
 }
 
+double gs_batches_seconds(const gs_batches *b)
+{
+    gs_session *const s = b->session;
+    const gs_store *const store = s->store;
+    gs_pass_report x = {.predicted = {0}};
+    double seconds = 0;
+
+    gs_session_recall_cost(s, &s->machine.cost, 0);
+    if (gs_session_describe_pass(s, &x, s->pass.train) == GS_OK)
+        seconds = x.predicted.seconds;
+    if (b->device_bytes > 0) {
+        const gs_link link = gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE);
+        const uint64_t bytes = b->shape.limits.vertices * gs_store_array(store, GS_ARRAY_FEATURES)->row_bytes +
+                               gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits);
+        seconds += (double)bytes / link.bps;
+    }
+    return GS_MAX(seconds, LEAST_SECONDS);
+}
+
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)
 {
-    b->session->machine.cost = whole->machine.cost;
+    const gs_session_machine *const m = &whole->machine;
+
+    if (gs_device_unified(m->device[m->lead]) == (b->device_bytes == 0))
+        b->session->machine.cost = m->cost;
     return gs_session_describe_pass(b->session, out, b->session->pass.train);
 }
 
@@ -341,7 +370,7 @@ static gs_status take_lists(gs_batches *b)
 }
 
 /* The device's part of the rows: as many at a time as a batch has. */
-static gs_status keep_rows(gs_batches *b, const gs_batches *first)
+static gs_status keep_rows(gs_batches *b, const gs_batches *keeper)
 {
     gs_batches_kept *const k = &b->kept;
     const uint32_t array = features_of(b->session->program);
@@ -349,9 +378,9 @@ static gs_status keep_rows(gs_batches *b, const gs_batches *first)
 
     if (k->rows == 0)
         return GS_OK;
-    if (first == NULL)
+    if (keeper == NULL)
         st = gs_batch_spread_open(&k->which, b->session->store, k->rows);
-    k->of = first == NULL ? &k->which : first->kept.of;
+    k->of = keeper == NULL ? &k->which : keeper->kept.of;
     k->run = (gs_exec_spread){.array = array, .devices = k->devices, .rows_kept = k->rows};
     k->run.kept[0] = gs_exec_kept_memory(b->session->run.exec);
     if (st != GS_OK || (st = take_lists(b)) != GS_OK)
@@ -387,7 +416,7 @@ gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
     return st;
 }
 
-gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first)
+gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first, const gs_batches *keeper)
 {
     gs_session *const s = b->session;
     const uint8_t *const features = first != NULL ? first->rows.features : features_in(whole);
@@ -403,5 +432,5 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *f
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
-    return (st = open_exec(b)) != GS_OK ? st : keep_rows(b, first);
+    return (st = open_exec(b)) != GS_OK ? st : keep_rows(b, keeper);
 }

@@ -46,20 +46,24 @@ const gs_device *gs_batches_device(const gs_batches *b);
  * memory of its own, else 0. */
 uint64_t gs_batches_bytes(const gs_batches *b);
 uint64_t gs_batches_device_bytes(const gs_batches *b);
-/* The pass that trains the largest batch, at the costs that `whole` was planned with. */
+/* Predicted seconds of the largest batch, with what is copied to a device; at what is known of the device. */
+double gs_batches_seconds(const gs_batches *b);
+/* The pass that trains it, at the costs that `whole` was planned with, where that is on such devices. */
 gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out);
 
 /* Takes memory; parameters become those of `whole`, which has started and outlives this. Features are read from its
  * memory where it keeps them. Blocks while it reads arrays. GS_ENOMEM, GS_EIO, GS_EFORMAT. `first`: trains the same
  * parameters at the same time, was started and outlives this: gradients are this one's own, until gs_batches_collect();
- * features that `first` has in memory are read there. NULL: nothing does. */
-gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first);
+ * features that `first` has in memory are read there. NULL: nothing does. `keeper`, likewise, knows which rows stay in
+ * devices' memory; NULL: this one finds out. */
+gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first, const gs_batches *keeper);
 /* All that keep rows together have started, [devices]: they find each other's. GS_EDEVICE. */
 gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all);
 /* Adds this one's own gradients to those of `whole`. */
 void gs_batches_collect(const gs_batches *b);
-/* Of gs_batches_bytes(), what one that is started with a `first` does not take. */
-uint64_t gs_batches_shared_bytes(const gs_batches *b);
+/* Of gs_batches_bytes(), what one that is started with a `first` does not take, and with a `keeper`. */
+uint64_t gs_batches_shared_features(const gs_batches *b);
+uint64_t gs_batches_shared_list(const gs_batches *b);
 
 /* Between batches, before something else runs for long: what a pass works in is no memory until the next batch. */
 void gs_batches_rest(gs_batches *b);
@@ -72,10 +76,13 @@ gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, do
 
 /* A step of several passes: gradients of their sums of losses are added up between clear and divide. The mean is over
  * the sum of the masses, which gs_batches_divide() is given. A pass is that of a batch, as in gs_batches_run(), but
- * that statistics are followed by gs_batches_follow(), */
+ * that statistics are followed by gs_batches_follow(): the last pass's, or those that were copied, of
+ * gs_batches_statistics() floats; */
 void gs_batches_clear(gs_batches *b);
 gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
-void gs_batches_follow(gs_batches *b, const gs_batch *batch);
+uint32_t gs_batches_statistics(const gs_batches *b);
+void gs_batches_copy_statistics(const gs_batches *b, float *out);
+void gs_batches_follow(gs_batches *b, const gs_batch *batch, const float *statistics);
 void gs_batches_divide(gs_batches *b, double mass);
 /* or of a part of a batch that is next in the group and overflows; `part` from 0 keys dropout, too. */
 void gs_batches_begin_parts(gs_batches *b);

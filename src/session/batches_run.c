@@ -187,8 +187,41 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     return GS_OK;
 }
 
-void gs_batches_follow(gs_batches *b, const gs_batch *batch)
+/* ---- statistics of a batch ----------------------------------------------- */
+
+uint32_t gs_batches_statistics(const gs_batches *b)
 {
+    const gs_program *const p = b->session->program;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->params; i++)
+        n += p->param[i].statistic != GS_STATISTIC_NONE ? p->param[i].cols : 0;
+    return n;
+}
+
+/* Floats of all of them, one after the other; `in`: from the list to the parameters. */
+static void move_statistics(const gs_batches *b, float *list, bool in)
+{
+    const gs_program *const p = b->session->program;
+    for (uint32_t i = 0; i < p->params; i++) {
+        const gs_param *const q = &p->param[i];
+        float *const value = b->session->run.params.value[i];
+        if (q->statistic == GS_STATISTIC_NONE)
+            continue;
+        memcpy(in ? value : list, in ? list : value, q->cols * sizeof(*list));
+        list += q->cols;
+    }
+}
+
+void gs_batches_copy_statistics(const gs_batches *b, float *out)
+{
+    if (out != NULL)
+        move_statistics(b, out, false);
+}
+
+void gs_batches_follow(gs_batches *b, const gs_batch *batch, const float *statistics)
+{
+    if (statistics != NULL)
+        move_statistics(b, (float *)(uintptr_t)statistics, true);
     gs_params_follow(&b->session->run.params, b->session->program, batch->vertices);
 }
 
@@ -197,7 +230,7 @@ gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, do
     gs_batches_clear(b);
     const gs_status st = run_pass(b, batch, step, true, mass, out);
     if (st == GS_OK)
-        gs_batches_follow(b, batch);
+        gs_batches_follow(b, batch, NULL);
     return st;
 }
 
@@ -251,7 +284,7 @@ gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t ste
 {
     const gs_status st = run_pass(b, batch, step ^ part << 20, false, mass, out);
     if (st == GS_OK)
-        gs_batches_follow(b, batch);
+        gs_batches_follow(b, batch, NULL);
     return st;
 }
 

@@ -31,6 +31,7 @@
 #include "gnnstream.h" /* gs_train_options, gs_plan_report */
 #include "plan/plan.h"
 #include "program/program.h"
+#include "session/batch_deal.h"
 #include "session/devices.h"
 #include "session/edges.h"
 #include "session/learned.h"
@@ -49,6 +50,8 @@ typedef enum gs_purpose {
 typedef struct gs_session_earlier {
     uint64_t host_memory, device_memory; /* where the options give none, and free memory has room for so much */
     gs_cost cost, host_cost;
+    uint32_t batch_rates;     /* devices that trained batches, and how fast each was taken to be; 0: none did */
+    double batch_rate[GS_BATCH_DEVICES];
     const char *device; /* that were taken, where the options leave a choice; NULL: all that they name */
 } gs_session_earlier;
 

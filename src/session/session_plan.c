@@ -64,7 +64,7 @@ static double evals_left_out(const gs_session *s)
 /* Cost of a run of rows in a copy between devices on host memory: one more call of memcpy. */
 #define COPY_RUN_SECONDS 0.2e-6
 
-static void recall_device(const gs_session *s, gs_cost *out, uint32_t device)
+void gs_session_recall_cost(const gs_session *s, gs_cost *out, uint32_t device)
 {
     const gs_device *const d = s->machine.device[device];
     gs_cost_record record;
@@ -82,9 +82,9 @@ static void recall_machine(gs_session *s)
         s->machine.host_cost = s->config.earlier->host_cost;
         return;
     }
-    recall_device(s, &s->machine.cost, s->machine.lead);
+    gs_session_recall_cost(s, &s->machine.cost, s->machine.lead);
     if (s->machine.on_host != GS_NONE)
-        recall_device(s, &s->machine.host_cost, s->machine.on_host);
+        gs_session_recall_cost(s, &s->machine.host_cost, s->machine.on_host);
 }
 
 /* Which edges and rows the program needs, and what memory that takes beside a plan. */

@@ -3,11 +3,14 @@
 #define GS_SESSION_SESSION_PLAN_H
 
 #include "base/status.h"
+#include "cost/cost.h"
 
 typedef struct gs_session gs_session;
 
 /* Accounts for what the plan does not know, and makes it, into `plan`. GS_EBUDGET, with what would do in
  * memory.refused; GS_EINVAL, GS_EIO, GS_EFORMAT, GS_ENOMEM. Blocks while it reads the edge files. */
 gs_status gs_session_plan(gs_session *s);
+/* What is known of the speed of one of its devices. */
+void gs_session_recall_cost(const gs_session *s, gs_cost *out, uint32_t device);
 
 #endif /* GS_SESSION_SESSION_PLAN_H */

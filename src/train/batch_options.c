@@ -15,10 +15,7 @@ uint32_t gs_batch_size_of(const gs_train_options *o) { return o->batch_size != 0
 uint32_t gs_walk_length_of(const gs_train_options *o) { return o->walk_length != 0 ? o->walk_length : WALK_LENGTH; }
 uint32_t gs_batches_per_step_of(const gs_train_options *o)
 {
-    const uint32_t several = gs_device_count(o->device);
-    if (!gs_train_on_batches(o)) /* a step is the whole graph's, on any number of devices */
-        return 1;
-    return o->batches_per_step != 0 ? o->batches_per_step : GS_MAX(several, 1);
+    return gs_train_on_batches(o) ? gs_batch_devices_step(o) : 1; /* of the whole graph, on any number of devices */
 }
 
 /* "15,10,5". */
@@ -114,9 +111,9 @@ gs_status gs_batch_options_check(const gs_train_options *o)
         return st;
     if ((st = gs_batch_devices_count(&devices, o)) != GS_OK)
         return st;
-    if (o->batches_per_step % devices != 0)
-        return gs_fail(GS_EINVAL, ".batches_per_step %u: .device %s has %u devices, each of which has as many "
-                       "batches of a step; use a multiple of %u", o->batches_per_step, o->device, devices, devices);
+    if (gs_batches_per_step_of(o) < devices)
+        return gs_fail(GS_EINVAL, ".batches_per_step %u: .device %s has %u devices, to which the batches of a step are "
+                       "dealt; use %u or more", o->batches_per_step, o->device, devices, devices);
     if (o->trace != NULL || o->profile)
         return gs_fail(GS_EUNSUPPORTED, "%s: is of passes over the whole graph; leave it out, or use .sampler none",
                        o->trace != NULL ? ".trace" : ".profile");

@@ -56,6 +56,15 @@ static bool add_cost(cJSON *to, const char *name, const gs_cost *c)
 /* A disk always moves something. */
 static bool has_host_cost(const gs_checkpoint *c) { return c->host_cost.read_bps > 0; }
 
+static bool add_rates(cJSON *to, const gs_checkpoint *c)
+{
+    cJSON *const rates = c->batch_rates == 0 ? NULL : cJSON_AddArrayToObject(to, "batch_rates");
+    bool ok = c->batch_rates == 0 || rates != NULL;
+    for (uint32_t k = 0; k < c->batch_rates && ok; k++)
+        ok = cJSON_AddItemToArray(rates, cJSON_CreateNumber(c->batch_rate[k]));
+    return ok;
+}
+
 static bool add_plan(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "plan");
@@ -65,7 +74,7 @@ static bool add_plan(cJSON *root, const gs_checkpoint *c)
            add_number(to, "host_memory", (double)c->host_memory) &&
            add_number(to, "device_memory", (double)c->device_memory) &&
            add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, "cost", &c->cost) &&
-           (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost));
+           (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost)) && add_rates(to, c);
 }
 
 static bool add_so_far(cJSON *root, const gs_checkpoint *c)
@@ -249,6 +258,22 @@ static void read_cost(reader *r, const cJSON *cost, gs_cost *c)
     c->latency_seconds = take_real(r, cost, "latency_seconds", 0, 1);
 }
 
+static void read_rates(reader *r, const cJSON *plan, gs_checkpoint *c)
+{
+    const cJSON *const rates = cJSON_GetObjectItemCaseSensitive(plan, "batch_rates");
+    const int n = cJSON_GetArraySize(rates);
+
+    if (rates == NULL)
+        return;
+    (void)item(r, plan, "batch_rates", cJSON_IsArray(rates) && n > 0 && n <= (int)GS_BATCH_DEVICES);
+    for (int k = 0; k < n && r->st == GS_OK; k++) {
+        const cJSON *const v = cJSON_GetArrayItem(rates, k);
+        (void)item(r, plan, "batch_rates", cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble <= MOST_RATE);
+        c->batch_rate[k] = r->st == GS_OK ? v->valuedouble : 1;
+    }
+    c->batch_rates = r->st == GS_OK ? (uint32_t)n : 0;
+}
+
 static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
 {
     const cJSON *const plan = cJSON_GetObjectItemCaseSensitive(root, "plan");
@@ -265,6 +290,7 @@ static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
     const cJSON *const host = cJSON_GetObjectItemCaseSensitive(plan, "host_cost");
     if (host != NULL)
         read_cost(r, host, &c->host_cost);
+    read_rates(r, plan, c);
 }
 
 static double take_bits(reader *r, const cJSON *object, const char *key)

@@ -14,6 +14,7 @@
 #include "cost/cost.h"
 #include "device/device.h" /* GS_DEVICE_WORDS */
 #include "gnnstream.h" /* gs_task_figures */
+#include "session/batch_deal.h" /* GS_BATCH_DEVICES */
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
 #include "train/control.h"
 
@@ -63,6 +64,8 @@ typedef struct gs_checkpoint {
     char device[GS_DEVICE_WORDS], taken[GS_DEVICE_WORDS]; /* as in gs_session_earlier; "": all */
     uint64_t host_memory, device_memory, process_bytes;
     gs_cost cost, host_cost; /* as in gs_session_machine; all 0: all devices were alike */
+    uint32_t batch_rates;    /* as in gs_session_earlier */
+    double batch_rate[GS_BATCH_DEVICES];
     uint64_t plan_id;
     char maker[GS_MAKER_BYTES];
     uint32_t sections;

@@ -3,6 +3,7 @@
 #include "train/run_batches_internal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -139,10 +140,12 @@ static gs_status load_edges(gs_run_batches *b, const gs_session_config *config, 
     return st;
 }
 
-/* So many batches of a group, or fewer: as many for each device, which all have theirs at the same time. */
+/* So many batches of a group, or fewer: whole steps, as devices wait for each other where a group ends, or a multiple
+ * of the devices. */
 static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
 {
-    return GS_MAX((uint32_t)batches / b->devices, 1) * b->devices;
+    const uint32_t of = b->step <= batches ? b->step : b->devices;
+    return GS_MAX((uint32_t)batches / of, 1) * of;
 }
 
 static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config, bool stream)
@@ -155,6 +158,7 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
         (st = gs_store_open(&b->store, config->store)) != GS_OK)
         return st;
+    b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
     if (!gs_store_array(b->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(b->store)->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
                        config->store);
@@ -191,7 +195,7 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     b->keeps = all <= left && !config->options->no_cache;
     b->reading_group = b->group;
     if (b->keeps && b->in->columns == NULL)
-        b->group = group_of(b, GS_MIN(b->group, BATCHES_PER_THREAD * b->threads));
+        b->group = group_of(b, GS_MIN(b->group, GS_MAX(BATCHES_PER_THREAD * b->threads, b->step)));
     gs_batch_devices_keep_features(b->engine, b->keeps);
     b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
     if (!b->keeps)
@@ -208,11 +212,19 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
     return had || b->spreads;
 }
 
-void gs_run_batches_describe_spread(const gs_run_batches *b, gs_plan_report *out)
+void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
-    for (uint32_t d = 0; d < b->devices; d++)
+    for (uint32_t d = 0; d < b->devices; d++) {
         out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
+        out->batch_share[d] = gs_batch_devices_deal(b->engine)->share[d];
+    }
+}
+
+uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVICES])
+{
+    memcpy(rate, gs_batch_devices_deal(b->engine)->rate, GS_BATCH_DEVICES * sizeof(*rate));
+    return b->devices;
 }
 
 /* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then that
@@ -281,12 +293,12 @@ uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
 {
-    return gs_batches_device_bytes(gs_batch_devices_at(b->engine, 0));
+    return gs_batches_device_bytes(gs_batch_devices_lead(b->engine));
 }
 
 gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out)
 {
-    const gs_status st = gs_batches_describe(gs_batch_devices_at(b->engine, 0), whole, out);
+    const gs_status st = gs_batches_describe(gs_batch_devices_lead(b->engine), whole, out);
     snprintf(out->name, sizeof(out->name), "batch");
     return st;
 }

@@ -23,8 +23,10 @@ void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
 /* Rows of features stay in the memory of GPUs, where the options have it so and there is room: of what their plans
  * leave one `share`-th (0: none) is for these, and the rest for the evaluation. False: there are none, as before. */
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share);
-/* Of each device, rows that stay: fills .batch_devices and .batch_rows. */
-void gs_run_batches_describe_spread(const gs_run_batches *b, gs_plan_report *out);
+/* Of each device, rows that stay and batches of a step: fills .batch_devices, .batch_rows and .batch_share. */
+void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out);
+/* How fast each device is taken to be, in proportion to each other: how many devices. */
+uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVICES]);
 /* Host memory that gs_run_batches_start() takes; and that of a device which has memory of its own, else 0. */
 uint64_t gs_run_batches_bytes(const gs_run_batches *b);
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);

@@ -77,60 +77,73 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
 /* A batch that is a step: gradients are of the mean at once, which rounds less. */
 static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, pass_sums *sums)
 {
-    gs_exec_stats x = {0};
-    const gs_status st = gs_batches_run(gs_batch_devices_at(r->batches->engine, 0), batch, key, &sums->mass, &x);
+    gs_batch_pass pass = {.batch = batch, .key = key};
+    const gs_status st = gs_batch_devices_run_alone(r->batches->engine, &pass);
 
-    sums->loss = x.metrics.loss_sum;
-    add_stats(e, &x);
+    sums->loss = pass.stats.metrics.loss_sum;
+    sums->mass = pass.mass;
+    add_stats(e, &pass.stats);
     return st;
 }
 
 /* Devices that worked at the same time took as long as the slowest of them. */
-static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t devices, pass_sums *sums)
+static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t passes, pass_sums *sums)
 {
-    gs_exec_stats all = {0};
-    for (uint32_t d = 0; d < devices; d++) {
-        const gs_exec_stats *const x = &pass[d].stats;
+    gs_exec_stats all = {0}, of[GS_BATCH_DEVICES] = {0};
+
+    for (uint32_t i = 0; i < passes; i++) {
+        const gs_exec_stats *const x = &pass[i].stats;
+        gs_exec_stats *const d = &of[pass[i].device];
         sums->loss += x->metrics.loss_sum;
-        sums->mass += pass[d].mass;
-        all.compute_seconds = GS_MAX(all.compute_seconds, x->compute_seconds);
-        all.edge_seconds = GS_MAX(all.edge_seconds, x->edge_seconds);
-        all.stall_seconds = GS_MAX(all.stall_seconds, x->stall_seconds);
+        sums->mass += pass[i].mass;
+        d->compute_seconds += x->compute_seconds;
+        d->edge_seconds += x->edge_seconds;
+        d->stall_seconds += x->stall_seconds;
         all.read_bytes += x->read_bytes;
         all.copied_in_bytes += x->copied_in_bytes;
         all.copied_out_bytes += x->copied_out_bytes;
         all.forwarded_bytes += x->forwarded_bytes;
     }
+    for (uint32_t d = 0; d < GS_BATCH_DEVICES; d++) {
+        all.compute_seconds = GS_MAX(all.compute_seconds, of[d].compute_seconds);
+        all.edge_seconds = GS_MAX(all.edge_seconds, of[d].edge_seconds);
+        all.stall_seconds = GS_MAX(all.stall_seconds, of[d].stall_seconds);
+    }
     add_stats(e, &all);
 }
 
-/* A batch on each device, `count` of them from `first` on; those without room follow, each in parts. */
-static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count, bool *teaches,
-                           pass_sums *sums)
+/* What can run at the same time of `count` batches from `first` on, *done of them: those of the group that is in
+ * memory, up to one without room. That one follows, in parts. So gradients are added up in the order of a device's
+ * batches, however many are a group. */
+static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count, uint32_t *done,
+                           bool *teaches, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
+    const gs_batch_deal *const deal = gs_batch_devices_deal(b->engine);
     const uint32_t key = (e->epoch - 1) * r->part.of + first + 1; /* of dropout */
-    gs_batch_pass pass[GS_BATCH_DEVICES] = {0};
-    const gs_batch *batch[GS_BATCH_DEVICES];
-    gs_status st = GS_OK;
+    gs_batch_pass pass[GS_BATCH_GROUP] = {0};
+    const gs_batch *batch;
+    uint32_t n = 0;
+    gs_status st;
 
-    for (uint32_t d = 0; d < count; d++) {
-        if ((st = draw(&batch[d], b, e->epoch, first + d)) != GS_OK)
-            return st;
-        const bool teaching = batch[d]->targets > 0 || batch[d]->overflows;
-        *teaches |= teaching;
-        if (!teaching)
-            gs_batches_pass(gs_batch_devices_at(b->engine, d));
-        else if (!batch[d]->overflows)
-            pass[d] = (gs_batch_pass){.batch = batch[d], .key = key + d};
-    }
-    if ((st = gs_batch_devices_run(b->engine, pass)) != GS_OK)
+    if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
         return st;
-    add_round(e, pass, count, sums);
-    for (uint32_t d = 0; d < count && st == GS_OK; d++)
-        if (batch[d]->overflows)
-            st = run_parts(r, e, batch[d], key + d, gs_batch_devices_at(b->engine, d), sums);
-    return st;
+    const uint32_t held = GS_MIN(count, b->first + b->held - first);
+    for (; n < held && !batch[n].overflows; n++) {
+        const bool teaching = batch[n].targets > 0;
+        *teaches |= teaching;
+        pass[n] = (gs_batch_pass){.batch = teaching ? &batch[n] : NULL, .key = key + n,
+                                  .device = gs_batch_deal_of(deal, first + n)};
+    }
+    if (n > 0 && (st = gs_batch_devices_run(b->engine, pass, n)) != GS_OK)
+        return st;
+    add_round(e, pass, n, sums);
+    *done = n;
+    if (n == held)
+        return GS_OK;
+    *done = n + 1;
+    *teaches = true;
+    return run_parts(r, e, &batch[n], key + n, gs_batch_devices_at(b->engine, gs_batch_deal_of(deal, first + n)), sums);
 }
 
 /* The passes of `count` batches from `first` on. *teaches: there was a target. */
@@ -139,17 +152,19 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
 {
     gs_run_batches *const b = r->batches;
     const gs_batch *batch;
+    uint32_t n = 0;
     gs_status st;
 
     if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
         return st;
-    if (count == 1 && batch->targets > 0 && !batch->overflows) {
+    if (count == 1 && batch->targets > 0 && !batch->overflows &&
+        gs_batch_deal_of(gs_batch_devices_deal(b->engine), first) == 0) {
         *teaches = true;
         return run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums);
     }
     gs_batch_devices_clear(b->engine);
-    for (uint32_t done = 0; done < count && st == GS_OK; done += b->devices)
-        st = run_round(r, e, first + done, GS_MIN(b->devices, count - done), teaches, sums);
+    for (uint32_t done = 0; done < count && st == GS_OK; done += n)
+        st = run_round(r, e, first + done, count - done, &n, teaches, sums);
     if (st == GS_OK)
         gs_batch_devices_reduce(b->engine, sums->mass);
     return st;

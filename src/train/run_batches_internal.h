@@ -14,7 +14,7 @@ struct gs_run_batches {
     gs_sampler *sampler;
     gs_batch_shape shape;
     gs_batch_devices *engine;
-    uint32_t devices;     /* that train: a batch each at a time */
+    uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
     bool keeps;           /* features of all vertices have room */

@@ -144,6 +144,8 @@ static void describe(const gs_run *r, gs_checkpoint *c)
     snprintf(c->device, sizeof(c->device), "%s", r->options.device);
     if (strcmp(s->machine.spec, r->options.device) != 0)
         snprintf(c->taken, sizeof(c->taken), "%s", s->machine.spec);
+    if (r->batches != NULL)
+        c->batch_rates = gs_run_batches_rates(r->batches, c->batch_rate);
     gs_session_maker(s, c->maker);
 }
 

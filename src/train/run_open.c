@@ -42,8 +42,11 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
     gs_session_earlier earlier = {0};
 
     if (same)
-        earlier = (gs_session_earlier){c->host_memory, c->device_memory, c->cost, c->host_cost,
-                                       c->taken[0] != '\0' ? c->taken : NULL};
+        earlier = (gs_session_earlier){.host_memory = c->host_memory, .device_memory = c->device_memory,
+                                       .cost = c->cost, .host_cost = c->host_cost, .batch_rates = c->batch_rates,
+                                       .device = c->taken[0] != '\0' ? c->taken : NULL};
+    if (same)
+        memcpy(earlier.batch_rate, c->batch_rate, sizeof(earlier.batch_rate));
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
                                 same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL,
                                 &r->batches);
@@ -321,7 +324,7 @@ static gs_status describe(const gs_session *s, const gs_run_batches *batches, gs
     const gs_status st = gs_session_describe(s, out);
     if (st != GS_OK || batches == NULL)
         return st;
-    gs_run_batches_describe_spread(batches, out);
+    gs_run_batches_describe_devices(batches, out);
     if (out->passes == GS_PLAN_PASSES)
         return GS_OK;
     return gs_run_batches_describe(batches, s, &out->pass[out->passes++]);

@@ -208,7 +208,7 @@ static void check_model(world *w, const char *text, const char *model, bool prun
     o.threads = 2;
     o.no_prune = !prune;
     open_batches(&b, &s, w, &o, &shape);
-    gs_assert_ok(gs_batches_start(b, s, NULL));
+    gs_assert_ok(gs_batches_start(b, s, NULL, NULL));
     check_features(b, s);
     for (uint32_t k = 0; k < BATCHES; k++) {
         gs_batch batch;
@@ -247,7 +247,7 @@ static void check_parts(world *w, const char *model)
     double mass = 0, loss = 0;
 
     open_batches(&b, &s, w, &o, &shape);
-    gs_assert_ok(gs_batches_start(b, s, NULL));
+    gs_assert_ok(gs_batches_start(b, s, NULL, NULL));
     gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, 0));
     const uint32_t targets = batch.targets;
     ref_graph g = graph_of(w, &batch, model);
@@ -416,7 +416,7 @@ static void check_saint(world *w, const gs_sampler_options *options)
     o.task = "regress";
     open_batches(&b, &s, w, &o, &shape);
     gs_params_init(&s->run.params, s->program, 3);
-    gs_assert_ok(gs_batches_start(b, s, NULL));
+    gs_assert_ok(gs_batches_start(b, s, NULL, NULL));
     for (; total < (double)options->coverage * vertices; batches++) {
         gs_exec_stats x;
         gs_batch batch;

@@ -34,7 +34,18 @@ for device in cuda:0,0 cuda:0,1; do
     run "train on $device" env GS_HOST_GPUS=2 "${train[@]}" --device "$device" --save "$work/two.safetensors"
     compare "weights of $device" "$work/two.safetensors" "$work/one.safetensors" 1e-4
 done
-refuse 1 'are trained on devices of one kind' "${train[@]}" --device cpu,cuda:0
+# Processors have one of three batches, and the GPU two.
+place='"edges": [0.5, 1], "vertices": [0.5, 1]'
+echo '{"switches": [{"devices": 1}, {"devices": 1}], "place": {'"$place"'}}' >"$work/third.json"
+beside=("${train[@]}" --batches-per-step 3 --device cpu,cuda:0)
+run "three batches a step" "${train[@]}" --batches-per-step 3 --save "$work/one.safetensors"
+run "plan of cpu,cuda:0" "$GNNSTREAM" plan "${beside[@]:2}" --topology "$work/third.json"
+grep -q '^batches of a step *1 on device 0, 2 on device 1$' "$work/stdout" && pass || fail "shares" "$work/stdout"
+for more in "" --no-cache; do
+    run "train on cpu,cuda:0 $more" "${beside[@]}" --topology "$work/third.json" $more --save "$work/two.safetensors"
+    compare "weights of cpu,cuda:0 $more" "$work/two.safetensors" "$work/one.safetensors" 1e-4
+done
+refuse 2 'has 2 devices, to which the batches of a step are dealt' "${beside[@]}" --batches-per-step 1
 refuse 1 'coverage: coefficients of losses are for --device cpu so far' "$GNNSTREAM" train \
     "$work/store" --model gcn --sampler saint-node --batch-size 50 --coverage 2 --device cuda
 finish
