@@ -178,6 +178,9 @@ typedef struct gs_plan_report {
     uint32_t batch_devices; /* that train batches; 0: the whole graph is a step */
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each has in memory of its own for them */
     uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that it trains */
+    uint32_t steps;      /* of an epoch on batches, and predicted seconds of a whole one, all devices together: of a
+                          * batch as others are, without reading features and drawing */
+    double step_seconds;
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

@@ -133,6 +133,8 @@ static void print_batch_devices(const gs_plan_report *p)
         printf("%s %u on device %u", d > 0 ? "," : "", p->batch_share[d], d);
     if (p->batch_devices > 1)
         printf("\n");
+    if (p->batch_devices > 0)
+        printf("%-28s %u, each %.3g s, without reading and drawing\n", "steps of an epoch", p->steps, p->step_seconds);
     for (uint32_t d = 0; d < p->batch_devices; d++)
         all += p->batch_rows[d];
     if (all == 0)

@@ -102,7 +102,8 @@ static gs_status deal_batches(gs_batch_devices *d, const gs_session_config *conf
     return gs_batch_deal_open(&d->deal, d->devices, gs_batch_devices_step(config->options), rate);
 }
 
-static gs_status open_each(gs_batch_devices *d, const gs_session_config *config, uint32_t devices)
+static gs_status open_each(gs_batch_devices *d, const gs_session_config *config, uint32_t devices,
+                           const gs_batch *typical)
 {
     gs_session_config one = *config;
     gs_status st = GS_OK;
@@ -114,13 +115,16 @@ static gs_status open_each(gs_batch_devices *d, const gs_session_config *config,
         name_one(m, config->options, k, devices);
         one.options = &m->options;
         st = gs_batches_open(&m->engine, &one);
+        if (st == GS_OK && typical != NULL)
+            gs_batches_take_typical(m->engine, typical);
         d->gpus += st == GS_OK && gs_batches_device_bytes(m->engine) > 0;
         d->devices++;
     }
     return st;
 }
 
-gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config)
+gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config,
+                                const gs_batch *typical)
 {
     gs_batch_devices *d = gs_calloc(1, sizeof(*d));
     uint32_t devices;
@@ -132,7 +136,8 @@ gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config 
     if ((st = gs_batch_devices_count(&devices, config->options)) == GS_OK &&
         (d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory");
-    if (st != GS_OK || (st = open_each(d, config, devices)) != GS_OK || (st = deal_batches(d, config)) != GS_OK) {
+    if (st != GS_OK || (st = open_each(d, config, devices, typical)) != GS_OK ||
+        (st = deal_batches(d, config)) != GS_OK) {
         gs_batch_devices_close(d);
         return st;
     }
@@ -154,6 +159,14 @@ void gs_batch_devices_close(gs_batch_devices *d)
 
 gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device) { return d->at[device].engine; }
 const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d) { return &d->deal; }
+
+double gs_batch_devices_seconds(const gs_batch_devices *d)
+{
+    double end = 0;
+    for (uint32_t k = 0; k < d->devices; k++)
+        end = GS_MAX(end, d->deal.share[k] * gs_batches_seconds(d->at[k].engine) * (1 + d->at[k].waits));
+    return end;
+}
 
 /* Processors come before GPUs. */
 static uint32_t first_gpu(const gs_batch_devices *d) { return d->gpus > 0 ? d->devices - d->gpus : 0; }

@@ -29,8 +29,10 @@ typedef struct gs_batch_pass {
 gs_status gs_batch_devices_count(uint32_t *out, const gs_train_options *o);
 /* Batches of a step, as the options have it; one for each device where they say nothing. */
 uint32_t gs_batch_devices_step(const gs_train_options *o);
-/* As gs_batches_open(), for each device; reads the topology file. */
-gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config);
+/* As gs_batches_open(), for each device; reads the topology file. `typical`: a batch as others are, or NULL. */
+gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config, const gs_batch *typical);
+/* Predicted seconds of a whole step, all devices together. */
+double gs_batch_devices_seconds(const gs_batch_devices *d);
 void gs_batch_devices_close(gs_batch_devices *d); /* NULL is allowed */
 gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device);
 const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d);

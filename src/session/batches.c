@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "session/batch_cost.h"
 #include "session/batch_memory.h"
 #include "session/batches_internal.h"
 #include "session/describe.h"
@@ -156,6 +157,19 @@ static gs_status check_device(const gs_session *s)
     return GS_OK;
 }
 
+/* Of the largest batch, where nothing else is known. */
+static gs_status predict(gs_batches *b)
+{
+    gs_session *const s = b->session;
+    gs_pass_report x;
+    gs_status st;
+
+    gs_session_recall_cost(s, &s->machine.cost, 0);
+    if ((st = gs_session_describe_pass(s, &x, s->pass.train)) == GS_OK)
+        b->predicted = x.predicted;
+    return st;
+}
+
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
 {
     const gs_batch_shape *const shape = config->batch;
@@ -169,7 +183,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
         (st = check_device(b->session)) != GS_OK)
         goto done;
     make_table(b);
-    if ((st = make_plan(b)) != GS_OK || (st = count_bytes(b)) != GS_OK)
+    if ((st = make_plan(b)) != GS_OK || (st = count_bytes(b)) != GS_OK || (st = predict(b)) != GS_OK)
         goto done;
     *out = b;
     b = NULL;
@@ -255,32 +269,27 @@ uint64_t gs_batches_bytes(const gs_batches *b)
            gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) + lists_bytes(b);
 }
 
-double gs_batches_seconds(const gs_batches *b)
+void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
 {
-    gs_session *const s = b->session;
-    const gs_store *const store = s->store;
-    gs_pass_report x = {.predicted = {0}};
-    double seconds = 0;
+    const gs_store *const s = b->session->store;
+    const uint64_t width = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes, rows = batch->vertices * width;
+    uint64_t copied = 0;
 
-    gs_session_recall_cost(s, &s->machine.cost, 0);
-    if (gs_session_describe_pass(s, &x, s->pass.train) == GS_OK)
-        seconds = x.predicted.seconds;
-    if (b->device_bytes > 0) {
-        const gs_link link = gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE);
-        const uint64_t bytes = b->shape.limits.vertices * gs_store_array(store, GS_ARRAY_FEATURES)->row_bytes +
-                               gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits);
-        seconds += (double)bytes / link.bps;
-    }
-    return GS_MAX(seconds, LEAST_SECONDS);
+    gs_batch_edges_fill(&b->edges, batch);
+    for (uint32_t n = b->device_bytes == 0 ? 0 : gs_batch_edges_pieces(&b->edges, batch, b->piece); n-- > 0;)
+        copied += b->piece[n].bytes;
+    gs_batch_predict(&b->predicted, b->session, &b->edges, batch, rows / sizeof(float),
+                     copied + (b->device_bytes == 0 ? 0 : rows));
 }
 
-gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out)
-{
-    const gs_session_machine *const m = &whole->machine;
+double gs_batches_seconds(const gs_batches *b) { return GS_MAX(b->predicted.seconds, LEAST_SECONDS); }
 
-    if (gs_device_unified(m->device[m->lead]) == (b->device_bytes == 0))
-        b->session->machine.cost = m->cost;
-    return gs_session_describe_pass(b->session, out, b->session->pass.train);
+gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out)
+{
+    const gs_status st = gs_session_describe_pass(b->session, out, b->session->pass.train);
+    if (st == GS_OK)
+        out->predicted = b->predicted;
+    return st;
 }
 
 void gs_batches_close(gs_batches *b)

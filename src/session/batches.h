@@ -46,10 +46,12 @@ const gs_device *gs_batches_device(const gs_batches *b);
  * memory of its own, else 0. */
 uint64_t gs_batches_bytes(const gs_batches *b);
 uint64_t gs_batches_device_bytes(const gs_batches *b);
-/* Predicted seconds of the largest batch, with what is copied to a device; at what is known of the device. */
+/* From now on predictions are of this batch, with what is copied to the device; until then of the largest one. At what
+ * is known of the speed of the device. */
+void gs_batches_take_typical(gs_batches *b, const gs_batch *batch);
 double gs_batches_seconds(const gs_batches *b);
-/* The pass that trains it, at the costs that `whole` was planned with, where that is on such devices. */
-gs_status gs_batches_describe(const gs_batches *b, const gs_session *whole, gs_pass_report *out);
+/* The pass that trains a batch. */
+gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out);
 
 /* Takes memory; parameters become those of `whole`, which has started and outlives this. Features are read from its
  * memory where it keeps them. Blocks while it reads arrays. GS_ENOMEM, GS_EIO, GS_EFORMAT. `first`: trains the same

@@ -2,6 +2,7 @@
 #ifndef GS_SESSION_BATCHES_INTERNAL_H
 #define GS_SESSION_BATCHES_INTERNAL_H
 
+#include "gnnstream.h"
 #include "session/batch_edges.h"
 #include "session/batch_named.h"
 #include "session/batch_rows.h"
@@ -33,6 +34,7 @@ struct gs_batches {
     bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
     gs_batches_kept kept;
+    gs_predicted predicted;  /* of a batch */
     gs_exec_graph graph;
     gs_exec_piece piece[GS_BATCH_PIECES];
     uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */

@@ -116,6 +116,10 @@ static void fill(cJSON *o, const gs_plan_report *p)
     cJSON *const rows = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batch_rows") : NULL;
     for (uint32_t d = 0; rows != NULL && d < p->batch_devices; d++)
         cJSON_AddItemToArray(rows, cJSON_CreateNumber((double)p->batch_rows[d]));
+    if (p->batch_devices > 0) {
+        cJSON_AddNumberToObject(o, "steps", p->steps);
+        cJSON_AddNumberToObject(o, "step_seconds", p->step_seconds);
+    }
     cJSON *const share = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batches_of_a_step") : NULL;
     for (uint32_t d = 0; share != NULL && d < p->batch_devices; d++)
         cJSON_AddItemToArray(share, cJSON_CreateNumber(p->batch_share[d]));

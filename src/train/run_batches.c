@@ -215,6 +215,8 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
+    out->step_seconds = gs_batch_devices_seconds(b->engine);
+    out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->sampler), gs_batch_devices_deal(b->engine)->step);
     for (uint32_t d = 0; d < b->devices; d++) {
         out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
         out->batch_share[d] = gs_batch_devices_deal(b->engine)->share[d];
@@ -249,6 +251,21 @@ bool gs_run_batches_shrink(gs_run_batches *b)
     return gs_run_batches_bytes(b) < had;
 }
 
+/* With a batch of the middle of an epoch for predictions, where drawing one reads nothing. */
+static gs_status open_devices(gs_run_batches *b, const gs_session_config *config)
+{
+    gs_batch_arena *arena = NULL;
+    gs_batch typical = {0};
+    gs_status st = GS_OK;
+
+    if (b->in->columns == NULL && (st = gs_batch_arena_make(&arena, b->sampler)) == GS_OK)
+        st = gs_sampler_draw(&typical, b->sampler, arena, 0, gs_sampler_batches(b->sampler) / 2);
+    if (st == GS_OK || st == GS_EBUDGET) /* it has no room */
+        st = gs_batch_devices_open(&b->engine, config, typical.edges > 0 ? &typical : NULL);
+    gs_batch_arena_free(arena);
+    return st;
+}
+
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config, bool stream)
 {
     gs_run_batches *b = gs_calloc(1, sizeof(*b));
@@ -259,7 +276,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
         return gs_fail(GS_ENOMEM, "out of memory");
     own.batch = &b->shape;
     if ((st = open_sampler(b, config, stream)) == GS_OK)
-        st = gs_batch_devices_open(&b->engine, &own);
+        st = open_devices(b, &own);
     if (st != GS_OK) {
         gs_run_batches_close(b);
         return st;
@@ -296,9 +313,9 @@ uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
     return gs_batches_device_bytes(gs_batch_devices_lead(b->engine));
 }
 
-gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out)
+gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out)
 {
-    const gs_status st = gs_batches_describe(gs_batch_devices_lead(b->engine), whole, out);
+    const gs_status st = gs_batches_describe(gs_batch_devices_lead(b->engine), out);
     snprintf(out->name, sizeof(out->name), "batch");
     return st;
 }

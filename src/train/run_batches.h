@@ -23,7 +23,8 @@ void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
 /* Rows of features stay in the memory of GPUs, where the options have it so and there is room: of what their plans
  * leave one `share`-th (0: none) is for these, and the rest for the evaluation. False: there are none, as before. */
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share);
-/* Of each device, rows that stay and batches of a step: fills .batch_devices, .batch_rows and .batch_share. */
+/* Of each device, rows that stay and batches of a step: fills .batch_devices, .batch_rows, .batch_share and
+ * what is said of steps. */
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out);
 /* How fast each device is taken to be, in proportion to each other: how many devices. */
 uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVICES]);
@@ -33,8 +34,8 @@ uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);
 /* Before the start: gives up something that a run does without, where the rest of it does not fit. False: nothing is
  * left, and batches are drawn one at a time. What is needed then does not depend on .host_memory. */
 bool gs_run_batches_shrink(gs_run_batches *b);
-/* The pass that trains a batch, as planned; `whole`: the session whose costs of work are known. */
-gs_status gs_run_batches_describe(const gs_run_batches *b, const gs_session *whole, gs_pass_report *out);
+/* The pass that trains a batch, as planned. */
+gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out);
 /* When `whole`, which evaluates, has started. */
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole);
 

@@ -203,7 +203,7 @@ static gs_status fill_report(gs_run *r)
     snprintf(out->io, sizeof(out->io), "%s", gs_exec_io_name(s->run.exec));
     snprintf(out->io_note, sizeof(out->io_note), "%s", gs_exec_io_note(s->run.exec));
     if (r->batches != NULL)
-        return gs_run_batches_describe(r->batches, s, &out->plan);
+        return gs_run_batches_describe(r->batches, &out->plan);
     return s->pass.train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &out->plan, s->pass.train);
 }
 
@@ -327,7 +327,7 @@ static gs_status describe(const gs_session *s, const gs_run_batches *batches, gs
     gs_run_batches_describe_devices(batches, out);
     if (out->passes == GS_PLAN_PASSES)
         return GS_OK;
-    return gs_run_batches_describe(batches, s, &out->pass[out->passes++]);
+    return gs_run_batches_describe(batches, &out->pass[out->passes++]);
 }
 
 gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)

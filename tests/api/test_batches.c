@@ -256,6 +256,7 @@ static void test_batches__on_unlike_devices_are_those_on_one(void **state)
         gs_assert_ok(gs_plan_train(&plan, eight, &o));
         assert_int_equal(plan.batch_share[0], 2);
         assert_int_equal(plan.batch_share[1], 3);
+        gs_assert_close(plan.step_seconds, 4 * plan.pass[plan.passes - 1].predicted.seconds, 1e-9);
         for (int read = 0; read < 2; read++) {
             o.no_cache = read;
             train(several[read], eight, &o, path[read]);
