@@ -184,6 +184,7 @@ static gs_status run_loss_columns(gs_cuda *c, const gs_vertex_launch *l, const g
                          .partial = (double *)(c->state.at + c->state.scratch_offset),
                          .total = (double *)(c->state.at + c->state.columns_offset),
                          .weight = loss_weight(c, l),
+                         .factor = l->loss_factor,
                          .rows = l->rows,
                          .classes = l->stage->reg[in->a.index].width,
                          .squared = in->op == GS_OP_MSE || in->op == GS_OP_MSE_GRAD,
@@ -214,6 +215,7 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
                       .rows = l->rows,
                       .classes = l->stage->reg[in->a.index].width,
                       .weight = loss_weight(c, l),
+                      .factor = l->loss_factor,
                       .scale = l->loss_scale,
                       .smoothing = l->loss_smoothing};
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);

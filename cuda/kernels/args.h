@@ -177,6 +177,7 @@ typedef struct gs_loss_args {
     gs_loss_part *part; /* [parts], one of each block */
     gs_loss_part *total; /* += */
     const float *weight; /* [classes], or NULL: 1 */
+    const float *factor; /* of each training row, the first ones, its loss's; or NULL: 1 */
     gs_u32 rows, classes, parts;
     float scale, smoothing;
 } gs_loss_args;
@@ -197,6 +198,7 @@ typedef struct gs_columns_args {
     double *partial;     /* [parts][GS_LOSS_FIGURES][classes] */
     double *total;       /* [GS_LOSS_FIGURES][classes], += */
     const float *weight; /* [classes], or NULL: 1 */
+    const float *factor; /* as in gs_loss_args */
     gs_u32 rows, classes, parts, part_rows;
     gs_u32 squared;      /* the squared error of numbers; else binary cross-entropy */
     gs_u32 label_type;   /* gs_label_type; WHOLE: one a row */

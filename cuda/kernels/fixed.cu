@@ -301,7 +301,7 @@ GS_DEVICE float gs_largest(const float *row, gs_u32 classes, gs_u32 lane, gs_u32
 /* With weights of classes and smoothing: each class k has q[k] of the row (program.h). All lanes add up the same sums
  * in the same order. */
 GS_DEVICE double gs_weighted_row(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
-                                 float total, gs_u32 lane)
+                                 float total, float scale, gs_u32 lane)
 {
     const float own = (1.0f - a->smoothing) * (a->weight != 0 ? a->weight[label] : 1.0f);
     const float each = a->smoothing / (float)a->classes;
@@ -315,25 +315,25 @@ GS_DEVICE double gs_weighted_row(const gs_loss_args *a, const float *row, float 
     }
     for (gs_u32 c = lane; gradient != 0 && c < a->classes; c += 32) {
         const float q = (c == label ? own : 0.0f) + each * (a->weight != 0 ? a->weight[c] : 1.0f);
-        gradient[c] = (expf(row[c] - most) / total * all - q) * a->scale;
+        gradient[c] = (expf(row[c] - most) / total * all - q) * scale;
     }
     return loss;
 }
 
-/* A training row: its loss, the same in all lanes; the gradient where it is wanted. */
+/* A training row: its loss, the same in all lanes; `scale` times the gradient where it is wanted. */
 GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
-                              gs_u32 lane)
+                              float scale, gs_u32 lane)
 {
     float total = 0;
     for (gs_u32 c = lane; c < a->classes; c += 32)
         total += expf(row[c] - most);
     total = gs_group_sum(total, 32, 32);
     if (a->weight != 0 || a->smoothing > 0)
-        return gs_weighted_row(a, row, gradient, label, most, total, lane);
+        return gs_weighted_row(a, row, gradient, label, most, total, scale, lane);
     const float inverse = 1.0f / total;
     for (gs_u32 c = lane; gradient != 0 && c < a->classes; c += 32) {
         const float p = expf(row[c] - most);
-        gradient[c] = (c == label ? p - total : p) * inverse * a->scale;
+        gradient[c] = (c == label ? p - total : p) * inverse * scale;
     }
     return log((double)total) - ((double)row[label] - (double)most);
 }
@@ -365,8 +365,11 @@ GS_KERNEL(gs_loss, gs_loss_args)
             const float most = gs_largest(row, a.classes, lane, &at);
             mine.rows[split]++;
             mine.correct[split] += at == (gs_u32)label;
-            if (split == GS_TRAIN_SPLIT)
-                mine.loss_sum += gs_train_row(&a, row, gradient, (gs_u32)label, most, lane);
+            if (split == GS_TRAIN_SPLIT) {
+                const float factor = a.factor != 0 ? a.factor[r] : 1.0f;
+                mine.loss_sum +=
+                    (double)factor * gs_train_row(&a, row, gradient, (gs_u32)label, most, a.scale * factor, lane);
+            }
         }
         for (gs_u32 c = lane; gradient != 0 && !(counts && split == GS_TRAIN_SPLIT) && c < a.classes; c += 32)
             gradient[c] = 0;
@@ -475,8 +478,10 @@ GS_KERNEL(gs_loss_columns, gs_columns_args)
         if (known)
             gs_add_entry(sum, &a, split, x, y);
         if (known && split == GS_TRAIN_SPLIT) {
+            const float factor = a.factor != 0 ? a.factor[r] : 1.0f;
             t = gs_entry_of(&a, x, y, column);
-            sum[GS_LOSS_OF_TRAIN] += t.loss;
+            t.slope *= factor;
+            sum[GS_LOSS_OF_TRAIN] += (double)factor * t.loss;
         }
         if (a.gradient != 0)
             a.gradient[at] = t.slope * a.scale;

@@ -97,7 +97,7 @@ typedef struct gs_vertex_launch {
     float loss_scale;         /* of the gradient: 1 / what the mean of the loss is over */
     float loss_smoothing;     /* of classes, in [0, 1) */
     const float *loss_weight; /* [columns of the loss], the host's: of classes, or of labels that are there; NULL: 1 */
-    const float *loss_factor; /* of training rows, the first ones, of their losses; NULL: 1. On unified devices alone */
+    const float *loss_factor; /* of training rows, the first ones, of their losses, for the device; NULL: 1 */
 } gs_vertex_launch;
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);

@@ -75,6 +75,14 @@ static const void *brought(const gs_exec *e, const gs_exec_device *x, const void
     return NULL;
 }
 
+/* Rows behind those that have a factor are not of the loss. */
+const float *gs_exec__loss_factor(const gs_exec *e, const gs_exec_device *x, const gs_task *t)
+{
+    const float *const factor = e->args->loss_factor;
+    const float *const there = factor == NULL || x->resident == NULL ? factor : brought(e, x, factor);
+    return there == NULL ? NULL : there + t->first_row;
+}
+
 void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges)
 {
     if (x->resident == NULL)

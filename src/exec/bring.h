@@ -8,5 +8,7 @@
 gs_status gs_exec__bring(gs_exec *e);
 /* Edges of the bound graph where the device has them. */
 void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges);
+/* Factors of the losses of a vertex task's rows, likewise; NULL: 1. */
+const float *gs_exec__loss_factor(const gs_exec *e, const gs_exec_device *x, const gs_task *t);
 
 #endif /* GS_EXEC_BRING_H */

@@ -179,8 +179,7 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
                                 .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
                                 .loss_scale = e->args->loss_scale,
                                 .loss_smoothing = e->args->loss_smoothing, .loss_weight = e->args->loss_weight,
-                                .loss_factor = e->args->loss_factor == NULL ? NULL
-                                                                            : e->args->loss_factor + t->first_row};
+                                .loss_factor = gs_exec__loss_factor(e, x, t)};
     const bool watched = e->args->watch != NULL;
     gs_status st = watched ? gs_exec__watch_vertex(e, x, t, false) : GS_OK;
 

@@ -188,6 +188,8 @@ uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_ex
     for (int d = 0; d < 2 && b->edges > 0; d++)
         if (are_used(e, b->bytes[d], b->chunk[d].length))
             piece[n++] = (gs_exec_piece){b->bytes[d], b->chunk[d].length};
+    if (b->loss_weight != NULL && b->targets > 0)
+        piece[n++] = (gs_exec_piece){b->loss_weight, b->targets * sizeof(*b->loss_weight)};
     for (uint32_t i = 0; i < e->flips; i++) {
         const gs_batch_flip *const f = &e->flip[i];
         const uint64_t ix = b->edges > 0 ? b->view[0].index_bytes : 0, edges = f->taken;
@@ -204,7 +206,8 @@ uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_ex
     return n;
 }
 
-uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits)
+uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits, uint32_t factors)
 {
-    return limits->chunk_bytes[0] + limits->chunk_bytes[1] + e->bytes + GS_BATCH_PIECES * GS_BLOCK_BYTES;
+    return limits->chunk_bytes[0] + limits->chunk_bytes[1] + e->bytes + factors * sizeof(float) +
+           GS_BATCH_PIECES * GS_BLOCK_BYTES;
 }

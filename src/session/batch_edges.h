@@ -41,10 +41,10 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
 void gs_batch_edges_close(gs_batch_edges *e);
 /* Fills edges, rows and zeroed, which are of the batch's bytes. */
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
-/* Memory that these edges are in: how many pieces. */
-#define GS_BATCH_PIECES (2 + 5 * GS_BATCH_FLIPS)
+/* Memory that these edges are in, and the factors of the losses: how many pieces. */
+#define GS_BATCH_PIECES (3 + 5 * GS_BATCH_FLIPS)
 uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_exec_piece piece[GS_BATCH_PIECES]);
-/* Bytes of any batch's pieces, each in whole blocks, at most. */
-uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits);
+/* Bytes of any batch's pieces, each in whole blocks, at most; `factors` of losses. */
+uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits, uint32_t factors);
 
 #endif /* GS_SESSION_BATCH_EDGES_H */

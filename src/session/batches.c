@@ -113,6 +113,11 @@ static gs_status count_plan(gs_batches *b)
     return st;
 }
 
+static uint64_t piece_bytes(const gs_batches *b)
+{
+    return gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits, b->shape.coefficients ? b->shape.targets : 0);
+}
+
 /* On a GPU: what the plan has in memory, the edges, parameters with their gradients and the kernels' scratch. The host
  * has what is copied there. */
 static void count_device(gs_batches *b)
@@ -121,7 +126,7 @@ static void count_device(gs_batches *b)
     const uint64_t *const region = s->plan->region_bytes, scratch = gs_device_scratch_bytes(s->machine.device[0],
                                                                                             s->program);
     b->device_bytes = region[GS_REGION_RESIDENT] + region[GS_REGION_ARENA] + 4 * GS_BLOCK_BYTES +
-                      gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits) +
+                      piece_bytes(b) +
                       2 * gs_params_elements(s->program) * sizeof(float) +
                       gs_params_sums(s->program) * sizeof(double) + scratch;
     b->bytes -= region[GS_REGION_ARENA] + scratch;
@@ -150,13 +155,6 @@ static gs_variant variant_of(const gs_batch_shape *b)
     return (gs_variant){.batch = all > (double)b->limits.edges ? GS_TAKEN_SHORTER : GS_NOT_TAKEN};
 }
 
-static gs_status check_device(const gs_session *s)
-{
-    if (gs_session_has_memories(s) && s->config.batch->coefficients)
-        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients of losses are for .device cpu so far; leave it out");
-    return GS_OK;
-}
-
 /* Of the largest batch, where nothing else is known. */
 static gs_status predict(gs_batches *b)
 {
@@ -179,8 +177,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     b->shape = *shape;
-    if ((st = gs_session_prepare(&b->session, config, variant_of(shape))) != GS_OK ||
-        (st = check_device(b->session)) != GS_OK)
+    if ((st = gs_session_prepare(&b->session, config, variant_of(shape))) != GS_OK)
         goto done;
     make_table(b);
     if ((st = make_plan(b)) != GS_OK || (st = count_bytes(b)) != GS_OK || (st = predict(b)) != GS_OK)
@@ -352,7 +349,7 @@ static gs_status open_exec(gs_batches *b)
         .say_after = 60,
         .bound = true,
         .spread = {.on = b->kept.rows > 0, .array = features_of(s->program), .rows = gs_batches_kept_rows(b)},
-        .piece_bytes = b->device_bytes > 0 ? gs_batch_edges_piece_bytes(&b->edges, &b->shape.limits) : 0,
+        .piece_bytes = b->device_bytes > 0 ? piece_bytes(b) : 0,
     };
     return gs_exec_open(&s->run.exec, &config);
 }

@@ -46,6 +46,12 @@ for more in "" --no-cache; do
     compare "weights of cpu,cuda:0 $more" "$work/two.safetensors" "$work/one.safetensors" 1e-4
 done
 refuse 2 'has 2 devices, to which the batches of a step are dealt' "${beside[@]}" --batches-per-step 1
-refuse 1 'coverage: coefficients of losses are for --device cpu so far' "$GNNSTREAM" train \
-    "$work/store" --model gcn --sampler saint-node --batch-size 50 --coverage 2 --device cuda
+# Losses of GraphSAINT's batches have factors: of classes, smoothed or not, and of numbers.
+for loss in "" "--label-smoothing 0.2" "--task regress"; do
+    saint=("$GNNSTREAM" train "$work/store" --model gcn --hidden 8 --epochs 2 --lr 1e-3 --sampler saint-walk
+        --batch-size 60 --coverage 3 --ignore-edge-weights $loss)
+    run "coverage $loss on the processors" "${saint[@]}" --save "$work/one.safetensors"
+    run "coverage $loss" "${saint[@]}" --device cuda --save "$work/two.safetensors"
+    compare "weights with coverage $loss" "$work/two.safetensors" "$work/one.safetensors" 1e-4
+done
 finish

@@ -11,7 +11,7 @@
 #include "fibres.h"
 #include "host_streams.h"
 
-#define INTERFACE 1 /* what libraries and this program call of each other: one more where that changes, so that kept
+#define INTERFACE 2 /* what libraries and this program call of each other: one more where that changes, so that kept
                      * libraries are not taken */
 #define LOG_MOST 65536u /* bytes of what the compiler says */
 

@@ -147,15 +147,16 @@ void matrix_gpu_batches(const arguments *a)
         "--sampler neighbor --batch-size 60 --fanout 4,3",
         "--sampler cluster --batch-size 2", "--sampler saint-walk --batch-size 40 --walk-length 3",
         "--sampler neighbor --batch-size 300 --fanout 0,0",
-        "--sampler neighbor --batch-size 90 --fanout 3,2 --replace"};
+        "--sampler neighbor --batch-size 90 --fanout 3,2 --replace",
+        "--sampler saint-edge --batch-size 40 --coverage 2 --ignore-edge-weights"};
 
     for (int i = 1; i < a->count; i++) {
         const gpu_model m = gpu_model_of(a->word[i]);
         graph_of(a->word[0]);
         const char *const store = store_of(a->word[0], "fennel", 5, "");
-        for (size_t k = 0; k < 5; k++) {
+        for (size_t k = 0; k < 6; k++) {
             result want = {0}, r = {0};
-            if (!in_turn((size_t)i - 1, k, 5))
+            if (!in_turn((size_t)i - 1, k, 6))
                 continue;
             if (gpu_train(&want, &m, store, 1, text("--threads 1 --clip-norm 1 --keep last %s", samplers[k])) &&
                 gpu_train(&r, &m, store, 1, text("--device cuda --clip-norm 1 --keep last %s", samplers[k])))
