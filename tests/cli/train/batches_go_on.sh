@@ -20,7 +20,7 @@ stop_within()
             sleep 0.01
         done
         sleep 0.$more
-        kill -INT $pid || true
+        kill -INT $pid 2>/dev/null || true # it may be done
         status=0
         wait $pid || status=$?
         [ "$status" = 1 ] && grep -q 'batches of the next; wrote' err && return

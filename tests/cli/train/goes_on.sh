@@ -20,7 +20,7 @@ interrupt()
         [ ! -s parts.jsonl ] || break
         sleep 0.01
     done
-    kill -$1 $pid || true # it may be done
+    kill -$1 $pid 2>/dev/null || true # it may be done
     status=0
     wait $pid || status=$?
 }
