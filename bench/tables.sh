@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tables.sh - learned rows of vertices that do not fit: GCN on param emb.weight[vertices, 64] of 4M vertices and 16M
 # edges, without features, by Adam (4 arrays of 1 GB: the rows, their gradient, two moments), inside a memory cgroup of
-# 512 MiB in which the page cache counts too. Then five steps against PyTorch's, on the same graph.
+# 512 MiB in which the page cache counts too; then an epoch of clusters there, and one of neighbours' batches. Then five
+# steps against PyTorch's, on the same graph, and five batches.
 #   GS_VERTICES  default 4000000; four times as many edges
 #   GS_EPOCHS    default 3
 #   GS_TORCH     a Python that has torch, numpy and safetensors; without it the comparison is left out
@@ -22,13 +23,25 @@ if [ ! -d "$work/store" ]; then
     show "$GNNSTREAM" partition "$work/graph" "$work/store" --parts 32 --method fennel --memory 1G
 fi
 budget=(--host-memory 448M --device-memory 200M --spill "$work/spill")
-say limited.py 512M "$GNNSTREAM" train "$work/store" --model "$model" --hidden 16 --epochs "${GS_EPOCHS:-3}" \
-    --lr 0.01 --keep last "${budget[@]}"
-python3 "$here/limited.py" 512M "$work/report.json" "$GNNSTREAM" train "$work/store" --model "$model" --hidden 16 \
-    --epochs "${GS_EPOCHS:-3}" --lr 0.01 --keep last "${budget[@]}" || die "did not get through in 512M"
-printf 'resident %s MiB, cgroup %s MiB, limit hit %s times, %s s of processors\n' \
-    "$(mib "$(field resident_peak_bytes "$work/report.json")")" \
-    "$(mib "$(field cgroup_peak_bytes "$work/report.json")")" "$(field limit_hits "$work/report.json")" \
-    "$(field user_seconds "$work/report.json")"
+# limited EPOCHS OPTIONS...: a run within 512 MiB, and what it took.
+limited()
+{
+    local run=("$GNNSTREAM" train "$work/store" --model "$model" --hidden 16 --lr 0.01 --keep last "${budget[@]}"
+        --epochs "$@")
+    say limited.py 512M "${run[@]}"
+    python3 "$here/limited.py" 512M "$work/report.json" "${run[@]}" --metrics "$work/metrics.jsonl" ||
+        die "did not get through in 512M"
+    printf 'resident %s MiB, cgroup %s MiB, limit hit %s times, %s s of processors; the last epoch: %s\n' \
+        "$(mib "$(field resident_peak_bytes "$work/report.json")")" \
+        "$(mib "$(field cgroup_peak_bytes "$work/report.json")")" "$(field limit_hits "$work/report.json")" \
+        "$(field user_seconds "$work/report.json")" \
+        "$(tail -n 1 "$work/metrics.jsonl" | grep -o '"\(seconds\|read_bytes\|written_bytes\)": [0-9.]*' | tr '\n' ' ')"
+}
+limited "${GS_EPOCHS:-3}"
+limited "${GS_EPOCHS:-3}" --eval-every 0 --sampler cluster --batch-size 1
+limited 1 --eval-every 0 --sampler neighbor --batch-size 1024 --fanout 10,5
 [ -n "${GS_TORCH:-}" ] || exit 0
-GNNSTREAM=$GNNSTREAM show "$GS_TORCH" "$here/tables_torch.py" "$work/graph" "$model" "$work" 16 5 "${budget[@]}"
+export GNNSTREAM
+show "$GS_TORCH" "$here/tables_torch.py" "$work/graph" "$model" "$work" 16 5 "${budget[@]}"
+show "$GNNSTREAM" partition "$work/graph" "$work/natural" --parts 32 --method natural --memory 1G --force
+show "$GS_TORCH" "$here/tables_batches.py" "$work/graph" "$model" "$work" 16 5 --spill "$work/spill" --no-cache

@@ -89,23 +89,32 @@ def distances(got, want, start):
     return *np.sqrt(squares), *largest
 
 
+def compare(got, want, start):
+    """Prints how far apart tensors are; ends the script where that is too far."""
+    worst = 0.0
+    for name in want:
+        apart, moved, norm, most, largest = distances(got[name], want[name], start[name])
+        print(f"{name:20} moved by {moved:.6g}; apart {apart / moved:.2e} of that, at most {most / largest:.2e} of the "
+              f"largest number")
+        worst = max(worst, apart / norm)
+    sys.exit(0 if worst < 1e-4 else f"apart by {worst:.2e} of the norm")
+
+
+def gnnstream(store, model, folder, hidden, options):
+    """Trains from FOLDER/start.safetensors; the tensors that it ends with."""
+    subprocess.run([os.environ["GNNSTREAM"], "train", store, "--model", model, "--hidden", str(hidden), "--optimizer",
+                    "adam", "--lr", str(RATE), "--keep", "last", "--init", f"{folder}/start.safetensors", "--save",
+                    f"{folder}/end.safetensors", *options], check=True)
+    return load_file(f"{folder}/end.safetensors")
+
+
 def main():
     graph, model, folder, hidden, steps = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
     labels = np.load(f"{graph}/labels.npy")
     weights = start_weights(len(labels), hidden, int(labels.max()) + 1)
     save_file(weights, f"{folder}/start.safetensors")
     want = train(weights, graph, steps)
-    subprocess.run([os.environ["GNNSTREAM"], "train", f"{folder}/store", "--model", model, "--hidden", str(hidden),
-                    "--epochs", str(steps), "--optimizer", "adam", "--lr", str(RATE), "--keep", "last", "--init",
-                    f"{folder}/start.safetensors", "--save", f"{folder}/end.safetensors", *sys.argv[6:]], check=True)
-    got = load_file(f"{folder}/end.safetensors")
-    worst = 0.0
-    for name in want:
-        apart, moved, norm, most, largest = distances(got[name], want[name], weights[name])
-        print(f"{name:20} moved by {moved:.6g}; apart {apart / moved:.2e} of that, at most {most / largest:.2e} of the "
-              f"largest number")
-        worst = max(worst, apart / norm)
-    sys.exit(0 if worst < 1e-4 else f"apart by {worst:.2e} of the norm")
+    compare(gnnstream(f"{folder}/store", model, folder, hidden, ["--epochs", str(steps), *sys.argv[6:]]), want, weights)
 
 
 if __name__ == "__main__":

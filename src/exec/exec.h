@@ -226,7 +226,8 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
 /* Rows of arrays of the run, f32, side by side: goes over all vertices in store order, by tiles of `tile` rows at most,
- * none of two intervals. Between passes. */
+ * none of two intervals. Or over some of them: blocks of the disk that have none of these are neither read nor written,
+ * and tiles that have none are left out. Between passes. */
 typedef struct gs_exec_column {
     uint32_t array;
     bool read, write;
@@ -240,6 +241,9 @@ typedef struct gs_exec_sweep_config {
     uint32_t columns;             /* GS_EXEC_COLUMNS at most */
     uint64_t tile;                /* whole blocks of GS_BLOCK_BYTES of each column */
     void *buffer;                 /* for what is spilled: two tiles of each column, in pages */
+    const uint32_t *named;        /* [names] the rows that are wanted, ascending; NULL: all. Other rows of a tile may
+                                   * be there or not, and stay as they are. Columns that are written are read, too */
+    uint32_t names;
     gs_exec_sweep_fn *fn;
     void *context;
 } gs_exec_sweep_config;

@@ -2,6 +2,7 @@
  *
  * Passes are idle, so io is the sweep's alone. Tiles that are kept in host memory stay where they are; those of the
  * run's file go through two halves of a buffer: one is computed on while the other is written out, then read into.
+ * Where rows are named, a tile's are those of a tile of all, and of the file the blocks that they are in.
  */
 #include <assert.h>
 
@@ -19,7 +20,17 @@ typedef struct sweep {
 typedef struct tile {
     uint64_t first, rows;
     uint32_t half;
+    uint32_t name, names; /* of config->named: the first that is here, and how many */
 } tile;
+
+/* Of a column of a tile: bytes [begin, end) go in one request. */
+typedef struct piece {
+    uint64_t begin, end;
+    uint32_t name; /* the first of the tile's that is behind it */
+} piece;
+
+/* Between two named rows so many bytes are read, and written, along. */
+#define GAP_BYTES GS_BLOCK_BYTES
 
 static uint64_t row_bytes(const sweep *s, uint32_t k)
 {
@@ -79,23 +90,71 @@ static gs_status drain(sweep *s, uint32_t half)
     return st;
 }
 
-/* Hands over the tile's reads or writes, of what is spilled. */
+/* The tile's next piece, from `p->name` on; false: it has no more. */
+static bool next_piece(const sweep *s, const tile *t, uint64_t row, piece *p)
+{
+    const uint64_t all = gs_align_up(t->rows * row, GS_BLOCK_BYTES);
+    const uint32_t *const named = s->c->named;
+
+    if (p->name == t->names)
+        return false;
+    *p = (piece){.end = named == NULL ? all : 0, .name = named == NULL ? t->names : p->name};
+    for (bool first = true; p->name < t->names; p->name++, first = false) {
+        const uint64_t at = (named[t->name + p->name] - t->first) * row, begin = gs_align_down(at, GS_BLOCK_BYTES);
+        if (first)
+            p->begin = begin;
+        else if (begin > p->end + GAP_BYTES)
+            break;
+        p->end = GS_MIN(gs_align_up(at + row, GS_BLOCK_BYTES), all);
+    }
+    return true;
+}
+
+/* The queue is full: some of it ends, whichever half it is of. */
+static gs_status make_room(sweep *s)
+{
+    gs_io_completion done;
+    uint32_t count;
+    const gs_status st = gs_exec__reap(s->e, &done, 1, &count);
+    return st == GS_OK && count > 0 ? take_in(s, &done) : st;
+}
+
+static gs_status submit(sweep *s, const gs_io_request *r)
+{
+    gs_status st;
+
+    while ((st = gs_io_submit(s->e->files.io, r)) == GS_EAGAIN)
+        if ((st = make_room(s)) != GS_OK)
+            return st;
+    s->under_way[r->tag] += st == GS_OK;
+    return st;
+}
+
+/* Hands over the reads or writes of a column of the tile. */
+static gs_status transfer_column(sweep *s, const tile *t, uint32_t k, bool write)
+{
+    const uint32_t array = s->c->column[k].array;
+    uint8_t *const memory = (uint8_t *)staged_rows(s, k, t);
+    const uint64_t at = place_in_file(s, k, t);
+    gs_status st = GS_OK;
+
+    for (piece p = {0}; st == GS_OK && next_piece(s, t, row_bytes(s, k), &p);) {
+        const gs_io_request r = {.file = s->e->files.io_file[array], .write = write, .length = p.end - p.begin,
+                                 .offset = at + p.begin, .memory = memory + p.begin, .tag = t->half};
+        st = submit(s, &r);
+        *(write ? s->written : s->read) += r.length;
+    }
+    return st;
+}
+
+/* The same of all columns, where they are spilled. */
 static gs_status transfer(sweep *s, const tile *t, bool write)
 {
     gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < s->c->columns && st == GS_OK; k++) {
-        const gs_exec_column *const column = &s->c->column[k];
-        const uint64_t bytes = gs_align_up(t->rows * row_bytes(s, k), GS_BLOCK_BYTES);
-        if (!(write ? column->write : column->read) || kept_rows(s, k, t) != NULL)
-            continue;
-        const gs_io_request r = {.file = s->e->files.io_file[column->array], .write = write, .length = bytes,
-                                 .offset = place_in_file(s, k, t), .memory = staged_rows(s, k, t), .tag = t->half};
-        if ((st = gs_io_submit(s->e->files.io, &r)) != GS_OK)
-            break;
-        s->under_way[t->half]++;
-        *(write ? s->written : s->read) += bytes;
-    }
+    for (uint32_t k = 0; k < s->c->columns && st == GS_OK; k++)
+        if ((write ? s->c->column[k].write : s->c->column[k].read) && kept_rows(s, k, t) == NULL)
+            st = transfer_column(s, t, k, write);
     gs_io_completion done;
     while (st == GS_OK && gs_io_reap(s->e->files.io, &done, 1, false) > 0) /* which also begins them */
         st = take_in(s, &done);
@@ -112,21 +171,43 @@ static gs_status compute(sweep *s, const tile *t)
     return s->c->fn(s->c->context, t->first, t->rows, row);
 }
 
-/* The tile that begins at `first`, or one of no rows behind the last. */
+/* The tile of `first`, or one of no rows behind the last. */
 static tile tile_at(const sweep *s, uint64_t first, uint32_t half)
 {
     const uint64_t per = s->e->chunks.interval_rows, all = s->e->chunks.vertices;
     const uint64_t left = first < all ? GS_MIN(per - first % per, all - first) : 0;
-    return (tile){first, GS_MIN(left, s->c->tile), half};
+    return (tile){.first = first, .rows = GS_MIN(left, s->c->tile), .half = half, .names = 1};
+}
+
+/* The one that has name number `name`, or one of no rows behind the last. */
+static tile named_tile(const sweep *s, uint32_t name, uint32_t half)
+{
+    const uint32_t *const named = s->c->named, names = s->c->names;
+    const uint64_t per = s->e->chunks.interval_rows, row = name < names ? named[name] : s->e->chunks.vertices;
+    tile t = tile_at(s, row - row % per % s->c->tile, half);
+
+    t.name = name;
+    for (t.names = 0; name + t.names < names && named[name + t.names] < t.first + t.rows;)
+        t.names++;
+    if (name == names)
+        t.rows = 0;
+    return t;
+}
+
+static tile next_tile(const sweep *s, const tile *now)
+{
+    const uint32_t half = 1 - now->half;
+    return s->c->named == NULL ? tile_at(s, now->first + now->rows, half)
+                               : named_tile(s, now->name + now->names, half);
 }
 
 static gs_status go_over(sweep *s)
 {
-    tile now = tile_at(s, 0, 0);
+    tile now = s->c->named == NULL ? tile_at(s, 0, 0) : named_tile(s, 0, 0);
     gs_status st = transfer(s, &now, false);
 
     while (now.rows > 0 && st == GS_OK) {
-        const tile next = tile_at(s, now.first + now.rows, 1 - now.half);
+        const tile next = next_tile(s, &now);
         if ((st = drain(s, now.half)) != GS_OK || (st = drain(s, next.half)) != GS_OK ||
             (next.rows > 0 && (st = transfer(s, &next, false)) != GS_OK) || (st = compute(s, &now)) != GS_OK ||
             (st = transfer(s, &now, true)) != GS_OK)

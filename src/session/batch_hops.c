@@ -51,9 +51,11 @@ static uint32_t read_levels(const gs_hop_needs *n, const gs_stage *s, uint32_t s
     return targets == 0 ? 0 : n->layered ? GS_MIN(targets + 1, n->levels) : n->levels;
 }
 
-/* How far each array is read, also behind the rows that its stage runs for. */
+/* How far each array is read, also behind the rows that its stage runs for. Results are read when the pass is over. */
 static void find_zeroed(gs_hop_needs *n, const gs_program *p)
 {
+    for (uint32_t a = 0; a < p->arrays; a++)
+        n->zeroed[a] = p->array[a].result ? n->levels : 0;
     for (uint32_t k = 0; k < p->stages; k++)
         for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
             n->zeroed[u.array] = GS_MAX(n->zeroed[u.array], read_levels(n, &p->stage[k], k, u.role));

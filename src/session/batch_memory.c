@@ -77,6 +77,12 @@ static void mark_task(const touched *t, const gs_task *k, uint32_t left)
     }
 }
 
+/* Rows that are there before the pass: of the store, or learned. */
+static bool is_brought(const gs_program *p, const gs_resident *r)
+{
+    return r->load || (r->file < p->arrays && p->array[r->file].lasting);
+}
+
 gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *plan, const gs_hop_needs *needs,
                           const uint32_t *rows, uint32_t left)
 {
@@ -89,7 +95,7 @@ gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *pla
     if (gs_program_has_sequences(p)) /* states of all rows */
         mark(&t, (gs_place){GS_REGION_RESIDENT, 0}, 0, all);
     for (uint32_t i = 0; i < plan->residents; i++)
-        if (plan->resident[i].load && plan->resident[i].file != left)
+        if (is_brought(p, &plan->resident[i]) && plan->resident[i].file != left)
             mark(&t, (gs_place){GS_REGION_RESIDENT, plan->resident[i].offset}, 0, plan->resident[i].bytes);
     for (uint32_t i = 0; i < plan->tasks; i++)
         mark_task(&t, &plan->task[i], left);

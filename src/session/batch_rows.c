@@ -115,7 +115,7 @@ static gs_status open_file(gs_batch_rows *r, uint32_t most)
     r->run = gs_malloc_array(REQUESTS, sizeof(*r->run));
     if (r->order == NULL || r->scratch == NULL || r->bounce == NULL || r->sums == NULL || r->run == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
-    if (gs_store_array(r->store, GS_ARRAY_FEATURES)->present && (st = take_sums(r)) != GS_OK)
+    if ((st = take_sums(r)) != GS_OK)
         return st;
     const struct gs_io_buffer buffer = {r->bounce, WINDOW_BYTES};
     const gs_io_config io = {.requests = REQUESTS, .depth = REQUESTS, .buffers = &buffer, .buffer_count = 1};
@@ -144,7 +144,7 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
     gs_status st;
 
     *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}};
-    const bool reads = features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
+    const bool reads = most > 0 && features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
     st = reads ? open_file(r, most) : GS_OK;
     if (reads && cache->slots > 0 && st == GS_OK) {
         r->cache = *cache;

@@ -51,8 +51,8 @@ gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint
 uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most);
 /* Reads the arrays of `wanted` (bits of gs_array_id), checked as they come. `features`: where all rows of these are,
  * the caller's; NULL, and not wanted: they are read as they are needed, and once now, so that what comes later can be
- * checked by blocks of the disk. GS_EIO, GS_EFORMAT, GS_ENOMEM; blocks. Release with gs_batch_rows_close() in any
- * case. */
+ * checked by blocks of the disk. `most`: rows of them that a batch has; 0: none are picked. GS_EIO, GS_EFORMAT,
+ * GS_ENOMEM; blocks. Release with gs_batch_rows_close() in any case. */
 gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
                              const gs_row_cache_shape *cache);
 /* These batches come next, each once and in this order; with a cache. */

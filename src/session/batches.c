@@ -139,7 +139,8 @@ static gs_status count_bytes(gs_batches *b)
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
 
     b->bytes = s->plan->host_bytes - s->plan->region_bytes[GS_REGION_RESIDENT] + b->edges.bytes + narrow_bytes(s) +
-               gs_batch_rows_reading(s->store, b->shape.limits.vertices) + 3 * one +
+               (features_of(s->program) == GS_NONE ? 0 : gs_batch_rows_reading(s->store, b->shape.limits.vertices)) +
+               gs_batch_tables_bytes(s, b->shape.limits.vertices) + 3 * one +
                gs_params_sums(s->program) * sizeof(double) +
                gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
     if (!gs_session_has_memories(s))
@@ -191,10 +192,14 @@ done:
 
 void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
 {
-    b->cache = gs_row_cache_shape_of(b->session->store, bytes, group, b->shape.limits.vertices);
+    if (features_of(b->session->program) != GS_NONE)
+        b->cache = gs_row_cache_shape_of(b->session->store, bytes, group, b->shape.limits.vertices);
 }
 
-void gs_batches_keep_features(gs_batches *b, bool keep) { b->keeps = keep; }
+void gs_batches_keep_features(gs_batches *b, bool keep)
+{
+    b->keeps = keep && features_of(b->session->program) != GS_NONE;
+}
 
 void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own)
 {
@@ -269,7 +274,8 @@ uint64_t gs_batches_bytes(const gs_batches *b)
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
 {
     const gs_store *const s = b->session->store;
-    const uint64_t width = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes, rows = batch->vertices * width;
+    const bool used = features_of(b->session->program) != GS_NONE;
+    const uint64_t rows = used ? batch->vertices * gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes : 0;
     uint64_t copied = 0;
 
     gs_batch_edges_fill(&b->edges, batch);
@@ -300,6 +306,7 @@ void gs_batches_close(gs_batches *b)
     gs_free(b->kept.group);
     gs_free(b->kept.lists);
     gs_batch_named_close(&b->named);
+    gs_batch_tables_close(&b->tables);
     gs_session_close(b->session);
     gs_batch_edges_close(&b->edges);
     gs_free(b);
@@ -427,13 +434,15 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *f
     gs_session *const s = b->session;
     const uint8_t *const features = first != NULL ? first->rows.features : features_in(whole);
     const uint32_t wanted = wanted_arrays(s) | (uint32_t)(b->keeps && features == NULL) << GS_ARRAY_FEATURES;
+    const uint32_t most = b->shape.limits.vertices, picked = features_of(s->program) == GS_NONE ? 0 : most;
     gs_status st;
 
     b->whole = whole;
     b->beside = first != NULL;
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
-        (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, b->shape.limits.vertices, &b->cache)) != GS_OK)
+        (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache)) != GS_OK ||
+        (st = gs_batch_tables_open(&b->tables, whole, s, most)) != GS_OK)
         return st;
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)

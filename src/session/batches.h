@@ -91,6 +91,8 @@ void gs_batches_begin_parts(gs_batches *b);
 gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
                               gs_exec_stats *out);
 void gs_batches_end_parts(gs_batches *b);
+/* Learned rows of vertices, which a pass has gradients of: those of its batch. */
+struct gs_batch_tables *gs_batches_tables(gs_batches *b);
 /* The batch that is next in the group is not run. */
 void gs_batches_pass(gs_batches *b);
 

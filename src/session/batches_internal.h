@@ -7,6 +7,7 @@
 #include "session/batch_named.h"
 #include "session/batch_rows.h"
 #include "session/batch_spread.h"
+#include "session/batch_tables.h"
 #include "session/batches.h"
 
 /* Rows of features that devices keep, of those that are trained together. */
@@ -31,6 +32,7 @@ struct gs_batches {
     gs_batch_edges edges;
     gs_batch_rows rows;
     gs_batch_named named;
+    gs_batch_tables tables;
     bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
     gs_batches_kept kept;

@@ -148,9 +148,9 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
 {
     gs_session *const s = b->session, *const w = b->whole;
     const uint64_t read = b->rows.read_bytes;
-    gs_status st = fill_rows(b, batch);
+    gs_status st;
 
-    if (st != GS_OK)
+    if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_bring(&b->tables, batch)) != GS_OK)
         return st;
     gs_batch_edges_fill(&b->edges, batch);
     b->graph = (gs_exec_graph){.vertices = batch->vertices, .rows = b->edges.rows, .zeroed = b->edges.zeroed,
@@ -287,5 +287,7 @@ gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t ste
         gs_batches_follow(b, batch, NULL);
     return st;
 }
+
+gs_batch_tables *gs_batches_tables(gs_batches *b) { return &b->tables; }
 
 void gs_batches_end_parts(gs_batches *b) { gs_batch_rows_apart(&b->rows, false); }

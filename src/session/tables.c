@@ -25,10 +25,6 @@ static gs_status check_place(const gs_session *s)
 {
     const char *const name = s->program->table[0].name;
 
-    if (s->config.batch != NULL || s->config.on_batches)
-        return gs_fail(GS_EUNSUPPORTED,
-                       ".sampler %s: table %s[vertices, %u] is updated by whole epochs; leave .sampler out",
-                       s->config.options->sampler, name, s->program->table[0].width);
     if (s->machine.topology != NULL || gs_session_has_memories(s))
         return gs_fail(GS_EUNSUPPORTED,
                        ".device %s: table %s[vertices, %u] is updated in host memory, where only the device cpu "
@@ -38,7 +34,7 @@ static gs_status check_place(const gs_session *s)
 
 gs_status gs_session_add_tables(gs_session *s, bool best)
 {
-    const bool training = s->config.purpose == GS_FOR_TRAINING;
+    const bool training = s->config.purpose == GS_FOR_TRAINING && s->config.batch == NULL;
     gs_program *const p = s->program;
     gs_status st = p->tables > 0 ? check_place(s) : GS_OK;
 
@@ -150,6 +146,16 @@ gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *colu
     if (ids)
         gs_block_reader_close(&g.reader);
     return st;
+}
+
+gs_status gs_session_sweep_named(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns,
+                                 const uint32_t *named, uint32_t names, gs_exec_sweep_fn *fn, void *context)
+{
+    const uint64_t rows = tile_rows(s, s->program->table[t].width);
+    const gs_exec_sweep_config config = {.column = column, .columns = columns, .tile = rows, .named = named,
+                                         .names = names, .buffer = (uint8_t *)s->run.sweep + id_bytes(rows),
+                                         .fn = fn, .context = context};
+    return gs_exec_sweep(s->run.exec, &config, &s->run.swept[0], &s->run.swept[1]);
 }
 
 /* ---- first rows ---- */

@@ -9,8 +9,9 @@
 
 typedef struct gs_session gs_session;
 
-/* When the program is compiled: arrays for the optimiser's state and, where they are kept, the best rows.
- * GS_EUNSUPPORTED: devices, or batches, that cannot update tables. GS_ENOMEM. */
+/* When the program is compiled: arrays for the optimiser's state and, where they are kept, the best rows; none for
+ * batches, whose rows are those of the session that evaluates. GS_EUNSUPPORTED: devices that cannot update tables.
+ * GS_ENOMEM. */
 gs_status gs_session_add_tables(gs_session *s, bool best);
 /* Host memory for rows that are spilled, 0 without tables; it is taken, and given back. */
 uint64_t gs_session_sweep_bytes(const gs_session *s);
@@ -24,6 +25,9 @@ uint64_t gs_session_learned(const gs_session *s);
 typedef gs_status gs_session_rows_fn(void *context, uint64_t rows, float *const *row, const uint32_t *id);
 gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns, bool ids,
                            gs_session_rows_fn *fn, void *context);
+/* Likewise, over these rows alone: ascending, each once. */
+gs_status gs_session_sweep_named(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns,
+                                 const uint32_t *named, uint32_t names, gs_exec_sweep_fn *fn, void *context);
 
 /* First rows, from N(0, 1) by seed, input id and table. The optimiser's state is 0 when a run starts. */
 gs_status gs_session_start_tables(gs_session *s);

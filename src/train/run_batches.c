@@ -10,6 +10,8 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "sample/sampler.h"
+#include "model/model.h"
+#include "session/model_of.h"
 #include "session/store_rows.h"
 #include "train/batch_options.h"
 #include "train/run_internal.h"
@@ -99,7 +101,8 @@ static void note_need(const gs_session_config *config, uint64_t have, double sha
 static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *config, uint64_t host, gs_shuffles shuffles)
 {
     const uint32_t coverage = b->options.coverage;
-    bool drawn = b->options.batch_size >= TRIED_TARGETS;
+    const bool parts = b->options.kind == GS_SAMPLER_NEIGHBOR; /* of which a row could be in several */
+    bool drawn = b->options.batch_size >= TRIED_TARGETS && !(parts && b->learns_rows);
     gs_status st;
 
     for (uint32_t h = 0; h < b->options.hops; h++)
@@ -121,6 +124,20 @@ bool gs_run_batches_may_stream(const gs_run_batches *b)
     const bool serves = b->options.kind == GS_SAMPLER_CLUSTER ||
                         (b->options.kind == GS_SAMPLER_NEIGHBOR && gs_store_get_info(b->store)->edge_types == 0);
     return serves && (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
+}
+
+/* Has the model learned rows of vertices? They are updated after each batch. */
+static gs_status find_tables(gs_run_batches *b, const gs_train_options *o)
+{
+    gs_model *model = NULL;
+    const gs_status st = gs_session_open_model(&model, o);
+
+    b->learns_rows = st == GS_OK && gs_model_has_tables(model);
+    gs_model_close(model);
+    if (st == GS_OK && b->learns_rows && o->batches_per_step > 1)
+        return gs_fail(GS_EUNSUPPORTED, ".batches_per_step %u: %s learns rows of vertices (param NAME[vertices, N]), "
+                       "which are updated after each batch; leave it out", o->batches_per_step, o->model);
+    return st;
 }
 
 /* In memory, where they fit; else in-edges stay in the store, where that gives the same batches. */
@@ -162,7 +179,8 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if (!gs_store_array(b->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(b->store)->train == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
                        config->store);
-    if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK)
+    if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK ||
+        (st = find_tables(b, o)) != GS_OK)
         return st;
     if (b->options.coverage > 0 && gs_store_get_info(b->store)->weights && !o->ignore_edge_weights)
         return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "

@@ -184,7 +184,8 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     const double update = gs_now();
     gs_run__before_step(r);
     r->whole = false;
-    gs_optim_step(&r->optim, &r->session->run.params);
+    if ((st = gs_run__step_batch(r)) != GS_OK)
+        return st;
     e->compute_seconds += gs_now() - update;
     st = gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
@@ -195,7 +196,8 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_batches *const b = r->batches;
     gs_epoch_part *const p = &r->part;
-    const uint64_t read = gs_adjacency_bytes_read(b->in);
+    const uint64_t read = gs_adjacency_bytes_read(b->in), *const swept = r->session->run.swept;
+    const uint64_t before[2] = {swept[0], swept[1]};
     gs_status st = GS_OK;
 
     b->sample_seconds = 0;
@@ -213,6 +215,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
             return st;
     }
     e->compute_seconds += b->sample_seconds;
-    e->read_bytes += gs_adjacency_bytes_read(b->in) - read;
+    e->read_bytes += gs_adjacency_bytes_read(b->in) - read + swept[0] - before[0];
+    e->written_bytes += swept[1] - before[1];
     return GS_OK;
 }

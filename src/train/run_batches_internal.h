@@ -15,6 +15,7 @@ struct gs_run_batches {
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
+    bool learns_rows;     /* the model has tables: a batch is a step, and is never divided */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
     bool keeps;           /* features of all vertices have room */
@@ -26,5 +27,9 @@ struct gs_run_batches {
     gs_batch batch[GS_BATCH_GROUP];
     double sample_seconds; /* of the epoch at hand */
 };
+
+/* run_batch_tables.c: the step after the passes of a batch, or of several, of everything that is learned. GS_EIO;
+ * GS_EDEVICE: a table has numbers that are not finite. */
+gs_status gs_run__step_batch(gs_run *r);
 
 #endif /* GS_TRAIN_RUN_BATCHES_INTERNAL_H */

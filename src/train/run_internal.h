@@ -8,6 +8,7 @@
  *   run_stop.c   what is left of a run that was stopped
  *   run_warn.c   lines about what is not as it may be thought
  *   run_tables.c learned rows of vertices: their step, and in files
+ *   run_batch_tables.c  the step of those that a batch has
  *   run_weights.c that of the weights, which says how they came about
  *   run_arrays.c tensors and logits as arrays
  *   run_checkpoint.c, run_resume.c: its state as files, and back
@@ -154,6 +155,11 @@ gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says *
  * whoever has them. GS_EDEVICE: a step left rows that are not finite. */
 gs_status gs_run__gradient_norm(double *out, gs_session *s, const gs_optim *o);
 gs_status gs_run__step_tables(gs_session *s, const gs_update *u);
+/* What both are made of, as batches have it, too: `sum` and the squares of rows [rows, width], in this order; are all
+ * numbers finite; and the line where a table's are not. */
+double gs_run__add_squares(double sum, const float *row, uint64_t rows, uint32_t width);
+bool gs_run__rows_are_finite(const float *value, uint64_t count);
+gs_status gs_run__refuse_table(const char *name);
 /* How files get their rows, the best ones, or run k of the optimiser's state (_STATE + k), and give them back. */
 typedef enum gs_run_rows { GS_RUN_ROWS, GS_RUN_ROWS_BEST, GS_RUN_ROWS_STATE } gs_run_rows;
 gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows);

@@ -11,7 +11,7 @@
 
 #define EXPONENT 0x7F800000u /* all ones: infinite or not a number */
 
-static bool is_finite(const float *value, uint64_t count)
+bool gs_run__rows_are_finite(const float *value, uint64_t count)
 {
     uint32_t most = 0;
 
@@ -66,7 +66,7 @@ static gs_status take_rows(void *context, uint64_t rows, float *const *row, cons
 
     for (uint64_t r = 0; r < rows && st == GS_OK; r++)
         st = gs_pread_exact(f->fd, (char *)row[0] + r * f->row, f->row, f->at + id[r] * f->row, f->path);
-    if (st != GS_OK || !f->finite || is_finite(row[0], rows * f->row / sizeof(float)))
+    if (st != GS_OK || !f->finite || gs_run__rows_are_finite(row[0], rows * f->row / sizeof(float)))
         return st;
     return gs_fail(GS_EFORMAT, "%s: a table has numbers that are not finite; the weights are of no use", f->path);
 }
@@ -97,24 +97,29 @@ typedef struct adding {
 #define ADDED_ROWS 256u
 
 /* Rows by themselves, then row after row: the bits are the same for all threads and tiles. */
-static gs_status add_squares(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+double gs_run__add_squares(double sum, const float *row, uint64_t rows, uint32_t width)
 {
-    adding *const a = context;
-
-    (void)id;
     for (uint64_t first = 0; first < rows; first += ADDED_ROWS) {
         const uint64_t n = GS_MIN(rows - first, ADDED_ROWS);
         double of_row[ADDED_ROWS];
 #pragma omp parallel for schedule(static)
         for (uint64_t r = 0; r < n; r++) {
-            const float *const g = row[0] + (first + r) * a->width;
+            const float *const g = row + (first + r) * width;
             of_row[r] = 0;
-            for (uint32_t c = 0; c < a->width; c++)
+            for (uint32_t c = 0; c < width; c++)
                 of_row[r] += (double)g[c] * (double)g[c];
         }
         for (uint64_t r = 0; r < n; r++)
-            a->sum += of_row[r];
+            sum += of_row[r];
     }
+    return sum;
+}
+
+static gs_status add_squares(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    adding *const a = context;
+    (void)id;
+    a->sum = gs_run__add_squares(a->sum, row[0], rows, a->width);
     return GS_OK;
 }
 
@@ -140,6 +145,12 @@ gs_status gs_run__gradient_norm(double *out, gs_session *s, const gs_optim *o)
 
 /* ---- the step ---- */
 
+gs_status gs_run__refuse_table(const char *name)
+{
+    return gs_fail(GS_EDEVICE, "the update left numbers that are not finite in table %s; lower .lr; nothing was saved",
+                   name);
+}
+
 typedef struct stepping {
     gs_update u;
     const gs_table *table;
@@ -163,12 +174,9 @@ static gs_status step_rows(void *context, uint64_t rows, float *const *row, cons
         for (uint32_t k = 0; k < gs_update_states(&x->u); k++)
             r.state[k] = row[2 + k] + at;
         gs_optim_apply_to(&x->u, &r);
-        finite = finite && is_finite(r.value, r.count);
+        finite = finite && gs_run__rows_are_finite(r.value, r.count);
     }
-    if (finite)
-        return GS_OK;
-    return gs_fail(GS_EDEVICE, "the update left numbers that are not finite in table %s; lower .lr; nothing was saved",
-                   x->table->name);
+    return finite ? GS_OK : gs_run__refuse_table(x->table->name);
 }
 
 gs_status gs_run__step_tables(gs_session *s, const gs_update *u)

@@ -27,7 +27,7 @@ static void adam(void)
 }
 
 /* One step of SGD at a rate of 1 with clipped gradients moves all tensors together by as much as they may. */
-static void clipped(void)
+static void clipped(const char *way)
 {
     const network n = network_of("tables");
     const learning l = {.optimizer = "sgd", .epochs = 1, .lr = 1, .margin = 1e-7};
@@ -35,8 +35,8 @@ static void clipped(void)
     result r = {0};
     double moved = 0;
 
-    if (train(&r, "%s %s %s --init %s --no-cache --clip-norm 0.01", store_of("rough", "fennel", 3, ""),
-              network_options(&n), learning_options(&l), y.init)) {
+    if (train(&r, "%s %s %s --init %s --no-cache --clip-norm 0.01 %s", store_of("rough", "fennel", 3, ""),
+              network_options(&n), learning_options(&l), y.init, way)) {
         for (size_t t = 0; t < y.start.count; t++) {
             const ref_tensor *const now = ref_tensors_find(&r.weights, y.start.tensor[t].name);
             for (size_t k = 0; now != NULL && k < ref_tensor_size(now); k++)
@@ -46,6 +46,49 @@ static void clipped(void)
     }
     result_free(&r);
     yardstick_free(&y);
+}
+
+/* A batch of all targets and all that they see is the whole graph's epoch: rows that it has not have no gradient there,
+ * and without weight decay Adam leaves them alone. */
+static void batched(void)
+{
+    static const char *const ways[] = {"", "--no-cache", "--no-cache --no-prune --threads 1"};
+    const network n = network_of("tables");
+    const learning l = {.optimizer = "adam", .epochs = 5, .lr = 0.02, .margin = 1e-7};
+    yardstick y = reference_of("rough", &n, &l);
+    result r = {0};
+
+    for (unsigned i = 0; i < 3; i++) {
+        const char *const line = text("%s %s %s --init %s --sampler neighbor --batch-size 100000 --fanout 0,0,0 %s",
+                                      store_of("rough", "fennel", i == 1 ? 8 : 3, ""), network_options(&n),
+                                      learning_options(&l), y.init, ways[i]);
+        if (train(&r, "%s", line))
+            same_results(&r, &y.end, 1e-3, line);
+    }
+    result_free(&r);
+    yardstick_free(&y);
+}
+
+/* Batches of a few rows each: where these are, in memory, in blocks of the disk or in both, changes no bit. */
+static void drawn(void)
+{
+    static const char *const samplers[] = {"neighbor --batch-size 7 --fanout 3,2", "cluster --batch-size 1",
+                                           "saint-walk --batch-size 9 --coverage 4"};
+    static const char *const optimizers[] = {"adam --clip-norm 0.1", "sgd --momentum 0.9", "adamw --weight-decay 0.01"};
+    static const char *const ways[] = {"--no-cache", "--no-cache --threads 1 --no-prune", "--no-selective"};
+    result one = {0}, other = {0};
+
+    for (size_t i = 0; i < sizeof(samplers) / sizeof(samplers[0]); i++) {
+        const char *const line = text("%s --model texts/tables.gnn --hidden 8 --epochs 3 --sampler %s --optimizer %s",
+                                      store_of("rough", "fennel", 8, ""), samplers[i], optimizers[i]);
+        if (!train(&one, "%s", line))
+            continue;
+        for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
+            if (train(&other, "%s %s", line, ways[w]))
+                same_bits(&other, &one, text("%s, %s", samplers[i], ways[w]));
+    }
+    result_free(&one);
+    result_free(&other);
 }
 
 #define ALONE "--model texts/alone.gnn --layers 1"
@@ -85,16 +128,16 @@ static void alone(void)
 }
 
 /* Rows, their best and their moments go into checkpoints and out again: 2 + 3 epochs are 5, bit for bit. */
-static void resumed(void)
+static void resumed(const char *folder, const char *way)
 {
-    static const char *const runs[] = {"--epochs 5 --save out/whole.safetensors",
-                                       "--epochs 2 --checkpoint out/checkpoints --checkpoint-every 1",
-                                       "--epochs 5 --resume out/checkpoints --save out/rest.safetensors"};
+    const char *const runs[] = {"--epochs 5 --save out/whole.safetensors",
+                                text("--epochs 2 --checkpoint %s --checkpoint-every 1", folder),
+                                text("--epochs 5 --resume %s --save out/rest.safetensors", folder)};
     bool whole = true;
 
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]) && whole; i++) /* what is resumed is said on stderr */
-        whole = check(command_status(text("train %s --model texts/tables.gnn --hidden 8 --lr 0.05 --no-cache %s",
-                                          store_of("rough", "fennel", 3, ""), runs[i])) == 0, "%s", runs[i]);
+        whole = check(command_status(text("train %s --model texts/tables.gnn --hidden 8 --lr 0.05 --no-cache %s %s",
+                                          store_of("rough", "fennel", 3, ""), way, runs[i])) == 0, "%s", runs[i]);
     if (!whole)
         return;
     result want = {.weights = ref_tensors_read("out/whole.safetensors")},
@@ -107,7 +150,8 @@ static void resumed(void)
 static void refused(void)
 {
     static const char *const options[] = {"--device cpu:2", "--device cpu:1",
-                                          "--sampler neighbor --batch-size 16 --fanout 2"};
+                                          "--sampler neighbor --batch-size 16 --fanout 2 --batches-per-step 2",
+                                          "--sampler cluster --batch-size 1 --device cpu:2"};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         check(command_status(text("train %s " ALONE " --epochs 1 %s",
@@ -119,8 +163,12 @@ void matrix_tables(const arguments *a)
 {
     (void)a;
     adam();
-    clipped();
+    batched();
+    clipped("");
+    clipped("--sampler neighbor --batch-size 100000 --fanout 0,0,0");
+    drawn();
     alone();
-    resumed();
+    resumed("out/checkpoints", "");
+    resumed("out/of_batches", "--sampler neighbor --batch-size 8 --fanout 3,2");
     refused();
 }
