@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tables.sh - learned rows of vertices that do not fit: GCN on param emb.weight[vertices, 64] of 4M vertices and 16M
 # edges, without features, by Adam (4 arrays of 1 GB: the rows, their gradient, two moments), inside a memory cgroup of
-# 512 MiB in which the page cache counts too; then an epoch of clusters there, and one of neighbours' batches. Then five
-# steps against PyTorch's, on the same graph, and five batches.
+# 512 MiB in which the page cache counts too; then an epoch of clusters there, and one of neighbours' batches
+# (200,000 random blocks a batch: some minutes). Then five steps against PyTorch's, on the same graph, and five batches.
 #   GS_VERTICES  default 4000000; four times as many edges
 #   GS_EPOCHS    default 3
 #   GS_TORCH     a Python that has torch, numpy and safetensors; without it the comparison is left out
