@@ -4,7 +4,7 @@
 # which the second computes at half the speed; and on each of them alone, in turns with both. Of six batches the first
 # should have four, so both should be 1.5 times as fast as the first alone, less what is no batch's: sampling, the
 # optimiser. Bars: 1.3 times, and what the plan says of the steps of an epoch within 15 % of the measured seconds; costs
-# are fitted to epochs of whole graphs (`bench train`). A minute, on a quiet machine: devices that wait for a processor
+# are fitted to such batches (`bench train`). A minute, on a quiet machine: devices that wait for a processor
 # are slower than they say.
 #   GS_TURNS    runs of each, default 3: the median is of all their epochs
 #   GS_RUN      put before each measured command, such as one that keeps the machine quiet
@@ -32,7 +32,8 @@ EOF_PY
 
 for model in sage gat; do
     show ${before[@]+"${before[@]}"} "$GNNSTREAM" bench train "$out/store" --model $model --hidden 64 --device cpu \
-        --threads 1 --host-memory 4G --epochs 3 >/dev/null
+        --threads 1 --host-memory 4G --epochs 6 --sampler neighbor --batch-size 1112 --fanout 10,5 --eval-every 0 \
+        >/dev/null
 done
 for model in sage gat; do
     for turn in $(seq "$turns"); do

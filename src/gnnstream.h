@@ -313,6 +313,8 @@ typedef struct gs_bench_report {
     /* What an epoch cannot be faster than: reading alone, or products alone. */
     double floor_seconds;
     double fraction; /* floor_seconds / seconds */
+    uint32_t batches; /* of an epoch, with .sampler: train.plan's operations, edges and seconds are of them all, each
+                       * taken to be as one from the middle of an epoch; 0: of the whole graph */
 } gs_bench_report;
 
 /* gs_train() for `options->epochs` (at least 1) epochs beside ceilings measured in the same run.

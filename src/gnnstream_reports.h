@@ -179,8 +179,9 @@ typedef struct gs_plan_report {
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each has in memory of its own for them */
     uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that it trains */
     uint32_t steps;      /* of an epoch on batches, and predicted seconds of a whole one, all devices together: of a
-                          * batch as others are, without reading features and drawing */
+                          * batch as others are, without reading features */
     double step_seconds;
+    double draw_seconds; /* of them, for drawing; 0: no run of gs_bench_train() on batches says what it takes */
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

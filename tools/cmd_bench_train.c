@@ -25,9 +25,10 @@ static void print_text(const gs_bench_report *b)
            b->disk_read_bps / MIB);
     printf("written   %9.4f s at the least: %s at %.0f MiB/s (not in the floor)\n", writing, cli_size(b->written_bytes),
            b->disk_write_bps / MIB);
-    printf("both      %9.4f s where nothing is computed beside: the epoch's own requests, in its order (not in the "
-           "floor)\n",
-           b->train.transfer_seconds);
+    if (b->batches == 0)
+        printf("both      %9.4f s where nothing is computed beside: the epoch's own requests, in its order (not in the "
+               "floor)\n",
+               b->train.transfer_seconds);
     printf("products  %9.4f s at the least: %.3f Gflop at %.1f Gflop/s (%u to %u)\n", products,
            b->train.plan.dense_flops * 1e-9, b->gemm_flops_per_second * 1e-9, b->gemm_in, b->gemm_out);
     printf("gathers   %9.4f s at the least: %s at %.2f GiB/s of %u floats a row (not in the floor)\n", gathers,
@@ -45,8 +46,14 @@ static void print_text(const gs_bench_report *b)
                p->order.store_seconds, p->order.tried, p->order.best_seconds,
                p->order.taken ? "which was run" : "which was not worth it");
     print_program("          ", p);
-    printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
-           p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured" : "NOT as measured");
+    if (b->batches == 0)
+        printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
+               p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured"
+                                                                                      : "NOT as measured");
+    else
+        printf("          of %" PRIu32 " batches as one from the middle of an epoch; reading features and the "
+               "optimiser's steps are not in it\n",
+               b->batches);
     print_results(&b->train);
 }
 
@@ -62,6 +69,8 @@ static void print_json(const gs_bench_report *b)
     printf(", \"edge_bytes\": %" PRIu64 ", \"dense_flops\": %s, \"edge_flops\": %s, \"parts\": %" PRIu32,
            b->train.plan.edge_bytes, cli_json_real(b->train.plan.dense_flops), cli_json_real(b->train.plan.edge_flops),
            b->train.plan.blocks);
+    if (b->batches > 0)
+        printf(", \"batches\": %" PRIu32, b->batches);
     printf(", \"disk_read_bps\": %s, \"disk_write_bps\": %s, \"gemm_flops_per_second\": %s, \"gather_bps\": %s",
            cli_json_real(b->disk_read_bps), cli_json_real(b->disk_write_bps), cli_json_real(b->gemm_flops_per_second),
            cli_json_real(b->gather_bps));
@@ -117,6 +126,7 @@ const cli_command cmd_bench_train = {
     .group = (const cli_group[]){{"Output", train_json_options},
                                  {"Model", train_model_options},
                                  {"Task", train_task_options},
+                                 {"Batches", train_batch_options},
                                  {"Learning", train_learning_options},
                                  {"Results", train_output_options},
                                  {"Machine", train_machine_options},

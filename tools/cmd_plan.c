@@ -134,7 +134,8 @@ static void print_batch_devices(const gs_plan_report *p)
     if (p->batch_devices > 1)
         printf("\n");
     if (p->batch_devices > 0)
-        printf("%-28s %u, each %.3g s, without reading and drawing\n", "steps of an epoch", p->steps, p->step_seconds);
+        printf("%-28s %u, each %.3g s, without reading%s\n", "steps of an epoch", p->steps, p->step_seconds,
+               p->draw_seconds > 0 ? "" : " and drawing");
     for (uint32_t d = 0; d < p->batch_devices; d++)
         all += p->batch_rows[d];
     if (all == 0)

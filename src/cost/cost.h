@@ -56,6 +56,7 @@ typedef struct gs_cost {
      * latency_seconds later. */
     double read_bps, write_bps, request_seconds, latency_seconds;
     gs_cost_source disk_source;
+    double draw_seconds; /* of batches: a thread draws one, for each of its rows and edges; 0: none was timed */
 } gs_cost;
 
 /* Which amount is bytes beside; GS_WORK_AMOUNTS: none, the kind is no device's. */

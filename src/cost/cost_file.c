@@ -211,6 +211,13 @@ static void fit_read(reader *r, const cJSON *root, const char *prefix, int kinds
     table(r, root, named(prefix, "product").text, kinds * GS_WORK_AMOUNTS, &f->product[first][0]);
 }
 
+static void batches_read(reader *r, const cJSON *root, gs_cost_record *out)
+{
+    fit_read(r, root, "batch_", GS_WORK_LINKS, 0, &out->batch_fit);
+    out->draw_seconds = rate(r, root, "batch_draw_seconds");
+    out->draw_amount = rate(r, root, "batch_draw_amount");
+}
+
 static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
 {
     const cJSON *const limits = cJSON_GetObjectItemCaseSensitive(root, "limits");
@@ -222,6 +229,8 @@ static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
     fit_read(r, root, "", GS_WORK_LINKS, 0, &out->fit);
     if (cJSON_GetObjectItemCaseSensitive(root, "link_tasks") != NULL) /* records of before there were links have none */
         fit_read(r, root, "link_", COPY_WAYS, GS_WORK_LINKS, &out->fit);
+    if (cJSON_GetObjectItemCaseSensitive(root, "batch_tasks") != NULL) /* nor have those of before batches were timed */
+        batches_read(r, root, out);
     if (limits != NULL)
         limits_read(r, limits, &out->limits);
 }
@@ -325,6 +334,9 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     cJSON_AddNumberToObject(root, "slower_weight", r->slower_weight);
     fit_write(root, "", GS_WORK_LINKS, 0, &r->fit);
     fit_write(root, "link_", COPY_WAYS, GS_WORK_LINKS, &r->fit);
+    fit_write(root, "batch_", GS_WORK_LINKS, 0, &r->batch_fit);
+    cJSON_AddNumberToObject(root, "batch_draw_seconds", r->draw_seconds);
+    cJSON_AddNumberToObject(root, "batch_draw_amount", r->draw_amount);
     cJSON_AddItemToObject(root, "limits", limits_write(&r->limits));
     text = cJSON_Print(root);
     cJSON_Delete(root);
@@ -364,6 +376,12 @@ void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads
         out->write_bps = r->write_bps;
     if (r->slower_weight > 0)
         gs_cost_slow_disk(out, exp(r->slower_sum / r->slower_weight));
+}
+
+void gs_cost_take_batches(gs_cost *c, const gs_cost_record *r)
+{
+    gs_fit_solve(&r->batch_fit, c);
+    c->draw_seconds = r->draw_amount > 0 ? r->draw_seconds / r->draw_amount : 0;
 }
 
 void gs_cost_slow_disk(gs_cost *c, double times)

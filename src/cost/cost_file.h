@@ -14,6 +14,10 @@
 typedef struct gs_cost_record {
     gs_limits limits; /* zeroed: never measured */
     gs_fit fit;
+    /* Of batches, whose rows are few and often in a cache (links and transfers have none); and in how many seconds of
+     * threads how many of their rows and edges were drawn. */
+    gs_fit batch_fit;
+    double draw_seconds, draw_amount;
     /* The disk under real epochs; 0: never seen. */
     double read_bps, write_bps;
     /* How many times longer than at its bandwidth the disk takes in real epochs, where requests are not all large and
@@ -28,6 +32,8 @@ void gs_cost_record_load(gs_cost_record *out, const char *device);
 gs_status gs_cost_record_save(const gs_cost_record *r, const char *device);
 /* Defaults, then ceilings, then what fits. `gpu`: its attributes, where they are known; NULL: `threads` compute. */
 void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads, const gs_gpu_speed *gpu);
+/* Of batches: what is known of them in place of what epochs over the whole graph say. */
+void gs_cost_take_batches(gs_cost *c, const gs_cost_record *r);
 /* The disk takes `times` as long for everything. */
 void gs_cost_slow_disk(gs_cost *c, double times);
 /* A run in which it took `times` as long as at its bandwidth; older runs count `share` of what they did. */

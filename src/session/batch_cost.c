@@ -31,45 +31,85 @@ static gs_chunk chunk_of(const gs_edges *v, uint32_t operands)
     return (gs_chunk){.edges = edges, .targets = v->targets, .operands = (uint32_t)GS_MIN(operands, edges)};
 }
 
-static double task_seconds(const gs_session *s, const gs_batch_edges *e, const gs_batch *batch, const gs_task *task,
-                           gs_work_kind *kind)
+/* False: nothing of the task is left. */
+static bool task_work(gs_work *w, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch,
+                      const gs_task *task)
 {
     const uint32_t file = task->file - s->program->arrays;
     gs_task t = *task;
     gs_edge_set set[2] = {{0}, {0}};
     gs_chunk chunk;
-    gs_work w;
 
     if (!cut(&t, e))
-        return 0;
+        return false;
     if (goes_over_edges(&t)) {
         chunk = chunk_of(&e->edges[t.stage], batch->vertices);
         if (chunk.edges == 0)
-            return 0;
+            return false;
         set[file] = (gs_edge_set){.chunk = &chunk};
     }
-    gs_task_work(&w, s->program, set, 1, &t);
-    *kind = w.kind;
-    return gs_cost_seconds(&s->machine.cost, &w);
+    gs_task_work(w, s->program, set, 1, &t);
+    return true;
+}
+
+double gs_batch_picking(const gs_session *s, uint64_t picked)
+{
+    const gs_work picking = {.kind = GS_WORK_MEMORY, .amount = {1, 2 * (double)picked}};
+    return picked > 0 ? gs_cost_seconds(&s->machine.cost, &picking) : 0;
 }
 
 void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch,
                       uint64_t picked, uint64_t copied)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
-    const gs_work picking = {.kind = GS_WORK_MEMORY, .amount = {1, 2 * (double)picked}};
     const gs_link link = gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE);
     gs_predicted x = {.stall_seconds = copied > 0 && link.bps > 0 ? (double)copied / link.bps : 0};
 
-    x.vertex_seconds = picked > 0 ? gs_cost_seconds(&s->machine.cost, &picking) : 0;
+    x.vertex_seconds = gs_batch_picking(s, picked);
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
-        gs_work_kind kind = GS_WORK_MEMORY;
-        const double seconds = task_seconds(s, e, batch, &s->plan->task[i], &kind);
-        *(kind == GS_WORK_SUM || kind == GS_WORK_EDGES ? &x.edge_seconds : &x.vertex_seconds) += seconds;
+        gs_work w;
+        if (!task_work(&w, s, e, batch, &s->plan->task[i]))
+            continue;
+        *(w.kind == GS_WORK_SUM || w.kind == GS_WORK_EDGES ? &x.edge_seconds : &x.vertex_seconds) +=
+            gs_cost_seconds(&s->machine.cost, &w);
     }
     x.seconds = x.edge_seconds + x.vertex_seconds + x.stall_seconds;
     snprintf(x.bottleneck, sizeof(x.bottleneck), "%s", x.stall_seconds > x.seconds / 2  ? "copies to the device"
                                                        : x.edge_seconds > x.seconds / 2 ? "edge sums"
                                                                                         : "vertex programs");
     *out = x;
+}
+
+void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch)
+{
+    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
+
+    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+        double begin, end;
+        gs_work w;
+        if (gs_exec_is_joined(s->run.exec, i) || !task_work(&w, s, e, batch, &s->plan->task[i]))
+            continue;
+        gs_exec_span(s->run.exec, i, &begin, &end);
+        gs_fit_add(fit, &w, end - begin, gs_cost_seconds(&s->machine.cost, &w), 1);
+    }
+}
+
+void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_edges *e)
+{
+    const gs_pass *const pass = &s->program->pass[s->pass.train];
+    const double most = (double)out->edges;
+
+    out->dense_flops = out->edge_flops = 0;
+    out->edges = out->rows = 0;
+    for (uint32_t k = pass->first_stage; k < pass->first_stage + pass->stages; k++) {
+        const uint64_t edges = s->program->stage[k].sums == 0 ? 0 : chunk_of(&e->edges[k], 0).edges;
+        double dense, edge;
+        gs_stage_flops(s->program, &s->program->stage[k], e->rows[k], edges, &dense, &edge);
+        out->dense_flops += dense;
+        out->edge_flops += edge;
+        out->edges += edges;
+        out->rows += e->rows[k];
+    }
+    if (most > 0)
+        out->edge_bytes = (uint64_t)((double)out->edge_bytes * ((double)out->edges / most));
 }

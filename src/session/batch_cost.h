@@ -12,5 +12,12 @@
  * `copied` bytes are copied to the device. Waits for a disk are not counted. */
 void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch,
                       uint64_t picked, uint64_t copied);
+/* What the picking alone takes of that. */
+double gs_batch_picking(const gs_session *s, uint64_t picked);
+
+/* Adds what the tasks of such a pass took that ran just now, timed. */
+void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch);
+/* Operations, edges, rows and gathered bytes of the pass, in place of those of the largest batch that `out` has. */
+void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_edges *e);
 
 #endif /* GS_SESSION_BATCH_COST_H */

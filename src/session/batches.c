@@ -142,7 +142,8 @@ static gs_status count_bytes(gs_batches *b)
                (features_of(s->program) == GS_NONE ? 0 : gs_batch_rows_reading(s->store, b->shape.limits.vertices)) +
                gs_batch_tables_bytes(s, b->shape.limits.vertices) + 3 * one +
                gs_params_sums(s->program) * sizeof(double) +
-               gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s);
+               gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s) +
+               (s->config.timed ? s->plan->tasks * GS_EXEC_TRACE_TASK_BYTES + sizeof(*b->fit) : 0);
     if (!gs_session_has_memories(s))
         return count_plan(b);
     count_device(b);
@@ -163,10 +164,14 @@ static gs_status predict(gs_batches *b)
     gs_pass_report x;
     gs_status st;
 
-    gs_session_recall_cost(s, &s->machine.cost, 0);
-    if ((st = gs_session_describe_pass(s, &x, s->pass.train)) == GS_OK)
-        b->predicted = x.predicted;
-    return st;
+    gs_session_recall_batch_cost(s, &s->machine.cost);
+    if ((st = gs_session_describe_pass(s, &x, s->pass.train)) != GS_OK)
+        return st;
+    b->predicted = x.predicted;
+    b->amounts = x;
+    if (s->config.timed && (b->fit = gs_calloc(1, sizeof(*b->fit))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for what timed batches say");
+    return GS_OK;
 }
 
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
@@ -281,18 +286,40 @@ void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
     gs_batch_edges_fill(&b->edges, batch);
     for (uint32_t n = b->device_bytes == 0 ? 0 : gs_batch_edges_pieces(&b->edges, batch, b->piece); n-- > 0;)
         copied += b->piece[n].bytes;
+    gs_batch_amounts(&b->amounts, b->session, &b->edges);
     gs_batch_predict(&b->predicted, b->session, &b->edges, batch, rows / sizeof(float),
                      copied + (b->device_bytes == 0 ? 0 : rows));
+    b->picking = gs_batch_picking(b->session, rows / sizeof(float));
+    b->drawing = b->session->machine.cost.draw_seconds * ((double)batch->edges + batch->vertices);
 }
 
-double gs_batches_seconds(const gs_batches *b) { return GS_MAX(b->predicted.seconds, LEAST_SECONDS); }
+/* Where tasks pick the rows that they load, and such tasks were timed, it is in what they take. */
+static gs_predicted predicted_of(const gs_batches *b)
+{
+    const bool timed = b->session->machine.cost.draw_seconds > 0, named = b->keeps && b->names != b->copies;
+    const double known = timed && named ? b->picking : 0;
+    gs_predicted x = b->predicted;
+
+    x.seconds -= known;
+    x.vertex_seconds -= known;
+    return x;
+}
+
+double gs_batches_seconds(const gs_batches *b) { return GS_MAX(predicted_of(b).seconds, LEAST_SECONDS); }
+double gs_batches_drawing(const gs_batches *b) { return b->drawing; }
 
 gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out)
 {
     const gs_status st = gs_session_describe_pass(b->session, out, b->session->pass.train);
-    if (st == GS_OK)
-        out->predicted = b->predicted;
-    return st;
+    if (st != GS_OK)
+        return st;
+    out->predicted = predicted_of(b);
+    out->dense_flops = b->amounts.dense_flops;
+    out->edge_flops = b->amounts.edge_flops;
+    out->edge_bytes = b->amounts.edge_bytes;
+    out->edges = b->amounts.edges;
+    out->rows = b->amounts.rows;
+    return GS_OK;
 }
 
 void gs_batches_close(gs_batches *b)
@@ -309,6 +336,7 @@ void gs_batches_close(gs_batches *b)
     gs_batch_tables_close(&b->tables);
     gs_session_close(b->session);
     gs_batch_edges_close(&b->edges);
+    gs_free(b->fit);
     gs_free(b);
 }
 
@@ -355,6 +383,7 @@ static gs_status open_exec(gs_batches *b)
         .sets = 2,
         .say_after = 60,
         .bound = true,
+        .trace = s->config.timed,
         .spread = {.on = b->kept.rows > 0, .array = features_of(s->program), .rows = gs_batches_kept_rows(b)},
         .piece_bytes = b->device_bytes > 0 ? piece_bytes(b) : 0,
     };

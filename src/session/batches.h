@@ -8,6 +8,7 @@
 #ifndef GS_SESSION_BATCHES_H
 #define GS_SESSION_BATCHES_H
 
+#include "cost/cost.h"
 #include "sample/sample_batch.h"
 #include "session/session.h"
 
@@ -50,7 +51,13 @@ uint64_t gs_batches_device_bytes(const gs_batches *b);
  * is known of the speed of the device. */
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch);
 double gs_batches_seconds(const gs_batches *b);
-/* The pass that trains a batch. */
+/* Seconds of drawing it, by one thread; 0: not known. */
+double gs_batches_drawing(const gs_batches *b);
+/* What the tasks of the passes since the last call took, of one that is opened timed. */
+gs_fit gs_batches_take_fit(gs_batches *b);
+const gs_session *gs_batches_session(const gs_batches *b);
+/* The pass that trains a batch: bytes, tasks and blocks of the largest, operations and seconds of a typical one where
+ * one is known. */
 gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out);
 
 /* Takes memory; parameters become those of `whole`, which has started and outlives this. Features are read from its

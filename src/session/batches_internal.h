@@ -2,6 +2,7 @@
 #ifndef GS_SESSION_BATCHES_INTERNAL_H
 #define GS_SESSION_BATCHES_INTERNAL_H
 
+#include "cost/cost.h"
 #include "gnnstream.h"
 #include "session/batch_edges.h"
 #include "session/batch_named.h"
@@ -37,6 +38,9 @@ struct gs_batches {
     gs_row_cache_shape cache;
     gs_batches_kept kept;
     gs_predicted predicted;  /* of a batch */
+    double picking, drawing; /* seconds: its rows of features, in `predicted`; itself, which is not */
+    gs_pass_report amounts;  /* of a typical one, where one is known; else of the largest */
+    gs_fit *fit;             /* of passes that are timed; NULL: none is */
     gs_exec_graph graph;
     gs_exec_piece piece[GS_BATCH_PIECES];
     uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */

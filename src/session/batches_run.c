@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/narrow.h"
 #include "base/size.h"
+#include "session/batch_cost.h"
 #include "session/batches_internal.h"
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -184,8 +185,19 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, out)) != GS_OK)
         return st;
     out->read_bytes += b->rows.read_bytes - read;
+    if (b->fit != NULL)
+        gs_batch_observe(b->fit, s, &b->edges, batch);
     return GS_OK;
 }
+
+gs_fit gs_batches_take_fit(gs_batches *b)
+{
+    const gs_fit taken = *b->fit;
+    *b->fit = (gs_fit){0};
+    return taken;
+}
+
+const gs_session *gs_batches_session(const gs_batches *b) { return b->session; }
 
 /* ---- statistics of a batch ----------------------------------------------- */
 

@@ -157,6 +157,15 @@ void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile 
     observe(s, x, &p->fit[at], &p->host_fit[at]);
 }
 
+void gs_profile_add_batches(gs_profile *p, const gs_epoch_report *e, const gs_fit *fit)
+{
+    const uint32_t at = p->epochs++ % GS_PROFILE_EPOCHS;
+
+    p->seconds[at] = e->seconds;
+    p->computing[at] = e->compute_seconds;
+    p->fit[at] = *fit;
+}
+
 /* The first epoch touches memory for the first time, and others meet what else the machine does: the
  * epoch in the middle is the one that a prediction is held against. */
 static uint32_t median_epoch(const gs_profile *p, const double *of)
@@ -226,4 +235,17 @@ gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
     gs_cost_record_load(&record, host);
     gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->host_fit[median_epoch(p, p->computing)]);
     return gs_cost_record_save(&record, host);
+}
+
+gs_status gs_profile_remember_batches(const gs_profile *p, const gs_device *device)
+{
+    gs_cost_record record;
+
+    if (p->epochs == 0)
+        return GS_OK;
+    gs_cost_record_load(&record, gs_device_name(device));
+    gs_fit_add_newer(&record.batch_fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
+    record.draw_seconds = record.draw_seconds * OLDER_SHARE + p->draw_seconds;
+    record.draw_amount = record.draw_amount * OLDER_SHARE + p->draw_amount;
+    return gs_cost_record_save(&record, gs_device_name(device));
 }

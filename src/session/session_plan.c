@@ -75,6 +75,14 @@ void gs_session_recall_cost(const gs_session *s, gs_cost *out, uint32_t device)
             out->seconds[GS_WORK_LINKS + w][0] = COPY_RUN_SECONDS;
 }
 
+void gs_session_recall_batch_cost(const gs_session *s, gs_cost *out)
+{
+    gs_cost_record record;
+    gs_session_recall_cost(s, out, 0);
+    gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
+    gs_cost_take_batches(out, &record);
+}
+
 static void recall_machine(gs_session *s)
 {
     if (s->config.earlier != NULL) {

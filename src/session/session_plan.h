@@ -12,5 +12,7 @@ typedef struct gs_session gs_session;
 gs_status gs_session_plan(gs_session *s);
 /* What is known of the speed of one of its devices. */
 void gs_session_recall_cost(const gs_session *s, gs_cost *out, uint32_t device);
+/* The same for batches, of the session's only device. */
+void gs_session_recall_batch_cost(const gs_session *s, gs_cost *out);
 
 #endif /* GS_SESSION_SESSION_PLAN_H */

@@ -186,21 +186,24 @@ static void remember_disk(const gs_bench_report *b, const char *device)
 
 /* Everything but the run. The session is closed before the run opens its own, so that nothing is held twice. It makes a
  * plan that nobody runs: budgets that are too small are refused before seconds of measuring, and the run's own plan is
- * made with what was measured. *process_bytes: what the process held before libraries touched anything. */
+ * made with what was measured. *process_bytes: what the process held before libraries touched anything; *drawing:
+ * predicted seconds of drawing a batch. */
 static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options,
-                                  uint64_t *process_bytes)
+                                  uint64_t *process_bytes, double *drawing)
 {
-    gs_run_batches *none = NULL;
+    gs_run_batches *batches = NULL;
     gs_session *s = NULL;
     gs_status st;
 
-    if (options->sampler != NULL && gs_train_on_batches(options))
-        return gs_fail(GS_EUNSUPPORTED, ".sampler %s: benchmarks are of epochs over the whole graph; leave it out",
-                       options->sampler);
-    if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, &none)) != GS_OK)
+    if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, &batches)) != GS_OK) {
+        gs_run_batches_close(batches);
         return st;
+    }
+    const gs_session *const trained = batches != NULL ? gs_run_batches_session(batches) : s;
     *process_bytes = s->memory.process;
-    find_shapes(b, s->program, &s->program->pass[s->pass.train]);
+    b->batches = batches != NULL ? gs_run_batches_count(batches) : 0;
+    *drawing = batches != NULL ? gs_run_batches_drawing(batches) : 0;
+    find_shapes(b, trained->program, &trained->program->pass[trained->pass.train]);
     if ((st = measure_device(b, s)) == GS_OK)
         st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
                             probe_memory(s->memory.host));
@@ -208,6 +211,7 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
         remember_disk(b, gs_device_name(s->machine.device[s->machine.lead]));
     if (st == GS_OK && s->machine.on_host != GS_NONE)
         remember_disk(b, gs_device_name(s->machine.device[s->machine.on_host]));
+    gs_run_batches_close(batches);
     gs_session_close(s);
     return st;
 }
@@ -220,12 +224,30 @@ static int by_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What the report has of one batch becomes what it is of an epoch's. */
+static void add_batches(gs_pass_report *p, double batches, double drawing)
+{
+    gs_predicted *const x = &p->predicted;
+
+    p->edges = (uint64_t)((double)p->edges * batches);
+    p->rows = (uint64_t)((double)p->rows * batches);
+    p->edge_bytes = (uint64_t)((double)p->edge_bytes * batches);
+    p->dense_flops *= batches;
+    p->edge_flops *= batches;
+    x->seconds = (x->seconds + drawing) * batches;
+    x->edge_seconds *= batches;
+    x->vertex_seconds *= batches;
+    x->stall_seconds *= batches;
+}
+
 /* Sorts the epochs. */
-static void set_figures(gs_bench_report *b, gs_epoch_report *epoch, uint32_t epochs)
+static void set_figures(gs_bench_report *b, gs_epoch_report *epoch, uint32_t epochs, double drawing)
 {
     const gs_epoch_report *median;
     double reading, products;
 
+    if (b->batches > 0)
+        add_batches(&b->train.plan, b->batches, drawing);
     qsort(epoch, epochs, sizeof(*epoch), by_seconds);
     median = &epoch[epochs / 2];
     b->seconds = median->seconds;
@@ -260,6 +282,7 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
     gs_train_options own;
     gs_bench_report b = {0};
     uint64_t process_bytes = 0;
+    double drawing = 0;
     gs_epoch_report *epoch;
     gs_status st;
 
@@ -274,9 +297,9 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
         return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", own.epochs);
     own.profile = true;
     own.checkpoint = own.checkpoint_every = own.resume = NULL;
-    if ((st = measure_ceilings(&b, store, &own, &process_bytes)) == GS_OK &&
+    if ((st = measure_ceilings(&b, store, &own, &process_bytes, &drawing)) == GS_OK &&
         (st = train(&b, epoch, store, &own, process_bytes)) == GS_OK) {
-        set_figures(&b, epoch, own.epochs);
+        set_figures(&b, epoch, own.epochs, drawing);
         *out = b;
     }
     gs_free(epoch);

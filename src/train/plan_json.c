@@ -119,6 +119,7 @@ static void fill(cJSON *o, const gs_plan_report *p)
     if (p->batch_devices > 0) {
         cJSON_AddNumberToObject(o, "steps", p->steps);
         cJSON_AddNumberToObject(o, "step_seconds", p->step_seconds);
+        cJSON_AddNumberToObject(o, "draw_seconds", p->draw_seconds);
     }
     cJSON *const share = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batches_of_a_step") : NULL;
     for (uint32_t d = 0; share != NULL && d < p->batch_devices; d++)

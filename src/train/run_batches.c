@@ -233,7 +233,8 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
-    out->step_seconds = gs_batch_devices_seconds(b->engine);
+    out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
+    out->step_seconds = gs_batch_devices_seconds(b->engine) + out->draw_seconds;
     out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->sampler), gs_batch_devices_deal(b->engine)->step);
     for (uint32_t d = 0; d < b->devices; d++) {
         out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
@@ -351,3 +352,32 @@ void gs_run_batches_rest(gs_run_batches *b)
     if (b != NULL)
         gs_batch_devices_rest(b->engine);
 }
+
+/* ---- timed --------------------------------------------------------------- */
+
+void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p)
+{
+    const gs_fit fit = gs_batches_take_fit(gs_batch_devices_lead(b->engine));
+    gs_profile_add_batches(p, e, &fit);
+    if (b->in->columns != NULL) /* a disk's seconds are no thread's */
+        return;
+    p->draw_seconds += b->sample_seconds * b->threads;
+    p->draw_amount += b->drawn;
+}
+
+double gs_run_batches_drawing(const gs_run_batches *b)
+{
+    return gs_batches_drawing(gs_batch_devices_lead(b->engine)) / b->threads;
+}
+
+gs_status gs_run_batches_remember(const gs_run_batches *b, const gs_profile *p)
+{
+    return gs_profile_remember_batches(p, gs_batches_device(gs_batch_devices_lead(b->engine)));
+}
+
+const gs_session *gs_run_batches_session(const gs_run_batches *b)
+{
+    return gs_batches_session(gs_batch_devices_lead(b->engine));
+}
+
+uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batches(b->sampler); }

@@ -8,6 +8,7 @@
 
 #include "gnnstream.h"
 #include "session/batch_devices.h"
+#include "session/profile.h"
 
 typedef struct gs_run gs_run;
 typedef struct gs_run_batches gs_run_batches;
@@ -36,6 +37,15 @@ uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);
 bool gs_run_batches_shrink(gs_run_batches *b);
 /* The pass that trains a batch, as planned. */
 gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out);
+/* Of a run with .profile: adds what the epoch's tasks took; what all said is kept for later plans, as
+ * gs_profile_remember_batches() says. */
+void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p);
+gs_status gs_run_batches_remember(const gs_run_batches *b, const gs_profile *p);
+/* The session whose train pass it is; and batches of an epoch. */
+const gs_session *gs_run_batches_session(const gs_run_batches *b);
+uint32_t gs_run_batches_count(const gs_run_batches *b);
+/* Predicted seconds of drawing one; 0: not known. */
+double gs_run_batches_drawing(const gs_run_batches *b);
 /* When `whole`, which evaluates, has started. */
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole);
 

@@ -20,6 +20,8 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
         if (st == GS_OK)
             gs_batch_devices_begin(b->engine, b->batch, b->held);
         b->sample_seconds += gs_now() - began;
+        for (uint32_t i = 0; i < b->held; i++)
+            b->drawn += (double)b->batch[i].edges + b->batch[i].vertices;
     }
     *out = &b->batch[number - b->first];
     return st;
@@ -200,7 +202,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     const uint64_t before[2] = {swept[0], swept[1]};
     gs_status st = GS_OK;
 
-    b->sample_seconds = 0;
+    b->sample_seconds = b->drawn = 0;
     b->held = 0;
     gs_sampler_order(b->sampler, !gs_control_shuffles(&r->control));
     p->of = gs_sampler_batches(b->sampler);

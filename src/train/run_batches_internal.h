@@ -25,7 +25,7 @@ struct gs_run_batches {
     uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
     gs_batch_arena *arena[GS_BATCH_GROUP];
     gs_batch batch[GS_BATCH_GROUP];
-    double sample_seconds; /* of the epoch at hand */
+    double sample_seconds, drawn; /* of the epoch at hand: rows and edges that were drawn */
 };
 
 /* run_batch_tables.c: the step after the passes of a batch, or of several, of everything that is learned. GS_EIO;

@@ -165,6 +165,8 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
         (st = r->batches != NULL ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
         return st == GS_EINTERRUPTED ? gs_run__stopped(r) : st;
     e->seconds = gs_now() - began;
+    if (r->options.profile && r->batches != NULL)
+        gs_run_batches_observe(r->batches, e, &r->profile);
     e->peak_host_bytes = gs_process_peak_bytes();
     e->peak_device_bytes = r->session->plan->device_bytes;
     if ((st = gs_kept_lines_add(&r->saver.lines, e)) != GS_OK)

@@ -263,10 +263,12 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
         run->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : run->state;
         return st;
     }
-    if (run->options.profile && run->kind == GS_RUN_TRAIN) /* a cache: where it cannot be kept, the run is no worse */
-        (void)gs_session_remember(run->session, &run->profile);
+    const bool timed = run->options.profile && run->kind == GS_RUN_TRAIN;
+    if (timed) /* a cache: where it cannot be kept, the run is no worse */
+        (void)(run->batches != NULL ? gs_run_batches_remember(run->batches, &run->profile)
+                                    : gs_session_remember(run->session, &run->profile));
     st = fill_report(run);
-    if (st == GS_OK && run->options.profile && run->kind == GS_RUN_TRAIN)
+    if (st == GS_OK && timed && run->batches == NULL)
         time_transfers(run);
     const gs_status closed = gs_metrics_log_close(&run->files.metrics);
     st = st == GS_OK ? closed : st;

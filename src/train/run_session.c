@@ -63,11 +63,13 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
 
     for (;;) {
         config->on_batches = false;
+        config->timed = config->options->profile;
         *config->refused = (gs_refusal){0};
         gs_status st = gs_run_batches_open(batches, config, stream);
         if (st != GS_OK)
             return st;
         config->on_batches = true;
+        config->timed = false; /* evaluations are not */
         st = open_fitting(out, config, *batches);
         if (st != GS_EBUDGET || !gs_run_batches_may_stream(*batches))
             return st;

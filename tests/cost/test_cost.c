@@ -343,6 +343,9 @@ static gs_cost_record some_record(void)
     r.write_bps = 1.25e9;
     gs_cost_record_slower(&r, 1.25, 0.5);
     gs_cost_record_slower(&r, 0.8, 0.5); /* log 0.8 - log 0.8 / 2 of weights 1.5 */
+    observe(&r.batch_fit, (const double[GS_WORK_AMOUNTS]){1e-6, 1e-9, 1e-11, 0, 0, 0}, 40, 7);
+    r.draw_seconds = 0.5;
+    r.draw_amount = 1e7;
     r.limits.disk_read_bps = 3.5e9;
     r.limits.disk_write_bps = 2e9;
     r.limits.copy_bps = 1e10;
@@ -390,6 +393,11 @@ static void test_record__comes_back(void **state)
             assert_true(fabs(back.fit.product[k][i] - r.fit.product[k][i]) <= 1e-14 * r.fit.product[k][i] &&
                         fabs(back.fit.square[k][i][i] - r.fit.square[k][i][i]) <= 1e-14 * r.fit.square[k][i][i]);
     }
+    const double whole = c.seconds[GS_WORK_SUM][0];
+    gs_cost_take_batches(&c, &back);
+    assert_true(fabs(c.draw_seconds - 5e-8) < 1e-15);
+    assert_true(fabs(c.seconds[GS_WORK_SUM][1] - 1e-9) < 1e-11); /* batches' own, not 2e-9 */
+    assert_true(c.seconds[GS_WORK_SUM][0] < whole);
     gs_cost_record_load(&back, "another device");
     assert_true(back.read_bps == 0);
 }

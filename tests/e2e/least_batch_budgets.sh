@@ -62,8 +62,10 @@ for ((i = 1; i <= rounds; i++)); do
     vertices=$REPLY
     pick 4 40
     parts=$REPLY
-    pick gcn sage sage_max sage_lstm gat gatv2 gin appnp commnet
+    pick gcn sage sage_max sage_lstm gat gatv2 gin appnp commnet tables
     [ "$vertices$REPLY" != 12000sage_lstm ] || REPLY=sage # minutes
+    model=$REPLY
+    [ $model != tables ] || REPLY=$(dirname "$0")/texts/tables.gnn
     command=("$GNNSTREAM" train STORE --epochs 2 --lr 1e-4 --metrics "$work/metrics.jsonl" --model $REPLY)
     pick 1 2 3
     layers=$REPLY
@@ -83,6 +85,7 @@ for ((i = 1; i <= rounds; i++)); do
     done
     [ $sampler != neighbor ] || command+=(--fanout $fanout)
     pick cpu cpu:2 cpu:3
+    [ $model != tables ] || REPLY=cpu # learned rows are of one device
     command+=(--device $REPLY)
     [ "$REPLY" = cpu ] || command+=(--batches-per-step ${REPLY#cpu:})
     pick 0 0.3

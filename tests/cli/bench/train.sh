@@ -6,6 +6,13 @@ gnnstream plan store --model gcn --no-cache --json >before.json
 gnnstream bench train store --model gcn --epochs 3 --no-cache --json >bench.json
 gnnstream bench train store --model gcn --epochs 3 >text
 gnnstream plan store --model gcn --no-cache --json >after.json
+batches='--sampler neighbor --batch-size 16 --fanout 3,2'
+# shellcheck disable=SC2086 # several words
+gnnstream bench train store --model gcn --epochs 3 --eval-every 0 $batches --json >batches.json
+# shellcheck disable=SC2086
+gnnstream plan store --model gcn $batches --json >plan.batches.json
+# shellcheck disable=SC2086
+refused 1 'timed on one device' gnnstream bench train store --model gcn --epochs 1 $batches --device cpu:2
 gnnstream train store --model gcn --no-cache --epochs 2 --metrics metrics.jsonl >made
 # The budget that a refusal names is enough: what libraries touch while the machine is measured is not counted twice.
 # (Freed memory of a sanitized program stays the process's.)
@@ -31,6 +38,14 @@ for key in ("seconds", "read_bytes", "compute_seconds", "read_seconds"):
 assert b["predicted"]["read_bytes"] == b["read_bytes"] and b["predicted"]["written_bytes"] == b["written_bytes"]
 assert b["predicted"]["recomputes"] in (False, True) and b["predicted"]["lean"] is False
 # no edge types: nothing wide is held
+b = json.load(open("batches.json"))
+for key in ("batches", "seconds", "edge_seconds", "gemm_flops_per_second", "gather_bps", "dense_flops", "edge_flops",
+            "edge_bytes", "floor_seconds"):
+    assert b[key] > 0, key
+assert 0 < b["fraction"] <= 1 and b["transfer_seconds"] == 0, b
+assert b["edge_seconds"] <= b["compute_seconds"] <= b["seconds"]
+p = json.load(open("plan.batches.json"))
+assert 0 < p["draw_seconds"] < p["step_seconds"] and p["steps"] == b["batches"], p
 before, after = json.load(open("before.json")), json.load(open("after.json"))
 assert before["predicted_from"] == "default" and after["predicted_from"] == "fitted", after["predicted_from"]
 train = [p for p in after["passes"] if p["name"] == "train"][0]
