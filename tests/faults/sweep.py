@@ -5,8 +5,8 @@ usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--sample-of 
                 [--only SCENARIO[:CLASS[:KIND]]]...
 
 Each scenario (a partitioning, one over an older store, a training that spills with each way of I/O, one that
-checkpoints, a prediction) runs once to count its calls of each class, then once for every n and every kind of fault
-of that class (tests/faults/preload.c). A run must end as one of
+checkpoints, one on batches with learned rows of vertices, a prediction) runs once to count its calls of each class,
+then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must end as one of
     right    exit status 0, every output equal to that of the run without a fault
     clear    another exit status, one line on stderr that says what is wrong, inputs and earlier outputs whole
 and never crash, hang, end with a wrong or damaged file, or fail without words. ("alien" calls are those of libraries
@@ -53,6 +53,7 @@ KINDS = {
     "alien_map": ["ENOMEM"],
 }
 OUTCOMES = ["right", "clear", "noisy", "silent", "wrong", "damaged", "crashed", "hung"]
+TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/texts/tables.gnn")
 FINE = {"right", "clear"}
 # What libraries do of which this program is not the author; files must be whole even so.
 KNOWN = {("alien", "noisy")}
@@ -113,6 +114,7 @@ class Inputs:
         self.plain("generate", "sbm", "g", "--vertices", "300", "--edges", "2000", "--features", "8", "--classes", "4")
         self.plain("partition", "g", "s", "--parts", "3", "--method", "fennel")
         self.plain("partition", "g", "old", "--parts", "2", "--method", "natural")
+        shutil.copy(TABLES, os.path.join(self.base, "tables.gnn"))
         train = ["train", "s", "--model", "gcn", "--hidden", "8"]
         self.plain(*train, "--epochs", "1", "--save", "w")
         self.plain(*train, "--epochs", "2", "--save", "w2", "--checkpoint", "ck", "--checkpoint-every", "1")
@@ -122,6 +124,9 @@ class Inputs:
         train = ["train", "s", "--model", "gcn", "--hidden", "8", "--layers", "2", "--epochs", "2", "--save", "out.w",
                  "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache"]
         outputs = ["out.w", "out.npy"]
+        batches = ["train", "s", "--model", "tables.gnn", "--hidden", "8", "--epochs", "1", "--save", "out.w",
+                   "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache", "--sampler", "neighbor", "--batch-size", "20",
+                   "--fanout", "3,2"]
         ring, threads = {"GS_IO": "uring"}, {"GS_IO": "threads"}
         return [
             Scenario("partition", ["partition", "g", "out", "--parts", "3", "--method", "fennel"], ["g"], ["out"]),
@@ -131,6 +136,7 @@ class Inputs:
                      ["g"], ["out"], before={"out": "old"}),
             Scenario("train-ring", train, ["s"], outputs, before={"out.w": "w"}, env=ring, metrics="out.jsonl"),
             Scenario("train-threads", train, ["s"], outputs, before={"out.w": "w"}, env=threads, metrics="out.jsonl"),
+            Scenario("batches", batches, ["s", "tables.gnn"], outputs, before={"out.w": "w"}, metrics="out.jsonl"),
             Scenario("predict", ["predict", "s", "--weights", "w", "--model", "gcn", "--hidden", "8", "--logits",
                                  "out.npy"], ["s", "w"], ["out.npy"]),
             Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"], outputs,
