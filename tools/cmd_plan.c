@@ -24,9 +24,19 @@ static void print_order(const gs_pass_report *x)
                x->order.taken ? "which is taken" : "which is not worth it");
 }
 
+static bool has_links(const gs_plan_report *p)
+{
+    bool any = false;
+    for (uint32_t l = 0; l < p->links; l++)
+        for (uint32_t i = 0; i < p->passes; i++)
+            any = any || p->link[l].pass[i].bytes > 0;
+    return any;
+}
+
 static void print_links(const gs_plan_report *p)
 {
-    printf("\n%-22s %-8s %12s %10s %10s\n", "link", "pass", "bytes", "requests", "seconds");
+    if (has_links(p))
+        printf("\n%-22s %-8s %12s %10s %10s\n", "link", "pass", "bytes", "requests", "seconds");
     for (uint32_t l = 0; l < p->links; l++) {
         const gs_link_report *const x = &p->link[l];
         char name[2 * sizeof(x->from) + 4];

@@ -125,8 +125,8 @@ class Inputs:
                  "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache"]
         outputs = ["out.w", "out.npy"]
         batches = ["train", "s", "--model", "tables.gnn", "--hidden", "8", "--epochs", "1", "--save", "out.w",
-                   "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache", "--sampler", "neighbor", "--batch-size", "20",
-                   "--fanout", "3,2"]
+                   "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache", "--sampler", "neighbor",
+                   "--batch-size", "20", "--fanout", "3,2"]
         ring, threads = {"GS_IO": "uring"}, {"GS_IO": "threads"}
         return [
             Scenario("partition", ["partition", "g", "out", "--parts", "3", "--method", "fennel"], ["g"], ["out"]),
