@@ -176,6 +176,7 @@ typedef struct gs_plan_report {
     uint32_t ways; /* that were compared; 0: devices are alike, or there is one */
     gs_way_report way[GS_PLAN_WAYS];
     uint32_t batch_devices; /* that train batches; 0: the whole graph is a step */
+    uint32_t batch_group;   /* batches that are drawn before the first of them is trained, at most */
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each has in memory of its own for them */
     uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that it trains */
     uint32_t steps;      /* of an epoch on batches, and predicted seconds of a whole one, all devices together: of a

@@ -144,6 +144,8 @@ static void print_batch_devices(const gs_plan_report *p)
     if (p->batch_devices > 1)
         printf("\n");
     if (p->batch_devices > 0)
+        printf("%-28s %u\n", "batches drawn at a time", p->batch_group);
+    if (p->batch_devices > 0)
         printf("%-28s %u, each %.3g s, without reading%s\n", "steps of an epoch", p->steps, p->step_seconds,
                p->draw_seconds > 0 ? "" : " and drawing");
     for (uint32_t d = 0; d < p->batch_devices; d++)

@@ -12,7 +12,8 @@
 #include "session/batch_deal.h"
 #include "session/batches.h"
 
-#define GS_BATCH_GROUP 8u   /* most batches of a group */
+#define GS_BATCH_GROUP 64u /* most batches of a group */
+#define GS_BATCH_ROUND 8u  /* most passes of a round */
 
 typedef struct gs_batch_devices gs_batch_devices;
 
@@ -56,7 +57,7 @@ void gs_batch_devices_rest(gs_batch_devices *d);
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);
 /* Gradients of all devices become 0. */
 void gs_batch_devices_clear(gs_batch_devices *d);
-/* Passes of batches of a group, at most GS_BATCH_GROUP: those of one device one after the other, those of several at
+/* Passes of batches of a group, at most GS_BATCH_ROUND: those of one device one after the other, those of several at
  * the same time. Gradients of sums of losses are added to the device's. The first failure in the order of the devices.
  * Waits for all. */
 gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_t passes);

@@ -24,7 +24,7 @@ struct gs_batch_devices {
     uint32_t devices, gpus;
     gs_batch_member *at; /* [devices] processors before GPUs */
     gs_batch_deal deal;
-    float *statistics; /* [GS_BATCH_GROUP][gs_batches_statistics()] of the passes of a round; NULL: there are none */
+    float *statistics; /* [GS_BATCH_ROUND][gs_batches_statistics()] of the passes of a round; NULL: there are none */
     pthread_mutex_t lock;
     pthread_cond_t begin, end;
     gs_batch_pass *pass; /* [passes] of the round at hand */

@@ -86,7 +86,7 @@ void gs_batch_devices__open_round(gs_batch_devices *d)
 
 uint64_t gs_batch_devices__round_bytes(const gs_batch_devices *d)
 {
-    return (uint64_t)GS_BATCH_GROUP * gs_batches_statistics(d->at[0].engine) * sizeof(float);
+    return (uint64_t)GS_BATCH_ROUND * gs_batches_statistics(d->at[0].engine) * sizeof(float);
 }
 
 gs_status gs_batch_devices__start_round(gs_batch_devices *d)

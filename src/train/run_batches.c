@@ -2,6 +2,7 @@
  * (run_batches_epoch.c: the epochs). */
 #include "train/run_batches_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +12,10 @@
 #include "base/size.h"
 #include "sample/sampler.h"
 #include "model/model.h"
+#include "session/batch_rows.h"
 #include "session/model_of.h"
 #include "session/store_rows.h"
+#include "train/batch_group.h"
 #include "train/batch_options.h"
 #include "train/run_internal.h"
 
@@ -21,6 +24,13 @@
 /* Most shares of the host's memory: for the in-edges of all vertices, and for a group of more than one batch. */
 #define ADJACENCY_SHARE 0.6
 #define GROUP_SHARE 0.5
+/* A group has so many batches at first. More are drawn at a time where an epoch then reads less by this part, and their
+ * arenas take at most this share of the host's memory. */
+#define SMALL_GROUP 8u
+#define WORTHWHILE 0.02
+#define LARGE_GROUP_SHARE 0.25
+/* What a batch has, of its limits: these are a quarter above the largest trial. */
+#define TYPICAL_SHARE 0.8
 /* The program alone takes more, so a smaller budget is refused, once it is known what would do. */
 #define REFUSED_HOST (16 * GS_MIB)
 /* Lists of so many bytes and more may stay in the store: what reads them there has a window of as much. */
@@ -198,20 +208,71 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     b->shape.edge_types = gs_store_get_info(b->store)->edge_types;
     bound_edges(b);
     const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);
-    b->group = group_of(b, GS_MIN(GS_MIN(fit, GS_BATCH_GROUP), gs_sampler_batches(b->sampler)));
+    b->group = group_of(b, GS_MIN(GS_MIN(fit, SMALL_GROUP), gs_sampler_batches(b->sampler)));
     return GS_OK;
+}
+
+/* What groups of so many batches leave of the host's memory, before there is a cache. */
+static uint64_t left_of(gs_run_batches *b, uint64_t host, uint32_t group)
+{
+    const uint64_t taken = b->in->bytes + gs_batch_devices_bytes(b->engine) + group * b->shape.limits.arena_bytes;
+    return host > taken ? host - taken : 0;
+}
+
+/* Bytes of features that are read for a batch, in the mean, where all vertices are as likely. */
+static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
+{
+    const uint32_t of = GS_MAX(group / b->devices, 1), most = b->shape.limits.vertices;
+    const uint64_t bytes = (uint64_t)(CACHE_SHARE * (double)left_of(b, host, group)) / b->devices;
+    const gs_row_cache_shape cache = gs_row_cache_shape_of(b->store, bytes, of, most);
+    const double vertices = (double)gs_store_get_info(b->store)->vertices,
+                 row_bytes = (double)gs_store_array(b->store, GS_ARRAY_FEATURES)->row_bytes,
+                 part = GS_MIN(TYPICAL_SHARE * most / vertices, 1);
+
+    if (cache.slots == 0)
+        return TYPICAL_SHARE * most * GS_MAX(row_bytes, (double)GS_BLOCK_BYTES);
+    const double items = ceil(vertices / cache.rows_per_item);
+    return gs_group_misses(items * (1 - pow(1 - part, cache.rows_per_item)), items, cache.slots, of) *
+           (double)cache.item_bytes;
+}
+
+/* Bytes that are read for a batch: of edges that stay in the store, each hop of a group goes over all. */
+static double reads_of(gs_run_batches *b, uint64_t host, uint32_t group)
+{
+    const bool streams = b->in->columns != NULL && b->options.kind == GS_SAMPLER_NEIGHBOR;
+    const double edges = streams ? (double)(b->in->edges * sizeof(uint32_t)) * b->options.hops / group : 0;
+    return edges + (b->keeps ? 0 : feature_reads(b, host, group));
+}
+
+/* The longest known future that is worth its memory. */
+static void choose_group(gs_run_batches *b, uint64_t host)
+{
+    const uint64_t room = (uint64_t)(LARGE_GROUP_SHARE * (double)host);
+    double least = reads_of(b, host, b->group);
+
+    for (uint64_t group = 2ull * b->group;
+         group <= GS_MIN(GS_BATCH_GROUP, gs_sampler_batches(b->sampler)) &&
+         group * b->shape.limits.arena_bytes <= room;
+         group *= 2) {
+        const double reads = reads_of(b, host, (uint32_t)group);
+        if (reads < (1 - WORTHWHILE) * least) {
+            least = reads;
+            b->group = (uint32_t)group;
+        }
+    }
 }
 
 /* Rows of features are in memory from one batch to the next, where not all can be. */
 static void choose_cache(gs_run_batches *b, const gs_session_config *config)
 {
     const uint64_t budget = config->options->host_memory, host = budget != 0 ? budget : gs_machine_free_memory(),
-                   taken = b->in->bytes + gs_run_batches_bytes(b),
-                   left = host > taken ? host - taken : 0,
                    all = gs_store_array(b->store, GS_ARRAY_FEATURES)->bytes;
 
-    b->keeps = all <= left && !config->options->no_cache;
+    b->keeps = all <= left_of(b, host, b->group) && !config->options->no_cache;
+    if (!b->keeps || (b->in->columns != NULL && all <= left_of(b, host, b->group) / 2))
+        choose_group(b, host);
     b->reading_group = b->group;
+    const uint64_t left = left_of(b, host, b->group);
     if (b->keeps && b->in->columns == NULL)
         b->group = group_of(b, GS_MIN(b->group, GS_MAX(BATCHES_PER_THREAD * b->threads, b->step)));
     gs_batch_devices_keep_features(b->engine, b->keeps);
@@ -233,6 +294,7 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
+    out->batch_group = b->group;
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     out->step_seconds = gs_batch_devices_seconds(b->engine) + out->draw_seconds;
     out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->sampler), gs_batch_devices_deal(b->engine)->step);
@@ -248,11 +310,23 @@ uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVI
     return b->devices;
 }
 
-/* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then that
- * goes, too, and half of the group. */
+/* Halves the group, where that leaves a batch for each device. */
+static bool halve_group(gs_run_batches *b)
+{
+    const uint32_t had = b->group;
+    b->group = group_of(b, b->group / 2);
+    return b->group < had;
+}
+
+/* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then what a
+ * small group has not goes, then the cache, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
+    if (!b->keeps && b->group > SMALL_GROUP && halve_group(b)) {
+        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
+        return true;
+    }
     if (b->keeps && b->group > b->devices) {
         b->group = group_of(b, b->group / 2);
         return true;
@@ -266,7 +340,7 @@ bool gs_run_batches_shrink(gs_run_batches *b)
     }
     gs_batch_devices_set_cache(b->engine, 0, b->group);
     if (gs_run_batches_bytes(b) == had)
-        b->group = group_of(b, b->group / 2);
+        (void)halve_group(b);
     return gs_run_batches_bytes(b) < had;
 }
 

@@ -123,14 +123,14 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
     gs_run_batches *const b = r->batches;
     const gs_batch_deal *const deal = gs_batch_devices_deal(b->engine);
     const uint32_t key = (e->epoch - 1) * r->part.of + first + 1; /* of dropout */
-    gs_batch_pass pass[GS_BATCH_GROUP] = {0};
+    gs_batch_pass pass[GS_BATCH_ROUND] = {0};
     const gs_batch *batch;
     uint32_t n = 0;
     gs_status st;
 
     if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
         return st;
-    const uint32_t held = GS_MIN(count, b->first + b->held - first);
+    const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), b->first + b->held - first);
     for (; n < held && !batch[n].overflows; n++) {
         const bool teaching = batch[n].targets > 0;
         *teaches |= teaching;

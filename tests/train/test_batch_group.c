@@ -1,0 +1,107 @@
+/* What is predicted of groups' reads, against the plan of a cache over batches that were drawn. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "base/size.h"
+#include "sample/residency.h"
+#include "support/support.h"
+#include "train/batch_group.h"
+
+enum { ITEMS = 20000, MOST = 2000 };
+
+static uint32_t rows[GS_GROUP_FORESEEN][MOST];
+
+/* `uses` distinct items, all sets as likely. */
+static void draw_items(uint32_t *row, uint32_t uses, uint32_t batch)
+{
+    static uint8_t taken[ITEMS];
+    const uint32_t key[2] = {7, 11};
+    uint32_t n = 0;
+
+    memset(taken, 0, sizeof(taken));
+    for (uint32_t k = 0; n < uses; k++) {
+        const uint32_t counter[4] = {k, batch, 0, 0};
+        uint32_t word[4];
+        gs_philox4x32(word, counter, key);
+        const uint32_t item = word[0] % ITEMS;
+        if (!taken[item])
+            row[n++] = item;
+        taken[item] = 1;
+    }
+}
+
+/* Items that the plan reads for a batch, in the mean over groups that have settled. */
+static double planned_misses(uint32_t uses, uint32_t slots, uint32_t group)
+{
+    const uint32_t groups = 16 * GS_GROUP_FORESEEN / group + 4;
+    gs_batch batch[GS_GROUP_FORESEEN] = {0};
+    gs_residency *r = NULL;
+    double reads = 0, batches = 0;
+
+    gs_assert_ok(gs_residency_open(&r, ITEMS, 1, slots, group, uses));
+    for (uint32_t g = 0; g < groups; g++) {
+        for (uint32_t k = 0; k < group; k++) {
+            draw_items(rows[k], uses, g * group + k);
+            batch[k].vertex = rows[k];
+            batch[k].vertices = uses;
+        }
+        gs_residency_begin(r, batch, group);
+        for (uint32_t k = 0; k < group; k++) {
+            gs_residency_step step;
+            gs_residency_next(r, &step);
+            if (g < groups / 2)
+                continue;
+            reads += step.reads;
+            batches++;
+        }
+    }
+    gs_residency_close(r);
+    return reads / batches;
+}
+
+static void batch_group__predicts_what_the_plan_reads(void **state)
+{
+    (void)state;
+    for (uint32_t uses = 100; uses <= MOST; uses *= 4)
+        for (uint32_t slots = 200; slots <= 12800; slots *= 4)
+            for (uint32_t group = 1; group <= GS_GROUP_FORESEEN; group *= 4) {
+                const double planned = planned_misses(uses, slots, group),
+                             predicted = gs_group_misses(uses, ITEMS, slots, group);
+                if (fabs(predicted - planned) > 0.04 * uses)
+                    fail_msg("%u uses, %u slots, groups of %u: %g predicted, %g planned", uses, slots, group, predicted,
+                             planned);
+            }
+}
+
+static void batch_group__a_longer_future_or_more_slots_never_read_more(void **state)
+{
+    (void)state;
+    for (double uses = 10; uses <= ITEMS; uses *= 3)
+        for (double slots = 64; slots <= ITEMS; slots *= 2)
+            for (uint32_t group = 1; group < GS_GROUP_FORESEEN; group *= 2) {
+                const double reads = gs_group_misses(uses, ITEMS, slots, group);
+                assert_true(reads >= 0 && reads <= uses * (1 + 1e-9));
+                assert_true(gs_group_misses(uses, ITEMS, slots, 2 * group) <= reads * 1.01);
+                assert_true(gs_group_misses(uses, ITEMS, 2 * slots, group) <= reads * (1 + 1e-9));
+            }
+}
+
+/* All items have slots: once they were read, nothing is. */
+static void batch_group__nothing_is_read_where_all_stay(void **state)
+{
+    (void)state;
+    for (uint32_t group = 1; group <= GS_GROUP_FORESEEN; group *= 2)
+        assert_true(gs_group_misses(ITEMS, ITEMS, ITEMS, group) < 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batch_group__predicts_what_the_plan_reads),
+        cmocka_unit_test(batch_group__a_longer_future_or_more_slots_never_read_more),
+        cmocka_unit_test(batch_group__nothing_is_read_where_all_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
