@@ -5,11 +5,13 @@
 
 #define ALIGN 64u
 
-uint32_t gs_sample__most_places(const gs_sampler_options *o)
+uint32_t gs_sample__most_places(const gs_sampler *s)
 {
+    const gs_sampler_options *const o = &s->options;
     uint32_t most = 1;
+
     for (uint32_t h = 0; h < o->hops; h++)
-        most = GS_MAX(most, o->fanout[h]);
+        most = GS_MAX(most, o->replace ? o->fanout[h] : (uint32_t)GS_MIN(o->fanout[h], s->longest));
     return o->kind == GS_SAMPLER_CLUSTER ? o->batch_size : most;
 }
 
@@ -25,7 +27,7 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
 {
     const uint64_t rows = l->vertices, edges = l->edges;
     const bool types = l->type_bytes > 0, cluster = s->options.kind == GS_SAMPLER_CLUSTER;
-    const uint32_t places = gs_sample__most_places(&s->options), slots = gs_place_slots(places);
+    const uint32_t places = gs_sample__most_places(s), slots = gs_place_slots(places);
     uint64_t n = 0;
 
     a->chunk[0] = place_array(m, &n, l->chunk_bytes[0], 1);

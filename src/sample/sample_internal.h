@@ -23,6 +23,7 @@ struct gs_sampler {
     uint32_t *target;          /* [targets] ascending */
     uint64_t *is_target;       /* a bit a vertex; of all kinds but NEIGHBOR */
     uint32_t targets, batches, things; /* things: what an epoch puts into an order: targets, or intervals */
+    uint64_t longest;          /* NEIGHBOR: the greatest in-degree */
     uint32_t key[2];
     double *mass;              /* SAINT_EDGE: [vertices + 1] sums of what the in-edges of the vertices before weigh */
     uint32_t *out_degree;      /* SAINT_EDGE: [vertices] */
@@ -58,7 +59,7 @@ struct gs_batch_arena {
     float *in_degree, *loops, *loss_weight;
     uint32_t *cursor;          /* [vertices + 1] */
     void *chunk[2];
-    uint32_t *place;           /* [most fanout] */
+    uint32_t *place;           /* [gs_sample__most_places()] */
     gs_place_set set;
     uint64_t *pending;         /* [GS_SAMPLE_PENDING] edges of the adjacency */
     uint32_t pendings;
@@ -69,8 +70,8 @@ struct gs_batch_arena {
 
 /* batch_arena.c: bytes that an arena of such limits takes. */
 uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l);
-/* The greatest number of places that is drawn at once. */
-uint32_t gs_sample__most_places(const gs_sampler_options *o);
+/* The greatest number of places that is drawn at once: a fanout above all in-degrees draws no more than these. */
+uint32_t gs_sample__most_places(const gs_sampler *s);
 
 /* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);

@@ -74,6 +74,12 @@ static gs_status copy_targets(gs_sampler *s, const uint32_t *target, uint32_t ta
     return GS_OK;
 }
 
+static void find_longest(gs_sampler *s)
+{
+    for (uint32_t v = 0; s->options.kind == GS_SAMPLER_NEIGHBOR && v < s->in->vertices; v++)
+        s->longest = GS_MAX(s->longest, gs_adjacency_degree(s->in, v));
+}
+
 static void count_batches(gs_sampler *s)
 {
     const gs_sampler_options *o = &s->options;
@@ -119,6 +125,7 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
     if ((st = copy_targets(s, target, targets)) != GS_OK)
         goto done;
     count_batches(s);
+    find_longest(s);
     if (is_saint(options) && (st = gs_saint__open(s)) != GS_OK)
         goto done;
     gs_sample__bounds(&s->limits, s);

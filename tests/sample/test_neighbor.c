@@ -319,6 +319,29 @@ static void test_fit__narrows_limits_to_what_batches_have(void **state)
     drawn_graph_free(g);
 }
 
+/* Fanouts above all in-degrees draw what fanout 0 takes, and need no more memory than one of the greatest. */
+static void test_limits__of_a_fanout_above_all_degrees_are_those_of_the_longest_list(void **state)
+{
+    drawn_graph *g = drawn_graph_make(300, 1500, 4, 0, false, 8);
+    gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 20, .hops = 2};
+    uint64_t bytes[2] = {0};
+    uint32_t longest = 0;
+    gs_sampler *s;
+    (void)state;
+    for (uint32_t v = 0; v < 300; v++)
+        longest = GS_MAX(longest, (uint32_t)gs_adjacency_degree(&g->in, v));
+    for (int k = 0; k < 2; k++) {
+        o.fanout[0] = o.fanout[1] = k == 0 ? longest : 1000000000;
+        o.most_vertices = 300;
+        o.most_edges = 1500;
+        gs_assert_ok(gs_sampler_open(&s, &g->in, NULL, g->target, g->targets, &o));
+        bytes[k] = gs_sampler_limits(s)->arena_bytes;
+        gs_sampler_close(s);
+    }
+    assert_in_range(bytes[1], bytes[0], bytes[0] + 64 * GS_KIB); /* batches may be larger by their bound of edges */
+    drawn_graph_free(g);
+}
+
 static void test_open__refuses_what_makes_no_sense(void **state)
 {
     drawn_graph *g = drawn_graph_make(30, 60, 2, 0, false, 1);
@@ -352,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_group__has_the_same_bytes_for_every_number_of_threads),
         cmocka_unit_test(test_limits__are_kept_or_refused),
         cmocka_unit_test(test_fit__narrows_limits_to_what_batches_have),
+        cmocka_unit_test(test_limits__of_a_fanout_above_all_degrees_are_those_of_the_longest_list),
         cmocka_unit_test(test_open__refuses_what_makes_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
