@@ -89,6 +89,14 @@ bool gs_exec__clamp(const gs_exec *e, gs_task *t)
     }
 }
 
+uint32_t gs_exec__whole_rows(const gs_exec *e, const gs_task *t)
+{
+    if (e->graph == NULL || e->graph->whole == NULL)
+        return t->rows;
+    const uint32_t whole = e->graph->whole[t->stage];
+    return whole > t->first_row ? GS_MIN(t->rows, whole - t->first_row) : 0;
+}
+
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *const s = &e->program->stage[t->stage];

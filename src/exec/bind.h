@@ -9,6 +9,8 @@
 gs_status gs_exec__check_bound(const gs_exec *e);
 /* Cuts the task to those of its stage's rows that are there. False: there are none. */
 bool gs_exec__clamp(const gs_exec *e, gs_task *t);
+/* Rows of a vertex task's tile, the first ones, for which all of its stage is computed. */
+uint32_t gs_exec__whole_rows(const gs_exec *e, const gs_task *t);
 /* Before the stage's first tile: zeroes the rest of the rows that the stage stores, as far as others read them. */
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t);
 /* Copies named rows of a vertex task's tile to the registers that load them. */

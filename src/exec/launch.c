@@ -167,6 +167,36 @@ static gs_status launch_frame(gs_exec *e, gs_exec_device *x, const gs_task *t)
     return gs_device_finish_sum(x->device, sum->kind, &a, t->rows, s->reg[sum->reg].width, heads);
 }
 
+/* `s` on the rows of the task, which the registers in x->reg begin with. */
+static gs_status launch_rows(gs_exec *e, gs_exec_device *x, const gs_task *t, const gs_stage *s)
+{
+    const gs_vertex_launch l = {.program = e->program, .stage = s, .rows = t->rows, .reg = x->reg,
+                                .param = e->args->param, .grad = x->grad, .statistic = x->statistic,
+                                .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
+                                .loss_scale = e->args->loss_scale,
+                                .loss_smoothing = e->args->loss_smoothing, .loss_weight = e->args->loss_weight,
+                                .loss_factor = gs_exec__loss_factor(e, x, t)};
+    return t->rows > 0 ? gs_device_run_vertex(x->device, &l) : GS_OK;
+}
+
+/* The stage on the tile's rows, or what is left of it (gs_exec_graph). */
+static gs_status launch_tile(gs_exec *e, gs_exec_device *x, const gs_task *t)
+{
+    const gs_stage *const s = &e->program->stage[t->stage];
+    gs_task whole = *t, rest = *t;
+
+    whole.rows = gs_exec__whole_rows(e, t);
+    rest.rows -= whole.rows;
+    rest.first_row += whole.rows;
+    const gs_status st = launch_rows(e, x, &whole, s);
+    if (st != GS_OK || rest.rows == 0)
+        return st;
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (x->reg[r] != NULL)
+            x->reg[r] = (uint8_t *)x->reg[r] + (uint64_t)whole.rows * s->reg[r].width * gs_dtype_bytes(s->reg[r].dtype);
+    return launch_rows(e, x, &rest, &e->graph->rest[t->stage]);
+}
+
 static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
@@ -174,17 +204,11 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
         x->reg[r] = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
     if (e->graph != NULL && e->graph->named != NULL)
         gs_exec__load_named(e, x, t);
-    const gs_vertex_launch l = {.program = e->program, .stage = s, .rows = t->rows, .reg = x->reg,
-                                .param = e->args->param, .grad = x->grad, .statistic = x->statistic,
-                                .metrics = &x->metrics, .seed = e->args->seed, .epoch = e->args->epoch,
-                                .loss_scale = e->args->loss_scale,
-                                .loss_smoothing = e->args->loss_smoothing, .loss_weight = e->args->loss_weight,
-                                .loss_factor = gs_exec__loss_factor(e, x, t)};
     const bool watched = e->args->watch != NULL;
     gs_status st = watched ? gs_exec__watch_vertex(e, x, t, false) : GS_OK;
 
     if (st == GS_OK)
-        st = gs_device_run_vertex(x->device, &l);
+        st = launch_tile(e, x, t);
     return st == GS_OK && watched ? gs_exec__watch_vertex(e, x, t, true) : st;
 }
 

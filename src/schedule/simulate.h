@@ -15,6 +15,8 @@
 #include "store/chunk_table.h"
 #include "topology/topology.h"
 
+/* Adds what a vertex program's instructions and rows amount to, for so many rows. */
+void gs_vertex_work(gs_work *w, const gs_program *program, const gs_stage *s, double rows);
 /* The work of a compute task. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
 

@@ -14,7 +14,7 @@ static uint32_t operand_width(const gs_stage *s, const gs_program *p, const gs_o
     return o->kind == GS_FROM_REG ? s->reg[o->index].width : o->kind == GS_FROM_PARAM ? p->param[o->index].cols : 0;
 }
 
-static void vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, double rows)
+void gs_vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, double rows)
 {
     for (uint32_t i = 0; i < s->instrs; i++) {
         const gs_instr *const in = &s->instr[i];
@@ -133,7 +133,7 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         break;
     case GS_TASK_VERTEX:
         w->kind = GS_WORK_VERTEX;
-        vertex_work(w, p, s, t->rows);
+        gs_vertex_work(w, p, s, t->rows);
         break;
     default:
         break;

@@ -24,6 +24,13 @@ static bool cut(gs_task *t, const gs_batch_edges *e)
     return true;
 }
 
+/* Rows of a tile for which all of the stage is computed. */
+static uint32_t whole_rows(const gs_batch_edges *e, const gs_task *t)
+{
+    const uint32_t whole = e->whole[t->stage];
+    return whole > t->first_row ? GS_MIN(t->rows, whole - t->first_row) : 0;
+}
+
 /* Edges of a stage and the rows at their ends, as a chunk has them. */
 static gs_chunk chunk_of(const gs_edges *v, uint32_t operands)
 {
@@ -48,7 +55,11 @@ static bool task_work(gs_work *w, const gs_session *s, const gs_batch_edges *e, 
             return false;
         set[file] = (gs_edge_set){.chunk = &chunk};
     }
+    const uint32_t whole = whole_rows(e, &t), rest = t.rows - whole;
+    t.rows = t.kind == GS_TASK_VERTEX ? whole : t.rows;
     gs_task_work(w, s->program, set, 1, &t);
+    if (t.kind == GS_TASK_VERTEX && rest > 0)
+        gs_vertex_work(w, s->program, &e->needs.rest[t.stage], rest);
     return true;
 }
 
@@ -104,9 +115,13 @@ void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_e
     for (uint32_t k = pass->first_stage; k < pass->first_stage + pass->stages; k++) {
         const uint64_t edges = s->program->stage[k].sums == 0 ? 0 : chunk_of(&e->edges[k], 0).edges;
         double dense, edge;
-        gs_stage_flops(s->program, &s->program->stage[k], e->rows[k], edges, &dense, &edge);
+        gs_stage_flops(s->program, &s->program->stage[k], e->whole[k], edges, &dense, &edge);
         out->dense_flops += dense;
         out->edge_flops += edge;
+        if (e->rows[k] > e->whole[k]) {
+            gs_stage_flops(s->program, &e->needs.rest[k], e->rows[k] - e->whole[k], 0, &dense, &edge);
+            out->dense_flops += dense;
+        }
         out->edges += edges;
         out->rows += e->rows[k];
     }

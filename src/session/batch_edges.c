@@ -52,8 +52,9 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
     *needs = (gs_hop_needs){0};
     e->edges = gs_calloc(p->stages + 1, sizeof(*e->edges));
     e->rows = gs_calloc(p->stages + 1, sizeof(*e->rows));
+    e->whole = gs_calloc(p->stages + 1, sizeof(*e->whole));
     e->zeroed = gs_calloc(p->arrays + 1, sizeof(*e->zeroed));
-    if (e->edges == NULL || e->rows == NULL || e->zeroed == NULL)
+    if (e->edges == NULL || e->rows == NULL || e->whole == NULL || e->zeroed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
     for (uint32_t k = 0; k < p->stages && st == GS_OK; k++)
         if (flips(&e->needs, p, k) && flip_of(e, e->needs.operands[k]) == NULL)
@@ -73,6 +74,7 @@ void gs_batch_edges_close(gs_batch_edges *e)
     }
     gs_free(e->edges);
     gs_free(e->rows);
+    gs_free(e->whole);
     gs_free(e->zeroed);
     gs_hop_needs_drop(&e->needs);
     *e = (gs_batch_edges){0};
@@ -156,10 +158,11 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
                                   : flip(&e->flip[i], &b->view[0], targets, gs_hop_rows(b, operands + 1));
     }
     for (uint32_t a = 0; a < e->program->arrays; a++)
-        e->zeroed[a] = gs_hop_rows(b, n->zeroed[a]);
+        e->zeroed[a] = gs_hop_aligned(gs_hop_rows(b, n->zeroed[a]), b->vertices);
     for (uint32_t k = 0; k < e->program->stages; k++) {
         const gs_stage *const s = &e->program->stage[k];
         e->rows[k] = gs_hop_rows(b, n->rows[k]);
+        e->whole[k] = GS_MIN(gs_hop_aligned(gs_hop_rows(b, n->whole[k]), b->vertices), e->rows[k]);
         if (s->sums == 0)
             continue;
         e->edges[k] = flips(n, e->program, k) ? flipped[flip_of(e, n->operands[k]) - e->flip] : whole[s->direction];

@@ -31,7 +31,7 @@ typedef struct gs_batch_edges {
     uint64_t bytes;        /* of all of them */
     /* of the batch at hand: [stages], and zeroed [arrays] */
     gs_edges *edges;
-    uint32_t *rows, *zeroed;
+    uint32_t *rows, *whole, *zeroed;
 } gs_batch_edges;
 
 /* Takes `needs`. edges_of[k]: most edges into rows of the first k hops, [needs.levels + 1]. GS_ENOMEM; release with
@@ -39,7 +39,7 @@ typedef struct gs_batch_edges {
 gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
                               const gs_batch_limits *limits, const uint64_t *edges_of);
 void gs_batch_edges_close(gs_batch_edges *e);
-/* Fills edges, rows and zeroed, which are of the batch's bytes. */
+/* Fills edges, rows, whole and zeroed, which are of the batch's bytes. */
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
 /* Memory that these edges are in, and the factors of the losses: how many pieces. */
 #define GS_BATCH_PIECES (3 + 5 * GS_BATCH_FLIPS)

@@ -25,6 +25,11 @@ static void mark(const touched *t, gs_place at, uint64_t first, uint64_t end)
 
 static uint32_t rows_of(const touched *t, uint32_t stage) { return t->rows_of[t->needs->rows[stage]]; }
 
+static uint64_t zeroed_rows(const touched *t, uint32_t array)
+{
+    return gs_hop_aligned(t->rows_of[t->needs->zeroed[array]], t->rows_of[t->needs->levels]);
+}
+
 /* Registers of the rows that the stage runs for, and what is zeroed behind them. */
 static void mark_vertex(const touched *t, const gs_task *k, uint32_t left)
 {
@@ -40,7 +45,7 @@ static void mark_vertex(const touched *t, const gs_task *k, uint32_t left)
             continue;
         mark(t, at, 0, rows * bytes);
         if (reg->kind == GS_REG_TEMP && reg->array != GS_NONE && k->first_row == 0)
-            mark(t, at, all * bytes, t->rows_of[t->needs->zeroed[reg->array]] * bytes);
+            mark(t, at, all * bytes, zeroed_rows(t, reg->array) * bytes);
     }
 }
 

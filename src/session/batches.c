@@ -41,6 +41,9 @@ static gs_status make_plan(gs_batches *b)
                                        .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY, .unified = true,
                                        .stop = s->config.options->stop, .no_swap = true,
                                        .unstaged_bytes = gs_session_has_memories(s) ? 0 : TILE_BYTES};
+    const gs_hop_cut cut = s->config.options->no_prune      ? GS_CUT_NOTHING
+                           : gs_session_has_memories(s) ? GS_CUT_ROWS /* a GPU has a kernel for whole stages alone */
+                                                        : GS_CUT_RESTS;
     gs_hop_needs needs = {0};
     gs_status st;
 
@@ -49,7 +52,7 @@ static gs_status make_plan(gs_batches *b)
         s->edges.set[d] = (gs_edge_set){.chunk = &b->chunk[d]};
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;
-    st = gs_hop_needs_find(&needs, s->program, s->pass.train, b->shape.hops, s->config.options->no_prune);
+    st = gs_hop_needs_find(&needs, s->program, s->pass.train, b->shape.hops, cut);
     if (st == GS_OK)
         st = gs_batch_edges_open(&b->edges, &needs, s->program, &b->shape.limits, b->shape.edges_of);
     gs_hop_needs_drop(&needs);
