@@ -127,6 +127,8 @@ typedef struct gs_train_options {
     const char *disk_to_device; /* chunks of edges come to one GPU past host memory, by GPUDirect Storage: "auto",
                                  * where its speed was measured (bench limits) and an epoch is predicted to be shorter;
                                  * "yes" where it is there; "no" */
+    bool weighted;       /* of "neighbor": an in-edge is drawn as likely as its weight among those of its vertex */
+    bool by_type;        /* of "neighbor": `fanout` is of each type of edge */
 } gs_train_options;
 
 /* The defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam at 0.01, on the cpu. `size`: of their struct. */

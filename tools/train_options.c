@@ -57,6 +57,8 @@ const cli_option train_batch_options[] = {
     {"--fanout", CLI_TEXT, FIELD(fanout), "N,N,...",
      "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor", 0, 0},
     {"--replace", CLI_FLAG, FIELD(replace), NULL, "draw edges with replacement", NULL, 0, 0},
+    {"--weighted", CLI_FLAG, FIELD(weighted), NULL, "draw an edge as likely as its weight", NULL, 0, 0},
+    {"--by-type", CLI_FLAG, FIELD(by_type), NULL, "the fanout is of each type of edge", NULL, 0, 0},
     {"--walk-length", CLI_COUNT, FIELD(walk_length), "N", "edges of a walk of saint-walk", "2", 1, 4096},
     {"--coverage", CLI_COUNT, FIELD(coverage), "N",
      "of GraphSAINT: draw each vertex N times beforehand, so that losses\nand sums estimate those of the whole graph",

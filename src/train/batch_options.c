@@ -48,6 +48,10 @@ static const char *given_in_vain(const gs_train_options *o, gs_sampler_kind kind
         return ".fanout: is of .sampler neighbor";
     if (kind != GS_SAMPLER_NEIGHBOR && o->replace)
         return ".replace: is of .sampler neighbor";
+    if (kind != GS_SAMPLER_NEIGHBOR && o->weighted)
+        return ".weighted: is of .sampler neighbor";
+    if (kind != GS_SAMPLER_NEIGHBOR && o->by_type)
+        return ".by_type: is of .sampler neighbor";
     if (kind != GS_SAMPLER_SAINT_WALK && o->walk_length != 0)
         return ".walk_length: is of .sampler saint-walk";
     if (kind >= GS_SAMPLER_SAINT_NODE && o->shuffle != NULL)
@@ -73,7 +77,8 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
     if (in_vain != NULL)
         return gs_fail(GS_EINVAL, "%s; leave it out with %s", in_vain, o->sampler);
     *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = gs_batch_size_of(o),
-                                .replace = o->replace, .walk_length = gs_walk_length_of(o),
+                                .replace = o->replace, .weighted = o->weighted, .by_type = o->by_type,
+                                .walk_length = gs_walk_length_of(o),
                                 .coverage = o->coverage, .coefficients_alone = true};
     if (kind != GS_SAMPLER_NEIGHBOR)
         return GS_OK;
@@ -88,6 +93,8 @@ static gs_status check_none(const gs_train_options *o)
 {
     const char *const given = o->fanout != NULL       ? ".fanout"
                               : o->replace            ? ".replace"
+                              : o->weighted           ? ".weighted"
+                              : o->by_type            ? ".by_type"
                               : o->batch_size != 0    ? ".batch_size"
                               : o->walk_length != 0   ? ".walk_length"
                               : o->coverage != 0      ? ".coverage"

@@ -28,7 +28,7 @@ static const struct {
     ROW(ignore_edge_weights, FLAG),
     ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
     ROW(walk_length, COUNT),   ROW(coverage, COUNT), ROW(batches_per_step, COUNT),
-    ROW(gather_type, TEXT),   ROW(shuffle, TEXT),
+    ROW(gather_type, TEXT),   ROW(shuffle, TEXT),   ROW(weighted, FLAG),    ROW(by_type, FLAG),
 #undef ROW
 };
 
@@ -41,7 +41,7 @@ void gs_checkpoint_list_options(gs_checkpoint *c)
         gs_checkpoint_option *const o = &c->option[k];
         *o = (gs_checkpoint_option){.name = table[k].name, .is_text = table[k].kind >= LONG};
         o->may_lack = table[k].field >= offsetof(gs_train_options, gather_type);
-        if (o->may_lack)
+        if (o->may_lack && o->is_text)
             snprintf(o->text, sizeof(o->text), "%s",
                      table[k].field == offsetof(gs_train_options, gather_type) ? "f32" : "always");
     }

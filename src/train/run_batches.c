@@ -67,12 +67,13 @@ static void bound_edges(gs_run_batches *b)
 {
     const gs_sampler_options *const o = &b->options;
     const uint64_t all = b->shape.limits.edges;
+    const uint64_t types = o->by_type ? gs_store_get_info(b->store)->edge_types : 1;
     uint64_t frontier = GS_MIN(o->batch_size, b->targets), sum = 0;
 
     for (uint32_t h = 0; h <= GS_SAMPLE_HOPS; h++) {
-        uint64_t most = all;
-        if (h < o->hops && o->fanout[h] > 0 && gs_mul_u64(&most, frontier, o->fanout[h]))
-            most = GS_MIN(most, all);
+        uint64_t most = all, drawn;
+        if (h < o->hops && o->fanout[h] > 0 && gs_mul_u64(&drawn, types * o->fanout[h], frontier))
+            most = GS_MIN(drawn, all);
         sum = GS_MIN(sum + (h < o->hops || o->hops == 0 ? most : 0), all);
         frontier = most;
         b->shape.edges_of[h + 1] = sum;
@@ -132,7 +133,8 @@ static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *confi
 bool gs_run_batches_may_stream(const gs_run_batches *b)
 {
     const bool serves = b->options.kind == GS_SAMPLER_CLUSTER ||
-                        (b->options.kind == GS_SAMPLER_NEIGHBOR && gs_store_get_info(b->store)->edge_types == 0);
+                        (b->options.kind == GS_SAMPLER_NEIGHBOR && !b->options.weighted &&
+                         gs_store_get_info(b->store)->edge_types == 0);
     return serves && (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
 }
 
@@ -192,6 +194,11 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK ||
         (st = find_tables(b, o)) != GS_OK)
         return st;
+    if (b->options.weighted && !gs_store_get_info(b->store)->weights)
+        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition again an "
+                       "input with an edge_weights.npy", config->store);
+    if (b->options.by_type && gs_store_get_info(b->store)->edge_types == 0)
+        return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", config->store);
     if (b->options.coverage > 0 && gs_store_get_info(b->store)->weights && !o->ignore_edge_weights)
         return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
                        "out, or say .ignore_edge_weights", config->store);
