@@ -1,59 +1,60 @@
-/* gnnstream_reports.h - a part of gnnstream.h: what is told of an epoch, a pass, a training run and a plan.
+/* gnnstream_reports.h - a part of gnnstream.h: reports of epochs, passes, training runs and plans.
  *
- * Values alone. Programs include <gnnstream.h>, which includes this and says what units are.
+ * Plain values, no pointers. Programs include <gnnstream.h>, which explains the units.
  */
 #ifndef GS_GNNSTREAM_REPORTS_H
 #define GS_GNNSTREAM_REPORTS_H
 
 #include "gnnstream_base.h"
 
-/* What a task is judged by besides the loss, of train, valid, test; NaN: of another task, not evaluated, or an empty
- * split. Multilabel: a logit above 0 says that a label is there; F1 is 0 where none is there and none found; macro: the
- * mean over labels. The two areas need the logits of a whole split and come with evaluations alone, not with epochs.
- * Regress: means over columns, r2 as scikit-learn's r2_score. */
+/* Figures of a task besides the loss, for train, valid and test. NaN: the figure is of another task, was not evaluated,
+ * or the split is empty. Multilabel: a logit above 0 predicts the label; F1 of a label that is neither present nor
+ * predicted is 0; macro is the mean over labels. The two areas need the logits of a whole split, so evaluations have
+ * them and epochs do not. Regress: means over columns; r2 is scikit-learn's r2_score. */
 typedef struct gs_task_figures {
     char task[16]; /* "classify" (judged by accuracy), "multilabel" (micro_f1), "regress" (mse) */
     double micro_f1[3], macro_f1[3], roc_auc[3], average_precision[3];
     double mse[3], mae[3], r2[3];
 } gs_task_figures;
 
-/* One epoch, as a line of the metrics file. Loss and accuracies are of the
- * weights before the epoch's update. */
+/* One epoch, as a line of the metrics file has it. Loss and accuracies are of the weights before the epoch's update. */
 typedef struct gs_epoch_report {
-    uint32_t epoch, epochs; /* 1-based; of how many */
+    uint32_t epoch, epochs; /* number of the epoch, from 1, and how many were asked for */
     bool over;              /* .patience has run out: gs_train() ends here */
-    double lr, loss;        /* of the update; mean over the training vertices, or their known labels */
+    double lr, loss;        /* rate of the update; mean loss over the training vertices, or over their known labels */
     double accuracy[3];     /* train, valid, test; NaN where not evaluated */
     double seconds, compute_seconds, stall_seconds;
-    double edge_seconds;    /* of compute_seconds, in sums over edges */
+    double edge_seconds;    /* the part of compute_seconds that sums over edges took */
     uint64_t read_bytes, written_bytes;
-    uint64_t copied_in_bytes, copied_out_bytes; /* between host and devices with memory of their own: what
-                                                 * gs_plan_report has of their links, and what passes bring besides */
-    uint64_t forwarded_bytes; /* between several devices */
-    uint64_t loaded_bytes;    /* of read_bytes: those that came to a device past host memory (.disk_to_device) */
-    uint64_t peak_host_bytes;   /* most this process ever had resident */
+    uint64_t copied_in_bytes, copied_out_bytes; /* from the host to devices with memory of their own, and back: those of
+                                                 * the plan's links, parameters and gradients, and rows of batches */
+    uint64_t forwarded_bytes; /* from one device to another */
+    uint64_t loaded_bytes;    /* the part of read_bytes that went to a device without host memory (.disk_to_device) */
+    uint64_t peak_host_bytes; /* most bytes that this process ever had resident */
     uint64_t peak_device_bytes;
     gs_task_figures figures;
 } gs_epoch_report;
 
-/* Why another program of the model than its first was taken: from GS_TAKEN_SHORTER on, it was. */
+/* Whether a plan uses an alternative program of the model, and why. */
 typedef enum gs_taken {
     GS_NOT_TAKEN = 0,
     GS_TAKEN_SHORTER, /* its epoch was predicted to be shorter */
-    GS_TAKEN_LEANER,  /* it takes at most three quarters of the memory, for an epoch of at most 1.9 times as long */
-    GS_TAKEN_TO_FIT,  /* the programs tried before it do not keep the budgets */
+    GS_TAKEN_LEANER,  /* it needs at most three quarters of the memory, and at most 1.9 times the time of an epoch */
+    GS_TAKEN_TO_FIT,  /* the programs that were tried before it exceed a budget */
 } gs_taken;
 
-/* Predicted seconds of one run of a pass, and how long each resource is busy in it. The disk reads and writes; the
- * device sums along edges and runs vertex programs; one thread verifies checksums and handles requests beside. */
+/* Predicted seconds of one run of a pass, and for how many of them each resource is busy: the disk with reads and
+ * writes, the device with edge sums and vertex programs, a thread with checksums and requests. */
 typedef struct gs_predicted {
     double seconds, read_seconds, write_seconds, edge_seconds, vertex_seconds, check_seconds;
     double stall_seconds; /* the device waits for data */
-    char bottleneck[24];  /* "reading", "writing", "edge sums", ...: bounds it; "waiting": none is busy all the time */
+    char bottleneck[24];  /* what bounds the pass: "reading", "writing", "edge sums", ...; "waiting": no resource is
+                           * busy all the time */
 } gs_predicted;
 
-/* Orders of columns that were tried; predicted seconds in store order and in the best one; is that one the plan's? It
- * must save 2 % to be. 0 tried: there is one order alone, or --no-swap. */
+/* The search for an order of columns: how many orders were tried, predicted seconds in store order and in the best one,
+ * and whether the plan uses that one, which it does if it saves 2 %. tried is 0 if only one order is possible, or with
+ * .no_swap. */
 typedef struct gs_order_report {
     uint32_t tried;
     double store_seconds, best_seconds;
@@ -63,29 +64,29 @@ typedef struct gs_order_report {
 /* One pass over the graph: "train" is an epoch, "eval" and "predict" go forward only. */
 typedef struct gs_pass_report {
     char name[16];
-    uint32_t blocks; /* intervals that the graph is cut in to fit: the P that counts */
+    uint32_t blocks; /* intervals that the plan cuts the graph into, so that it fits: the effective P */
     uint32_t tasks;
     uint64_t read_bytes, read_requests, written_bytes;
-    uint64_t skipped_bytes; /* of intervals that edge passes read, rows that no edge needs: not read */
-    uint64_t cached_bytes; /* uses of what stays in memory, which are not read */
-    uint64_t edges, rows;  /* that its edge passes go over, and its vertex programs run for, stage by stage */
-    uint64_t edge_bytes; /* rows gathered along edges */
-    uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices: from the host, between them, to the
-                                                           * host */
+    uint64_t skipped_bytes; /* rows of the intervals that edge passes read, left out because no edge needs them */
+    uint64_t cached_bytes; /* reads that were saved because the data stayed in memory */
+    uint64_t edges, rows;  /* edges of its edge passes and rows of its vertex programs, summed over stages */
+    uint64_t edge_bytes;   /* rows gathered along edges */
+    uint64_t upload_bytes, forward_bytes, download_bytes; /* with several devices: from the host, between devices, to
+                                                           * the host */
     double dense_flops, edge_flops;
     gs_predicted predicted;
     gs_order_report order;
-    /* The plan is of a program that makes values again rather than storing them, that holds less of what needs to be
-     * computed only once, and that multiplies the rows of edges by the matrix of their type in batches of a type, in
-     * place of sums by type or products for all types, or that stores sums so that other devices may run the vertex
-     * programs that they are for. Which program it is can change with what is known of the machine, and with it the
-     * rounding of weights. */
+    /* Alternative programs of the model, which may be combined. recomputes: computes values again instead of storing
+     * them. lean: holds less of what is computed only once. batches: multiplies rows of edges by the matrix of their
+     * type in batches of one type, instead of sums by type or products for all types. splits: stores sums, so that
+     * other devices can run the vertex programs that use them. The choice depends on the recorded costs of the machine;
+     * weights can then differ by rounding. */
     gs_taken recomputes, lean, batches, splits;
 } gs_pass_report;
 
 typedef struct gs_train_report {
-    uint32_t epochs;        /* that were run */
-    uint32_t kept_epochs, saved_epochs; /* updates of the weights that were kept; epochs that .patience left out */
+    uint32_t epochs;        /* run */
+    uint32_t kept_epochs, saved_epochs; /* updates behind the weights that were kept; epochs that .patience saved */
     double loss;            /* of the final weights, without dropout */
     double accuracy[3];     /* train, valid, test of the final weights; NaN for an empty split */
     uint64_t parameters;    /* numbers learned */
@@ -102,7 +103,7 @@ typedef struct gs_train_report {
     gs_task_figures figures; /* of the final weights */
 } gs_train_report;
 
-/* What a .safetensors file says of how it came about. All is 0 or "" where another program wrote it. */
+/* The provenance of a .safetensors file. Everything is 0 or "" if another program wrote the file. */
 typedef struct gs_weights_summary {
     char version[16];  /* of the library */
     char model[64];    /* "gcn", or the name of its text's file */
@@ -116,17 +117,17 @@ typedef struct gs_weights_summary {
 
 /* ---- plans --------------------------------------------------------------- */
 
-/* What the training pass moves of a file: an array, or edges. */
+/* What an epoch moves of one file: of an array, or of edges. */
 typedef struct gs_file_report {
     char name[64];
     uint64_t read_bytes, written_bytes; /* an epoch */
-    uint64_t kept_bytes;                /* that stay in the host's memory */
+    uint64_t kept_bytes;                /* that stay in host memory */
 } gs_file_report;
 
 typedef struct gs_memory_item {
     char name[48];
     uint64_t bytes;
-    bool device; /* counts against the device's budget; on the cpu against the host's too */
+    bool device; /* counts against the device's budget, and on the CPU against the host's, too */
 } gs_memory_item;
 
 #define GS_PLAN_PASSES 4
@@ -136,53 +137,54 @@ typedef struct gs_memory_item {
 #define GS_PLAN_LINKS (2 + 4 * GS_PLAN_DEVICES)
 #define GS_PLAN_WAYS 20 /* most ways to use devices that are compared */
 
-/* One way between two memories: what each pass moves over it. What is loaded when the run opens is no part of it. */
+/* A link between two memories, and what each pass moves over it. Loads at the start of a run are not included. */
 typedef struct gs_link_report {
-    char from[16], to[16]; /* "disk", "host", "device 0"; "chain", "ring": a device before it there, which hands
-                            * on */
+    char from[16], to[16]; /* "disk", "host", "device 0"; from "chain" or "ring": from the device before it there, which
+                            * forwards what it has */
     struct {
         uint64_t bytes, requests;
-        double seconds;    /* predicted: the link is busy */
+        double seconds;    /* predicted; for so long the link is busy */
     } pass[GS_PLAN_PASSES];
 } gs_link_report;
 
-/* A way to use devices that are not alike: all of them, or some. */
+/* One way to use devices of different speed or memory: all of them, or some. */
 typedef struct gs_way_report {
     char words[128];
-    double seconds; /* predicted, of an epoch; 0: it does not keep the budgets */
+    double seconds; /* predicted, of an epoch; 0: it exceeds a budget */
     bool taken;
 } gs_way_report;
 
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
     uint64_t host_memory, device_memory; /* the budgets */
-    uint64_t host_bytes, device_bytes;   /* used of them at the most; of each device, or of the one that has most */
+    uint64_t host_bytes, device_bytes;   /* most bytes used of each; of several devices, of the one that uses most */
     uint32_t devices;
-    uint64_t spill_bytes;                /* files made in the spill folder */
-    uint64_t flight_bytes;               /* most that the disk has under way */
+    uint64_t spill_bytes;                /* of the files in the spill folder */
+    uint64_t flight_bytes;               /* most bytes of reads and writes under way at a time */
     bool unified;                        /* the device's memory is a part of the host's */
     uint32_t passes, items;
     gs_pass_report pass[GS_PLAN_PASSES];
     gs_memory_item item[GS_PLAN_ITEMS];
     uint32_t files;
     gs_file_report file[GS_PLAN_FILES];
-    char basis[16]; /* of predicted seconds: "fitted" to epochs of this machine, "ceiling" (bench limits) or
-                     * "default" */
+    char basis[16]; /* what predicted seconds are based on: "fitted" to epochs of this machine, "ceiling" (bench limits)
+                     * or "default" */
     uint32_t links;     /* the disk's two, and three of each device with memory of its own */
     gs_link_report link[GS_PLAN_LINKS];
-    uint64_t device_kept_bytes[GS_PLAN_FILES][GS_PLAN_DEVICES]; /* of file[], that stay in a device's memory from epoch
-                                                                 * to epoch */
+    uint64_t device_kept_bytes[GS_PLAN_FILES][GS_PLAN_DEVICES]; /* bytes of each file that stay in a device's memory
+                                                                 * from epoch to epoch */
     uint64_t budget_of[GS_PLAN_DEVICES], bytes_of[GS_PLAN_DEVICES]; /* memory of each of several devices */
-    uint32_t ways; /* that were compared; 0: devices are alike, or there is one */
+    uint32_t ways; /* compared; 0: all devices are alike, or there is one */
     gs_way_report way[GS_PLAN_WAYS];
-    uint32_t batch_devices; /* that train batches; 0: the whole graph is a step */
-    uint32_t batch_group;   /* batches that are drawn before the first of them is trained, at most */
-    uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each has in memory of its own for them */
-    uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that it trains */
-    uint32_t steps;      /* of an epoch on batches, and predicted seconds of a whole one, all devices together: of a
-                          * batch as others are, without reading features */
-    double step_seconds;
-    double draw_seconds; /* of them, for drawing; 0: no run of gs_bench_train() on batches says what it takes */
+    uint32_t batch_devices; /* devices that train batches; 0: the whole graph is one step */
+    uint32_t batch_group;   /* most batches that are drawn before the first of them is trained */
+    uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each device keeps in memory of its own */
+    uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that each device trains */
+    uint32_t steps;      /* of an epoch on batches */
+    double step_seconds; /* predicted for a whole step on all devices together, without reads of features; each batch is
+                          * taken to be as one from the middle of an epoch */
+    double draw_seconds; /* the part of step_seconds that drawing takes; 0: not known, as no gs_bench_train() on batches
+                          * has measured it */
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */
