@@ -96,7 +96,7 @@ void gs_free(void *p)
     free(p);
 }
 
-static uint64_t whole_pages(size_t bytes)
+uint64_t gs_alloc_pages_bytes(size_t bytes)
 {
     return gs_align_up(at_least_one(bytes), bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : GS_BLOCK_BYTES);
 }
@@ -122,7 +122,7 @@ void *gs_alloc_pages(size_t bytes)
 {
     if (!may_allocate(bytes) || bytes > PTRDIFF_MAX - 2 * HUGE_PAGE_BYTES)
         return NULL;
-    const uint64_t taken = whole_pages(bytes);
+    const uint64_t taken = gs_alloc_pages_bytes(bytes);
     void *p;
     if (taken >= HUGE_PAGE_BYTES) {
         p = map_aligned(taken);
@@ -139,7 +139,7 @@ void gs_free_pages(void *p, size_t bytes)
 {
     if (p == NULL)
         return;
-    const uint64_t taken = whole_pages(bytes);
+    const uint64_t taken = gs_alloc_pages_bytes(bytes);
     munmap(p, taken);
     count_given_back(taken);
 }
@@ -147,7 +147,7 @@ void gs_free_pages(void *p, size_t bytes)
 void gs_drop_pages(void *p, size_t bytes)
 {
     if (p != NULL)
-        (void)madvise(p, whole_pages(bytes), MADV_DONTNEED); /* refused for locked memory, which then stays */
+        (void)madvise(p, gs_alloc_pages_bytes(bytes), MADV_DONTNEED); /* refused for locked memory, which then stays */
 }
 
 uint64_t gs_alloc_live_bytes(void) { return atomic_load_explicit(&live_bytes, memory_order_relaxed); }

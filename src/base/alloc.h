@@ -28,6 +28,7 @@ void gs_free(void *p);
  * into (O_DIRECT) and that a device copies from. Counted like the heap.
  * Free with gs_free_pages() and the same size. NULL when memory is short. */
 void *gs_alloc_pages(size_t bytes);
+uint64_t gs_alloc_pages_bytes(size_t bytes); /* that it takes: whole huge pages from the size of one on */
 void gs_free_pages(void *p, size_t bytes);
 /* Gives up the contents and the memory behind them until it is touched again, when it reads as 0. Buffers that are
  * registered with the kernel may not be among it. NULL is allowed. */
