@@ -38,7 +38,7 @@ static void open_group(group *g, const char *store, uint32_t batches, int fanout
     for (int k = 1; k < fanouts && o.hops < GS_SAMPLE_HOPS; k++)
         o.fanout[o.hops++] = (uint32_t)atol(text[k]);
     need(gs_store_open(&g->store, store));
-    need(gs_adjacency_load(&g->in, g->store, GS_BY_DEST, UINT64_MAX));
+    need(gs_adjacency_load(&g->in, g->store, GS_BY_DEST, UINT64_MAX, NULL));
     const uint32_t targets = (g->in->vertices + 9) / 10;
     g->target = gs_malloc_array(targets, sizeof(*g->target));
     g->arena = gs_malloc_array(batches, sizeof(gs_batch_arena *));

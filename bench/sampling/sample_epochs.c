@@ -45,7 +45,7 @@ static gs_sampler_options options_of(int argc, char **argv)
 int main(int argc, char **argv)
 {
     gs_store *store;
-    gs_adjacency *in;
+    gs_adjacency *in, *out = NULL;
     gs_sampler *s;
     gs_batch_arena *a;
     gs_batch b;
@@ -57,12 +57,14 @@ int main(int argc, char **argv)
     }
     const gs_sampler_options o = options_of(argc, argv);
     need(gs_store_open(&store, argv[1]));
-    need(gs_adjacency_load(&in, store, GS_BY_DEST, UINT64_MAX));
+    need(gs_adjacency_load(&in, store, GS_BY_DEST, UINT64_MAX, NULL));
+    if (o.kind >= GS_SAMPLER_SAINT_NODE && !gs_store_get_info(store)->symmetric)
+        need(gs_adjacency_load(&out, store, GS_BY_SOURCE, UINT64_MAX, NULL));
     const uint32_t targets = (in->vertices + 9) / 10;
     uint32_t *target = gs_malloc_array(targets, sizeof(*target));
     for (uint32_t i = 0; i < targets && target != NULL; i++)
         target[i] = i * 10;
-    need(gs_sampler_open(&s, in, NULL, target, targets, &o));
+    need(gs_sampler_open(&s, in, out, target, targets, &o));
     need(gs_batch_arena_make(&a, s));
     const clock_t cpu = clock();
     const double begin = gs_now();
@@ -87,6 +89,7 @@ int main(int argc, char **argv)
     gs_sampler_close(s);
     gs_free(target);
     gs_adjacency_free(in);
+    gs_adjacency_free(out);
     gs_store_close(store);
     return 0;
 }

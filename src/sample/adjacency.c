@@ -24,6 +24,7 @@ typedef struct loading {
     float *weight;
     uint64_t *loops;
     uint32_t *own;
+    const volatile int *stop;
 } loading;
 
 static bool is_wide(const gs_store_info *info) { return info->edges > UINT32_MAX; }
@@ -41,18 +42,14 @@ uint64_t gs_adjacency_bytes(const gs_store *s)
            info->edges * (4 + type_bytes + (info->weights ? 4u : 0u));
 }
 
-static uint64_t sort_bytes(const gs_store_info *info, gs_direction d)
-{
-    return info->edge_types == 0 || info->parts == 1
-               ? 0
-               : 2 * sizeof(typed_edge) * (d == GS_BY_DEST ? info->max_in_degree : info->max_out_degree);
-}
-
 uint64_t gs_adjacency_read_bytes(const gs_store *s)
 {
-    const gs_store_info *info = gs_store_get_info(s);
-    const uint64_t sort = GS_MAX(sort_bytes(info, GS_BY_DEST), sort_bytes(info, GS_BY_SOURCE));
-    return (info->vertices + 1) * 8 + GS_MAX(gs_edge_scan_least(s), sort);
+    return (gs_store_get_info(s)->vertices + 1) * 8 + gs_edge_scan_least(s);
+}
+
+static gs_status check_stop(const loading *l)
+{
+    return l->stop == NULL || *l->stop == 0 ? GS_OK : gs_fail(GS_EINTERRUPTED, "interrupted while edges were read");
 }
 
 static gs_status count_edges(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
@@ -65,7 +62,7 @@ static gs_status count_edges(void *context, uint32_t target, uint32_t operand, c
         for (uint32_t k = v->start[t]; l->own != NULL && target == operand && k < v->start[t + 1]; k++)
             l->own[base + row] += gs_index_at(v->index, v->index_bytes, k) == row;
     }
-    return GS_OK;
+    return check_stop(l);
 }
 
 static gs_status take_edges(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
@@ -90,7 +87,7 @@ static gs_status take_edges(void *context, uint32_t target, uint32_t operand, co
         if (l->weight != NULL)
             memcpy(l->weight + to, v->weight + from, n * sizeof(float));
     }
-    return GS_OK;
+    return check_stop(l);
 }
 
 /* Turns counts into first edges, both where they stay and where they count on. */
@@ -129,35 +126,38 @@ static void merge_sort(typed_edge **list, typed_edge **spare, uint64_t n)
     }
 }
 
-static void sort_list(loading *l, uint64_t first, uint64_t n, typed_edge *list, typed_edge *spare)
+static void sort_list(gs_adjacency *a, uint64_t first, uint64_t n, typed_edge *list, typed_edge *spare)
 {
+    uint32_t *const other = (uint32_t *)(uintptr_t)a->other;
+    float *const weight = (float *)(uintptr_t)a->weight;
+
     for (uint64_t k = 0; k < n; k++)
-        list[k] = (typed_edge){gs_adjacency_type(l->a, first + k), l->other[first + k],
-                               l->weight != NULL ? l->weight[first + k] : 0};
+        list[k] = (typed_edge){gs_adjacency_type(a, first + k), other[first + k],
+                               weight != NULL ? weight[first + k] : 0};
     merge_sort(&list, &spare, n);
     for (uint64_t k = 0; k < n; k++) {
-        l->other[first + k] = list[k].other;
-        if (l->weight != NULL)
-            l->weight[first + k] = list[k].weight;
-        gs_type_put(l->type, l->a->type_bytes, first + k, list[k].type);
+        other[first + k] = list[k].other;
+        if (weight != NULL)
+            weight[first + k] = list[k].weight;
+        gs_type_put(a->type, a->type_bytes, first + k, list[k].type);
     }
 }
 
 /* Lists of several chunks are in order of type within each chunk alone. */
-static gs_status sort_by_type(loading *l, const gs_store_info *info, gs_direction d)
+gs_status gs_adjacency_sort_types(gs_adjacency *a)
 {
-    const uint64_t most = sort_bytes(info, d) / (2 * sizeof(typed_edge));
+    uint64_t most = 0;
     typed_edge *list;
 
-    if (most == 0)
+    a->by_type = true;
+    if (a->type == NULL || a->parts == 1)
         return GS_OK;
-    if ((list = gs_malloc_array(2 * most, sizeof(*list))) == NULL)
-        return GS_ENOMEM;
-    for (uint32_t v = 0; v < l->a->vertices; v++) {
-        const uint64_t first = gs_adjacency_first(l->a, v), n = gs_adjacency_degree(l->a, v);
-        if (n > 1)
-            sort_list(l, first, GS_MIN(n, most), list, list + most);
-    }
+    for (uint32_t v = 0; v < a->vertices; v++)
+        most = GS_MAX(most, gs_adjacency_degree(a, v));
+    if ((list = gs_malloc_array(2 * most + 1, sizeof(*list))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to sort edges by type");
+    for (uint32_t v = 0; v < a->vertices; v++)
+        sort_list(a, gs_adjacency_first(a, v), gs_adjacency_degree(a, v), list, list + most);
     gs_free(list);
     return GS_OK;
 }
@@ -187,8 +187,7 @@ static gs_status check_budget(const gs_store *s, uint64_t memory)
     char have[16], want[16];
     if (need <= memory)
         return GS_OK;
-    return gs_fail(GS_EBUDGET, "%s: sampling needs its edges in host memory, %s while they are read, and %s are left; "
-                   "clusters, and neighbours by edges without types, are drawn of edges in the store, too",
+    return gs_fail(GS_EBUDGET, "%s: its edges take %s of host memory while they are read, and %s are left",
                    gs_store_dir(s), gs_size_format(want, sizeof(want), need),
                    gs_size_format(have, sizeof(have), memory));
 }
@@ -203,19 +202,29 @@ static gs_status end_loading(loading *l, gs_status st, gs_adjacency **out)
     return st;
 }
 
-gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory)
+static gs_status begin_loading(loading *l, const gs_store *s, const volatile int *stop)
 {
     const gs_store_info *info = gs_store_get_info(s);
-    loading l = {.table = gs_store_chunks(s)};
+
+    *l = (loading){.table = gs_store_chunks(s), .stop = stop, .a = gs_calloc(1, sizeof(*l->a))};
+    if (l->a == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
+    *l->a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
+                           .type_bytes = l->table->type_bytes, .parts = info->parts,
+                           .interval_rows = info->interval_rows, .chunks = l->table};
+    return GS_OK;
+}
+
+gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory,
+                            const volatile int *stop)
+{
+    const gs_store_info *info = gs_store_get_info(s);
+    loading l;
     gs_status st = check_budget(s, memory);
 
-    if (st != GS_OK)
+    if (st != GS_OK || (st = begin_loading(&l, s, stop)) != GS_OK)
         return st;
-    if ((l.a = gs_calloc(1, sizeof(*l.a))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
-    *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
-                          .type_bytes = l.table->type_bytes, .parts = info->parts,
-                          .interval_rows = info->interval_rows, .chunks = l.table, .bytes = gs_adjacency_bytes(s)};
+    l.a->bytes = gs_adjacency_bytes(s);
     memory -= gs_adjacency_bytes(s) + (info->vertices + 1) * 8;
     if ((st = make_arrays(&l, info)) != GS_OK) {
         st = gs_fail(st, "%s: no memory for its edges", gs_store_dir(s));
@@ -224,51 +233,56 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
     if ((st = gs_edge_scan(s, d, memory, NULL, count_edges, &l)) != GS_OK)
         goto done;
     sum_counts(&l);
-    if ((st = gs_edge_scan(s, d, memory, NULL, take_edges, &l)) != GS_OK)
-        goto done;
-    if ((st = sort_by_type(&l, info, d)) != GS_OK)
-        st = gs_fail(st, "%s: no memory to sort its edges", gs_store_dir(s));
+    st = gs_edge_scan(s, d, memory, NULL, take_edges, &l);
 done:
     return end_loading(&l, st, out);
 }
 
 /* ---- lists that stay in the store ---------------------------------------- */
 
-static gs_status make_counts(loading *l, const gs_store_info *info)
-{
-    gs_adjacency *a = l->a;
-    void *first = gs_malloc_array(info->vertices + 1, is_wide(info) ? 8 : 4);
-
-    *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
-    if (info->self_loops > 0)
-        a->own = l->own = gs_calloc(info->vertices, sizeof(*l->own));
-    l->next = gs_calloc(info->vertices + 1, sizeof(*l->next));
-    return first == NULL || (info->self_loops > 0 && l->own == NULL) || l->next == NULL ? GS_ENOMEM : GS_OK;
-}
-
-gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s)
+static gs_status make_counts(loading *l, const gs_store *s, bool loops)
 {
     const gs_store_info *info = gs_store_get_info(s);
-    const uint64_t own = info->self_loops > 0 ? info->vertices * 4 : 0,
-                   counts = (info->vertices + 1) * (is_wide(info) ? 8 : 4) + own;
-    loading l = {.table = gs_store_chunks(s)};
-    gs_status st;
+    gs_adjacency *a = l->a;
+    const uint64_t width = is_wide(info) ? 8 : 4;
+    void *first = gs_malloc_array(info->vertices + 1, width);
 
-    if ((l.a = gs_calloc(1, sizeof(*l.a))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
-    *l.a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
-                          .type_bytes = l.table->type_bytes, .parts = info->parts,
-                          .interval_rows = info->interval_rows, .chunks = l.table};
-    if ((st = make_counts(&l, info)) != GS_OK) {
-        st = gs_fail(st, "%s: no memory to count its edges", gs_store_dir(s));
-        goto done;
-    }
-    if ((st = gs_columns__open(&l.a->columns, s)) != GS_OK)
-        goto done;
-    l.a->bytes = sizeof(*l.a) + counts + l.a->columns->bytes;
+    *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
+    if (loops)
+        a->own = l->own = gs_calloc(info->vertices, sizeof(*l->own));
+    l->next = gs_calloc(info->vertices + 1, sizeof(*l->next));
+    a->bytes = sizeof(*a) + (info->vertices + 1) * width + (loops ? info->vertices * sizeof(*l->own) : 0);
+    if (first != NULL && (!loops || l->own != NULL) && l->next != NULL)
+        return GS_OK;
+    return gs_fail(GS_ENOMEM, "%s: no memory to count its edges", gs_store_dir(s));
+}
+
+gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop)
+{
+    loading l;
+    gs_status st = begin_loading(&l, s, stop);
+
+    if (st != GS_OK)
+        return st;
+    if ((st = make_counts(&l, s, d == GS_BY_DEST && gs_store_get_info(s)->self_loops > 0)) != GS_OK ||
+        (st = gs_columns__open(&l.a->columns, s, d)) != GS_OK)
+        return end_loading(&l, st, out);
+    l.a->bytes += l.a->columns->bytes;
     if ((st = gs_edge_scanner_run(l.a->columns->scan, NULL, count_edges, &l)) == GS_OK)
         sum_counts(&l);
-done:
+    return end_loading(&l, st, out);
+}
+
+gs_status gs_adjacency_count(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop)
+{
+    loading l;
+    gs_status st = begin_loading(&l, s, stop);
+
+    if (st != GS_OK)
+        return st;
+    if ((st = make_counts(&l, s, false)) == GS_OK &&
+        (st = gs_edge_scan(s, d, UINT64_MAX, NULL, count_edges, &l)) == GS_OK)
+        sum_counts(&l);
     return end_loading(&l, st, out);
 }
 

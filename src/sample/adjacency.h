@@ -23,12 +23,13 @@ typedef struct gs_adjacency {
     /* Edges of vertex v are [first(v), first(v + 1)); one of the two is NULL: 32 bits where all edges fit. */
     const uint32_t *first32;
     const uint64_t *first64;
-    const uint32_t *other;  /* [edges] the far end, ascending; with types by type first */
+    const uint32_t *other;  /* [edges] the far end: of each interval of the store in turn, by type, then ascending */
+    bool by_type;           /* the lists go by type first: gs_adjacency_sort_types() */
     const void *type;       /* [edges] of type_bytes, or NULL */
     const float *weight;    /* [edges], or NULL */
     const uint64_t *loops;  /* a bit a vertex: it has self loops; NULL where none has */
     /* Of lists that stay in the store (gs_adjacency_stream()): self loops of each vertex (NULL where none has any), and
-     * what reads the lists; then `other`, `type`, `weight` and `loops` are NULL. */
+     * what reads the lists; then `other`, `type`, `weight` and `loops` are NULL. gs_adjacency_count(): none of them. */
     const uint32_t *own;
     struct gs_columns *columns;
     uint64_t bytes;         /* of memory that this takes */
@@ -53,15 +54,23 @@ uint64_t gs_adjacency_read_bytes(const gs_store *s);
 
 /* In-edges of every vertex (GS_BY_DEST), or out-edges (GS_BY_SOURCE). Blocks for as long as the disk needs for the edge
  * file twice. `memory` bounds all that it takes, in bytes: GS_EBUDGET names what would do. GS_EFORMAT for a damaged
- * chunk; GS_EIO, GS_ENOMEM. On GS_OK the caller owns *out: gs_adjacency_free(). */
-gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory);
+ * chunk; GS_EIO, GS_ENOMEM; GS_EINTERRUPTED within a second of `stop` (may be NULL). On GS_OK the caller owns *out:
+ * gs_adjacency_free(). */
+gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory,
+                            const volatile int *stop);
 
-/* In-edges whose lists stay in the store: in memory are the places of the lists, 4 or 8 bytes a vertex, and self loops
- * where there are any. Batches are drawn of these as of lists in memory, with the same result: of neighbours (where
- * edges have no types) for one sequential pass over the columns that they reach for each hop of a group, of clusters
- * for one over their own chunks; so a sampler over them is one caller's at a time. Blocks while all edges are read
- * once. It takes out->bytes, and 8 bytes a vertex meanwhile, whatever there is. GS_EFORMAT, GS_EIO, GS_ENOMEM. */
-gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s);
+/* Puts each list in order of type first, then of the far end, as draws by type need it. Takes 24 bytes an edge of the
+ * longest list meanwhile. GS_ENOMEM. */
+gs_status gs_adjacency_sort_types(gs_adjacency *a);
+
+/* The same edges, whose lists stay in the store: in memory are the places of the lists, 4 or 8 bytes a vertex, and self
+ * loops of in-edges where there are any. Batches are drawn of these as of lists in memory, with the same result, in
+ * sequential passes for all batches of a group (docs/design/sampling.md); so a sampler over them is one caller's at a
+ * time. Blocks while all edges are read once. It takes out->bytes, and 8 bytes a vertex meanwhile, whatever there is.
+ * GS_EFORMAT, GS_EIO, GS_ENOMEM, GS_EINTERRUPTED. */
+gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop);
+/* The places alone, from which degrees follow, for the same reading. */
+gs_status gs_adjacency_count(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop);
 uint64_t gs_adjacency_bytes_read(const gs_adjacency *a); /* from the store, of lists that stay there; else 0 */
 void gs_adjacency_free(gs_adjacency *a); /* NULL is allowed; only what was loaded */
 

@@ -23,6 +23,39 @@ static void *place_array(unsigned char *memory, uint64_t *bytes, uint64_t count,
     return at;
 }
 
+static gs_list_query query_of(uint64_t most, unsigned char *m, uint64_t *n)
+{
+    return (gs_list_query){.near = place_array(m, n, most, sizeof(uint32_t)),
+                           .place = place_array(m, n, most, sizeof(uint64_t)),
+                           .far = place_array(m, n, most, sizeof(uint32_t)),
+                           .order = place_array(m, n, most, sizeof(uint32_t)),
+                           .spare = place_array(m, n, most, sizeof(uint32_t)),
+                           .passed = place_array(m, n, most, sizeof(uint64_t))};
+}
+
+/* What lists that stay in the store take more, from byte n on. */
+static uint64_t lay_out_streamed(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *m,
+                                 uint64_t n)
+{
+    const gs_sampler_options *const o = &s->options;
+    const bool sorted = o->kind != GS_SAMPLER_CLUSTER, edge = o->kind == GS_SAMPLER_SAINT_EDGE,
+               walk = o->kind == GS_SAMPLER_SAINT_WALK;
+    const uint64_t rows = sorted ? l->vertices : 0;
+
+    a->rows = (gs_column_rows){.place = place_array(m, &n, l->edges, sizeof(uint32_t)),
+                               .order = place_array(m, &n, rows, sizeof(uint32_t)),
+                               .passed = place_array(m, &n, rows, sizeof(uint32_t))};
+    if (o->kind == GS_SAMPLER_NEIGHBOR && o->by_type)
+        a->rows.types = place_array(m, &n, rows * s->in->edge_types, sizeof(uint32_t));
+    for (int d = 0; d < 2; d++)
+        a->query[d] = query_of(edge ? (d == 0 || s->out != NULL) * o->batch_size
+                                    : (walk && d == 0) * o->batch_size, m, &n);
+    a->stream = place_array(m, &n, walk ? o->batch_size : 0, sizeof(*a->stream));
+    if (sorted && o->kind != GS_SAMPLER_NEIGHBOR)
+        a->interval_slot = place_array(m, &n, s->in->parts, sizeof(uint32_t));
+    return n;
+}
+
 static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *m)
 {
     const uint64_t rows = l->vertices, edges = l->edges;
@@ -55,26 +88,24 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     a->place = place_array(m, &n, places, sizeof(uint32_t));
     a->set = (gs_place_set){.slot = place_array(m, &n, slots, sizeof(uint32_t)), .slots = slots,
                             .key = place_array(m, &n, places, sizeof(double))};
-    const uint64_t streamed = s->in->columns != NULL, hops = streamed && !cluster;
-    a->rows = (gs_column_rows){.place = place_array(m, &n, streamed * edges, sizeof(uint32_t)),
-                               .order = place_array(m, &n, hops * rows, sizeof(uint32_t)),
-                               .passed = place_array(m, &n, hops * rows, sizeof(uint32_t))};
     a->row_of = place_array(m, &n, cluster ? (uint64_t)s->options.batch_size * s->in->interval_rows : 0,
                             sizeof(uint32_t));
     a->interval_slot = place_array(m, &n, cluster ? s->in->parts : 0, sizeof(uint32_t));
+    if (s->in->columns != NULL)
+        n = lay_out_streamed(a, s, l, m, n);
     return gs_align_up(n, GS_BLOCK_BYTES);
 }
 
 uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l)
 {
     gs_batch_arena a;
-    return lay_out(&a, s, l, NULL) + sizeof(gs_batch_arena);
+    return gs_alloc_pages_bytes(lay_out(&a, s, l, NULL)) + sizeof(gs_batch_arena);
 }
 
-gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s)
+static gs_status make(gs_batch_arena **out, const gs_sampler *s, const gs_batch_limits *l)
 {
     gs_batch_arena *a = gs_calloc(1, sizeof(*a));
-    const uint64_t bytes = gs_sample__arena_bytes(s, &s->limits) - sizeof(*a);
+    const uint64_t bytes = gs_sample__arena_bytes(s, l) - sizeof(*a);
     char text[16];
 
     if (a != NULL && (a->memory = gs_alloc_pages(bytes)) == NULL) {
@@ -83,10 +114,29 @@ gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s)
     }
     if (a == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a batch of %s", gs_size_format(text, sizeof(text), bytes));
-    lay_out(a, s, &s->limits, a->memory);
+    lay_out(a, s, l, a->memory);
     a->bytes = bytes;
     *out = a;
     return GS_OK;
+}
+
+gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s) { return make(out, s, &s->limits); }
+
+static gs_batch_limits vertices_alone(const gs_sampler *s)
+{
+    return (gs_batch_limits){.vertices = s->limits.vertices, .edges = 1};
+}
+
+gs_status gs_sample__vertex_arena_make(gs_batch_arena **out, const gs_sampler *s)
+{
+    const gs_batch_limits l = vertices_alone(s);
+    return make(out, s, &l);
+}
+
+uint64_t gs_sample__vertex_arena_bytes(const gs_sampler *s)
+{
+    const gs_batch_limits l = vertices_alone(s);
+    return gs_sample__arena_bytes(s, &l);
 }
 
 void gs_batch_arena_free(gs_batch_arena *a)

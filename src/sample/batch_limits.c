@@ -135,17 +135,26 @@ void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s)
     l->weights = s->in->weight != NULL || (s->in->columns != NULL && s->in->columns->weights) || o->coverage > 0;
     if (set_limits(l, s, rows, edges) <= o->arena_bytes || o->arena_bytes == 0)
         return;
-    /* The greatest 65536th of both that the arena holds. */
+    /* The greatest 65536th of both that the arena holds; of edges alone where a subgraph has about as many rows as it
+     * can have, and far fewer edges. */
+    const bool whole = o->kind != GS_SAMPLER_NEIGHBOR && set_limits(l, s, rows, 1) <= o->arena_bytes;
     while (high - low > 1) {
         const uint64_t middle = (low + high) / 2;
-        const bool fits = set_limits(l, s, rows * middle >> 16, edges * middle >> 16) <= o->arena_bytes;
+        const bool fits = set_limits(l, s, whole ? rows : rows * middle >> 16, edges * middle >> 16) <= o->arena_bytes;
         *(fits ? &low : &high) = middle;
     }
-    set_limits(l, s, rows * low >> 16, edges * low >> 16);
+    set_limits(l, s, whole ? rows : rows * low >> 16, edges * low >> 16);
+}
+
+gs_status gs_sample__check_stop(const gs_sampler *s)
+{
+    return gs_sample__is_stopped(s) ? gs_fail(GS_EINTERRUPTED, "interrupted while batches were drawn") : GS_OK;
 }
 
 gs_status gs_sample__overflow(const gs_batch *b, const gs_sampler *s)
 {
+    if (gs_sample__is_stopped(s))
+        return gs_sample__check_stop(s);
     return gs_fail(GS_EBUDGET, "batch %u of epoch %u has more than %u vertices or %llu edges, which is what there is "
                    "room for: give smaller batches or a smaller fanout", b->number, b->epoch,
                    s->limits.vertices, (unsigned long long)s->limits.edges);

@@ -84,6 +84,8 @@ static bool take_edges(const chosen *c, const gs_batch *b)
         uint32_t own = 0;
         raw->start[row] = (uint32_t)raw->count;
         for (uint64_t k = first; k < end; k++) {
+            if (k % GS_STOP_EVERY == 0 && gs_sample__is_stopped(c->s))
+                return false;
             const uint32_t other = in->other[k], interval = other / in->interval_rows;
             const uint32_t slot = a->interval_slot[interval];
             if (slot == 0)
@@ -157,52 +159,14 @@ static gs_status give_chunk(void *context, uint32_t target, uint32_t operand, co
 {
     const reading *const r = context;
 
+    if (gs_sample__is_stopped(r->s))
+        return gs_sample__check_stop(r->s);
     for (uint32_t k = 0; k < r->batches; k++) {
         const uint32_t *const slot = r->arena[k]->interval_slot;
         if (!r->batch[k].overflows && slot[target] > 0 && slot[operand] > 0)
             r->batch[k].overflows = !take_chunk(r->s, r->arena[k], target, operand, v);
     }
     return GS_OK;
-}
-
-static void swap_edges(gs_raw_edges *raw, uint32_t a, uint32_t b)
-{
-    const uint32_t source = raw->source[a];
-    raw->source[a] = raw->source[b];
-    raw->source[b] = source;
-    if (raw->type != NULL) {
-        const uint16_t type = raw->type[a];
-        raw->type[a] = raw->type[b];
-        raw->type[b] = type;
-    }
-    if (raw->weight != NULL) {
-        const float weight = raw->weight[a];
-        raw->weight[a] = raw->weight[b];
-        raw->weight[b] = weight;
-    }
-}
-
-/* Edges in the order of the file come in the order of their rows, those of a row as they were; in place. */
-static void order_by_row(gs_batch_arena *a, const gs_batch *b)
-{
-    uint32_t *const start = a->raw.start, *const place = a->rows.place, *const next = a->cursor;
-
-    memset(start, 0, sizeof(*start) * ((size_t)b->vertices + 1));
-    for (uint64_t k = 0; k < a->raw.count; k++)
-        start[place[k] + 1]++;
-    for (uint32_t row = 0; row < b->vertices; row++) {
-        start[row + 1] += start[row];
-        next[row] = start[row];
-    }
-    for (uint64_t k = 0; k < a->raw.count; k++)
-        place[k] = next[place[k]]++;
-    for (uint32_t k = 0; k < a->raw.count; k++)
-        while (place[k] != k) {
-            const uint32_t to = place[k];
-            swap_edges(&a->raw, k, to);
-            place[k] = place[to];
-            place[to] = to;
-        }
 }
 
 static void count_degrees(gs_batch_arena *a, const gs_batch *b)
@@ -241,7 +205,7 @@ gs_status gs_sample__cluster_columns(gs_batch *b, const gs_sampler *s, gs_batch_
         if (b[k].overflows) {
             st = gs_sample__overflow(&b[k], s);
         } else {
-            order_by_row(arena[k], &b[k]);
+            gs_sample__order_by_row(arena[k], b[k].vertices);
             count_degrees(arena[k], &b[k]);
         }
     }

@@ -15,7 +15,7 @@ typedef struct drawing {
     gs_batch_arena *a;
     const gs_batch *b;
     uint32_t fanout; /* of this hop */
-    bool full;       /* too many vertices */
+    bool full;       /* too many vertices, or told to give up */
 } drawing;
 
 /* Looks at what is pending: vertices become rows. */
@@ -39,7 +39,7 @@ static void take_pending(drawing *d)
     }
     a->raw.count += a->pendings;
     a->pendings = 0;
-    d->full |= full != 0;
+    d->full |= full != 0 || gs_sample__is_stopped(d->s);
 }
 
 static inline void add_edge(drawing *d, uint64_t edge)
@@ -89,12 +89,12 @@ static bool expand(drawing *d, uint64_t first, uint64_t degree, gs_random_stream
     const gs_sampler_options *o = &d->s->options;
     gs_batch_arena *a = d->a;
 
-    if (a->raw.count + a->pendings + gs_sample__drawn_of(o, d->fanout, degree) > a->raw.most)
+    if (d->full || a->raw.count + a->pendings + gs_sample__drawn_of(o, d->fanout, degree) > a->raw.most)
         return false;
     if (d->fanout == 0 || degree == 0 || (!o->replace && !o->weighted && degree <= d->fanout)) {
-        for (uint64_t k = 0; k < degree; k++)
+        for (uint64_t k = 0; k < degree && !d->full; k++)
             add_edge(d, first + k);
-        return true;
+        return !d->full;
     }
     const uint32_t n = draw_places(d, first, (uint32_t)degree, r);
     for (uint32_t k = 0; k < n; k++)
@@ -179,16 +179,19 @@ static uint64_t own_loops(const gs_adjacency *in, uint32_t v)
     return own;
 }
 
-/* Edges that a vertex would have in the batch, and, of these, self loops: as many as are to be expected. */
-static void would_draw(const gs_sampler *s, uint32_t v, float *in_degree, float *loops)
+/* Edges that a row would have in the batch, and, of these, self loops: as many as are to be expected. */
+static void would_draw(const gs_sampler *s, const gs_batch_arena *a, uint32_t row, float *in_degree, float *loops)
 {
     const gs_adjacency *in = s->in;
     const gs_sampler_options *o = &s->options;
-    const uint32_t fanout = o->fanout[o->hops - 1];
+    const uint32_t fanout = o->fanout[o->hops - 1], v = a->unique.vertex[row];
     const uint64_t first = gs_adjacency_first(in, v), end = gs_adjacency_first(in, (uint64_t)v + 1);
     uint64_t drawn = 0;
 
-    if (!o->by_type || in->type == NULL)
+    if (a->rows.types != NULL)
+        for (uint32_t type = 0; type < in->edge_types; type++)
+            drawn += gs_sample__drawn_of(o, fanout, a->rows.types[(uint64_t)row * in->edge_types + type]);
+    else if (!o->by_type || in->type == NULL)
         drawn = gs_sample__drawn_of(o, fanout, end - first);
     else
         for (uint64_t at = first, next; at < end; at = next) {
@@ -221,7 +224,7 @@ void gs_sample__count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_a
             const uint32_t v = a->unique.vertex[row + AHEAD];
             __builtin_prefetch(in->first32 != NULL ? (const void *)&in->first32[v] : &in->first64[v]);
         }
-        would_draw(s, a->unique.vertex[row], &a->in_degree[row], a->loops != NULL ? &a->loops[row] : NULL);
+        would_draw(s, a, row, &a->in_degree[row], a->loops != NULL ? &a->loops[row] : NULL);
     }
 }
 

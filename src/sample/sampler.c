@@ -22,13 +22,13 @@ static gs_status check_neighbor(const gs_sampler_options *o, const gs_adjacency 
         return gs_fail(GS_EINVAL, "no vertex is to be trained, so there is none to draw the neighbours of");
     if (o->hops == 0 || o->hops > GS_SAMPLE_HOPS)
         return gs_fail(GS_EINVAL, "fanouts of %u hops: give 1 to %u", o->hops, GS_SAMPLE_HOPS);
-    if ((o->weighted || in->type_bytes > 0) && in->columns != NULL)
-        return gs_fail(GS_EINVAL, "edges %s, and they do not fit in memory",
-                       o->weighted ? "are to be drawn by weight" : "have types");
+    if (o->weighted && in->columns != NULL)
+        return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and they do not fit in memory");
     if (o->weighted && in->weight == NULL)
         return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and the store has no weights");
-    if (o->by_type && in->type == NULL)
+    if (o->by_type && in->edge_types == 0)
         return gs_fail(GS_EINVAL, "edges are to be drawn by type, and the store has no types");
+    assert(!o->by_type || in->columns != NULL || in->by_type); /* gs_adjacency_sort_types() */
     for (uint64_t k = 0; o->weighted && k < in->edges; k++)
         if (in->weight[k] < 0)
             return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and one has the weight %g",
@@ -40,8 +40,6 @@ static gs_status check_options(const gs_sampler_options *o, const gs_adjacency *
 {
     if (o->batch_size == 0)
         return gs_fail(GS_EINVAL, "batches of 0: give a batch size of 1 or more");
-    if (in->columns != NULL && is_saint(o))
-        return gs_fail(GS_EINVAL, "edges that are not in memory serve batches of neighbours and of clusters alone");
     if (o->kind == GS_SAMPLER_NEIGHBOR)
         return check_neighbor(o, in, targets);
     if (o->kind == GS_SAMPLER_CLUSTER && o->batch_size > in->parts)
@@ -114,6 +112,7 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
     gs_sampler *s = NULL;
     gs_status st = check_options(options, in, targets);
 
+    assert(out == NULL || options->kind == GS_SAMPLER_SAINT_NODE || (out->columns != NULL) == (in->columns != NULL));
     if (st != GS_OK)
         return st;
     if ((s = gs_calloc(1, sizeof(*s))) == NULL)
@@ -147,8 +146,10 @@ void gs_sampler_close(gs_sampler *s)
         return;
     gs_free(s->target);
     gs_free(s->is_target);
-    gs_free(s->mass);
-    gs_free(s->out_degree);
+    for (int d = 0; d < 2; d++)
+        gs_free(s->listed[d].before);
+    gs_free(s->drawn.first);
+    gs_free(s->drawn.number);
     gs_free(s->edge_factor);
     gs_free(s->loss_factor);
     gs_free(s);
@@ -161,6 +162,25 @@ const gs_batch_limits *gs_sampler_limits(const gs_sampler *s) { return &s->limit
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number)
 {
     return gs_sampler_draw_part(out, s, a, epoch, number, 0, UINT32_MAX);
+}
+
+uint64_t gs_sampler_bytes(const gs_sampler *s)
+{
+    const uint64_t vertices = s->in->vertices;
+    uint64_t bytes = sizeof(*s) + s->targets * sizeof(*s->target);
+
+    if (s->is_target != NULL)
+        bytes += gs_div_up(vertices, 64) * sizeof(*s->is_target);
+    for (int d = 0; d < 2; d++)
+        if (s->listed[d].before != NULL)
+            bytes += (s->listed[d].blocks + 1ull) * sizeof(*s->listed[d].before);
+    if (s->loss_factor != NULL)
+        bytes += vertices * sizeof(*s->loss_factor);
+    if (s->edge_factor != NULL)
+        bytes += s->in->edges * sizeof(*s->edge_factor);
+    if (s->drawn.first != NULL)
+        bytes += (vertices + 1) * sizeof(*s->drawn.first) + s->drawn.first[vertices] * sizeof(*s->drawn.number);
+    return bytes;
 }
 
 static void clear(const gs_sampler *s, gs_batch_arena *a)
@@ -189,7 +209,9 @@ static gs_status draw_streamed(gs_batch *out, const gs_sampler *s, gs_batch_aren
         clear(s, arena[k]);
     const gs_status st = s->options.kind == GS_SAMPLER_CLUSTER
                              ? gs_sample__cluster_columns(out, s, arena, batches)
-                             : gs_sample__neighbor_columns(out, s, arena, batches, first, count, threads);
+                         : s->options.kind == GS_SAMPLER_NEIGHBOR
+                             ? gs_sample__neighbor_columns(out, s, arena, batches, first, count, threads)
+                             : gs_sample__saint_columns(out, s, arena, batches, threads);
     if (st != GS_OK && st != GS_EBUDGET)
         return st;
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
@@ -216,12 +238,15 @@ gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_aren
     st = s->options.kind == GS_SAMPLER_NEIGHBOR  ? gs_sample__neighbor(&b, s, a, first, count)
          : s->options.kind == GS_SAMPLER_CLUSTER ? gs_sample__cluster(&b, s, a)
                                                  : gs_sample__saint(&b, s, a);
-    if (st != GS_OK)
+    if (st != GS_OK || (st = gs_sample__check_stop(s)) != GS_OK)
         return st;
     finish(&b, s, a);
     *out = b;
     return GS_OK;
 }
+
+/* Batches without room are expected; what else there is to say goes first. */
+static bool is_graver(gs_status a, gs_status b) { return a != GS_OK && a != GS_EBUDGET && b == GS_EBUDGET; }
 
 gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t count,
                                 uint32_t epoch, uint32_t first, uint32_t threads)
@@ -242,7 +267,7 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
             continue;
         out[k] = (gs_batch){.epoch = epoch, .number = first + k, .overflows = st == GS_EBUDGET};
 #pragma omp critical(gs_sampler_error)
-        if (k < of) { /* the line is the thread's that failed */
+        if (is_graver(st, worst) || (k < of && !is_graver(worst, st))) { /* the line is the thread's that failed */
             worst = st;
             of = k;
             memcpy(line, gs_last_error(), strnlen(gs_last_error(), sizeof(line) - 1) + 1);
@@ -279,8 +304,9 @@ static gs_status try_batches(const gs_sampler *s, uint32_t trials, uint32_t toge
 }
 
 /* Lists that stay in the store go by once for all batches that are tried together: as many as memory holds. */
-static gs_status try_streamed(gs_sampler_options trial, const gs_adjacency *in, const uint32_t *target,
-                              uint32_t targets, uint32_t trials, uint64_t *vertices, uint64_t *edges)
+static gs_status try_streamed(gs_sampler_options trial, const gs_adjacency *in, const gs_adjacency *out,
+                              const uint32_t *target, uint32_t targets, uint32_t trials, uint64_t *vertices,
+                              uint64_t *edges)
 {
     const uint64_t memory = trial.arena_bytes;
     gs_status st = GS_EBUDGET;
@@ -288,7 +314,7 @@ static gs_status try_streamed(gs_sampler_options trial, const gs_adjacency *in, 
     for (uint32_t together = TRIED_TOGETHER; together > 0 && st == GS_EBUDGET; together /= 2) {
         gs_sampler *s = NULL;
         trial.arena_bytes = memory / together;
-        if ((st = gs_sampler_open(&s, in, NULL, target, targets, &trial)) == GS_OK)
+        if ((st = gs_sampler_open(&s, in, out, target, targets, &trial)) == GS_OK)
             st = try_batches(s, trials, together, vertices, edges);
         gs_sampler_close(s);
     }
@@ -309,7 +335,7 @@ gs_status gs_sampler_fit(gs_sampler_options *options, const gs_adjacency *in, co
     st = gs_sampler_open(&s, in, out, target, targets, &trial);
     trial.arena_bytes = options->arena_bytes;
     if (st == GS_OK && in->columns != NULL)
-        st = try_streamed(trial, in, target, targets, trials, &vertices, &edges);
+        st = try_streamed(trial, in, out, target, targets, trials, &vertices, &edges);
     else if (st == GS_OK)
         st = try_batches(s, trials, 1, &vertices, &edges);
     if (st == GS_OK) {

@@ -36,28 +36,34 @@ typedef struct gs_sampler_options {
     uint32_t walk_length;      /* edges of a walk */
     uint32_t batches;          /* of an epoch; 0: as many as draw each vertex about once */
     uint32_t coverage;         /* how often each vertex is drawn, on average, for the coefficients; 0: none are made */
+    uint64_t cover_bytes;      /* what may be taken to draw such batches of lists in the store: more go by together */
     bool coefficients_alone;   /* edges weigh these, whatever the store's weights */
     /* What a batch may have; 0: what it can have at most, less where an arena would exceed `arena_bytes` (0: no bound).
      * A batch that has more is refused when it is drawn. */
     uint32_t most_vertices;
     uint64_t most_edges;
     uint64_t arena_bytes;
+    const volatile int *stop;  /* becomes nonzero: what draws gives up within a second, GS_EINTERRUPTED; may be NULL */
 } gs_sampler_options;
 
 typedef struct gs_sampler gs_sampler;
 typedef struct gs_batch_arena gs_batch_arena;
 
-/* `in`: in-edges. `out`: out-edges, for walks along edges of a graph that is not symmetric; NULL elsewhere, and where
- * walks go against the edges. `target`: [targets] ascending rows that the loss is of; copied. `in` and `out` stay the
- * caller's and outlive the sampler.
+/* `in`: in-edges. `out`: out-edges, of GraphSAINT's samplers in a graph that is not symmetric (SAINT_NODE: their places
+ * alone do, gs_adjacency_count()); NULL elsewhere: then in-edges are taken for out-edges, too. Lists of both are in
+ * memory, or of both in the store. `target`: [targets] ascending rows that the loss is of; copied. `in` and `out` stay
+ * the caller's and outlive the sampler.
  *   GS_EINVAL    an option that makes no sense, named
  *   GS_EBUDGET   arena_bytes does not hold one batch
  *   GS_ENOMEM
  * With `coverage` this draws coverage * vertices / (vertices of a batch) batches and blocks as long; coefficients take
- * 4 bytes an edge and a vertex. */
+ * 4 bytes an edge and a vertex, and of lists in the store gs_sampler_cover_bytes(). */
 gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs_adjacency *out,
                           const uint32_t *target, uint32_t targets, const gs_sampler_options *options);
 void gs_sampler_close(gs_sampler *s); /* NULL is allowed */
+/* What coefficients take where lists stay in the store, and as much again of 4 * coverage bytes a vertex meanwhile. */
+uint64_t gs_sampler_cover_bytes(uint64_t vertices, uint32_t coverage);
+uint64_t gs_sampler_bytes(const gs_sampler *s); /* of memory that it takes, arenas excluded */
 
 /* Batches that are drawn from now on are, or are not, .ordered. Nothing is drawn meanwhile. */
 void gs_sampler_order(gs_sampler *s, bool ordered);
@@ -79,8 +85,8 @@ gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s);
 void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
 
 /* Draws batch `number` of `epoch` into the arena; what was drawn there before is gone. GS_EBUDGET where it has more
- * vertices or edges than the limits. Over lists that stay in the store this, too, blocks for the disk and gives what
- * reading it gives. */
+ * vertices or edges than the limits; GS_EINTERRUPTED once .stop is set. Over lists that stay in the
+ * store this, too, blocks for the disk and gives what reading it gives. */
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
 
 /* Of GS_SAMPLER_NEIGHBOR: targets of the batch, and a part of it, those from `first` on, at most `count`, in the order

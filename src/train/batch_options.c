@@ -79,7 +79,8 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
     *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = gs_batch_size_of(o),
                                 .replace = o->replace, .weighted = o->weighted, .by_type = o->by_type,
                                 .walk_length = gs_walk_length_of(o),
-                                .coverage = o->coverage, .coefficients_alone = true};
+                                .coverage = o->coverage, .coefficients_alone = true,
+                                .stop = o->stop};
     if (kind != GS_SAMPLER_NEIGHBOR)
         return GS_OK;
     if (o->fanout == NULL)

@@ -37,6 +37,8 @@
 #define STREAMED_FROM (8 * GS_MIB)
 /* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
 #define CACHE_SHARE 0.5
+/* An edge of the longest list, while lists are put in order by type. */
+#define SORT_BYTES 24u
 /* Batches drawn by trial, and from which size on these say what a batch has. */
 #define TRIALS 16u
 #define TRIED_TARGETS 256u
@@ -108,6 +110,15 @@ static void note_need(const gs_session_config *config, uint64_t have, double sha
     *config->refused = (gs_refusal){.host = GS_MAX((uint64_t)((double)need / share), have) + 1, .have = have};
 }
 
+static uint64_t list_bytes(const gs_run_batches *b) { return b->in->bytes + (b->out != NULL ? b->out->bytes : 0); }
+
+/* What the program and the lists leave of the host's memory, for what is drawn before a run is planned. */
+static uint64_t beside_lists(const gs_run_batches *b, uint64_t host)
+{
+    const uint64_t taken = list_bytes(b) + REFUSED_HOST;
+    return host > taken ? host - taken : 0;
+}
+
 /* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
 static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *config, uint64_t host, gs_shuffles shuffles)
 {
@@ -121,7 +132,7 @@ static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *confi
     if (!drawn)
         return GS_OK;
     if (b->in->columns != NULL)
-        b->options.arena_bytes = (uint64_t)(GROUP_SHARE * (double)host);
+        b->options.arena_bytes = GS_MAX(GS_MIN((uint64_t)(GROUP_SHARE * (double)host), beside_lists(b, host)), 1);
     b->options.coverage = 0; /* coefficients do not change what a batch has */
     if ((st = fit_orders(b, shuffles)) == GS_EBUDGET)
         note_need(config, host, GROUP_SHARE, b->options.arena_bytes);
@@ -132,10 +143,8 @@ static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *confi
 
 bool gs_run_batches_may_stream(const gs_run_batches *b)
 {
-    const bool serves = b->options.kind == GS_SAMPLER_CLUSTER ||
-                        (b->options.kind == GS_SAMPLER_NEIGHBOR && !b->options.weighted &&
-                         gs_store_get_info(b->store)->edge_types == 0);
-    return serves && (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
+    return !b->options.weighted &&
+           (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
 }
 
 /* Has the model learned rows of vertices? They are updated after each batch. */
@@ -152,21 +161,74 @@ static gs_status find_tables(gs_run_batches *b, const gs_train_options *o)
     return st;
 }
 
-/* In memory, where they fit; else in-edges stay in the store, where that gives the same batches. */
+/* Lists of out-edges are needed, too: of GraphSAINT's edges and walks in a graph that is not symmetric. */
+static bool needs_out(const gs_run_batches *b)
+{
+    return (b->options.kind == GS_SAMPLER_SAINT_EDGE || b->options.kind == GS_SAMPLER_SAINT_WALK) &&
+           !gs_store_get_info(b->store)->symmetric;
+}
+
+/* All in memory within `share` of it each, or none; with what puts them in order by type. */
+static gs_status load_lists(gs_run_batches *b, uint64_t share)
+{
+    const volatile int *const stop = b->options.stop;
+    const uint64_t sort = b->options.by_type ? SORT_BYTES * gs_store_get_info(b->store)->max_in_degree : 0;
+    gs_status st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share - GS_MIN(sort, share), stop);
+
+    if (st == GS_OK && b->options.by_type)
+        st = gs_adjacency_sort_types(b->in);
+    if (st == GS_OK && needs_out(b))
+        st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, share, stop);
+    if (st != GS_OK) {
+        gs_adjacency_free(b->in);
+        b->in = NULL;
+    }
+    return st;
+}
+
+/* Draws by weight look at the weights of whole lists. */
+static gs_status refuse_weighted(gs_run_batches *b, const gs_session_config *config, uint64_t host)
+{
+    char why[GS_ERROR_BYTES];
+
+    snprintf(why, sizeof(why), "%s", gs_last_error());
+    note_need(config, host, ADJACENCY_SHARE, gs_adjacency_bytes(b->store) + gs_adjacency_read_bytes(b->store));
+    return gs_fail(GS_EBUDGET, ".weighted: edges that are drawn by weight are in memory: %s", why);
+}
+
+/* In memory, where they fit; else they stay in the store, which gives the same batches. */
 static gs_status load_edges(gs_run_batches *b, const gs_session_config *config, uint64_t host, bool stream)
 {
-    const bool walks = b->options.kind == GS_SAMPLER_SAINT_WALK && !gs_store_get_info(b->store)->symmetric;
-    const uint64_t share = (uint64_t)(ADJACENCY_SHARE * (double)host / (walks ? 2 : 1));
-    gs_status st = stream ? GS_EBUDGET : gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share);
+    const volatile int *const stop = b->options.stop;
+    gs_status st = stream ? GS_EBUDGET
+                          : load_lists(b, (uint64_t)(ADJACENCY_SHARE * (double)host / (needs_out(b) ? 2 : 1)));
 
-    if (st == GS_EBUDGET && gs_run_batches_may_stream(b))
-        return gs_adjacency_stream(&b->in, b->store);
-    if (st == GS_OK && walks)
-        st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, share);
-    if (st == GS_EBUDGET)
-        note_need(config, host, ADJACENCY_SHARE / (walks ? 2 : 1),
-                  gs_adjacency_bytes(b->store) + gs_adjacency_read_bytes(b->store));
+    if (st == GS_EBUDGET && b->options.weighted)
+        return refuse_weighted(b, config, host);
+    if (st == GS_EBUDGET && (st = gs_adjacency_stream(&b->in, b->store, GS_BY_DEST, stop)) == GS_OK && needs_out(b))
+        st = gs_adjacency_stream(&b->out, b->store, GS_BY_SOURCE, stop);
+    if (st == GS_OK && b->options.kind == GS_SAMPLER_SAINT_NODE && !gs_store_get_info(b->store)->symmetric)
+        st = gs_adjacency_count(&b->out, b->store, GS_BY_SOURCE, stop);
     return st;
+}
+
+/* Coefficients of edges in the store: numbers of batches for each vertex. A budget for many of them is not tried, as
+ * that draws all these batches. */
+static gs_status check_coverage(gs_run_batches *b, const gs_session_config *config, uint64_t host)
+{
+    const uint64_t list = 4ull * b->options.coverage * b->in->vertices,
+                   need = gs_sampler_cover_bytes(b->in->vertices, b->options.coverage) + list,
+                   share = (uint64_t)(ADJACENCY_SHARE * (double)beside_lists(b, host));
+    char have[16], want[16];
+
+    b->options.cover_bytes = (uint64_t)(LARGE_GROUP_SHARE * (double)beside_lists(b, host));
+    if (b->options.coverage == 0 || b->in->columns == NULL || need <= share)
+        return GS_OK;
+    if (need < host / 4)
+        note_need(config, host, 1, (uint64_t)((double)need / ADJACENCY_SHARE) + list_bytes(b) + REFUSED_HOST);
+    return gs_fail(GS_EBUDGET, ".coverage %u: takes %s where edges do not fit in memory, and .host_memory leaves %s "
+                   "for it; use a smaller one, more memory, or leave it out", b->options.coverage,
+                   gs_size_format(want, sizeof(want), need), gs_size_format(have, sizeof(have), share));
 }
 
 /* So many batches of a group, or fewer: whole steps, as devices wait for each other where a group ends, or a multiple
@@ -175,6 +237,30 @@ static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
 {
     const uint32_t of = b->step <= batches ? b->step : b->devices;
     return GS_MAX((uint32_t)batches / of, 1) * of;
+}
+
+/* What the store has no use for, before anything is read. */
+static gs_status check_sampler(const gs_run_batches *b, const gs_session_config *config)
+{
+    const gs_train_options *const o = config->options;
+    const gs_store_info *const info = gs_store_get_info(b->store);
+
+    if (b->options.weighted && !info->weights)
+        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition again an "
+                       "input with an edge_weights.npy", config->store);
+    if (b->options.by_type && info->edge_types == 0)
+        return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", config->store);
+    if (b->options.kind >= GS_SAMPLER_SAINT_NODE && info->edges == 0)
+        return gs_fail(GS_EINVAL, ".sampler %s: draws subgraphs by edges, and %s has none; use neighbor, cluster or "
+                       "none", o->sampler, config->store);
+    if (b->options.kind == GS_SAMPLER_CLUSTER && b->options.batch_size > info->parts)
+        return gs_fail(GS_EINVAL, ".batch_size %u%s: counts intervals of the store with .sampler cluster, and %s has "
+                       "%u; use 1 to %u", b->options.batch_size, o->batch_size == 0 ? " (the default)" : "",
+                       config->store, info->parts, info->parts);
+    if (b->options.coverage > 0 && info->weights && !o->ignore_edge_weights)
+        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
+                       "out, or say .ignore_edge_weights", config->store);
+    return GS_OK;
 }
 
 static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config, bool stream)
@@ -194,17 +280,11 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK ||
         (st = find_tables(b, o)) != GS_OK)
         return st;
-    if (b->options.weighted && !gs_store_get_info(b->store)->weights)
-        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition again an "
-                       "input with an edge_weights.npy", config->store);
-    if (b->options.by_type && gs_store_get_info(b->store)->edge_types == 0)
-        return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", config->store);
-    if (b->options.coverage > 0 && gs_store_get_info(b->store)->weights && !o->ignore_edge_weights)
-        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
-                       "out, or say .ignore_edge_weights", config->store);
+    if ((st = check_sampler(b, config)) != GS_OK)
+        return st;
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     (void)gs_control_find_shuffles(&shuffles, o->shuffle);
-    if ((st = load_edges(b, config, host, stream)) != GS_OK ||
+    if ((st = load_edges(b, config, host, stream)) != GS_OK || (st = check_coverage(b, config, host)) != GS_OK ||
         (st = narrow_limits(b, config, host, shuffles)) != GS_OK ||
         (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
@@ -222,7 +302,8 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
 /* What groups of so many batches leave of the host's memory, before there is a cache. */
 static uint64_t left_of(gs_run_batches *b, uint64_t host, uint32_t group)
 {
-    const uint64_t taken = b->in->bytes + gs_batch_devices_bytes(b->engine) + group * b->shape.limits.arena_bytes;
+    const uint64_t taken = list_bytes(b) + gs_sampler_bytes(b->sampler) + gs_batch_devices_bytes(b->engine) +
+                           group * b->shape.limits.arena_bytes;
     return host > taken ? host - taken : 0;
 }
 
@@ -243,11 +324,28 @@ static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
            (double)cache.item_bytes;
 }
 
-/* Bytes that are read for a batch: of edges that stay in the store, each hop of a group goes over all. */
+/* Passes over all edges in the store for a group of batches. Clusters have chunks of their own, whatever the group. */
+static double passes_of(const gs_run_batches *b)
+{
+    switch (b->in->columns != NULL ? b->options.kind : GS_SAMPLER_CLUSTER) {
+    case GS_SAMPLER_NEIGHBOR:
+        return b->options.by_type ? 2.0 * b->options.hops + 1 : b->options.hops;
+    case GS_SAMPLER_SAINT_NODE:
+        return 1;
+    case GS_SAMPLER_SAINT_EDGE:
+        return b->out != NULL ? 3 : 2;
+    case GS_SAMPLER_SAINT_WALK:
+        return b->options.walk_length + 1.0;
+    case GS_SAMPLER_CLUSTER:
+        break;
+    }
+    return 0;
+}
+
+/* Bytes that are read for a batch. */
 static double reads_of(gs_run_batches *b, uint64_t host, uint32_t group)
 {
-    const bool streams = b->in->columns != NULL && b->options.kind == GS_SAMPLER_NEIGHBOR;
-    const double edges = streams ? (double)(b->in->edges * sizeof(uint32_t)) * b->options.hops / group : 0;
+    const double edges = (double)(b->in->edges * sizeof(uint32_t)) * passes_of(b) / group;
     return edges + (b->keeps ? 0 : feature_reads(b, host, group));
 }
 

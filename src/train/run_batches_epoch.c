@@ -194,11 +194,16 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     return st;
 }
 
+static uint64_t edges_read(const gs_run_batches *b)
+{
+    return gs_adjacency_bytes_read(b->in) + (b->out != NULL ? gs_adjacency_bytes_read(b->out) : 0);
+}
+
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_batches *const b = r->batches;
     gs_epoch_part *const p = &r->part;
-    const uint64_t read = gs_adjacency_bytes_read(b->in), *const swept = r->session->run.swept;
+    const uint64_t read = edges_read(b), *const swept = r->session->run.swept;
     const uint64_t before[2] = {swept[0], swept[1]};
     gs_status st = GS_OK;
 
@@ -217,7 +222,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
             return st;
     }
     e->compute_seconds += b->sample_seconds;
-    e->read_bytes += gs_adjacency_bytes_read(b->in) - read + swept[0] - before[0];
+    e->read_bytes += edges_read(b) - read + swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
     return GS_OK;
 }

@@ -13,48 +13,98 @@
 enum { VERTICES = 230, EDGES = 4000, GROUP = 5 };
 
 static char *folder;
+static uint32_t overflowed, fitted; /* batches of limits that some exceed */
 
 /* The same edges in the store and in memory. */
 typedef struct pair {
     drawn_graph *graph;
     gs_store *store;
-    gs_adjacency *in[2]; /* memory, store */
+    gs_adjacency *in[2], *out[2]; /* memory, store */
+    gs_adjacency *places;         /* of out-edges */
 } pair;
 
-static pair open_pair(uint32_t parts, bool weights, uint32_t seed)
+/* What the graph of a pair is like. */
+typedef struct kind {
+    uint32_t parts, types;
+    bool weights, symmetric;
+} kind;
+
+/* Each edge the other way, too, and each loop twice, with what it carries. */
+static drawn_graph *make_graph(const kind *k, uint32_t seed)
 {
-    pair p = {.graph = drawn_graph_make(VERTICES, EDGES, parts, 0, weights, seed)};
+    drawn_graph *const one = drawn_graph_make(VERTICES, k->symmetric ? EDGES / 2 : EDGES, k->parts, k->types,
+                                              k->weights, seed);
+    if (!k->symmetric)
+        return one;
+    drawn_edge *const both = ref_alloc(EDGES, sizeof(*both));
+    for (uint32_t e = 0; e < one->edges; e++) {
+        both[2 * e] = both[2 * e + 1] = one->edge[e];
+        both[2 * e + 1].source = one->edge[e].dest;
+        both[2 * e + 1].dest = one->edge[e].source;
+    }
+    drawn_graph *const g = drawn_graph_of(both, EDGES, VERTICES, k->parts, k->types, k->weights);
+    drawn_graph_free(one);
+    free(both);
+    return g;
+}
+
+static pair open_kind(const kind *of, uint32_t seed)
+{
+    pair p = {.graph = make_graph(of, seed)};
+    const uint32_t parts = of->parts;
+    const bool weights = of->weights;
     const char *const graph = gs_test_path(folder, "graph"), *const path = gs_test_path(folder, "store");
     int64_t(*const edge)[2] = ref_alloc(EDGES, sizeof(*edge));
     float *const weight = ref_alloc(EDGES, sizeof(*weight));
+    int64_t *const type = ref_alloc(EDGES, sizeof(*type));
     gs_partition_options o;
     for (uint32_t k = 0; k < EDGES; k++) {
         edge[k][0] = p.graph->edge[k].source;
         edge[k][1] = p.graph->edge[k].dest;
         weight[k] = p.graph->edge[k].weight;
+        type[k] = p.graph->edge[k].type;
     }
     (void)mkdir(graph, 0700); /* of the test before */
     (void)unlink(gs_test_path(graph, "edge_weights.npy"));
+    (void)unlink(gs_test_path(graph, "edge_types.npy"));
     ref_npy_write(gs_test_path(graph, "edges.npy"), "i8", EDGES, 2, edge);
     if (weights)
         ref_npy_write(gs_test_path(graph, "edge_weights.npy"), "f4", EDGES, 0, weight);
+    if (of->types > 0)
+        ref_npy_write(gs_test_path(graph, "edge_types.npy"), "i8", EDGES, 0, type);
     free(edge);
     free(weight);
+    free(type);
     gs_partition_options_init(&o);
     o.parts = parts;
     o.method = "natural";
     o.force = true;
     gs_assert_ok(gs_partition(graph, path, &o, NULL));
     gs_assert_ok(gs_store_open(&p.store, path));
-    gs_assert_ok(gs_adjacency_load(&p.in[0], p.store, GS_BY_DEST, GS_GIB));
-    gs_assert_ok(gs_adjacency_stream(&p.in[1], p.store));
+    gs_assert_ok(gs_adjacency_load(&p.in[0], p.store, GS_BY_DEST, GS_GIB, NULL));
+    gs_assert_ok(gs_adjacency_stream(&p.in[1], p.store, GS_BY_DEST, NULL));
+    assert_int_equal(gs_store_get_info(p.store)->symmetric, of->symmetric);
+    if (of->symmetric)
+        return p;
+    gs_assert_ok(gs_adjacency_load(&p.out[0], p.store, GS_BY_SOURCE, GS_GIB, NULL));
+    gs_assert_ok(gs_adjacency_stream(&p.out[1], p.store, GS_BY_SOURCE, NULL));
+    gs_assert_ok(gs_adjacency_count(&p.places, p.store, GS_BY_SOURCE, NULL));
     return p;
+}
+
+static pair open_pair(uint32_t parts, bool weights, uint32_t seed)
+{
+    const kind k = {.parts = parts, .weights = weights};
+    return open_kind(&k, seed);
 }
 
 static void close_pair(pair *p)
 {
     gs_adjacency_free(p->in[0]);
     gs_adjacency_free(p->in[1]);
+    gs_adjacency_free(p->out[0]);
+    gs_adjacency_free(p->out[1]);
+    gs_adjacency_free(p->places);
     gs_store_close(p->store);
     drawn_graph_free(p->graph);
 }
@@ -73,6 +123,9 @@ static void expect_same(const gs_batch *a, const gs_batch *b)
     assert_memory_equal(a->vertex, b->vertex, a->vertices * sizeof(*a->vertex));
     assert_memory_equal(a->in_degree, b->in_degree, a->vertices * sizeof(*a->in_degree));
     assert_memory_equal(a->loops, b->loops, a->vertices * sizeof(*a->loops));
+    assert_int_equal(a->loss_weight != NULL, b->loss_weight != NULL);
+    if (a->loss_weight != NULL)
+        assert_memory_equal(a->loss_weight, b->loss_weight, a->targets * sizeof(*a->loss_weight));
     for (int d = 0; d < 2 && a->edges > 0; d++) {
         assert_int_equal(a->chunk[d].length, b->chunk[d].length);
         assert_memory_equal(a->bytes[d], b->bytes[d], a->chunk[d].length);
@@ -88,7 +141,10 @@ static uint32_t compare(const pair *p, const gs_sampler_options *o)
     uint32_t overflow = 0;
 
     for (int d = 0; d < 2; d++) {
-        gs_assert_ok(gs_sampler_open(&s[d], p->in[d], NULL, p->graph->target, p->graph->targets, o));
+        const gs_adjacency *const out = o->kind == GS_SAMPLER_NEIGHBOR     ? NULL
+                                        : o->kind == GS_SAMPLER_SAINT_NODE ? p->places
+                                                                           : p->out[d];
+        gs_assert_ok(gs_sampler_open(&s[d], p->in[d], out, p->graph->target, p->graph->targets, o));
         for (uint32_t k = 0; k < GROUP; k++)
             gs_assert_ok(gs_batch_arena_make(&arena[d][k], s[d]));
     }
@@ -102,7 +158,7 @@ static uint32_t compare(const pair *p, const gs_sampler_options *o)
             overflow += b[0][k].overflows;
         }
     }
-    for (int d = 0; d < 2; d++)
+    for (int d = 0; d < 2 && o->kind == GS_SAMPLER_NEIGHBOR; d++)
         gs_assert_ok(gs_sampler_draw_part(&b[d][0], s[d], arena[d][0], 1, 1, 2, 3));
     expect_same(&b[0][0], &b[1][0]);
     gs_alloc_freeze(false);
@@ -130,6 +186,64 @@ static void test_batches__are_those_of_edges_in_memory(void **state)
         }
         close_pair(&p);
     }
+}
+
+/* Types of edges, which chunks have in order and lists by type have, too; drawn by type and not. */
+static void test_batches__of_typed_edges_are_those_in_memory(void **state)
+{
+    static const uint32_t fanout[4][3] = {{3, 2, 40}, {0, 5, 3}, {4, 0, 0}, {2, 1, 2}};
+    (void)state;
+    for (uint32_t c = 0; c < 4; c++) {
+        const kind k = {.parts = 1 + c * 2, .types = 2 + c * 3, .weights = c % 2 == 1};
+        pair p = open_kind(&k, c);
+        for (uint32_t f = 0; f < 16; f++) {
+            gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .seed = c, .batch_size = 6 + c, .hops = 1 + f % 3,
+                                    .replace = (f & 4) != 0, .by_type = f >= 8};
+            memcpy(o.fanout, fanout[f % 4], sizeof(fanout[0]));
+            if (f == 8)
+                gs_assert_ok(gs_adjacency_sort_types(p.in[0]));
+            if (f == 8 || gs_test_takes(c * 16 + f, 2))
+                assert_int_equal(compare(&p, &o), 0);
+        }
+        close_pair(&p);
+    }
+}
+
+/* Subgraphs by each law, with coefficients and without, of graphs that are symmetric or not. */
+static void test_subgraphs__are_those_of_edges_in_memory(void **state)
+{
+    static const gs_sampler_options saint[] = {
+        {.kind = GS_SAMPLER_SAINT_NODE, .batch_size = 40},
+        {.kind = GS_SAMPLER_SAINT_EDGE, .batch_size = 25},
+        {.kind = GS_SAMPLER_SAINT_WALK, .batch_size = 12, .walk_length = 3},
+    };
+    (void)state;
+    for (uint32_t c = 0; c < 8; c++) {
+        const kind k = {.parts = 1 + c % 4 * 2, .types = c % 3 == 1 ? 4 : 0, .weights = c % 2 == 1,
+                        .symmetric = c % 8 > 3};
+        pair p = open_kind(&k, c);
+        for (uint32_t i = 0; i < GS_ARRAY_LEN(saint); i++)
+            for (uint32_t coverage = 0; coverage < 10; coverage += 7) {
+                gs_sampler_options o = saint[i];
+                o.seed = c;
+                o.batches = 2 * GROUP + 1;
+                o.coverage = coverage;
+                o.coefficients_alone = c % 4 == 1;
+                o.cover_bytes = c % 2 * GS_MIB;
+                assert_int_equal(compare(&p, &o), 0);
+                if (coverage > 0)
+                    continue;
+                o.most_vertices = i == 0 ? 36 : 38; /* about what they have */
+                const uint32_t by_rows = compare(&p, &o);
+                o.most_vertices = 0;
+                o.most_edges = EDGES / 50;
+                const uint32_t by_edges = compare(&p, &o);
+                overflowed += by_rows + by_edges;
+                fitted += 2 * o.batches - by_rows - by_edges;
+            }
+        close_pair(&p);
+    }
+    assert_true(overflowed > 20 && fitted > 20);
 }
 
 static void test_batches__overflow_where_those_in_memory_do(void **state)
@@ -175,7 +289,7 @@ static void test_stream__keeps_its_memory_and_reads_what_it_says(void **state)
     gs_status st;
     (void)state;
     const uint64_t before = gs_alloc_live_bytes();
-    gs_assert_ok(gs_adjacency_stream(&a, p.store));
+    gs_assert_ok(gs_adjacency_stream(&a, p.store, GS_BY_DEST, NULL));
     assert_true(gs_alloc_live_bytes() - before <= a->bytes + 2 * GS_BLOCK_BYTES);
     /* places and self loops of the vertices, a window */
     assert_true(a->bytes <= 8 * GS_MIB + 12 * (uint64_t)a->vertices + 64 * GS_KIB && a->other == NULL);
@@ -184,7 +298,7 @@ static void test_stream__keeps_its_memory_and_reads_what_it_says(void **state)
     st = GS_ENOMEM;
     for (uint64_t nth = 1; st != GS_OK; nth++) {
         gs_alloc_fail_nth(nth);
-        st = gs_adjacency_stream(&a, p.store);
+        st = gs_adjacency_stream(&a, p.store, GS_BY_DEST, NULL);
         gs_alloc_fail_nth(0);
         if (st != GS_OK) {
             assert_int_equal(st, GS_ENOMEM);
@@ -192,6 +306,75 @@ static void test_stream__keeps_its_memory_and_reads_what_it_says(void **state)
         }
     }
     gs_adjacency_free(a);
+    close_pair(&p);
+}
+
+/* Told to give up, a draw does, and says that it was one: of lists in memory and in the store, alone and in groups. */
+static void test_draws__give_up_when_they_are_told_to(void **state)
+{
+    static const gs_sampler_options kinds[] = {
+        {.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 6, .hops = 2, .fanout = {3, 3}},
+        {.kind = GS_SAMPLER_CLUSTER, .batch_size = 2},
+        {.kind = GS_SAMPLER_SAINT_NODE, .batch_size = 40},
+        {.kind = GS_SAMPLER_SAINT_EDGE, .batch_size = 25},
+        {.kind = GS_SAMPLER_SAINT_WALK, .batch_size = 12, .walk_length = 3},
+    };
+    pair p = open_pair(4, false, 8);
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        for (int d = 0; d < 2; d++) {
+            const gs_adjacency *const out = i == 2 ? p.places : i > 2 ? p.out[d] : NULL;
+            gs_sampler_options o = kinds[i];
+            gs_batch_arena *arena[2];
+            volatile int stop = 0;
+            gs_sampler *s;
+            gs_batch b[2];
+            o.stop = &stop;
+            gs_assert_ok(gs_sampler_open(&s, p.in[d], out, p.graph->target, p.graph->targets, &o));
+            for (int k = 0; k < 2; k++)
+                gs_assert_ok(gs_batch_arena_make(&arena[k], s));
+            stop = 1;
+            gs_assert_fails(gs_sampler_draw(b, s, arena[0], 0, 0), GS_EINTERRUPTED, "while batches were drawn");
+            gs_assert_fails(gs_sampler_draw_group(b, s, arena, 2, 0, 0, 2), GS_EINTERRUPTED, "while batches");
+            stop = 0;
+            gs_assert_ok(gs_sampler_draw_group(b, s, arena, 2, 0, 0, 2));
+            assert_true(b[0].vertices > 0 && b[1].vertices > 0);
+            for (int k = 0; k < 2; k++)
+                gs_batch_arena_free(arena[k]);
+            gs_sampler_close(s);
+            stop = 1;
+            o.coverage = 2;
+            if (i >= 2)
+                gs_assert_fails(gs_sampler_open(&s, p.in[d], out, p.graph->target, p.graph->targets, &o),
+                                GS_EINTERRUPTED, "while batches were drawn");
+        }
+    close_pair(&p);
+}
+
+/* What is made once for coefficients is given back where memory is short. */
+static void test_open__fails_cleanly_where_memory_is_short(void **state)
+{
+    const gs_sampler_options o = {.kind = GS_SAMPLER_SAINT_EDGE, .batch_size = 25, .coverage = 3,
+                                  .cover_bytes = GS_MIB};
+    pair p = open_pair(4, false, 3);
+    gs_sampler *s = NULL;
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        const uint64_t before = gs_alloc_live_bytes();
+        gs_status st = GS_ENOMEM;
+        for (uint64_t nth = 1; st != GS_OK; nth++) {
+            gs_alloc_fail_nth(nth);
+            st = gs_sampler_open(&s, p.in[d], p.out[d], p.graph->target, p.graph->targets, &o);
+            gs_alloc_fail_nth(0);
+            if (st != GS_OK) {
+                assert_int_equal(st, GS_ENOMEM);
+                assert_int_equal(gs_alloc_live_bytes(), before);
+            }
+        }
+        /* what an allocation has beside its bytes */
+        assert_true(gs_alloc_live_bytes() - before <= gs_sampler_bytes(s) + 8 * 32);
+        gs_sampler_close(s);
+    }
     close_pair(&p);
 }
 
@@ -203,7 +386,6 @@ static void test_open__refuses_what_needs_edges_in_memory(void **state)
     } cases[] = {
         {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .weighted = true}, "drawn by weight"},
         {{.kind = GS_SAMPLER_NEIGHBOR, .batch_size = 3, .hops = 1, .by_type = true}, "the store has no types"},
-        {{.kind = GS_SAMPLER_SAINT_NODE, .batch_size = 1}, "of neighbours and of clusters alone"},
     };
     pair p = open_pair(4, true, 7);
     gs_sampler *s;
@@ -232,9 +414,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches__are_those_of_edges_in_memory),
+        cmocka_unit_test(test_batches__of_typed_edges_are_those_in_memory),
+        cmocka_unit_test(test_subgraphs__are_those_of_edges_in_memory),
         cmocka_unit_test(test_batches__overflow_where_those_in_memory_do),
         cmocka_unit_test(test_fit__is_that_of_edges_in_memory),
         cmocka_unit_test(test_stream__keeps_its_memory_and_reads_what_it_says),
+        cmocka_unit_test(test_draws__give_up_when_they_are_told_to),
+        cmocka_unit_test(test_open__fails_cleanly_where_memory_is_short),
         cmocka_unit_test(test_open__refuses_what_needs_edges_in_memory),
     };
     return cmocka_run_group_tests(tests, begin, end);

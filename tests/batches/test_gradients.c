@@ -63,7 +63,7 @@ static void world_open(world *w, const char *kind, uint32_t parts, const gs_samp
     w->classes = info->classes;
     w->degree = ref_alloc(info->vertices, sizeof(float));
     w->loops = ref_alloc(info->vertices, sizeof(float));
-    gs_assert_ok(gs_adjacency_load(&w->in, w->store, GS_BY_DEST, GS_GIB));
+    gs_assert_ok(gs_adjacency_load(&w->in, w->store, GS_BY_DEST, GS_GIB, NULL));
     gs_assert_ok(gs_sampler_open(&w->sampler, w->in, NULL, target, targets, o));
     w->hops = o->hops;
     gs_assert_ok(gs_batch_arena_make(&w->arena, w->sampler));

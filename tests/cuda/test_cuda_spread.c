@@ -131,7 +131,7 @@ static crossing expect(uint32_t epoch, uint32_t devices, uint32_t rows, const gs
     for (uint32_t v = 0; v < VERTICES; v++)
         if (split[v] == GS_SPLIT_TRAIN)
             target[targets++] = v;
-    gs_assert_ok(gs_adjacency_load(&in, s, GS_BY_DEST, GS_GIB));
+    gs_assert_ok(gs_adjacency_load(&in, s, GS_BY_DEST, GS_GIB, NULL));
     gs_assert_ok(gs_batch_options_read(&so, o));
     gs_assert_ok(gs_sampler_open(&sampler, in, NULL, target, targets, &so));
     gs_assert_ok(gs_batch_arena_make(&arena, sampler));

@@ -128,8 +128,8 @@ static void check(uint32_t types, bool weights)
     const tiny_graph g = graph_of(edge, types, weights);
     tiny_write(path, &g);
     gs_assert_ok(gs_store_open(&s, path));
-    gs_assert_ok(gs_adjacency_load(&memory, s, GS_BY_DEST, GS_MIB));
-    gs_assert_ok(gs_adjacency_stream(&store, s));
+    gs_assert_ok(gs_adjacency_load(&memory, s, GS_BY_DEST, GS_MIB, NULL));
+    gs_assert_ok(gs_adjacency_stream(&store, s, GS_BY_DEST, NULL));
     for (size_t i = 0; i < sizeof(clusters) / sizeof(clusters[0]); i++)
         compare(&g, memory, store, &clusters[i]);
     gs_adjacency_free(memory);
@@ -165,7 +165,7 @@ static void test_clusters__too_many_edges_overflow(void **state)
     const tiny_graph g = graph_of(edge, 0, false);
     tiny_write(path, &g);
     gs_assert_ok(gs_store_open(&s, path));
-    gs_assert_ok(gs_adjacency_stream(&in, s));
+    gs_assert_ok(gs_adjacency_stream(&in, s, GS_BY_DEST, NULL));
     const uint32_t target = 0;
     gs_assert_ok(gs_sampler_open(&sampler, in, NULL, &target, 1, &options));
     for (int k = 0; k < 2; k++)
@@ -181,32 +181,11 @@ static void test_clusters__too_many_edges_overflow(void **state)
     gs_test_temp_remove(dir);
 }
 
-static void test_open__refuses_typed_neighbours(void **state)
-{
-    const gs_sampler_options neighbors = {.batch_size = 4, .hops = 1, .fanout = {2}};
-    char *dir = gs_test_temp_dir();
-    const char *path = gs_test_path(dir, "store");
-    gs_adjacency *in = NULL;
-    gs_sampler *sampler;
-    gs_store *s;
-    const uint32_t target = 0;
-    (void)state;
-
-    tiny_write(path, &tiny_rich);
-    gs_assert_ok(gs_store_open(&s, path));
-    gs_assert_ok(gs_adjacency_stream(&in, s));
-    gs_assert_fails(gs_sampler_open(&sampler, in, NULL, &target, 1, &neighbors), GS_EINVAL, "edges have types");
-    gs_adjacency_free(in);
-    gs_store_close(s);
-    gs_test_temp_remove(dir);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clusters__give_the_batches_of_edges_in_memory),
         cmocka_unit_test(test_clusters__too_many_edges_overflow),
-        cmocka_unit_test(test_open__refuses_typed_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 static void open_both(gs_sampler **s, gs_batch_arena **a, const drawn_graph *g, const gs_sampler_options *o)
 {
-    gs_assert_ok(gs_sampler_open(s, &g->in, o->kind == GS_SAMPLER_SAINT_WALK ? &g->out : NULL, g->target, g->targets,
+    gs_assert_ok(gs_sampler_open(s, &g->in, o->kind >= GS_SAMPLER_SAINT_NODE ? &g->out : NULL, g->target, g->targets,
                                  o));
     gs_assert_ok(gs_batch_arena_make(a, *s));
 }

@@ -18,6 +18,3 @@ for batches in 'neighbor --batch-size 1000 --fanout 3,3' 'cluster --batch-size 1
     grep -q ' read 0 B' out || die "$batches: edges or features were read: $(<out)"
     cmp <(tensors memory.safetensors) <(tensors read.safetensors) || die "$batches: other weights"
 done
-# Subgraphs need their edges in memory, and say so.
-refused 1 'needs its edges in host memory' gnnstream train store --model sage --sampler saint-node --batch-size 20 \
-    --host-memory 20M

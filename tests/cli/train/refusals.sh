@@ -20,8 +20,10 @@ refused 1 'is a folder' gnnstream train store --model folder
 rmdir folder
 t 'no/such' --metrics no/such/m.jsonl
 refused 1 'nomodel' gnnstream train store --model nomodel
-refused 2 'batches of 1024 intervals, and the store has 3: give a batch size of fewer' \
+refused 2 '--batch-size 1024 (the default): counts intervals of the store with --sampler cluster, and store has 3' \
     gnnstream train store --model gcn --sampler cluster
+refused 2 '--batch-size 4: counts intervals of the store with --sampler cluster, and store has 3; use 1 to 3' \
+    gnnstream train store --model gcn --sampler cluster --batch-size 4
 refused 2 '--act wobble' gnnstream train store --model gcn --act wobble
 gnnstream train store --model gcn --hidden 8 --epochs 1 --save narrow.safetensors >result
 t '"convs.0.lin.weight" has shape [8, 12], the model wants [16, 12]' --hidden 16 --init narrow.safetensors
