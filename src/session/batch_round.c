@@ -126,9 +126,14 @@ void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t
     for (uint32_t k = 0; k < d->devices; k++) {
         gs_batch_member *const m = &d->at[k];
         uint32_t n = 0;
-        for (uint32_t i = 0; i < batches; i++)
-            if (gs_batch_deal_of(&d->deal, batch[i].number) == k)
-                m->group[n++] = batch[i];
+        for (uint32_t i = 0; i < batches; i++) {
+            if (gs_batch_deal_of(&d->deal, batch[i].number) != k)
+                continue;
+            m->group[n] = batch[i];
+            if (batch[i].targets == 0) /* it is passed over, and nothing is read for it */
+                m->group[n].vertices = 0;
+            n++;
+        }
         gs_batches_begin(m->engine, m->group, n);
     }
 }
