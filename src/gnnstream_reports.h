@@ -178,6 +178,7 @@ typedef struct gs_plan_report {
     gs_way_report way[GS_PLAN_WAYS];
     uint32_t batch_devices; /* devices that train batches; 0: the whole graph is one step */
     uint32_t batch_group;   /* most batches that are drawn before the first of them is trained */
+    uint64_t batch_ring;    /* most bytes that each device reads ahead of its next batch; 0: it does not read ahead */
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each device keeps in memory of its own */
     uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that each device trains */
     uint32_t steps;      /* of an epoch on batches */

@@ -145,6 +145,9 @@ static void print_batch_devices(const gs_plan_report *p)
         printf("\n");
     if (p->batch_devices > 0)
         printf("%-28s %u\n", "batches drawn at a time", p->batch_group);
+    if (p->batch_ring > 0)
+        printf("%-28s %12s%s\n", "ring of reads ahead", cli_size(p->batch_ring),
+               p->batch_devices > 1 ? " a device" : "");
     if (p->batch_devices > 0)
         printf("%-28s %u, each %.3g s, without reading%s\n", "steps of an epoch", p->steps, p->step_seconds,
                p->draw_seconds > 0 ? "" : " and drawing");

@@ -183,6 +183,12 @@ void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t gr
         gs_batches_set_cache(d->at[k].engine, (uint64_t)((double)bytes * most[k] / sum), GS_MAX(most[k], 1));
 }
 
+void gs_batch_devices_read_ahead(gs_batch_devices *d, uint64_t ring)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_read_ahead(d->at[k].engine, ring);
+}
+
 #define FREE_SHARE 0.9 /* of a GPU's memory */
 
 static const gs_device *device_at(const gs_batch_devices *d, uint32_t k) { return gs_batches_device(d->at[k].engine); }

@@ -43,6 +43,7 @@ gs_batches *gs_batch_devices_lead(const gs_batch_devices *d);
 /* As of one (batches.h), of all together; `bytes` of a cache is divided among them. A device's own memory is that of
  * each. */
 void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t group);
+void gs_batch_devices_read_ahead(gs_batch_devices *d, uint64_t ring); /* of each */
 void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep);
 /* GPUs keep rows of features in memory of their own: as many as one `share`-th of what their plans leave of `memory`
  * bytes of each has room for (0: of what is free). Where all reach each other, together; else each for itself, the same

@@ -1,25 +1,25 @@
 /* batch_rows.c - rows of a store picked for a batch, from memory or from the disk. */
 #include "session/batch_rows.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/radix.h"
 #include "base/size.h"
 #include "session/store_rows.h"
 
-/* Runs of blocks are read into this much memory at a time. Between two rows that are needed so many bytes are read
- * along: about as much as a request takes time for. With a cache, a block, and of all that is read no more than one
- * byte of GAP_SHARE, which leaves it within 1.1 times what the cache must read. On 2 busy cores, rows of 512 bytes, an
- * epoch of 500,000 vertices took, medians of six, 7.2 s with every such block (1.22 times), 7.7 s so (1.09) and 8.2 s
- * with none. */
-#define WINDOW_BYTES (8 * GS_MIB)
+/* Between two rows that are needed so many bytes are read along: about as much as a request takes time for. With a
+ * cache, a block, and of all that is read no more than one byte of GAP_SHARE, which leaves it within 1.1 times what the
+ * cache must read. On 2 busy cores, rows of 512 bytes, an epoch of 500,000 vertices took, medians of six, 7.2 s with
+ * every such block (1.22 times), 7.7 s so (1.09) and 8.2 s with none. */
 #define GAP_BYTES (16 * GS_KIB)
 #define CACHE_GAP_BYTES GS_BLOCK_BYTES
 #define GAP_SHARE 12u
 #define LEAST_SLOTS 64u
-#define REQUESTS 1024u
+#define RUNS 512u /* in the ring at a time, where it does not read ahead */
 
 static uint64_t blocks_of(const gs_store *s)
 {
@@ -28,7 +28,15 @@ static uint64_t blocks_of(const gs_store *s)
 
 uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most)
 {
-    return WINDOW_BYTES + (2ull * most + blocks_of(s)) * sizeof(uint32_t) + REQUESTS * sizeof(gs_batch_run);
+    return gs_read_ring_bytes(GS_BATCH_RING, RUNS) + (2ull * most + blocks_of(s)) * sizeof(uint32_t);
+}
+
+/* A ring without bound of its runs, and a list of the next batch. */
+uint64_t gs_batch_rows_ahead(uint64_t ring, uint32_t most)
+{
+    return ring == 0 ? 0
+                     : gs_read_ring_bytes(ring, UINT32_MAX) - gs_read_ring_bytes(GS_BATCH_RING, RUNS) +
+                           2ull * most * sizeof(uint32_t);
 }
 
 /* ---- the cache's size ---------------------------------------------------- */
@@ -102,27 +110,38 @@ static gs_status take_sums(gs_batch_rows *r)
     return st;
 }
 
-static gs_status open_file(gs_batch_rows *r, uint32_t most)
+static gs_status open_lists(gs_batch_rows *r, uint32_t most)
+{
+    const uint64_t blocks = blocks_of(r->store);
+
+    r->most = most;
+    r->row_bytes = gs_store_array(r->store, GS_ARRAY_FEATURES)->row_bytes;
+    r->scratch = gs_malloc_array(most, sizeof(*r->scratch));
+    r->sums = gs_malloc_array(blocks + 1, sizeof(*r->sums));
+    bool all = r->scratch != NULL && r->sums != NULL;
+    for (uint32_t k = 0; k < (r->ahead ? 2u : 1u); k++) {
+        r->reads[k].order = gs_malloc_array(most, sizeof(*r->reads[k].order));
+        r->reads[k].keep = r->cache.slots == 0 ? NULL : gs_malloc_array(most, sizeof(*r->reads[k].keep));
+        all = all && r->reads[k].order != NULL && (r->reads[k].keep != NULL || r->cache.slots == 0);
+    }
+    return all ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
+}
+
+static gs_status open_file(gs_batch_rows *r, uint32_t most, uint64_t ring)
 {
     char *path = NULL;
     gs_status st;
 
-    r->most = most;
-    r->order = gs_malloc_array(most, sizeof(*r->order));
-    r->scratch = gs_malloc_array(most, sizeof(*r->scratch));
-    r->bounce = gs_alloc_pages(WINDOW_BYTES);
-    r->sums = gs_malloc_array(blocks_of(r->store) + 1, sizeof(*r->sums));
-    r->run = gs_malloc_array(REQUESTS, sizeof(*r->run));
-    if (r->order == NULL || r->scratch == NULL || r->bounce == NULL || r->sums == NULL || r->run == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
-    if ((st = take_sums(r)) != GS_OK)
-        return st;
-    const struct gs_io_buffer buffer = {r->bounce, WINDOW_BYTES};
-    const gs_io_config io = {.requests = REQUESTS, .depth = REQUESTS, .buffers = &buffer, .buffer_count = 1};
-    if ((st = gs_io_open(&r->io, &io)) != GS_OK)
+    r->ahead = ring > 0;
+    if ((st = open_lists(r, most)) != GS_OK || (st = take_sums(r)) != GS_OK)
         return st;
     path = gs_store_array_path(r->store, GS_ARRAY_FEATURES);
-    st = path == NULL ? gs_fail(GS_ENOMEM, "out of memory") : gs_io_add_file(r->io, &r->file, path, GS_IO_READ);
+    if (path == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory");
+    else if (r->ahead)
+        st = gs_read_ring_open(&r->ring, path, ring, UINT32_MAX);
+    else
+        st = gs_read_ring_open(&r->ring, path, GS_BATCH_RING, RUNS);
     gs_free(path);
     return st;
 }
@@ -131,25 +150,24 @@ static gs_status open_cache(gs_batch_rows *r, uint32_t most)
 {
     const gs_row_cache_shape *const c = &r->cache;
     r->slot = gs_alloc_pages(c->slots * c->item_bytes);
-    r->keep = gs_malloc_array(most, sizeof(*r->keep));
-    if (r->slot == NULL || r->keep == NULL)
+    if (r->slot == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for rows of features that stay");
     return gs_residency_open(&r->plan, (uint32_t)gs_store_get_info(r->store)->vertices, c->rows_per_item, c->slots,
                              c->group, most);
 }
 
 gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
-                             const gs_row_cache_shape *cache)
+                             const gs_row_cache_shape *cache, uint64_t ring)
 {
     gs_status st;
 
     *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}};
     const bool reads = most > 0 && features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
-    st = reads ? open_file(r, most) : GS_OK;
-    if (reads && cache->slots > 0 && st == GS_OK) {
+    if (reads && cache->slots > 0)
         r->cache = *cache;
+    st = reads ? open_file(r, most, ring) : GS_OK;
+    if (r->cache.slots > 0 && st == GS_OK)
         st = open_cache(r, most);
-    }
     for (uint32_t id = 0; id < GS_ARRAY_COUNT && st == GS_OK; id++)
         if (wanted >> id & 1)
             st = load(r, (gs_array_id)id);
@@ -160,19 +178,18 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
 
 void gs_batch_rows_close(gs_batch_rows *r)
 {
-    gs_io_close(r->io);
+    gs_read_ring_close(&r->ring);
     for (int id = 0; id < GS_ARRAY_COUNT; id++)
         gs_free(r->array[id]);
     gs_residency_close(r->plan);
     if (r->slot != NULL)
         gs_free_pages(r->slot, r->cache.slots * r->cache.item_bytes);
-    gs_free(r->keep);
+    for (uint32_t k = 0; k < 2; k++) {
+        gs_free(r->reads[k].order);
+        gs_free(r->reads[k].keep);
+    }
     gs_free(r->sums);
-    gs_free(r->run);
-    gs_free(r->order);
     gs_free(r->scratch);
-    if (r->bounce != NULL)
-        gs_free_pages(r->bounce, WINDOW_BYTES);
     *r = (gs_batch_rows){0};
 }
 
@@ -185,187 +202,233 @@ static void pick_here(const uint8_t *array, uint64_t row_bytes, const uint32_t *
         memcpy(dst + i * row_bytes, array + row[i] * row_bytes, row_bytes);
 }
 
-/* Requests that are under way in the window, and the places that they bring. */
-typedef struct window {
-    uint32_t first, end; /* of order[] */
-    uint64_t used;       /* bytes of the bounce buffer */
-    uint32_t requests;
-} window;
+/* ---- what is read -------------------------------------------------------- */
 
 /* Blocks of the item that a row is in; the last item may be short. */
-static uint64_t begin_of(const gs_batch_rows *r, uint64_t row, uint64_t row_bytes)
+static uint64_t begin_of(const gs_batch_rows *r, uint64_t row)
 {
-    return gs_align_down(row / r->cache.rows_per_item * r->cache.rows_per_item * row_bytes, GS_BLOCK_BYTES);
+    return gs_align_down(row / r->cache.rows_per_item * r->cache.rows_per_item * r->row_bytes, GS_BLOCK_BYTES);
 }
-static uint64_t end_of(const gs_batch_rows *r, uint64_t row, uint64_t row_bytes)
+static uint64_t end_of(const gs_batch_rows *r, uint64_t row)
 {
     const uint64_t end = (row / r->cache.rows_per_item + 1) * r->cache.rows_per_item;
-    return gs_align_up(GS_MIN(end, gs_store_get_info(r->store)->vertices) * row_bytes, GS_BLOCK_BYTES);
+    return gs_align_up(GS_MIN(end, gs_store_get_info(r->store)->vertices) * r->row_bytes, GS_BLOCK_BYTES);
 }
 static bool is_planned(const gs_batch_rows *r) { return r->plan != NULL && !r->apart; }
 
 /* Are so many bytes between two rows read along? */
-static bool reads_along(const gs_batch_rows *r, uint64_t gap)
+static bool reads_along(const gs_batch_rows *r, uint64_t gap, uint64_t along, uint64_t read)
 {
     if (!is_planned(r))
         return gap <= GAP_BYTES;
-    return gap <= CACHE_GAP_BYTES && GAP_SHARE * (r->gap_bytes + gap) <= r->read_bytes;
+    return gap <= CACHE_GAP_BYTES && GAP_SHARE * (along + gap) <= read;
 }
 
-/* Submits one run of blocks from place `at` of order[] on; *next is the first place that it does not bring. `full`: the
- * window has no room for what follows. */
-static gs_status submit_run(gs_batch_rows *r, window *w, const uint32_t *row, uint32_t rows, uint64_t row_bytes,
-                            uint32_t at, uint32_t *next, bool *full)
+/* Rows that are in slots are left out of the list. */
+static void list_missed(gs_batch_rows *r, gs_batch_reads *l)
 {
-    const uint64_t begin = begin_of(r, row[r->order[at]], row_bytes);
-    uint64_t end = end_of(r, row[r->order[at]], row_bytes);
-    uint32_t k = at + 1;
+    gs_residency_next(r->plan, &r->step);
+    for (uint32_t e = 0; e < r->step.rows; e++)
+        if (r->step.from[e] == GS_RESIDENCY_NONE) {
+            l->order[l->rows] = r->step.place[e];
+            l->keep[l->rows++] = r->step.keep[e];
+        }
+}
 
-    *full = w->requests == REQUESTS || end - begin > WINDOW_BYTES - w->used;
-    if (*full)
-        return GS_OK;
-    for (; k < rows; k++) {
-        const uint64_t row_begin = begin_of(r, row[r->order[k]], row_bytes),
-                       row_end = end_of(r, row[r->order[k]], row_bytes);
+static void list_reads(gs_batch_rows *r, gs_batch_reads *l, const uint32_t *row, uint32_t rows)
+{
+    l->row = row;
+    l->rows = l->asked = l->taken = 0;
+    if (is_planned(r)) {
+        list_missed(r, l);
+        return;
+    }
+    gs_radix_order(l->order, r->scratch, row, rows);
+    l->rows = rows;
+}
+
+/* Asks for one run of blocks, from the first place on that was not asked for; which one does not depend on what has
+ * come. False: there is no room yet. */
+static bool ask_run(gs_batch_rows *r, gs_batch_reads *l)
+{
+    const uint64_t begin = begin_of(r, l->row[l->order[l->asked]]), most = gs_read_ring_most(r->ring.bytes);
+    uint64_t end = end_of(r, l->row[l->order[l->asked]]), along = r->gap_bytes;
+    uint32_t k = l->asked + 1;
+
+    for (; k < l->rows; k++) {
+        const uint64_t row_begin = begin_of(r, l->row[l->order[k]]), row_end = end_of(r, l->row[l->order[k]]);
         const uint64_t gap = row_begin > end ? row_begin - end : 0;
-        const bool apart = gap > 0 && !reads_along(r, gap);
-        *full = !apart && row_end - begin > WINDOW_BYTES - w->used;
-        if (apart || *full)
+        if ((gap > 0 && !reads_along(r, gap, along, r->read_bytes)) || row_end - begin > most)
             break;
-        r->gap_bytes += gap;
+        along += gap;
         end = GS_MAX(end, row_end);
     }
-    const gs_io_request q = {.file = r->file, .offset = begin, .length = end - begin, .memory = r->bounce + w->used};
-    *next = k;
-    r->run[w->requests] = (gs_batch_run){begin, end - begin};
-    w->used += end - begin;
-    w->requests++;
+    if (!gs_read_ring_put(&r->ring, begin, end - begin, k))
+        return false;
+    l->asked = k;
+    r->gap_bytes = along;
     r->read_bytes += end - begin;
-    return gs_io_submit(r->io, &q);
+    return true;
 }
 
-static gs_status wait_for(gs_batch_rows *r)
+static void ask_all(gs_batch_rows *r, gs_batch_reads *l)
 {
-    gs_io_completion done[16];
-    gs_status st = GS_OK;
-    while (gs_io_outstanding(r->io) > 0) {
-        const uint32_t n = gs_io_reap(r->io, done, GS_ARRAY_LEN(done), true);
-        for (uint32_t i = 0; i < n && st == GS_OK; i++)
-            if (done[i].status != GS_OK)
-                st = gs_fail(done[i].status, "%s: rows of features could not be read", gs_store_dir(r->store));
-    }
-    return st;
+    while (l->asked < l->rows && ask_run(r, l))
+        ;
 }
+
+/* As much as there is room for: of the batch at hand, then of the one that follows it in the group. */
+static void ask_ahead(gs_batch_rows *r)
+{
+    gs_batch_reads *const now = &r->reads[r->now], *const next = &r->reads[1 - r->now];
+    gs_batch_queue *const q = &r->queue;
+
+    ask_all(r, now);
+    if (now->asked < now->rows || !r->ahead || r->apart || q->next == q->batches)
+        return;
+    if (!q->listed)
+        list_reads(r, next, q->batch[q->next].vertex, q->batch[q->next].vertices);
+    q->listed = true;
+    ask_all(r, next);
+}
+
+/* ---- what has come ------------------------------------------------------- */
 
 /* Are the blocks that came those that were checked when the run began? */
-static gs_status check_blocks(const gs_batch_rows *r, const window *w)
+static gs_status check_blocks(const gs_batch_rows *r, const gs_read_run *run, const uint8_t *block)
 {
     const uint64_t all = gs_store_array(r->store, GS_ARRAY_FEATURES)->bytes;
-    const uint8_t *block = r->bounce;
 
-    for (uint32_t q = 0; q < w->requests; q++)
-        for (uint64_t b = 0; b < r->run[q].bytes; b += GS_BLOCK_BYTES, block += GS_BLOCK_BYTES) {
-            const uint64_t at = r->run[q].begin + b;
-            if (sum_of(block, at, all) != r->sums[at / GS_BLOCK_BYTES])
-                return gs_fail(GS_EFORMAT, "%s/%s.bin: bytes %llu to %llu are not those that matched their checksum "
-                               "when the run began; see gnnstream verify, and make the store again",
-                               gs_store_dir(r->store), gs_array_stem(GS_ARRAY_FEATURES), (unsigned long long)at,
-                               (unsigned long long)GS_MIN(at + GS_BLOCK_BYTES, all));
-        }
+    for (uint32_t b = 0; b < run->blocks; b++, block += GS_BLOCK_BYTES) {
+        const uint64_t at = run->begin + b * GS_BLOCK_BYTES;
+        if (sum_of(block, at, all) != r->sums[at / GS_BLOCK_BYTES])
+            return gs_fail(GS_EFORMAT, "%s/%s.bin: bytes %llu to %llu are not those that matched their checksum when "
+                           "the run began; see gnnstream verify, and make the store again",
+                           gs_store_dir(r->store), gs_array_stem(GS_ARRAY_FEATURES), (unsigned long long)at,
+                           (unsigned long long)GS_MIN(at + GS_BLOCK_BYTES, all));
+    }
     return GS_OK;
 }
 
 /* `run` has the file's bytes from `begin` on, the row's item among them. */
-static void keep_item(gs_batch_rows *r, uint32_t slot, const uint8_t *run, uint64_t begin, uint64_t row,
-                      uint64_t row_bytes)
+static void keep_item(gs_batch_rows *r, uint32_t slot, const uint8_t *run, uint64_t begin, uint64_t row)
 {
     const uint64_t first = row / r->cache.rows_per_item * r->cache.rows_per_item,
                    end = GS_MIN(first + r->cache.rows_per_item, gs_store_get_info(r->store)->vertices);
-    memcpy(r->slot + slot * r->cache.item_bytes, run + (first * row_bytes - begin), (end - first) * row_bytes);
+    memcpy(r->slot + slot * r->cache.item_bytes, run + (first * r->row_bytes - begin), (end - first) * r->row_bytes);
 }
 
-/* Takes the rows that the window's runs have brought; runs follow each other there as they were made. */
-static void take_rows(gs_batch_rows *r, const window *w, const uint32_t *row, uint64_t row_bytes, uint8_t *dst)
+/* Takes the rows that the next run brings: waits for it, checks it. */
+static gs_status take_run(gs_batch_rows *r, gs_batch_reads *l, uint8_t *dst)
 {
-    const gs_batch_run *run = r->run;
-    const uint8_t *came = r->bounce; /* of the run */
-    for (uint32_t k = w->first; k < w->end; k++) {
-        const uint64_t number = row[r->order[k]];
-        for (; number * row_bytes >= run->begin + run->bytes; run++)
-            came += run->bytes;
-        memcpy(dst + r->order[k] * row_bytes, came + (number * row_bytes - run->begin), row_bytes);
-        if (is_planned(r) && r->keep[k] != GS_RESIDENCY_NONE)
-            keep_item(r, r->keep[k], came, run->begin, number, row_bytes);
+    const gs_read_run *run;
+    const uint8_t *came;
+    const double began = gs_now();
+    gs_status st = gs_read_ring_front(&r->ring, &run, &came);
+
+    r->wait_seconds += gs_now() - began;
+    if (st != GS_OK)
+        return gs_fail(st, "%s: rows of features could not be read", gs_store_dir(r->store));
+    if ((st = check_blocks(r, run, came)) != GS_OK)
+        return st;
+    for (; l->taken < run->mark; l->taken++) {
+        const uint32_t place = l->order[l->taken];
+        const uint64_t row = l->row[place];
+        memcpy(dst + place * r->row_bytes, came + (row * r->row_bytes - run->begin), r->row_bytes);
+        if (is_planned(r) && l->keep[l->taken] != GS_RESIDENCY_NONE)
+            keep_item(r, l->keep[l->taken], came, run->begin, row);
     }
+    gs_read_ring_pop(&r->ring);
+    return GS_OK;
 }
 
-/* Rows that are in slots; the others, in order, are left to be read: how many. */
-static uint32_t take_cached(gs_batch_rows *r, const uint32_t *row, uint64_t row_bytes, uint8_t *dst)
+/* Rows that are in slots, of the list that was made last. */
+static void take_cached(const gs_batch_rows *r, const uint32_t *row, uint8_t *dst)
 {
-    gs_residency_step step;
-    uint32_t left = 0;
+    const gs_residency_step *const s = &r->step;
+    const uint64_t bytes = r->row_bytes;
 
-    gs_residency_next(r->plan, &step);
-    for (uint32_t e = 0; e < step.rows; e++) {
-        const uint32_t place = step.place[e];
-        if (step.from[e] == GS_RESIDENCY_NONE) {
-            r->order[left] = place;
-            r->keep[left++] = step.keep[e];
-            continue;
-        }
-        memcpy(dst + place * row_bytes, r->slot + step.from[e] * r->cache.item_bytes +
-                                            row[place] % r->cache.rows_per_item * row_bytes, row_bytes);
-    }
-    return left;
+#pragma omp parallel for schedule(static) if (s->rows *bytes > 65536)
+    for (uint32_t e = 0; e < s->rows; e++)
+        if (s->from[e] != GS_RESIDENCY_NONE)
+            memcpy(dst + s->place[e] * bytes, r->slot + s->from[e] * r->cache.item_bytes +
+                                                  row[s->place[e]] % r->cache.rows_per_item * bytes, bytes);
 }
 
-static gs_status read_rows(gs_batch_rows *r, uint64_t row_bytes, const uint32_t *row, uint32_t rows, uint8_t *dst)
+/* ---- picking ------------------------------------------------------------- */
+
+static void give_up(gs_batch_rows *r)
+{
+    if (r->ring.io != NULL)
+        gs_read_ring_drain(&r->ring);
+    if (r->plan != NULL)
+        gs_residency_forget(r->plan);
+    r->queue = (gs_batch_queue){0};
+}
+
+/* The list of the batch that is next, which may have been made. */
+static void begin_batch(gs_batch_rows *r, const uint32_t *row, uint32_t rows)
+{
+    gs_batch_queue *const q = &r->queue;
+
+    assert(!r->apart || r->ring.count == 0);
+    if (!q->listed || r->apart)
+        list_reads(r, &r->reads[r->now], row, rows);
+    else
+        r->now = 1 - r->now;
+    if (r->apart)
+        return;
+    assert(q->next == q->batches || q->batch[q->next].vertices == rows);
+    q->listed = false;
+    q->next = GS_MIN(q->next + 1, q->batches);
+}
+
+static gs_status read_rows(gs_batch_rows *r, const uint32_t *row, uint32_t rows, uint8_t *dst)
 {
     gs_status st = GS_OK;
 
+    begin_batch(r, row, rows);
+    gs_batch_reads *const l = &r->reads[r->now];
+    ask_all(r, l);
     if (is_planned(r))
-        rows = take_cached(r, row, row_bytes, dst);
-    else
-        gs_radix_order(r->order, r->scratch, row, rows);
-    for (uint32_t at = 0; at < rows && st == GS_OK;) {
-        window w = {.first = at};
-        bool full = false;
-        while (at < rows && !full && st == GS_OK) {
-            st = submit_run(r, &w, row, rows, row_bytes, at, &at, &full);
-            w.end = at;
-        }
-        const gs_status came = wait_for(r);
-        st = st == GS_OK ? came : st;
-        if (st == GS_OK && (st = check_blocks(r, &w)) == GS_OK)
-            take_rows(r, &w, row, row_bytes, dst);
-    }
-    if (st != GS_OK && is_planned(r))
-        gs_residency_forget(r->plan);
+        take_cached(r, row, dst);
+    for (ask_ahead(r); st == GS_OK && l->taken < l->rows; ask_ahead(r))
+        st = take_run(r, l, dst);
+    if (st != GS_OK)
+        give_up(r);
     return st;
 }
 
 void gs_batch_rows_pass(gs_batch_rows *r)
 {
+    gs_batch_queue *const q = &r->queue;
     gs_residency_step none;
-    if (r->plan != NULL)
+
+    assert(!q->listed || r->reads[1 - r->now].rows == 0);
+    if (r->plan != NULL && !q->listed)
         gs_residency_next(r->plan, &none);
+    q->listed = false;
+    q->next = GS_MIN(q->next + 1, q->batches);
 }
 
 void gs_batch_rows_apart(gs_batch_rows *r, bool apart) { r->apart = apart; }
 
 void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches)
 {
+    if (r->queue.listed) /* a group that was not ended: the plan is ahead of the slots */
+        give_up(r);
+    if (r->ring.io != NULL)
+        r->queue = (gs_batch_queue){.batch = batch, .batches = batches};
     if (r->plan != NULL)
         gs_residency_begin(r->plan, batch, batches);
 }
 
 gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *row, uint32_t rows, void *dst)
 {
-    const uint64_t row_bytes = gs_store_array(r->store, id)->row_bytes;
     const uint8_t *const all = id == GS_ARRAY_FEATURES ? r->features : r->array[id];
 
     if (all == NULL)
-        return read_rows(r, row_bytes, row, rows, dst);
-    pick_here(all, row_bytes, row, rows, dst);
+        return read_rows(r, row, rows, dst);
+    pick_here(all, gs_store_array(r->store, id)->row_bytes, row, rows, dst);
     return GS_OK;
 }

@@ -2,14 +2,16 @@
  *
  * Narrow arrays (labels, input ids, ...) are in host memory. So are features where the evaluation keeps them there;
  * else rows are read from the file, those that lie together in one request, and a cache keeps those that batches of the
- * group at hand, which are known, use next. One thread.
+ * group at hand, which are known, use next. Reads come through a ring of memory. With room for it, those of the next
+ * batch of the group follow behind those of this one, so they are under way while this one is trained; their rows are
+ * taken when it is picked. All calls are one thread's at a time.
  */
 #ifndef GS_SESSION_BATCH_ROWS_H
 #define GS_SESSION_BATCH_ROWS_H
 
 #include "base/status.h"
-#include "io/io.h"
 #include "sample/residency.h"
+#include "session/read_ring.h"
 #include "store/store.h"
 
 /* Shape of the rows' cache. Zero: none. */
@@ -18,44 +20,61 @@ typedef struct gs_row_cache_shape {
     uint64_t item_bytes;
 } gs_row_cache_shape;
 
-/* Bytes of the file, from `begin` on. */
-typedef struct gs_batch_run {
-    uint64_t begin, bytes;
-} gs_batch_run;
+/* What is read for a batch: places of its rows in the batch, by their row of the store, and the slot that each one's
+ * item is kept in, or GS_RESIDENCY_NONE; with a cache. */
+typedef struct gs_batch_reads {
+    const uint32_t *row; /* the batch's */
+    uint32_t *order, *keep; /* [rows], of [most] */
+    uint32_t rows, asked, taken; /* of them, places [0, asked) are in the ring or were, [0, taken) came */
+} gs_batch_reads;
+
+/* Batches of a group, of which `next` is picked or passed over next. */
+typedef struct gs_batch_queue {
+    const gs_batch *batch;
+    uint32_t batches, next;
+    bool listed;         /* what is read for it */
+} gs_batch_queue;
 
 typedef struct gs_batch_rows {
     const gs_store *store;
     uint8_t *array[GS_ARRAY_COUNT]; /* all rows, or NULL */
     const uint8_t *features;        /* the same, of another owner, or NULL */
     /* Rows of features that are read: */
-    gs_io *io;
-    uint32_t file;
+    gs_read_ring ring;
     gs_row_cache_shape cache;
     gs_residency *plan;  /* NULL: no cache */
+    gs_residency_step step; /* of the list that was made last */
     uint8_t *slot;       /* [cache.slots][cache.item_bytes] */
-    uint32_t *keep;      /* [most] of what is read, the slot of a place's item, or GS_RESIDENCY_NONE; with a cache */
-    uint32_t *order;     /* [most] places of a batch by their row of the store */
+    gs_batch_reads reads[2]; /* of the batch that is picked, and of the next one; the second where reads go ahead */
+    uint32_t now;        /* which is the first's */
+    gs_batch_queue queue;
     uint32_t *scratch;   /* [most] */
-    uint8_t *bounce;     /* [GS_BATCH_WINDOW] */
-    gs_batch_run *run;   /* of the requests under way, as they lie in the bounce buffer */
     uint32_t *sums;      /* [blocks of the file] what each is known by */
     uint32_t most;
+    uint64_t row_bytes;
+    bool ahead;
     bool apart;          /* rows are not those that the plan has next */
     uint64_t read_bytes, gap_bytes; /* so far; of them, between rows that were wanted */
+    double wait_seconds; /* so far, for what was not there when it was wanted */
 } gs_batch_rows;
 
-/* Bytes that reading rows of features takes, for batches of `most` rows, without a cache. */
+/* Bytes that reading rows of features takes, for batches of `most` rows, without a cache and not ahead. */
 uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most);
+/* And those that reading ahead through a ring of `ring` bytes takes besides; 0 of 0 bytes, which is not ahead. The
+ * least ring: */
+#define GS_BATCH_RING (8 * GS_MIB)
+uint64_t gs_batch_rows_ahead(uint64_t ring, uint32_t most);
 /* The cache of at most `bytes`, all that it takes included, for groups of `group` batches of `most` rows. */
 gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most);
 uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most);
 /* Reads the arrays of `wanted` (bits of gs_array_id), checked as they come. `features`: where all rows of these are,
  * the caller's; NULL, and not wanted: they are read as they are needed, and once now, so that what comes later can be
- * checked by blocks of the disk. `most`: rows of them that a batch has; 0: none are picked. GS_EIO, GS_EFORMAT,
- * GS_ENOMEM; blocks. Release with gs_batch_rows_close() in any case. */
+ * checked by blocks of the disk. `most`: rows of them that a batch has; 0: none are picked. `ring`: as above. GS_EIO,
+ * GS_EFORMAT, GS_ENOMEM; blocks. Release with gs_batch_rows_close() in any case, which waits for what is under way. */
 gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
-                             const gs_row_cache_shape *cache);
-/* These batches come next, each once and in this order; with a cache. */
+                             const gs_row_cache_shape *cache, uint64_t ring);
+/* These batches come next, each once and in this order: rows of features are picked of `batch[0].vertex`, then of
+ * `batch[1].vertex`. They stand until the next group. What was read ahead of the group before is given up. */
 void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches);
 /* The next of them is passed over, as it has no rows: nothing is picked for it but by gs_batch_rows_apart(). */
 void gs_batch_rows_pass(gs_batch_rows *r);
@@ -63,7 +82,8 @@ void gs_batch_rows_pass(gs_batch_rows *r);
 void gs_batch_rows_apart(gs_batch_rows *r, bool apart);
 void gs_batch_rows_close(gs_batch_rows *r);
 
-/* dst[i] = row row[i] of the array. GS_EIO; GS_EFORMAT: a block is not what it was when all were checked. */
+/* dst[i] = row row[i] of the array. GS_EIO; GS_EFORMAT: a block is not what it was when all were checked. After a
+ * failure the group is over. */
 gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *row, uint32_t rows, void *dst);
 
 #endif /* GS_SESSION_BATCH_ROWS_H */

@@ -204,6 +204,11 @@ void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
         b->cache = gs_row_cache_shape_of(b->session->store, bytes, group, b->shape.limits.vertices);
 }
 
+void gs_batches_read_ahead(gs_batches *b, uint64_t ring)
+{
+    b->ring = features_of(b->session->program) != GS_NONE ? ring : 0;
+}
+
 void gs_batches_keep_features(gs_batches *b, bool keep)
 {
     b->keeps = keep && features_of(b->session->program) != GS_NONE;
@@ -276,7 +281,8 @@ uint64_t gs_batches_bytes(const gs_batches *b)
 {
     const uint64_t all = gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes;
     return b->bytes + (b->keeps ? all + b->names : GS_MAX(b->copies, b->names)) +
-           gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) + lists_bytes(b);
+           gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) +
+           gs_batch_rows_ahead(b->ring, b->shape.limits.vertices) + lists_bytes(b);
 }
 
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
@@ -473,7 +479,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *f
     b->beside = first != NULL;
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
-        (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache)) != GS_OK ||
+        (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring)) != GS_OK ||
         (st = gs_batch_tables_open(&b->tables, whole, s, most)) != GS_OK)
         return st;
     if (b->rows.features != NULL && b->device_bytes == 0 &&

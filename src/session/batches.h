@@ -32,6 +32,9 @@ void gs_batches_close(gs_batches *b); /* NULL is allowed */
 /* Rows of features that the next of a group of `group` batches use stay in at most `bytes` of host memory where `whole`
  * does not keep all. 0: none. Before gs_batches_bytes() is asked. */
 void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group);
+/* Rows of features that are read come ahead, through a ring of so many bytes, GS_BATCH_RING at the least; 0: not ahead.
+ * Likewise. */
+void gs_batches_read_ahead(gs_batches *b, uint64_t ring);
 /* Features of all vertices stay in host memory, in that of the batches where `whole` does not keep them. Likewise. */
 void gs_batches_keep_features(gs_batches *b, bool keep);
 /* On a device with memory of its own: `rows` rows of features stay in the memory of `devices`, of which this is number

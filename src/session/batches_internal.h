@@ -36,6 +36,7 @@ struct gs_batches {
     gs_batch_tables tables;
     bool keeps;              /* features of all vertices, where `whole` does not */
     gs_row_cache_shape cache;
+    uint64_t ring;           /* of reads that go ahead; 0: they do not */
     gs_batches_kept kept;
     gs_predicted predicted;  /* of a batch */
     double picking, drawing; /* seconds: its rows of features, in `predicted`; itself, which is not */

@@ -121,8 +121,8 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 {
     gs_batches_kept *const k = &b->kept;
 
-    if (k->rows == 0 || b->rows.plan == NULL) {
-        gs_batch_rows_begin(&b->rows, batch, batches);
+    if (k->rows == 0 || b->rows.plan == NULL) { /* of rows that devices keep, what is left is not known yet */
+        gs_batch_rows_begin(&b->rows, batch, k->rows == 0 ? batches : 0);
         return;
     }
     for (uint32_t i = 0; i < batches; i++) { /* the cache is of what no device keeps */
@@ -149,6 +149,7 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
 {
     gs_session *const s = b->session, *const w = b->whole;
     const uint64_t read = b->rows.read_bytes;
+    const double waited = b->rows.wait_seconds;
     gs_status st;
 
     if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_bring(&b->tables, batch)) != GS_OK)
@@ -185,6 +186,7 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, out)) != GS_OK)
         return st;
     out->read_bytes += b->rows.read_bytes - read;
+    out->stall_seconds += b->rows.wait_seconds - waited;
     if (b->fit != NULL)
         gs_batch_observe(b->fit, s, &b->edges, batch);
     return GS_OK;

@@ -119,6 +119,7 @@ static void fill(cJSON *o, const gs_plan_report *p)
     if (p->batch_devices > 0) {
         cJSON_AddNumberToObject(o, "steps", p->steps);
         cJSON_AddNumberToObject(o, "batch_group", p->batch_group);
+        cJSON_AddNumberToObject(o, "batch_ring", (double)p->batch_ring);
         cJSON_AddNumberToObject(o, "step_seconds", p->step_seconds);
         cJSON_AddNumberToObject(o, "draw_seconds", p->draw_seconds);
     }

@@ -39,6 +39,9 @@
 #define CACHE_SHARE 0.5
 /* An edge of the longest list, while lists are put in order by type. */
 #define SORT_BYTES 24u
+/* Reads of the next batch go through a ring that has room for all of them, but of no more than this share of the host's
+ * memory. */
+#define RING_SHARE 0.0625
 /* Batches drawn by trial, and from which size on these say what a batch has. */
 #define TRIALS 16u
 #define TRIED_TARGETS 256u
@@ -367,6 +370,33 @@ static void choose_group(gs_run_batches *b, uint64_t host)
     }
 }
 
+static void read_ahead(gs_run_batches *b, uint64_t ring)
+{
+    b->ring = ring;
+    gs_batch_devices_read_ahead(b->engine, ring);
+}
+
+/* With less memory, first the ring is the least, then nothing goes ahead. */
+static bool read_less_ahead(gs_run_batches *b)
+{
+    if (b->ring == 0)
+        return false;
+    read_ahead(b, b->ring > GS_BATCH_RING ? GS_BATCH_RING : 0);
+    return true;
+}
+
+/* The cache is as large as without a ring: who reads ahead does not read more. A device's next batch is known where a
+ * group has two of its batches. */
+static void choose_ring(gs_run_batches *b, uint64_t host)
+{
+    const double share = RING_SHARE * (double)host / b->devices,
+                 reads = GS_MIN(feature_reads(b, host, b->reading_group), share);
+    const bool follows = b->reading_group >= 2 * b->devices;
+
+    b->most_ring = follows ? GS_MAX(gs_align_up((uint64_t)reads, GS_MIB), GS_BATCH_RING) : 0;
+    read_ahead(b, b->keeps ? 0 : b->most_ring);
+}
+
 /* Rows of features are in memory from one batch to the next, where not all can be. */
 static void choose_cache(gs_run_batches *b, const gs_session_config *config)
 {
@@ -384,6 +414,7 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
     if (!b->keeps)
         gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
+    choose_ring(b, host);
 }
 
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
@@ -400,6 +431,7 @@ void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *ou
 {
     out->batch_devices = b->devices;
     out->batch_group = b->group;
+    out->batch_ring = b->ring;
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     out->step_seconds = gs_batch_devices_seconds(b->engine) + out->draw_seconds;
     out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->sampler), gs_batch_devices_deal(b->engine)->step);
@@ -423,11 +455,13 @@ static bool halve_group(gs_run_batches *b)
     return b->group < had;
 }
 
-/* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then what a
- * small group has not goes, then the cache, and half of the group. */
+/* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then reads
+ * do not go ahead, what a small group has not goes, then the cache, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
+    if (read_less_ahead(b))
+        return true;
     if (!b->keeps && b->group > SMALL_GROUP && halve_group(b)) {
         gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
         return true;
@@ -441,6 +475,7 @@ bool gs_run_batches_shrink(gs_run_batches *b)
         b->group = b->reading_group;
         gs_batch_devices_keep_features(b->engine, false);
         gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
+        read_ahead(b, b->most_ring);
         return true;
     }
     gs_batch_devices_set_cache(b->engine, 0, b->group);

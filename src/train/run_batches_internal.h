@@ -21,6 +21,7 @@ struct gs_run_batches {
     bool keeps;           /* features of all vertices have room */
     uint32_t reading_group; /* batches of a group where they have not */
     uint64_t cache_bytes; /* what rows of them may take where they do not */
+    uint64_t ring, most_ring; /* of reads that go ahead, of each device: 0 where they do not; what it may be */
     uint32_t group;       /* batches that are drawn at a time, at most */
     uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
     gs_batch_arena *arena[GS_BATCH_GROUP];
