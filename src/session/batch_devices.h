@@ -1,5 +1,6 @@
 /* batch_devices.h - several devices that train batches at the same time: each runs batches of its own on a plan of its
- * own, with the same parameters, and their gradients are added up in the order of the devices.
+ * own, with the same parameters, and their gradients are added up in the order of the devices; those of rows of learned
+ * tables in the order of the batches (step_rows.h).
  *
  * Which device runs a batch depends on its number and on how fast the devices are said to be (batch_deal.h), so what is
  * added to what does not depend on groups, budgets or which of them was faster this time. Each device of cpu:N has its
@@ -66,5 +67,7 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
 gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass);
 /* Gradients of all devices, added up and divided by `mass`, are those of the parameters. */
 void gs_batch_devices_reduce(gs_batch_devices *d, double mass);
+/* Behind either: rows of learned tables that the step's batches have. */
+const struct gs_step_rows *gs_batch_devices_rows(const gs_batch_devices *d);
 
 #endif /* GS_SESSION_BATCH_DEVICES_H */

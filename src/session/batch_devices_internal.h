@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "session/batch_devices.h"
+#include "session/step_rows.h"
 
 typedef struct gs_batch_member {
     gs_batch_devices *all;
@@ -25,10 +26,11 @@ struct gs_batch_devices {
     gs_batch_member *at; /* [devices] processors before GPUs */
     gs_batch_deal deal;
     float *statistics; /* [GS_BATCH_ROUND][gs_batches_statistics()] of the passes of a round; NULL: there are none */
+    gs_step_rows rows; /* of learned tables */
     pthread_mutex_t lock;
-    pthread_cond_t begin, end;
+    pthread_cond_t begin, end, next;
     gs_batch_pass *pass; /* [passes] of the round at hand */
-    uint32_t passes;
+    uint32_t passes, added; /* the first so many of them have added their rows' gradients */
     uint64_t rounds;
     uint32_t running;
     bool quit;

@@ -41,17 +41,39 @@ static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistic
     return GS_OK;
 }
 
-/* The device's passes of the round, in their order. */
+/* Waits until all batches before it have added their rows of tables, or will not, as a pass has failed. Batches are
+ * dealt to the device that is done with them first, so about in the order in which they end. */
+static void add_rows(gs_batch_member *m, uint32_t number, gs_status of_pass)
+{
+    gs_batch_devices *const d = m->all;
+    const gs_batch_pass *const p = &d->pass[number];
+
+    pthread_mutex_lock(&d->lock);
+    while (d->added < number)
+        pthread_cond_wait(&d->next, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    if (of_pass == GS_OK && p->batch != NULL)
+        gs_step_rows_add(&d->rows, gs_batches_tables(m->engine), p->batch);
+    pthread_mutex_lock(&d->lock);
+    d->added++;
+    pthread_cond_broadcast(&d->next);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* The device's passes of the round, in their order. Those behind one that failed are passed over, as others wait for
+ * them. */
 static void run_passes(gs_batch_member *m)
 {
     const gs_batch_devices *const d = m->all;
 
     m->status = GS_OK;
-    for (uint32_t i = 0; i < d->passes && m->status == GS_OK; i++)
-        if (d->pass[i].device == m->number)
-            m->status = run_pass(m, &d->pass[i], statistics_of(d, i));
-    if (m->status != GS_OK)
-        snprintf(m->why, sizeof(m->why), "%s", gs_last_error());
+    for (uint32_t i = 0; i < d->passes; i++) {
+        if (d->pass[i].device != m->number)
+            continue;
+        if (m->status == GS_OK && (m->status = run_pass(m, &d->pass[i], statistics_of(d, i))) != GS_OK)
+            snprintf(m->why, sizeof(m->why), "%s", gs_last_error());
+        add_rows(m, i, m->status);
+    }
 }
 
 static void *member_thread(void *arg)
@@ -82,17 +104,30 @@ void gs_batch_devices__open_round(gs_batch_devices *d)
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->begin, NULL);
     pthread_cond_init(&d->end, NULL);
+    pthread_cond_init(&d->next, NULL);
 }
 
-uint64_t gs_batch_devices__round_bytes(const gs_batch_devices *d)
+static uint64_t statistics_bytes(const gs_batch_devices *d)
 {
     return (uint64_t)GS_BATCH_ROUND * gs_batches_statistics(d->at[0].engine) * sizeof(float);
 }
 
+uint64_t gs_batch_devices__round_bytes(const gs_batch_devices *d)
+{
+    const gs_batches *const first = d->at[0].engine;
+    return statistics_bytes(d) +
+           gs_step_rows_bytes(gs_batches_session(first), d->deal.step, gs_batches_most_rows(first));
+}
+
 gs_status gs_batch_devices__start_round(gs_batch_devices *d)
 {
-    const uint64_t bytes = gs_batch_devices__round_bytes(d);
+    const gs_batches *const first = d->at[0].engine;
+    const uint64_t bytes = statistics_bytes(d);
+    const gs_status st = gs_step_rows_open(&d->rows, gs_batches_tables(first), d->deal.step,
+                                           gs_batches_most_rows(first));
 
+    if (st != GS_OK)
+        return st;
     if (bytes > 0 && (d->statistics = gs_malloc(bytes)) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for statistics of batches");
     for (uint32_t k = 0; k < d->devices && d->devices > 1; k++) {
@@ -116,6 +151,8 @@ void gs_batch_devices__close_round(gs_batch_devices *d)
     pthread_mutex_destroy(&d->lock);
     pthread_cond_destroy(&d->begin);
     pthread_cond_destroy(&d->end);
+    pthread_cond_destroy(&d->next);
+    gs_step_rows_close(&d->rows);
     gs_free(d->statistics);
 }
 
@@ -142,6 +179,7 @@ void gs_batch_devices_clear(gs_batch_devices *d)
 {
     for (uint32_t k = 0; k < d->devices; k++)
         gs_batches_clear(d->at[k].engine);
+    gs_step_rows_clear(&d->rows);
 }
 
 /* Threads that have nothing to do in this round are woken, too, and sleep again. */
@@ -161,6 +199,7 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
 {
     d->pass = pass;
     d->passes = passes;
+    d->added = 0;
     if (d->devices == 1)
         run_passes(&d->at[0]);
     else
@@ -179,6 +218,7 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
 gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
 {
     const double began = gs_now();
+    gs_step_rows_take_one(&d->rows);
     const gs_status st = gs_batches_run(d->at[0].engine, pass->batch, pass->key, &pass->mass, &pass->stats);
 
     if (st == GS_OK)
@@ -191,4 +231,7 @@ void gs_batch_devices_reduce(gs_batch_devices *d, double mass)
     for (uint32_t k = 1; k < d->devices; k++)
         gs_batches_collect(d->at[k].engine);
     gs_batches_divide(d->at[0].engine, mass);
+    gs_step_rows_divide(&d->rows, mass);
 }
+
+const gs_step_rows *gs_batch_devices_rows(const gs_batch_devices *d) { return &d->rows; }

@@ -467,7 +467,7 @@ gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
     return st;
 }
 
-gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first, const gs_batches *keeper)
+gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, const gs_batches *keeper)
 {
     gs_session *const s = b->session;
     const uint8_t *const features = first != NULL ? first->rows.features : features_in(whole);
@@ -480,7 +480,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *f
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
         (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring)) != GS_OK ||
-        (st = gs_batch_tables_open(&b->tables, whole, s, most)) != GS_OK)
+        (st = gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables)) != GS_OK)
         return st;
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)

@@ -68,7 +68,7 @@ gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out);
  * parameters at the same time, was started and outlives this: gradients are this one's own, until gs_batches_collect();
  * features that `first` has in memory are read there. NULL: nothing does. `keeper`, likewise, knows which rows stay in
  * devices' memory; NULL: this one finds out. */
-gs_status gs_batches_start(gs_batches *b, gs_session *whole, const gs_batches *first, const gs_batches *keeper);
+gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, const gs_batches *keeper);
 /* All that keep rows together have started, [devices]: they find each other's. GS_EDEVICE. */
 gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all);
 /* Adds this one's own gradients to those of `whole`. */
@@ -102,7 +102,9 @@ gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t ste
                               gs_exec_stats *out);
 void gs_batches_end_parts(gs_batches *b);
 /* Learned rows of vertices, which a pass has gradients of: those of its batch. */
-struct gs_batch_tables *gs_batches_tables(gs_batches *b);
+const struct gs_batch_tables *gs_batches_tables(const gs_batches *b);
+/* Most rows of a batch. */
+uint32_t gs_batches_most_rows(const gs_batches *b);
 /* The batch that is next in the group is not run. */
 void gs_batches_pass(gs_batches *b);
 

@@ -302,6 +302,7 @@ gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t ste
     return st;
 }
 
-gs_batch_tables *gs_batches_tables(gs_batches *b) { return &b->tables; }
+const gs_batch_tables *gs_batches_tables(const gs_batches *b) { return &b->tables; }
+uint32_t gs_batches_most_rows(const gs_batches *b) { return b->shape.limits.vertices; }
 
 void gs_batches_end_parts(gs_batches *b) { gs_batch_rows_apart(&b->rows, false); }

@@ -150,7 +150,7 @@ bool gs_run_batches_may_stream(const gs_run_batches *b)
            (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
 }
 
-/* Has the model learned rows of vertices? They are updated after each batch. */
+/* Has the model learned rows of vertices? */
 static gs_status find_tables(gs_run_batches *b, const gs_train_options *o)
 {
     gs_model *model = NULL;
@@ -158,9 +158,6 @@ static gs_status find_tables(gs_run_batches *b, const gs_train_options *o)
 
     b->learns_rows = st == GS_OK && gs_model_has_tables(model);
     gs_model_close(model);
-    if (st == GS_OK && b->learns_rows && o->batches_per_step > 1)
-        return gs_fail(GS_EUNSUPPORTED, ".batches_per_step %u: %s learns rows of vertices (param NAME[vertices, N]), "
-                       "which are updated after each batch; leave it out", o->batches_per_step, o->model);
     return st;
 }
 

@@ -15,7 +15,7 @@ struct gs_run_batches {
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
-    bool learns_rows;     /* the model has tables: a batch is a step, and is never divided */
+    bool learns_rows;     /* the model has tables: no batch goes in parts */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
     bool keeps;           /* features of all vertices have room */

@@ -49,17 +49,21 @@ static void clipped(const char *way)
 }
 
 /* A batch of all targets and all that they see is the whole graph's epoch: rows that it has not have no gradient there,
- * and without weight decay Adam leaves them alone. */
+ * and without weight decay Adam leaves them alone. So is a step of all batches of an epoch, many of whose rows are in
+ * several of them. */
 static void batched(void)
 {
-    static const char *const ways[] = {"", "--no-cache", "--no-cache --no-prune --threads 1"};
+    static const char *const ways[] = {"--batch-size 100000", "--batch-size 100000 --no-cache",
+                                       "--batch-size 100000 --no-cache --no-prune --threads 1",
+                                       "--batch-size 7 --batches-per-step 1000",
+                                       "--batch-size 19 --batches-per-step 100 --no-cache --threads 1"};
     const network n = network_of("tables");
     const learning l = {.optimizer = "adam", .epochs = 5, .lr = 0.02, .margin = 1e-7};
     yardstick y = reference_of("rough", &n, &l);
     result r = {0};
 
-    for (unsigned i = 0; i < 3; i++) {
-        const char *const line = text("%s %s %s --init %s --sampler neighbor --batch-size 100000 --fanout 0,0,0 %s",
+    for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        const char *const line = text("%s %s %s --init %s --sampler neighbor --fanout 0,0,0 %s",
                                       store_of("rough", "fennel", i == 1 ? 8 : 3, ""), network_options(&n),
                                       learning_options(&l), y.init, ways[i]);
         if (train(&r, "%s", line))
@@ -73,8 +77,11 @@ static void batched(void)
 static void drawn(void)
 {
     static const char *const samplers[] = {"neighbor --batch-size 7 --fanout 3,2", "cluster --batch-size 1",
-                                           "saint-walk --batch-size 9 --coverage 4"};
-    static const char *const optimizers[] = {"adam --clip-norm 0.1", "sgd --momentum 0.9", "adamw --weight-decay 0.01"};
+                                           "saint-walk --batch-size 9 --coverage 4",
+                                           "neighbor --batch-size 7 --fanout 3,2 --batches-per-step 3",
+                                           "cluster --batch-size 1 --batches-per-step 3"};
+    static const char *const optimizers[] = {"adam --clip-norm 0.1", "sgd --momentum 0.9", "adamw --weight-decay 0.01",
+                                             "adam --clip-norm 0.1", "sgd --momentum 0.9"};
     static const char *const ways[] = {"--no-cache", "--no-cache --threads 1 --no-prune", "--no-selective"};
     result one = {0}, other = {0};
 
@@ -150,7 +157,6 @@ static void resumed(const char *folder, const char *way)
 static void refused(void)
 {
     static const char *const options[] = {"--device cpu:2", "--device cpu:1",
-                                          "--sampler neighbor --batch-size 16 --fanout 2 --batches-per-step 2",
                                           "--sampler cluster --batch-size 1 --device cpu:2"};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -170,5 +176,6 @@ void matrix_tables(const arguments *a)
     alone();
     resumed("out/checkpoints", "");
     resumed("out/of_batches", "--sampler neighbor --batch-size 8 --fanout 3,2");
+    resumed("out/of_steps", "--sampler neighbor --batch-size 8 --fanout 3,2 --batches-per-step 3");
     refused();
 }
