@@ -34,11 +34,17 @@ uint64_t gs_layout_unit_bytes(const gs_layout *l, uint32_t unit)
     return gs_align_up(l->set[(unit - rows_units) / chunks].chunk[(unit - rows_units) % chunks].length, GS_BLOCK_BYTES);
 }
 
+static bool is_lasting(const gs_layout *l, uint32_t unit)
+{
+    const uint32_t array = unit / l->parts;
+    return array < l->program->arrays && l->program->array[array].lasting;
+}
+
 bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit)
 {
     const uint32_t array = unit / l->parts;
     return array >= l->program->arrays || l->spill_interval[array] == 0 || l->stored_by[array] != GS_NONE ||
-           gs_layout_devices(l) == 1;
+           is_lasting(l, unit) || gs_layout_devices(l) == 1;
 }
 
 static uint32_t file_of(const gs_layout *l, uint32_t unit)
@@ -137,8 +143,8 @@ static gs_status plan_list(gs_choice *c, const gs_layout *l, uint32_t device, ui
     const gs_cache_input in = {.access = list->access, .accesses = list->accesses, .units = gs_layout_units(l),
                                .capacity = capacity, .bring_parts = k->whole, .across = pass == c->cached_pass,
                                .fixed = fixed, .fixeds = fixeds};
-    for (uint32_t i = 0; i < list->accesses; i++)
-        list->access[i].renewed = made_in(l, list->access[i].unit) == pass;
+    for (uint32_t i = 0; i < list->accesses; i++) /* lasting rows change on the host, between passes */
+        list->access[i].renewed = made_in(l, list->access[i].unit) == pass || is_lasting(l, list->access[i].unit);
     const gs_status st = gs_cache_plan_make(plan, &in);
 
     if (st == GS_OK) {
@@ -231,6 +237,12 @@ static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, ui
     }
 }
 
+/* Does the run read the array on the host, when the pass is over? */
+static bool is_result(const gs_layout *l, uint32_t array)
+{
+    return array == l->program->logits || l->program->array[array].result;
+}
+
 /* A unit that its maker alone reads, in the pass that makes it, is the device's own. */
 static gs_status find_own(gs_choice *c, const gs_layout *l)
 {
@@ -244,7 +256,7 @@ static gs_status find_own(gs_choice *c, const gs_layout *l)
             look_at(w, c, l, d, p);
     for (uint32_t u = 0; u < units; u++)
         c->device.own[u] = l->spill_interval[u / l->parts] != 0 && w[u].maker != 0 && w[u].read && !w[u].missed &&
-                           u / l->parts != l->program->logits;
+                           !is_result(l, u / l->parts);
     for (uint32_t a = 0; a < l->program->arrays; a++) {
         bool some = false, others = false;
         for (uint32_t u = a * l->parts; u < (a + 1) * l->parts; u++) {

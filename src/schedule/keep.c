@@ -63,11 +63,11 @@ static void count_uses(const gs_choice *c, const gs_layout *l, double *uses)
         for (const gs_array_use *u = gs_layout_uses(l, s); u < gs_layout_uses(l, s + 1); u++)
             uses[u->array] += weight * times_used(c, l, s, u->role);
     }
-    /* Between passes the run goes over tables, their state and their gradients. */
-    for (uint32_t a = 0; a < p->arrays; a++)
-        uses[a] += p->array[a].lasting ? 2 + GS_WEAR_SHARE : p->array[a].result ? 1 : 0;
     for (uint32_t f = 0; f < files && c->device.used_bytes > 0; f++)
         uses[f] *= c->device.host_share[f];
+    /* Between passes the run goes over tables, their state and their gradients, on the host. */
+    for (uint32_t a = 0; a < p->arrays; a++)
+        uses[a] += p->array[a].lasting ? 2 + GS_WEAR_SHARE : p->array[a].result ? 1 : 0;
 }
 
 static uint64_t file_bytes(const gs_layout *l, uint32_t file)

@@ -60,23 +60,20 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
     return GS_OK;
 }
 
-/* The optimiser's step where the parameters are: in the devices' memory, or here. */
+/* The optimiser's step where the parameters are: in the devices' memory, or here; and of tables, which are here. */
 static gs_status step(gs_session *s, gs_optim *o)
 {
     double norm = 0;
-    gs_status st;
+    gs_status st = gs_run__gradient_norm(&norm, s, o);
 
-    if (!gs_session_steps_on_device(s)) {
-        if ((st = gs_run__gradient_norm(&norm, s, o)) != GS_OK)
-            return st;
-        const gs_update u = gs_optim_next(o, norm);
-        gs_optim_apply(&u, &s->run.params);
-        return gs_run__step_tables(s, &u);
-    }
-    if (o->clip > 0 && (st = gs_session_gradient_norm(s, &norm)) != GS_OK)
+    if (st != GS_OK)
         return st;
     const gs_update u = gs_optim_next(o, norm);
-    return gs_session_step(s, &u);
+    if (!gs_session_steps_on_device(s))
+        gs_optim_apply(&u, &s->run.params);
+    else if ((st = gs_session_step(s, &u)) != GS_OK)
+        return st;
+    return gs_run__step_tables(s, &u);
 }
 
 static gs_status train_and_update(gs_run *r, gs_epoch_report *e)

@@ -131,7 +131,11 @@ gs_status gs_run__gradient_norm(double *out, gs_session *s, const gs_optim *o)
     *out = 0;
     if (o->clip <= 0)
         return GS_OK;
-    const double rest = gs_optim_norm(&s->run.params);
+    double rest = 0;
+    if (!gs_session_steps_on_device(s))
+        rest = gs_optim_norm(&s->run.params);
+    else if ((st = gs_session_gradient_norm(s, &rest)) != GS_OK)
+        return st;
     adding a = {.sum = rest * rest};
     for (uint32_t t = 0; t < p->tables && st == GS_OK; t++) {
         const gs_exec_column column = {.array = p->table[t].gradient, .read = true};

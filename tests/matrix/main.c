@@ -22,6 +22,7 @@ int main(int argc, char **argv)
         {"half-features", matrix_half_features},
         {"less-work", matrix_less_work},
         {"tables", matrix_tables},
+        {"tables-gpu", matrix_tables_gpu},
         {"several", matrix_several},
         {"gpu", matrix_gpu},
         {"gpu-batches", matrix_gpu_batches},

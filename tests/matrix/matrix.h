@@ -144,6 +144,7 @@ void matrix_gathered(const arguments *a);
 void matrix_half_features(const arguments *a);
 void matrix_less_work(const arguments *a);
 void matrix_tables(const arguments *a);
+void matrix_tables_gpu(const arguments *a); /* on a GPU */
 void matrix_several(const arguments *a);
 void matrix_gpu(const arguments *a);
 void matrix_gpu_batches(const arguments *a);

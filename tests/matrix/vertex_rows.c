@@ -7,17 +7,16 @@
 
 #include "matrix.h"
 
-/* Five steps of Adam are the reference's, of every row, in memory and spilled. */
-static void adam(void)
+/* Five steps of Adam are the reference's, of every row, in memory and spilled, on one device and on several. */
+static void adam(const char *const *ways, size_t count)
 {
-    static const char *const ways[] = {"", "--no-cache", "--no-cache --no-prune --threads 1"};
     const network n = network_of("tables");
     const learning l = {.optimizer = "adam", .epochs = 5, .lr = 0.02, .weight_decay = 0.01, .margin = 1e-7};
     yardstick y = reference_of("rough", &n, &l);
     result r = {0};
 
-    for (unsigned i = 0; i < 3; i++) {
-        const char *const line = text("%s %s %s --init %s %s", store_of("rough", "fennel", i == 1 ? 8 : 3, ""),
+    for (size_t i = 0; i < count; i++) {
+        const char *const line = text("%s %s %s --init %s %s", store_of("rough", "fennel", i % 2 == 1 ? 8 : 3, ""),
                                       network_options(&n), learning_options(&l), y.init, ways[i]);
         if (train(&r, "%s", line))
             same_results(&r, &y.end, 1e-3, line);
@@ -100,6 +99,19 @@ static void drawn(void)
 
 #define ALONE "--model texts/alone.gnn --layers 1"
 
+/* Devices have the numbers of one up to the order of sums, and the same bits each time. */
+static void alone_on(const char *store, const char *line, const result *want, const char *devices)
+{
+    result one = {0}, again = {0};
+
+    if (train(&one, "%s %s --device %s", store, line, devices) &&
+        same_results(&one, want, 1e-4, text("rows alone on %s", devices)) &&
+        train(&again, "%s %s --device %s", store, line, devices))
+        same_bits(&again, &one, text("rows alone on %s, again", devices));
+    result_free(&one);
+    result_free(&again);
+}
+
 /* A graph without features, and a text that has no other parameter than rows: threads and budgets change no bit, and
  * neither do weights that go out and in again. */
 static void alone(void)
@@ -123,6 +135,8 @@ static void alone(void)
             same_bits(&other, &one, text("rows alone, %s", ways[i]));
     if (train(&other, "%s %s", store_of("bare", "random", 3, ""), line))
         same_results(&other, &one, 1e-4, "rows alone, another partition");
+    alone_on(store, line, &one, "cpu:2 --no-cache");
+    alone_on(store, line, &one, "cpu:3 --threads 3");
     ref_tensors_write("out/rows.safetensors", &one.weights, true);
     if (command("predict %s " ALONE " --weights out/rows.safetensors --logits out/p.npy --no-cache",
                 store)) {
@@ -154,28 +168,35 @@ static void resumed(const char *folder, const char *way)
     result_free(&rest);
 }
 
-static void refused(void)
-{
-    static const char *const options[] = {"--device cpu:2", "--device cpu:1",
-                                          "--sampler cluster --batch-size 1 --device cpu:2"};
-
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-        check(command_status(text("train %s " ALONE " --epochs 1 %s",
-                                  store_of("bare", "fennel", 8, ""), options[i])) == 1,
-              "%s is not refused", options[i]);
-}
-
 void matrix_tables(const arguments *a)
 {
+    static const char *const ways[] = {"", "--no-cache", "--no-cache --no-prune --threads 1", "--device cpu:2",
+                                       "--device cpu:3 --no-cache", "--device cpu:1 --no-cache --no-prune",
+                                       "--device cpu:4 --topology pairs.json --no-cache"};
     (void)a;
-    adam();
+    write_topologies();
+    adam(ways, sizeof(ways) / sizeof(ways[0]));
     batched();
     clipped("");
+    clipped("--device cpu:2");
     clipped("--sampler neighbor --batch-size 100000 --fanout 0,0,0");
     drawn();
     alone();
     resumed("out/checkpoints", "");
+    resumed("out/of_devices", "--device cpu:2");
     resumed("out/of_batches", "--sampler neighbor --batch-size 8 --fanout 3,2");
     resumed("out/of_steps", "--sampler neighbor --batch-size 8 --fanout 3,2 --batches-per-step 3");
-    refused();
+}
+
+void matrix_tables_gpu(const arguments *a)
+{
+    static const char *const ways[] = {"--device cuda", "--device cuda --no-cache",
+                                       "--device cuda --device-memory 13M --no-cache --no-prune",
+                                       "--device cuda:0,0 --no-cache", "--device cpu,cuda:0 --topology beside.json"};
+    (void)a;
+    write_topologies();
+    adam(ways, sizeof(ways) / sizeof(ways[0]));
+    clipped("--device cuda");
+    clipped("--device cuda:0,0");
+    resumed("out/of_gpu", "--device cuda");
 }
