@@ -85,9 +85,10 @@ for ((i = 1; i <= rounds; i++)); do
     done
     [ $sampler != neighbor ] || command+=(--fanout $fanout)
     pick cpu cpu:2 cpu:3
-    [ $model != tables ] || REPLY=cpu # learned rows are of one device
     command+=(--device $REPLY)
-    [ "$REPLY" = cpu ] || command+=(--batches-per-step ${REPLY#cpu:})
+    step=${REPLY#cpu} step=${step#:}
+    [ $model != tables ] || step=$((${step:-1} * layers)) # whose rows are in memory together
+    [ -z "$step" ] || command+=(--batches-per-step "$step")
     pick 0 0.3
     command+=(--dropout $REPLY)
     pick '' '' --no-hoist --no-prune --no-cache "--logits $work/logits.npy" '--shuffle adaptive'

@@ -55,7 +55,8 @@ static void batched(void)
     static const char *const ways[] = {"--batch-size 100000", "--batch-size 100000 --no-cache",
                                        "--batch-size 100000 --no-cache --no-prune --threads 1",
                                        "--batch-size 7 --batches-per-step 1000",
-                                       "--batch-size 19 --batches-per-step 100 --no-cache --threads 1"};
+                                       "--batch-size 19 --batches-per-step 100 --no-cache --threads 1",
+                                       "--batch-size 7 --batches-per-step 1000 --device cpu:3 --no-cache"};
     const network n = network_of("tables");
     const learning l = {.optimizer = "adam", .epochs = 5, .lr = 0.02, .margin = 1e-7};
     yardstick y = reference_of("rough", &n, &l);
@@ -78,9 +79,10 @@ static void drawn(void)
     static const char *const samplers[] = {"neighbor --batch-size 7 --fanout 3,2", "cluster --batch-size 1",
                                            "saint-walk --batch-size 9 --coverage 4",
                                            "neighbor --batch-size 7 --fanout 3,2 --batches-per-step 3",
-                                           "cluster --batch-size 1 --batches-per-step 3"};
+                                           "cluster --batch-size 1 --batches-per-step 3",
+                                           "neighbor --batch-size 7 --fanout 3,2 --batches-per-step 5 --device cpu:2"};
     static const char *const optimizers[] = {"adam --clip-norm 0.1", "sgd --momentum 0.9", "adamw --weight-decay 0.01",
-                                             "adam --clip-norm 0.1", "sgd --momentum 0.9"};
+                                             "adam --clip-norm 0.1", "sgd --momentum 0.9", "adam --clip-norm 0.1"};
     static const char *const ways[] = {"--no-cache", "--no-cache --threads 1 --no-prune", "--no-selective"};
     result one = {0}, other = {0};
 
@@ -95,6 +97,32 @@ static void drawn(void)
     }
     result_free(&one);
     result_free(&other);
+}
+
+/* A step is that of one device, whoever runs its batches, and the same run twice has the same bits. */
+static void dealt(const char *device, const char *const *devices, size_t count)
+{
+    static const char *const samplers[] = {"neighbor --batch-size 7 --fanout 3,2 --batches-per-step 5",
+                                           "cluster --batch-size 1 --batches-per-step 3",
+                                           "saint-walk --batch-size 9 --batches-per-step 4"};
+    static const char *const optimizers[] = {"sgd --lr 0.05 --momentum 0.9", "sgd --lr 0.05 --clip-norm 0.1",
+                                             "sgd --lr 0.05 --weight-decay 0.01"};
+    result want = {0}, one = {0}, again = {0};
+
+    for (size_t i = 0; i < sizeof(samplers) / sizeof(samplers[0]); i++) {
+        const char *const line = text("%s --model texts/tables.gnn --hidden 8 --epochs 2 --sampler %s --optimizer %s",
+                                      store_of("rough", "fennel", 8, ""), samplers[i], optimizers[i]);
+        if (!train(&want, "%s --device %s", line, device))
+            continue;
+        for (size_t k = 0; k < count; k++)
+            if (train(&one, "%s --device %s", line, devices[k]) &&
+                same_results(&one, &want, 1e-4, text("%s on %s", samplers[i], devices[k])) &&
+                train(&again, "%s --device %s", line, devices[k]))
+                same_bits(&again, &one, text("%s on %s, again", samplers[i], devices[k]));
+    }
+    result_free(&want);
+    result_free(&one);
+    result_free(&again);
 }
 
 #define ALONE "--model texts/alone.gnn --layers 1"
@@ -172,7 +200,8 @@ void matrix_tables(const arguments *a)
 {
     static const char *const ways[] = {"", "--no-cache", "--no-cache --no-prune --threads 1", "--device cpu:2",
                                        "--device cpu:3 --no-cache", "--device cpu:1 --no-cache --no-prune",
-                                       "--device cpu:4 --topology pairs.json --no-cache"};
+                                       "--device cpu:4 --topology pairs.json --no-cache"},
+                            *const devices[] = {"cpu:2", "cpu:2 --topology slow.json --no-cache", "cpu:3"};
     (void)a;
     write_topologies();
     adam(ways, sizeof(ways) / sizeof(ways[0]));
@@ -181,11 +210,13 @@ void matrix_tables(const arguments *a)
     clipped("--device cpu:2");
     clipped("--sampler neighbor --batch-size 100000 --fanout 0,0,0");
     drawn();
+    dealt("cpu", devices, sizeof(devices) / sizeof(devices[0]));
     alone();
     resumed("out/checkpoints", "");
     resumed("out/of_devices", "--device cpu:2");
     resumed("out/of_batches", "--sampler neighbor --batch-size 8 --fanout 3,2");
     resumed("out/of_steps", "--sampler neighbor --batch-size 8 --fanout 3,2 --batches-per-step 3");
+    resumed("out/dealt", "--sampler neighbor --batch-size 8 --fanout 3,2 --batches-per-step 3 --device cpu:2");
 }
 
 void matrix_tables_gpu(const arguments *a)
