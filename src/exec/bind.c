@@ -29,10 +29,38 @@ void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph)
     e->chunks.vertices = graph->vertices;
 }
 
+/* ---- where rows are ------------------------------------------------------ */
+
+bool gs_exec__crosses(const gs_program *p, const gs_resident *r)
+{
+    return r->file < p->arrays && (r->load || p->array[r->file].lasting || p->array[r->file].result);
+}
+
+/* Beside a device with memory of its own the host has rows that cross alone, one array behind the other: bytes of the
+ * first `residents`. */
+static uint64_t crossing_bytes(const gs_program *p, const gs_plan *plan, uint32_t residents)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < residents; i++)
+        bytes += gs_exec__crosses(p, &plan->resident[i]) ? gs_align_up(plan->resident[i].bytes, GS_BLOCK_BYTES) : 0;
+    return bytes;
+}
+
+uint64_t gs_exec_bound_bytes(const gs_program *program, const gs_plan *plan)
+{
+    return crossing_bytes(program, plan, plan->residents);
+}
+
 void *gs_exec_rows(const gs_exec *e, uint32_t array)
 {
     const gs_resident *const r = gs_exec__resident_of(e, array);
-    return r == NULL ? NULL : e->region[GS_REGION_RESIDENT] + r->offset;
+    uint8_t *const memory = e->region[GS_REGION_RESIDENT];
+
+    if (r == NULL || e->on[0].resident == NULL)
+        return r == NULL ? NULL : memory + r->offset;
+    return gs_exec__crosses(e->program, r)
+               ? memory + crossing_bytes(e->program, e->plan, (uint32_t)(r - e->plan->resident))
+               : NULL;
 }
 
 void gs_exec_forget(gs_exec *e)

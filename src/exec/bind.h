@@ -7,6 +7,8 @@
 
 /* A run that is opened to be bound has a plan of one interval that neither reads nor writes. */
 gs_status gs_exec__check_bound(const gs_exec *e);
+/* Are these rows of an array that a bound graph brings, or a result of the run? */
+bool gs_exec__crosses(const gs_program *p, const gs_resident *r);
 /* Cuts the task to those of its stage's rows that are there. False: there are none. */
 bool gs_exec__clamp(const gs_exec *e, gs_task *t);
 /* Rows of a vertex task's tile, the first ones, for which all of its stage is computed. */

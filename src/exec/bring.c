@@ -1,33 +1,29 @@
-/* bring.c - a bound graph is copied to a device with memory of its own, and its edges are found there. */
+/* bring.c - a bound graph is copied to a device with memory of its own, and its edges are found there; results are
+ * copied back. */
 #include "exec/bring.h"
 
 #include "base/size.h"
+#include "exec/bind.h"
 #include "exec/spread.h"
 
-/* Bytes of RESIDENT up to the end of the store's rows. */
-uint64_t gs_exec_bound_bytes(const gs_plan *plan)
+static uint64_t graph_bytes(const gs_exec *e, const gs_resident *r)
 {
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < plan->residents; i++)
-        if (plan->resident[i].load)
-            end = GS_MAX(end, plan->resident[i].offset + plan->resident[i].bytes);
-    return gs_align_up(end, GS_BLOCK_BYTES);
+    const gs_array *const a = &e->program->array[r->file];
+    return GS_MIN((uint64_t)e->graph->vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
 }
 
-/* Copies each store array's rows that the bound graph has, but for the array of which devices keep rows. */
+/* Copies the rows that the bound graph has of each array that no stage makes, but for the array of which devices keep
+ * rows. */
 static gs_status bring_rows(gs_exec *e)
 {
     gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
         const gs_resident *const r = &e->plan->resident[i];
-        if (!r->load || r->file >= e->program->arrays ||
+        if (!gs_exec__crosses(e->program, r) || e->program->array[r->file].result ||
             (e->graph->spread != NULL && r->file == e->graph->spread->array))
             continue;
-        const gs_array *const a = &e->program->array[r->file];
-        const uint64_t bytes = (uint64_t)e->graph->vertices * a->width * gs_dtype_bytes(a->dtype);
-        st = gs_exec__send(e, e->on[0].resident + r->offset, e->region[GS_REGION_RESIDENT] + r->offset,
-                           GS_MIN(bytes, r->bytes));
+        st = gs_exec__send(e, e->on[0].resident + r->offset, gs_exec_rows(e, r->file), graph_bytes(e, r));
     }
     return st;
 }
@@ -58,6 +54,28 @@ gs_status gs_exec__bring(gs_exec *e)
         (st = gs_exec__bring_spread(e)) != GS_OK)
         return st;
     return gs_exec__wait_sent(e);
+}
+
+gs_status gs_exec__take_results(gs_exec *e)
+{
+    gs_device *const d = e->on[0].device;
+    uint64_t number = 0;
+    bool done = false;
+    gs_status st = GS_OK;
+
+    if (e->graph == NULL || e->on[0].resident == NULL)
+        return GS_OK;
+    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+        const gs_resident *const r = &e->plan->resident[i];
+        if (!gs_exec__crosses(e->program, r) || !e->program->array[r->file].result)
+            continue;
+        e->stats.copied_out_bytes += graph_bytes(e, r);
+        st = gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
+                                graph_bytes(e, r));
+    }
+    if (st == GS_OK)
+        st = gs_device_mark_transfers(d, GS_DEVICE_TO_HOST, &number);
+    return st != GS_OK ? st : gs_device_poll_transfers(d, GS_DEVICE_TO_HOST, number, true, &done);
 }
 
 /* NULL stays NULL. */

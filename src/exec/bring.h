@@ -6,6 +6,8 @@
 
 /* Copies what is bound, and waits: nothing of the device is under way. On host memory there is nothing to do. */
 gs_status gs_exec__bring(gs_exec *e);
+/* Behind the launches of a pass, which are done: results of the run come to the host. Waits; likewise. */
+gs_status gs_exec__take_results(gs_exec *e);
 /* Edges of the bound graph where the device has them. */
 void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges);
 /* Factors of the losses of a vertex task's rows, likewise; NULL: 1. */

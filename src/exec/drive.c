@@ -145,7 +145,7 @@ static gs_status run_devices(gs_exec *e)
     gs_exec__enter_shares(e);
     if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__bring(e)) == GS_OK)
         st = e->several != NULL ? gs_exec__several_run(e) : run_on_one_thread(e);
-    if (st == GS_OK)
+    if (st == GS_OK && (st = gs_exec__take_results(e)) == GS_OK)
         st = gs_exec__reduce_gradients(e);
     if ((st = end_devices(e, begun, st)) == GS_OK)
         add_up(e);

@@ -33,7 +33,7 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
     if (e->bound) {
         m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes + gs_exec__spread_bytes(c);
-        m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = gs_exec_bound_bytes(e->plan);
+        m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = gs_exec_bound_bytes(e->program, e->plan);
     }
     const gs_status st = gs_device_take_memory(x->device, &m, &arena);
     x->arena = arena;

@@ -115,8 +115,9 @@ typedef struct gs_exec_graph {
     uint32_t pieces;
 } gs_exec_graph;
 
-/* Bytes of host memory to which the rows of bound graphs are written, where the device has memory of its own. */
-uint64_t gs_exec_bound_bytes(const gs_plan *plan);
+/* Bytes of host memory to which the rows of bound graphs are written, and where results come back, where the device has
+ * memory of its own. */
+uint64_t gs_exec_bound_bytes(const gs_program *program, const gs_plan *plan);
 
 /* Of such a device: memory that keeping `rows` of its rows takes, for graphs of at most `most` vertices. */
 uint64_t gs_exec_spread_bytes(uint64_t row_bytes, uint32_t most, uint32_t rows);
@@ -132,8 +133,8 @@ bool gs_exec_gave_up(const gs_exec *e);
  * are not checked here. Any number of times, between passes. */
 void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);
 /* Where the rows of an array of the program are, [rows planned, width] in the array's type: those that are there are
- * written before a pass, of what a pass reads and does not make, or (on host memory) read behind it. NULL where it has
- * no place of its own in host memory. */
+ * written before a pass, of what a pass reads and does not make, or read behind it: on host memory any, else those of
+ * results (gs_array.result). NULL where it has no place of its own in host memory. */
 void *gs_exec_rows(const gs_exec *e, uint32_t array);
 
 /* Of a run that was opened with `spread`, before its passes: the first `rows` of gs_exec_rows() of that array become

@@ -97,7 +97,7 @@ gs_status gs_exec__bring_spread(gs_exec *e)
     if (s == NULL)
         return GS_OK;
     const gs_resident *const r = gs_exec__resident_of(e, s->array);
-    const uint8_t *const host = e->region[GS_REGION_RESIDENT] + r->offset;
+    const uint8_t *const host = gs_exec_rows(e, s->array);
     uint8_t *const to = e->on[0].resident + r->offset;
     gs_pick_launch l = {.sent = m->sent, .devices = s->devices, .rows_kept = s->rows_kept,
                         .row_bytes = (uint32_t)m->row_bytes};

@@ -133,7 +133,7 @@ static void count_device(gs_batches *b)
                       2 * gs_params_elements(s->program) * sizeof(float) +
                       gs_params_sums(s->program) * sizeof(double) + scratch;
     b->bytes -= region[GS_REGION_ARENA] + scratch;
-    b->copies = b->names = gs_exec_bound_bytes(s->plan);
+    b->copies = b->names = gs_exec_bound_bytes(s->program, s->plan);
 }
 
 static gs_status count_bytes(gs_batches *b)
@@ -295,6 +295,10 @@ void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
     gs_batch_edges_fill(&b->edges, batch);
     for (uint32_t n = b->device_bytes == 0 ? 0 : gs_batch_edges_pieces(&b->edges, batch, b->piece); n-- > 0;)
         copied += b->piece[n].bytes;
+    for (uint32_t t = 0; t < b->session->program->tables && b->device_bytes > 0; t++) { /* rows, and their gradients */
+        const gs_table *const table = &b->session->program->table[t];
+        copied += (uint64_t)batch->vertices * table->width * sizeof(float) * (table->gradient == GS_NONE ? 1 : 2);
+    }
     gs_batch_amounts(&b->amounts, b->session, &b->edges);
     gs_batch_predict(&b->predicted, b->session, &b->edges, batch, rows / sizeof(float),
                      copied + (b->device_bytes == 0 ? 0 : rows));

@@ -21,20 +21,11 @@ static gs_status add(gs_session *s, uint32_t *out, const gs_table *t, const char
     return gs_program_add_array(s->program, out, &a);
 }
 
-static gs_status check_batches(const gs_session *s)
-{
-    if (s->config.batch != NULL && s->program->tables > 0 && gs_session_has_memories(s))
-        return gs_fail(GS_EUNSUPPORTED,
-                       ".device %s: batches bring rows of table %s[vertices, %u] to host memory alone; use cpu",
-                       s->config.options->device, s->program->table[0].name, s->program->table[0].width);
-    return GS_OK;
-}
-
 gs_status gs_session_add_tables(gs_session *s, bool best)
 {
     const bool training = s->config.purpose == GS_FOR_TRAINING && s->config.batch == NULL;
     gs_program *const p = s->program;
-    gs_status st = check_batches(s);
+    gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < p->tables && training && st == GS_OK; i++) {
         gs_table *const t = &p->table[i];

@@ -10,8 +10,7 @@
 typedef struct gs_session gs_session;
 
 /* When the program is compiled: arrays for the optimiser's state and, where they are kept, the best rows; none for
- * batches, whose rows are those of the session that evaluates. GS_EUNSUPPORTED: batches
- * on GPUs. GS_ENOMEM. */
+ * batches, whose rows are those of the session that evaluates. GS_ENOMEM. */
 gs_status gs_session_add_tables(gs_session *s, bool best);
 /* Host memory for rows that are spilled, 0 without tables; it is taken, and given back. */
 uint64_t gs_session_sweep_bytes(const gs_session *s);
