@@ -126,6 +126,22 @@ static void dealt(const char *const *devices, size_t count, bool all)
     result_free(&again);
 }
 
+/* A gradient that a later stage reads comes to the host all the same. */
+static void read_twice(const char *const *devices, size_t count)
+{
+    const char *const line = text("%s --model texts/offset.gnn --hidden 8 --epochs 3 --lr 0.05 --optimizer adam",
+                                  store_of("rough", "fennel", 3, ""));
+    result want = {0}, r = {0};
+
+    if (!train(&want, "%s", line))
+        return;
+    for (size_t k = 0; k < count; k++)
+        if (train(&r, "%s --device %s", line, devices[k]))
+            same_results(&r, &want, 1e-3, text("a gradient that is read twice on %s", devices[k]));
+    result_free(&want);
+    result_free(&r);
+}
+
 #define ALONE "--model texts/alone.gnn --layers 1"
 
 /* Devices have the numbers of one up to the order of sums, and the same bits each time. */
@@ -212,6 +228,7 @@ void matrix_tables(const arguments *a)
     clipped("--sampler neighbor --batch-size 100000 --fanout 0,0,0");
     drawn();
     dealt(devices, sizeof(devices) / sizeof(devices[0]), true);
+    read_twice(devices, sizeof(devices) / sizeof(devices[0]));
     alone();
     resumed("out/checkpoints", "");
     resumed("out/of_devices", "--device cpu:2");
@@ -230,6 +247,7 @@ void matrix_tables_gpu(const arguments *a)
     write_topologies();
     adam(ways, sizeof(ways) / sizeof(ways[0]));
     dealt(devices, sizeof(devices) / sizeof(devices[0]), false);
+    read_twice(devices, sizeof(devices) / sizeof(devices[0]));
     clipped("--device cuda");
     clipped("--device cuda:0,0");
     clipped("--device cuda --sampler neighbor --batch-size 100000 --fanout 0,0,0");
