@@ -5,8 +5,9 @@ usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--sample-of 
                 [--only SCENARIO[:CLASS[:KIND]]]...
 
 Each scenario (a partitioning, one over an older store, a training that spills with each way of I/O, one that
-checkpoints, one on batches with learned rows of vertices, a prediction) runs once to count its calls of each class,
-then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must end as one of
+checkpoints, one on batches with learned rows of vertices, that on two devices, a prediction) runs once to count its
+calls of each class, then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must
+end as one of
     right    exit status 0, every output equal to that of the run without a fault
     clear    another exit status, one line on stderr that says what is wrong, inputs and earlier outputs whole
 and never crash, hang, end with a wrong or damaged file, or fail without words. ("alien" calls are those of libraries
@@ -137,6 +138,8 @@ class Inputs:
             Scenario("train-ring", train, ["s"], outputs, before={"out.w": "w"}, env=ring, metrics="out.jsonl"),
             Scenario("train-threads", train, ["s"], outputs, before={"out.w": "w"}, env=threads, metrics="out.jsonl"),
             Scenario("batches", batches, ["s", "tables.gnn"], outputs, before={"out.w": "w"}, metrics="out.jsonl"),
+            Scenario("devices", batches + ["--device", "cpu:2", "--batches-per-step", "3"], ["s", "tables.gnn"],
+                     outputs, before={"out.w": "w"}, metrics="out.jsonl"),
             Scenario("predict", ["predict", "s", "--weights", "w", "--model", "gcn", "--hidden", "8", "--logits",
                                  "out.npy"], ["s", "w"], ["out.npy"]),
             Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"], outputs,
