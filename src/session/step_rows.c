@@ -4,6 +4,8 @@
 #include "base/size.h"
 #include "session/session.h"
 
+#define ROWS_AHEAD 16u /* whose slots are asked for before they are looked at */
+
 /* ---- opening ------------------------------------------------------------- */
 
 /* Batches of a step may have all their rows in common, or none. */
@@ -111,8 +113,10 @@ void gs_step_rows_add(gs_step_rows *r, const gs_batch_tables *pass, const gs_bat
 
     if (r->sum == NULL)
         return;
-    for (uint32_t i = 0; i < batch->vertices; i++)
+    for (uint32_t i = 0; i < batch->vertices; i++) {
+        gs_unique_prefetch(&r->rows, batch->vertex[GS_MIN(i + ROWS_AHEAD, batch->vertices - 1)]);
         r->row[i] = gs_unique_put(&r->rows, batch->vertex[i]);
+    }
     for (uint32_t t = 0; t < r->tables->session->program->tables; t++) {
         uint32_t width;
         const float *const gradient = gs_batch_tables_gradient(pass, t, &width);
