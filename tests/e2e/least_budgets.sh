@@ -59,13 +59,14 @@ least()
 held=0
 for ((i = 1; i <= rounds; i++)); do
     pick sbm rmat
-    kind=$REPLY models='gcn sage sage_max sage_lstm gat gatv2 gin appnp commnet ggcn ggnn'
+    kind=$REPLY models='gcn sage sage_max sage_lstm gat gatv2 gin appnp commnet ggcn ggnn tables'
     pick 300 3000
     store=$work/$kind.$REPLY
     pick 1 7 40
     parts=$REPLY
     pick $models
     model=$REPLY
+    [ $model != tables ] || model=$(dirname "$0")/texts/tables.gnn
     pick 1 2 3 5 9 17 24 32
     # Plans of deep networks over many parts take seconds.
     [ -n "${GS_TEST_ALL:-}" ] || [ "$REPLY" -le 9 ] || [ "$parts" -lt 40 ] || parts=7
