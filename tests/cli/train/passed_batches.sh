@@ -13,7 +13,11 @@ train=(gnnstream train store --model sage --hidden 4 --layers 1 --sampler saint-
 grep -q ' read 0 B' out || die "something was read: $(<out)"
 "${train[@]}" --save all.safetensors --no-cache >out 2>err || die "$(<err)" # of the evaluation: rows stay
 grep -q ' read 0 B' out && die "nothing was read: $(<out)"
-"${train[@]}" --save some.safetensors --host-memory 72M >out 2>err || die "$(<err)"
-grep -q ' read 0 B' out && die "nothing was read with 72M: $(<out)"
+host=72M
+[ -z "${GS_SANITIZED:-}" ] || host=400M # a sanitizer's memory is the program's
+"${train[@]}" --save some.safetensors --host-memory $host >out 2>err || die "$(<err)"
+if [ -z "${GS_SANITIZED:-}" ] && grep -q ' read 0 B' out; then
+    die "nothing was read with $host: $(<out)"
+fi
 cmp <(tensors memory.safetensors) <(tensors all.safetensors) || die 'other weights with a cache of all rows'
 cmp <(tensors memory.safetensors) <(tensors some.safetensors) || die 'other weights with a cache of some'

@@ -11,7 +11,7 @@ for batches in 'saint-edge --batch-size 500' 'saint-walk --batch-size 500 --walk
     least=$(sed -n 's/.*host-memory 20.0 MiB is too small.* at least \([0-9]*\)M.*/\1/p' err)
     [ -n "$least" ] || die "$batches: $(<err)"
     does=$least
-    [ -z "${GS_SANITIZED:-}" ] || does=$((least + least / 4)) # freed memory stays for a while
+    [ -z "${GS_SANITIZED:-}" ] || does=$((3 * least)) # freed memory stays for a while
     "${train[@]}" "${does}M" --save read.safetensors >out 2>err || die "$batches: $(<err)"
     [ -n "${GS_SANITIZED:-}" ] || grep -q ' read [0-9.]* GiB' out || die "$batches: edges were not read: $(<out)"
     "${train[@]}" 1G --save memory.safetensors >out 2>err || die "$batches: $(<err)"
