@@ -4,13 +4,12 @@
 #
 # 2 layers, hidden 64 (GAT: 8 heads of 8), dropout 0.5 on inputs and hidden, Adam 0.01, weight decay 5e-4. Whole
 # graph: 100 epochs of a step. Neighbours: 50 epochs, batches of 32 training vertices, fanout 10,10, so that none has
-# fewer steps than the whole graph. Clusters: 50 epochs, 4 (GS_CLUSTERS) of 16 intervals that METIS made. GRAPH is
-# cora, dblp or pubmed; of PubMed's features there are those of 1060 vertices (partial_features_*), the others are
-# zeros, so its
-# figures do not compare with published ones.
+# fewer steps than the whole graph. Clusters: 50 epochs, 8 (GS_CLUSTERS) of 16 intervals that METIS made, as many steps.
+# GRAPH is cora, dblp or pubmed; of PubMed's features there are those of 1060 vertices (partial_features_*), the others
+# are zeros, so its figures do not compare with published ones. PubMed needs a python3 that has numpy.
 #   GS_TEST_DATA  folder of the graphs; default ../shared/data beside the sources
 #   GS_SEEDS      default "0 1 2 3 4 5 6 7 8 9"
-#   GS_CLUSTERS   intervals of a batch of clusters, default 4
+#   GS_CLUSTERS   intervals of a batch of clusters, default 8
 # Fails where batches are more than half a point below the whole graph.
 . "$(dirname "$0")/lib.sh"
 
@@ -63,7 +62,7 @@ for graph in "$@"; do
             case $trained in
             whole) how=(--epochs 100) ;;
             neighbor) how=(--epochs 50 --sampler neighbor --batch-size 32 --fanout 10,10) ;;
-            cluster) how=(--epochs 50 --sampler cluster --batch-size "${GS_CLUSTERS:-4}") ;;
+            cluster) how=(--epochs 50 --sampler cluster --batch-size "${GS_CLUSTERS:-8}") ;;
             esac
             read -r accuracy error < <(mean "${options[@]}" "${how[@]}"; echo)
             printf '%-8s %-6s %-10s %8s %6s\n' "$graph" "$model" "$trained" "$accuracy" "$error"
