@@ -246,8 +246,8 @@ static gs_status check_sampler(const gs_run_batches *b, const gs_session_config 
     const gs_store_info *const info = gs_store_get_info(b->store);
 
     if (b->options.weighted && !info->weights)
-        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition again an "
-                       "input with an edge_weights.npy", config->store);
+        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition an "
+                       "input whose edges have some", config->store);
     if (b->options.by_type && info->edge_types == 0)
         return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", config->store);
     if (b->options.kind >= GS_SAMPLER_SAINT_NODE && info->edges == 0)

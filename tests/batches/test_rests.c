@@ -1,5 +1,6 @@
 /* test_rests.c - what is left of a vertex program in rows where some of what it reads is 0 computes what all of it
- * computes there: for every built-in model's stages, with sets of zeros drawn at random. */
+ * computes there: for every built-in model's stages, with sets of zeros drawn at random; and which stages of a batch
+ * have such a rest. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "compile/cases.h"
 #include "device/device.h"
 #include "program/zero_rows.h"
+#include "session/batch_hops.h"
 
 #define ROWS    37u
 #define CLASSES 5u
@@ -193,8 +195,38 @@ static void test_rest_of_a_stage__is_the_whole_one_where_rows_are_zero(void **s)
     gs_device_close(d);
 }
 
+/* Stages of GAT's last hop have rests, those of its targets have none; only where rests are asked for. */
+static void test_rests__are_found_where_hops_end(void **s)
+{
+    const test_case t = {.model = "gat", .layers = 2, .in = 12, .hidden = 8, .classes = CLASSES, .heads = 4,
+                         .edges_per_vertex = 5, .feature_type = GS_F32};
+    gs_program *const p = gs_program_new();
+    uint32_t instrs = 0, left = 0;
+
+    (void)s;
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (gs_hop_cut cut = GS_CUT_NOTHING; cut <= GS_CUT_RESTS; cut++) {
+        gs_hop_needs n;
+        gs_assert_ok(gs_hop_needs_find(&n, p, 0, 2, cut));
+        for (uint32_t k = 0; k < p->stages; k++) {
+            assert_true(n.whole[k] <= n.rows[k]);
+            assert_true(cut == GS_CUT_RESTS || n.whole[k] == n.rows[k]);
+            if (n.rows[k] == n.levels && n.whole[k] < n.levels) {
+                instrs += p->stage[k].instrs;
+                left += n.rest[k].instrs;
+            }
+        }
+        gs_hop_needs_drop(&n);
+    }
+    assert_true(instrs >= 20 && left * 2 <= instrs);
+    gs_program_free(p);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rest_of_a_stage__is_the_whole_one_where_rows_are_zero)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rest_of_a_stage__is_the_whole_one_where_rows_are_zero),
+        cmocka_unit_test(test_rests__are_found_where_hops_end),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
