@@ -74,3 +74,18 @@ refused 1 '--by-type: the edges of alive.store have no types' \
 refused 2 '--weighted: is of batches' gnnstream train alive.store --model sage --weighted
 refused 2 '--by-type: is of --sampler neighbor' \
     gnnstream train alive.store --model sage --sampler cluster --batch-size 1 --by-type
+
+# Where edges do not fit in memory, other draws are of those in the store; by weight a line says what would do.
+gnnstream generate rmat large --vertices 50000 --edges 3000000 --features 8 --seed 1 >made
+python3 - <<'PY'
+import os, struct
+edges = (os.path.getsize("large/edges.npy") - 128) // 16
+header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % edges
+header += " " * (117 - len(header)) + "\n"
+with open("large/edge_weights.npy", "wb") as file:
+    file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header.encode())
+    file.write(struct.pack("<%df" % edges, *[1 + k % 5 for k in range(edges)]))
+PY
+gnnstream partition large large.store --parts 8 --method natural >made
+refused 1 '--weighted: edges that are drawn by weight are in memory' gnnstream train large.store --model sage \
+    --ignore-edge-weights "${batches[@]}" --weighted --host-memory 20M
