@@ -48,6 +48,8 @@ static void add_rows(gs_batch_member *m, uint32_t number, gs_status of_pass)
     gs_batch_devices *const d = m->all;
     const gs_batch_pass *const p = &d->pass[number];
 
+    if (!gs_step_rows_adds(&d->rows)) /* no device waits for others within a step */
+        return;
     pthread_mutex_lock(&d->lock);
     while (d->added < number)
         pthread_cond_wait(&d->next, &d->lock);

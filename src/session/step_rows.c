@@ -84,7 +84,7 @@ void gs_step_rows_take_one(gs_step_rows *r) { r->alone = true; }
 
 void gs_step_rows_clear(gs_step_rows *r)
 {
-    if (r->sum == NULL)
+    if (!gs_step_rows_adds(r))
         return;
     r->alone = false;
     gs_unique_clear(&r->rows);
@@ -111,7 +111,7 @@ void gs_step_rows_add(gs_step_rows *r, const gs_batch_tables *pass, const gs_bat
 {
     const uint32_t had = r->rows.count;
 
-    if (r->sum == NULL)
+    if (!gs_step_rows_adds(r))
         return;
     for (uint32_t i = 0; i < batch->vertices; i++) {
         gs_unique_prefetch(&r->rows, batch->vertex[GS_MIN(i + ROWS_AHEAD, batch->vertices - 1)]);

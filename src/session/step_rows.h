@@ -25,6 +25,9 @@ uint64_t gs_step_rows_bytes(const gs_session *session, uint32_t step, uint32_t m
 gs_status gs_step_rows_open(gs_step_rows *r, const gs_batch_tables *tables, uint32_t step, uint32_t most);
 void gs_step_rows_close(gs_step_rows *r);
 
+/* Do the passes of a step of several add rows? Not without tables. */
+static inline bool gs_step_rows_adds(const gs_step_rows *r) { return r->sum != NULL; }
+
 /* A step begins: of one pass, that of the first device; or of several, */
 void gs_step_rows_take_one(gs_step_rows *r);
 void gs_step_rows_clear(gs_step_rows *r);
