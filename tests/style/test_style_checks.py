@@ -10,6 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import check_circles  # noqa: E402
 import check_includes  # noqa: E402
+import check_pages  # noqa: E402
 import check_shape  # noqa: E402
 
 TABLE = """# Rooms
@@ -80,6 +81,7 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(self.faults(check_includes), [])
         self.assertEqual(self.faults(check_shape), [])
         self.assertEqual(self.faults(check_circles), [])
+        self.assertEqual(self.faults(check_pages), [])
 
 
 class IncludesTest(StyleTest):
@@ -280,6 +282,21 @@ class CirclesTest(StyleTest):
 
     def test_line_that_is_not_needed(self):
         self.only(check_circles, {self.LIST: self.LINE}, self.LIST + ":1", "take the line out")
+
+
+class PagesTest(StyleTest):
+    def test_front_page(self):
+        self.only(check_pages, {"README.md": "word " * 1201}, "README.md:1", "1201 words")
+        self.assertEqual(self.faults(check_pages, {"README.md": "word " * 1200}), [])
+
+    def test_long_paragraph(self):
+        self.only(check_pages, {"docs/design.md": "# x\n\n" + "line\n" * 9}, "docs/design.md:3", "9 lines")
+        fine = "line\n" * 8 + "\n" + "    code\n" * 9 + "\n```\n" + "code\n" * 9 + "```\n"
+        self.assertEqual(self.faults(check_pages, {"docs/design.md": fine}), [])
+
+    def test_link_to_nothing(self):
+        self.only(check_pages, {"docs/a.md": "\n[b](b.md#c)\n"}, "docs/a.md:2", "leads to b.md")
+        self.assertEqual(self.faults(check_pages, {"docs/a.md": "[a](a.md) [c](#c) [d](https://d.example/e)\n"}), [])
 
 
 if __name__ == "__main__":

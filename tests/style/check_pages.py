@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Is the front door one page, and do the pages lead on?
+
+    check_pages.py [ROOT]
+
+  * README.md has at most 1,200 words;
+  * docs/design.md has no paragraph of more than eight lines;
+  * every link of a page to a file of the project leads to one.
+
+Violations are printed as FILE:LINE: MESSAGE.
+"""
+import re
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from checks import main  # noqa: E402
+
+MOST_WORDS = 1200
+MOST_PARAGRAPH_LINES = 8
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+
+
+def paragraphs(text):
+    """(first line, lines) of each run of prose: no headings, tables, code or list marks."""
+    first, count, fenced = 0, 0, False
+    for number, line in enumerate(text.split("\n") + [""], 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        prose = line.strip() and not fenced and not line.startswith(("|", "    ", "#", "```", "<!--", "- "))
+        if prose:
+            first, count = first or number, count + 1
+        elif first:
+            yield first, count
+            first, count = 0, 0
+
+
+def links(text):
+    """(line, file) of each link that names no place on the network."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in LINK.finditer(line):
+            yield number, match.group(1)
+
+
+def check(root):
+    faults = []
+    readme, design = root / "README.md", root / "docs" / "design.md"
+    if readme.is_file() and (words := len(readme.read_text(encoding="utf-8").split())) > MOST_WORDS:
+        faults.append((readme, 1, f"{words} words; the front page has at most {MOST_WORDS}"))
+    if design.is_file():
+        for first, count in paragraphs(design.read_text(encoding="utf-8")):
+            if count > MOST_PARAGRAPH_LINES:
+                faults.append((design, first, f"a paragraph of {count} lines; at most {MOST_PARAGRAPH_LINES}"))
+    for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("src/*.md")]):
+        for number, target in links(page.read_text(encoding="utf-8")):
+            if not (page.parent / target).exists():
+                faults.append((page, number, f"leads to {target}, which is not there"))
+    return faults
+
+
+if __name__ == "__main__":
+    main(check)
