@@ -50,6 +50,10 @@ extern "C" {
 GS_API gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options);
 /* Writes a plan as one line of JSON, without newline, into a FILE of <stdio.h>. GS_ENOMEM, GS_EIO. */
 GS_API gs_status gs_print_plan(void *file, const gs_plan_report *plan);
+/* Writes the tasks of that plan, one a line in the order of their list, then what stays in memory and totals, into a
+ * FILE of <stdio.h>. Two plans that do the same have the same text. Of batches: the plan that evaluates, then the one
+ * that trains a batch. Errors as gs_run_open(), GS_EIO. */
+GS_API gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options);
 
 /* ---- a run --------------------------------------------------------------- */
 

@@ -179,9 +179,28 @@ static void print_text(const gs_plan_report *p)
     printf("%-28s %12s\n", "under way to and from disk", cli_size(p->flight_bytes));
 }
 
+typedef struct plan_command {
+    train_command command; /* first: the options of train are its fields */
+    bool tasks;
+} plan_command;
+
+static void defaults(void *options)
+{
+    plan_command *const o = options;
+    train_command_defaults(&o->command);
+    o->tasks = false;
+}
+
+static const cli_option plan_output_options[] = {
+    {"--json", CLI_FLAG, offsetof(plan_command, command.json), NULL, NULL, "print JSON", NULL, 0, 0},
+    {"--tasks", CLI_FLAG, offsetof(plan_command, tasks), NULL, NULL, "print the list of tasks, one a line", NULL, 0, 0},
+    {0},
+};
+
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
-    const train_command *const o = options;
+    const plan_command *const given = options;
+    const train_command *const o = &given->command;
     gs_train_options train = o->train;
     gs_plan_report p;
     int status;
@@ -190,6 +209,9 @@ static int run(const cli_command *self, const void *options, const char *const *
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help plan");
     train.stop = cli_stop();
     train.warn = cli_warn;
+    if (given->tasks)
+        return o->json ? cli_fail(self, CLI_USAGE, "--tasks is no JSON; leave out one of --tasks and --json")
+                       : cli_result(self, gs_print_tasks(stdout, place[0], &train));
     if ((status = cli_result(self, gs_plan_train(&p, place[0], &train))) != CLI_DONE)
         return status;
     if (!o->json) {
@@ -206,7 +228,7 @@ const cli_command cmd_plan = {
     .place = {"STORE"},
     .summary = "Says what train with the same options would read, write and hold in memory.\n"
                "Runs nothing and writes nothing.",
-    .group = (const cli_group[]){{"Output", train_json_options},
+    .group = (const cli_group[]){{"Output", plan_output_options},
                                  {"Model", train_model_options},
                                  {"Machine", train_machine_options},
                                  {"Task (as for train)", train_task_options},
@@ -216,8 +238,8 @@ const cli_command cmd_plan = {
                                  {"Checkpoints (as for train; none are written)", train_checkpoint_options},
                                  {"A file of options", cli_config_options},
                                  {0}},
-    .defaults = train_command_defaults,
-    .options_bytes = sizeof(train_command),
+    .defaults = defaults,
+    .options_bytes = sizeof(plan_command),
     .common = train_common_options,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "base/given.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "plan/plan_print.h"
 #include "session/describe.h"
 #include "session/tables.h"
 #include "train/batch_options.h"
@@ -341,20 +342,50 @@ gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
     return describe(run->session, run->batches, out);
 }
 
-gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
+/* A run as gs_train() would plan it, which is not started. The caller closes both, also on failure. */
+static gs_status open_planned(gs_session **session, gs_run_batches **batches, const char *store,
+                              const gs_train_options *options)
 {
     gs_train_options own;
+    gs_status st;
+
+    if ((st = gs_check_given(store, "store")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
+        (st = gs_train_options_check(&own)) != GS_OK ||
+        (st = gs_run__open_session(session, store, &own, GS_RUN_TRAIN, 0, NULL, batches)) != GS_OK)
+        return st;
+    if (*batches == NULL)
+        gs_run__warn(*session);
+    return GS_OK;
+}
+
+gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
+{
     gs_run_batches *batches = NULL;
     gs_session *session = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
-        (st = gs_train_options_read(&own, options)) != GS_OK || (st = gs_train_options_check(&own)) != GS_OK)
+    if ((st = gs_check_given(out, "out")) != GS_OK)
         return st;
-    if ((st = gs_run__open_session(&session, store, &own, GS_RUN_TRAIN, 0, NULL, &batches)) == GS_OK) {
-        if (batches == NULL)
-            gs_run__warn(session);
+    if ((st = open_planned(&session, &batches, store, options)) == GS_OK)
         st = describe(session, batches, out);
+    gs_run_batches_close(batches);
+    gs_session_close(session);
+    return st;
+}
+
+gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options)
+{
+    gs_run_batches *batches = NULL;
+    gs_session *session = NULL;
+    gs_status st;
+
+    if ((st = gs_check_given(file, "file")) != GS_OK)
+        return st;
+    if ((st = open_planned(&session, &batches, store, options)) == GS_OK) {
+        gs_plan_print(session->plan, session->program, file);
+        if (batches != NULL)
+            gs_plan_print(gs_run_batches_session(batches)->plan, gs_run_batches_session(batches)->program, file);
+        st = ferror((FILE *)file) != 0 ? gs_fail(GS_EIO, "the tasks cannot be written") : GS_OK;
     }
     gs_run_batches_close(batches);
     gs_session_close(session);
