@@ -3,7 +3,7 @@
 
     check_shape.py [ROOT]
 
-  * no C file in src/, partition/, cuda/, tools/, bench/ and tests/ is over 600 lines, and
+  * no C file in src/, partition/, cuda/, tools/, bench/ and tests/ is over 900 lines, and
     no two have the same name;
   * no function outside tests/ is over 60 lines from brace to brace, unless
     tests/style/long_functions.txt lists it with a reason;
@@ -26,7 +26,7 @@ from checks import bare, main, read_allowed  # noqa: E402
 
 CODE = {".c", ".h", ".cu", ".cuh"}
 FOLDERS = ("src", "partition", "cuda", "tools", "bench", "tests")
-MOST_FILE_LINES = 600
+MOST_FILE_LINES = 900
 MOST_FUNCTION_LINES = 60
 MOST_COLUMNS = 120
 SCRIPTS = {".py", ".sh", ".build"}

@@ -194,8 +194,8 @@ class ShapeTest(StyleTest):
         self.planted("src/mem/mem.c", "/* x */\nint f(void)\n{\n", 3, "braces do not match")
 
     def test_long_file(self):
-        self.planted("tests/mem/test_mem.c", "int x;\n" * 601, 601, "601 lines")
-        self.assertEqual(self.faults(check_shape, {"tests/mem/test_mem.c": "int x;\n" * 600}), [])
+        self.planted("tests/mem/test_mem.c", "int x;\n" * 901, 901, "901 lines")
+        self.assertEqual(self.faults(check_shape, {"tests/mem/test_mem.c": "int x;\n" * 900}), [])
 
     def test_wide_lines(self):
         self.planted("src/mem/mem.c", "/* x */\n/*" + 117 * "x" + "*/\n", 2, "121 columns")
@@ -267,9 +267,26 @@ class CirclesTest(StyleTest):
         self.assertEqual(self.faults(check_circles, changes), [])
 
     def test_functions_in_a_table_are_calls(self):
-        changes = {"src/mem/one.c": calling("gs_one") + "static const ops table = {.two = gs_two};\n",
+        table = "static const ops table = {.two = gs_two};\n"
+        changes = {"src/mem/one.c": "/* a\n */\n" + table + "int gs_one(void)\n{\n    return table.two();\n}\n",
                    "src/mem/two.c": calling("gs_two", "gs_one")}
-        self.only(check_circles, changes, "src/mem/one.c:6", "calls gs_two()")
+        self.only(check_circles, changes, "src/mem/one.c:3", "calls gs_two()")
+        apart = {**changes, "src/mem/one.c": table + calling("gs_one")}
+        self.assertEqual(self.faults(check_circles, apart), [])
+
+    def test_files_whose_functions_are_no_circle(self):
+        changes = {"src/mem/one.c": calling("gs_one", "gs_two") + calling("gs_low"),
+                   "src/mem/two.c": calling("gs_two", "gs_low")}
+        self.assertEqual(self.faults(check_circles, changes), [])
+
+    def test_circle_by_a_static_function(self):
+        inner = "static int inner(void)\n{\n    return gs_two();\n}\n"
+        changes = {"src/mem/one.c": "/* a\n */\n" + inner + calling("gs_one", "inner"),
+                   "src/mem/two.c": calling("gs_two", "gs_one")}
+        self.only(check_circles, changes, "src/mem/one.c:5", "calls inner() of src/mem/one.c")
+
+    def test_recursion_within_a_file_is_fine(self):
+        self.assertEqual(self.faults(check_circles, {"src/mem/one.c": calling("gs_one", "gs_one")}), [])
 
     def test_what_is_no_call(self):
         for text in ("/* gs_two() */\n" + calling("gs_one"), calling("gs_one") + 'const char *s = "gs_two";\n',
