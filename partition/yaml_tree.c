@@ -18,11 +18,68 @@ struct gs_yaml {
     bool loaded;
 };
 
+/* libyaml's scanner looks at all open levels for each token, and its loader at all anchors for each: a MiB of either
+ * takes minutes. Metadata have some ten levels, and no anchors. */
+#define MOST_LEVELS 64
+#define MOST_REFERENCES 1000 /* anchors, aliases and directives */
+
+/* What a token adds to the depth. */
+static int step_of(yaml_token_type_t type)
+{
+    switch (type) {
+    case YAML_BLOCK_SEQUENCE_START_TOKEN:
+    case YAML_BLOCK_MAPPING_START_TOKEN:
+    case YAML_FLOW_SEQUENCE_START_TOKEN:
+    case YAML_FLOW_MAPPING_START_TOKEN:
+        return 1;
+    case YAML_BLOCK_END_TOKEN:
+    case YAML_FLOW_SEQUENCE_END_TOKEN:
+    case YAML_FLOW_MAPPING_END_TOKEN:
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+/* GS_EFORMAT where the file is nested or refers to itself more than any metadata. What is no YAML ends this quietly:
+ * load() says what is wrong there. */
+static gs_status check_shape(const gs_yaml *y, const char *text, uint64_t bytes)
+{
+    yaml_parser_t parser;
+    yaml_token_t token;
+    int levels = 0, references = 0;
+    unsigned long long line = 1;
+    bool more = true;
+
+    if (!yaml_parser_initialize(&parser))
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
+    while (more && levels <= MOST_LEVELS && references <= MOST_REFERENCES && yaml_parser_scan(&parser, &token)) {
+        levels += step_of(token.type);
+        references += token.type == YAML_ANCHOR_TOKEN || token.type == YAML_ALIAS_TOKEN ||
+                      token.type == YAML_TAG_DIRECTIVE_TOKEN || token.type == YAML_VERSION_DIRECTIVE_TOKEN;
+        line = token.start_mark.line + 1;
+        more = token.type != YAML_STREAM_END_TOKEN;
+        yaml_token_delete(&token);
+    }
+    yaml_parser_delete(&parser);
+    if (levels > MOST_LEVELS)
+        return gs_fail(GS_EFORMAT, "%s: line %llu: lists and mappings in more than %d levels; metadata have some ten",
+                       y->path, line, MOST_LEVELS);
+    if (references > MOST_REFERENCES)
+        return gs_fail(GS_EFORMAT, "%s: line %llu: more than %d anchors, aliases and directives; write out what they "
+                                   "stand for",
+                       y->path, line, MOST_REFERENCES);
+    return GS_OK;
+}
+
 static gs_status load(gs_yaml *y, const char *text, uint64_t bytes)
 {
     yaml_parser_t parser;
-    gs_status st = GS_OK;
+    gs_status st = check_shape(y, text, bytes);
 
+    if (st != GS_OK)
+        return st;
     if (!yaml_parser_initialize(&parser))
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
