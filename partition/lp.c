@@ -21,6 +21,7 @@
 #include "partition/lp_exact.h"
 #include "partition/lp_graph.h"
 #include "partition/lp_move.h"
+#include "partition/metis_bundles.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
 
@@ -192,9 +193,9 @@ static void coarse_free(coarse *c)
     gs_free(c->edge_weight);
 }
 
-static gs_status call_metis(uint32_t *part, const coarse *c, const gs_part_grid *grid, uint64_t seed)
+static gs_status call_metis(uint32_t *part, gs_metis_graph *g, const gs_part_grid *grid, uint64_t seed)
 {
-    idx_t options[METIS_NOPTIONS], n = (idx_t)c->g->vertices, constraints = 1, parts = (idx_t)grid->parts, cut;
+    idx_t options[METIS_NOPTIONS], constraints = 1, parts = (idx_t)grid->parts, cut;
     real_t *share = gs_malloc_array(grid->parts, sizeof(*share)); /* the last interval may be short */
 
     if (share == NULL)
@@ -203,12 +204,31 @@ static gs_status call_metis(uint32_t *part, const coarse *c, const gs_part_grid 
         share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = (idx_t)(seed & INT32_MAX);
-    const int rc = METIS_PartGraphKway(&n, &constraints, c->start, c->neighbour, c->weight, NULL, c->edge_weight,
-                                       &parts, share, NULL, options, &cut, (idx_t *)part);
+    const int rc = METIS_PartGraphKway(&g->vertices, &constraints, g->start, g->neighbour, g->weight, NULL,
+                                       g->edge_weight, &parts, share, NULL, options, &cut, (idx_t *)part);
     gs_free(share);
     if (rc == METIS_ERROR_MEMORY)
         return gs_fail(GS_ENOMEM, "METIS: out of memory; give more with .memory");
     return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use .method fennel", rc);
+}
+
+/* `part` of the coarsest graph's clusters, by way of a smaller graph where they make many components. */
+static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid, uint64_t seed)
+{
+    gs_metis_graph g = {(idx_t)c->g->vertices, c->start, c->neighbour, c->edge_weight, c->weight};
+    gs_metis_bundles b;
+    gs_status st = gs_part__metis_bundle(&b, &g, grid->parts);
+
+    if (st != GS_OK || b.of == NULL)
+        return st != GS_OK ? st : call_metis(part, &g, grid, seed);
+    uint32_t *const own = gs_malloc_array((uint64_t)b.vertices, 4);
+    st = own != NULL ? call_metis(own, &g, grid, seed) : gs_fail(GS_ENOMEM, "no memory for %lld bundles of clusters",
+                                                                  (long long)b.vertices);
+    for (uint64_t v = 0; v < c->g->vertices && st == GS_OK; v++)
+        part[v] = own[b.of[v]];
+    gs_free(own);
+    gs_part__metis_bundles_free(&b);
+    return st;
 }
 
 /* Clusters in their order, each interval as full as can be. */
@@ -234,7 +254,7 @@ static gs_status first_intervals(levels *w)
         c.vertex_shift++;
     gs_part__tick(w->job, "METIS", 0);
     if ((st = load_coarse(&c, metis_neighbours(w->job))) == GS_OK)
-        st = call_metis(w->of[w->count - 1], &c, w->grid, w->job->opt->seed);
+        st = cut_coarse(w->of[w->count - 1], &c, w->grid, w->job->opt->seed);
     coarse_free(&c);
     return st;
 }

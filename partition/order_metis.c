@@ -17,6 +17,7 @@
 #include "partition/blocks.h"
 #include "partition/grid.h"
 #include "partition/job.h"
+#include "partition/metis_bundles.h"
 #include "partition/sort.h"
 
 #define LEAST_VERTICES_PER_PART 20u /* METIS complains on stdout about smaller ones */
@@ -244,22 +245,43 @@ static gs_status balance(uint32_t *part, const gs_part_grid *grid, const adjacen
     return st;
 }
 
-static gs_status call_metis(uint32_t *part, const gs_part_grid *grid, adjacency *a, uint64_t seed)
+static gs_status call_metis(uint32_t *part, const gs_part_grid *grid, gs_metis_graph *g, uint64_t seed)
 {
-    idx_t options[METIS_NOPTIONS], n = (idx_t)grid->vertices, constraints = 1, parts = (idx_t)grid->parts, cut;
+    idx_t options[METIS_NOPTIONS], constraints = 1, parts = (idx_t)grid->parts, cut;
 
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = (idx_t)(seed & INT32_MAX);
-    const int rc = METIS_PartGraphKway(&n, &constraints, a->start, a->neighbour, NULL, NULL, NULL, &parts, NULL,
-                                       NULL, options, &cut, (idx_t *)part);
+    const int rc = METIS_PartGraphKway(&g->vertices, &constraints, g->start, g->neighbour, g->weight, NULL, NULL,
+                                       &parts, NULL, NULL, options, &cut, (idx_t *)part);
     if (rc == METIS_ERROR_MEMORY)
         return gs_fail(GS_ENOMEM, "METIS: out of memory; use .method lp");
     return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use .method lp", rc);
 }
 
+/* Of a graph of many components a smaller one is cut, whose lists take the place of the graph's: *cut_down says so. */
+static gs_status cut_graph(uint32_t *part, const gs_part_grid *grid, adjacency *a, uint64_t seed, bool *cut_down)
+{
+    gs_metis_graph g = {.vertices = (idx_t)grid->vertices, .start = a->start, .neighbour = a->neighbour};
+    gs_metis_bundles b;
+    gs_status st = gs_part__metis_bundle(&b, &g, grid->parts);
+
+    *cut_down = st == GS_OK && b.of != NULL;
+    if (!*cut_down)
+        return st != GS_OK ? st : call_metis(part, grid, &g, seed);
+    uint32_t *const own = gs_malloc_array((uint64_t)b.vertices, 4);
+    st = own != NULL ? call_metis(own, grid, &g, seed) : gs_fail(GS_ENOMEM, "no memory for %lld bundles of components",
+                                                                  (long long)b.vertices);
+    for (uint64_t v = 0; v < grid->vertices && st == GS_OK; v++)
+        part[v] = own[b.of[v]];
+    gs_free(own);
+    gs_part__metis_bundles_free(&b);
+    return st;
+}
+
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b)
 {
     adjacency a = {0};
+    bool cut_down = false;
     gs_status st = GS_OK;
 
     _Static_assert(sizeof(idx_t) == sizeof(*part), "METIS writes into the interval numbers");
@@ -270,7 +292,14 @@ gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *
     if ((st = adjacency_make(&a, job, b)) != GS_OK)
         goto done;
     gs_part__tick(job, "METIS", 0);
-    if ((st = call_metis(part, grid, &a, job->opt->seed)) == GS_OK)
+    if ((st = cut_graph(part, grid, &a, job->opt->seed, &cut_down)) != GS_OK)
+        goto done;
+    if (cut_down) {
+        adjacency_free(&a);
+        a = (adjacency){0};
+        st = adjacency_make(&a, job, b);
+    }
+    if (st == GS_OK)
         st = balance(part, grid, &a);
 done:
     adjacency_free(&a);

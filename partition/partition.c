@@ -9,7 +9,8 @@
  *   input_FORMAT, input_table, yaml_tree, input_unread, input, label_rows, labels, split_draw
  *                                            opens and checks it, hands out edges by number
  *   blocks                                   edges on disk, bucketed by the larger endpoint id
- *   fennel, order_metis, lp_*, position      the interval of every vertex, its row in it
+ *   metis_bundles, fennel, order_metis, lp_*, position
+ *                                            the interval of every vertex, its row in it
  *   order                                    the order, from one pass over the blocks; edges bucketed by chunk
  *   chunk_fill, chunks, arrays, rows_*       chunks both ways, small arrays, feature rows to their place
  *

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -10,6 +11,7 @@
 #include "partition/lp_contract.h"
 #include "partition/lp_exact.h"
 #include "partition/lp_visit.h"
+#include "partition/metis_bundles.h"
 #include "partition/permute.h"
 
 /* A graph as a matrix of weights, and who puts its pairs. */
@@ -358,6 +360,72 @@ static void test_lp__memory_and_processors_do_not_matter_to_its_limits(void **st
     edges_free(&list);
 }
 
+/* METIS looks through all vertices without edges for each of them where they outnumber the others. */
+static void test_lp__components_take_no_square_of_time(void **state)
+{
+    enum { N = 600000, RING = 1000 };
+    edge_list list = {malloc((RING + 1) * sizeof(edge)), 0};
+    const clock_t start = clock();
+
+    for (uint32_t v = 0; v < RING; v++)
+        list.at[list.count++] = (edge){v, (v + 1) % RING, 0, 0};
+    list.at[list.count++] = (edge){N - 1, 0, 0, 0};
+    write_edges(*state, &list, false, false);
+    for (int k = 0; k < 2; k++) {
+        gs_partition_options o = test_options(k == 0 ? "lp" : "metis", 4, 128 * GS_MIB);
+        gs_partition_report r;
+        gs_assert_ok(gs_partition(*state, gs_test_path(*state, "s%d", k), &o, &r));
+        assert_true(r.cut_fraction < 0.02); /* a ring in four parts: some 4 of 1,000 edges, and METIS's slack */
+    }
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 8);
+    edges_free(&list);
+}
+
+/* Small components are bundled, those of 3 or more here are not; lists keep their order. */
+static void test_metis_bundles__small_components_become_vertices(void **state)
+{
+    enum { SMALL = 5000, RING = 600, N = SMALL * 2 + RING };
+    static idx_t starts[N + 1], neighbour[2 * N], weight[2 * N];
+    gs_metis_graph g = {.vertices = N, .start = starts, .neighbour = neighbour, .edge_weight = weight};
+    gs_metis_bundles b;
+    idx_t edges = 0, sum = 0;
+
+    (void)state;
+    for (idx_t v = 0; v < N; v++) { /* pairs, the ring in the middle of them */
+        const bool ring = v >= SMALL && v < SMALL + RING;
+        const idx_t pair = v < SMALL ? v ^ 1 : ((v - RING) ^ 1) + RING, at = v - SMALL;
+        starts[v] = edges;
+        neighbour[edges] = ring ? SMALL + (at + RING - 1) % RING : pair;
+        weight[edges++] = v;
+        if (ring) {
+            neighbour[edges] = SMALL + (at + 1) % RING;
+            weight[edges++] = -v;
+        }
+    }
+    starts[N] = edges;
+    gs_assert_ok(gs_part__metis_bundle(&b, &g, 16)); /* 10,600 / 16 / 32: at most 20 in a bundle */
+    assert_int_equal(b.vertices, RING + SMALL * 2 / 20);
+    assert_int_equal(g.vertices, b.vertices);
+    for (idx_t v = 0; v < N; v++)
+        if (v < SMALL || v >= SMALL + RING)
+            assert_in_range(b.of[v], RING, b.vertices - 1);
+        else
+            assert_int_equal(b.of[v], v - SMALL);
+    for (idx_t v = 0; v < b.vertices; v++) {
+        assert_int_equal(g.start[v], 2 * GS_MIN(v, RING));
+        assert_int_equal(b.weight[v], v < RING ? 1 : 20);
+        sum += b.weight[v];
+    }
+    assert_int_equal(sum, N);
+    for (idx_t v = 0; v < RING; v++) {
+        assert_int_equal(g.neighbour[2 * v], (v + RING - 1) % RING);
+        assert_int_equal(g.neighbour[2 * v + 1], (v + 1) % RING);
+        assert_int_equal(g.edge_weight[2 * v], SMALL + v);
+        assert_int_equal(g.edge_weight[2 * v + 1], -SMALL - v);
+    }
+    gs_part__metis_bundles_free(&b);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -370,6 +438,8 @@ int main(void)
         T(test_exact__who_loses_least_moves),
         T(test_exact__fills_every_interval),
         T(test_lp__finds_planted_communities),
+        T(test_lp__components_take_no_square_of_time),
+        T(test_metis_bundles__small_components_become_vertices),
         T(test_lp__memory_and_processors_do_not_matter_to_its_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
