@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <minizip/zip.h>
@@ -391,36 +390,6 @@ static void test_layouts__graphbolt_errors_name_the_line(void **state)
     free(g);
 }
 
-/* `piece` over and over, up to 1 MiB with what stands before it: libyaml alone would take minutes. */
-static void expect_long_yaml(const char *dir, const char *before, const char *piece, const char *part)
-{
-    const size_t room = (size_t)GS_MIB - 64, step = strlen(piece);
-    char *const text = malloc(room);
-    size_t n = strlen(before);
-
-    memcpy(text, before, n);
-    for (; n + step <= room; n += step)
-        memcpy(text + n, piece, step);
-    gs_test_write_file(gs_test_path(dir, "metadata.yaml"), text, n);
-    expect(dir, dir, GS_EFORMAT, part);
-    free(text);
-}
-
-static void test_layouts__graphbolt_metadata_of_any_shape_are_read_in_time(void **state)
-{
-    const clock_t start = clock();
-    char *const dir = strdup(gs_test_path(*state, "g"));
-
-    gs_assert_ok(gs_mkdir(dir));
-    expect_long_yaml(dir, "", "[", "metadata.yaml: line 1: lists and mappings in more than 64 levels");
-    expect_long_yaml(dir, "", "[\n", "metadata.yaml: line 65: lists and mappings in more than 64 levels");
-    expect_long_yaml(dir, "", "- ", "line 1: lists and mappings in more than 64 levels");
-    expect_long_yaml(dir, "a: [", "&a b, ", "line 1: more than 1000 anchors, aliases and directives");
-    expect_long_yaml(dir, "", "%TAG ! !\n", "line 1001: more than 1000 anchors, aliases and directives");
-    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
-    free(dir);
-}
-
 /* [2, E] in a plain folder is torch_geometric's edge_index. */
 static void test_layouts__edges_may_be_two_rows(void **state)
 {
@@ -611,7 +580,6 @@ int main(void)
         T(test_layouts__igb_gives_the_same_store),
         T(test_layouts__graphbolt_gives_the_same_store),
         T(test_layouts__graphbolt_errors_name_the_line),
-        T(test_layouts__graphbolt_metadata_of_any_shape_are_read_in_time),
         T(test_layouts__edges_may_be_two_rows),
         T(test_layouts__npz_errors_name_the_array),
         T(test_layouts__igb_errors_name_the_file),
