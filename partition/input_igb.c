@@ -4,11 +4,13 @@
  *   processed/paper/node_feat.npy                  float32 [N, 1024]; of large and full without a header
  *   processed/paper/node_label_19.npy, _2K.npy     float32 [N]; the same
  *
- * Without a header, a file's size says how many rows there are: labels are 4 bytes a vertex, and what features have
- * for each is their width (1024 where there are no labels). The igb package trains on the first 60 % of the labelled
+ * Without a header, a file's size says how many rows there are. Features are float32, 1024 a vertex, or as many as fit
+ * the labels. Labels have 4 or 8 bytes a vertex, as the features' rows say, or else the numbers themselves: float32 as
+ * the igb package has them, or whole numbers of 32 or 64 bits. The igb package trains on the first 60 % of the labelled
  * vertices, validates on the next 20 % and tests on the rest. */
 #include "partition/input_igb.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@
 #include "partition/made_array.h"
 
 #define WIDTH 1024u
+#define MOST_LABEL (1 << 24) /* of whole numbers: 1.0f, read as one, is above */
+#define LOOK_WORDS 16384u /* of labels that are looked at at once; even */
 #define EDGES "paper__cites__paper/edge_index.npy"
 #define FULL_VERTICES 269346174ull /* of which only the first are labelled, by the igb package's own numbers: */
 #define FULL_LABELLED_19 227130858ull
@@ -67,7 +71,71 @@ static gs_status open_array(gs_part_file *f, const char *dir, const char *name, 
     return st;
 }
 
-/* Features without a header: their shape follows from the number of vertices. */
+/* Labels without a header: which types their words could have so far. */
+typedef struct looks {
+    bool f32, i32, i64;
+    bool says; /* something but 0 and -1 was there, which all of them could be */
+} looks;
+
+static void look_at_words(looks *k, const uint32_t *word, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t above = word[i | 1]; /* of the 64-bit number that this word is of */
+        const int32_t whole = (int32_t)word[i];
+        float real;
+        memcpy(&real, &word[i], sizeof(real));
+        k->f32 = k->f32 && (isnan(real) || (fabsf(real) < MOST_LABEL && floorf(real) == real));
+        k->i32 = k->i32 && whole >= -1 && whole < MOST_LABEL;
+        k->i64 = k->i64 && ((above == 0 && whole >= 0 && whole < MOST_LABEL) || (above == UINT32_MAX && whole == -1));
+        k->says = k->says || (whole != 0 && whole != -1);
+    }
+}
+
+static gs_status look_at_labels(looks *k, const gs_part_file *f)
+{
+    const uint64_t words = f->npy.data_bytes / 4;
+    uint32_t *const word = gs_malloc_array(LOOK_WORDS, sizeof(*word));
+    gs_status st = word != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+
+    *k = (looks){.f32 = true, .i32 = true, .i64 = words % 2 == 0};
+    for (uint64_t at = 0; at < words && !k->says && st == GS_OK; at += LOOK_WORDS) {
+        const uint64_t count = GS_MIN(LOOK_WORDS, words - at);
+        if ((st = gs_pread_exact(f->npy.fd, word, count * 4, at * 4, f->path)) == GS_OK)
+            look_at_words(k, word, count - count % 2);
+    }
+    gs_free(word);
+    return st;
+}
+
+/* `rows`: of the features, 0 where they do not say. */
+static gs_status shape_labels(gs_part_input *in, uint64_t rows)
+{
+    gs_npy *const l = &in->label.npy;
+    looks k;
+    const gs_status st = look_at_labels(&k, &in->label);
+
+    if (st != GS_OK)
+        return st;
+    if (rows != 0 && l->data_bytes != rows * 4 && l->data_bytes != rows * 8)
+        return gs_fail(GS_EFORMAT,
+                       "%s: has no .npy header and %llu bytes, which are neither 4 nor 8 for each of the %llu vertices "
+                       "of %s; save it with numpy.save()",
+                       in->label.path, (unsigned long long)l->data_bytes, (unsigned long long)rows, in->feature.path);
+    if (rows == 0 && (!k.says || (!k.f32 && !k.i64 && !k.i32)))
+        return gs_fail(GS_EFORMAT,
+                       "%s: has no .npy header, and neither its numbers nor the features say of which type they are; "
+                       "save it with numpy.save()",
+                       in->label.path);
+    const bool wide = rows != 0 ? l->data_bytes == rows * 8 : !k.f32 && k.i64;
+    if (wide)
+        l->dtype = k.i64 ? GS_I64 : GS_F64;
+    else
+        l->dtype = k.f32 || !k.i32 ? GS_F32 : GS_I32;
+    l->shape[0] = l->data_bytes / (wide ? 8 : 4);
+    return GS_OK;
+}
+
+/* Features without a header: as many rows as labels, or of 1024. */
 static gs_status shape_features(gs_part_input *in)
 {
     gs_npy *const f = &in->feature.npy;
@@ -83,6 +151,24 @@ static gs_status shape_features(gs_part_input *in)
     f->shape[1] = numbers / rows;
     f->dims = 2;
     return GS_OK;
+}
+
+/* Sizes of what has no header: the features' rows say how wide labels are, where they have one, or where rows of 1024
+ * fit the labels. */
+static gs_status shape_plain(gs_part_input *in, bool plain_labels, bool plain_features)
+{
+    const gs_npy *const f = &in->feature.npy;
+    const uint64_t bytes = in->label.npy.data_bytes;
+    uint64_t rows = f->fd < 0 ? 0 : f->shape[0];
+    gs_status st = GS_OK;
+
+    if (plain_features) {
+        rows = f->shape[0] % WIDTH == 0 ? f->shape[0] / WIDTH : 0;
+        rows = bytes == rows * 4 || bytes == rows * 8 ? rows : 0;
+    }
+    if (plain_labels)
+        st = shape_labels(in, rows);
+    return st == GS_OK && plain_features ? shape_features(in) : st;
 }
 
 /* A mask of n vertices, true in [from, to). */
@@ -127,8 +213,8 @@ static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *di
         gs_part__warn(job, "%s: labels are of node_label_19.npy; for those of node_label_2K.npy, move it away", papers);
     if ((st = open_array(&in->label, papers, few || !many ? "node_label_19.npy" : "node_label_2K.npy",
                          &plain_labels)) == GS_OK &&
-        (st = open_array(&in->feature, papers, "node_feat.npy", &plain_features)) == GS_OK && plain_features)
-        st = shape_features(in);
+        (st = open_array(&in->feature, papers, "node_feat.npy", &plain_features)) == GS_OK)
+        st = shape_plain(in, plain_labels, plain_features);
     gs_free(papers);
     if (st != GS_OK || in->label.npy.fd < 0 || job->opt->split != NULL)
         return st;
