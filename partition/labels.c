@@ -180,10 +180,51 @@ static gs_status mask_piece(void *context, const int64_t *values, uint64_t first
     return st;
 }
 
+/* Whole numbers that could be a mask: one a vertex, all of them 0 or 1. */
+typedef struct mask_look {
+    bool fits;
+    uint64_t ones;
+} mask_look;
+
+static gs_status look_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+{
+    mask_look *const k = context;
+
+    (void)first;
+    for (uint64_t i = 0; i < count && k->fits; i++) {
+        k->fits = values[i] == 0 || values[i] == 1;
+        k->ones += values[i] == 1;
+    }
+    return GS_OK;
+}
+
+/* Whether whole numbers are a mask. As ids, 0 and 1 can be listed once each: of three vertices or more, such numbers,
+ * one a vertex, are no list. Of fewer, the array's name decides, or nobody knows. */
+static gs_status find_mask(bool *mask, const split_work *w, gs_part_job *job)
+{
+    const char *const slash = strrchr(w->file->path, '/'), *const name = slash != NULL ? slash + 1 : w->file->path;
+    const uint64_t n = w->in->vertices;
+    mask_look k = {.fits = w->file->npy.shape[0] == n};
+    const gs_status st = k.fits ? each_piece(w->file, job, look_piece, &k) : GS_OK;
+
+    *mask = k.fits && (n > 2 || strstr(name, "mask") != NULL);
+    if (st != GS_OK || !k.fits)
+        return st;
+    if (!*mask && k.ones <= 1 && (n == 1 || k.ones == 1)) /* else an id is listed twice, which is said */
+        return gs_fail(GS_EFORMAT, "%s: may be a mask of %llu vertices or a list of ids; save a mask as bool",
+                       w->file->path, (unsigned long long)n);
+    if (*mask)
+        gs_part__warn(job, "%s: is a number of 0 or 1 for each vertex, taken as a mask with %llu ones", w->file->path,
+                      (unsigned long long)k.ones);
+    return GS_OK;
+}
+
 /* A list of ids, or, as in torch_geometric, a truth value for each vertex. */
 static gs_status load_split(split_work *w, gs_part_job *job)
 {
     const gs_npy *const npy = &w->file->npy;
+    bool mask = npy->truth;
+    gs_status st = GS_OK;
 
     if (npy->truth && (npy->shape[1] != 1 || npy->shape[0] != w->in->vertices))
         return gs_fail(GS_EFORMAT,
@@ -194,7 +235,9 @@ static gs_status load_split(split_work *w, gs_part_job *job)
     if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64), or a mask (bool)",
                        w->file->path, gs_dtype_name(npy->dtype));
-    return each_piece(w->file, job, npy->truth ? mask_piece : id_piece, w);
+    if (!mask && (st = find_mask(&mask, w, job)) != GS_OK)
+        return st;
+    return each_piece(w->file, job, mask ? mask_piece : id_piece, w);
 }
 
 gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part_input *in,

@@ -210,6 +210,51 @@ static void test_input__a_split_may_be_a_mask(void **state)
     expect(dir, dir, GS_EFORMAT, "edges.npy: has type bool");
 }
 
+static char warnings[2048];
+static void keep_warning(void *context, const char *line)
+{
+    (void)context;
+    snprintf(warnings + strlen(warnings), sizeof(warnings) - strlen(warnings), "%s\n", line);
+}
+
+/* Whole numbers of 0 and 1, one a vertex, are a mask, and that is said; of two vertices they may be ids as well. */
+static void test_input__a_mask_may_be_whole_numbers(void **state)
+{
+    const int64_t train[] = {1, 1, 0, 0}, test[] = {0, 0, 0, 1}, none[] = {0, 0, 0, 0}, pair[] = {1, 0};
+    const uint8_t valid[] = {0, 0, 1, 0}, want[] = {GS_SPLIT_TRAIN, GS_SPLIT_TRAIN, GS_SPLIT_VALID, GS_SPLIT_TEST};
+    edge edges[] = {{0, 1, 0, 0}};
+    const edge_list list = {edges, 1};
+    const char *const dir = *state, *const store = gs_test_path(dir, "s");
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    gs_store *s = NULL;
+
+    good_folder(dir);
+    write_npy(dir, "train_idx.npy", GS_I64, train, 4, 0);
+    write_npy(dir, "valid_idx.npy", GS_U8, valid, 4, 0);
+    write_npy(dir, "test_idx.npy", GS_I64, test, 4, 0);
+    o.warn = keep_warning;
+    o.force = true;
+    warnings[0] = '\0';
+    gs_assert_ok(gs_partition(dir, store, &o, NULL));
+    assert_non_null(strstr(warnings, "train_idx.npy: is a number of 0 or 1 for each vertex, taken as a mask with 2"));
+    assert_non_null(strstr(warnings, "valid_idx.npy: is a number of 0 or 1 for each vertex, taken as a mask with 1"));
+    gs_assert_ok(gs_store_open(&s, store));
+    uint8_t *const split = read_array(s, GS_ARRAY_SPLIT);
+    assert_memory_equal(split, want, sizeof(want));
+    gs_free(split);
+    gs_store_close(s);
+    write_npy(dir, "test_idx.npy", GS_I64, none, 4, 0);
+    gs_assert_ok(gs_partition(dir, store, &o, NULL));
+
+    gs_assert_ok(gs_remove_tree(store));
+    char *const two = strdup(gs_test_path(dir, "two"));
+    gs_assert_ok(gs_mkdir(two));
+    write_edges(two, &list, false, false);
+    write_npy(two, "train_idx.npy", GS_I64, pair, 2, 0);
+    expect(two, two, GS_EFORMAT, "train_idx.npy: may be a mask of 2 vertices or a list of ids; save a mask as bool");
+    free(two);
+}
+
 /* What is there and cannot be read is not taken for absent. */
 static void test_input__a_link_to_nothing_is_not_absent(void **state)
 {
@@ -224,13 +269,6 @@ static void test_input__a_link_to_nothing_is_not_absent(void **state)
         expect(dir, dir, GS_ENOTFOUND, names[i]);
         unlink(gs_test_path(dir, "%s", names[i]));
     }
-}
-
-static char warnings[2048];
-static void keep_warning(void *context, const char *line)
-{
-    (void)context;
-    snprintf(warnings + strlen(warnings), sizeof(warnings) - strlen(warnings), "%s\n", line);
 }
 
 static void test_input__files_that_nothing_reads_are_named(void **state)
@@ -248,6 +286,7 @@ static void test_input__files_that_nothing_reads_are_named(void **state)
     unlink(gs_test_path(dir, "valid_idx.npy"));
     o.warn = keep_warning;
     o.force = true;
+    warnings[0] = '\0';
     gs_assert_ok(gs_partition(dir, gs_test_path(dir, "s"), &o, NULL));
     assert_string_equal(warnings, ""); /* the store within is a folder */
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
@@ -431,6 +470,7 @@ int main(void)
         T(test_input__labels_and_splits_are_checked),
         T(test_input__features_are_checked),
         T(test_input__a_split_may_be_a_mask),
+        T(test_input__a_mask_may_be_whole_numbers),
         T(test_input__a_link_to_nothing_is_not_absent),
         T(test_input__files_that_nothing_reads_are_named),
         T(test_input__csr_features_are_checked),
