@@ -19,9 +19,6 @@
 /* Bytes of a chunk in one direction: its entry in the table (40), and its record while that is written and read back
  * (48). */
 #define TABLE_BYTES_PER_CHUNK 88u
-/* Edges that are read (in seconds) to say what a refused run needs: chunks have one table where the graph is symmetric,
- * else two. Of more edges, what two take is named. */
-#define READ_TO_REFUSE 50000000u
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place)
 {
@@ -51,41 +48,64 @@ static uint64_t least_mib(uint64_t bytes)
     return mib + gs_div_up(PROCESS_BYTES, GS_MIB);
 }
 
-/* Bytes beside the process that leave so many. */
-static uint64_t with_reserve(uint64_t bytes) { return least_mib(bytes) * GS_MIB - PROCESS_BYTES; }
+/* Most parts whose tables, of so many directions, take `bytes`. */
+static uint64_t parts_within(uint64_t bytes, uint32_t directions)
+{
+    uint64_t parts = (uint64_t)sqrt((double)(bytes / directions / TABLE_BYTES_PER_CHUNK));
+    while (parts > 0 && parts * parts * directions * TABLE_BYTES_PER_CHUNK > bytes)
+        parts--;
+    return parts;
+}
+
+/* Tables of P x P chunks are more than what `left` bytes hold beside the rest. `once`: MiB where edges have their
+ * reverses, so that chunks have one table; 0 where `twice`, which is enough, is exact. */
+static gs_status too_many_parts(const gs_part_job *job, uint64_t parts, uint64_t left, uint32_t directions,
+                                uint64_t twice, uint64_t once)
+{
+    const uint64_t most = parts_within(left, directions);
+    char have[32], fewer[64] = "", less[64] = "";
+
+    if (most > 0)
+        snprintf(fewer, sizeof(fewer), "at most %llu .parts, or ", (unsigned long long)most);
+    if (once != 0)
+        snprintf(less, sizeof(less), " (%lluM where each edge has its reverse)", (unsigned long long)once);
+    return gs_fail(GS_EBUDGET,
+                   ".memory %s: is too little for the tables of %llu x %llu chunks; give %sat least %lluM with "
+                   ".memory%s",
+                   gs_size_format(have, sizeof(have), job->given), (unsigned long long)parts,
+                   (unsigned long long)parts, fewer, (unsigned long long)twice, less);
+}
 
 gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges, uint64_t least)
 {
     const uint64_t parts = GS_MIN(job->opt->parts, vertices); /* 0: chosen by what is left */
-    const uint64_t tables = vertices * TABLE_BYTES_PER_VERTEX;
     const uint64_t chunks = parts * parts * TABLE_BYTES_PER_CHUNK; /* once, or twice */
+    const uint64_t usable = job->memory - reserve_bytes(job->memory), tables = vertices * TABLE_BYTES_PER_VERTEX;
     char have[32];
 
     job->least = GS_MAX(least, LEAST_BUFFERS);
-    job->refused = job->memory - reserve_bytes(job->memory) < tables + job->least;
-    if (job->refused && (edges > READ_TO_REFUSE || chunks <= (tables + chunks) / 8))
+    const uint64_t rest = tables + job->least, left = usable - GS_MIN(usable, rest);
+    const uint64_t once = least_mib(rest + chunks), twice = least_mib(rest + (job->opt->undirected ? 1 : 2) * chunks);
+    if (usable >= rest + chunks) {
+        job->buffers = job->before_chunks = usable - tables;
+        return GS_OK;
+    }
+    if (usable < rest && chunks <= (tables + chunks) / 8)
         return gs_fail(GS_EBUDGET,
                        ".memory %s: is too little for %llu vertices and %llu edges; give at least %lluM with .memory",
                        gs_size_format(have, sizeof(have), job->given), (unsigned long long)vertices,
-                       (unsigned long long)edges, (unsigned long long)least_mib(tables + 2 * chunks + job->least));
-    if (job->refused)
-        job->memory = with_reserve(tables + job->least);
-    job->buffers = job->before_chunks = job->memory - reserve_bytes(job->memory) - tables;
-    return GS_OK;
+                       (unsigned long long)edges, (unsigned long long)twice);
+    return too_many_parts(job, parts, left, job->opt->undirected ? 1 : 2, twice, once < twice ? once : 0);
 }
 
 gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t directions)
 {
     const uint64_t tables = (uint64_t)parts * parts * directions * TABLE_BYTES_PER_CHUNK;
     const uint64_t others = job->memory - reserve_bytes(job->memory) - job->before_chunks;
-    char have[32];
 
-    if (job->refused || job->before_chunks < tables + job->least)
-        return gs_fail(GS_EBUDGET,
-                       ".memory %s: is too little for the tables of %u x %u chunks; give fewer .parts, or at least "
-                       "%lluM with .memory",
-                       gs_size_format(have, sizeof(have), job->given), parts, parts,
-                       (unsigned long long)least_mib(others + tables + job->least));
+    if (job->before_chunks < tables + job->least)
+        return too_many_parts(job, parts, job->before_chunks - GS_MIN(job->before_chunks, job->least), directions,
+                              least_mib(others + tables + job->least), 0);
     job->buffers = job->before_chunks - tables;
     return GS_OK;
 }

@@ -27,7 +27,6 @@ typedef struct gs_part_job {
     uint64_t buffers; /* what is left of it for buffers, after tables of O(N), and of O(P * P) once P is known */
     uint64_t least;   /* that has to be left for them */
     uint64_t before_chunks; /* the same before those of O(P * P) */
-    bool refused; /* the bound is too little for the graph; those of O(P * P) are found to say what would do */
     pthread_t owner;  /* the only thread that may call opt->progress */
     pthread_mutex_t lock; /* guards the two fields below */
     gs_status failed;
@@ -37,9 +36,8 @@ typedef struct gs_part_job {
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place);
 void gs_part__job_free(gs_part_job *job);
-/* Splits the bound once N is known; `least`: bytes that buffers take at the least. GS_EBUDGET with what would do; where
- * that is known only once the edges are read, they are read with the least memory, and gs_part__job_plan_chunks() says
- * it. */
+/* Splits the bound once N is known; `least`: bytes that buffers take at the least. GS_EBUDGET, before edges are read,
+ * with what would do: of memory, and of .parts where their tables cannot fit whatever the edges are. */
 gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges, uint64_t least);
 /* The same once P is known: chunks have tables of `directions` (1 where the graph is symmetric). May be called again
  * with another P. */

@@ -231,27 +231,53 @@ static void test_partition__named_memory_is_enough(void **state)
     free(out);
 }
 
-/* The figure is the same for every bound that is too little: 1000 x 1000 chunks have 84 MiB of tables where each edge
- * has its reverse, else twice as much. */
-static void test_partition__named_memory_is_of_the_graph(void **state)
+/* The number in "at most 12 .parts". */
+static uint32_t named_parts(void)
+{
+    const char *const at = strstr(gs_last_error(), "at most ");
+    unsigned parts = 0;
+    if (at == NULL || sscanf(at, "at most %u .parts", &parts) != 1)
+        fail_msg("names no parts: %s", gs_last_error());
+    return parts;
+}
+
+/* 1000 x 1000 chunks have 84 MiB of tables where each edge has its reverse, else twice as much. What is too little for
+ * either is refused before edges are read: one of them is none of the vertices'. */
+static void test_partition__named_memory_and_parts_are_of_the_graph(void **state)
 {
     edge_list list = random_graph(3000, 4000, 8, false, false);
     char *out = strdup(gs_test_path(*state, "s"));
+    const uint64_t tables = 88ull * 1000 * 1000;
+    const uint32_t good = list.at[0].v;
+    gs_partition_options o = test_options("natural", 1000, 0);
 
-    for (int symmetric = 0; symmetric < 2; symmetric++) {
-        uint64_t named = 0;
-        write_edges(*state, &list, false, false);
-        for (uint64_t mib = 1; mib <= 64; mib *= 4) {
-            gs_partition_options o = test_options("natural", 1000, mib * GS_MIB);
-            gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "the tables of 1000 x 1000 chunks");
-            assert_gone(out);
-            assert_true(named == 0 || named == named_memory());
-            named = named_memory();
-        }
-        const uint64_t tables = (symmetric ? 1 : 2) * 88ull * 1000 * 1000;
-        assert_in_range(named, tables + 12 * GS_MIB, tables + 32 * GS_MIB);
-        add_reverses(&list);
+    write_features(*state, 3000, 1);
+    list.at[0].v = 3000;
+    write_edges(*state, &list, false, false);
+    for (uint64_t mib = 4; mib <= 64; mib *= 4) {
+        unsigned once = 0;
+        o.memory = mib * GS_MIB + TEST_PROCESS_BYTES;
+        gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "the tables of 1000 x 1000 chunks");
+        assert_in_range(named_memory(), 2 * tables + 12 * GS_MIB, 2 * tables + 32 * GS_MIB);
+        assert_int_equal(sscanf(strchr(gs_last_error(), '('), "(%uM where each edge has its reverse)", &once), 1);
+        assert_in_range(once * GS_MIB, tables + 12 * GS_MIB, tables + 32 * GS_MIB);
     }
+    list.at[0].v = good;
+    for (uint64_t mib = 8; mib <= 128; mib *= 16) { /* before edges are read, and when they have no reverses */
+        write_edges(*state, &list, false, false);
+        o.memory = mib * GS_MIB + TEST_PROCESS_BYTES;
+        o.parts = 1000;
+        gs_assert_fails(gs_partition(*state, out, &o, NULL), GS_EBUDGET, "the tables of 1000 x 1000 chunks");
+        assert_gone(out);
+        o.parts = named_parts();
+        assert_true(2 * 88ull * (o.parts + 8) * (o.parts + 8) > mib * GS_MIB / 2);
+        gs_assert_ok(gs_partition(*state, out, &o, NULL));
+        gs_assert_ok(gs_remove_tree(out));
+    }
+    add_reverses(&list);
+    write_edges(*state, &list, false, false);
+    o.parts = 1000;
+    gs_assert_ok(gs_partition(*state, out, &o, NULL));
     edges_free(&list);
     free(out);
 }
@@ -296,7 +322,7 @@ int main(void)
         T(test_partition__auto_parts_fit_an_eighth_of_memory),
         T(test_partition__too_few_parts_say_so),
         T(test_partition__named_memory_is_enough),
-        T(test_partition__named_memory_is_of_the_graph),
+        T(test_partition__named_memory_and_parts_are_of_the_graph),
         T(test_partition__orders_find_communities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
