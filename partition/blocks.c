@@ -356,7 +356,7 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
                                   job->buffers / 4)) != GS_OK ||
         (st = read_all(b, job, in)) != GS_OK)
         return st;
-    return job->opt->undirected ? add_reverses(b, job) : GS_OK;
+    return job->opt->undirected || in->undirected ? add_reverses(b, job) : GS_OK;
 }
 
 void gs_part__blocks_free(gs_part_blocks *b)

@@ -99,8 +99,8 @@ static char *first_line(char *head)
     return line;
 }
 
-/* True where the line has two words of letters, not of any bytes: an edge between names. */
-static bool has_two_words(const char *line)
+/* True where the line has two or three words of letters, not of any bytes: an edge between names. */
+static bool has_words(const char *line)
 {
     int words = 0;
 
@@ -110,7 +110,7 @@ static bool has_two_words(const char *line)
             return false;
         words += !blank && (p == line || p[-1] == ' ' || p[-1] == '\t');
     }
-    return words == 2;
+    return words == 2 || words == 3;
 }
 
 static gs_status look_at_head(kind *out, const char *path, char *head)
@@ -136,7 +136,7 @@ static gs_status look_at_head(kind *out, const char *path, char *head)
     const char *const line = first_line(head);
     if (*line != '\0' && gs_part__csv_looks(line))
         *out = KIND_CSV;
-    else if (comment || strchr(" \t\r\n0123456789", *line) != NULL || has_two_words(line))
+    else if (comment || strchr(" \t\r\n0123456789", *line) != NULL || has_words(line))
         *out = KIND_SNAP;
     else
         return gs_fail(GS_EFORMAT, "%s: no known format; inputs are " KNOWN_FORMATS ", or say .format", path);

@@ -1,4 +1,6 @@
-/* input_csv.c - edge lists with a header: columns found by name, in any order, with weights and types. */
+/* input_csv.c - edge lists of columns, with weights and types: found by the names in the header, in any order, or,
+ * where there is none, by their number: two are source and destination, a third of numbers is the weight, and of three
+ * words the one in the middle is the edge's type (head, relation, tail). */
 #include "partition/input_csv.h"
 
 #include <ctype.h>
@@ -8,6 +10,7 @@
 
 #include "base/size.h"
 #include "partition/edge_text.h"
+#include "partition/input_konect.h"
 #include "partition/text_ids.h"
 #include "partition/text_lines.h"
 #include "partition/text_number.h"
@@ -15,7 +18,10 @@
 #define MOST_COLUMNS 256u
 #define MOST_TYPES 65536u
 
-typedef enum role { UNREAD, SOURCE, DESTINATION, WEIGHT, TYPE, ROLES } role;
+#define LEAST_TIME 1e8f /* seconds: of March 1973; a third column of such whole numbers is no weight */
+
+/* DIRECTION: of Gephi's files, Directed or Undirected, in a column called Type. */
+typedef enum role { UNREAD, SOURCE, DESTINATION, WEIGHT, TYPE, DIRECTION, ROLES } role;
 
 /* What others call these columns: pandas' and NetworkX's habits, DGL, Neo4j, igraph. */
 static const struct {
@@ -33,6 +39,7 @@ static const struct {
 
 typedef struct table {
     char delimiter; /* ' ': any blanks */
+    bool konect; /* the file's first line says that its columns are KONECT's */
     uint32_t columns;
     uint8_t what[MOST_COLUMNS]; /* role */
 } table;
@@ -44,13 +51,13 @@ static char find_delimiter(const char *line)
 
 static bool is_blank(char c, char delimiter) { return (c == ' ' || c == '\t' || c == '\r') && c != delimiter; }
 
-/* A field in quotes, at the first of them; NULL where there is no second. */
+/* A field in quotes, at the first of them; NULL where there is no second. Two within stand for one, and are left so. */
 static const char *take_quoted(gs_text_id *out, const char *at, char delimiter, const char **next)
 {
     const char *p = at + 1;
 
-    while (*p != '"' && !gs_part__is_end(*p))
-        p++;
+    for (; !gs_part__is_end(*p) && (*p != '"' || p[1] == '"'); p++)
+        p += *p == '"';
     if (*p != '"')
         return NULL;
     *out = gs_part__id_of_digits(at + 1);
@@ -158,19 +165,58 @@ static gs_status read_header(table *t, const gs_part_job *job, bool again, const
     return GS_OK;
 }
 
-/* Without names, two columns are source and destination; of more nobody knows the meaning. */
-static gs_status without_header(table *t, const gs_line *l)
+static bool is_real(const gs_text_id *field, float *value)
 {
-    const char *p = l->text;
-    for (t->columns = 1; (p = strchr(p, t->delimiter)) != NULL; p++)
-        t->columns++;
-    if (t->columns != 2)
+    const char *after;
+    *value = gs_text_real32(field->at, &after);
+    return field->length > 0 && after == field->at + field->length;
+}
+
+/* Of three columns: what is the last one, and so the one between? KONECT's are known. */
+static gs_status third_column(table *t, const gs_part_job *job, bool again, const gs_line *l, const gs_text_id field[3])
+{
+    float value, middle;
+    const bool real = is_real(&field[2], &value), triple = !real && !is_real(&field[1], &middle);
+
+    if (!real && !triple)
+        return gs_part__line_wrong(l, field[1].at,
+                                   "is this a relation, or the next column? put a header above that names the three, "
+                                   "such as src dst type");
+    if (!t->konect && real && value >= LEAST_TIME && floorf(value) == value)
+        return gs_part__line_wrong(l, field[2].at,
+                                   "this column may hold times or weights; put a header above that names the three: "
+                                   "src dst weight, or src dst time, which is not read");
+    t->what[1] = triple ? TYPE : DESTINATION;
+    t->what[2] = triple ? DESTINATION : WEIGHT;
+    if (!again && !t->konect)
+        gs_part__warn(job, "%s: has no header; its columns are taken as source, %s (a header, such as src dst time, "
+                           "says otherwise)",
+                      l->path, triple ? "edge type, destination" : "destination, weight");
+    return GS_OK;
+}
+
+/* Without names: two columns, three, or KONECT's four, of which the last is a time. */
+static gs_status without_header(table *t, const gs_part_job *job, bool again, const gs_line *l)
+{
+    gs_text_id field[4];
+    const uint32_t most = t->konect ? 4 : 3;
+
+    for (const char *p = l->text; p != NULL; t->columns++) {
+        if (t->columns == most)
+            return gs_part__line_wrong(l, l->text,
+                                       "more than three columns, and no header that names them; put one above, such as "
+                                       "src dst weight time");
+        take_field(&field[t->columns], p, t->delimiter, &p);
+    }
+    if (t->columns < 2)
         return gs_part__line_wrong(l, l->text,
-                                   "more or fewer than two columns, and no header that names them; put one above, "
-                                   "such as src,dst,weight");
+                                   "fewer than two columns, and no header that names them; put one above, such as "
+                                   "src,dst,weight");
     t->what[0] = SOURCE;
     t->what[1] = DESTINATION;
-    return GS_OK;
+    if (t->columns == 4 && !again)
+        gs_part__warn(job, "%s: the fourth column, of times, is not read", l->path);
+    return t->columns == 2 ? GS_OK : third_column(t, job, again, l, field);
 }
 
 static gs_status take_weight(float *out, const gs_text_id *field, const gs_line *l)
@@ -190,10 +236,22 @@ static gs_status take_type(uint32_t *out, const gs_text_id *field, const gs_line
     return st;
 }
 
+static bool is_word(const gs_text_id *field, const char *word)
+{
+    return strlen(word) == field->length && strncasecmp(field->at, word, field->length) == 0;
+}
+
+/* Gephi's words; an undirected edge stands for both directions. */
+static bool take_direction(bool *both, const gs_text_id *field)
+{
+    *both = is_word(field, "undirected");
+    return *both || is_word(field, "directed");
+}
+
 static bool is_comment(const char *text, char end)
 {
     const char *const p = gs_part__skip_blanks(text);
-    return *p == '#' || *p == end;
+    return gs_part__is_comment(p) || *p == end;
 }
 
 /* What take_quoted() has passed over: quotes are at a field's ends, and within it there are none. */
@@ -205,11 +263,18 @@ static gs_status check_quotes(const gs_text_id *field, const gs_line *l, char de
         return gs_part__line_wrong(l, field->at, "this quote is not closed in its line");
     if (field->at == l->text || field->at[-1] != '"')
         return GS_OK;
-    for (p++; is_blank(*p, delimiter); p++)
+    const char *const within = memchr(field->at, '"', field->length);
+    for (p = within != NULL ? within + 1 : p + 1; is_blank(*p, delimiter); p++)
         ;
-    return gs_part__is_end(*p) || *p == delimiter || (delimiter == ' ' && *p == '\t')
+    return within == NULL &&
+                   (gs_part__is_end(*p) || *p == delimiter || (delimiter == ' ' && *p == '\t'))
                ? GS_OK
                : gs_part__line_wrong(l, p, "more of a field behind its quotes; quotes within a field are not read");
+}
+
+static bool is_loop(const gs_text_id ends[2])
+{
+    return ends[0].length == ends[1].length && memcmp(ends[0].at, ends[1].at, ends[0].length) == 0;
 }
 
 static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
@@ -220,6 +285,7 @@ static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
     uint32_t type = 0;
     float weight = 1;
     uint32_t c = 0;
+    bool both = false;
     gs_status st = GS_OK;
 
     if (is_comment(l->text, '\n')) {
@@ -230,7 +296,7 @@ static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
         *end = take_field(&field, p, t->delimiter, &p);
         if (c == t->columns)
             return gs_part__line_wrong(l, field.at, "more columns than the first line has");
-        if ((st = check_quotes(&field, l, t->delimiter)) != GS_OK)
+        if (t->what[c] != UNREAD && (st = check_quotes(&field, l, t->delimiter)) != GS_OK)
             break;
         if (t->what[c] == SOURCE || t->what[c] == DESTINATION)
             ends[t->what[c] == DESTINATION] = field;
@@ -238,35 +304,74 @@ static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
             st = take_type(&type, &field, l);
         else if (t->what[c] == WEIGHT)
             st = take_weight(&weight, &field, l);
+        else if (t->what[c] == DIRECTION && !take_direction(&both, &field))
+            st = gs_part__line_wrong(l, field.at, "neither Directed nor Undirected, which the lines before are");
     }
     if (st != GS_OK)
         return st;
     if (c < t->columns)
         return gs_part__line_wrong(l, l->text, "fewer columns than the first line has");
-    return gs_part__reading_put(b, l, ends, weight, type);
+    if ((st = gs_part__reading_put(b, l, ends, weight, type)) != GS_OK || !both || is_loop(ends))
+        return st;
+    return gs_part__reading_put(b, l, (gs_text_id[2]){ends[1], ends[0]}, weight, type);
+}
+
+/* The next line that is no comment. */
+static gs_status next_said(gs_lines *l)
+{
+    char *text;
+
+    do {
+        const gs_status st = gs_part__lines_next(l, &text);
+        if (st != GS_OK)
+            return st;
+        if (text == NULL)
+            return gs_fail(GS_EFORMAT, "%s: holds no edge", l->line.path);
+    } while (is_comment(text, '\0'));
+    return GS_OK;
+}
+
+/* What the first edge says of the table: whether a column called type is Gephi's. It comes again. */
+static gs_status look_at_edge(table *t, gs_lines *l)
+{
+    gs_text_id field;
+    uint32_t c = 0;
+    bool both;
+    const gs_status st = next_said(l);
+
+    if (st != GS_OK)
+        return st;
+    for (const char *p = l->line.text; p != NULL && c < t->columns; c++) {
+        take_field(&field, p, t->delimiter, &p);
+        if (t->what[c] == TYPE && take_direction(&both, &field))
+            t->what[c] = DIRECTION;
+    }
+    gs_part__lines_back(l);
+    return GS_OK;
 }
 
 /* The first line that is no comment: names of columns, or an edge, which comes again. */
 static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
 {
     gs_part_input *const in = r->lines.in;
-    char *text;
-    gs_status st;
+    const gs_part_job *const job = r->lines.job;
+    const bool again = r->names != NULL && job->opt->ids == NULL; /* the first reading told of columns */
+    gs_status st = next_said(l);
 
-    do {
-        if ((st = gs_part__lines_next(l, &text)) != GS_OK)
-            return st;
-        if (text == NULL)
-            return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
-    } while (is_comment(text, '\0'));
+    if (st != GS_OK)
+        return st;
     t->delimiter = find_delimiter(l->line.text);
     const char *const p = gs_part__skip_blanks(l->line.text);
-    const bool header = !is_number(p + (*p == '"'));
-    const bool again = r->names != NULL && r->lines.job->opt->ids == NULL; /* the first reading named columns */
-    if ((st = header ? read_header(t, r->lines.job, again, &l->line) : without_header(t, &l->line)) != GS_OK)
-        return st;
-    if (!header)
+    if (gs_part__csv_looks(p) && !is_number(p + (*p == '"'))) {
+        if ((st = read_header(t, job, again, &l->line)) != GS_OK || (st = look_at_edge(t, l)) != GS_OK)
+            return st;
+    } else {
+        if (t->delimiter == '\t' && t->konect)
+            t->delimiter = ' ';
+        if ((st = without_header(t, job, again, &l->line)) != GS_OK)
+            return st;
         gs_part__lines_back(l);
+    }
     in->weighted = memchr(t->what, WEIGHT, t->columns) != NULL;
     in->typed = memchr(t->what, TYPE, t->columns) != NULL;
     return gs_part__reading_begin(r);
@@ -275,7 +380,7 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
 static gs_status read_table(gs_text_reading *r)
 {
     gs_lines l;
-    table t = {0};
+    table t = {.konect = r->lines.in->konect};
     gs_status st;
 
     r->lines.line = read_row;
@@ -288,4 +393,9 @@ static gs_status read_table(gs_text_reading *r)
     return st;
 }
 
-gs_status gs_part__csv_read(gs_part_input *in, gs_part_job *job) { return gs_part__text_read(in, job, read_table); }
+gs_status gs_part__csv_read(gs_part_input *in, gs_part_job *job)
+{
+    uint32_t columns;
+    const gs_status st = gs_part__konect_look(in, job, &columns); /* whatever .format says */
+    return st != GS_OK ? st : gs_part__text_read(in, job, read_table);
+}

@@ -28,6 +28,8 @@ typedef struct gs_part_input {
     uint64_t vertices, edges;
     bool typed, weighted;
     bool both_ways; /* the format has each edge in both directions, with one weight */
+    bool undirected; /* each edge stands for both directions, as .undirected makes them */
+    bool konect;     /* of a list: its columns are KONECT's */
     bool two_rows;  /* `edge` is [2, E], all sources and then all destinations; else [E, 2] */
     uint32_t edge_types; /* stated, or found while reading: largest type + 1 */
     uint32_t classes, features;

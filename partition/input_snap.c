@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "partition/edge_text.h"
+#include "partition/input_csv.h"
+#include "partition/input_konect.h"
 #include "partition/text_ids.h"
 #include "partition/text_lines.h"
 
@@ -53,4 +55,13 @@ static gs_status snap_lines(gs_text_reading *r)
     return st;
 }
 
-gs_status gs_part__snap_read(gs_part_input *in, gs_part_job *job) { return gs_part__text_read(in, job, snap_lines); }
+/* Lists of more than two columns are read as tables. */
+gs_status gs_part__snap_read(gs_part_input *in, gs_part_job *job)
+{
+    uint32_t columns;
+    const gs_status st = gs_part__konect_look(in, job, &columns);
+
+    if (st != GS_OK)
+        return st;
+    return columns > 2 ? gs_part__csv_read(in, job) : gs_part__text_read(in, job, snap_lines);
+}

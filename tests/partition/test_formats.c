@@ -203,6 +203,53 @@ static void test_formats__columns_are_found_by_name(void **state)
     free(path);
 }
 
+/* Weights without a header, KONECT's lines, Gephi's export: edges with weights, both ways where the file says so. */
+static void test_formats__columns_of_others_are_understood(void **state)
+{
+    static const struct {
+        const char *text;
+        bool both;
+        const char *warning; /* NULL: none */
+    } cases[] = {
+        {"0 1 0.5\n3 1 -0.1\n", false, "its columns are taken as source, destination, weight"},
+        {"0,1,0.5\n3,1,-0.1\n", false, "its columns are taken as source, destination, weight"},
+        {"u\tv\tw\n0\t1\t0.5\n3\t1\t-0.1\n", false, NULL},
+        {"% asym weighted\n% 2 4 4\n0 1 0.5\n3 1 -0.1\n", false, NULL},
+        {"% sym posweighted\n0 1\t0.5 1082040961\n3 1  -0.1\t1082155839\n", true,
+         "the fourth column, of times, is not read"},
+        {"Source,Target,Type,Id,Label,timeset,Weight\n0,1,Directed,0,,,0.5\n3,1,Directed,1,\"a \"\"b\"\", c\",,-0.1\n",
+         false, "the column 'timeset' is not read"},
+        {"Source;Target;Type;Weight\n0;1;Undirected;0.5\n1;3;undirected;-0.1\n", true, NULL},
+        {"Source,Target,Type,Weight\n0,1,Undirected,0.5\n1,3,Directed,-0.1\n3,1,Directed,-0.1\n", true, NULL},
+    };
+    edge edges[] = {{0, 1, 0, 0.5f}, {1, 0, 0, 0.5f}, {1, 3, 0, -0.1f}, {3, 1, 0, -0.1f}};
+    edge one_way[] = {{0, 1, 0, 0.5f}, {3, 1, 0, -0.1f}};
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    char *const path = strdup(gs_test_path(*state, "out.any"));
+
+    o.force = true;
+    o.warn = keep_warning;
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        const edge_list want = cases[i].both ? (edge_list){edges, 4} : (edge_list){one_way, 2};
+        put_text(path, cases[i].text);
+        warnings[0] = '\0';
+        gs_store *s = partition_and_check(path, gs_test_path(*state, "s"), &o, &want, 4, NULL);
+        assert_true(gs_store_get_info(s)->weights);
+        assert_int_equal(gs_store_get_info(s)->edge_types, 0);
+        assert_int_equal(gs_store_get_info(s)->symmetric, cases[i].both);
+        gs_store_close(s);
+        if (cases[i].warning == NULL)
+            assert_string_equal(warnings, "");
+        else
+            assert_non_null(strstr(warnings, cases[i].warning));
+    }
+    expect_text(*state, "out.bip", "% asym positive x\n0 1 2 1082040961\n", "more than three columns");
+    put_text(path, "% bip unweighted\n1 1\n");
+    gs_assert_ok(gs_remove_tree(gs_test_path(*state, "s")));
+    expect(*state, path, GS_EUNSUPPORTED, "is bipartite (% bip): its two columns count different vertices");
+    free(path);
+}
+
 static void test_formats__csv_errors_name_line_and_column(void **state)
 {
     static const struct {
@@ -210,7 +257,12 @@ static void test_formats__csv_errors_name_line_and_column(void **state)
     } cases[] = {
         {"src,weight\n0,1\n", "line 1, column 1: no columns called src and dst"},
         {"src,dst,source\n0,1,2\n", "line 1, column 9: a second column of this meaning"},
-        {"0,1,0.5\n", "line 1, column 1: more or fewer than two columns"},
+        {"0,1,0.5,7\n", "line 1, column 1: more than three columns, and no header"},
+        {"0,1,x\n", "line 1, column 3: is this a relation, or the next column?"},
+        {"0 1 1082008561\n", "line 1, column 5: this column may hold times or weights"},
+        {"0 1 0.5\n1 2\n", "line 2, column 1: fewer columns"},
+        {"0 1 0.5\n1 2 x\n", "line 2, column 5: expected a finite weight"},
+        {"source,target,type\n0,1,Directed\n1,2,Mutual\n", "line 3, column 5: neither Directed nor Undirected"},
         {"src,dst\n0,1\n2,x\n", "line 3, column 3: expected the destination id"},
         {"src,dst\n0,1\n2\n", "line 3, column 1: fewer columns"},
         {"src,dst\n0,1,7\n", "line 2, column 5: more columns"},
@@ -545,6 +597,7 @@ int main(void)
         T(test_formats__packed_texts_give_the_same_store),
         T(test_formats__damaged_packed_texts_are_refused),
         T(test_formats__columns_are_found_by_name),
+        T(test_formats__columns_of_others_are_understood),
         T(test_formats__csv_errors_name_line_and_column),
         T(test_formats__metis_weights_and_sizes),
         T(test_formats__metis_errors_name_line_and_column),

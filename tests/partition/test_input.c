@@ -430,7 +430,7 @@ static void test_input__text_files_are_read(void **state)
 
     put_text(path, "# comment\n0\t1\r\n\n  0 1  \n5 2"); /* no newline at the end */
     gs_store_close(partition_and_check(path, gs_test_path(*state, "s1"), &o, &want, 6, NULL));
-    put_text(path, "% sym unweighted\n% 3 6 6\n0 1\n%\n0 1\n5 2\n"); /* as KONECT's files begin */
+    put_text(path, "% asym unweighted\n% 3 6 6\n0 1\n%\n0 1\n5 2\n"); /* as KONECT's files begin */
     gs_store_close(partition_and_check(path, gs_test_path(*state, "s3"), &o, &want, 6, NULL));
     put_text(path, "%%MatrixMarket MATRIX coordinate Real symmetric\n% c\n\n4 4 2\n1 2 2.5\n3 3 -1e0\n");
     want = (edge_list){real, 3};
