@@ -60,6 +60,8 @@ typedef struct gs_edge_kernel {
     uint32_t shared_floats;  /* a group */
     bool keeps;              /* no sums: it stores the register `kept` of each edge, own ACC, in its place by type */
     uint32_t kept;
+    bool draws;              /* masks of edges, the first for dropout `site` */
+    uint32_t site;
 } gs_edge_kernel;
 
 /* Rows of edges by the matrix of their type, or outer products of them by type (kernels/batch.cu). */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/philox.h"
 #include "base/size.h"
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
@@ -178,11 +179,24 @@ static float *own_of(const gs_cuda *c, const gs_cuda_edge_run *r, const gs_edge_
                                          : sum->norm;
 }
 
+/* Keys of Philox's rounds for the kernel's first mask (kernels/common.cu). */
+static void make_round_keys(gs_edge_common *all, const gs_edge_program_launch *l, uint32_t site)
+{
+    uint32_t key[2];
+    gs_random_edge_key(key, l->seed, site, l->epoch);
+    for (uint32_t i = 0; i < GS_ROUND_KEYS / 2; i++) {
+        all->round[2 * i] = key[0] + i * GS_PHILOX_W0;
+        all->round[2 * i + 1] = key[1] + i * GS_PHILOX_W1;
+    }
+}
+
 gs_status gs_cuda_run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const gs_cuda_edge_code *code, float *kept)
 {
     const gs_edge_kernel *const k = &code->k;
     float *own[GS_EDGE_OWNS];
     gs_cuda_edges e = r->edges;
+    if (k->draws)
+        make_round_keys(&e.all, r->l, k->site);
     for (uint32_t q = 0; q < k->inputs; q++)
         e.all.in[q] = (const float *)(k->input[q].param ? gs_cuda_param(c, k->input[q].index)
                                                         : c->where[k->input[q].index]);

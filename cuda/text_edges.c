@@ -30,9 +30,13 @@ static void mark(gs_gen_writer *w, bool scores, bool values)
     }
     for (uint32_t i = s->edge_instrs; i-- > 0;) {
         const gs_instr *const in = &s->edge_instr[i];
-        for (uint32_t o = 0; o < gs_op_inputs(in->op) && w->needed[in->dst] && !gs_op_by_type(in->op); o++)
-            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
-                w->needed[gs_instr_operand(in, o)->index] = true;
+        for (uint32_t o = 0; o < gs_op_inputs(in->op) && w->needed[in->dst] && !gs_op_by_type(in->op); o++) {
+            const gs_operand *const from = gs_instr_operand(in, o);
+            /* ids at the operand end are loaded by who draws */
+            if (from->kind == GS_FROM_REG &&
+                !(in->op == GS_OP_EDGE_MASK && s->edge_reg[from->index].kind == GS_EDGE_OPERAND))
+                w->needed[from->index] = true;
+        }
     }
 }
 
@@ -123,6 +127,10 @@ static uint32_t vector_of(const gs_gen_writer *w)
  * warp) or wait. */
 #define BATCH_FLOATS 24u
 #define PROGRAM_FLOATS 20u /* where edges have instructions, whose values take registers, too */
+/* Where edges have masks, what a batch's draws take is divided by more edges. Lanes have 80 registers then, where
+ * attention is narrow, and a processor has 96 KiB under way at 64 columns. */
+#define DRAWN_FLOATS 40u
+#define DRAWN_BLOCKS 3u
 #define BLOCKS 5u /* of a processor: a lane has 48 registers then, which sums of rows and narrow attention fit */
 
 static bool is_row_sum(const gs_gen_writer *w) { return w->k->rows.width > 0; }
@@ -134,13 +142,14 @@ static void choose_batch(gs_gen_writer *w)
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
         if (gs_gen_is_batched(w, r))
             floats += gs_gen_length(w, gs_gen_shape_of(w, gs_gen_width(w, r)));
-    const uint32_t most = is_row_sum(w) ? BATCH_FLOATS : PROGRAM_FLOATS;
-    while (sizes[i] > 1 && sizes[i] * floats > most)
+    const bool draws = gs_gen_draws(w);
+    const uint32_t most = is_row_sum(w) ? BATCH_FLOATS : draws ? DRAWN_FLOATS : PROGRAM_FLOATS;
+    while (sizes[i] > 1 && (sizes[i] * floats > most || (sizes[i] > w->k->lanes && !gs_gen_draws_alone(w))))
         i++;
     w->k->batch = sizes[i];
     const bool plain = is_row_sum(w) && w->k->rows.by == GS_TYPES_NONE;
     const bool narrow = w->k->slices == 1 && w->k->slots * w->k->vector <= 4;
-    w->k->blocks = w->k->batch > 1 && (plain || (gs_gen_attends(w) && narrow)) ? BLOCKS : 1;
+    w->k->blocks = w->k->batch > 1 && (plain || (gs_gen_attends(w) && narrow)) ? draws ? DRAWN_BLOCKS : BLOCKS : 1;
 }
 
 /* Does every narrower register, or parameter, have one number for all columns of a slice? */
@@ -210,6 +219,7 @@ static void write_open(gs_gen_writer *w)
     gs_gen_load_registers(w);
     gs_gen_load_params(w);
     gs_gen_point_batch(w);
+    gs_gen_begin_draws(w);
     gs_gen_write_instrs(w, false);
     gs_gen_begin_sums(w);
 }
@@ -261,9 +271,12 @@ static void write_kernel(gs_gen_writer *w)
     fprintf(w->out, "#define GS_WALK_BLOCKS %u\n", k->blocks);
     fprintf(w->out, "#define GS_WALK_BATCH %uu\n#define GS_WALK_TYPES %d\n#define GS_WALK_PLACES %d\n", k->batch,
             gs_gen_needs_type(w), gs_gen_needs_place(w));
+    fprintf(w->out, "#define GS_WALK_DRAWS %d\n", gs_gen_draws(w));
     define(w, "GS_WALK_OPEN", write_open);
     define(w, "GS_WALK_ROWS", write_rows);
     define(w, "GS_WALK_LOAD", gs_gen_load_batch);
+    define(w, "GS_WALK_COUNT", gs_gen_count_draws);
+    define(w, "GS_WALK_DRAW", gs_gen_make_draws);
     define(w, "GS_WALK_SCORE", write_score);
     define(w, "GS_WALK_RESCALE", gs_gen_rescale_sums);
     define(w, "GS_WALK_ADD", write_add);

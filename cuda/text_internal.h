@@ -2,6 +2,7 @@
  *
  *   text_edges.c  which registers it needs, how lanes share its columns, the kernel
  *   text_sums.c   its sums
+ *   text_masks.c  masks of edges: who draws, who takes
  *   text_rows.c   what comes from memory into its registers
  *   text_lanes.c  registers as a lane holds them: loads, stores, instructions
  *
@@ -65,6 +66,8 @@ void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
 void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of,
                       gs_gen_shape in);
 
+/* Index in a.all.in[] of a register's rows at the operand end, or of a parameter. */
+uint32_t gs_gen_input(gs_gen_writer *w, bool param, uint32_t index);
 /* Index of a chunk's own pointer in own[]. */
 uint32_t gs_gen_own(gs_gen_writer *w, gs_kernel_own_kind kind, uint32_t index);
 
@@ -86,6 +89,16 @@ bool gs_gen_needs_type(const gs_gen_writer *w);
 void gs_gen_load_params(gs_gen_writer *w);
 /* Instructions whose values change with the edge, or the others. */
 void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge);
+
+/* Masks of edges. A draw is 4 columns of an edge. Before the first edge; what a batch's draws are made of (its numbers
+ * are at hand); the draws; and the mask of edge b from them. */
+bool gs_gen_draws(const gs_gen_writer *w);
+/* May a batch have more edges than the group has lanes? */
+bool gs_gen_draws_alone(const gs_gen_writer *w);
+void gs_gen_begin_draws(gs_gen_writer *w);
+void gs_gen_count_draws(gs_gen_writer *w);
+void gs_gen_make_draws(gs_gen_writer *w);
+void gs_gen_take_mask(gs_gen_writer *w, const gs_instr *in);
 
 /* Floats of a target's sums, as a hub's piece has them. */
 uint32_t gs_gen_row_floats(const gs_gen_writer *w);

@@ -215,44 +215,6 @@ static void fold_by_memory(gs_gen_writer *w, const gs_instr *in)
     fprintf(w->out, "        r%u[s] = t;\n    }\n", in->dst);
 }
 
-/* Ids are u32 in registers of floats. The key is the same for all edges, and the compiler takes it out of the loop. */
-static void write_mask(gs_gen_writer *w, const gs_instr *in)
-{
-    const uint32_t width = gs_gen_width(w, in->dst);
-    const gs_gen_shape s = gs_gen_shape_of(w, width);
-    char scale[48], column[32];
-    gs_generate_constant(scale, sizeof(scale), 1.0f / (1.0f - in->alpha));
-    fprintf(w->out, "    gs_u32 key%u[4] = {%uu, a.all.epoch, 0, 0};\n", in->dst, in->site);
-    fprintf(w->out, "    gs_philox(key%u, a.all.key[0], a.all.key[1]);\n", in->dst);
-    fprintf(w->out, "    const gs_draw draw%u = gs_edge_draw(chunk, &a.all, it.target, k, r%u, r%u, %d);\n", in->dst,
-            in->a.index, in->b.index, in->self);
-    const char *const value = "gs_draw_bits(&draw%u, %s, %uu, key%u) >= %uu ? %s : 0.0f;\n";
-    if (s == GS_GEN_SINGLE) {
-        fprintf(w->out, "    r%u = ", in->dst);
-        fprintf(w->out, value, in->dst, "0", 1u, in->dst, gs_generate_threshold(in->alpha), scale);
-        return;
-    }
-    if (s == GS_GEN_GROUPED && w->k->one_group) {
-        snprintf(column, sizeof(column), "slice / %uu", gs_gen_each(w, width));
-        fprintf(w->out, "    r%u[0] = ", in->dst);
-        fprintf(w->out, value, in->dst, column, (uint32_t)gs_div_up(width, 4), in->dst,
-                gs_generate_threshold(in->alpha), scale);
-        return;
-    }
-    gs_gen_each_slot(w);
-    fprintf(w->out, "        (void)within;\n");
-    if (s == GS_GEN_GROUPED) {
-        snprintf(column, sizeof(column), "c / %uu", gs_gen_each(w, width));
-        fprintf(w->out, "        r%u[s] = ", in->dst);
-    } else {
-        snprintf(column, sizeof(column), "c + v");
-        fprintf(w->out, "        for (int v = 0; v < %u; v++) r%u[%u * s + v] = ", w->k->vector, in->dst, w->k->vector);
-    }
-    fprintf(w->out, value, in->dst, column, (uint32_t)gs_div_up(width, 4), in->dst, gs_generate_threshold(in->alpha),
-            scale);
-    fprintf(w->out, "    }\n");
-}
-
 static void write_instr(gs_gen_writer *w, const gs_instr *in)
 {
     const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, in->dst));
@@ -261,7 +223,7 @@ static void write_instr(gs_gen_writer *w, const gs_instr *in)
     snprintf(name, sizeof(name), "r%u", in->dst);
     gs_gen_declare(w, name, s);
     if (in->op == GS_OP_EDGE_MASK) {
-        write_mask(w, in);
+        gs_gen_take_mask(w, in);
         return;
     }
     if (in->op == GS_OP_IS_LOOP) {

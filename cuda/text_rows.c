@@ -6,7 +6,7 @@
 #include "base/size.h"
 #include "cuda/text_internal.h"
 
-static uint32_t input_of(gs_gen_writer *w, bool param, uint32_t index)
+uint32_t gs_gen_input(gs_gen_writer *w, bool param, uint32_t index)
 {
     const uint32_t i = gs_generate_input(w->k->input, &w->k->inputs, GS_EDGE_INPUTS, param, index);
     if (i == GS_NONE)
@@ -137,7 +137,7 @@ void gs_gen_point_batch(gs_gen_writer *w)
             snprintf(start, sizeof(start), "(const char *)(own[%u] + row * %uu)", gs_gen_own(w, GS_OWN_ROWS, r),
                      w->p->array[reg->array].width);
         else
-            snprintf(start, sizeof(start), "(const char *)a.all.in[%u]", input_of(w, false, r));
+            snprintf(start, sizeof(start), "(const char *)a.all.in[%u]", gs_gen_input(w, false, r));
         if (is_one(w, r)) {
             fprintf(w->out, "    const char *const at%u = gs_made_address(%s + slice / %uu * %uu);\n", r, start, each,
                     bytes);
@@ -250,7 +250,7 @@ void gs_gen_load_params(gs_gen_writer *w)
                 continue;
             seen[from->index] = true;
             snprintf(name, sizeof(name), "p%u", from->index);
-            snprintf(row, sizeof(row), "a.all.in[%u]", input_of(w, true, from->index));
+            snprintf(row, sizeof(row), "a.all.in[%u]", gs_gen_input(w, true, from->index));
             gs_gen_declare(w, name, gs_gen_shape_of(w, w->p->param[from->index].cols));
             gs_gen_load(w, name, row, w->p->param[from->index].cols);
         }

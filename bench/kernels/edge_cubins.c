@@ -118,17 +118,19 @@ static void print_code(const gs_program *p, const gs_cuda_edge_code *code, const
 
 /* Kernels of one layer whose rows have `width` columns; where heads share them as in a hidden layer, of such a layer.
  * Heads that do not divide them have so many each, as in a last layer. */
-static void model(const char *name, const char *title, uint32_t heads, uint32_t width, uint32_t in, gs_dtype read)
+static void dropped_model(const char *name, const char *title, uint32_t heads, uint32_t width, uint32_t in,
+                          gs_dtype read, float dropout)
 {
     const bool hidden = heads > 1 && width % heads == 0;
     const gs_model_config config = {.layers = hidden ? 2 : 1, .in_width = in, .hidden = width,
                                     .classes = hidden ? 1 : width, .heads = heads, .edge_types = 4, .act = "relu",
-                                    .training = true, .self_loops = true};
+                                    .dropout = dropout, .training = true, .self_loops = true};
     char *text = NULL, file[64], of[64];
     gs_cuda_code code;
     gs_program *const p = compile_model(name, &config, read);
     bench_need(gs_cuda_write_code(&code, &text, p, false));
-    snprintf(file, sizeof(file), "%s-%s-%u-%u", name, gs_dtype_name(read), heads, width);
+    snprintf(file, sizeof(file), "%s%s-%s-%u-%u", name, dropout > 0 ? "-dropout" : "", gs_dtype_name(read), heads,
+             width);
     snprintf(of, sizeof(of), "%s%s", title, of_type(read));
     write_images(file, text);
     for (uint32_t i = 0; i < code.edges; i++)
@@ -137,6 +139,11 @@ static void model(const char *name, const char *title, uint32_t heads, uint32_t 
     free(text); /* open_memstream's */
     gs_cuda_free_code(&code);
     gs_program_free(p);
+}
+
+static void model(const char *name, const char *title, uint32_t heads, uint32_t width, uint32_t in, gs_dtype read)
+{
+    dropped_model(name, title, heads, width, in, read, 0);
 }
 
 /* Rows of an odd number stay float32, whatever is asked for. */
@@ -149,6 +156,8 @@ static void all_of(uint32_t width)
         model("gat", "GAT, 1 head", 1, width, 64, types[t]);
         model("gat", "GAT, 8 heads", 8, width, 64, types[t]);
     }
+    dropped_model("gat", "GAT, 1 head, dropout", 1, width, 64, GS_F32, 0.6f);
+    dropped_model("gat", "GAT, 8 heads, dropout", 8, width, 64, GS_F32, 0.6f);
     model("sage_max", "SAGE max", 1, width, width, GS_F32); /* of features */
     model("rgcn", "R-GCN, 4 types", 1, width, width, GS_F32);
 }

@@ -20,6 +20,7 @@ typedef unsigned long long gs_u64;
 #define GS_EDGE_CHUNKS 32 /* of a launch */
 #define GS_EDGE_POINTERS 176 /* that the chunks of a launch have of their own */
 #define GS_VERTEX_INPUTS 64
+#define GS_ROUND_KEYS 20 /* of Philox: two of each round */
 
 /* Sums over the edges of a chunk. Work items are pieces of targets with more edges than `piece_edges` (hubs), two for
  * each stretch of that many edges, as at most two hubs meet in one; and the other targets. */
@@ -39,6 +40,7 @@ typedef struct gs_edge_common {
     const gs_u32 *place;               /* [edges] which row of a table by type is the edge's; NULL: there is none */
     gs_u32 index_bytes, type_bytes, first_edge;
     gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
+    gs_u32 round[GS_ROUND_KEYS];       /* of the kernel's first mask (common.cu) */
 } gs_edge_common;
 
 /* Chunks whose targets are different rows: each block has one of them. */

@@ -177,6 +177,27 @@ GS_DEVICE void gs_philox(gs_u32 c[4], gs_u32 k0, gs_u32 k1)
     }
 }
 
+/* The keys of its rounds, from the first. */
+GS_DEVICE void gs_round_keys(gs_u32 round[GS_ROUND_KEYS], gs_u32 k0, gs_u32 k1)
+{
+    for (gs_u32 i = 0; i < GS_ROUND_KEYS / 2; i++) {
+        round[2 * i] = k0 + i * 0x9E3779B9u;
+        round[2 * i + 1] = k1 + i * 0xBB67AE85u;
+    }
+}
+
+/* The same as gs_philox(), with keys that are there: of a launch's arguments they cost no instruction. */
+GS_DEVICE void gs_philox_rounds(gs_u32 c[4], const gs_u32 *round)
+{
+    GS_UNROLL for (int i = 0; i < GS_ROUND_KEYS; i += 2) {
+        const gs_u64 p0 = 0xD2511F53ull * c[0], p1 = 0xCD9E8D57ull * c[2];
+        c[0] = (gs_u32)(p1 >> 32) ^ c[1] ^ round[i];
+        c[1] = (gs_u32)p1;
+        c[2] = (gs_u32)(p0 >> 32) ^ c[3] ^ round[i + 1];
+        c[3] = (gs_u32)p0;
+    }
+}
+
 /* ---- whose edges a group takes: those of the launch's that a target has ---- */
 
 #define GS_NO_SLOT 0xffffffffu
@@ -281,10 +302,14 @@ GS_DEVICE int gs_slot_within(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 s
     return slot / 2 < c->pieces && first_edge + slot / 2 * c->piece_edges < c->start[target + 1];
 }
 
-/* ---- masks of edges (program.h) ---- */
+/* ---- masks of edges (program.h) ----
+ *
+ * Four columns of an edge's mask are one draw. Each lane of a group makes draws of its own, and gives the bits to all.
+ */
 
+/* What the bits are made of. */
 typedef struct gs_draw {
-    gs_u32 source, destination, rank, type;
+    gs_u32 source, destination, count, type;
 } gs_draw;
 
 GS_DEVICE gs_u32 gs_edge_type(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 k)
@@ -292,35 +317,74 @@ GS_DEVICE gs_u32 gs_edge_type(const gs_edge_chunk *c, const gs_edge_common *all,
     return c->type == 0 ? 0 : gs_number(c->type, all->type_bytes, k);
 }
 
-/* Edges of the same ends and type that are before k; they lie side by side. */
-GS_DEVICE gs_u32 gs_edge_rank(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 target, gs_u32 k)
+/* Edges of one target: have they the other end and the type in common, too? */
+GS_DEVICE int gs_is_parallel(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 j, gs_u32 k)
 {
-    const gs_u32 operand = gs_index(c->index, all->index_bytes, k), type = gs_edge_type(c, all, k);
-    const gs_u32 first = c->start[target];
-    gs_u32 rank = 0;
-    for (; k > first && gs_index(c->index, all->index_bytes, k - 1) == operand && gs_edge_type(c, all, k - 1) == type;
-         k--)
-        rank++;
-    return rank;
+    return gs_index(c->index, all->index_bytes, j) == gs_index(c->index, all->index_bytes, k) &&
+           gs_edge_type(c, all, j) == gs_edge_type(c, all, k);
 }
 
-GS_DEVICE gs_draw gs_edge_draw(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 target, gs_u32 k, float source,
-                               float destination, int loops_as_one)
+/* The first of the edges parallel to k, which lie side by side: k's rank among them is k less that. */
+GS_DEVICE gs_u32 gs_first_parallel(const gs_edge_chunk *c, const gs_edge_common *all, gs_u32 target, gs_u32 k)
 {
-    gs_draw d = {gs_bits_of_float(source), gs_bits_of_float(destination), 0, 0};
+    gs_u32 low = c->start[target], high = k;
+    while (low < high) {
+        const gs_u32 mid = low + (high - low) / 2;
+        if (gs_is_parallel(c, all, mid, k))
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return high;
+}
+
+/* Bit b: is edge b of a batch parallel to the one before it? Of the edges whose operands and types the group's lanes
+ * have, `lanes` apart; `last`: operand and type of the edge before the batch, then those of its last edge. */
+GS_DEVICE gs_u32 gs_parallel_edges(const gs_u32 *operand, const gs_u32 *type, gs_u32 batch, gs_u32 lanes,
+                                   gs_u32 last_operand, gs_u32 last[2])
+{
+    const gs_u32 lane = gs_lane() % lanes, end = batch - 1;
+    gs_u32 bits = 0, before[2] = {last[0], last[1]};
+    GS_UNROLL for (gs_u32 o = 0; o <= end / lanes; o++) {
+        const gs_u32 left = gs_group_read(operand[o], lane - 1, lanes), its = gs_group_read(type[o], lane - 1, lanes);
+        const int same = operand[o] == (lane == 0 ? before[0] : left) && type[o] == (lane == 0 ? before[1] : its);
+        bits |= gs_group_votes(same, lanes) << o * lanes;
+        before[0] = left; /* of lane 0: what the group's last lane has */
+        before[1] = its;
+    }
+    last[0] = last_operand;
+    last[1] = gs_group_read(type[end / lanes], end % lanes, lanes);
+    return bits;
+}
+
+/* The same of edge `first + b` of a batch: bit i of `parallel` says that edge i is parallel to the one before it;
+ * `before`: the first of those parallel to what the batch begins with. */
+GS_DEVICE gs_u32 gs_first_in_batch(gs_u32 parallel, gs_u32 first, gs_u32 b, gs_u32 before)
+{
+    const gs_u32 firsts = ~parallel & ((2u << b) - 1);
+    return firsts == 0 ? before : first + gs_highest(firsts);
+}
+
+/* Draw `four` of the `fours` of an edge. */
+GS_DEVICE gs_draw gs_edge_draw(float source, float destination, gs_u32 rank, gs_u32 type, gs_u32 four, gs_u32 fours,
+                               int loops_as_one)
+{
+    gs_draw d = {gs_bits_of_float(source), gs_bits_of_float(destination), four, 0};
     if (!loops_as_one || d.source != d.destination) {
-        d.rank = gs_edge_rank(c, all, target, k);
-        d.type = gs_edge_type(c, all, k);
+        d.count += rank * fours;
+        d.type = type;
     }
     return d;
 }
 
-/* The 24 bits of a column; `fours` is a row's number of counters. */
-GS_DEVICE gs_u32 gs_draw_bits(const gs_draw *d, gs_u32 column, gs_u32 fours, const gs_u32 key[4])
+/* Bit i: is column i of the four kept? Of the first `columns`. */
+GS_DEVICE gs_u32 gs_draw_kept(const gs_draw *d, const gs_u32 *round, gs_u32 threshold, gs_u32 columns)
 {
-    gs_u32 c[4] = {d->source, d->destination, d->rank * fours + column / 4, d->type};
-    gs_philox(c, key[0], key[1]);
-    return c[column % 4] >> 8;
+    gs_u32 c[4] = {d->source, d->destination, d->count, d->type}, kept = 0;
+    gs_philox_rounds(c, round);
+    GS_UNROLL for (gs_u32 i = 0; i < columns; i++)
+        kept |= (gs_u32)(c[i] >> 8 >= threshold) << i;
+    return kept;
 }
 
 /* ---- running maximum and sum of a softmax ---- */

@@ -71,8 +71,20 @@ GS_DEVICE void gs_group_share(gs_u32 *to, const gs_u32 *own, unsigned count, uns
         to[b] = lanes == 1 ? own[b]
                            : __shfl_sync(gs_group_mask(lanes), own[b / lanes], (int)(b % lanes), (int)lanes);
 }
+/* What the group's lane `lane` has; each may ask for another. */
+GS_DEVICE unsigned gs_group_read(unsigned value, unsigned lane, unsigned lanes)
+{
+    return lanes == 1 ? value : __shfl_sync(gs_group_mask(lanes), value, (int)lane, (int)lanes);
+}
+/* Bit i: what lane i of the group says. */
+GS_DEVICE unsigned gs_group_votes(int yes, unsigned lanes)
+{
+    return lanes == 1 ? yes != 0 : __ballot_sync(gs_group_mask(lanes), yes) >> (threadIdx.x % 32 / lanes * lanes);
+}
 /* Bit i: what lane i of the warp says. All 32 lanes must ask. */
 GS_DEVICE unsigned gs_warp_votes(int yes) { return __ballot_sync(0xffffffffu, yes); }
+/* Number of the highest bit, of a number that is not 0. */
+GS_DEVICE unsigned gs_highest(unsigned bits) { return 31 - (unsigned)__clz((int)bits); }
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__popc(bits); }
 /* Tensor cores: c[16, 8] += a[16, 8] b[8, 8] by all lanes of a warp, numbers of a and b rounded to tf32. Lane 4 g + t
  * has a[g][t], a[g + 8][t], a[g][t + 4], a[g + 8][t + 4]; b[t][g], b[t + 4][g]; c[g][2 t], c[g][2 t + 1],
@@ -160,7 +172,22 @@ GS_DEVICE void gs_group_share(gs_u32 *to, const gs_u32 *own, unsigned count, uns
 {
     gs_gpu->group_share(to, own, count, lanes);
 }
+GS_DEVICE unsigned gs_group_read(unsigned value, unsigned lane, unsigned lanes)
+{
+    unsigned all[32];
+    gs_gpu->group_share(all, &value, lanes, lanes);
+    return all[lane % lanes];
+}
+GS_DEVICE unsigned gs_group_votes(int yes, unsigned lanes)
+{
+    unsigned all[32], own = yes != 0, votes = 0;
+    gs_gpu->group_share(all, &own, lanes, lanes);
+    for (unsigned i = 0; i < lanes; i++)
+        votes |= all[i] << i;
+    return votes;
+}
 GS_DEVICE unsigned gs_warp_votes(int yes) { return gs_gpu->warp_votes(yes); }
+GS_DEVICE unsigned gs_highest(unsigned bits) { return 31 - (unsigned)__builtin_clz(bits); }
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2]) { gs_gpu->warp_multiply(c, a, b); }
 GS_DEVICE void gs_count_one(gs_u32 *p) { *p += 1; }

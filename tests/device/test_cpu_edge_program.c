@@ -194,6 +194,27 @@ static void test_edge_program__dropout_of_edges(void **state)
     }
 }
 
+/* A mask of as many columns as the rows have, and another of one, of another site: a GPU's lanes share what they draw,
+ * and the widest rows have more than a draw a lane. */
+static void test_edge_program__dropout_of_edges_columns(void **state)
+{
+    static const uint32_t widths[] = {3, 16, 41, 66, 300};
+    (void)state;
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        const uint32_t w = widths[i];
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 2 : 4);
+        edges_make_parallel(&b);
+        const uint32_t ours = add_operand_id(&b, 1), theirs = add_target_id(&b, 1), x = add_operand(&b, w, 1, 2);
+        const uint32_t columns = edges_mask(&b, w, ours, theirs, false), whole = edges_mask(&b, 1, ours, theirs, true);
+        b.instr[b.stage.edge_instrs - 1].site = 7;
+        const uint32_t kept = add_op(&b, GS_OP_MUL, w, in_reg(x), in_reg(columns));
+        add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(kept), in_reg(whole)));
+        edges_check(&b, 2e-6);
+        edges_free(&b);
+    }
+}
+
 static void test_edge_program__dropout_of_a_hubs_edges(void **state)
 {
     enum { HUB = 9000, RUN = 6000 };
@@ -202,7 +223,7 @@ static void test_edge_program__dropout_of_a_hubs_edges(void **state)
     (void)state;
     edges_init(&b, 2, 3, degree, 61);
     edges_make_parallel(&b);
-    for (uint32_t k = 0; k < HUB; k++) /* one run longer than a piece; a GPU's lanes walk back over it for each edge */
+    for (uint32_t k = 0; k < HUB; k++) /* one run longer than a piece */
         ((uint16_t *)b.index)[2 + k] = k < RUN ? 4 : 5;
     memset(b.type, 0, b.edges);
     add_sum(&b, GS_SUM_ADD, edges_mask(&b, 2, add_operand_id(&b, 0), add_target_id(&b, 500), false));
@@ -464,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__every_operator),
         cmocka_unit_test(test_edge_program__attention),
         cmocka_unit_test(test_edge_program__dropout_of_edges),
+        cmocka_unit_test(test_edge_program__dropout_of_edges_columns),
         cmocka_unit_test(test_edge_program__dropout_of_a_hubs_edges),
         cmocka_unit_test(test_edge_program__attention_backward),
         cmocka_unit_test(test_edge_program__loops_are_told_from_other_edges),

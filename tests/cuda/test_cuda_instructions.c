@@ -1,0 +1,187 @@
+/* What CUDA's own compiler makes of kernels, counted in its machine code: instructions of an edge, the stack. It needs
+ * no GPU; where it is not installed, the test says so and is skipped. bench/kernels/edge_instructions.py counts all
+ * kernels, by their blocks; here a loop is what lies between a branch back and where it leads, before the last exit:
+ * what only lanes that do not run together do stands behind it. */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cases.h"
+#include "cuda/code.h"
+#include "cuda/module.h"
+
+enum { INSTRUCTION = 16 /* bytes */, LDG = 0x981, BRA = 0x947, LDL = 0x983, STL = 0x387, EXIT = 0x94d };
+enum { FRAME_SIZE = 0x11 }; /* of records of .nv.info */
+
+static const gs_cuda_driver *compiler;
+
+typedef struct machine_code {
+    char *image;
+    const unsigned char *code; /* of the kernel */
+    size_t count;              /* instructions */
+    int major;
+} machine_code;
+
+static const Elf64_Shdr *section_of(const char *image, const char *name)
+{
+    const Elf64_Ehdr *const head = (const void *)image;
+    const Elf64_Shdr *const section = (const void *)(image + head->e_shoff);
+    const char *const names = image + section[head->e_shstrndx].sh_offset;
+    for (size_t i = 0; i < head->e_shnum; i++)
+        if (strcmp(names + section[i].sh_name, name) == 0)
+            return &section[i];
+    fail_msg("no section %s", name);
+    return NULL;
+}
+
+static machine_code compile(const char *text, const char *kernel, int major)
+{
+    machine_code m = {.major = major};
+    size_t bytes = 0;
+    char name[64];
+    gs_assert_ok(gs_cuda_compile(&m.image, &bytes, compiler, major, 0, text));
+    snprintf(name, sizeof(name), ".text.%s", kernel);
+    const Elf64_Shdr *const code = section_of(m.image, name);
+    m.code = (const unsigned char *)m.image + code->sh_offset;
+    m.count = code->sh_size / INSTRUCTION;
+    return m;
+}
+
+static uint64_t word_of(const machine_code *m, size_t i)
+{
+    uint64_t word;
+    memcpy(&word, m->code + i * INSTRUCTION, sizeof(word));
+    return word;
+}
+
+static unsigned operation(const machine_code *m, size_t i) { return word_of(m, i) & 0xfff; }
+
+static size_t count_of(const machine_code *m, size_t from, size_t end, unsigned op)
+{
+    size_t found = 0;
+    for (size_t i = from; i < end; i++)
+        found += operation(m, i) == op;
+    return found;
+}
+
+/* Where branch i leads. Its bits from 32 on are the bytes from the next instruction; since sm_90 those from 34 on are
+ * kilobytes, and 16 to 23 words. */
+static size_t target_of(const machine_code *m, size_t i)
+{
+    const uint64_t word = word_of(m, i);
+    const int64_t high = (int32_t)(word >> 32);
+    const int64_t bytes = m->major == 8 ? high : (high >> 2) * 1024 + (int64_t)(word >> 16 & 0xff) * 4;
+    return (size_t)((int64_t)i + 1 + bytes / INSTRUCTION);
+}
+
+/* Instructions of the longest loop that has none inside and loads something. */
+static size_t edge_loop(const machine_code *m)
+{
+    size_t longest = 0, last = m->count;
+    while (last > 0 && operation(m, last - 1) != EXIT)
+        last--;
+    for (size_t i = 0; i < last; i++) {
+        if (operation(m, i) != BRA || target_of(m, i) >= i)
+            continue;
+        const size_t from = target_of(m, i);
+        bool outer = false;
+        for (size_t k = from; k < i; k++)
+            outer |= operation(m, k) == BRA && target_of(m, k) < k && target_of(m, k) >= from;
+        if (!outer && count_of(m, from, i, LDG) > 0)
+            longest = GS_MAX(longest, i + 1 - from);
+    }
+    return longest;
+}
+
+/* Bytes of the stack: of each function a record of 4 bytes, number and size. */
+static uint32_t stack_of(const machine_code *m)
+{
+    const Elf64_Shdr *const info = section_of(m->image, ".nv.info");
+    uint32_t most = 0;
+    for (size_t at = 0; at + 4 <= info->sh_size;) {
+        const unsigned char *const record = (const unsigned char *)m->image + info->sh_offset + at;
+        const bool sized = record[0] == 4;
+        uint32_t frame = 0;
+        if (sized && record[1] == FRAME_SIZE)
+            memcpy(&frame, record + 8, sizeof(frame));
+        most = GS_MAX(most, frame);
+        at += 4 + (sized ? (size_t)record[2] + 256u * record[3] : 0);
+    }
+    return most;
+}
+
+/* Instructions of an edge at the most, for sm_80 and sm_90. */
+typedef struct most_of {
+    const char *what;
+    uint32_t heads;
+    double forward[2], backward[2][2]; /* by destination; by source */
+} most_of;
+
+static void check_kernel(const char *text, const gs_edge_kernel *k, const char *what, const double most[2])
+{
+    for (int major = 8; major <= 9; major++) {
+        machine_code m = compile(text, k->name, major);
+        const double edges = k->batch * (32.0 / k->lanes) / k->slices, each = (double)edge_loop(&m) / edges;
+        print_message("%s, sm_%d0: %.1f instructions an edge, at most %.1f\n", what, major, each, most[major - 8]);
+        if (edge_loop(&m) == 0 || each > most[major - 8])
+            fail_msg("%s, sm_%d0: %.1f instructions an edge, at most %.1f", what, major, each, most[major - 8]);
+        assert_int_equal(stack_of(&m), 0);
+        assert_int_equal(count_of(&m, 0, m.count, LDL) + count_of(&m, 0, m.count, STL), 0);
+        gs_free(m.image);
+    }
+}
+
+/* The kernels of a hidden layer of 64 columns whose attention drops edges. On 2026-11-25 CUDA 13.0 made them two to
+ * five hundredths shorter than what is allowed. */
+static void check_attention(const most_of *most)
+{
+    const test_case t = {.model = "gat", .layers = 2, .in = 64, .hidden = 64, .classes = 1, .self_loops = true,
+                         .dropout = 0.6f, .heads = most->heads, .edges_per_vertex = 50, .feature_type = GS_F32};
+    gs_program *const p = gs_program_new();
+    uint32_t passes = 0;
+    assert_non_null(p);
+    gs_assert_ok(compile_case(p, &t, "train"));
+    for (uint32_t stage = 0; stage < p->stages; stage++) {
+        gs_edge_kernel k[GS_EDGE_SUMS];
+        char *text = NULL, what[96];
+        size_t bytes = 0;
+        uint32_t count = 0;
+        FILE *const out = open_memstream(&text, &bytes);
+        assert_non_null(out);
+        gs_assert_ok(gs_generate_edges(out, k, &count, p, stage));
+        fclose(out);
+        if (count == 1 && k[0].width == 64) {
+            const bool attends = p->stage[stage].sum[k[0].sum[0]].kind == GS_SUM_ATTEND;
+            snprintf(what, sizeof(what), "%s, %s of stage %u", most->what, attends ? "forward" : "backward", stage);
+            assert_true(attends || passes < 2);
+            check_kernel(text, &k[0], what, attends ? most->forward : most->backward[passes]);
+            passes += !attends;
+        }
+        free(text); /* open_memstream's */
+    }
+    assert_int_equal(passes, 2);
+    gs_program_free(p);
+}
+
+static void test_cuda_instructions__attention_that_drops_edges(void **state)
+{
+    static const most_of most[] = {{"GAT, 1 head", 1, {28, 27}, {{52, 49}, {29, 28}}},
+                                   {"GAT, 8 heads", 8, {29, 28}, {{52, 45}, {28, 26}}}};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(most); i++)
+        check_attention(&most[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuda_instructions__attention_that_drops_edges),
+    };
+    if (gs_cuda_compiler_open(&compiler) != GS_OK) {
+        printf("skipped: %s\n", gs_last_error());
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
