@@ -31,9 +31,16 @@ gs_status gs_cuda_check(const gs_cuda *c, gs_cu_result r, const char *what)
     return gs_fail(GS_EDEVICE, "device cuda:%d: %s: %s (%s)", c->device, what, text, name);
 }
 
-/* Errors of calls that the system may refuse: locked memory is bounded (RLIMIT_MEMLOCK, containers), and not all can be
- * pinned. */
-static bool may_refuse(gs_cu_result r) { return r == 1 || r == GS_CU_OUT_OF_MEMORY || r == 800 || r == 801; }
+/* Errors of calls that the system may refuse: locked memory is bounded (RLIMIT_MEMLOCK, containers), not all can be
+ * pinned (a call of the system failed: 304), and what a library of the process has pinned before us stays so (712).
+ * Where nothing is known but that it failed (999), the GPU may be lost: then it does not answer, either. */
+static bool may_refuse(const gs_cuda *c, gs_cu_result r)
+{
+    size_t unused = 0, total = 0;
+    if (r == 999)
+        return c->d->memory_info(&unused, &total) == 0;
+    return r == 1 || r == GS_CU_OUT_OF_MEMORY || r == 304 || r == 712 || r == 800 || r == 801;
+}
 
 gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, bool *pinned)
 {
@@ -41,7 +48,7 @@ gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, 
     const char *name = NULL;
     char size[32];
     *pinned = r == 0;
-    if (r == 0 || !may_refuse(r))
+    if (r == 0 || !may_refuse(c, r))
         return gs_cuda_check(c, r, "pinning host memory");
     if (c->d->error_name(r, &name) != 0 || name == NULL)
         name = "unknown error";

@@ -32,16 +32,24 @@ gs_status gs_cuda_copy(void *context, void *to, const void *from, uint64_t bytes
 
 _Static_assert(GS_DEVICE_PICK_TABLES == GS_PICK_TABLES, "a launch names as many devices as a kernel");
 
+/* Lanes of a row: enough for 128 bytes side by side, and then for a few loads of each. */
+static uint32_t lanes_of_row(uint32_t row_bytes, uint32_t unit)
+{
+    uint32_t lanes = 1;
+    while (lanes < 32 && lanes * unit < row_bytes && (lanes * unit < 128 || lanes * unit * GS_PICK_COPIES < row_bytes))
+        lanes *= 2;
+    return lanes;
+}
+
 gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l)
 {
     gs_cuda *const c = context;
     gs_pick_args a = {.sent = l->sent, .place = l->place, .to = l->to, .rows_kept = l->rows_kept,
                       .first_sent = l->first_sent, .rows = l->rows, .devices = l->devices, .row_bytes = l->row_bytes,
-                      .unit = l->row_bytes % 16 == 0 ? 16 : l->row_bytes % 4 == 0 ? 4 : 2, .lanes = 1};
+                      .unit = GS_MIN(l->row_bytes & -l->row_bytes, 16u)};
+    a.lanes = lanes_of_row(a.row_bytes, a.unit);
     for (uint32_t d = 0; d < l->devices; d++)
         a.kept[d] = l->kept[d];
-    while (a.lanes < 32 && a.lanes * a.unit < a.row_bytes)
-        a.lanes *= 2;
     gs_status st = gs_cuda_begin(c);
     if (st == GS_OK)
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_PICK], gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0, &a,

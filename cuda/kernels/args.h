@@ -239,13 +239,14 @@ typedef struct gs_squares_args {
 /* Rows from wherever they are: row r of those that devices keep is row r / devices of kept[r % devices], and row r -
  * rows_kept of `sent` else. */
 #define GS_PICK_TABLES 8 /* most devices */
+#define GS_PICK_COPIES 4 /* units of a lane that are on their way at once */
 typedef struct gs_pick_args {
     const gs_u8 *kept[GS_PICK_TABLES], *sent;
     const gs_u32 *place; /* [rows] */
     gs_u8 *to;           /* [rows][row_bytes] */
     gs_u32 rows_kept, first_sent; /* first_sent: row that `sent` begins with */
     gs_u32 rows, devices, row_bytes;
-    gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 4 or 2; lanes of a row, a power of two to 32 */
+    gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 8, 4 or 2; lanes of a row, a power of 2 to 32 */
 } gs_pick_args;
 
 /* The mark of 8 * words bytes (base/mark.h), as a sum for each block. */

@@ -264,18 +264,23 @@ GS_DEVICE void gs_load_rows(float *v, const float *x, const gs_u32 n)
     }
 }
 
-/* What a block that multiplies has to do, and its shared memory. */
+/* What a block that multiplies has to do. */
 typedef struct gs_task {
     gs_u32 type, first, rows, column; /* rows: 0 where there is nothing to do */
-    float *x, *w;                     /* [GS_STEP, GS_TASK_STRIDE], [GS_STEP, GS_WIDE_STRIDE(columns)] */
-    gs_u32 *number;                   /* [GS_TASK_ROWS] where rows are read */
-    const float *matrix;
 } gs_task;
 
-GS_DEVICE gs_task gs_begin_task(const gs_batch_args *a, float *shared, const gs_u32 in, const gs_u32 out,
-                                const gs_u32 columns)
+/* Its shared memory: of rows [GS_STEP, GS_TASK_STRIDE], of the matrix [GS_STEP, GS_WIDE_STRIDE(columns)], and
+ * [GS_TASK_ROWS] where rows are read. Each pointer is made where it is used: of one that went through a struct
+ * the compiler does not know which memory it is of. */
+GS_DEVICE float *gs_task_matrix(float *shared) { return shared + GS_STEP * GS_TASK_STRIDE; }
+GS_DEVICE gs_u32 *gs_task_numbers(float *shared, const gs_u32 columns)
 {
-    gs_task k = {0, 0, 0, gs_block_y() * columns, shared, shared + GS_STEP * GS_TASK_STRIDE, 0, a->matrix};
+    return (gs_u32 *)(void *)(gs_task_matrix(shared) + GS_STEP * GS_WIDE_STRIDE(columns));
+}
+
+GS_DEVICE gs_task gs_begin_task(const gs_batch_args *a, float *shared, const gs_u32 columns)
+{
+    gs_task k = {0, 0, 0, gs_block_y() * columns};
     const gs_u32 task = gs_block_x();
     if (task >= a->task[a->types])
         return k;
@@ -283,20 +288,20 @@ GS_DEVICE gs_task gs_begin_task(const gs_batch_args *a, float *shared, const gs_
     k.first = a->begin[k.type] + (task - a->task[k.type]) * GS_TASK_ROWS;
     const gs_u32 left = a->begin[k.type + 1] - k.first;
     k.rows = left < GS_TASK_ROWS ? left : GS_TASK_ROWS;
-    k.matrix += (gs_u64)k.type * in * out;
-    k.number = (gs_u32 *)(void *)(k.w + GS_STEP * GS_WIDE_STRIDE(columns));
     if (gs_lane() < GS_TASK_ROWS)
-        k.number[gs_lane()] = gs_lane() < k.rows ? gs_row_at(a, &a->x, k.first + gs_lane()) : 0;
+        gs_task_numbers(shared, columns)[gs_lane()] =
+            gs_lane() < k.rows ? gs_row_at(a, &a->x, k.first + gs_lane()) : 0;
     return k;
 }
 
 /* The next columns of the rows, and the next rows of the matrix. */
-GS_DEVICE void gs_load_step(const gs_task *k, const gs_batch_args *a, gs_u32 first, const gs_u32 in, const gs_u32 out,
-                            const gs_u32 columns, const int transposed)
+GS_DEVICE void gs_load_step(const gs_task *k, float *shared, const gs_batch_args *a, gs_u32 first, const gs_u32 in,
+                            const gs_u32 out, const gs_u32 columns, const int transposed)
 {
     gs_block_sync();
-    gs_load_task(k->x, a, k->number, k->rows, first, in);
-    gs_load_matrix(k->w, k->matrix, first, k->column, in, out, columns, transposed);
+    gs_load_task(shared, a, gs_task_numbers(shared, columns), k->rows, first, in);
+    gs_load_matrix(gs_task_matrix(shared), a->matrix + (gs_u64)k->type * in * out, first, k->column, in, out, columns,
+                   transposed);
     gs_block_sync();
 }
 
@@ -308,16 +313,16 @@ GS_DEVICE void gs_batch_product(const gs_batch_args *a, const gs_u32 in, const g
     GS_SHARED(shared);
     const gs_u32 columns = 4 * across, each = GS_TASK_ROWS * across / GS_BLOCK_LANES;
     const gs_u32 own = gs_lane() / across * each, c = gs_lane() % across * 4;
-    const gs_task t = gs_begin_task(a, shared, in, out, columns);
+    const gs_task t = gs_begin_task(a, shared, columns);
     float sum[GS_LANE_ROWS][4] = {{0.0f}};
     if (t.rows == 0)
         return;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
-        gs_load_step(&t, a, k0, in, out, columns, transposed);
+        gs_load_step(&t, shared, a, k0, in, out, columns, transposed);
         GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k++) {
             float m[4], v[GS_LANE_ROWS];
-            gs_load4(m, t.w + k * GS_WIDE_STRIDE(columns) + c);
-            gs_load_rows(v, t.x + k * GS_TASK_STRIDE + own, each);
+            gs_load4(m, gs_task_matrix(shared) + k * GS_WIDE_STRIDE(columns) + c);
+            gs_load_rows(v, shared + k * GS_TASK_STRIDE + own, each);
             GS_UNROLL for (gs_u32 r = 0; r < each; r++)
                 GS_UNROLL for (gs_u32 j = 0; j < 4; j++)
                     sum[r][j] += v[r] * m[j];
@@ -334,15 +339,15 @@ GS_DEVICE void gs_batch_product_tf32(const gs_batch_args *a, const gs_u32 in, co
 {
     GS_SHARED(shared);
     const gs_u32 columns = 4 * across, row = gs_lane() / 32 * 16 + gs_lane() % 32 / 4, q = gs_lane() % 4;
-    const gs_task t = gs_begin_task(a, shared, in, out, columns);
+    const gs_task t = gs_begin_task(a, shared, columns);
     float sum[8][4] = {{0.0f}};
     if (t.rows == 0)
         return;
     for (gs_u32 k0 = 0; k0 < in; k0 += GS_STEP) {
-        gs_load_step(&t, a, k0, in, out, columns, transposed);
+        gs_load_step(&t, shared, a, k0, in, out, columns, transposed);
         GS_UNROLL for (gs_u32 k = 0; k < GS_STEP; k += 8) {
-            const float *const x = t.x + (k + q) * GS_TASK_STRIDE + row;
-            const float *const w = t.w + (k + q) * GS_WIDE_STRIDE(columns);
+            const float *const x = shared + (k + q) * GS_TASK_STRIDE + row;
+            const float *const w = gs_task_matrix(shared) + (k + q) * GS_WIDE_STRIDE(columns);
             const float u[4] = {x[0], x[8], x[4 * GS_TASK_STRIDE], x[4 * GS_TASK_STRIDE + 8]};
             GS_UNROLL for (gs_u32 n = 0; n < columns / 8; n++) {
                 const gs_u32 c = 8 * n + gs_lane() % 32 / 4;

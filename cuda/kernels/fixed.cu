@@ -82,17 +82,29 @@ GS_KERNEL(gs_mark, gs_mark_args)
 
 /* ---- rows from many places ---- */
 
+/* A lane's units, `lanes` apart: so many are loaded before the first is stored. */
+#define GS_COPY_UNITS(type)                                                                                  \
+    for (gs_u32 i = lane, count = bytes / (gs_u32)sizeof(type); i < count; i += GS_PICK_COPIES * lanes) {    \
+        type v[GS_PICK_COPIES];                                                                              \
+        GS_UNROLL for (gs_u32 k = 0; k < GS_PICK_COPIES; k++)                                                \
+            if (i + k * lanes < count)                                                                       \
+                v[k] = ((const type *)(const void *)from)[i + k * lanes];                                    \
+        GS_UNROLL for (gs_u32 k = 0; k < GS_PICK_COPIES; k++)                                                \
+            if (i + k * lanes < count)                                                                       \
+                ((type *)(void *)to)[i + k * lanes] = v[k];                                                  \
+    }
+
 GS_DEVICE void gs_copy_row(gs_u8 *to, const gs_u8 *from, gs_u32 bytes, gs_u32 unit, gs_u32 lane, gs_u32 lanes)
 {
-    if (unit == 16)
-        for (gs_u32 i = lane; i < bytes / 16; i += lanes)
-            ((gs_float4 *)(void *)to)[i] = ((const gs_float4 *)(const void *)from)[i];
-    else if (unit == 4)
-        for (gs_u32 i = lane; i < bytes / 4; i += lanes)
-            ((gs_u32 *)(void *)to)[i] = ((const gs_u32 *)(const void *)from)[i];
-    else
-        for (gs_u32 i = lane; i < bytes / 2; i += lanes)
-            ((gs_u16 *)(void *)to)[i] = ((const gs_u16 *)(const void *)from)[i];
+    if (unit == 16) {
+        GS_COPY_UNITS(gs_float4)
+    } else if (unit == 8) {
+        GS_COPY_UNITS(gs_float2)
+    } else if (unit == 4) {
+        GS_COPY_UNITS(gs_u32)
+    } else {
+        GS_COPY_UNITS(gs_u16)
+    }
 }
 
 /* A group of lanes a row. */
@@ -101,10 +113,12 @@ GS_KERNEL(gs_pick_rows, gs_pick_args)
     const gs_u64 row = (gs_u64)gs_block_x() * (GS_BLOCK_LANES / a.lanes) + gs_lane() / a.lanes;
     if (row >= a.rows)
         return;
-    const gs_u32 place = a.place[row];
-    const gs_u8 *const from = place < a.rows_kept
-                                  ? a.kept[place % a.devices] + (gs_u64)(place / a.devices) * a.row_bytes
-                                  : a.sent + (gs_u64)(place - a.rows_kept - a.first_sent) * a.row_bytes;
+    const gs_u32 place = a.place[row], device = place % a.devices;
+    const gs_u8 *kept = a.kept[0]; /* picked, and not indexed: arguments would go to the stack */
+    GS_UNROLL for (gs_u32 d = 1; d < GS_PICK_TABLES; d++)
+        kept = device == d ? a.kept[d] : kept;
+    const gs_u8 *const from = place < a.rows_kept ? kept + (gs_u64)(place / a.devices) * a.row_bytes
+                                                  : a.sent + (gs_u64)(place - a.rows_kept - a.first_sent) * a.row_bytes;
     gs_copy_row(a.to + row * a.row_bytes, from, a.row_bytes, a.unit, gs_lane() % a.lanes, a.lanes);
 }
 

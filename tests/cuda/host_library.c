@@ -117,7 +117,7 @@ static gs_cu_result before_call(enum host_part part, const char *symbol)
     if (before == 0 && fault_is("peer") && strcmp(symbol, "cuMemcpyPeerAsync") == 0 && ++library.peers == library.n)
         return PEER_UNSUPPORTED;
     if (before == 0 && fault_is("pin") && strcmp(symbol, "cuMemHostRegister_v2") == 0)
-        return NOT_PERMITTED;
+        return library.n > 0 ? (gs_cu_result)library.n : NOT_PERMITTED;
     if (before == 0 && fault_is("memory") && concerned() && strcmp(symbol, "cuMemAlloc_v2") == 0 &&
         ++library.allocations == library.n)
         return GS_CU_OUT_OF_MEMORY;

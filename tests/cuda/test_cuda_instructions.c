@@ -12,7 +12,9 @@
 #include "cuda/code.h"
 #include "cuda/module.h"
 
-enum { INSTRUCTION = 16 /* bytes */, LDG = 0x981, BRA = 0x947, LDL = 0x983, STL = 0x387, EXIT = 0x94d };
+enum { INSTRUCTION = 16 }; /* bytes */
+enum { LD = 0x980, LDG = 0x981, LDL = 0x983, LDS = 0x984, ST = 0x385, STG = 0x986, STL = 0x387 };
+enum { BRA = 0x947, EXIT = 0x94d };
 enum { FRAME_SIZE = 0x11 }; /* of records of .nv.info */
 
 static const gs_cuda_driver *compiler;
@@ -36,16 +38,21 @@ static const Elf64_Shdr *section_of(const char *image, const char *name)
     return NULL;
 }
 
+static void turn_to(machine_code *m, const char *kernel)
+{
+    char name[64];
+    snprintf(name, sizeof(name), ".text.%s", kernel);
+    const Elf64_Shdr *const code = section_of(m->image, name);
+    m->code = (const unsigned char *)m->image + code->sh_offset;
+    m->count = code->sh_size / INSTRUCTION;
+}
+
 static machine_code compile(const char *text, const char *kernel, int major)
 {
     machine_code m = {.major = major};
     size_t bytes = 0;
-    char name[64];
     gs_assert_ok(gs_cuda_compile(&m.image, &bytes, compiler, major, 0, text));
-    snprintf(name, sizeof(name), ".text.%s", kernel);
-    const Elf64_Shdr *const code = section_of(m.image, name);
-    m.code = (const unsigned char *)m.image + code->sh_offset;
-    m.count = code->sh_size / INSTRUCTION;
+    turn_to(&m, kernel);
     return m;
 }
 
@@ -174,10 +181,65 @@ static void test_cuda_instructions__attention_that_drops_edges(void **state)
         check_attention(&most[i]);
 }
 
+/* Of the kernel: its own and the GPU's memory are told apart, and nothing is on a stack. */
+static void check_memories(machine_code *m, const char *kernel)
+{
+    turn_to(m, kernel);
+    const size_t generic = count_of(m, 0, m->count, LD) + count_of(m, 0, m->count, ST);
+    const size_t stack = count_of(m, 0, m->count, LDL) + count_of(m, 0, m->count, STL);
+    if (generic > 0 || stack > 0)
+        fail_msg("%s, sm_%d0: %zu accesses to any memory, %zu to the stack", kernel, m->major, generic, stack);
+}
+
+static void test_cuda_instructions__products_by_type_know_their_memory(void **state)
+{
+    static const struct {
+        gs_batch_kind kind;
+        uint32_t in, out;
+        bool tf32;
+    } of[] = {{GS_BATCH_PRODUCT, 48, 64, false}, {GS_BATCH_PRODUCT_T, 50, 100, false}, {GS_BATCH_PRODUCT, 16, 64, true},
+              {GS_BATCH_OUTER, 48, 64, false}};
+    gs_batch_kernel k[GS_ARRAY_LEN(of)];
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *const out = open_memstream(&text, &bytes);
+    (void)state;
+    assert_non_null(out);
+    fputs(gs_cuda_batch_text, out);
+    for (size_t i = 0; i < GS_ARRAY_LEN(of); i++)
+        gs_generate_batch(out, &k[i], of[i].kind, of[i].in, of[i].out, of[i].tf32);
+    fclose(out);
+    machine_code m = compile(text, k[0].name, 9);
+    for (size_t i = 0; i < GS_ARRAY_LEN(of); i++) {
+        check_memories(&m, k[i].name);
+        assert_true(count_of(&m, 0, m.count, LDS) > 0);
+    }
+    gs_free(m.image);
+    free(text); /* open_memstream's */
+}
+
+/* Rows are copied 16 bytes at a time, four loads of a lane one behind the other, by arguments that stay where they
+ * are. */
+static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state)
+{
+    (void)state;
+    machine_code m = compile(gs_cuda_fixed_text, "gs_pick_rows", 9);
+    check_memories(&m, "gs_pick_rows");
+    size_t most = 0, loads = 0;
+    for (size_t i = 0; i < m.count; i++) {
+        loads = operation(&m, i) == LDG ? loads + 1 : operation(&m, i) == STG ? 0 : loads;
+        most = GS_MAX(most, loads);
+    }
+    assert_true(most >= 4);
+    gs_free(m.image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_instructions__attention_that_drops_edges),
+        cmocka_unit_test(test_cuda_instructions__products_by_type_know_their_memory),
+        cmocka_unit_test(test_cuda_instructions__rows_are_picked_without_a_stack),
     };
     if (gs_cuda_compiler_open(&compiler) != GS_OK) {
         printf("skipped: %s\n", gs_last_error());

@@ -77,7 +77,7 @@ static void check(gs_device *const *d, const places *p, uint32_t devices, uint32
 
 static void test_cuda_pick__rows_come_from_the_host_and_from_every_device(void **state)
 {
-    static const uint32_t row_bytes[] = {2, 4, 6, 16, 20, 48, 130, 512, MOST_BYTES};
+    static const uint32_t row_bytes[] = {2, 4, 6, 16, 20, 24, 48, 130, 512, 600, MOST_BYTES};
     static const char *const spec[] = {"cuda:0", "cuda:1"};
     gs_device *d[DEVICES];
     places p[DEVICES];
