@@ -224,6 +224,7 @@ typedef struct gs_layer_graph {
     const float *weight;                 /* [edges]; NULL: all 1 */
     const int64_t *type;                 /* [edges], below edge_types; NULL: none */
     uint32_t edge_types;                 /* 0 without types */
+    bool no_dropout;                     /* drop nothing, whatever model and options say: evaluation with gradients */
 } gs_layer_graph;
 
 typedef struct gs_layer gs_layer;

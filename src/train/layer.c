@@ -91,7 +91,7 @@ static gs_status add_pass(gs_layer *l, const gs_model *model, const gs_layer_gra
     const gs_model_config config = {.layers = 1, .in_width = l->in, .hidden = l->out, .classes = l->out,
                                     .heads = o->heads, .bases = o->bases, .edge_types = g->edge_types,
                                     .edge_weights = g->weight != NULL, .act = o->activation,
-                                    .dropout = (float)o->dropout, .training = training,
+                                    .dropout = (float)o->dropout, .training = training && !g->no_dropout,
                                     .self_loops = l->edges.self_loops != 0};
     gs_leaf leaf[GS_ARRAY_COUNT + 1];
     const gs_compile_options compile = {.pass = name, .leaf = leaf, .leaves = fill_leaves(leaf, l),
