@@ -1,17 +1,14 @@
 /* engine.cpp - gnnstream.h for Python, call by call; what is pleasant to use is made of it in gnnstream/ beside.
  *
- * Every call runs on a thread of its own without the interpreter's lock, while the thread that called waits and looks
- * for Ctrl-C: the engine's products run with a stack pointer inside the heap, where no handler of a signal may put its
- * frame, so that thread (and all that it starts) has every signal blocked. */
-#include <condition_variable>
-#include <csignal>
+ * caller.h says on which thread calls run, and what threads, forks and the end of the interpreter do to them. */
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nanobind/nanobind.h>
@@ -19,9 +16,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "caller.h"
 #include "gnnstream.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 /* What pointers in a struct of options point to, for as long as it is used. */
@@ -34,8 +31,8 @@ static nb::object to_py(uint32_t v) { return nb::int_(v); }
 static nb::object to_py(uint64_t v) { return nb::int_(v); }
 static nb::object to_py(double v) { return nb::float_(v); }
 static nb::object to_py(gs_taken v) { return nb::int_(static_cast<int>(v)); }
-static nb::object to_py(const char *v) { return v == nullptr ? nb::object(nb::none()) : nb::object(nb::str(v)); }
-template <size_t n> static nb::object to_py(const char (&v)[n]) { return nb::str(v); }
+static nb::object to_py(const char *v) { return v == nullptr ? nb::object(nb::none()) : nb::object(text_from(v)); }
+template <size_t n> static nb::object to_py(const char (&v)[n]) { return text_from(v); }
 template <class T, size_t n> static nb::object to_py(const T (&v)[n])
 {
     nb::list l;
@@ -44,32 +41,42 @@ template <class T, size_t n> static nb::object to_py(const T (&v)[n])
     return l;
 }
 
-static void assign(const char *&field, nb::handle value, Strings &strings)
+/* The bytes of a path or a text, str, bytes or PathLike, as the system has them. C would cut it at a NUL. */
+static std::string text_of(nb::handle value, const char *what)
+{
+    const nb::object plain = nb::steal(PyOS_FSPath(value.ptr()));
+    const nb::object bytes = !plain.is_valid() ? nb::object()
+                             : PyUnicode_Check(plain.ptr()) ? nb::steal(PyUnicode_EncodeFSDefault(plain.ptr())) : plain;
+    if (!bytes.is_valid()) {
+        PyErr_Clear();
+        const std::string given = nb::cast<std::string>(nb::repr(value));
+        throw nb::type_error((std::string(what) + ": " + given + " is of another type").c_str());
+    }
+    std::string text(PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+    if (text.find('\0') != std::string::npos)
+        throw nb::value_error((std::string(what) + ": has a NUL character, which no path or text may have").c_str());
+    return text;
+}
+
+static void assign(const char *&field, nb::handle value, const char *name, Strings &strings)
 {
     if (value.is_none()) {
         field = nullptr;
         return;
     }
-    strings.push_back(nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(value)));
+    strings.push_back(text_of(value, name));
     field = strings.back().c_str();
 }
-static void assign(bool &field, nb::handle value, Strings &) { field = nb::cast<bool>(value); }
-static void assign(uint32_t &field, nb::handle value, Strings &) { field = nb::cast<uint32_t>(value); }
-static void assign(double &field, nb::handle value, Strings &) { field = nb::cast<double>(value); }
+static void assign(bool &field, nb::handle value, const char *, Strings &) { field = nb::cast<bool>(value); }
+static void assign(uint32_t &field, nb::handle value, const char *, Strings &) { field = nb::cast<uint32_t>(value); }
+static void assign(double &field, nb::handle value, const char *, Strings &) { field = nb::cast<double>(value); }
 /* Sizes may be texts: "256M". */
-static void assign(uint64_t &field, nb::handle value, Strings &)
+static void assign(uint64_t &field, nb::handle value, const char *name, Strings &)
 {
     if (!nb::isinstance<nb::str>(value))
         field = nb::cast<uint64_t>(value);
-    else if (gs_size_parse(&field, nb::cast<std::string>(value).c_str()) != GS_OK)
-        throw nb::value_error(gs_last_error());
-}
-
-/* With the line of a model's text that it is about, where it is about one. */
-static std::string last_error()
-{
-    const std::string line = gs_last_error(), place = gs_last_error_place();
-    return place.empty() ? line : line + "\n" + place;
+    else if (gs_size_parse(&field, text_of(value, name).c_str()) != GS_OK)
+        throw nb::value_error((std::string(name) + ": " + gs_last_error()).c_str());
 }
 
 #include "fields.h"
@@ -93,115 +100,6 @@ template <class Options> static void fill(Options &o, nb::dict values, Strings &
 
 /* ---- calls ------------------------------------------------------------------- */
 
-[[noreturn]] static void fail(gs_status st, const std::string &line)
-{
-    nb::object error = nb::module_::import_("gnnstream.errors").attr("of_status")(static_cast<int>(st), line);
-    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
-    throw nb::python_error();
-}
-
-/* A thread that makes the engine's calls, one after the other. */
-class Caller {
-public:
-    Caller()
-    {
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, &before); /* inherited by what starts now */
-        thread = std::thread([this] { serve(); });
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    }
-    ~Caller()
-    {
-        {
-            std::lock_guard<std::mutex> hold(mutex);
-            quit = true;
-        }
-        changed.notify_all();
-        nb::gil_scoped_release release;
-        thread.join();
-    }
-
-    /* Waits for `call`; Ctrl-C sets `stop`. With the interpreter's lock, which is given up meanwhile. */
-    void operator()(const std::function<gs_status()> &call)
-    {
-        std::optional<nb::python_error> raised;
-        {
-            nb::gil_scoped_release release;
-            std::unique_lock<std::mutex> hold(mutex);
-            job = &call;
-            changed.notify_all();
-            while (!changed.wait_for(hold, std::chrono::milliseconds(50), [this] { return job == nullptr; })) {
-                hold.unlock();
-                {
-                    nb::gil_scoped_acquire acquire;
-                    if (!raised && PyErr_CheckSignals() != 0) {
-                        raised.emplace();
-                        stop = 1;
-                    }
-                }
-                hold.lock();
-            }
-        }
-        if (raised) {
-            stop = 0; /* the call may have been done by then, and the next one is not to end for it */
-            throw std::move(*raised);
-        }
-        if (thrown) { /* by a function of the caller's */
-            nb::python_error error = std::move(*thrown);
-            thrown.reset();
-            throw std::move(error);
-        }
-        if (status != GS_OK)
-            fail(status, error);
-    }
-
-    /* Runs a Python function inside a call; what it raises ends the call and is raised there. */
-    template <class... Args> void tell(const nb::object &function, Args... args)
-    {
-        nb::gil_scoped_acquire acquire;
-        if (thrown)
-            return;
-        try {
-            function(args...);
-        } catch (nb::python_error &e) {
-            thrown.emplace(std::move(e));
-            stop = 1;
-        }
-    }
-
-    volatile int stop = 0;
-
-private:
-    void serve()
-    {
-        std::unique_lock<std::mutex> hold(mutex);
-        for (;;) {
-            changed.wait(hold, [this] { return quit || job != nullptr; });
-            if (job == nullptr)
-                return;
-            const std::function<gs_status()> *const now = job;
-            hold.unlock();
-            const gs_status st = (*now)();
-            std::string line = st == GS_OK ? "" : last_error();
-            hold.lock();
-            status = st;
-            error = std::move(line);
-            job = nullptr;
-            changed.notify_all();
-        }
-    }
-
-    std::thread thread;
-    std::mutex mutex;
-    std::condition_variable changed;
-    const std::function<gs_status()> *job = nullptr;
-    bool quit = false;
-    gs_status status = GS_OK;
-    std::string error;
-    std::optional<nb::python_error> thrown;
-};
-
 struct Listener {
     Caller &caller;
     nb::object progress, warn;
@@ -221,8 +119,9 @@ static void on_warn(void *context, const char *line)
 
 /* ---- stores ------------------------------------------------------------------ */
 
-static void generate(const std::string &kind, const std::string &folder, nb::dict values, nb::object progress)
+static void generate(nb::object kind, nb::object folder, nb::dict values, nb::object progress)
 {
+    const std::string what = text_of(kind, "kind"), where = text_of(folder, "folder");
     Caller call;
     Strings strings;
     Listener listener{call, progress, nb::none()};
@@ -231,13 +130,13 @@ static void generate(const std::string &kind, const std::string &folder, nb::dic
     fill(o, values, strings);
     o.progress = progress.is_none() ? nullptr : on_progress;
     o.context = &listener;
-    o.stop = &call.stop;
-    call([&] { return gs_generate(kind.c_str(), folder.c_str(), &o); });
+    o.stop = &call.stop();
+    call([&] { return gs_generate(what.c_str(), where.c_str(), &o); });
 }
 
-static nb::object partition(const std::string &input, const std::string &store, nb::dict values, nb::object progress,
-                            nb::object warn)
+static nb::object partition(nb::object input, nb::object store, nb::dict values, nb::object progress, nb::object warn)
 {
+    const std::string from = text_of(input, "source"), to = text_of(store, "store");
     Caller call;
     Strings strings;
     Listener listener{call, progress, warn};
@@ -248,31 +147,34 @@ static nb::object partition(const std::string &input, const std::string &store, 
     o.progress = progress.is_none() ? nullptr : on_progress;
     o.warn = warn.is_none() ? nullptr : on_warn;
     o.context = &listener;
-    o.stop = &call.stop;
-    call([&] { return gs_partition(input.c_str(), store.c_str(), &o, &report); });
+    o.stop = &call.stop();
+    call([&] { return gs_partition(from.c_str(), to.c_str(), &o, &report); });
     return to_py(report);
 }
 
-static nb::object inspect(const std::string &store)
+static nb::object inspect(nb::object store)
 {
+    const std::string path = text_of(store, "store");
     Caller call;
     gs_store_summary summary;
-    call([&] { return gs_inspect(&summary, store.c_str()); });
+    call([&] { return gs_inspect(&summary, path.c_str()); });
     return to_py(summary);
 }
 
-static nb::object inspect_weights(const std::string &path)
+static nb::object inspect_weights(nb::object file)
 {
+    const std::string path = text_of(file, "file");
     Caller call;
     gs_weights_summary summary;
     call([&] { return gs_inspect_weights(&summary, path.c_str()); });
     return to_py(summary);
 }
 
-static void verify(const std::string &store, uint64_t memory)
+static void verify(nb::object store, uint64_t memory)
 {
+    const std::string path = text_of(store, "store");
     Caller call;
-    call([&] { return gs_verify(store.c_str(), memory); });
+    call([&] { return gs_verify(path.c_str(), memory); });
 }
 
 static gs_train_options train_options(nb::dict values, Strings &strings, bool predict = false)
@@ -283,14 +185,15 @@ static gs_train_options train_options(nb::dict values, Strings &strings, bool pr
     return o;
 }
 
-static nb::object plan(const std::string &store, nb::dict values)
+static nb::object plan(nb::object store, nb::dict values)
 {
+    const std::string path = text_of(store, "store");
     Caller call;
     Strings strings;
     gs_train_options o = train_options(values, strings);
     auto report = std::make_unique<gs_plan_report>();
-    o.stop = &call.stop;
-    call([&] { return gs_plan_train(report.get(), store.c_str(), &o); });
+    o.stop = &call.stop();
+    call([&] { return gs_plan_train(report.get(), path.c_str(), &o); });
     return to_py(*report);
 }
 
@@ -325,98 +228,162 @@ static std::string print_model(nb::dict values, uint32_t features, uint32_t clas
 using Row = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstRow = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/* (name, shape, learned) of each tensor. */
-template <class Get> static nb::list list_tensors(uint32_t count, const Get &get)
+/* A tensor as the engine lists it, with a name of its own; and all of them as (name, shape, learned). */
+struct Tensor {
+    gs_tensor_info info;
+    std::string name;
+};
+template <class Get> static std::vector<Tensor> read_tensors(uint32_t count, const Get &get)
+{
+    std::vector<Tensor> all(count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (get(i, &all[i].info) != GS_OK)
+            fail(GS_EINVAL, gs_last_error());
+        all[i].name = all[i].info.name;
+    }
+    return all;
+}
+static nb::list list_tensors(const std::vector<Tensor> &all)
 {
     nb::list l;
-    for (uint32_t i = 0; i < count; i++) {
-        gs_tensor_info info;
-        if (get(i, &info) != GS_OK)
-            fail(GS_EINVAL, gs_last_error());
+    for (const Tensor &each : all) {
         nb::list shape;
-        for (uint32_t k = 0; k < info.dimensions; k++)
-            shape.append(info.shape[k]);
-        l.append(nb::make_tuple(info.name, nb::tuple(shape), info.learned));
+        for (uint32_t k = 0; k < each.info.dimensions; k++)
+            shape.append(each.info.shape[k]);
+        l.append(nb::make_tuple(each.name, nb::tuple(shape), each.info.learned));
     }
     return l;
 }
 
 class Run {
 public:
-    Run(const std::string &store, nb::dict values, bool predict, nb::object warn)
-        : listener{call, nb::none(), warn}
+    Run(nb::object store, nb::dict values, bool predict, nb::object warn) : listener{call, nb::none(), warn}
     {
+        const std::string path = text_of(store, "store");
         Strings strings;
         gs_train_options o = train_options(values, strings, predict);
-        o.stop = &call.stop;
+        o.stop = &call.stop();
         o.warn = on_warn;
         o.context = &listener;
-        call([&] { return gs_run_open(&run, store.c_str(), &o, predict ? GS_RUN_PREDICT : GS_RUN_TRAIN); });
+        call([&] { return gs_run_open(&run, path.c_str(), &o, predict ? GS_RUN_PREDICT : GS_RUN_TRAIN); });
     }
-    ~Run() { close(); }
+    ~Run()
+    {
+        call.last([&] { return end(), GS_OK; });
+    }
 
     void close()
     {
-        if (run != nullptr)
-            call([&] { return gs_run_close(run), run = nullptr, GS_OK; });
+        if (call.here()) /* what a forked child has is the parent's */
+            call([&] { return end(), GS_OK; });
     }
     nb::object epoch()
     {
         gs_epoch_report report;
-        call([&] { return gs_run_epoch(open(), &report); });
+        on_run([&](gs_run *r) { return gs_run_epoch(r, &report); });
         return to_py(report);
     }
     nb::object evaluate()
     {
         gs_evaluation report;
-        call([&] { return gs_run_evaluate(open(), &report); });
+        on_run([&](gs_run *r) { return gs_run_evaluate(r, &report); });
         return to_py(report);
     }
     nb::object finish()
     {
         auto report = std::make_unique<gs_train_report>();
-        call([&] { return gs_run_finish(open(), report.get()); });
+        on_run([&](gs_run *r) { return gs_run_finish(r, report.get()); });
         return to_py(*report);
     }
     nb::object plan()
     {
         auto report = std::make_unique<gs_plan_report>();
-        call([&] { return gs_run_plan(open(), report.get()); });
+        on_run([&](gs_run *r) { return gs_run_plan(r, report.get()); });
         return to_py(*report);
     }
-    /* Of any thread, also while another one waits in epoch(). */
+    void logits(Row out)
+    {
+        on_run([&](gs_run *r) { return gs_run_logits(r, out.data(), out.size()); });
+    }
+    void write_logits(nb::object file)
+    {
+        const std::string path = text_of(file, "file");
+        on_run([&](gs_run *r) { return gs_run_write_logits(r, path.c_str()); });
+    }
+    void save(nb::object file)
+    {
+        const std::string path = text_of(file, "file");
+        on_run([&](gs_run *r) { return gs_run_save(r, path.c_str()); });
+    }
+    void load(nb::object file)
+    {
+        const std::string path = text_of(file, "file");
+        on_run([&](gs_run *r) { return gs_run_load(r, path.c_str()); });
+    }
+    void get_tensor(uint32_t i, Row out)
+    {
+        on_run([&](gs_run *r) { return gs_run_get_tensor(r, i, out.data(), out.size()); });
+    }
+    void set_tensor(uint32_t i, ConstRow values)
+    {
+        on_run([&](gs_run *r) { return gs_run_set_tensor(r, i, values.data(), values.size()); });
+    }
+
+    /* Of any thread, also while another one waits in epoch(): */
     nb::object progress()
     {
         gs_progress now;
-        if (gs_run_progress(open(), &now) != GS_OK)
+        if (meanwhile([&](gs_run *r) { return gs_run_progress(r, &now); }) != GS_OK)
             fail(GS_EINVAL, gs_last_error());
         return to_py(now);
     }
-    void stop() { call.stop = 1; }
-
-    uint32_t columns() { return gs_run_columns(open()); }
-    void logits(Row out) { call([&] { return gs_run_logits(open(), out.data(), out.size()); }); }
-    void write_logits(const std::string &path) { call([&] { return gs_run_write_logits(open(), path.c_str()); }); }
-    void save(const std::string &path) { call([&] { return gs_run_save(open(), path.c_str()); }); }
-    void load(const std::string &path) { call([&] { return gs_run_load(open(), path.c_str()); }); }
-
+    void stop() { call.stop() = 1; }
+    uint32_t columns()
+    {
+        return meanwhile([](gs_run *r) { return gs_run_columns(r); });
+    }
     nb::list tensors()
     {
-        return list_tensors(gs_run_tensors(open()), [&](uint32_t i, gs_tensor_info *out) {
-            return gs_run_tensor(run, i, out);
-        });
-    }
-    void get_tensor(uint32_t i, Row out) { call([&] { return gs_run_get_tensor(open(), i, out.data(), out.size()); }); }
-    void set_tensor(uint32_t i, ConstRow values)
-    {
-        call([&] { return gs_run_set_tensor(open(), i, values.data(), values.size()); });
+        return list_tensors(meanwhile([](gs_run *r) {
+            return read_tensors(gs_run_tensors(r),
+                                [r](uint32_t i, gs_tensor_info *out) { return gs_run_tensor(r, i, out); });
+        }));
     }
 
 private:
-    gs_run *open() const { return run; }
+    static constexpr const char *CLOSED = "the run is closed; take dict(run.state_dict()) and run.logits() before";
+
+    /* A call in turn. It may find that the run was closed while it waited. */
+    template <class Call> void on_run(const Call &what)
+    {
+        bool closed = false;
+        call([&] { return closed = run == nullptr, closed ? GS_OK : what(run); });
+        if (closed)
+            throw nb::value_error(CLOSED);
+    }
+    /* A short call beside one that is under way; makes no Python objects, with which other objects may end. */
+    template <class Call> std::invoke_result_t<Call, gs_run *> meanwhile(const Call &what)
+    {
+        call.check_here();
+        std::lock_guard<std::mutex> hold(closing);
+        if (run == nullptr)
+            throw nb::value_error(CLOSED);
+        return what(run);
+    }
+    void end()
+    {
+        gs_run *ended;
+        {
+            std::lock_guard<std::mutex> hold(closing);
+            ended = run;
+            run = nullptr;
+        }
+        gs_run_close(ended);
+    }
 
     Caller call;
     Listener listener;
+    std::mutex closing; /* of those that use `run` beside a call, and of who sets it to NULL */
     gs_run *run = nullptr;
 };
 
@@ -430,7 +397,8 @@ using ConstIds = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::devic
 class Layer {
 public:
     Layer(uint64_t vertices, ConstIds source, ConstIds destination, std::optional<ConstFloats> weight,
-          std::optional<ConstIds> type, uint32_t edge_types, uint32_t in, uint32_t out, nb::dict values)
+          std::optional<ConstIds> type, uint32_t edge_types, uint32_t in, uint32_t out, bool no_dropout,
+          nb::dict values)
         : vertices(vertices), in(in), out(out)
     {
         Strings strings;
@@ -439,19 +407,20 @@ public:
         check(destination.size() == edges && (!weight || weight->size() == edges) && (!type || type->size() == edges),
               "edges, their weights and their types must be as many");
         const gs_layer_graph graph = {vertices, edges, source.data(), destination.data(),
-                                      weight ? weight->data() : nullptr, type ? type->data() : nullptr, edge_types};
+                                      weight ? weight->data() : nullptr, type ? type->data() : nullptr, edge_types,
+                                      no_dropout};
         call([&] { return gs_layer_open(&layer, &graph, in, out, &o); });
     }
     ~Layer()
     {
-        call([&] { return gs_layer_close(layer), GS_OK; });
+        call.last([&] { return gs_layer_close(layer), GS_OK; });
     }
 
     nb::list tensors()
     {
-        return list_tensors(gs_layer_tensors(layer), [&](uint32_t i, gs_tensor_info *info) {
+        return list_tensors(read_tensors(gs_layer_tensors(layer), [&](uint32_t i, gs_tensor_info *info) {
             return gs_layer_tensor(layer, i, info);
-        });
+        }));
     }
     void start(uint32_t i, Floats values)
     {
@@ -514,6 +483,7 @@ NB_MODULE(_engine, m)
             l.append(name);
         return nb::tuple(l);
     };
+    watch_forks_and_exit();
     nb::set_leak_warnings(false); /* modules of other libraries may hold layers until the interpreter is gone */
     m.attr("version") = gs_version();
     m.attr("generate_fields") = names(gs_generate_options_fields);
@@ -522,12 +492,12 @@ NB_MODULE(_engine, m)
     m.def("generate", generate, "kind"_a, "folder"_a, "options"_a, "progress"_a.none());
     m.def("partition", partition, "input"_a, "store"_a, "options"_a, "progress"_a.none(), "warn"_a.none());
     m.def("inspect", inspect, "store"_a);
-    m.def("inspect_weights", inspect_weights, "path"_a);
+    m.def("inspect_weights", inspect_weights, "file"_a);
     m.def("verify", verify, "store"_a, "memory"_a = 0);
     m.def("plan", plan, "store"_a, "options"_a);
     m.def("print_model", print_model, "options"_a, "features"_a, "classes"_a, "edge_types"_a, "dot"_a);
     nb::class_<Run>(m, "Run")
-        .def(nb::init<const std::string &, nb::dict, bool, nb::object>(), "store"_a, "options"_a, "predict"_a, "warn"_a)
+        .def(nb::init<nb::object, nb::dict, bool, nb::object>(), "store"_a, "options"_a, "predict"_a, "warn"_a)
         .def("close", &Run::close)
         .def("epoch", &Run::epoch)
         .def("evaluate", &Run::evaluate)
@@ -537,17 +507,17 @@ NB_MODULE(_engine, m)
         .def("stop", &Run::stop)
         .def("columns", &Run::columns)
         .def("logits", &Run::logits, "out"_a)
-        .def("write_logits", &Run::write_logits, "path"_a)
-        .def("save", &Run::save, "path"_a)
-        .def("load", &Run::load, "path"_a)
+        .def("write_logits", &Run::write_logits, "file"_a)
+        .def("save", &Run::save, "file"_a)
+        .def("load", &Run::load, "file"_a)
         .def("tensors", &Run::tensors)
         .def("get_tensor", &Run::get_tensor, "index"_a, "out"_a)
         .def("set_tensor", &Run::set_tensor, "index"_a, "values"_a);
     nb::class_<Layer>(m, "Layer")
         .def(nb::init<uint64_t, ConstIds, ConstIds, std::optional<ConstFloats>, std::optional<ConstIds>, uint32_t,
-                      uint32_t, uint32_t, nb::dict>(),
-             "vertices"_a, "source"_a, "destination"_a, "weight"_a.none(), "type"_a.none(), "edge_types"_a, "in_width"_a,
-             "out_width"_a, "options"_a)
+                      uint32_t, uint32_t, bool, nb::dict>(),
+             "vertices"_a, "source"_a, "destination"_a, "weight"_a.none(), "type"_a.none(), "edge_types"_a,
+             "in_width"_a, "out_width"_a, "no_dropout"_a, "options"_a)
         .def("tensors", &Layer::tensors)
         .def("start", &Layer::start, "index"_a, "values"_a)
         .def("forward", &Layer::forward, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a)

@@ -9,16 +9,19 @@
         logits = run.logits()                                      # float32 [vertices, classes]
 """
 from . import callbacks, errors, nn, report
-from ._engine import version as __version__
+from ._engine import version as _version
 from .errors import (BudgetError, DeviceError, Error, ExistsError, FormatError, InputOutputError, InterruptedRun,
                      NoMemoryError, NotFoundError, OptionError, UnsupportedError)
 from .graphs import from_arrays, from_dgl, from_pyg
 from .parquet import from_parquet
-from .run import Epoch, Plan, Run, plan, predict, train, weights_info
-from .store import Store, generate, partition
-from .trace import Model, layer
+from .run import Epoch, Evaluation, Plan, Run, TrainReport, WeightsInfo, plan, predict, train, weights_info
+from .store import PartitionReport, Store, generate, partition
+from .trace import Layer, Model, Parameters, Value, Vertex, layer
 
-__all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "ExistsError", "FormatError", "InputOutputError",
-           "InterruptedRun", "Model", "NoMemoryError", "NotFoundError", "OptionError", "Plan", "Run", "Store",
-           "UnsupportedError", "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet", "from_pyg", "generate",
-           "layer", "nn", "partition", "plan", "predict", "report", "train", "weights_info"]
+__version__: str = _version
+
+__all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "Evaluation", "ExistsError", "FormatError",
+           "InputOutputError", "InterruptedRun", "Layer", "Model", "NoMemoryError", "NotFoundError", "OptionError",
+           "Parameters", "PartitionReport", "Plan", "Run", "Store", "TrainReport", "UnsupportedError", "Value",
+           "Vertex", "WeightsInfo", "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet",
+           "from_pyg", "generate", "layer", "nn", "partition", "plan", "predict", "report", "train", "weights_info"]

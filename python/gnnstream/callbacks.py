@@ -1,7 +1,17 @@
 """What ``Run.fit()`` can call after each epoch. A callback is a function of the run and the epoch."""
+from __future__ import annotations
+
 import importlib
 import math
 import os
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from ._options import PathLike
+    from .run import Epoch, Run
 
 __all__ = ["best_weights", "early_stopping", "tensorboard"]
 
@@ -9,18 +19,19 @@ __all__ = ["best_weights", "early_stopping", "tensorboard"]
 _JUDGES = {"classify": "valid_acc", "multilabel": "valid_micro_f1", "regress": "valid_mse"}
 
 
-def _worth(epoch, of):
+def _worth(epoch: Epoch, of: Optional[str]) -> float:
     """What `of` is in the epoch, None: what its task is judged by; more is better."""
     name = of or _JUDGES[epoch.task]
-    return (-1 if name.endswith(("loss", "mse", "mae")) else 1) * getattr(epoch, name)
+    value: float = getattr(epoch, name)
+    return -value if name.endswith(("loss", "mse", "mae")) else value
 
 
-def early_stopping(patience, of=None):
+def early_stopping(patience: int, of: Optional[str] = None) -> Callable[[Run, Epoch], bool]:
     """Ends the run when `of` has not become better for `patience` epochs: has not risen, or fallen of a name that ends
     in "loss", "mse" or "mae". Without `of`: the validation result that the task is judged by."""
     best, since = -math.inf, 0
 
-    def callback(run, epoch):
+    def callback(run: Run, epoch: Epoch) -> bool:
         nonlocal best, since
         value = _worth(epoch, of)
         if math.isnan(value):  # not evaluated in this epoch
@@ -30,23 +41,23 @@ def early_stopping(patience, of=None):
     return callback
 
 
-def _summary_writer(folder):
+def _summary_writer(folder: PathLike) -> Any:
     try:
         writer = importlib.import_module("tensorboard.summary").Writer
     except ImportError:
         raise ImportError("tensorboard(): the package tensorboard is not there; pip install tensorboard") from None
-    return writer(os.fspath(folder))
+    return writer(os.fsdecode(folder))
 
 
-def tensorboard(writer, *, every=1):
-    """Shows numbers of each epoch in TensorBoard, under ``gnnstream/loss`` and so on. `writer` is the folder to write to,
-    which ``tensorboard --logdir`` reads while the run goes on (the package tensorboard is needed), or a SummaryWriter
-    (of ``torch.utils.tensorboard`` or tensorboardX), which the caller closes."""
+def tensorboard(writer: Any, *, every: int = 1) -> Callable[[Run, Epoch], None]:
+    """Shows numbers of each epoch in TensorBoard, under ``gnnstream/loss`` and so on. `writer` is the folder to write
+    to, which ``tensorboard --logdir`` reads while the run goes on (the package tensorboard is needed), or a
+    SummaryWriter (of ``torch.utils.tensorboard`` or tensorboardX), which the caller closes."""
     flush = not hasattr(writer, "add_scalar")
     if flush:
         writer = _summary_writer(writer)
 
-    def callback(run, epoch):
+    def callback(run: Run, epoch: Epoch) -> None:
         if epoch.epoch % every != 0:
             return
         for name, value in vars(epoch).items():
@@ -58,14 +69,20 @@ def tensorboard(writer, *, every=1):
 
 
 class best_weights:
-    """Keeps the weights of the best epoch by `of` (as of :func:`early_stopping`); ``callback.state`` has them after the run, ``callback.epoch`` says
-    which it was. An epoch's figures are of the weights before its update, so those of the epoch before are kept."""
+    """Keeps the weights of the best epoch by `of` (as of :func:`early_stopping`); ``callback.state`` has them after the
+    run, ``callback.epoch`` says which it was. An epoch's figures are of the weights before its update, so those of the
+    epoch before are kept."""
 
-    def __init__(self, of=None):
+    def __init__(self, of: Optional[str] = None) -> None:
         self.of = of
-        self.best, self.epoch, self.state, self._before = -math.inf, 0, None, None
+        self.best, self.epoch = -math.inf, 0
+        self.state: Optional[dict[str, NDArray[numpy.float32]]] = None
+        self._before: Optional[dict[str, NDArray[numpy.float32]]] = None
 
-    def __call__(self, run, epoch):
+    def __repr__(self) -> str:
+        return f"best_weights(epoch {self.epoch}, {self.best:.4g})"
+
+    def __call__(self, run: Run, epoch: Epoch) -> None:
         value = _worth(epoch, self.of)
         if value > self.best and self._before is not None:
             self.best, self.epoch, self.state = value, epoch.epoch - 1, self._before

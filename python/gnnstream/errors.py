@@ -1,5 +1,7 @@
 """What can go wrong. Each exception's text is the engine's line: what is wrong, where, and what to do. Where it is
 about a model's text, that line of it follows, with a caret under the column."""
+from __future__ import annotations
+
 import re
 
 __all__ = ["BudgetError", "DeviceError", "Error", "ExistsError", "FormatError", "InputOutputError", "InterruptedRun",
@@ -55,7 +57,9 @@ _OF_STATUS = {-1: OptionError, -2: NoMemoryError, -3: NotFoundError, -4: FormatE
               -7: BudgetError, -8: UnsupportedError, -9: ExistsError, -10: InterruptedRun, -11: DeviceError}
 
 
-def of_status(status, line):
-    """The exception of a gs_status. The engine names options as fields (".hidden"); here they are keywords."""
+def of_status(status: int, line: str) -> Error:
+    """The exception of a gs_status. The engine names options as fields (".hidden"); here they are keywords, and a text
+    without a file is that of the keyword `model`."""
     line, newline, place = line.partition("\n")
+    line = line.replace("(text)", "model")
     return _OF_STATUS.get(status, Error)(re.sub(r"(^|[\s(,;:])\.([a-z][a-z_]*)", r"\1\2", line) + newline + place)

@@ -1,29 +1,35 @@
 """Stores of graphs that are in memory: arrays of numpy or torch, PyTorch Geometric's Data, graphs of DGL."""
+from __future__ import annotations
+
+import contextlib
 import os
+import re
 import tempfile
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._options import path
-from .store import partition
+from ._arrays import Rows, array, coordinates, rows
+from ._options import PathLike, path, tell
+from .errors import Error
+from .store import Store, StoreOptions, partition
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["from_arrays", "from_dgl", "from_pyg"]
 
-
-def _array(values, name, kinds):
-    """A numpy array of what numpy, torch or a list gives, without a copy where that can be."""
-    if values is None:
-        return None
-    if hasattr(values, "detach"):  # a torch tensor, on whatever device
-        values = values.detach().cpu().numpy()
-    array = np.asarray(values)
-    if array.dtype.kind not in kinds:
-        raise TypeError(f"{name}: of type {array.dtype}; must be of kind {' or '.join(kinds)}")
-    return array
+_WORDS = {"edges": "edge_index", "features": "x", "labels": "y", "train_idx": "train", "valid_idx": "valid",
+          "test_idx": "test", "edge_weights": "edge_weight", "edge_types": "edge_type"}
 
 
-def _edges(edge_index):
-    edges = _array(edge_index, "edge_index", "iu")
+def _maybe(values: Any, name: str, kinds: str) -> Optional[NDArray[Any]]:
+    return None if values is None else array(values, name, kinds)
+
+
+def _edges(edge_index: Any) -> NDArray[Any]:
+    edges = array(edge_index, "edge_index", "iu")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise ValueError(f"edge_index: of shape {list(edges.shape)}; must be [2, edges], sources above targets")
     if edges.size and edges.dtype.kind == "i" and edges.min() < 0:
@@ -31,7 +37,17 @@ def _edges(edge_index):
     return edges
 
 
-def _vertices(arrays, edges, given):
+def _of_edges(values: Any, name: str, kinds: str, count: int) -> Optional[NDArray[Any]]:
+    """One value an edge, of shape [count] or [count, 1]."""
+    found = _maybe(values, name, kinds)
+    if found is None:
+        return None
+    if found.shape not in ((count,), (count, 1)):
+        raise ValueError(f"{name}: of shape {list(found.shape)}; must be [{count}], one an edge")
+    return found.reshape(-1)
+
+
+def _vertices(arrays: dict[str, Any], edges: NDArray[Any], given: Optional[int]) -> int:
     """How many vertices: as given, or as many rows as the arrays of vertices have, or by the largest id."""
     counts = {name: len(array) for name, array in arrays.items() if array is not None}
     if given is not None:
@@ -45,26 +61,61 @@ def _vertices(arrays, edges, given):
     return count
 
 
-def _split(mask, name, count):
-    """Ids of a split, from a mask or from ids."""
-    split = _array(mask, name, "biu")
+def _split(mask: Any, name: str, count: int) -> Optional[NDArray[Any]]:
+    """Ids of a split, from a mask or from ids. Whole numbers are a mask where they are 0 and 1, as many as vertices,
+    and no ids, as a number comes twice."""
+    split = _maybe(mask, name, "biu")
     if split is None:
         return None
     if split.dtype.kind == "b":
         if split.shape != (count,):
             raise ValueError(f"{name}: a mask of shape {list(split.shape)}; must be [{count}]")
         return np.flatnonzero(split)
-    return split.ravel()
+    if split.shape == (count,) and count > 0 and split.min() >= 0 and split.max() <= 1 and \
+            (count > 2 or len(np.unique(split)) < count or count <= split.max()):
+        return np.flatnonzero(split)
+    ids = split.ravel()
+    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
+        wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
+        raise ValueError(f"{name}: names vertex {wrong}, but there are {count} vertices")
+    return ids
 
 
-def from_arrays(store, edge_index, x=None, y=None, *, train=None, valid=None, test=None, edge_weight=None,
-                edge_type=None, vertices=None, **options):
+@contextlib.contextmanager
+def files_of(store: Union[PathLike, Store], words: dict[str, str]) -> Iterator[str]:
+    """A folder beside the store for the call's arrays, whose files errors call by `words`."""
+    folder = os.path.dirname(os.path.abspath(path(store)))
+    with tempfile.TemporaryDirectory(prefix=".gnnstream-", dir=folder) as raw:
+        try:
+            yield raw
+        except Error as error:
+            raise type(error)(in_words(str(error), raw, words)) from None
+
+
+def in_words(line: str, raw: str, words: dict[str, str]) -> str:
+    line = re.sub(re.escape(raw) + r"/(\w+)\.(?:npy|csv)", lambda m: words.get(m[1], m[1]), line)
+    return re.sub(r"\b(" + "|".join(words) + r")\.(?:npy|csv)\b", lambda m: words[m[1]], line).replace(
+        raw, "the arrays")
+
+
+def make(raw: str, store: Union[PathLike, Store], words: dict[str, str], options: StoreOptions) -> Store:
+    """The store of the files in `raw`; what there is to say is said in `words`."""
+    warn = options.pop("warn", None)
+    lines: list[str] = []
+    made = partition(raw, store, **{**options, "warn": lines.append})
+    tell([in_words(line, raw, words) for line in lines], warn)
+    return made
+
+
+def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y: Any = None, *, train: Any = None,
+                valid: Any = None, test: Any = None, edge_weight: Any = None, edge_type: Any = None,
+                vertices: Optional[int] = None, **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of arrays (of numpy, torch, or whatever numpy takes).
 
     edge_index   [2, E] ids of vertices from 0: the edges go from ``edge_index[0]`` to ``edge_index[1]``, as in PyG
-    x            [N, F] features; y [N] classes, below 0 or NaN where there is none;
-                 or [N, C] of 0 and 1, several labels; or floats [N] or [N, K], numbers; NaN: not known
-    train, valid, test    masks [N] or ids
+    x            [N, F] features, also a sparse matrix of torch or scipy; y [N] classes, below 0 or NaN where there is
+                 none; or [N, C] of 0 and 1, several labels; or floats [N] or [N, K], numbers; NaN: not known
+    train, valid, test    masks [N], of booleans or of 0 and 1, or ids
     edge_weight [E], edge_type [E]
     vertices     how many there are, where neither x nor y says so and the last have no edge
 
@@ -72,57 +123,74 @@ def from_arrays(store, edge_index, x=None, y=None, *, train=None, valid=None, te
     space as they take is needed.
     """
     edges = _edges(edge_index)
-    x, y = _array(x, "x", "fiub"), _array(y, "y", "biuf")
+    x, y = None if x is None else rows(x, "x"), _maybe(y, "y", "biuf")
     count = _vertices({"x": x, "y": y}, edges, vertices)
-    arrays = {"edges": edges.T, "features": x, "labels": y}
+    arrays: dict[str, Any] = {"edges": edges.T, "features": x, "labels": y}
     for name, split in (("train", train), ("valid", valid), ("test", test)):
         arrays[f"{name}_idx"] = _split(split, name, count)
-    arrays["edge_weights"] = _array(edge_weight, "edge_weight", "fiu")
-    arrays["edge_types"] = _array(edge_type, "edge_type", "iu")
-    folder = os.path.dirname(os.path.abspath(path(store)))
-    with tempfile.TemporaryDirectory(prefix=".gnnstream-", dir=folder) as raw:
-        for name, array in arrays.items():
-            if array is not None:
-                np.save(os.path.join(raw, name + ".npy"), np.ascontiguousarray(array))
-        if x is None and y is None:
-            _count_vertices(raw, count)
-        return partition(raw, store, **options)
+    arrays["edge_weights"] = _of_edges(edge_weight, "edge_weight", "fiu", edges.shape[1])
+    arrays["edge_types"] = _of_edges(edge_type, "edge_type", "iu", edges.shape[1])
+    if x is None and y is None:
+        # Without features or labels the edges alone say how many vertices there are; labels of nobody say it too.
+        arrays["labels"] = np.full(count, -1, np.int64)
+    with files_of(store, _WORDS) as raw:
+        for name, values in arrays.items():
+            file = os.path.join(raw, name + ".npy")
+            if isinstance(values, Rows):
+                values.save(file)
+            elif values is not None:
+                np.save(file, np.ascontiguousarray(values))
+        return make(raw, store, _WORDS, options)
 
 
-def _count_vertices(raw, count):
-    """Without features or labels the edges alone say how many vertices there are; labels of nobody say it too."""
-    np.save(os.path.join(raw, "labels.npy"), np.full(count, -1, np.int64))
+def _of_adjacency(adj_t: Any) -> tuple[NDArray[Any], Optional[NDArray[Any]]]:
+    """(edge_index, weights or None) of PyG's ``adj_t``, whose rows are targets. Ones, which stand there where the edges
+    have no weights, are none."""
+    found = coordinates(adj_t, "adj_t")
+    if found is None:
+        raise TypeError(f"adj_t: a {type(adj_t).__name__}; must be a sparse matrix")
+    target, source, value, _ = found
+    edges = np.stack([array(source, "adj_t", "iu"), array(target, "adj_t", "iu")])
+    weight = _maybe(value, "adj_t", "fiub")
+    if weight is not None and weight.ndim > 1:
+        raise NotImplementedError(f"adj_t: its edges have {list(weight.shape[1:])} numbers; an edge has one weight "
+                                  "here")
+    return edges, None if weight is None or (weight == 1).all() else weight.astype(np.float32)
 
 
-def from_pyg(store, data, **options):
-    """Makes a :class:`Store` of a ``torch_geometric.data.Data``: its edge_index, x, y, train_mask, val_mask,
+def from_pyg(store: Union[PathLike, Store], data: Any, **options: Unpack[StoreOptions]) -> Store:
+    """Makes a :class:`Store` of a ``torch_geometric.data.Data``: its edge_index (or adj_t), x, y, train_mask, val_mask,
     test_mask, edge_weight (or edge_attr of one column) and edge_type. Options as :func:`partition`."""
-    weight = getattr(data, "edge_weight", None)
+    edges, weight = getattr(data, "edge_index", None), getattr(data, "edge_weight", None)
     attr = getattr(data, "edge_attr", None)
-    if weight is None and attr is not None:
+    if edges is None and getattr(data, "adj_t", None) is not None:
+        edges, weight = _of_adjacency(data.adj_t)
+    elif edges is None:
+        raise ValueError("data: has neither edge_index nor adj_t")
+    elif weight is None and attr is not None:
         if attr.dim() > 1 and attr.shape[1] != 1:
             raise NotImplementedError(f"edge_attr: has {attr.shape[1]} columns; an edge has one weight here")
         weight = attr.reshape(-1)
     y = getattr(data, "y", None)
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y.reshape(-1)
-    return from_arrays(store, data.edge_index, getattr(data, "x", None), y, train=getattr(data, "train_mask", None),
+    return from_arrays(store, edges, getattr(data, "x", None), y, train=getattr(data, "train_mask", None),
                        valid=getattr(data, "val_mask", None), test=getattr(data, "test_mask", None),
                        edge_weight=weight, edge_type=getattr(data, "edge_type", None), vertices=data.num_nodes,
                        **options)
 
 
-def from_dgl(store, graph, **options):
+def from_dgl(store: Union[PathLike, Store], graph: Any, **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of a homogeneous DGL graph: ndata "feat" (or "x"), "label" (or "y"), "train_mask",
     "val_mask", "test_mask"; edata "weight" (or "w") and "etype" (or "_TYPE"). Options as :func:`partition`."""
-    def first(frame, *names):
+    def first(frame: Any, *names: str) -> Any:
         return next((frame[name] for name in names if name in frame), None)
 
     if len(graph.canonical_etypes) > 1:
         raise NotImplementedError("a graph of several types of vertices or edges: make it homogeneous first")
     nodes, edges = graph.ndata, graph.edata
     source, target = graph.edges(order="eid")
-    return from_arrays(store, np.stack([_array(source, "edges", "iu"), _array(target, "edges", "iu")]),
+    return from_arrays(store, np.stack([array(source, "edges", "iu"), array(target, "edges", "iu")]),
                        first(nodes, "feat", "x"), first(nodes, "label", "y"), train=first(nodes, "train_mask"),
                        valid=first(nodes, "val_mask"), test=first(nodes, "test_mask"),
                        edge_weight=first(edges, "weight", "w"), edge_type=first(edges, "etype", "_TYPE"),

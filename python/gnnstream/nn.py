@@ -3,17 +3,20 @@
 ``sum``, ``mean``, ``max``, ``min`` and ``lstm`` run over in-edges: ``sum(u.x for u in v.innbs)``. ``sum``, ``max`` and
 ``min`` of anything else are Python's own.
 """
-import types
+from __future__ import annotations
 
-from .trace import Value, builtin_max, builtin_min, builtin_sum, call, reduce
+import types
+from typing import Any, Callable, Iterator, Optional, Protocol, Union, overload
+
+from .trace import Operand, Value, builtin_max, builtin_min, builtin_sum, call, reduce
 
 __all__ = ["abs", "act", "batch_norm", "concat", "dot", "dropout", "elu", "exp", "gelu", "head_mean", "layer_norm",
            "layer_norm_all", "leaky_relu", "log", "lstm", "max", "mean", "min", "norm_act", "part", "pow", "relu",
            "row_softmax", "rsqrt", "sigmoid", "silu", "softmax", "sqrt", "sum", "tanh", "where"]
 
 
-def _one(name):
-    def function(a):
+def _one(name: str) -> Callable[[Operand], Value]:
+    def function(a: Operand) -> Value:
         return call(name, a)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(a), element by element."
@@ -28,73 +31,82 @@ row_softmax.__doc__ = "Softmax over the columns of a row."
 head_mean.__doc__ = "The mean over the heads."
 
 
-def leaky_relu(a, slope=0.01):
+def leaky_relu(a: Operand, slope: Operand = 0.01) -> Value:
     return call("leaky_relu", a, slope)
 
 
-def elu(a, alpha=1):
+def elu(a: Operand, alpha: Operand = 1) -> Value:
     return call("elu", a, alpha)
 
 
-def pow(a, power):
+def pow(a: Operand, power: Operand) -> Value:
     return call("pow", a, power)
 
 
-def where(condition, a, b):
+def where(condition: Operand, a: Operand, b: Operand) -> Value:
     """a where `condition` is not 0, else b."""
     return call("where", condition, a, b)
 
 
-def dropout(a, p=None):
+def dropout(a: Operand, p: Optional[Operand] = None) -> Value:
     """While training only; without `p`, the option ``dropout``."""
     return call("dropout", a) if p is None else call("dropout", a, p)
 
 
-def dot(a, b):
+def dot(a: Operand, b: Operand) -> Value:
     """The sum of products within each head."""
     return call("dot", a, b)
 
 
-def concat(a, b, *more):
+def concat(a: Operand, b: Operand, *more: Operand) -> Value:
     """The columns of a, then those of b, and so on."""
     return call("concat", a, b, *more)
 
 
-def part(a, k, n):
+def part(a: Operand, k: int, n: int) -> Value:
     """The k-th of n equal parts of the columns, as torch.chunk."""
     return call("part", a, k, n)
 
 
-def layer_norm(a, name=None):
+def layer_norm(a: Operand, name: Optional[str] = None) -> Value:
     return call("layer_norm", a) if name is None else call("layer_norm", a, name)
 
 
-def layer_norm_all(a, name=None):
+def layer_norm_all(a: Operand, name: Optional[str] = None) -> Value:
     """Over all elements of all vertices, as PyG's LayerNorm(mode="graph")."""
     return call("layer_norm_all", a) if name is None else call("layer_norm_all", a, name)
 
 
-def norm_act(a, name):
+def norm_act(a: Operand, name: str) -> Value:
     """The network's normalisation (the option ``norm``), with parameters `name`, and its activation."""
     return call("norm_act", a, name)
 
 
-def batch_norm(a, name=None):
+def batch_norm(a: Operand, name: Optional[str] = None) -> Value:
     return call("batch_norm", a) if name is None else call("batch_norm", a, name)
 
 
-def mean(body, by=None):
+def mean(body: Union[Value, Iterator[Value]], by: Optional[str] = None) -> Value:
     """The mean over the in-edges. ``by="type"``: of each type alone, and these added."""
     return reduce("mean", body, by)
 
 
-def lstm(body, weight):
+def lstm(body: Union[Value, Iterator[Value]], weight: Value) -> Value:
     """torch's LSTM over the in-neighbours in edge order: ``lstm((u.g for u in v.innbs), p.weight)``."""
     return reduce("lstm", body, None, weight)
 
 
-def _reduction(name, builtin):
-    def function(*arguments, **options):
+class _Reduction(Protocol):
+    @overload
+    def __call__(self, body: Union[Value, Iterator[Value]]) -> Value: ...
+    @overload
+    def __call__(self, a: Value, b: Operand) -> Value: ...
+    @overload
+    def __call__(self, *arguments: Any, **options: Any) -> Any: ...
+
+
+def _reduction(name: str, builtin: Callable[..., Any]) -> _Reduction:
+    def function(*arguments: Any, **options: Any) -> Any:
         first = arguments[0] if arguments else None
         if len(arguments) == 2 and any(isinstance(a, Value) for a in arguments):
             return call(name, *arguments)

@@ -1,18 +1,33 @@
 """Stores of graphs in Parquet files, read by pyarrow (an optional dependency: pip install gnnstream[parquet])."""
+from __future__ import annotations
+
 import os
-import tempfile
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._options import path
-from .store import partition
+from ._options import PathLike, Progress, Warn, path
+from ._types import ParquetOptions
+from .graphs import files_of, make
+from .store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["from_parquet"]
 
 SPLITS = ("train", "valid", "test")
 
 
-def _open(source):
+class Options(ParquetOptions, total=False):
+    """Of :func:`from_parquet`, whose `split` is the name of a column."""
+
+    progress: Optional[Progress]
+    warn: Optional[Warn]
+
+
+def _open(source: PathLike) -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -20,14 +35,14 @@ def _open(source):
     return pyarrow.parquet.ParquetFile(path(source))
 
 
-def _need(file, source, names):
+def _need(file: Any, source: PathLike, names: Iterable[str]) -> None:
     for name in names:
         if name not in file.schema_arrow.names:
             raise ValueError(f"{path(source)}: has no column {name!r}; its columns are "
                              f"{', '.join(file.schema_arrow.names)}")
 
 
-def _numbers(column, name, source):
+def _numbers(column: Any, name: str, source: PathLike) -> NDArray[Any]:
     """A column of a batch as [rows] or, of lists, [rows, length]."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -38,11 +53,13 @@ def _numbers(column, name, source):
         values = column.flatten().to_numpy(zero_copy_only=False)
         if len(pc.unique(pc.list_value_length(column))) > 1:
             raise ValueError(f"{path(source)}: column {name!r} has lists of different lengths")
-        return values.reshape(len(column), -1)
-    return column.to_numpy(zero_copy_only=False)
+        lists: NDArray[Any] = values.reshape(len(column), -1)
+        return lists
+    numbers: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return numbers
 
 
-def _edges_as_text(file, source, names, raw):
+def _edges_as_text(file: Any, source: PathLike, names: dict[str, str], raw: str) -> str:
     """Columns as CSV, whose ids may be any words: the engine numbers them."""
     import pyarrow as pa
     import pyarrow.csv
@@ -56,7 +73,7 @@ def _edges_as_text(file, source, names, raw):
     return target
 
 
-def _edges_as_arrays(file, source, names, raw):
+def _edges_as_arrays(file: Any, source: PathLike, names: dict[str, str], raw: str) -> None:
     count = file.metadata.num_rows
     files = {"weight": "edge_weights", "type": "edge_types"}
     pairs = np.lib.format.open_memmap(os.path.join(raw, "edges.npy"), "w+", np.int64, (count, 2))
@@ -69,15 +86,16 @@ def _edges_as_arrays(file, source, names, raw):
         for k, key in enumerate(("src", "dst")):
             ids = _numbers(batch.column(names[key]), names[key], source)
             if ids.dtype.kind not in "iu":
-                raise TypeError(f"{path(source)}: column {names[key]!r} is of type {ids.dtype}; beside a file of vertices, "
-                                "edges name its rows, by whole numbers from 0")
+                raise TypeError(f"{path(source)}: column {names[key]!r} is of type {ids.dtype}; beside a file of "
+                                "vertices, edges name its rows, by whole numbers from 0")
             pairs[rows, k] = ids
         for key, array in others.items():
             array[rows] = _numbers(batch.column(names[key]), names[key], source)
         at += batch.num_rows
 
 
-def _vertices(source, features, label, split, raw):
+def _vertices(source: PathLike, features: Union[str, Sequence[str]], label: Optional[str], split: Optional[str],
+              raw: str) -> None:
     file = _open(source)
     columns = [features] if isinstance(features, str) else list(features)
     _need(file, source, [*columns, *([label] if label else []), *([split] if split else [])])
@@ -103,8 +121,10 @@ def _vertices(source, features, label, split, raw):
         np.save(os.path.join(raw, name + "_idx.npy"), np.concatenate([np.empty(0, np.int64), *splits[name]]))
 
 
-def from_parquet(store, edges, vertices=None, *, source="src", target="dst", weight=None, edge_type=None, features=(),
-                 label=None, split=None, **options):
+def from_parquet(store: Union[PathLike, Store], edges: PathLike, vertices: Optional[PathLike] = None, *,
+                 source: str = "src", target: str = "dst", weight: Optional[str] = None,
+                 edge_type: Optional[str] = None, features: Union[str, Sequence[str]] = (),
+                 label: Optional[str] = None, split: Optional[str] = None, **options: Unpack[Options]) -> Store:
     """Makes a :class:`Store` of Parquet files, a batch of rows at a time.
 
     edges      a file with a row an edge: its columns `source` and `target`, and `weight` and `edge_type` where they
@@ -115,13 +135,15 @@ def from_parquet(store, edges, vertices=None, *, source="src", target="dst", wei
     Further options: as :func:`partition`. What is read is written beside the store first (and removed).
     """
     file = _open(edges)
-    names = {"src": source, "dst": target, "weight": weight, "type": edge_type}
-    names = {key: name for key, name in names.items() if name is not None}
+    columns = {"src": source, "dst": target, "weight": weight, "type": edge_type}
+    names = {key: name for key, name in columns.items() if name is not None}
     _need(file, edges, names.values())
-    folder = os.path.dirname(os.path.abspath(path(store)))
-    with tempfile.TemporaryDirectory(prefix=".gnnstream-", dir=folder) as raw:
+    nodes = path(vertices) if vertices is not None else ""
+    words = {name: path(edges) for name in ("edges", "edge_weights", "edge_types")}
+    words.update({name: nodes for name in ("features", "labels", *(f"{each}_idx" for each in SPLITS))})
+    with files_of(store, words) as raw:
         if vertices is None:
-            return partition(_edges_as_text(file, edges, names, raw), store, **options)
+            return make(_edges_as_text(file, edges, names, raw), store, words, options)
         _edges_as_arrays(file, edges, names, raw)
         _vertices(vertices, features, label, split, raw)
-        return partition(raw, store, **options)
+        return make(raw, store, words, options)

@@ -1,103 +1,140 @@
 """Training and prediction."""
-import os
-import tempfile
-import warnings
+from __future__ import annotations
+
 from collections.abc import Mapping
-from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Iterator, Optional, Union
 
 import numpy as np
 
 from . import _engine
-from ._options import check, path
+from ._arrays import array
+from ._options import PathLike, Report, check, figures, path, size, tell
+from ._types import EpochFields, EvaluationFields, PlanFields, TrainFields, TrainOptions, WeightsFields
 from .errors import DeviceError  # noqa: F401  (what epochs may raise)
 from .store import Store
 from .trace import Model
 
-__all__ = ["Epoch", "Plan", "Run", "plan", "predict", "train", "weights_info"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Unpack
+
+__all__ = ["Epoch", "Evaluation", "Plan", "Run", "TrainReport", "WeightsInfo", "plan", "predict", "train",
+           "weights_info"]
 
 _SPLITS = ("train", "valid", "test")
 
 
-class Epoch(SimpleNamespace):
+class Epoch(Report, EpochFields):
     """An epoch, of the weights before its update: ``epoch`` (from 1), ``loss``, ``train_acc``, ``valid_acc``,
-    ``test_acc`` (NaN where not evaluated), ``task``; of several labels ``valid_micro_f1``, ``valid_macro_f1``, of numbers
-    ``valid_mse``, ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``, ``written_bytes``, ``compute_seconds``,
-    ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ..."""
+    ``test_acc`` (NaN where not evaluated), ``task``; of several labels ``valid_micro_f1``, ``valid_macro_f1``, of
+    numbers ``valid_mse``, ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``,
+    ``written_bytes``, ``compute_seconds``, ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ..."""
+
+    def __repr__(self) -> str:
+        return f"Epoch({self.epoch} of {self.epochs}: {figures(self)}, {self.seconds:.3g} s)"
 
 
-def _flat(report):
+class Evaluation(Report, EvaluationFields):
+    """Figures of the weights as they are, named as those of an :class:`Epoch`."""
+
+    def __repr__(self) -> str:
+        return f"Evaluation({figures(self)}, {self.seconds:.3g} s)"
+
+
+class TrainReport(Report, TrainFields):
+    """A whole run: figures of the final weights, named as those of an :class:`Epoch`, and ``history``, its epochs."""
+
+    history: list[Epoch]
+
+    def __repr__(self) -> str:
+        return f"TrainReport({self.epochs} epochs: {figures(self)}, {self.seconds:.3g} s)"
+
+
+class WeightsInfo(Report, WeightsFields):
+    """How weights came about."""
+
+    def __repr__(self) -> str:
+        return (f"WeightsInfo({self.model!r}, {self.layers} layers of {self.hidden}, {self.epochs} epochs on "
+                f"{self.store!r})" if self.version else "WeightsInfo(not written by gnnstream)")
+
+
+def _flat(report: dict[str, Any]) -> dict[str, Any]:
     """A report with its three accuracies as train_acc, valid_acc, test_acc, and so the figures of its task."""
     report = dict(report)
-    figures = dict(report.pop("figures"))
-    report["task"] = figures.pop("task")
-    for name, values in {"acc": report.pop("accuracy"), **figures}.items():
+    of_task = dict(report.pop("figures"))
+    report["task"] = of_task.pop("task")
+    for name, values in {"acc": report.pop("accuracy"), **of_task}.items():
         for split, value in zip(_SPLITS, values):
             report[f"{split}_{name}"] = value
     return report
 
 
-class Plan(SimpleNamespace):
+class Part(Report):
+    """A pass, an owner of memory, a file or a link of a :class:`Plan`."""
+
+
+class Plan(Report, PlanFields):
     """What a run will read, write and hold, before it starts: ``host_bytes`` and ``device_bytes`` of the budgets
     ``host_memory`` and ``device_memory``, ``passes`` (each with its bytes and predicted seconds), ``memory`` (bytes by
     owner), ``files``, ``links``."""
 
-    def __init__(self, report):
+    passes: list[Any]
+    memory: list[Any]
+    files: list[Any]
+    links: list[Any]
+
+    def __init__(self, report: dict[str, Any]) -> None:
         report = dict(report)
         passes, items, files = report.pop("passes"), report.pop("items"), report.pop("files")
         kept = report.pop("device_kept_bytes")[:files]
-        report["passes"] = [SimpleNamespace(**p) for p in report.pop("pass")[:passes]]
-        report["memory"] = [SimpleNamespace(**i) for i in report.pop("item")[:items]]
-        report["files"] = [SimpleNamespace(**f, device_kept_bytes=k[:report["devices"]])
+        report["passes"] = [Part(**p) for p in report.pop("pass")[:passes]]
+        report["memory"] = [Part(**i) for i in report.pop("item")[:items]]
+        report["files"] = [Part(**f, device_kept_bytes=k[:report["devices"]])
                            for f, k in zip(report.pop("file")[:files], kept)]
-        report["links"] = [SimpleNamespace(**{**link, "passes": link["pass"][:passes]})
+        report["links"] = [Part(**{**link, "passes": link["pass"][:passes]})
                            for link in report.pop("link")[:report["links"]]]
         super().__init__(**report)
 
-
-class _Text:
-    """A traced model as the file that the engine takes, for as long as a call lasts."""
-
-    def __init__(self, options):
-        self.options, self.file = options, None
-
-    def __enter__(self):
-        model = self.options.get("model")
-        if not isinstance(model, Model):
-            return self.options
-        self.file = tempfile.NamedTemporaryFile("w", prefix="traced-", suffix=".gnn", delete=False)
-        with self.file:
-            self.file.write(model.text)
-        return {**self.options, "model": self.file.name}
-
-    def __exit__(self, *_):
-        if self.file is not None:
-            os.unlink(self.file.name)
+    def __repr__(self) -> str:
+        passes = ", ".join(f"{p.name} {p.predicted['seconds']:.3g} s" for p in self.passes)
+        return (f"Plan({self.vertices:,} vertices, {self.edges:,} edges; host {size(self.host_bytes)} of "
+                f"{size(self.host_memory)}; {passes})")
 
 
-class _Tensors(Mapping):
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as the engine takes them: a traced model is its text."""
+    model = options.get("model")
+    return {**options, "model": model.text} if isinstance(model, Model) else options
+
+
+class _Tensors(Mapping[str, "NDArray[np.float32]"]):
     """Tensors of a run by name; each is fetched when it is asked for."""
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._info = {name: (i, shape) for i, (name, shape, _) in enumerate(run._engine.tensors())}
+        self._info: dict[str, tuple[int, tuple[int, ...]]] = {
+            name: (i, shape) for i, (name, shape, _) in enumerate(run._engine.tensors())}
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> NDArray[np.float32]:
         index, shape = self._info[name]
         values = np.empty(shape, np.float32)
         self._run._engine.get_tensor(index, values.reshape(-1))
         return values
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._info)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._info)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(f'{name!r}: {list(shape)}' for name, (_, shape) in self._info.items())}}}"
 
 
 class _Closed:
     """In the engine's place once a run is closed."""
 
-    def __getattr__(self, _):
+    def __getattr__(self, _: str) -> Any:
         raise ValueError("the run is closed; take dict(run.state_dict()) and run.logits() before")
 
 
@@ -116,28 +153,34 @@ class Run:
     """
 
     #: Names of the options.
-    options = _engine.train_fields
+    options: ClassVar[tuple[str, ...]] = _engine.train_fields
 
-    def __init__(self, store, model, *, predict=False, **options):
-        options = check({"model": model, "keep_logits": True, **options}, self.options, "Run()")
-        self.epochs = options.get("epochs", 100)
+    def __init__(self, store: Union[Store, PathLike], model: Union[str, Model, PathLike, None], *,
+                 predict: bool = False, **options: Unpack[TrainOptions]) -> None:
+        given = check({"model": model, "keep_logits": True, **options}, self.options, "Run()")
+        self.epochs: int = given.get("epochs", 100)
         self.done = 0
         self.over = False  # `patience` has run out
-        self._engine = None
-        self._summary = Store(store) if not isinstance(store, Store) else store
-        with _Text(options) as plain:
-            lines = []  # what the engine says, and warnings are of this thread, where the caller's line is known
-            self._engine = _engine.Run(path(store), plain, predict, lines.append)
-        for line in lines:
-            warnings.warn(line, stacklevel=2)
+        self._engine: Any = None
+        self._model = model
+        self._summary = store if isinstance(store, Store) else Store(store)
+        lines: list[str] = []  # what the engine says, and warnings are of this thread, where the caller's line is known
+        self._engine = _engine.Run(path(store), _plain(given), predict, lines.append)
+        tell(lines)
 
-    def __enter__(self):
+    def __repr__(self) -> str:
+        state = "closed" if isinstance(self._engine, _Closed) else f"{self.done} of {self.epochs} epochs"
+        model = "a traced model" if isinstance(self._model, Model) else \
+            "a text" if isinstance(self._model, str) and "\n" in self._model else repr(self._model)
+        return f"Run({self._summary.path!r}, {model}: {state})"
+
+    def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Gives memory and files back. A run that is no longer referred to does so by itself."""
         if self._engine is not None and not isinstance(self._engine, _Closed):
             self._engine.close()
@@ -145,18 +188,18 @@ class Run:
 
     # ---- epochs
 
-    def epoch(self):
+    def epoch(self) -> Epoch:
         """One more epoch: forward, backward, update. `epochs` does not bound how many there may be."""
         report = Epoch(**_flat(self._engine.epoch()))
         self.done, self.over = report.epoch, report.over
         return report
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Epoch]:
         """Epochs, up to `epochs` of them, or until `patience` has run out."""
         while self.done < self.epochs and not self.over:
             yield self.epoch()
 
-    def fit(self, *callbacks):
+    def fit(self, *callbacks: Callable[[Run, Epoch], object]) -> list[Epoch]:
         """All epochs; each callback gets ``(run, epoch)`` after each, and ends the run by returning True.
         Returns the list of epochs. See :mod:`gnnstream.callbacks`."""
         past = []
@@ -166,71 +209,74 @@ class Run:
                 break
         return past
 
-    def evaluate(self):
+    def evaluate(self) -> Evaluation:
         """Loss and accuracies of the weights as they are, without dropout."""
-        return SimpleNamespace(**_flat(self._engine.evaluate()))
+        return Evaluation(**_flat(self._engine.evaluate()))
 
-    def finish(self):
+    def finish(self) -> TrainReport:
         """Evaluates, writes the files that options name (``save``, ``logits``, ``trace``) and reports. No epoch can
         follow."""
-        return SimpleNamespace(**_flat(self._engine.finish()))
+        return TrainReport(**_flat(self._engine.finish()))
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the pass that another thread runs, which then raises; the run is only to be closed after that."""
         self._engine.stop()
 
-    def progress(self):
+    def progress(self) -> dict[str, Any]:
         """How far the pass is that another thread runs: ``pass``, ``tasks_done`` of ``tasks``, ``bytes_done`` of
         ``bytes``, as a dict."""
-        return self._engine.progress()
+        now: dict[str, Any] = self._engine.progress()
+        return now
 
-    def plan(self):
+    def plan(self) -> Plan:
         """The :class:`Plan` of this run."""
         return Plan(self._engine.plan())
 
     # ---- arrays
 
-    def logits(self, out=None):
+    def logits(self, out: Optional[NDArray[np.float32]] = None) -> NDArray[np.float32]:
         """Logits of the weights as they are, float32 [vertices, classes], in the order of the input, without dropout:
         probabilities with ``softmax=True``, and of a prediction with ``embeddings=True`` what the last layer gets.
         `out`: the array to fill, which must be that; the engine writes into it and copies nothing on the way."""
         shape = (self._summary.vertices, self._engine.columns())
         if out is None:
             out = np.empty(shape, np.float32)
-        elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
+        elif type(out) is not np.ndarray or out.shape != shape or out.dtype != np.float32 or \
+                not out.flags.c_contiguous or not out.flags.writeable:
             raise ValueError(f"out: must be a float32 array of shape {list(shape)} in C order")
         self._engine.logits(out.reshape(-1))
         return out
 
-    def state_dict(self):
+    def state_dict(self) -> Mapping[str, NDArray[np.float32]]:
         """The weights by name, as a mapping of numpy arrays; PyG's class of that model takes them with
         ``load_state_dict({k: torch.from_numpy(v) for k, v in run.state_dict().items()})``."""
         return _Tensors(self)
 
-    def load_state_dict(self, tensors):
+    def load_state_dict(self, tensors: Mapping[str, ArrayLike]) -> None:
         """Sets all weights, of numpy or torch. Starts the optimiser anew."""
         info = {name: (i, shape) for i, (name, shape, _) in enumerate(self._engine.tensors())}
         missing, strange = info.keys() - tensors.keys(), tensors.keys() - info.keys()
         if missing or strange:
             raise KeyError("; ".join(f"{what} {', '.join(sorted(names))}" for what, names in
                                      (("missing:", missing), ("not of this model:", strange)) if names))
-        arrays = {name: np.ascontiguousarray(np.asarray(tensors[name]), np.float32) for name in info}
+        arrays = {name: np.ascontiguousarray(array(tensors[name], name, "fiub"), np.float32) for name in info}
         for name, (index, shape) in info.items():
             if arrays[name].shape != tuple(shape):
                 raise ValueError(f"{name}: of shape {list(arrays[name].shape)}; must be {list(shape)}")
         for name, (index, _) in info.items():
             self._engine.set_tensor(index, arrays[name].reshape(-1))
 
-    def save(self, file):
+    def save(self, file: PathLike) -> None:
         """Writes the weights as .safetensors, whole or not at all."""
         self._engine.save(path(file))
 
-    def load(self, file):
+    def load(self, file: PathLike) -> None:
         """Sets the weights from a .safetensors file. Starts the optimiser anew."""
         self._engine.load(path(file))
 
 
-def train(store, model, *callbacks, **options):
+def train(store: Union[Store, PathLike], model: Union[str, Model, PathLike],
+          *callbacks: Callable[[Run, Epoch], object], **options: Unpack[TrainOptions]) -> TrainReport:
     """All epochs of a run, and the files that options name. Returns its report: ``loss``, ``train_acc``,
     ``valid_acc``, ``test_acc`` of the final weights, ``seconds``, ...; and ``history``, the epochs."""
     with Run(store, model, **options) as run:
@@ -240,28 +286,32 @@ def train(store, model, *callbacks, **options):
     return report
 
 
-def predict(store, model=None, weights=None, **options):
+def predict(store: Union[Store, PathLike], model: Union[str, Model, PathLike, None] = None,
+            weights: Union[Mapping[str, ArrayLike], PathLike, None] = None,
+            **options: Unpack[TrainOptions]) -> NDArray[np.float32]:
     """Logits of a store by `weights`: a .safetensors file, or a state dict. A file that gnnstream wrote says what model
     it is of (:func:`weights_info`), so that ``predict(store, weights="w.safetensors")`` is enough; an option that says
     otherwise is refused. The store may be another one than the weights were trained on, and need not have labels."""
     if weights is None:
         raise TypeError("predict(): weights: none given")
+    if "init" in options:
+        raise TypeError("predict(): init: the weights of a prediction are given as weights")
     if isinstance(weights, Mapping):
         with Run(store, model, predict=True, **options) as run:
             run.load_state_dict(weights)
             return run.logits()
-    with Run(store, model, predict=True, init=weights, **options) as run:
+    with Run(store, model, predict=True, **{**options, "init": path(weights)}) as run:
         return run.logits()
 
 
-def weights_info(file):
+def weights_info(file: PathLike) -> WeightsInfo:
     """How the weights of a .safetensors file came about: ``model``, ``layers``, ``hidden``, ``store``, ``epochs``, ...;
     ``version`` is "" where another program wrote it."""
-    return SimpleNamespace(**_engine.inspect_weights(path(file)))
+    return WeightsInfo(**_engine.inspect_weights(path(file)))
 
 
-def plan(store, model, **options):
+def plan(store: Union[Store, PathLike], model: Union[str, Model, PathLike],
+         **options: Unpack[TrainOptions]) -> Plan:
     """The :class:`Plan` of a run, without opening it: reads the store's tables only."""
-    options = check({"model": model, **options}, Run.options, "plan()")
-    with _Text(options) as plain:
-        return Plan(_engine.plan(path(store), plain))
+    given = check({"model": model, **options}, Run.options, "plan()")
+    return Plan(_engine.plan(path(store), _plain(given)))

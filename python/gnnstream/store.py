@@ -1,39 +1,58 @@
 """Stores: graphs as chunks on disk, made once."""
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _engine
-from ._options import check, path
+from ._options import PathLike, Progress, Report, Warn, check, path, size, tell
+from ._types import GenerateOptions, PartitionFields, PartitionOptions, StoreFields
 
-__all__ = ["Store", "generate", "partition"]
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+__all__ = ["PartitionReport", "Store", "generate", "partition"]
 
 
-class Store:
+class StoreOptions(PartitionOptions, total=False):
+    """What functions that make stores pass on to :func:`partition`."""
+
+    progress: Optional[Progress]
+    warn: Optional[Warn]
+
+
+class PartitionReport(Report, PartitionFields):
+    """How a store was made: ``parts``, ``method``, ``cut_fraction``, ``seconds``, ``peak_bytes``, ..."""
+
+    def __repr__(self) -> str:
+        return f"PartitionReport({self.parts} parts by {self.method}, {self.seconds:.3g} s, {size(self.store_bytes)})"
+
+
+class Store(StoreFields):
     """A store that :func:`partition` (or ``gnnstream partition``) made.
 
     What it holds are attributes: ``vertices``, ``edges``, ``features`` (columns), ``classes``, ``edge_types``,
     ``parts``, ``train``, ``valid`` and ``test`` (how many vertices), ``symmetric``, ``weights``, ``total_bytes``, ...
     """
 
-    def __init__(self, folder):
+    #: How it was made, of the store that :func:`partition` gives.
+    report: PartitionReport
+
+    def __init__(self, folder: Union[PathLike, Store]) -> None:
         """Reads the manifest. Raises FileNotFoundError, or FormatError of a damaged one."""
         self.path = path(folder)
-        self.summary = _engine.inspect(self.path)
+        self.summary: dict[str, Any] = _engine.inspect(self.path)
+        vars(self).update(self.summary)
 
-    def __getattr__(self, name):
-        if name != "summary" and name in self.__dict__.get("summary", ()):
-            return self.summary[name]
-        raise AttributeError(f"Store has no attribute {name!r}")
-
-    def __dir__(self):
-        return [*super().__dir__(), *self.summary]
-
-    def __fspath__(self):
+    def __fspath__(self) -> str:
         return self.path
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Store({self.path!r}: {self.vertices:,} vertices, {self.edges:,} edges, {self.features} features)"
 
-    def ids(self):
+    def ids(self) -> Union[NDArray[numpy.uint64], list[str]]:
         """The ids that vertices had in the input, in the order of logits: numbers (numpy), or a list of names."""
         import numpy
 
@@ -45,12 +64,13 @@ class Store:
             return numpy.array([int(n) for n in names], dtype=numpy.uint64)
         return names
 
-    def verify(self, memory=0):
+    def verify(self, memory: int = 0) -> None:
         """Reads every byte and checks it; raises FormatError where one is damaged. `memory`: bytes for buffers."""
         _engine.verify(self.path, memory)
 
 
-def partition(source, store, *, progress=None, warn=None, **options):
+def partition(source: PathLike, store: Union[PathLike, Store], *, progress: Optional[Progress] = None,
+              warn: Optional[Warn] = None, **options: Unpack[PartitionOptions]) -> Store:
     """Makes a :class:`Store` in the folder `store` of the graph at `source`: a folder or file that
     ``gnnstream partition`` reads. For arrays in memory see :func:`gnnstream.from_arrays`.
 
@@ -60,19 +80,17 @@ def partition(source, store, *, progress=None, warn=None, **options):
     done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may have been meant
     (default: Python's warnings).
     """
-    options = check(options, _engine.partition_fields, "partition()")
-    report = _engine.partition(path(source), path(store), options, progress, warn or _warn)
+    given = check(options, _engine.partition_fields, "partition()")
+    lines: list[str] = []  # warnings are of this thread, where the caller's line is known
+    report = _engine.partition(path(source), path(store), given, progress, lines.append)
+    tell(lines, warn)
     made = Store(store)
-    made.report = report
+    made.report = PartitionReport(**report)
     return made
 
 
-def generate(kind, folder, *, progress=None, **options):
+def generate(kind: str, folder: PathLike, *, progress: Optional[Progress] = None,
+             **options: Unpack[GenerateOptions]) -> None:
     """Writes a random graph as a folder of .npy files. `kind`: "rmat", or "sbm" (planted classes, features that carry
     their signal). Options: ``vertices``, ``edges``, ``features``, ``classes``, ``seed``, ``force``."""
     _engine.generate(kind, path(folder), check(options, _engine.generate_fields, "generate()"), progress)
-
-
-def _warn(line):
-    import warnings
-    warnings.warn(line, stacklevel=4)

@@ -9,76 +9,162 @@
 No array of one row an edge exists, forward or backward. Parameters have the names of the layer's text. Tensors are read
 and written where they are; rows of x and y are copied once, into and out of the engine's memory.
 """
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+
 import torch
 
 from . import _engine
+from ._arrays import unmasked
 from ._options import check
-from .run import Run
+from ._types import LayerOptions
 from .trace import Layer, Model
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["Graph", "GraphLayer"]
+
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+_FLOAT = {"dtype": torch.float32, "device": "cpu"}  # of the engine's arrays, whatever PyTorch's defaults are
+
+
+def _given(values: Any, name: str) -> torch.Tensor:
+    tensor: torch.Tensor = torch.as_tensor(unmasked(values, name))
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name}: of layout {tensor.layout}; must be a dense tensor")
+    return tensor
+
+
+def _whole(values: Any, name: str) -> torch.Tensor:
+    tensor = _given(values, name)
+    if tensor.dtype not in _WHOLE and tensor.numel() > 0:
+        raise TypeError(f"{name}: of type {tensor.dtype}; must be whole numbers, as torch.int64")
+    return tensor.detach().to("cpu", torch.int64)
 
 
 class Graph:
     """Edges in memory, for any number of layers: ``edge_index`` [2, E] as torch_geometric has it, of whole numbers
-    from 0; ``edge_weight`` [E] numbers; ``edge_type`` [E] whole numbers from 0. Each layer keeps a sorted copy."""
+    from 0; ``edge_weight`` [E] numbers, which are rounded to float32 and get no gradient; ``edge_type`` [E] whole
+    numbers from 0. Each layer keeps a sorted copy."""
 
-    def __init__(self, edge_index, num_nodes, edge_weight=None, edge_type=None, num_edge_types=None):
-        edges = torch.as_tensor(edge_index).detach().to("cpu", torch.int64)
+    def __init__(self, edge_index: Any, num_nodes: int, edge_weight: Any = None, edge_type: Any = None,
+                 num_edge_types: Optional[int] = None) -> None:
+        edges = _whole(edge_index, "edge_index")
         if edges.dim() != 2 or edges.shape[0] != 2:
             raise ValueError(f"edge_index: has the shape {list(edges.shape)}, must be [2, edges]")
         self.source, self.destination = edges[0].contiguous(), edges[1].contiguous()
-        self.num_nodes = int(num_nodes)
-        self.weight = None if edge_weight is None else _floats(torch.as_tensor(edge_weight))
-        self.type = None if edge_type is None else torch.as_tensor(edge_type).detach().to("cpu", torch.int64).contiguous()
+        self.num_nodes = operator.index(num_nodes)
+        self.weight = None if edge_weight is None else self._of_edges(_weights(edge_weight), "edge_weight")
+        self.type = None if edge_type is None else self._of_edges(_whole(edge_type, "edge_type"), "edge_type")
         if self.type is not None and num_edge_types is None:
             num_edge_types = int(self.type.max()) + 1 if self.type.numel() else 1
-        self.num_edge_types = int(num_edge_types or 0)
+        self.num_edge_types = operator.index(num_edge_types or 0)
 
-    def __repr__(self):
+    def _of_edges(self, values: torch.Tensor, name: str) -> torch.Tensor:
+        if values.shape != self.source.shape:
+            raise ValueError(f"{name}: has the shape {list(values.shape)}, must be [{self.source.numel()}], one an "
+                             "edge")
+        return values.contiguous()
+
+    def __deepcopy__(self, _: Any) -> Graph:
+        return self  # nothing changes it
+
+    def __repr__(self) -> str:
         return f"Graph({self.num_nodes:,} vertices, {self.source.numel():,} edges)"
 
 
-def _floats(tensor):
-    return tensor.detach().to("cpu", torch.float32).contiguous()
+def _weights(values: Any) -> torch.Tensor:
+    weight = _given(values, "edge_weight")
+    if weight.requires_grad:
+        raise NotImplementedError("edge_weight: wants a gradient, and layers give none to weights of edges; give "
+                                  "edge_weight.detach()")
+    if weight.dtype.is_complex or weight.dtype == torch.bool:
+        raise TypeError(f"edge_weight: of type {weight.dtype}; must be real numbers")
+    return weight.to("cpu", torch.float32)
+
+
+def _autocast() -> bool:
+    try:
+        return torch.is_autocast_enabled("cpu")
+    except TypeError:  # before PyTorch 2.4
+        return bool(torch.is_autocast_cpu_enabled())
+
+
+def _seed() -> int:
+    """Of PyTorch's generator, which torch.manual_seed() sets and torch.utils.checkpoint() sets back."""
+    return int(torch.randint(1 << 32, (), dtype=torch.int64, device="cpu"))
 
 
 class GraphLayer(torch.nn.Module):
     """One layer on one graph. ``layer`` is what :func:`gnnstream.layer` gives, a model's name ("gat"), or its text; of
-    several layers the last counts. Options are those of :class:`gnnstream.Run` that speak of the model: ``heads``,
-    ``bases``, ``activation``, ``dropout``, ``set``; and ``seed``, ``threads``."""
+    several layers the last counts. Options are those of :class:`gnnstream.Run` that speak of a layer: ``heads``,
+    ``bases``, ``activation``, ``dropout``, ``set``; and ``threads``, ``no_move``, ``no_fuse``, and ``seed`` of the
+    initial weights. Dropout is drawn by PyTorch's generator, which ``torch.manual_seed`` sets.
 
-    def __init__(self, layer, graph, in_channels, out_channels, **options):
+    Modules may be copied, pickled and used by several threads at once, which take turns. x and the parameters are
+    float32 on the CPU; within ``torch.autocast`` x may be of a half type, and y is float32."""
+
+    def __init__(self, layer: Union[Layer, Model, str, os.PathLike[str]], graph: Graph, in_channels: int,
+                 out_channels: int, **options: Unpack[LayerOptions]) -> None:
         super().__init__()
-        options = check(options, Run.options, "GraphLayer()")
-        options["model"] = layer.text if isinstance(layer, (Layer, Model)) else layer
-        self.graph, self.in_channels, self.out_channels = graph, int(in_channels), int(out_channels)
-        self._options = options
-        self._step = 0       # of forward passes: what dropout is drawn by
-        self._training = _Engine(self, options)
-        self._evaluating = None if options.get("dropout") else self._training
-        self._parameter_names = []
+        given = check(options, LayerOptions.__annotations__, "GraphLayer()")
+        given["model"] = layer.text if isinstance(layer, (Layer, Model)) else os.fspath(layer)
+        self.graph = graph
+        self.in_channels, self.out_channels = operator.index(in_channels), operator.index(out_channels)
+        self._drops = _may_drop(given)
+        self._training = _Engine(self, given, False)
+        self._evaluating = _Engine(self, given, True) if self._drops else self._training
+        self._parameter_names: list[str] = []
         for index, (name, shape, _) in enumerate(self._training.engine.tensors()):
-            values = torch.empty(shape, dtype=torch.float32)
+            values = torch.empty(shape, **_FLOAT)  # type: ignore[call-overload]
             self._training.engine.start(index, values)
             _register(self, name, torch.nn.Parameter(values))
             self._parameter_names.append(name)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        named = dict(self.named_parameters())
+        parameters = [named[name] for name in self._parameter_names]
+        for name, parameter in zip(self._parameter_names, parameters):
+            if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+                raise TypeError(f"{name}: of type {parameter.dtype} on {parameter.device}; the parameters of a layer "
+                                "are torch.float32 on the CPU: take layer.float().cpu()")
+        drops = self.training and self._drops
+        y: torch.Tensor = _Function.apply(self._training if self.training else self._evaluating,
+                                          drops, _seed() if drops else 0, self._rows(x), *parameters)
+        return y
+
+    def _rows(self, x: torch.Tensor) -> torch.Tensor:
+        if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.device.type != "cpu":
+            where = f"of layout {x.layout} on {x.device}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+            raise TypeError(f"x: {where}; must be a dense tensor on the CPU")
         if x.shape != (self.graph.num_nodes, self.in_channels):
             raise ValueError(f"x: has the shape {list(x.shape)}, must be [{self.graph.num_nodes}, {self.in_channels}]")
-        if not self.training and self._evaluating is None:  # the same without dropout
-            self._evaluating = _Engine(self, {**self._options, "dropout": 0.0})
-        named = dict(self.named_parameters())
-        self._step += 1
-        return _Function.apply(self._training if self.training else self._evaluating, self._step, x,
-                               *(named[name] for name in self._parameter_names))
+        if x.dtype in (torch.float16, torch.bfloat16) and _autocast():
+            return x.float()
+        if x.dtype != torch.float32:
+            raise TypeError(f"x: of type {x.dtype}; a layer computes in torch.float32: give x.float(), and take "
+                            f"y.to({x.dtype})")
+        return x
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, {self.graph}"
 
 
-def _register(module, name, parameter):
+def _may_drop(options: dict[str, Any]) -> bool:
+    """Whether a pass of training may draw dropout: by the option, or where the model's text says how much."""
+    text = str(options["model"])
+    if "\n" not in text and os.path.isfile(text):
+        with open(text, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    return bool(options.get("dropout")) or "\n" in text and "dropout" in text
+
+
+def _register(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter) -> None:
     """"lin.weight" is the parameter `weight` of a submodule `lin`, as PyTorch's state dicts have it."""
     *path, last = name.split(".")
     for part in path:
@@ -89,38 +175,88 @@ def _register(module, name, parameter):
 
 
 class _Engine:
-    """The engine's layer, and which forward pass it can go back through."""
+    """The engine's layer, opened when it is first used (again in a copy, another process, or a forked child), and which
+    forward pass it can go back through."""
 
-    def __init__(self, module, options):
-        graph = module.graph
-        self.rows, self.width, self.kept = graph.num_nodes, module.out_channels, None
-        self.engine = _engine.Layer(graph.num_nodes, graph.source, graph.destination, graph.weight, graph.type,
-                                    graph.num_edge_types, module.in_channels, module.out_channels, options)
+    def __init__(self, module: GraphLayer, options: dict[str, Any], no_dropout: bool) -> None:
+        self.graph, self.widths = module.graph, (module.in_channels, module.out_channels)
+        self.options, self.no_dropout = options, no_dropout
+        self._close()
 
-    def run(self, x, parameters, keep, step):
-        y = torch.empty(self.rows, self.width)
-        self.kept = None
-        self.engine.forward(x, parameters, keep, step, y)
-        self.kept = step if keep else None
-        return y
+    def _close(self) -> None:
+        self._opened: Any = None
+        self._process = os.getpid()
+        self._lock = threading.Lock()  # of a forward pass and of going back through it
+        self._passes = 0
+        self._kept = 0  # number of the pass that the engine can go back through; 0: none
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._close()
+
+    @property
+    def engine(self) -> Any:
+        if self._opened is None:
+            g = self.graph
+            self._opened = _engine.Layer(g.num_nodes, g.source, g.destination, g.weight, g.type, g.num_edge_types,
+                                         *self.widths, self.no_dropout, self.options)
+        return self._opened
+
+    def _forward(self, x: torch.Tensor, parameters: Sequence[torch.Tensor], training: bool, seed: int,
+                 y: torch.Tensor) -> None:
+        self._kept = 0
+        self.engine.forward(x, parameters, training, seed, y)
+
+    def forward(self, x: torch.Tensor, parameters: Sequence[torch.Tensor], training: bool,
+                seed: int) -> tuple[torch.Tensor, int]:
+        """y, and the number of the pass. `training`: with dropout, and kept for backward()."""
+        if self._process != os.getpid():
+            self._close()
+        y = torch.empty(self.graph.num_nodes, self.widths[1], **_FLOAT)  # type: ignore[call-overload]
+        with self._lock:
+            self._forward(x, parameters, training, seed, y)
+            self._passes += 1
+            self._kept = self._passes if training else 0
+            return y, self._passes
+
+    def backward(self, number: int, x: torch.Tensor, parameters: Sequence[torch.Tensor], seed: int,
+                 upstream: torch.Tensor, x_gradient: Optional[torch.Tensor],
+                 gradients: Sequence[Optional[torch.Tensor]]) -> None:
+        if self._process != os.getpid():
+            self._close()
+        with self._lock:
+            if self._kept != number:  # the layer ran again since: once more, as it was
+                y = torch.empty(self.graph.num_nodes, self.widths[1], **_FLOAT)  # type: ignore[call-overload]
+                self._forward(x, parameters, True, seed, y)
+                self._kept = number
+            self.engine.backward(parameters, upstream, x_gradient, gradients)
 
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, engine, step, x, *parameters):
-        ctx.engine, ctx.step = engine, step
+    def forward(ctx: Any, engine: _Engine, drops: bool, seed: int, x: torch.Tensor,
+                *parameters: torch.Tensor) -> torch.Tensor:
+        ctx.engine, ctx.seed = engine, seed
         ctx.save_for_backward(x, *parameters)
-        return engine.run(_floats(x), [_floats(p) for p in parameters], any(ctx.needs_input_grad), step)
+        # dropout without a gradient: the first pass of a reentrant checkpoint
+        y, ctx.number = engine.forward(_plain(x), [_plain(p) for p in parameters],
+                                       drops or any(ctx.needs_input_grad), seed)
+        return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, upstream):
-        engine, (x, *parameters) = ctx.engine, ctx.saved_tensors
-        plain = [_floats(p) for p in parameters]
-        if engine.kept != ctx.step:  # the layer ran again since: once more, as it was
-            engine.run(_floats(x), plain, True, ctx.step)
-        needs_x, *needs = ctx.needs_input_grad[2:]
-        x_gradient = torch.empty(x.shape) if needs_x else None
-        gradients = [torch.empty(p.shape) if need else None for p, need in zip(parameters, needs)]
-        engine.engine.backward(plain, _floats(upstream), x_gradient, gradients)
-        return None, None, x_gradient, *gradients
+    def backward(ctx: Any, upstream: torch.Tensor) -> Any:
+        x, *parameters = ctx.saved_tensors
+        needs_x, *needs = ctx.needs_input_grad[3:]
+        x_gradient = torch.empty(x.shape, **_FLOAT) if needs_x else None
+        gradients = [torch.empty(p.shape, **_FLOAT) if need else None for p, need in zip(parameters, needs)]
+        ctx.engine.backward(ctx.number, _plain(x), [_plain(p) for p in parameters], ctx.seed, _plain(upstream),
+                            x_gradient, gradients)
+        return None, None, None, x_gradient, *gradients
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().to(torch.float32).contiguous()

@@ -13,14 +13,21 @@
 The function runs once, on symbols: ``v`` is this vertex, ``u`` an in-neighbour, and what comes out is a text as in
 docs/models.md, which ``attend.text`` shows. Nothing of Python is left in what the engine runs.
 """
+from __future__ import annotations
+
 import builtins
 import inspect
 import re
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 from . import _engine
 from ._options import check
+from ._types import TrainOptions
 
-__all__ = ["Layer", "Model", "TraceError", "layer"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Layer", "Model", "Operand", "Parameters", "TraceError", "Value", "Vertex", "layer"]
 
 _COMPARE, _ADD, _MULTIPLY, _ATOM = range(4)
 
@@ -34,40 +41,45 @@ class Value:
 
     __hash__ = object.__hash__
 
-    def __init__(self, kind, *inputs, text="", over=None):
+    def __init__(self, kind: str, *inputs: Union[Value, str], text: str = "",
+                 over: Optional[_Neighbours] = None) -> None:
         self.kind, self.text = kind, text
         self.inputs = inputs
-        self.name = None  # of its own, in the text
+        self.name: Optional[str] = None  # of its own, in the text
+        self.precedence = _ATOM
+        self.tail: list[str] = []        # words behind a reduction's arguments
         sets = {i.over for i in inputs if isinstance(i, Value) and i.over is not None} | ({over} - {None})
         if len(sets) > 1:
             raise TraceError("values of edges to two kinds of neighbours in one expression")
         self.over = None if kind == "reduce" else next(iter(sets), None)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise TraceError("a value has no truth while it is traced: use where(condition, a, b)")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Value]:
         raise TraceError("a value cannot be iterated; part(a, k, n) is its k-th of n equal parts")
 
-    def __add__(self, other): return _binary("+", _ADD, self, other)
-    def __sub__(self, other): return _binary("-", _ADD, self, other)
-    def __mul__(self, other): return _binary("*", _MULTIPLY, self, other)
-    def __truediv__(self, other): return _binary("/", _MULTIPLY, self, other)
-    def __matmul__(self, other): return _binary("@", _MULTIPLY, self, other)
-    def __rsub__(self, other): return _binary("-", _ADD, other, self)
-    def __rmul__(self, other): return _binary("*", _MULTIPLY, other, self)
-    def __rtruediv__(self, other): return _binary("/", _MULTIPLY, other, self)
-    def __lt__(self, other): return _binary("<", _COMPARE, self, other)
-    def __le__(self, other): return _binary("<=", _COMPARE, self, other)
-    def __gt__(self, other): return _binary(">", _COMPARE, self, other)
-    def __ge__(self, other): return _binary(">=", _COMPARE, self, other)
-    def __eq__(self, other): return _binary("==", _COMPARE, self, other)
-    def __ne__(self, other): return _binary("!=", _COMPARE, self, other)
-    def __neg__(self): return Value("negative", self)
-    def __abs__(self): return call("abs", self)
-    def __pow__(self, power): return call("pow", self, power)
+    def __add__(self, other: Operand) -> Value: return _binary("+", _ADD, self, other)
+    def __sub__(self, other: Operand) -> Value: return _binary("-", _ADD, self, other)
+    def __mul__(self, other: Operand) -> Value: return _binary("*", _MULTIPLY, self, other)
+    def __truediv__(self, other: Operand) -> Value: return _binary("/", _MULTIPLY, self, other)
+    def __matmul__(self, other: Operand) -> Value: return _binary("@", _MULTIPLY, self, other)
+    def __rsub__(self, other: Operand) -> Value: return _binary("-", _ADD, other, self)
+    def __rmul__(self, other: Operand) -> Value: return _binary("*", _MULTIPLY, other, self)
+    def __rtruediv__(self, other: Operand) -> Value: return _binary("/", _MULTIPLY, other, self)
+    def __lt__(self, other: Operand) -> Value: return _binary("<", _COMPARE, self, other)
+    def __le__(self, other: Operand) -> Value: return _binary("<=", _COMPARE, self, other)
+    def __gt__(self, other: Operand) -> Value: return _binary(">", _COMPARE, self, other)
+    def __ge__(self, other: Operand) -> Value: return _binary(">=", _COMPARE, self, other)
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return _binary("==", _COMPARE, self, other)
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return _binary("!=", _COMPARE, self, other)
+    def __neg__(self) -> Value: return Value("negative", self)
+    def __abs__(self) -> Value: return call("abs", self)
+    def __pow__(self, power: Operand) -> Value: return call("pow", self, power)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Operand) -> Value:
         # The built-in sum() begins with the number 0: 0 + what the one in-neighbour gives is the sum over all of them.
         if other is not None and type(other) is int and other == 0 and self.over is not None and self.over.open:
             return reduce("sum", self)
@@ -77,15 +89,15 @@ class Value:
 class Parameter(Value):
     """A learned array. ``.T`` is the transposed, ``[u.edge.type]`` the matrix, row or number of an edge's type."""
 
-    def __init__(self, text, matrix=True):
+    def __init__(self, text: str, matrix: bool = True) -> None:
         super().__init__("leaf", text=text)
         self._matrix = matrix
 
     @property
-    def T(self):
+    def T(self) -> Parameter:
         return Parameter(self.text + "'", False)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Value) -> Parameter:
         if not (isinstance(index, Value) and index.text == "e.type"):
             raise TraceError("a parameter has no index but [u.edge.type]")
         typed = Parameter(self.text + "[e.type]", False)
@@ -93,7 +105,10 @@ class Parameter(Value):
         return typed
 
 
-def _value(thing):
+Operand = Union[Value, int, float]
+
+
+def _value(thing: object) -> Value:
     if isinstance(thing, Value):
         return thing
     if isinstance(thing, (int, float)) and not isinstance(thing, bool):
@@ -102,18 +117,18 @@ def _value(thing):
     raise TraceError(f"{thing!r}: no value; numbers, vertices' values and parameters are")
 
 
-def _binary(operator, precedence, left, right):
+def _binary(operator: str, precedence: int, left: object, right: object) -> Value:
     made = Value("binary", _value(left), _value(right), text=operator)
     made.precedence = precedence
     return made
 
 
-def call(name, *arguments):
+def call(name: str, *arguments: Union[Operand, str]) -> Value:
     """NAME(arguments), of values, numbers and words."""
     return Value("call", *[a if isinstance(a, str) else _value(a) for a in arguments], text=name)
 
 
-def reduce(name, body, by=None, *more):
+def reduce(name: str, body: Union[Value, Iterable[Value]], by: Optional[str] = None, *more: Value) -> Value:
     """NAME(body) over the in-edges. `body`: a value of edges, or a generator over ``v.innbs`` that gives one."""
     if not isinstance(body, Value):
         values = list(body)
@@ -130,44 +145,52 @@ def reduce(name, body, by=None, *more):
 class _Neighbours:
     """v.innbs: gives one symbol for all of them. `itself`: the vertex is one of them, exactly once."""
 
-    def __init__(self, vertex, itself):
+    def __init__(self, vertex: Vertex, itself: bool) -> None:
         self.vertex, self.itself, self.open = vertex, itself, False
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[_Neighbour]:
         self.open = True
         yield _Neighbour(self.vertex, self)
         self.open = False
 
 
 class _Neighbour:
-    def __init__(self, vertex, over):
-        object.__setattr__(self, "_of", (vertex, over))
+    _of: tuple[Vertex, _Neighbours]
+    edge: _Edge
 
-    def __getattr__(self, name):
+    def __init__(self, vertex: Vertex, over: _Neighbours) -> None:
+        object.__setattr__(self, "_of", (vertex, over))
+        object.__setattr__(self, "edge", _Edge(over))
+
+    def __getattr__(self, name: str) -> Value:
         vertex, over = self._of
-        if name == "edge":
-            return _Edge(over)
         return Value("leaf", text="u." + vertex._known(name), over=over)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> None:
         raise TraceError(f"u.{name} = ...: values belong to v; every vertex is the u of its out-neighbours")
 
 
 class _Edge:
     """u.edge: ``weight`` and ``type`` of the edge from u to v."""
 
-    def __init__(self, over):
+    def __init__(self, over: _Neighbours) -> None:
         self.weight = Value("leaf", text="e.weight", over=over)
         self.type = Value("leaf", text="e.type", over=over)
 
 
-class _Vertex:
+class Vertex:
     """v: its values by name, among them ``in_degree`` and ``loops``; ``input[k]``, what the network's k-th layer got;
     ``innbs`` and ``innbs_and_self``. ``v.name = value`` gives a value its name, by which u has it."""
 
     _KEYWORDS = ("in_degree", "loops")
 
-    def __init__(self, first, parameters):
+    _trace: tuple[dict[str, str], list[tuple[str, Value]]]
+    _taken: set[str]
+    innbs: _Neighbours
+    innbs_and_self: _Neighbours
+    input: _Inputs
+
+    def __init__(self, first: str, parameters: Iterable[str]) -> None:
         names = {first: first, **{k: k for k in self._KEYWORDS}}
         object.__setattr__(self, "_trace", (names, []))
         object.__setattr__(self, "_taken", {*names, *parameters})
@@ -175,69 +198,72 @@ class _Vertex:
         object.__setattr__(self, "innbs_and_self", _Neighbours(self, True))
         object.__setattr__(self, "input", _Inputs())
 
-    def _known(self, name):
+    def _known(self, name: str) -> str:
         names, _ = self._trace
         if name not in names:
             raise TraceError(f"v.{name}: not there; it has {', '.join(n for n in names if n not in self._KEYWORDS)}")
         return names[name]
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Value:
         return Value("leaf", text="v." + self._known(name))
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> None:
         names, statements = self._trace
-        value = _value(value)
-        if value.over is not None:
+        found = _value(value)
+        if found.over is not None:
             raise TraceError(f"v.{name} = ...: a value of edges; reduce it first: sum(... for u in v.innbs)")
         unique, k = name, 1
         while unique in self._taken:
             k += 1
             unique = f"{name}_{k}"
         self._taken.add(unique)
-        statements.append((unique, value))
+        statements.append((unique, found))
         names[name] = unique
 
 
 class _Inputs:
-    def __getitem__(self, k):
+    def __getitem__(self, k: int) -> Value:
         return Value("leaf", text=f"v.input.{int(k)}")
 
 
-class _Parameters:
+class Parameters:
     """p: parameters by name, and the numbers that constants and the header's widths stand for."""
 
-    def __init__(self, names, numbers):
+    def __init__(self, names: list[str], numbers: list[str]) -> None:
         self._names, self._numbers = names, numbers
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Parameter:
         if name in self._names:
             return Parameter(name)
         if name in self._numbers:
-            return Value("leaf", text=name)
+            return Parameter(name, False)
         raise TraceError(f"p[{name!r}]: no such parameter; there are {', '.join([*self._names, *self._numbers])}")
 
-    __getattr__ = __getitem__
+    def __getattr__(self, name: str) -> Parameter:
+        return self[name]
 
 
 class _Printer:
     """Statements of a text. What is used twice gets a name, so that the text does not grow as the tree would."""
 
-    def __init__(self, statements, taken):
-        self.lines, self.uses, self.fresh, self.taken = [], {}, 0, taken
+    def __init__(self, statements: list[tuple[str, Value]], taken: set[str]) -> None:
+        self.lines: list[str] = []
+        self.uses: dict[int, int] = {}
+        self.fresh, self.taken = 0, taken
         for _, value in statements:
             self.count(value)
         for name, value in statements:
             text = self.expression(value, False, 0)
             self.lines.append(f"{name} = {text}")
 
-    def count(self, value):
+    def count(self, value: Value) -> None:
         self.uses[id(value)] = self.uses.get(id(value), 0) + 1
         if self.uses[id(value)] == 1:
             for each in value.inputs:
                 if isinstance(each, Value):
                     self.count(each)
 
-    def named(self, value):
+    def named(self, value: Value) -> str:
         """The name of a value that is used more than once, whose statement is printed at its first use."""
         if value.name is None:
             while f"t{self.fresh}" in self.taken:
@@ -249,7 +275,7 @@ class _Printer:
             value.name = name
         return value.name
 
-    def expression(self, value, inside, precedence):
+    def expression(self, value: Union[Value, str], inside: bool, precedence: int) -> str:
         """`inside`: of a reduction, where this vertex's values are called v.x."""
         if isinstance(value, str):
             return value
@@ -258,7 +284,7 @@ class _Printer:
             return "v." + name if inside and value.over is None else name
         return self.bare(value, inside, precedence)
 
-    def bare(self, value, inside, precedence):
+    def bare(self, value: Value, inside: bool, precedence: int) -> str:
         if value.kind == "leaf":
             return value.text if inside or not value.text.startswith("v.") else value.text[2:]
         if value.kind == "number":
@@ -276,7 +302,7 @@ class _Printer:
         if value.kind == "reduce" and inside:
             raise TraceError(f"{value.text}() within a reduction: give it a name first, as v.{value.text}med = ...")
         inside = inside or value.kind == "reduce"
-        arguments = [self.expression(each, inside, 0) for each in value.inputs] + getattr(value, "tail", [])
+        arguments = [self.expression(each, inside, 0) for each in value.inputs] + value.tail
         return f"{value.text}({', '.join(arguments)})"
 
 
@@ -284,31 +310,31 @@ class Layer:
     """A traced layer; ``text`` is what the engine gets. ``constants`` stand above it: ``alpha=0.2`` of the option
     ``set`` changes one."""
 
-    def __init__(self, name, body, constants=()):
-        self.name, self.body, self.constants = name, body, dict(constants)
+    def __init__(self, name: str, body: str, constants: Optional[Mapping[str, float]] = None) -> None:
+        self.name, self.body, self.constants = name, body, dict(constants or {})
 
     @property
-    def text(self):
+    def text(self) -> str:
         return _declared(self.constants) + self.body
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.text
 
 
-def _declared(constants):
+def _declared(constants: Mapping[str, float]) -> str:
     lines = [f"const {name} = {_number(name, value)}" for name, value in constants.items()]
     return "\n".join(lines) + "\n\n" if lines else ""
 
 
-def _number(name, value):
+def _number(name: str, value: float) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TraceError(f"constant {name}: {value!r} is no number")
     return repr(value)
 
 
-def _all_constants(layers):
+def _all_constants(layers: Iterable[Layer]) -> dict[str, float]:
     """Of all layers; a name that two of them give other numbers is refused."""
-    found = {}
+    found: dict[str, float] = {}
     for each in layers:
         for name, value in each.constants.items():
             if found.setdefault(name, value) != value:
@@ -320,7 +346,8 @@ _HEADER = re.compile(r"\s*([A-Za-z_]\w*)\s*(\[[^\]]*\])\s*->\s*(\[[^\]]*\])\s*")
 _PARAMETER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*\[[^\]]*\]\s*")
 
 
-def layer(shape, *parameters, name=None, buffers=(), constants=None):
+def layer(shape: str, *parameters: str, name: Optional[str] = None, buffers: Iterable[str] = (),
+          constants: Optional[Mapping[str, float]] = None) -> Callable[[Callable[..., Any]], Layer]:
     """Traces a function of a vertex, ``f(v)`` or ``f(v, p)`` with parameters, into a :class:`Layer`.
 
     shape       "h[in] -> [out]": the value that the layer gets, its width, and the width that it gives
@@ -330,7 +357,7 @@ def layer(shape, *parameters, name=None, buffers=(), constants=None):
 
     The widths of `shape` are numbers, too: ``p.d``.
     """
-    constants = dict(constants or {})
+    numbers_of, buffers = dict(constants or {}), list(buffers)
     header = _HEADER.fullmatch(shape)
     if header is None:
         raise TraceError(f'{shape!r}: must be as "h[in] -> [out]"')
@@ -341,13 +368,13 @@ def layer(shape, *parameters, name=None, buffers=(), constants=None):
             raise TraceError(f'{text!r}: must be as "weight[out, in]"')
         names.append(match.group(1))
 
-    def traced(function):
+    def traced(function: Callable[..., Any]) -> Layer:
         called = name or (function.__name__ if function.__name__.isidentifier() else "layer_of_lambda")
-        vertex = _Vertex(header.group(1), [*names, *constants])
+        vertex = Vertex(header.group(1), [*names, *numbers_of])
         two = len(inspect.signature(function).parameters) > 1
         widths = re.findall(r"[A-Za-z_]\w*", header.group(2) + header.group(3))
-        numbers = [*constants, *dict.fromkeys(widths)]
-        result = _value(function(vertex, _Parameters(names, numbers)) if two else function(vertex))
+        numbers = [*numbers_of, *dict.fromkeys(widths)]
+        result = _value(function(vertex, Parameters(names, numbers)) if two else function(vertex))
         if result.over is not None:
             raise TraceError("the layer gives a value of edges; reduce it: sum(... for u in v.innbs)")
         lines = [f"layer {called}({header.group(1)}{header.group(2)}) -> {header.group(3)}:"]
@@ -356,7 +383,7 @@ def layer(shape, *parameters, name=None, buffers=(), constants=None):
         statements = [*vertex._trace[1], ("return", result)]
         body = [f"    {line}" for line in _Printer(statements, vertex._taken).lines]
         body[-1] = body[-1].replace("return = ", "return ", 1)
-        return Layer(called, "\n".join(lines + body) + "\n", constants)
+        return Layer(called, "\n".join(lines + body) + "\n", numbers_of)
     return traced
 
 
@@ -365,21 +392,23 @@ class Model:
     before the last as often as needed. One layer alone is all of them. ``text`` is what the engine gets; a model's
     text can be given as a string, too."""
 
-    def __init__(self, *layers):
+    def __init__(self, *layers: Union[Layer, str]) -> None:
         if not layers:
             raise TraceError("a model needs a layer")
         traced = [each for each in layers if isinstance(each, Layer)]
-        self.text = _declared(_all_constants(traced)) + "\n".join(
+        text = _declared(_all_constants(traced)) + "\n".join(
             each.body if isinstance(each, Layer) else str(each) for each in layers)
+        self.text = text if text.endswith("\n") else text + "\n"  # by which the engine knows a text from a path
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.text
 
-    def compiled(self, features, classes, *, edge_types=0, dot=False, **options):
+    def compiled(self, features: int, classes: int, *, edge_types: int = 0, dot: bool = False,
+                 **options: Unpack[TrainOptions]) -> str:
         """What the compiler makes of it, forward and backward, as ``gnnstream model`` prints it."""
-        from .run import Run, _Text
-        with _Text(check({"model": self, **options}, Run.options, "compiled()")) as plain:
-            return _engine.print_model(plain, features, classes, edge_types, dot)
+        given = check({**options, "model": self.text}, _engine.train_fields, "compiled()")
+        text: str = _engine.print_model(given, features, classes, edge_types, dot)
+        return text
 
 
 builtin_sum, builtin_max, builtin_min = builtins.sum, builtins.max, builtins.min

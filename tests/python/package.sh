@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # package.sh SOURCE LIBRARY [wheel] - tests the Python package in an environment of its own, with numpy alone. Without
 # "wheel" the extension is compiled against the library of this build; with it `pip install` makes the whole package as
-# a user would. Skips (77), saying so, where there is no C++ compiler, no venv, no Python.h, or no package index.
+# a user would, whose types mypy then checks. Skips (77), saying so, where there is no C++ compiler, no venv, no
+# Python.h, or no package index. What is PyTorch's is tested where GS_PYTHON, or python3, has torch.
 set -euo pipefail
 skip() { echo "skipped: $*"; exit 77; }
 source=$1 library=$2
@@ -24,6 +25,7 @@ else
     nanobind=$work/build/nanobind
     cp -r "$source/python/gnnstream" "$work/gnnstream"
     python3 "$source/python/bindings.py" "$source/src/gnnstream.h" >"$work/fields.h"
+    python3 "$source/python/bindings.py" "$source/src/gnnstream.h" python >"$work/gnnstream/_types.py"
     flags=(-std=c++17 -O0 -fPIC -fvisibility=hidden -fno-strict-aliasing -I"$include" -I"$nanobind/include"
            -I"$nanobind/ext/robin_map/include")
     g++ "${flags[@]}" -w -DNB_COMPACT_ASSERTIONS -c "$nanobind/src/nb_combined.cpp" -o "$work/nanobind.o" &
@@ -37,7 +39,18 @@ else
 fi
 cd "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_package.py" "$work/out"
-[ "${3:-}" = wheel ] && exit 0
+"$work/venv/bin/python" "$source/tests/python/test_processes.py" "$work/out"
+if [ "${3:-}" = wheel ]; then
+    "${pip[@]}" mypy >"$work/log" 2>&1 || { echo "mypy does not install: $(tail -n 1 "$work/log")"; exit 0; }
+    "$work/venv/bin/python" "$source/tests/python/test_types.py"
+    exit 0
+fi
+torch=${GS_PYTHON:-python3}
+if "$torch" -c 'import gnnstream, torch' 2>/dev/null; then
+    "$torch" "$source/tests/python/test_torch.py"
+else
+    echo "no torch that loads the extension: what is PyTorch's was left out"
+fi
 "$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/python.md" "$work/tutorial"
 mkdir "$work/fifteen"
 "$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/tutorial.md" "$work/fifteen" \

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """test_package.py FOLDER: the Python package, with numpy alone. Run by tests/python/wheel.sh in a clean environment."""
+import inspect
 import math
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -152,6 +154,82 @@ class Package(unittest.TestCase):
         with self.assertRaises(ValueError):
             run.epoch()
 
+    def test_masks_of_0_and_1_are_masks(self):
+        arrays = {**self.arrays, **{k: self.arrays[k].astype(np.uint8) for k in ("train", "valid", "test")}}
+        store = gs.from_arrays(at("masks"), **arrays, parts=2, method="random", force=True)
+        self.assertEqual((store.train, store.valid, store.test), (200, 100, 100))
+        few = gs.from_arrays(at("masks"), [[0], [1]], [[1.0], [2.0]], [0, 1], train=[0, 1], parts=1, force=True)
+        self.assertEqual(few.train, 2)  # ids, as they always were
+        few = gs.from_arrays(at("masks"), [[0], [1]], [[1.0], [2.0]], [0, 1], train=[0, 0], valid=[1, 1], parts=1,
+                             force=True)
+        self.assertEqual((few.train, few.valid), (0, 2))
+
+    def test_masks_of_numpy_are_refused(self):
+        for name in ("x", "y", "edge_index"):
+            values = np.ma.masked_array(self.arrays[name])
+            gs.from_arrays(at("masked"), **{**self.arrays, name: values}, parts=1, force=True)
+            values[0] = np.ma.masked
+            with self.assertRaisesRegex(ValueError, f"^{name}: has [0-9,]+ masked values"):
+                gs.from_arrays(at("masked"), **{**self.arrays, name: values}, force=True)
+
+    def test_sparse_features_are_the_dense_ones(self):
+        class Matrix:  # as scipy's
+            shape, row, col = (400, 8), np.array([3, 0, 0, 399]), np.array([7, 1, 1, 0])
+            data = np.array([2.0, 1, 4, -1])
+
+            def tocoo(self):
+                return self
+        dense = np.zeros((400, 8))
+        dense[3, 7], dense[0, 1], dense[399, 0] = 2, 5, -1  # doubled entries add up
+        logits = []
+        for x in (Matrix(), dense):
+            store = gs.from_arrays(at("sparse"), **{**self.arrays, "x": x}, parts=2, method="random", force=True)
+            with gs.Run(store, **self.options()) as run:
+                logits.append(run.logits())
+        np.testing.assert_array_equal(*logits)
+
+    def test_errors_are_in_words_of_the_call(self):
+        def fails(line, **changed):
+            with self.assertRaisesRegex((ValueError, TypeError), line) as caught:
+                gs.from_arrays(at("words"), **{**self.arrays, **changed}, force=True)
+            self.assertNotRegex(str(caught.exception), r"\.npy|\.gnnstream-")
+        fails("^train: names vertex 400, but there are 400 vertices", train=[1, 400])
+        fails("^valid: names vertex -1", valid=[-1, 3])
+        fails(r"^edge_weight: of shape \[7\]; must be \[3000\]", edge_weight=np.ones(7))
+        fails("edge_weight", edge_weight=np.full(3000, np.nan))
+        fails(r"^x: of type complex128; must be floats", x=np.ones((400, 2), complex))
+
+    def test_what_a_cell_shows_is_a_line(self):
+        plan = gs.plan(self.store, **self.options())
+        with gs.Run(self.store, **self.options(save=at("r.safetensors"))) as run:
+            shown = [run, run.epoch(), run.evaluate(), run.state_dict(), run.plan(), plan, plan.passes[0], run.finish()]
+        shown += [run, self.store, self.store.report, gs.weights_info(at("r.safetensors"))]
+        for thing in shown:
+            self.assertLess(len(repr(thing)), 250)
+            self.assertRegex(repr(thing), r"^[^\n]+$")
+        self.assertRegex(repr(shown[1]), r"^Epoch\(1 of 5: loss [0-9.]+, train_acc ")
+
+    def test_types_are_those_of_the_engine(self):
+        """Options and figures that are annotated are those that there are, and all that is public is annotated."""
+        from gnnstream import _types
+        self.assertEqual({"model", *_types.TrainOptions.__annotations__}, set(gs.Run.options))
+        with gs.Run(self.store, **self.options()) as run:
+            for thing, fields in ((run.epoch(), _types.EpochFields), (run.evaluate(), _types.EvaluationFields),
+                                  (run.finish(), _types.TrainFields), (self.store.report, _types.PartitionFields)):
+                self.assertEqual(vars(thing).keys(), fields.__annotations__.keys())
+        self.assertEqual(self.store.summary.keys(), _types.StoreFields.__annotations__.keys())
+        plan = vars(gs.plan(self.store, **self.options())).keys()
+        self.assertEqual(plan - {"passes", "memory", "files", "links"}, _types.PlanFields.__annotations__.keys() - {
+            "device_kept_bytes"})
+        for name in gs.__all__:
+            thing = getattr(gs, name)
+            own = [thing, *vars(thing).values()] if inspect.isclass(thing) else [thing]
+            for each in filter(inspect.isfunction, own):
+                signature = inspect.signature(each)
+                for parameter in list(signature.parameters.values())[each.__qualname__ != each.__name__:]:
+                    self.assertIsNot(parameter.annotation, inspect.Parameter.empty, (each, parameter))
+                self.assertIsNot(signature.return_annotation, inspect.Signature.empty, each)
+
     def test_another_thread_watches_and_stops_a_run(self):
         ended = []
         with gs.Run(self.store, **self.options(epochs=10**7)) as run:
@@ -284,6 +362,11 @@ class Traced(unittest.TestCase):
         self.assertEqual(len(losses), 2)
         self.assertLessEqual({"norms.2.module.running_mean", "lin.weight"}, names)
 
+    def test_layers_and_models_are_pickled(self):
+        made = gs.layer("h[in] -> [out]", "w[out, in]", constants={"a": 2})(lambda v, p: p.a * v.h @ p.w.T)
+        for thing in (made, gs.Model(made)):
+            self.assertEqual(pickle.loads(pickle.dumps(thing)).text, thing.text)
+
     def test_what_no_text_can_say_is_refused(self):
         def trace(f, *parameters):
             return gs.layer("h[in] -> [out]", *parameters)(f)
@@ -297,7 +380,7 @@ class Traced(unittest.TestCase):
             trace(lambda v, p: v.h @ p.w.T)
         with self.assertRaisesRegex(TypeError, "does not depend on the in-neighbour"):
             trace(lambda v: sum(v.h for u in v.innbs))
-        with self.assertRaisesRegex(gs.FormatError, r"gnn:2:15: .*\n *return h @\n +\^"):  # with its place
+        with self.assertRaisesRegex(gs.FormatError, r"^model:2:15: .*\n *return h @\n +\^"):  # with its place
             self.outcome(gs.Model("layer broken(h[in]) -> [out]:\n    return h @\n"))
 
     def test_what_the_engine_says_is_a_warning(self):
@@ -313,7 +396,7 @@ class Traced(unittest.TestCase):
         layer = gs.layer("h[in] -> [out]", "lin.weight[out, in]")(
             lambda v, p: sum(u.h for u in v.innbs) @ p["lin.weight"].T)
         source, destination = np.array([0, 0, 2, 2, 1]), np.array([1, 2, 1, 1, 1])
-        engine = _engine.Layer(4, source, destination, None, None, 0, 2, 3, {"model": layer.text})
+        engine = _engine.Layer(4, source, destination, None, None, 0, 2, 3, False, {"model": layer.text})
         self.assertEqual(engine.tensors(), [("lin.weight", (3, 2), True)])
         adjacency = np.zeros((4, 4), np.float32)
         np.add.at(adjacency, (destination, source), 1)
@@ -329,7 +412,7 @@ class Traced(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "shape of its tensor"):
             engine.forward(x, [w[:2].copy()], True, 1, y)
         with self.assertRaisesRegex(ValueError, "vertex 4 is not one of"):
-            _engine.Layer(4, source + 2, destination, None, None, 0, 2, 3, {"model": layer.text})
+            _engine.Layer(4, source + 2, destination, None, None, 0, 2, 3, False, {"model": layer.text})
 
     def test_what_the_compiler_makes(self):
         model = gs.Model(gs.layer("h[in] -> [out]", "w[out, in]", name="one")(

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""test_torch.py: layers inside PyTorch (gnnstream.torch), by torch alone."""
+import copy
+import io
+import threading
+import unittest
+import warnings
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import gnnstream as gs
+from gnnstream.torch import Graph, GraphLayer
+
+N = 60
+SUMS = "layer sums(h[in]) -> [out]:\n    param w[out, in]\n    x = h @ w'\n    return sum(u.x)\n"
+HALF = "layer half(h[in]) -> [out]:\n    param w[out, in]\n    return dropout(h @ w', 0.5)\n"
+
+
+def graph(**more):
+    torch.manual_seed(0)
+    return Graph(torch.randint(0, N, (2, 300)), N, **more)
+
+
+def gradient(layer, x, upstream, run=None):
+    """(y, gradient of x, gradients of parameters) of one pass."""
+    x = x.detach().requires_grad_()
+    layer.zero_grad()
+    y = (run or layer)(x)
+    (y * upstream).sum().backward()
+    return [y.detach(), x.grad, *(p.grad for p in layer.parameters())]
+
+
+class Dropout(unittest.TestCase):
+    def setUp(self):
+        self.layer = GraphLayer("gat", graph(), 8, 8, dropout=0.5)
+        self.x, self.upstream = torch.randn(N, 8), torch.randn(N, 8)
+
+    def test_manual_seed_says_the_mask(self):
+        masks = []
+        for seed in (5, 5, 6):
+            torch.manual_seed(seed)
+            masks.append(self.layer(self.x).detach())
+        self.assertTrue(torch.equal(masks[0], masks[1]))
+        self.assertFalse(torch.equal(masks[0], masks[2]))
+        self.assertFalse(torch.equal(masks[0], self.layer(self.x)))
+
+    def test_checkpoints_take_the_same_mask(self):
+        torch.manual_seed(3)
+        want = gradient(self.layer, self.x, self.upstream)
+        for reentrant in (False, True):
+            torch.manual_seed(3)
+            got = gradient(self.layer, self.x, self.upstream,
+                           lambda x, r=reentrant: checkpoint(self.layer, x, use_reentrant=r))
+            for a, b in zip(want, got):
+                self.assertTrue(torch.equal(a, b), reentrant)
+
+    def test_half_is_dropped_in_training_alone(self):
+        """Of HALF's y = x W' with W = 1, each element is 0 or twice x, with a gradient or without."""
+        layer = GraphLayer(HALF, graph(), 4, 4)
+        with torch.no_grad():
+            layer.w.copy_(torch.eye(4))
+        x = torch.ones(N, 4)
+        for wants in (False, True):
+            with torch.set_grad_enabled(wants):
+                y = layer.train()(x)
+                self.assertEqual(set(y.flatten().tolist()), {0.0, 2.0})
+                self.assertLess(abs(y.mean().item() - 1), 0.4)
+                self.assertTrue(torch.equal(layer.eval()(x), x))
+        y, of_x, of_w = gradient(layer.eval(), x, torch.ones(N, 4))
+        self.assertTrue(torch.equal(of_x, torch.ones(N, 4)) and torch.equal(of_w, torch.full((4, 4), float(N))))
+
+    def test_without_dropout_the_generator_stays(self):
+        for layer in (GraphLayer("gcn", graph(), 8, 8), self.layer.eval()):
+            state = torch.get_rng_state()
+            layer(self.x)
+            self.assertTrue(torch.equal(state, torch.get_rng_state()))
+
+
+class Types(unittest.TestCase):
+    def test_what_float32_is_not_is_refused(self):
+        layer, x = GraphLayer("gcn", graph(), 4, 3), torch.randn(N, 4)
+        for wrong, line in ((x.double(), "x: of type torch.float64"), (x.half(), "x: of type torch.float16"),
+                            (x.to_sparse(), "x: of layout"), (x.numpy(), "x: a ndarray")):
+            with self.assertRaisesRegex(TypeError, line):
+                layer(wrong)
+        with self.assertRaisesRegex(TypeError, r"lin.weight|bias: of type torch.float64"):
+            layer.double()(x)
+
+    def test_autocast_gives_float32_and_a_gradient_of_the_input_s_type(self):
+        layer, x = GraphLayer("gcn", graph(), 4, 3), torch.randn(N, 4).bfloat16().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = layer(x)
+        y.sum().backward()
+        self.assertEqual((y.dtype, x.grad.dtype), (torch.float32, torch.bfloat16))
+        self.assertTrue(torch.equal(y, layer(x.float())))
+
+    def test_defaults_of_pytorch_do_not_matter(self):
+        x = torch.ones(N, 4, dtype=torch.float32)
+        torch.set_default_dtype(torch.float64)
+        try:
+            layer = GraphLayer(SUMS, graph(), 4, 3)
+            got = gradient(layer, x, torch.ones(N, 3, dtype=torch.float32))
+        finally:
+            torch.set_default_dtype(torch.float32)
+        degree = torch.bincount(graph().destination, minlength=N).float()
+        want = degree[:, None] * layer.w.detach().sum(1)
+        self.assertLess((got[0] - want).abs().max(), 1e-5)
+        self.assertEqual({t.dtype for t in got}, {torch.float32})
+
+    def test_edges_are_whole_and_weights_have_no_gradient(self):
+        edges = torch.randint(0, N, (2, 9))
+        for wrong, name in (({"edge_index": edges + 0.5}, "edge_index"),
+                            ({"edge_index": edges, "edge_type": torch.rand(9)}, "edge_type"),
+                            ({"edge_index": edges, "edge_weight": torch.rand(9) > 0.5}, "edge_weight")):
+            with self.assertRaisesRegex(TypeError, f"^{name}: of type"):
+                Graph(num_nodes=N, **wrong)
+        with self.assertRaisesRegex(NotImplementedError, r"^edge_weight: wants a gradient.*detach"):
+            Graph(edges, N, edge_weight=torch.rand(9, requires_grad=True))
+        with self.assertRaisesRegex(ValueError, r"^edge_weight: has the shape \[8\]"):
+            Graph(edges, N, edge_weight=torch.rand(8))
+        with self.assertRaises(TypeError):
+            Graph(edges, 60.5)
+
+    def test_options_of_runs_are_none_of_a_layer(self):
+        with self.assertRaisesRegex(TypeError, r"GraphLayer\(\) has no option 'epochs'"):
+            GraphLayer("gcn", graph(), 4, 3, epochs=3)
+
+
+class Copies(unittest.TestCase):
+    def setUp(self):
+        self.layer = GraphLayer("gat", graph(), 8, 6, heads=2, dropout=0.3)
+        self.x = torch.randn(N, 8)
+
+    def same(self, other):
+        for layer in (self.layer, other):
+            layer.train()
+        results = []
+        for layer in (self.layer, other):
+            torch.manual_seed(7)
+            results.append(gradient(layer, self.x, torch.ones(N, 6)))
+        for a, b in zip(*results):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_copies_and_pickles_are_the_layer(self):
+        self.same(copy.deepcopy(self.layer))
+        file = io.BytesIO()
+        torch.save(torch.nn.Sequential(self.layer), file)
+        file.seek(0)
+        self.same(torch.load(file, weights_only=False)[0])
+
+    def test_a_copy_has_weights_of_its_own(self):
+        other = copy.deepcopy(self.layer)
+        with torch.no_grad():
+            next(other.parameters()).zero_()
+        self.assertGreater(next(self.layer.parameters()).abs().sum(), 0)
+        self.assertIs(other.graph, self.layer.graph)
+
+    def test_averaged_models(self):
+        mean = torch.optim.swa_utils.AveragedModel(self.layer)
+        mean.update_parameters(self.layer)
+        self.assertTrue(torch.equal(mean.eval()(self.x), self.layer.eval()(self.x)))
+
+
+class Threads(unittest.TestCase):
+    def test_threads_on_one_layer_get_their_gradients(self):
+        layer = GraphLayer("gcn", graph(), 8, 6, threads=1).requires_grad_(False)
+        xs = [torch.randn(N, 8) for _ in range(2)]
+        want = [gradient(layer, x, torch.ones(N, 6))[1] for x in xs]
+        wrong = []
+
+        def work(k):
+            for _ in range(60):
+                x = xs[k].clone().requires_grad_()
+                layer(x).square().sum().backward()
+                again = xs[k].clone().requires_grad_()
+                layer(again).sum().backward()
+                wrong.append(not torch.equal(again.grad, want[k]))
+        threads = [threading.Thread(target=work, args=(k,)) for k in (0, 1)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        self.assertEqual(wrong, [False] * 120)
+
+
+class Stores(unittest.TestCase):
+    """from_pyg() of what torch_geometric's Data may hold."""
+
+    def test_sparse_and_bfloat16_features_and_adjacencies(self):
+        import os
+        import tempfile
+        from types import SimpleNamespace
+        x = torch.zeros(5, 3)
+        x[0, 1], x[3, 2] = 2, -1
+        adjacency = torch.sparse_coo_tensor([[1, 2, 2], [0, 0, 1]], torch.tensor([1.0, 2.0, 3.0]), (5, 5))
+        with tempfile.TemporaryDirectory() as folder:
+            def kept(**data):
+                """The features of each vertex, and what comes to it along edges, as SAGE without weights has it."""
+                data = SimpleNamespace(**{"y": torch.arange(5) % 2, "num_nodes": 5, "x": x,
+                                          "train_mask": torch.ones(5, dtype=torch.bool), **data})
+                store = gs.from_pyg(os.path.join(folder, "s"), data, parts=1, force=True)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of weights that SAGE does not use
+                    with gs.Run(store, "sage", layers=1, hidden=2, threads=1) as run:
+                        state = {name: torch.zeros(v.shape) for name, v in run.state_dict().items()}
+                        state["convs.0.lin_l.weight"][0, 2] = 1
+                        state["convs.0.lin_r.weight"][1, 1] = 1
+                        run.load_state_dict(state)
+                        return store, run.logits().tolist()
+            edges = torch.tensor([[0, 0, 1], [1, 2, 2]])
+            _, want = kept(edge_index=edges)
+            for how in (x.to_sparse(), x.to_sparse_csr(), x.bfloat16()):
+                self.assertEqual(kept(edge_index=edges, x=how)[1], want)
+            for how in (adjacency.to_sparse_csr(), adjacency):
+                store, got = kept(adj_t=how)
+                self.assertEqual((got, store.weights, store.edges), (want, True, 3))
+            ones = torch.sparse_coo_tensor(adjacency._indices(), torch.ones(3), (5, 5))
+            self.assertFalse(kept(adj_t=ones.to_sparse_csr())[0].weights)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
