@@ -12,8 +12,9 @@ __all__ = ["Rows", "array", "rows", "unmasked"]
 def unmasked(values: Any, name: str) -> Any:
     """`values`; refused where some of them are masked, for no mask would be kept."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{name}: has {int(np.ma.getmaskarray(values).sum()):,} masked values, and a mask is not kept; give "
-                         f"{name}.filled(...), with NaN or, of classes, -1 for what is not known")
+        count = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(f"{name}: has {count:,} masked values, and a mask is not kept; give {name}.filled(...), with "
+                         "NaN or, of classes, -1 for what is not known")
     return values
 
 
