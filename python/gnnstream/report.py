@@ -19,6 +19,9 @@ __all__ = ["ReportError", "main", "page", "write"]
 
 RECTANGLES = 3000  # that a track of the timeline is drawn with at most; shorter tasks side by side become one
 CELLS = 64         # of a side of a grid; larger ones are added up in blocks
+PARTS = 1 << 20    # of a graph, at most
+EPOCHS = 4000      # that charts show at most, evenly apart
+LARGEST = 1e18     # of a number in a file: more bytes or seconds than any run has
 READ_ROWS = 6      # of reads that overlap
 
 _SPLIT = re.compile(r"(train|valid|test)_(\w+)")
@@ -31,38 +34,85 @@ class ReportError(Exception):
 
 # ---- what the files say
 
+_NUMBERS = ("loss", "lr", "seconds", "compute_seconds", "stall_seconds", "read_bytes", "written_bytes",
+            "peak_host_bytes", "peak_device_bytes")
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+def _epoch(line):
+    """The epoch of a line of metrics, whose numbers are numbers; what is null or not finite is left out."""
+    epoch = json.loads(line)
+    if not isinstance(epoch, dict) or not is_number(epoch.get("epoch")) or epoch["epoch"] != int(epoch["epoch"]) or \
+            epoch["epoch"] < 1:
+        raise ValueError("has no number of an epoch")
+    found = {"epoch": int(epoch["epoch"])}
+    for name, value in epoch.items():
+        if name == "epoch" or name not in _NUMBERS and not _SPLIT.fullmatch(name):
+            continue
+        if value is None or isinstance(value, float) and not math.isfinite(value):
+            continue
+        if not is_number(value) or value < 0 and name.endswith(("_bytes", "seconds")):
+            raise ValueError(f"{name} {json.dumps(value)[:40]} is no number of an epoch")
+        found[name] = value
+    return found
+
+
 def read_metrics(path):
-    """The epochs of a file of one object a line."""
-    epochs = []
+    """The epochs of a file of one object a line, by number; of one that is there twice, as after a run that went on
+    from a checkpoint, the last."""
+    epochs = {}
     try:
-        with open(path, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    epoch = json.loads(line)
-                    epochs.append({"epoch": int(epoch["epoch"]), **epoch})
-                except (ValueError, TypeError, KeyError):
+                    epoch = _epoch(line)
+                except json.JSONDecodeError:
                     raise ReportError(f"{path}:{number}: no line of --metrics: {line.strip()[:60]!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
+                except (ValueError, RecursionError) as error:
+                    raise ReportError(f"{path}:{number}: no line of --metrics: {error}: "
+                                      f"{line.strip()[:60]!r}") from None
+                epochs[epoch["epoch"]] = epoch
+    except (OSError, ValueError) as error:
         raise ReportError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not epochs:
         raise ReportError(f"{path}: no epoch is there yet")
-    return epochs
+    return [epochs[number] for number in sorted(epochs)]
+
+
+def _finite(text):
+    value = float(text)
+    if not is_number(value):
+        raise ValueError(f"{text} is no number of a run")
+    return value
+
+
+def _constant(text):
+    raise ValueError(f"{text} is no number of a run")
+
+
+def _whole(text):
+    return int(_finite(text)) if len(text) > 18 else int(text)
 
 
 def read_trace(path):
     """(events, plan) of a trace; the plan is {} in one that is older than plans in traces."""
     try:
-        with open(path, encoding="utf-8") as file:
-            trace = json.load(file)
+        with open(path, encoding="utf-8-sig") as file:
+            trace = json.load(file, parse_constant=_constant, parse_float=_finite, parse_int=_whole)
         events = trace["traceEvents"]
         for event in events:
             if event["ph"] != "M":
                 float(event["ts"])
+        plan = trace.get("otherData", {}).get("plan", {})
+        plan.get("passes")
     except OSError as error:
         raise ReportError(f"{path}: {error.strerror}") from None
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ReportError(f"{path}: no trace of gnnstream; --trace writes one") from None
-    return events, trace.get("otherData", {}).get("plan", {})
+    return events, plan
 
 
 class Timeline:
@@ -131,6 +181,8 @@ def grids(timeline):
     for track, _, _, _, _, a in timeline.tasks:
         if track != "reads" or "operands" not in a:
             continue
+        if a["operands"] > PARTS:
+            raise ValueError(f"{a['operands']} operands")
         cells = sets.setdefault(a["set"], {})
         some = [(a["target"], a["operand"] + k) for k in range(a["operands"])]
         total = sum(cells.setdefault(cell, [0, 0.0])[0] for cell in some)
@@ -147,6 +199,12 @@ def size(count):
         if abs(count) < 1024 or unit == "TiB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
+
+
+def unit(most):
+    """(bytes, name) of the unit that `most` bytes are shown in."""
+    power = min(4, max(0, int(math.log2(max(most, 1))) // 10))
+    return 1024 ** power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
 
 
 def seconds(value):
@@ -170,6 +228,11 @@ def _x(field, title=None, **more):
     return _q(field, title, axis={"tickCount": 6}, **more)
 
 
+def _s(field, title=None, **more):
+    """Seconds along an axis, from microseconds on."""
+    return _q(field, title, axis={"tickCount": 6, "format": "~s"}, **more)
+
+
 def _n(field, title=None, **more):
     return {"field": field, "type": "nominal", "title": title, **more}
 
@@ -179,12 +242,14 @@ def chart(title, spec, note="", wide=False):
 
 
 def _lines(rows, y, scale=None):
-    last = max(row["epoch"] for row in rows)
+    numbers = sorted({row["epoch"] for row in rows})
+    last = numbers[-1]
+    ticks = {"values": numbers} if len(numbers) <= 10 else {"tickMinStep": 1}
     return {
         "height": 220, "data": _values(rows),
         "mark": {"type": "line", "tooltip": True, "point": len(rows) <= 60, "strokeWidth": 2},
         "encoding": {"x": _q("epoch", "epoch", scale={"domain": [1, max(2, last)], "nice": False},
-                             axis={"tickMinStep": 1, "format": "d"}),
+                             axis={**ticks, "format": "d"}),
                      "y": _q("value", y, scale={"zero": False, **(scale or {})}),
                      "color": _n("of", legend={"orient": "top"}, sort=None)},
         "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}],
@@ -223,7 +288,7 @@ def epoch_seconds(epochs):
         "mark": {"type": "bar", "tooltip": True} if len(epochs) <= 120 else {"type": "area", "tooltip": True},
         "encoding": {"x": {"field": "epoch", "type": "ordinal" if len(epochs) <= 120 else "quantitative",
                            "axis": {"labelOverlap": True, "labelAngle": 0}},
-                     "y": _q("seconds", "seconds", stack="zero"),
+                     "y": _q("seconds", "seconds", stack="zero", axis={"format": "~s"}),
                      "color": _n("of", legend={"orient": "top"}, sort=None),
                      "order": {"field": "order"}}})
 
@@ -236,7 +301,7 @@ def plan_beside(plan, times):
              "default": "defaults: this machine was not measured"}.get(plan.get("predicted_from"), "the plan")
     bars = {"y": _n("what", sort=list(times), axis={"labelLimit": 200}),
             "yOffset": {"field": "of", "sort": ["planned", "measured"]},
-            "x": _x("seconds", "seconds", scale={"zero": True})}
+            "x": _s("seconds", "seconds", scale={"zero": True})}
     return chart("Plan beside measurement", {
         "height": {"step": 18}, "data": _values(rows), "encoding": bars,
         "layer": [{"mark": {"type": "bar", "tooltip": True},
@@ -256,8 +321,46 @@ def by_stage(timeline):
     order = list(dict.fromkeys(s for s, _ in sums))
     return chart("Computing, by stage", {
         "height": {"step": 20}, "data": _values(rows), "mark": {"type": "bar", "tooltip": True},
-        "encoding": {"y": _n("stage", sort=order, axis={"labelLimit": 260}), "x": _x("seconds", "seconds"),
+        "encoding": {"y": _n("stage", sort=order, axis={"labelLimit": 260}), "x": _s("seconds", "seconds"),
                      "color": _n("task", legend={"orient": "top", "columns": 4})}})
+
+
+def _memory_marks(budget, peak, last, each):
+    """Lines at the budget, where the axis reaches so far, and at the peak, with words on the side that has room."""
+    marks = [(budget, f"budget, {size(budget)}", 6)] if budget <= last else []
+    marks += [(peak, f"peak, {size(peak)}", 20)] if peak else []
+    return [{"bytes": at / each, "what": what, "line": line, "side": "left" if at > last / 2 else "right"}
+            for at, what, line in marks]
+
+
+def _memory_chart(name, rows, budget, peak, note):
+    """Bars as wide as what is used, or as the budget where that is not far more: a small run would not be seen beside
+    it."""
+    most = max(sum(row["bytes"] for row in rows), peak)
+    last = 1.02 * budget if budget <= 4 * most else 1.1 * most
+    each, word = unit(most)
+    rows = [{**row, "bytes": row["bytes"] / each, "size": size(row["bytes"]), "of": "planned"} for row in rows]
+    marks = _memory_marks(budget, peak, last, each)
+    axis = {"scale": {"domain": [0, last / each], "nice": False}}
+
+    def words(side, align, dx):
+        return {"data": _values([mark for mark in marks if mark["side"] == side]),
+                "mark": {"type": "text", "align": align, "dx": dx, "fontSize": 11},
+                "encoding": {"x": _x("bytes", word, **axis), "text": {"field": "what"},
+                             "y": _q("line", scale=None, axis=None)}}
+    return chart(name, {"layer": [
+        {"data": _values(rows), "mark": {"type": "bar", "tooltip": True, "height": 26, "yOffset": 14},
+         "encoding": {"x": _x("bytes", word, stack="zero", **axis), "y": _n("of", axis=None),
+                      "order": {"field": "bytes", "sort": "descending"},
+                      "color": _n("owner", sort=[r["owner"] for r in rows],
+                                  legend={"orient": "bottom", "columns": 3, "labelLimit": 180}),
+                      "tooltip": [_n("owner"), _n("size")]}},
+        {"data": _values(marks), "mark": {"type": "rule", "strokeWidth": 2, "strokeDash": [5, 3]},
+         "encoding": {"x": _x("bytes", word, **axis), "y": _q("line", scale=None, axis=None), "y2": {"value": 100},
+                      "tooltip": [_n("what")]}},
+        words("left", "right", -4), words("right", "left", 4)],
+        "resolve": {"scale": {"y": "independent"}}, "height": 100},
+        note + ("" if budget <= last else f" The budget, {size(budget)}, is far to the right."))
 
 
 def memory(plan, epochs):
@@ -265,44 +368,29 @@ def memory(plan, epochs):
     out = []
     for device, name, budget, peak in ((False, "Host memory", "host_memory", "peak_host_bytes"),
                                        (True, "Device memory", "device_memory", "peak_device_bytes")):
-        rows = [{"owner": i["name"], "bytes": i["bytes"] / 2**20, "size": size(i["bytes"]), "of": "planned"}
-                for i in plan.get("memory", []) if i["device"] == device and i["bytes"] > 0]
-        most = max((e.get(peak) or 0 for e in epochs), default=0)
+        rows = [{"owner": i["name"], "bytes": i["bytes"]} for i in plan.get("memory", [])
+                if i["device"] == device and i["bytes"] > 0]
         if not rows:
             continue
-        if not device and plan.get("unified"):
-            rows.append({"owner": "the device's", "bytes": plan["device_bytes"] / 2**20,
-                         "size": size(plan["device_bytes"]), "of": "planned"})
+        if not device and plan.get("unified") and plan["device_bytes"] > 0:
+            rows.append({"owner": "the device's", "bytes": plan["device_bytes"]})
         rows.sort(key=lambda row: -row["bytes"])
-        marks = [{"bytes": plan[budget] / 2**20, "what": f"budget, {size(plan[budget])}", "line": 6}]
-        if most:
-            marks.append({"bytes": most / 2**20, "what": f"peak, {size(most)}", "line": 20})
-        out.append(chart(name, {"layer": [
-            {"data": _values(rows), "mark": {"type": "bar", "tooltip": True, "height": 26, "yOffset": 14},
-             "encoding": {"x": _x("bytes", "MiB", stack="zero"), "y": _n("of", axis=None),
-                          "order": {"field": "bytes", "sort": "descending"},
-                          "color": _n("owner", sort=[r["owner"] for r in rows],
-                                      legend={"orient": "bottom", "columns": 3, "labelLimit": 180}),
-                          "tooltip": [_n("owner"), _n("size")]}},
-            {"data": _values(marks), "mark": {"type": "rule", "strokeWidth": 2, "strokeDash": [5, 3]},
-             "encoding": {"x": _x("bytes"), "y": _q("line", scale=None, axis=None), "y2": {"value": 100},
-                          "tooltip": [_n("what")]}},
-            {"data": _values(marks), "mark": {"type": "text", "align": "right", "dx": -4, "fontSize": 11},
-             "encoding": {"x": _x("bytes"), "text": {"field": "what"}, "y": _q("line", scale=None, axis=None)}}],
-            "resolve": {"scale": {"y": "independent"}}, "height": 100},
-            "Planned, by owner" + (", a part of the host's" if device and plan.get("unified") else "") + "."))
+        note = "Planned, by owner" + (", a part of the host's" if device and plan.get("unified") else "") + "."
+        out.append(_memory_chart(name, rows, plan[budget], max((e.get(peak, 0) for e in epochs), default=0), note))
     return out
 
 
 def files(plan):
-    rows = [{"file": f["name"], "of": of, "MiB": f[key] / 2**20, "size": size(f[key]), "order": k}
+    rows = [{"file": f["name"], "of": of, "bytes": f[key], "size": size(f[key]), "order": k}
             for f in plan.get("files", []) for k, (of, key) in enumerate(
                 (("read", "read_bytes"), ("written", "written_bytes"), ("kept in memory", "kept_bytes"))) if f[key] > 0]
     if not rows:
         return []
+    each, word = unit(max(row["bytes"] for row in rows))
+    rows = [{**row, "bytes": row["bytes"] / each} for row in rows]
     return [chart("What an epoch moves, by array", {
         "height": {"step": 20}, "data": _values(rows), "mark": {"type": "bar", "tooltip": True},
-        "encoding": {"y": _n("file", sort=None, axis={"labelLimit": 260}), "x": _x("MiB", "MiB"),
+        "encoding": {"y": _n("file", sort=None, axis={"labelLimit": 260}), "x": _x("bytes", word),
                      "color": _n("of", legend={"orient": "top"}, sort=["read", "written", "kept in memory"]),
                      "order": {"field": "order"}, "tooltip": [_n("file"), _n("of"), _n("size")]}}, "By the plan.")]
 
@@ -320,7 +408,8 @@ def grid_charts(sets):
             total[1] += read
         rows = [{"target": t, "operand": o, "edges": e, "read": r / 1024, "size": size(r)}
                 for (t, o), (e, r) in added.items()]
-        side = max(8, min(26, 340 // (last // block + 1)))
+        count = last // block + 1
+        side = max(8, min(26, 340 // count), -(-160 // count))  # room for the axes' titles beside few cells
         ends = ("source", "destination") if number == 1 else ("destination", "source")
         if number > 1:
             ends = ("interval summed for", "interval summed over")
@@ -375,7 +464,7 @@ def timeline_chart(timeline):
     return chart("Timeline of the last epoch", {
         "height": {"step": 24}, "data": _values(rows),
         "mark": {"type": "bar", "tooltip": True, "clip": True, "cornerRadius": 0},
-        "encoding": {"x": _x("begin", "seconds", scale={"domain": [0, timeline.seconds], "nice": False}),
+        "encoding": {"x": _s("begin", "seconds", scale={"domain": [0, timeline.seconds], "nice": False}),
                      "x2": {"field": "end"},
                      "y": _n("track", sort=order, axis={"labelLimit": 200}),
                      "color": _n("task", legend={"orient": "top", "columns": 8}),
@@ -391,10 +480,9 @@ def tiles(epochs, plan):
     last = epochs[-1]
     times = sorted(e["seconds"] for e in epochs if e.get("seconds"))
     found = [("epochs", str(last["epoch"]))]
-    if isinstance(last.get("loss"), (int, float)):
+    if "loss" in last:
         found.append(("loss of the last", f"{last['loss']:.4f}"))
-    best = max((e for e in epochs if isinstance(e.get("valid_acc"), (int, float))), key=lambda e: e["valid_acc"],
-               default=None)
+    best = max((e for e in epochs if "valid_acc" in e), key=lambda e: e["valid_acc"], default=None)
     if best is not None:
         found.append((f"best validation accuracy (epoch {best['epoch']})", f"{100 * best['valid_acc']:.1f} %"))
     if times:
@@ -459,28 +547,41 @@ draw(dark);
 """
 
 
+def of_trace(events, plan, epochs, trace):
+    """The charts of a trace. What is not as gnnstream writes it raises something."""
+    timeline = Timeline(events)
+    if not timeline.tasks:
+        raise ReportError(f"{trace}: has no tasks; was an epoch run?")
+    return [plan_beside(plan, measured(timeline)), timeline_chart(timeline), by_stage(timeline), *files(plan),
+            *memory(plan, epochs), *grid_charts(grids(timeline))]
+
+
 def page(metrics, trace=None, title=None):
     """The page of a file of metrics and, where there is one, of a trace, as a string."""
+    read = read_metrics(metrics)
+    step = -(-len(read) // EPOCHS)
+    epochs = read[::-step][::-1] if step > 1 else read  # the last is one of them
     try:
         import vl_convert
     except ImportError:
         raise ReportError("the charts need vl-convert-python; pip install vl-convert-python") from None
-    epochs = read_metrics(metrics)
-    events, plan = read_trace(trace) if trace is not None else ([], {})
-    charts = [*curves(epochs), epoch_seconds(epochs)]
-    missing = ""
+    charts, plan, missing = [*curves(epochs), epoch_seconds(epochs)], {}, ""
+    if step > 1:
+        missing = f"<p>Charts of epochs show one in {step}.</p>"
     if trace is None:
-        missing = "<p>With the run's trace (<code>train --trace</code>) there are more: where an epoch's time went, " \
+        missing += "<p>With the run's trace (<code>train --trace</code>) there are more: where an epoch's time went, " \
                   "plan beside measurement, memory by owner, the grid of edges, the timeline.</p>"
     else:
-        timeline = Timeline(events)
-        if not timeline.tasks:
-            raise ReportError(f"{trace}: has no tasks; was an epoch run?")
-        charts += [plan_beside(plan, measured(timeline)), timeline_chart(timeline), by_stage(timeline), *files(plan),
-                   *memory(plan, epochs), *grid_charts(grids(timeline))]
+        events, plan = read_trace(trace)
+        try:
+            charts += of_trace(events, plan, epochs, trace)
+            tiles(read, plan)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}".replace("\n", " ")[:100]
+            raise ReportError(f"{trace}: is damaged, or no trace of gnnstream; --trace writes one ({reason})") from None
     name = html.escape(title or os.path.basename(os.fspath(metrics)))
     boxes = "".join(f"<div class=tile><b>{html.escape(value)}</b><span>{html.escape(what)}</span></div>"
-                    for what, value in tiles(epochs, plan))
+                    for what, value in tiles(read, plan))
     cards = "".join(f'<section class="card{" wide" if c["wide"] else ""}"><h2>{html.escape(c["title"])}</h2>'
                     f'<div class=chart id=chart{k}></div>' + (f"<p>{html.escape(c['note'])}</p>" if c["note"] else "")
                     + "</section>" for k, c in enumerate(charts))
@@ -499,20 +600,27 @@ def _library(vl_convert):
 
 def write(out, metrics, trace=None, title=None):
     """Writes the page to the file `out`, whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(out))
+    made = None
     try:
+        folder = os.path.dirname(os.path.abspath(out))
         if os.path.isfile(out):
             with open(out, "rb") as file:
                 if file.read(64).lstrip()[:1] not in (b"", b"<"):
                     raise ReportError(f"{out}: is there already and is no HTML file, so it is not replaced; "
                                       "remove it or give another name")
         text = page(metrics, trace, title)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".report-", delete=False) as file:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="replace", dir=folder, prefix=".report-",
+                                         delete=False) as file:
+            made = file.name
             file.write(text)
-        os.chmod(file.name, 0o666 & ~_umask())
-        os.replace(file.name, out)
-    except OSError as error:
-        raise ReportError(f"{out}: {error.strerror}") from None
+        os.chmod(made, 0o666 & ~_umask())
+        os.replace(made, out)
+        made = None
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{out}: {getattr(error, 'strerror', None) or error}") from None
+    finally:
+        if made is not None:
+            os.unlink(made)
 
 
 def _umask():

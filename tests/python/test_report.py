@@ -4,15 +4,19 @@
 Needs Python alone; what vl-convert-python, Chromium and Perfetto's trace processor are needed for is skipped without.
 """
 import collections
+import copy
 import importlib.util
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from html.parser import HTMLParser
+from unittest import mock
 
 source, gnnstream = sys.argv.pop(), os.path.abspath(sys.argv.pop())
 sys.dont_write_bytecode = True
@@ -134,6 +138,78 @@ class Runs(unittest.TestCase):
         done = subprocess.run([gnnstream, "report", "gcn.jsonl"], env=environment, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
         self.assertIn("vl-convert-python", done.stderr)
+
+    def refused(self, metrics, trace=None):
+        """The line by which write() refuses texts of files; "" where it makes a page. Nothing else is left."""
+        for name, text in (("m.jsonl", metrics), ("t.json", trace)):
+            if text is not None:
+                with open(name, "w", encoding="utf-8") as file:
+                    file.write(text)
+        drawn = types.SimpleNamespace(javascript_bundle=lambda: "")
+        before, line = set(os.listdir()), ""
+        with mock.patch.dict(sys.modules, vl_convert=drawn):
+            try:
+                report.write("m.html", "m.jsonl", "t.json" if trace is not None else None)
+            except report.ReportError as error:
+                line = str(error)
+        left = set(os.listdir()) - before
+        self.assertEqual(left, set() if line else {"m.html"})
+        if not line:
+            os.unlink("m.html")
+        self.assertNotIn("\n", line)
+        return line
+
+    def test_malformed_metrics_are_refused_in_a_line(self):
+        for text, said in (('{"epoch": 1e400}', "no number of an epoch"), ('{"epoch": "1"}', "no number of an epoch"),
+                           ('{"epoch": 0}', "no number"), ('{"epoch": true}', "no number"), ("[1]", "no number"),
+                           ("3", "no number"), ('{"epoch": NaN}', "no number"), ("\0", "no line of --metrics"),
+                           ('{"epoch": 1, "loss": "x"}', 'loss "x" is no number'),
+                           ('{"epoch": 1, "valid_acc": [1]}', r"valid_acc \[1\] is no number"),
+                           ('{"epoch": 1, "seconds": -1}', "seconds -1 is no number"),
+                           ('{"epoch": 1, "read_bytes": 1' + 400 * "0" + "}", "read_bytes 1"),
+                           ('{"epoch": 1}\n{"epoch": 2, "lo', r"^m.jsonl:2: no line of --metrics"),
+                           ("[" * 100000, "no line of --metrics"), ("", "no epoch is there yet")):
+            self.assertRegex(self.refused(text), said, text[:60])
+        for text in ('{"epoch": 1}', '{"epoch": 1, "loss": NaN, "seconds": null, "valid_acc": 1e400}',
+                     '{"epoch": 2, "loss": 1}\n{"epoch": 1}\n{"epoch": 2, "loss": 3}\n',
+                     "".join(f'{{"epoch": {k}, "loss": 1}}\n' for k in range(1, 9002))):
+            self.assertEqual(self.refused(text), "")
+        self.assertEqual([e.get("loss") for e in report.read_metrics("m.jsonl")[-2:]], [1, 1])
+
+    def test_traces_with_anything_in_any_place_make_a_page_or_a_line(self):
+        with open("gat.jsonl", encoding="utf-8") as file:
+            metrics = file.read()
+        with open("gat.json", encoding="utf-8") as file:
+            whole = json.load(file)
+        whole["traceEvents"] = whole["traceEvents"][:60]
+        draw = random.Random(1)
+        outcomes = collections.Counter()
+        for _ in range(60):
+            trace = copy.deepcopy(whole)
+            at = trace
+            while True:
+                key = draw.choice(list(at) if isinstance(at, dict) else range(len(at)))
+                if not isinstance(at[key], (dict, list)) or not at[key] or draw.random() < 0.1:
+                    break
+                at = at[key]
+            at[key] = draw.choice([None, True, -1, 1e400, float("nan"), 10**30, "x", [], [1], {}, "\ud800", 2**63])
+            outcomes[self.refused(metrics, json.dumps(trace)) != ""] += 1
+        self.assertGreater(min(outcomes[True], outcomes[False]), 5)
+        for text in ("", "[]", "{}", '{"traceEvents": 3}', '{"traceEvents": [3]}', json.dumps(whole)[:-9]):
+            self.assertRegex(self.refused(metrics, text), "no trace of gnnstream")
+
+    def test_small_runs_have_memory_charts_and_few_cells_have_room(self):
+        plan = {"memory": [{"name": "rows", "bytes": 2**21, "device": False}], "host_memory": 2**34}
+        [chart] = report.memory(plan, [{"epoch": 1, "peak_host_bytes": 3 * 2**20}])
+        bar, rule = chart["spec"]["layer"][:2]
+        self.assertEqual(bar["data"]["values"][0]["bytes"], 2)  # MiB
+        self.assertAlmostEqual(bar["encoding"]["x"]["scale"]["domain"][1], 3.3)
+        self.assertEqual([row["what"] for row in rule["data"]["values"]], ["peak, 3.0 MiB"])
+        self.assertIn("The budget, 16.0 GiB,", chart["note"])
+        [chart] = report.memory({**plan, "host_memory": 2**22}, [{"epoch": 1}])
+        self.assertEqual([row["what"] for row in chart["spec"]["layer"][1]["data"]["values"]], ["budget, 4.0 MiB"])
+        [cells, *_] = report.grid_charts({0: {(0, 0): [9, 0.0]}})
+        self.assertGreaterEqual(cells["spec"]["width"]["step"], 140)
 
     @unittest.skipUnless(charts, "no vl-convert-python")
     def test_the_page_is_one_file_with_all_charts(self):
