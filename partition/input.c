@@ -21,6 +21,7 @@
 #include "partition/job.h"
 #include "partition/names.h"
 #include "partition/npy_edges.h"
+#include "partition/relations.h"
 #include "partition/spill.h"
 #include "partition/stream.h"
 #include "partition/text_lines.h" /* GS_TEXT_MARK */
@@ -240,6 +241,7 @@ void gs_part__input_close(gs_part_input *in)
         gs_part__file_close(files[i]);
     gs_part__spill_free(in->text);
     gs_part__names_free(in->names);
+    gs_part__relations_free(in->relations);
     gs_free(in->path);
     memset(in, 0, sizeof(*in));
     files_reset(in);
@@ -249,6 +251,7 @@ void gs_part__input_close(gs_part_input *in)
 static gs_status text_edges(const gs_part_input *in, gs_part_batch *b, uint64_t count)
 {
     const uint32_t words = in->text->words;
+    const uint32_t *const type = in->relations != NULL ? gs_part__relations_type(in->relations) : NULL;
     const uint32_t *record = b->raw;
     uint64_t got;
     const gs_status st = gs_part__spill_read(in->text, &b->at, b->raw, count, &got);
@@ -261,7 +264,7 @@ static gs_status text_edges(const gs_part_input *in, gs_part_batch *b, uint64_t 
         if (in->weighted)
             memcpy(&b->weight[i], &record[2], 4);
         if (in->typed)
-            b->type[i] = record[2 + in->weighted];
+            b->type[i] = type == NULL ? record[2 + in->weighted] : type[record[2 + in->weighted]];
     }
     b->count = got;
     return GS_OK;

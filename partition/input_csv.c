@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/input_konect.h"
+#include "partition/relations.h"
 #include "partition/text_ids.h"
 #include "partition/text_lines.h"
 #include "partition/text_number.h"
@@ -102,6 +103,9 @@ static const char *take_field(gs_text_id *out, const char *p, char delimiter, co
     }
     return end;
 }
+
+/* Whether a field begins as a number does, a wrong one of an edge type maybe. */
+static bool may_be_number(const char *at) { return isdigit((unsigned char)*at) || *at == '-' || *at == '+'; }
 
 static role role_of(const gs_text_id *name)
 {
@@ -228,9 +232,15 @@ static gs_status take_weight(float *out, const gs_text_id *field, const gs_line 
                : gs_part__line_wrong(l, field->at, "expected a finite weight");
 }
 
-static gs_status take_type(uint32_t *out, const gs_text_id *field, const gs_line *l)
+/* Words where the first edge has one: then all are. */
+static gs_status take_type(uint32_t *out, const gs_text_id *field, const gs_line *l, gs_relations *relations)
 {
     uint64_t v = 0;
+
+    if (relations != NULL && (field->length == 0 || field->length > GS_MOST_NAME))
+        return gs_part__line_wrong(l, field->at, "expected an edge type, a word of 1 to 4096 bytes");
+    if (relations != NULL)
+        return gs_part__relations_number(relations, out, field->at, field->length);
     const gs_status st = gs_part__id_number(&v, l, field, MOST_TYPES - 1, "the edge type");
     *out = (uint32_t)v;
     return st;
@@ -301,7 +311,7 @@ static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
         if (t->what[c] == SOURCE || t->what[c] == DESTINATION)
             ends[t->what[c] == DESTINATION] = field;
         else if (t->what[c] == TYPE)
-            st = take_type(&type, &field, l);
+            st = take_type(&type, &field, l, b->lines->in->relations);
         else if (t->what[c] == WEIGHT)
             st = take_weight(&weight, &field, l);
         else if (t->what[c] == DIRECTION && !take_direction(&both, &field))
@@ -331,23 +341,25 @@ static gs_status next_said(gs_lines *l)
     return GS_OK;
 }
 
-/* What the first edge says of the table: whether a column called type is Gephi's. It comes again. */
-static gs_status look_at_edge(table *t, gs_lines *l)
+/* What the first edge says of the table: whether a column called type is Gephi's, or of words. It comes again. */
+static gs_status look_at_edge(table *t, gs_lines *l, gs_part_input *in)
 {
     gs_text_id field;
     uint32_t c = 0;
     bool both;
-    const gs_status st = next_said(l);
+    gs_status st = next_said(l);
 
     if (st != GS_OK)
         return st;
-    for (const char *p = l->line.text; p != NULL && c < t->columns; c++) {
+    for (const char *p = l->line.text; p != NULL && c < t->columns && st == GS_OK; c++) {
         take_field(&field, p, t->delimiter, &p);
         if (t->what[c] == TYPE && take_direction(&both, &field))
             t->what[c] = DIRECTION;
+        else if (t->what[c] == TYPE && in->relations == NULL && field.length > 0 && !may_be_number(field.at))
+            st = gs_part__relations_make(&in->relations, in->path);
     }
     gs_part__lines_back(l);
-    return GS_OK;
+    return st;
 }
 
 /* The first line that is no comment: names of columns, or an edge, which comes again. */
@@ -363,7 +375,7 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
     t->delimiter = find_delimiter(l->line.text);
     const char *const p = gs_part__skip_blanks(l->line.text);
     if (gs_part__csv_looks(p) && !is_number(p + (*p == '"'))) {
-        if ((st = read_header(t, job, again, &l->line)) != GS_OK || (st = look_at_edge(t, l)) != GS_OK)
+        if ((st = read_header(t, job, again, &l->line)) != GS_OK)
             return st;
     } else {
         if (t->delimiter == '\t' && t->konect)
@@ -372,6 +384,8 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
             return st;
         gs_part__lines_back(l);
     }
+    if ((st = look_at_edge(t, l, in)) != GS_OK)
+        return st;
     in->weighted = memchr(t->what, WEIGHT, t->columns) != NULL;
     in->typed = memchr(t->what, TYPE, t->columns) != NULL;
     return gs_part__reading_begin(r);
@@ -396,6 +410,8 @@ static gs_status read_table(gs_text_reading *r)
 gs_status gs_part__csv_read(gs_part_input *in, gs_part_job *job)
 {
     uint32_t columns;
-    const gs_status st = gs_part__konect_look(in, job, &columns); /* whatever .format says */
-    return st != GS_OK ? st : gs_part__text_read(in, job, read_table);
+    gs_status st = gs_part__konect_look(in, job, &columns); /* whatever .format says */
+    if (st != GS_OK || (st = gs_part__text_read(in, job, read_table)) != GS_OK || in->relations == NULL)
+        return st;
+    return gs_part__relations_order(in->relations, job);
 }

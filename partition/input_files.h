@@ -40,6 +40,7 @@ typedef struct gs_part_input {
     gs_part_file label, split[3];          /* train, valid, test */
     gs_learning task;                          /* that the labels are of, once they are loaded */
     gs_spill *text;                        /* edges of a text file, one stream */
+    struct gs_relations *relations;        /* edge types that are words (partition/relations.h); NULL: numbers */
     struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
     char note[160];
 } gs_part_input;

@@ -4,7 +4,7 @@
  *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
  *   input_files, edge_batch                  what an input consists of
  *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
- *   names, text_ids                          ids of any kind: which vertex has which name
+ *   names, text_ids, relations               ids and edge types of any kind: which has which name
  *   made_array, npz, csr_edges, npy_edges    arrays on disk that a file was unpacked to, and edges out of arrays
  *   input_FORMAT, input_table, yaml_tree, input_unread, input, label_rows, labels, split_draw
  *                                            opens and checks it, hands out edges by number

@@ -250,6 +250,33 @@ static void test_formats__columns_of_others_are_understood(void **state)
     free(path);
 }
 
+/* Edge types that are words: the shortest is 0, those of one length stand by their bytes, whatever comes first. */
+static void test_formats__edge_types_may_be_words(void **state)
+{
+    static const char *const texts[] = {
+        "src,dst,relation\n0,1,likes\n3,1,has\n3,3,knows\n",
+        "relation;target;source\n\"knows\";3;3\nlikes;1;0\nhas;1;3",
+        "a\tlikes\tb\nd\thas\tb\nd\tknows\td\n", /* head, relation, tail */
+    };
+    edge edges[] = {{0, 1, 2, 0}, {3, 1, 0, 0}, {3, 3, 1, 0}}, named[] = {{0, 1, 2, 0}, {2, 1, 0, 0}, {2, 2, 1, 0}};
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    char *const path = strdup(gs_test_path(*state, "edges.any"));
+
+    o.force = true;
+    o.warn = keep_warning;
+    for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++) {
+        const edge_list want = {i < 2 ? edges : named, 3};
+        put_text(path, texts[i]);
+        warnings[0] = '\0';
+        gs_store *s = partition_and_check(path, gs_test_path(*state, "s"), &o, &want, i < 2 ? 4 : 3, NULL);
+        assert_int_equal(gs_store_get_info(s)->edge_types, 3);
+        gs_store_close(s);
+        assert_non_null(strstr(warnings, "edge types are words, numbered shortest first, those of one length by their "
+                                         "bytes: 0 has, 1 knows, 2 likes\n"));
+    }
+    free(path);
+}
+
 static void test_formats__csv_errors_name_line_and_column(void **state)
 {
     static const struct {
@@ -270,6 +297,8 @@ static void test_formats__csv_errors_name_line_and_column(void **state)
         {"src,dst\n0,4294967294\n", "line 2, column 3: the destination id is outside"},
         {"src,dst,weight\n0,1,inf\n", "line 2, column 5: expected a finite weight"},
         {"src,dst,weight\n0,1,\n", "line 2, column 5: expected a finite weight"},
+        {"src,dst,type\n0,1,2\n1,2,likes\n", "line 3, column 5: expected the edge type, a whole number"},
+        {"src,dst,type\n0,1,likes\n1,2,\n", "line 3, column 5: expected an edge type, a word of 1 to 4096 bytes"},
         {"src,dst,type\n0,1,65536\n", "line 2, column 5: the edge type is outside 0 to 65535"},
         {"src,dst\n", "holds no edge"},
         {"src,dst\n\"a\"\"b\",c\n", "line 2, column 4: more of a field behind its quotes"},
@@ -598,6 +627,7 @@ int main(void)
         T(test_formats__damaged_packed_texts_are_refused),
         T(test_formats__columns_are_found_by_name),
         T(test_formats__columns_of_others_are_understood),
+        T(test_formats__edge_types_may_be_words),
         T(test_formats__csv_errors_name_line_and_column),
         T(test_formats__metis_weights_and_sizes),
         T(test_formats__metis_errors_name_line_and_column),
