@@ -5,7 +5,9 @@
 
   * README.md has at most 1,200 words;
   * docs/design.md has no paragraph of more than eight lines;
-  * every link of a page to a file of the project leads to one.
+  * every link of a page to a file of the project leads to one;
+  * docs/design/faults.md names tests that there are: `test_x` is a word of one, `room/x` a file of tests/, bench/ or
+    a part of their names there.
 
 Violations are printed as FILE:LINE: MESSAGE.
 """
@@ -43,6 +45,28 @@ def links(text):
             yield number, match.group(1)
 
 
+def kept_by(text):
+    """(line, name) of each test in the last column of a table."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("| ") and line.endswith("|"):
+            for match in re.finditer(r"`([\w/.]+)`", line.split("|")[-2]):
+                yield number, match.group(1)
+
+
+def missing_tests(root, page):
+    """(line, name) of each test that is not there."""
+    files = [path for path in root.glob("tests/**/*") if path.suffix in (".c", ".py", ".sh")]
+    words = set()
+    for path in files:
+        words.update(re.findall(r"\btest_\w+", path.read_text(encoding="utf-8", errors="replace")))
+    for number, name in kept_by(page.read_text(encoding="utf-8")):
+        room, _, rest = name.rpartition("/")
+        there = name in words if not room else any((root / room).glob(rest)) or any(
+            path.stem in (rest, f"test_{rest}") and str(path.parent).endswith(room) for path in files)
+        if not there:
+            yield number, name
+
+
 def check(root):
     faults = []
     readme, design = root / "README.md", root / "docs" / "design.md"
@@ -52,6 +76,9 @@ def check(root):
         for first, count in paragraphs(design.read_text(encoding="utf-8")):
             if count > MOST_PARAGRAPH_LINES:
                 faults.append((design, first, f"a paragraph of {count} lines; at most {MOST_PARAGRAPH_LINES}"))
+    page = root / "docs" / "design" / "faults.md"
+    if page.is_file():
+        faults += [(page, number, f"names {name}, which is no test") for number, name in missing_tests(root, page)]
     for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("src/*.md")]):
         for number, target in links(page.read_text(encoding="utf-8")):
             if not (page.parent / target).exists():

@@ -311,6 +311,15 @@ class PagesTest(StyleTest):
         fine = "line\n" * 8 + "\n" + "    code\n" * 9 + "\n```\n" + "code\n" * 9 + "```\n"
         self.assertEqual(self.faults(check_pages, {"docs/design.md": fine}), [])
 
+    def test_a_test_that_is_not_there(self):
+        files = {"docs/design/faults.md": "| a | b | `test_one__x`, `room/two`, `cli/x/three` |\n",
+                 "tests/room/test_two.c": "", "tests/room/a.c": "test_one__x", "tests/cli/x/three.sh": ""}
+        self.assertEqual(self.faults(check_pages, files), [])
+        page = "docs/design/faults.md:1"
+        self.only(check_pages, {**files, "tests/room/a.c": "test_one__xy"}, page, "names test_one__x")
+        files.pop("tests/cli/x/three.sh")
+        self.only(check_pages, files, page, "names cli/x/three")
+
     def test_link_to_nothing(self):
         self.only(check_pages, {"docs/a.md": "\n[b](b.md#c)\n"}, "docs/a.md:2", "leads to b.md")
         self.assertEqual(self.faults(check_pages, {"docs/a.md": "[a](a.md) [c](#c) [d](https://d.example/e)\n"}), [])
