@@ -38,7 +38,7 @@ typedef struct gs_epoch_report {
 /* Whether a plan uses an alternative program of the model, and why. */
 typedef enum gs_taken {
     GS_NOT_TAKEN = 0,
-    GS_TAKEN_SHORTER, /* its epoch was predicted to be shorter */
+    GS_TAKEN_SHORTER, /* the run was predicted to be shorter */
     GS_TAKEN_LEANER,  /* it needs at most three quarters of the memory, and at most 1.9 times the time of an epoch */
     GS_TAKEN_TO_FIT,  /* the programs that were tried before it exceed a budget */
 } gs_taken;
@@ -82,6 +82,9 @@ typedef struct gs_pass_report {
      * other devices can run the vertex programs that use them. The choice depends on the recorded costs of the machine;
      * weights can then differ by rounding. */
     gs_taken recomputes, lean, batches, splits;
+    /* Optimisations that the plan does without, though the options leave them on: computing once what depends on no
+     * parameter, moving products across sums, sums that share an edge program, leaving rows out. */
+    gs_taken no_hoist, no_move, no_fuse, no_prune;
 } gs_pass_report;
 
 typedef struct gs_train_report {
@@ -186,6 +189,8 @@ typedef struct gs_plan_report {
                           * taken to be as one from the middle of an epoch */
     double draw_seconds; /* the part of step_seconds that drawing takes; 0: not known, as no gs_bench_train() on batches
                           * has measured it */
+    uint32_t epochs, evaluations; /* of the run that was planned; evaluations: runs of the pass "eval" or "predict" */
+    double run_seconds;  /* predicted for all of them and the pass "setup"; 0: of a run on batches, or a prediction */
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

@@ -70,6 +70,8 @@ static void print_seconds(const gs_plan_report *p)
         printf("%-8s %9.3f %9.3f %9.3f %10.3f %9.3f %9.3f %9.3f  %s\n", p->pass[i].name, x->seconds, x->read_seconds,
                x->write_seconds, x->edge_seconds, x->vertex_seconds, x->check_seconds, x->stall_seconds, x->bottleneck);
     }
+    if (p->run_seconds > 0)
+        printf("%-8s %9.3f, %u epochs and %u evaluations\n", "run", p->run_seconds, p->epochs, p->evaluations);
     for (uint32_t i = 0; i < p->passes; i++)
         print_order(&p->pass[i]);
     print_program("", &p->pass[0]); /* all passes are one program's */

@@ -104,6 +104,14 @@ void print_program(const char *indent, const gs_pass_report *p)
         [GS_TAKEN_TO_FIT] = "what was tried before does not keep the budgets",
     };
 
+    if (p->no_hoist != GS_NOT_TAKEN)
+        printf("%snothing is computed once, as %s\n", indent, why[p->no_hoist]);
+    if (p->no_move != GS_NOT_TAKEN)
+        printf("%sproducts stay where the model has them, as %s\n", indent, why[p->no_move]);
+    if (p->no_fuse != GS_NOT_TAKEN)
+        printf("%ssums share no edge program, as %s\n", indent, why[p->no_fuse]);
+    if (p->no_prune != GS_NOT_TAKEN)
+        printf("%sno rows are left out, as %s\n", indent, why[p->no_prune]);
     if (p->recomputes != GS_NOT_TAKEN)
         printf("%svalues are made again rather than stored, as %s\n", indent, why[p->recomputes]);
     if (p->batches != GS_NOT_TAKEN)

@@ -24,8 +24,7 @@
 #define OWN_BYTES_MOST (256 * GS_MIB)
 #define OWN_SCRATCH_SHARE 64
 
-/* Runs of a pass for each epoch, where it happens once and epochs are many. */
-#define ONCE_A_RUN 0.01
+#define USUAL_EPOCHS 100.0
 
 static bool reads_register(const gs_operand *o, uint32_t reg)
 {
@@ -301,9 +300,10 @@ uint32_t gs_layout_made_by(const gs_layout *l, uint32_t array)
 double gs_pass_weight(const gs_layout *l, uint32_t pass)
 {
     const char *const name = l->program->pass[pass].name;
+    const double once = 1.0 / (l->config->epochs > 0 ? l->config->epochs : USUAL_EPOCHS);
     if (strcmp(name, "predict") == 0 || strcmp(name, "setup") == 0)
-        return ONCE_A_RUN;
-    return strcmp(name, "eval") == 0 ? GS_MAX(1.0 - l->config->evals_left_out, ONCE_A_RUN) : 1.0;
+        return once;
+    return strcmp(name, "eval") == 0 && l->config->evaluations > 0 ? l->config->evaluations * once : 1.0;
 }
 
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_tiles tiles)

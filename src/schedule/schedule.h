@@ -72,7 +72,8 @@ typedef struct gs_schedule_config {
     bool no_swap;              /* columns in store order (measurements) */
     bool no_pipeline;          /* a read waits for the computes and writes before it (measurements) */
     bool never_again;          /* another pass runs between any two runs of "train": nothing is read ahead */
-    double evals_left_out;     /* share of the epochs that run no pass "eval": 0, every epoch does, to 1 */
+    uint32_t epochs;           /* runs of the pass "train"; 0: 100. Passes "setup" and "predict" run once. */
+    uint32_t evaluations;      /* runs of the pass "eval" meanwhile; 0: as many */
     uint64_t unstaged_bytes;   /* of a tile's own registers, where rows are used where they are; 0: 8 MiB */
     bool force_spill;          /* keep nothing resident (tests, measurements) */
     gs_needs needs;

@@ -14,33 +14,44 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/size.h"
 #include "schedule/deals.h"
 #include "session/describe.h"
 #include "session/session.h"
 #include "session/session_plan.h"
 #include "session/session_prepare.h"
 
-/* Another program must save this much of the predicted epoch; */
-#define RECOMPUTE_WORTH 0.95
-/* or this much of the memory, for an epoch that is predicted to be no longer than so (edge programs take less than is
- * predicted until they were measured). */
+/* Another program must save this much of the predicted run; */
+#define WORTH 0.99
+/* or this much of the memory, for a run that is predicted to be no longer than so. */
 #define LEAN_BYTES 0.75
-#define LEAN_SECONDS 1.9
+#define LEAN_SECONDS 1.01
 /* What is computed once is wide from so many times the features' columns on. */
 #define WIDE 2
 /* Planning has this many plans at a time, where it has room, and bits of rows in a part of it (edges.c). */
 #define PLANS_AT_ONCE 3
 #define BITS_SHARE 8
+/* To compare programs takes no longer than this, or one epoch, at so many seconds a task of a program's plan. (Counted
+ * and not measured, so that the same command has the same plan.) */
+#define PLANNING_SECONDS 2.0
+#define TASK_SECONDS 40e-6
 #define MOST_TRIES 10 /* to open a store that others replace meanwhile */
+
+/* What programs may do without, or do in another way: a field of gs_variant each. */
+typedef enum choice { LEAN, HOIST, PRUNE, MOVE, FUSE, BATCH, RECOMPUTE, SPLIT, CHOICES } choice;
 
 /* What is kept of a program whose session may be closed. */
 typedef struct candidate {
     gs_variant variant;
-    char *text;          /* the program, of open_memstream(); NULL: not known */
-    double seconds;      /* predicted, of a run of the pass that the session is for */
+    uint64_t program;    /* checksum of its text, and of whether rows are left out; 0: not known */
+    double seconds, epoch_seconds; /* predicted, of the run and of one epoch */
     uint64_t host_bytes;
     uint64_t columns;    /* that the pass "setup" leaves to others */
+    uint32_t tasks;
     bool moves;          /* an epoch goes to the disk */
+    bool pruned;         /* rows are left out */
+    bool fused;          /* some sums share an edge program */
     bool dealt;          /* to devices that are not alike, in one of several ways */
     gs_refusal refused;  /* it has no plan: what would do */
 } candidate;
@@ -55,37 +66,62 @@ typedef struct choosing {
     bool may_batch;
     uint32_t features;
     bool least_windows;  /* no program has a plan beside windows that are more than the least */
+    bool tried[1 << CHOICES];      /* by the choices of a variant */
+    uint64_t planned[1 << CHOICES]; /* programs that were planned */
+    uint32_t plans;
+    uint64_t tasks, most_tasks;    /* of those plans, and how many there may be */
     gs_session *s;       /* of the best so far; NULL: refused, or closed */
     candidate best;
 } choosing;
 
+static gs_taken *field_of(gs_variant *v, choice k)
+{
+    switch (k) {
+    case HOIST: return &v->no_hoist;
+    case PRUNE: return &v->no_prune;
+    case MOVE: return &v->no_move;
+    case FUSE: return &v->no_fuse;
+    case LEAN: return &v->lean;
+    case BATCH: return &v->batch;
+    case RECOMPUTE: return &v->recompute;
+    default: return &v->split;
+    }
+}
+
+static uint32_t number_of(gs_variant v)
+{
+    uint32_t number = 0;
+    for (uint32_t k = 0; k < CHOICES; k++)
+        number |= *field_of(&v, (choice)k) != GS_NOT_TAKEN ? 1u << k : 0;
+    return number;
+}
+
 /* ---- a program and what is known of it ---- */
 
-static char *text_of(const gs_program *p)
+/* 0 where memory is too short to know. */
+static uint64_t program_of(const gs_session *s)
 {
     char *text = NULL;
     size_t bytes;
     FILE *const f = open_memstream(&text, &bytes);
+    uint64_t sum = 0;
 
     if (f == NULL)
-        return NULL;
-    gs_program_print(p, f);
+        return 0;
+    gs_program_print(s->program, f);
     if (fclose(f) == 0)
-        return text;
+        sum = gs_hash64(text, bytes) ^ (s->variant.no_prune != GS_NOT_TAKEN);
     free(text);
-    return NULL;
+    return sum;
 }
 
-/* Where memory was too short to know, they are taken for the same: the other one is not tried. */
-static bool same_program(const candidate *a, const candidate *b)
+/* Was it planned before? Where that is not known, it is taken to be so. */
+static bool is_planned(const choosing *c, uint64_t program)
 {
-    return a->text == NULL || b->text == NULL || strcmp(a->text, b->text) == 0;
-}
-
-static void forget(candidate *x)
-{
-    free(x->text);
-    *x = (candidate){0};
+    for (uint32_t k = 0; k < c->plans; k++)
+        if (c->planned[k] == program)
+            return true;
+    return program == 0;
 }
 
 /* Columns that the pass "setup" leaves to others. */
@@ -101,6 +137,14 @@ static uint64_t standing_columns(const gs_program *p)
     return columns;
 }
 
+static bool has_fused(const gs_program *p)
+{
+    for (uint32_t k = 0; k < p->stages; k++)
+        if (p->stage[k].sums > 1)
+            return true;
+    return false;
+}
+
 /* What its plan, or a refusal, says. */
 static void learn(candidate *x, const gs_session *s)
 {
@@ -108,11 +152,15 @@ static void learn(candidate *x, const gs_session *s)
 
     x->refused = s->memory.refused;
     x->columns = standing_columns(s->program);
+    x->fused = has_fused(s->program);
     x->moves = pass != NULL && pass->read_bytes + pass->written_bytes > 0;
+    x->pruned = s->edges.sets > 2;
     if (s->plan == NULL)
         return;
-    x->seconds = gs_session_epoch_seconds(s);
+    x->seconds = gs_session_run_seconds(s);
+    x->epoch_seconds = gs_session_epoch_seconds(s);
     x->host_bytes = s->plan->host_bytes;
+    x->tasks = s->plan->tasks;
     x->dealt = s->plan->deals.count > 0;
 }
 
@@ -140,7 +188,7 @@ static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant
         return st;
     (*out)->memory.process = c->process_bytes;
     (*out)->edges.scans = &c->scans;
-    *x = (candidate){.variant = variant, .text = text_of((*out)->program)};
+    *x = (candidate){.variant = variant, .program = program_of(*out)};
     return GS_OK;
 }
 
@@ -154,6 +202,13 @@ static gs_status plan(const choosing *c, gs_session *s, candidate *x, bool sizes
     return st;
 }
 
+static void note_planned(choosing *c, const candidate *x)
+{
+    c->tried[number_of(x->variant)] = true;
+    c->planned[c->plans++] = x->program;
+    c->tasks += x->tasks;
+}
+
 /* Another session of the same, where the best one was closed. */
 static gs_status open_again(choosing *c)
 {
@@ -164,88 +219,99 @@ static gs_status open_again(choosing *c)
         return GS_OK;
     if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
         return st;
-    st = plan(c, c->s, &same, true);
-    forget(&same);
-    return st;
+    return plan(c, c->s, &same, true);
 }
 
-static void take(choosing *c, gs_session **s, candidate *x)
+static void take(choosing *c, gs_session **s, const candidate *x)
 {
     gs_session_close(c->s);
     c->s = *s;
     *s = NULL;
-    forget(&c->best);
     c->best = *x;
-    *x = (candidate){0};
     c->s->variant = c->best.variant;
 }
 
 /* Takes the program that is compiled so, if it is another one and `is_better`. */
-static void try_another(choosing *c, gs_variant variant, bool (*is_better)(candidate *x, const candidate *best))
+static bool try_another(choosing *c, gs_variant variant, bool (*is_better)(candidate *x, const candidate *best))
 {
     const uint64_t tables = c->s == NULL ? 0 : gs_store_table_bytes(c->s->store);
     const uint64_t bits = c->s == NULL ? 0 : c->s->memory.live_most / BITS_SHARE;
     const uint64_t plans = c->s == NULL ? 0 : PLANS_AT_ONCE * c->s->plan->table_bytes + bits;
     gs_session *other = NULL;
     candidate x = {0};
+    bool taken = false;
 
+    c->tried[number_of(variant)] = true;
     if (!has_room(c, tables))
         close_best(c);
-    if (prepare(&other, c, &x, variant) != GS_OK || same_program(&x, &c->best))
+    if (prepare(&other, c, &x, variant) != GS_OK || is_planned(c, x.program))
         goto done;
     if (!has_room(c, plans))
         close_best(c);
-    if (plan(c, other, &x, false) == GS_OK && is_better(&x, &c->best))
+    taken = plan(c, other, &x, false) == GS_OK && is_better(&x, &c->best);
+    note_planned(c, &x);
+    if (taken)
         take(c, &other, &x);
 done:
     gs_session_close(other);
-    forget(&x);
+    return taken;
 }
 
-/* ---- programs that are shorter, or leaner ---- */
+/* ---- one search over what is optional, by the predicted run ---- */
 
-static bool is_shorter(candidate *x, const candidate *best) { return x->seconds < RECOMPUTE_WORTH * best->seconds; }
+static bool is_shorter(candidate *x, const candidate *best) { return x->seconds < WORTH * best->seconds; }
 
 /* Also says so, where it is not shorter. */
 static bool is_leaner(candidate *x, const candidate *best)
 {
     if (is_shorter(x, best))
         return true;
-    x->variant.lean = GS_TAKEN_LEANER;
+    x->variant.lean = x->variant.lean != GS_NOT_TAKEN ? GS_TAKEN_LEANER : GS_NOT_TAKEN;
     return (double)x->host_bytes <= LEAN_BYTES * (double)best->host_bytes && x->seconds <= LEAN_SECONDS * best->seconds;
 }
 
-/* Sums by type that are computed once stand in memory all the time, wider than the features. Products in front of the
- * sums, epoch by epoch, take less and may take about as long. */
-static void lean_where_worth(choosing *c)
+/* May a program that differs in this from the best one be another, and shorter? Predictions keep their bits whatever
+ * the budgets, so theirs differ in nothing that only time is a reason for, but for batches.
+ *
+ * Sums by type that are computed once stand in memory all the time, wider than the features: products in front of the
+ * sums, epoch by epoch, take less (lean). An epoch that goes to the disk may be shorter where values are made again
+ * instead of stored (recompute). Of devices that are not alike, some may make the sums, and others what comes of them
+ * (split). */
+static bool may_differ(const choosing *c, choice k)
 {
-    if (c->trains && c->unified && c->best.columns > (uint64_t)WIDE * c->features)
-        try_another(c, (gs_variant){.lean = GS_TAKEN_SHORTER}, is_leaner);
+    const gs_train_options *const o = c->o->options;
+    const candidate *const best = &c->best;
+    gs_variant now = best->variant;
+
+    if (*field_of(&now, k) != GS_NOT_TAKEN)
+        return c->trains || k == BATCH;
+    switch (k) {
+    case HOIST: return c->trains && best->columns > 0;
+    case PRUNE: return c->trains && best->pruned;
+    case MOVE: return c->trains && !o->no_move;
+    case FUSE: return c->trains && !o->no_fuse && best->fused;
+    case LEAN: return c->trains && c->unified && best->columns > (uint64_t)WIDE * c->features;
+    case BATCH: return c->may_batch;
+    case RECOMPUTE: return c->trains && c->unified && best->moves;
+    default: return c->trains && best->dealt && best->epoch_seconds >= GS_STAGED_SECONDS;
+    }
 }
 
-static void batch_where_shorter(choosing *c)
+/* From the best program on, one choice at a time is made otherwise, until none is worth it. */
+static void improve(choosing *c)
 {
-    if (c->may_batch && c->best.variant.batch == GS_NOT_TAKEN)
-        try_another(c, (gs_variant){.batch = GS_TAKEN_SHORTER}, is_shorter);
-}
+    bool better = true;
 
-/* An epoch that goes to the disk may be shorter with a program that makes values again instead of storing them: the
- * cost model decides. Of two programs alike, and of an epoch in memory, there is nothing to decide. */
-static void recompute_where_shorter(choosing *c)
-{
-    const gs_variant was = c->best.variant;
-    if (c->trains && c->unified && c->best.moves)
-        try_another(c, (gs_variant){.recompute = GS_TAKEN_SHORTER, .lean = was.lean, .batch = was.batch}, is_shorter);
-}
-
-/* Of devices that are not alike, some may make the sums, and others what comes of them. */
-static void split_where_shorter(choosing *c)
-{
-    gs_variant split = c->best.variant;
-
-    split.split = GS_TAKEN_SHORTER;
-    if (c->trains && c->best.dealt && c->best.seconds >= GS_STAGED_SECONDS)
-        try_another(c, split, is_shorter);
+    while (better) {
+        better = false;
+        for (uint32_t k = 0; k < CHOICES && c->tasks + c->best.tasks <= c->most_tasks; k++) {
+            gs_variant other = c->best.variant;
+            gs_taken *const field = field_of(&other, (choice)k);
+            *field = *field == GS_NOT_TAKEN ? GS_TAKEN_SHORTER : GS_NOT_TAKEN;
+            if (!c->tried[number_of(other)] && may_differ(c, (choice)k))
+                better |= try_another(c, other, k == LEAN ? is_leaner : is_shorter);
+        }
+    }
 }
 
 /* ---- programs that fit ---- */
@@ -261,6 +327,15 @@ static bool asks_less(const candidate *x, const candidate *than)
     return a->host + a->device < b->host + b->device;
 }
 
+/* May this one be tried to fit? Predictions compute nothing once, and store nothing for a derivative. */
+static bool may_fit(const choosing *c, gs_variant v)
+{
+    if (v.batch != GS_NOT_TAKEN && !c->may_batch)
+        return false;
+    return c->o->purpose == GS_FOR_TRAINING ||
+           (v.recompute == GS_NOT_TAKEN && v.lean == GS_NOT_TAKEN && v.no_hoist == GS_NOT_TAKEN);
+}
+
 /* The first program has no plan within the budgets: another one may have. `sizes`: none has, and the error is of the
  * one that needs least. */
 static gs_status fit_another(choosing *c, bool sizes)
@@ -271,6 +346,16 @@ static gs_status fit_another(choosing *c, bool sizes)
         {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
         {.batch = GS_TAKEN_TO_FIT},
         {.recompute = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
+        {.no_hoist = GS_TAKEN_TO_FIT},
+        {.no_hoist = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
+        {.no_hoist = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
+        {.no_fuse = GS_TAKEN_TO_FIT},
+        {.no_fuse = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
+        {.no_fuse = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
+        {.no_move = GS_TAKEN_TO_FIT},
+        {.no_move = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
+        {.no_prune = GS_TAKEN_TO_FIT},
+        {.no_prune = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
     };
     bool fits = false;
     char error[GS_ERROR_BYTES];
@@ -281,10 +366,12 @@ static gs_status fit_another(choosing *c, bool sizes)
         candidate x = {0};
         gs_status st;
         close_best(c); /* what was refused */
-        if (variants[k].batch != GS_NOT_TAKEN ? !c->may_batch : c->o->purpose != GS_FOR_TRAINING)
+        if (!may_fit(c, variants[k]))
             continue;
-        if ((st = prepare(&other, c, &x, variants[k])) == GS_OK)
-            st = same_program(&x, &c->best) ? GS_EBUDGET : plan(c, other, &x, sizes);
+        if ((st = prepare(&other, c, &x, variants[k])) == GS_OK) {
+            st = is_planned(c, x.program) ? GS_EBUDGET : plan(c, other, &x, sizes);
+            note_planned(c, &x);
+        }
         fits = st == GS_OK;
         if (sizes && other != NULL && st == GS_EBUDGET && asks_less(&x, &c->best)) {
             snprintf(error, sizeof(error), "%s", gs_last_error());
@@ -293,7 +380,6 @@ static gs_status fit_another(choosing *c, bool sizes)
             take(c, &other, &x);
         }
         gs_session_close(other);
-        forget(&x);
     }
     return fits ? GS_OK : gs_fail(GS_EBUDGET, "%s", error);
 }
@@ -306,10 +392,11 @@ static gs_status say_sizes(choosing *c)
 
     c->least_windows = true;
     close_best(c);
-    forget(&c->best);
+    c->plans = 0;
     if ((st = prepare(&c->s, c, &c->best, (gs_variant){0})) != GS_OK)
         return st;
     st = plan(c, c->s, &c->best, true);
+    note_planned(c, &c->best);
     return st == GS_EBUDGET && is_refused(&c->best) ? fit_another(c, true) : st;
 }
 
@@ -344,6 +431,7 @@ static gs_status choose_first(choosing *c)
     c->may_batch = may_batch(c->s);
     c->features = gs_store_get_info(c->s->store)->features;
     st = plan(c, c->s, &c->best, false);
+    note_planned(c, &c->best);
     if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
         st = say_sizes(c);
     if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0 &&
@@ -360,10 +448,8 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
     gs_alloc_map_large(); /* plans are made and freed by the dozen */
     st = choose_first(&c);
     if (st == GS_OK) {
-        lean_where_worth(&c);
-        batch_where_shorter(&c);
-        recompute_where_shorter(&c);
-        split_where_shorter(&c);
+        c.most_tasks = (uint64_t)(GS_MAX(PLANNING_SECONDS, c.best.epoch_seconds) / TASK_SECONDS);
+        improve(&c);
         st = open_again(&c);
     }
     if (config->options->stop != NULL && *config->options->stop != 0) /* trials of other programs say nothing of it */
@@ -378,7 +464,6 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         config->refused->process = c.process_bytes;
     }
     gs_session_close(c.s);
-    forget(&c.best);
     gs_scans_drop(&c.scans);
     gs_alloc_trim();
     return st;

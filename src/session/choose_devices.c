@@ -1,7 +1,7 @@
 /* choose_devices.c - of processors and GPUs, which compute: all, or those of one kind alone.
  *
  * Alone, the processors compute in host memory, without an arena and copies, and GPUs wait for nobody. So each way is
- * planned as it would be if it were asked for, and the one whose epoch is predicted to be shortest is taken; all
+ * planned as it would be if it were asked for, and the one whose run is predicted to be shortest is taken; all
  * together only where that is an eighth shorter than the better kind's (schedule/deals.h says why). One session is open
  * at a time, as each has its own tables of the store; the one that is taken is made again where it was not the last.
  */
@@ -48,6 +48,7 @@ static gs_status choose(gs_session **out, const gs_session_config *config)
 {
     const char *const device = config->options->device;
     gs_session_way way[WAYS] = {{.seconds = 0}};
+    double run_seconds[WAYS] = {0};
     char why[GS_ERROR_BYTES] = "";
     gs_session *s = NULL;
     gs_refusal least = {0};
@@ -77,7 +78,8 @@ static gs_status choose(gs_session **out, const gs_session_config *config)
             return GS_OK;
         }
         way[w].seconds = gs_session_epoch_seconds(s);
-        if (best == WAYS || way[w].seconds * (best == BOTH ? GS_SEVERAL_WORTH : 1) < way[best].seconds)
+        run_seconds[w] = gs_session_run_seconds(s);
+        if (best == WAYS || run_seconds[w] * (best == BOTH ? GS_SEVERAL_WORTH : 1) < run_seconds[best])
             best = w;
     }
     if (best == WAYS) {

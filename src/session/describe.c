@@ -8,6 +8,7 @@
 #include "schedule/simulate.h"
 #include "session/describe.h"
 #include "session/session.h"
+#include "session/session_plan.h"
 #include "session/tables.h"
 
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)
@@ -44,6 +45,10 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .lean = s->variant.lean,
         .batches = s->variant.batch,
         .splits = s->variant.split,
+        .no_hoist = s->variant.no_hoist,
+        .no_move = s->variant.no_move,
+        .no_fuse = s->variant.no_fuse,
+        .no_prune = s->variant.no_prune,
     };
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     return GS_OK;
@@ -181,12 +186,27 @@ static const char *least_known(const gs_session *s)
     return gs_cost_source_name(host == NULL ? worst : worst_of(s, host, worst));
 }
 
-double gs_session_epoch_seconds(const gs_session *s)
+static double pass_seconds(const gs_session *s, uint32_t pass)
 {
     gs_pass_report r;
+    return pass != GS_NONE && gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
+}
+
+double gs_session_epoch_seconds(const gs_session *s)
+{
     const uint32_t evaluating = s->pass.eval != GS_NONE ? s->pass.eval : s->pass.predict;
-    const uint32_t pass = s->pass.train != GS_NONE ? s->pass.train : evaluating;
-    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
+    return pass_seconds(s, s->pass.train != GS_NONE ? s->pass.train : evaluating);
+}
+
+/* The last evaluation may be the pass that stores logits. */
+double gs_session_run_seconds(const gs_session *s)
+{
+    const double epochs = s->pass.train != GS_NONE ? gs_session_epochs(s) : 0;
+    const uint32_t last = s->pass.predict != GS_NONE ? s->pass.predict : s->pass.eval;
+    const uint32_t runs = gs_session_evaluations(s);
+
+    return pass_seconds(s, gs_program_pass(s->program, "setup")) + epochs * pass_seconds(s, s->pass.train) +
+           (runs - 1) * pass_seconds(s, s->pass.eval) + pass_seconds(s, last);
 }
 
 static gs_way_report *next_way(gs_plan_report *out, double seconds, bool taken)
@@ -258,6 +278,11 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         .passes = GS_MIN(s->program->passes, GS_PLAN_PASSES),
         .items = s->memory.items,
     };
+    if (s->pass.train != GS_NONE) {
+        out->epochs = gs_session_epochs(s);
+        out->evaluations = gs_session_evaluations(s);
+        out->run_seconds = gs_session_run_seconds(s);
+    }
     out->spill_bytes = gs_session_spill_bytes(s);
     out->flight_bytes = s->plan->flight_bytes;
     for (uint32_t p = 0; p < out->passes; p++)

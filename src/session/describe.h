@@ -14,5 +14,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out);
 /* Predicted, of the pass that the run is for. */
 double gs_session_epoch_seconds(const gs_session *s);
+/* Predicted, of all passes of the run: "setup", the epochs and the evaluations. */
+double gs_session_run_seconds(const gs_session *s);
 
 #endif /* GS_SESSION_DESCRIBE_H */

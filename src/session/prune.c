@@ -307,10 +307,11 @@ static bool can_write(const gs_session *s)
 
 gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
 {
+    const bool left_on = !s->config.options->no_prune && s->variant.no_prune == GS_NOT_TAKEN;
     bool fits = true;
     gs_status st;
 
-    if (s->config.options->no_prune || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
+    if (!left_on || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
         gs_edge_scan_least(s->store) > scan_memory(s))
         return GS_OK;
     if ((st = find_sets(s, row_granules(s))) != GS_OK)

@@ -53,6 +53,7 @@ typedef struct gs_session_earlier {
     uint32_t batch_rates;     /* devices that trained batches, and how fast each was taken to be; 0: none did */
     double batch_rate[GS_BATCH_DEVICES];
     const char *device; /* that were taken, where the options leave a choice; NULL: all that they name */
+    uint32_t epochs;    /* that it was planned for; 0: not known */
 } gs_session_earlier;
 
 /* Purpose and limits of a session. Pointers are the caller's and live as long as the session. */
@@ -87,6 +88,8 @@ typedef struct gs_variant {
     gs_taken lean;      /* what is computed once is to take little memory */
     gs_taken batch;     /* products with the matrix of an edge's type are made edge by edge, in batches */
     gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */
+    /* Optimisations that this program does without, though no option turns them off. */
+    gs_taken no_hoist, no_move, no_fuse, no_prune;
 } gs_variant;
 
 /* session_prepare.c: the passes of the program. */

@@ -55,10 +55,16 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 /* Where the train pass's own accuracies are the model's, the pass "eval" is for the final weights alone. */
 static bool evaluates_separately(const gs_session *s) { return s->pass.gradients && s->pass.train_differs; }
 
-static double evals_left_out(const gs_session *s)
+uint32_t gs_session_epochs(const gs_session *s)
+{
+    const uint32_t before = s->config.earlier != NULL ? s->config.earlier->epochs : 0;
+    return GS_MAX(before > 0 ? before : s->config.options->epochs, 1u);
+}
+
+uint32_t gs_session_evaluations(const gs_session *s)
 {
     const uint32_t every = s->config.eval_every;
-    return !s->pass.gradients ? 0 : !evaluates_separately(s) || every == 0 ? 1 : 1 - 1.0 / every;
+    return 1 + (evaluates_separately(s) && every > 0 ? gs_session_epochs(s) / every : 0);
 }
 
 /* Cost of a run of rows in a copy between devices on host memory: one more call of memcpy. */
@@ -150,7 +156,8 @@ gs_status gs_session_plan(gs_session *s)
         .no_swap = s->config.options->no_swap || config.needs.granules.words > 0,
         .no_pipeline = s->config.options->no_pipeline,
         .never_again = s->config.eval_every == 1 && evaluates_separately(s),
-        .evals_left_out = evals_left_out(s),
+        .epochs = s->pass.gradients ? gs_session_epochs(s) : 1,
+        .evaluations = gs_session_evaluations(s),
         .disk_bps = s->machine.cost.read_bps,
         .disk_request_seconds = s->machine.cost.request_seconds,
         .force_spill = s->config.options->no_cache,

@@ -85,7 +85,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .metrics = s->pass.labelled,
         .task = s->labels.task,
         .store_logits = logits,
-        .no_move = o->no_move,
+        .no_move = o->no_move || s->variant.no_move != GS_NOT_TAKEN,
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
         .in_memory = s->config.batch != NULL,
         .rest_width = REST_WIDTH,
@@ -93,9 +93,9 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .read = strcmp(o->gather_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->variant.lean != GS_NOT_TAKEN,
         .batch = s->variant.batch != GS_NOT_TAKEN,
-        .hoist = !o->no_hoist && s->config.purpose == GS_FOR_TRAINING && s->config.batch == NULL &&
-                 !s->config.on_batches,
-        .no_fuse = o->no_fuse,
+        .hoist = !o->no_hoist && s->variant.no_hoist == GS_NOT_TAKEN && s->config.purpose == GS_FOR_TRAINING &&
+                 s->config.batch == NULL && !s->config.on_batches,
+        .no_fuse = o->no_fuse || s->variant.no_fuse != GS_NOT_TAKEN,
         .edges_per_vertex = edges_per_vertex(s),
         .stop = o->stop,
     };

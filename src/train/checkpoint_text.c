@@ -73,7 +73,8 @@ static bool add_plan(cJSON *root, const gs_checkpoint *c)
            (c->taken[0] == '\0' || add_text(to, "devices_taken", c->taken)) &&
            add_number(to, "host_memory", (double)c->host_memory) &&
            add_number(to, "device_memory", (double)c->device_memory) &&
-           add_number(to, "process_bytes", (double)c->process_bytes) && add_cost(to, "cost", &c->cost) &&
+           add_number(to, "process_bytes", (double)c->process_bytes) && add_number(to, "epochs", c->epochs) &&
+           add_cost(to, "cost", &c->cost) &&
            (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost)) && add_rates(to, c);
 }
 
@@ -286,6 +287,8 @@ static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
     c->host_memory = take_whole(r, plan, "host_memory", MOST_EXACT);
     c->device_memory = take_whole(r, plan, "device_memory", MOST_EXACT);
     c->process_bytes = take_whole(r, plan, "process_bytes", MOST_EXACT);
+    if (cJSON_GetObjectItemCaseSensitive(plan, "epochs") != NULL) /* versions before did not plan for them */
+        c->epochs = (uint32_t)take_whole(r, plan, "epochs", UINT32_MAX);
     read_cost(r, cJSON_GetObjectItemCaseSensitive(plan, "cost"), &c->cost);
     const cJSON *const host = cJSON_GetObjectItemCaseSensitive(plan, "host_cost");
     if (host != NULL)

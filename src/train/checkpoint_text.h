@@ -63,6 +63,7 @@ typedef struct gs_checkpoint {
     /* What its plan was made with and came to. */
     char device[GS_DEVICE_WORDS], taken[GS_DEVICE_WORDS]; /* as in gs_session_earlier; "": all */
     uint64_t host_memory, device_memory, process_bytes;
+    uint32_t epochs;         /* as in gs_session_earlier */
     gs_cost cost, host_cost; /* as in gs_session_machine; all 0: all devices were alike */
     uint32_t batch_rates;    /* as in gs_session_earlier */
     double batch_rate[GS_BATCH_DEVICES];

@@ -52,6 +52,10 @@ static void add_pass(cJSON *list, const gs_pass_report *x)
     cJSON_AddBoolToObject(o, "lean", x->lean != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "batches", x->batches != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "splits", x->splits != GS_NOT_TAKEN);
+    cJSON_AddBoolToObject(o, "no_hoist", x->no_hoist != GS_NOT_TAKEN);
+    cJSON_AddBoolToObject(o, "no_move", x->no_move != GS_NOT_TAKEN);
+    cJSON_AddBoolToObject(o, "no_fuse", x->no_fuse != GS_NOT_TAKEN);
+    cJSON_AddBoolToObject(o, "no_prune", x->no_prune != GS_NOT_TAKEN);
 }
 
 static void add_file(cJSON *list, const gs_plan_report *p, uint32_t file)
@@ -126,6 +130,8 @@ static void fill(cJSON *o, const gs_plan_report *p)
     cJSON *const share = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batches_of_a_step") : NULL;
     for (uint32_t d = 0; share != NULL && d < p->batch_devices; d++)
         cJSON_AddItemToArray(share, cJSON_CreateNumber(p->batch_share[d]));
+    if (p->run_seconds > 0)
+        ADD(o, {"epochs", p->epochs}, {"evaluations", p->evaluations}, {"run_seconds", p->run_seconds});
     cJSON *const memory = cJSON_AddArrayToObject(o, "memory");
     for (uint32_t i = 0; i < p->items; i++) {
         cJSON *const one = add_object(memory);

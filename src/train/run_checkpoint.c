@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/given.h"
 #include "base/size.h"
+#include "session/session_plan.h"
 #include "train/checkpoint_options.h"
 #include "train/run_internal.h"
 #include "train/sections.h"
@@ -136,6 +137,7 @@ static void describe(const gs_run *r, gs_checkpoint *c)
         .host_memory = s->memory.host,
         .device_memory = s->memory.device,
         .process_bytes = s->memory.process,
+        .epochs = gs_session_epochs(s),
         .cost = s->machine.cost,
         .host_cost = s->machine.host_cost,
         .plan_id = r->saver.plan_id,

@@ -45,7 +45,7 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
     if (same)
         earlier = (gs_session_earlier){.host_memory = c->host_memory, .device_memory = c->device_memory,
                                        .cost = c->cost, .host_cost = c->host_cost, .batch_rates = c->batch_rates,
-                                       .device = c->taken[0] != '\0' ? c->taken : NULL};
+                                       .device = c->taken[0] != '\0' ? c->taken : NULL, .epochs = c->epochs};
     if (same)
         memcpy(earlier.batch_rate, c->batch_rate, sizeof(earlier.batch_rate));
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
