@@ -1,0 +1,49 @@
+# What is computed once has to pay within the epochs that are asked for, and never refuses a run. A GCN of 1024 features
+# and 8 columns sums products of 8 columns in an epoch; computed once, it sums the features.
+export XDG_CACHE_HOME=$PWD/cache # predicted from the defaults
+gnnstream generate rmat graph --vertices 2000 --edges 20000 --features 1024 --classes 3 --seed 1 >made
+gnnstream partition graph store --parts 2 --method random --seed 1 >made
+gcn='--model gcn --hidden 8 --threads 1 --host-memory 400M'
+
+# planned OPTIONS...: prints whether something is computed once, and checks that the run's seconds are its passes'
+planned()
+{
+    # shellcheck disable=SC2086 # a list of words
+    gnnstream plan store $gcn "$@" --json >plan.json
+    python3 - <<'EOF_PY'
+import json
+p = json.load(open("plan.json"))
+of = {x["name"]: x["seconds"] for x in p["passes"]}
+run = of.get("setup", 0) + p["epochs"] * of["train"] + p["evaluations"] * of["eval"]
+assert abs(p["run_seconds"] - run) < 1e-9 * run, (p["run_seconds"], run)
+assert p["passes"][0]["no_hoist"] == ("setup" not in of), p["passes"][0]
+print("once" if "setup" in of else "each", p["evaluations"])
+EOF_PY
+}
+
+[ "$(planned --epochs 2)" = 'each 1' ] || die "2 epochs: $(planned --epochs 2)"
+[ "$(planned --epochs 200)" = 'once 1' ] || die "200 epochs: $(planned --epochs 200)"
+[ "$(planned --epochs 7 --dropout 0.5 --eval-every 3)" = 'each 3' ] || die 'evaluations: epochs 3 and 6, and the last'
+# shellcheck disable=SC2086
+gnnstream plan store $gcn --epochs 2 >out
+grep -q '^nothing is computed once, as that was predicted to be faster$' out || die "$(<out)"
+
+# A run that goes on keeps the program that it began with, whatever --epochs it is to have now.
+# shellcheck disable=SC2086
+gnnstream train store $gcn --epochs 2 --checkpoint kept --checkpoint-every 1 >out
+# shellcheck disable=SC2086
+gnnstream train store $gcn --epochs 200 --resume kept --save a.safetensors >out 2>err
+[ "$(<err)" = 'gnnstream train: goes on after epoch 2' ] || die "$(<err)"
+# shellcheck disable=SC2086
+gnnstream train store $gcn --epochs 200 --no-hoist --save b.safetensors >out
+cmp <(tensors a.safetensors) <(tensors b.safetensors) || die 'another program after --resume'
+
+# Sums of 1024 columns take 8 MiB of a device (2000 rows of float32), products of 8 columns a part of one. What does
+# without them is tried before a run is refused, and a refusal names what is enough for it.
+# shellcheck disable=SC2086
+gnnstream plan store $gcn --epochs 200 --device-memory 6M >out
+grep -q '^nothing is computed once, as what was tried before does not keep the budgets$' out || die "$(<out)"
+# shellcheck disable=SC2086
+refused 1 'at least' gnnstream plan store $gcn --epochs 200 --device-memory 4K
+named=$(sed -n 's/.* at least \([0-9]*\)M.*/\1/p' refused.err)
+[ "$named" -le 6 ] || die "$(<refused.err)"
