@@ -29,9 +29,9 @@ SWITCHES = ["--no-hoist", "--no-fuse", "--no-move", "--no-prune", "--no-batch", 
             "--no-chain"]
 WORST = 1.02
 SHAPES = [  # kind, vertices, edges, features, edge types, parts
-    ("rmat", 6000, 60000, 32, 0, 4), ("sbm", 20000, 80000, 100, 0, 8), ("rmat", 20000, 500000, 16, 0, 6),
-    ("sbm", 8000, 40000, 600, 0, 5), ("rmat", 12000, 120000, 256, 0, 12), ("sbm", 30000, 300000, 48, 0, 16),
-    ("rmat", 10000, 50000, 64, 8, 4), ("sbm", 15000, 60000, 24, 40, 6), ("rmat", 50000, 150000, 128, 0, 10),
+    ("rmat", 6000, 60000, 32, 0, 4), ("sbm", 20000, 80000, 100, 0, 3), ("rmat", 15000, 300000, 16, 0, 5),
+    ("sbm", 8000, 40000, 512, 0, 4), ("rmat", 12000, 120000, 256, 0, 6), ("sbm", 20000, 200000, 48, 0, 7),
+    ("rmat", 10000, 50000, 64, 8, 3), ("sbm", 15000, 60000, 24, 40, 4), ("rmat", 40000, 120000, 96, 0, 5),
     ("sbm", 4000, 8000, 12, 0, 1)]
 PLAIN = ["gcn", "sage", "sage_max", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn"]
 TYPED = ["rgcn", "rgcn_bases", "gcn", "sage"]
@@ -101,7 +101,7 @@ def draw(rng, folder, k, stores, sizes):
              "--layers", str(rng.choice([1, 2, 2, 3, 4])), "--hidden", str(rng.choice([8, 16, 32, 64, 128, 256])),
              "--epochs", str(rng.choice([1, 2, 3, 5, 10, 30, 100, 500])), "--threads", "2",
              "--dropout", rng.choice(["0", "0", "0.5"]), "--eval-every", rng.choice(["1", "1", "5", "0"])]
-    devices = rng.choice([1, 1, 1, 2, 2, 3, 4])
+    devices = rng.choice([1, 1, 1, 1, 2, 2, 3, 4])
     memory = (26 << 20) + int(sizes[s] * 2 ** rng.uniform(-5, 2)) + rng.randrange(4) * (4 << 20)
     if rng.random() < 0.2:
         memory = 2 << 30

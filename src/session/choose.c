@@ -205,7 +205,8 @@ static gs_status plan(const choosing *c, gs_session *s, candidate *x, bool sizes
 static void note_planned(choosing *c, const candidate *x)
 {
     c->tried[number_of(x->variant)] = true;
-    c->planned[c->plans++] = x->program;
+    if (c->plans < GS_ARRAY_LEN(c->planned))
+        c->planned[c->plans++] = x->program;
     c->tasks += x->tasks;
 }
 
