@@ -271,45 +271,46 @@ static bool is_leaner(candidate *x, const candidate *best)
     return (double)x->host_bytes <= LEAN_BYTES * (double)best->host_bytes && x->seconds <= LEAN_SECONDS * best->seconds;
 }
 
-/* May a program that differs in this from the best one be another, and shorter? Predictions keep their bits whatever
+/* May a program that differs in this be another one, and shorter? Predictions keep their bits whatever
  * the budgets, so theirs differ in nothing that only time is a reason for, but for batches.
  *
  * Sums by type that are computed once stand in memory all the time, wider than the features: products in front of the
  * sums, epoch by epoch, take less (lean). An epoch that goes to the disk may be shorter where values are made again
  * instead of stored (recompute). Of devices that are not alike, some may make the sums, and others what comes of them
  * (split). */
-static bool may_differ(const choosing *c, choice k)
+static bool may_differ(const choosing *c, const candidate *from, choice k)
 {
     const gs_train_options *const o = c->o->options;
-    const candidate *const best = &c->best;
-    gs_variant now = best->variant;
+    gs_variant now = from->variant;
 
     if (*field_of(&now, k) != GS_NOT_TAKEN)
         return c->trains || k == BATCH;
     switch (k) {
-    case HOIST: return c->trains && best->columns > 0;
-    case PRUNE: return c->trains && best->pruned;
+    case HOIST: return c->trains && from->columns > 0;
+    case PRUNE: return c->trains && from->pruned;
     case MOVE: return c->trains && !o->no_move;
-    case FUSE: return c->trains && !o->no_fuse && best->fused;
-    case LEAN: return c->trains && c->unified && best->columns > (uint64_t)WIDE * c->features;
+    case FUSE: return c->trains && !o->no_fuse && from->fused;
+    case LEAN: return c->trains && c->unified && from->columns > (uint64_t)WIDE * c->features;
     case BATCH: return c->may_batch;
-    case RECOMPUTE: return c->trains && c->unified && best->moves;
-    default: return c->trains && best->dealt && best->epoch_seconds >= GS_STAGED_SECONDS;
+    case RECOMPUTE: return c->trains && c->unified && from->moves;
+    default: return c->trains && from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
     }
 }
 
-/* From the best program on, one choice at a time is made otherwise, until none is worth it. */
+/* Each choice alone is made otherwise than in the best program; then again from the best of these, until none is worth
+ * it. (Not from the first that is: one choice may leave nothing to another that is worth more.) */
 static void improve(choosing *c)
 {
     bool better = true;
 
     while (better) {
+        const candidate from = c->best;
         better = false;
-        for (uint32_t k = 0; k < CHOICES && c->tasks + c->best.tasks <= c->most_tasks; k++) {
-            gs_variant other = c->best.variant;
+        for (uint32_t k = 0; k < CHOICES && c->tasks + from.tasks <= c->most_tasks; k++) {
+            gs_variant other = from.variant;
             gs_taken *const field = field_of(&other, (choice)k);
             *field = *field == GS_NOT_TAKEN ? GS_TAKEN_SHORTER : GS_NOT_TAKEN;
-            if (!c->tried[number_of(other)] && may_differ(c, (choice)k))
+            if (!c->tried[number_of(other)] && may_differ(c, &from, (choice)k))
                 better |= try_another(c, other, k == LEAN ? is_leaner : is_shorter);
         }
     }

@@ -5,7 +5,7 @@ export XDG_CACHE_HOME=$PWD/cache
 gnnstream plan store --model gcn --no-cache --json >before.json
 gnnstream bench train store --model gcn --epochs 3 --no-cache --json >bench.json
 gnnstream bench train store --model gcn --epochs 3 >text
-gnnstream plan store --model gcn --no-cache --json >after.json
+gnnstream plan store --model gcn --no-cache --epochs 2 --json >after.json
 batches='--sampler neighbor --batch-size 16 --fanout 3,2'
 # shellcheck disable=SC2086 # several words
 gnnstream bench train store --model gcn --epochs 3 --eval-every 0 $batches --json >batches.json
