@@ -62,7 +62,7 @@ def _vertices(arrays: dict[str, Any], edges: NDArray[Any], given: Optional[int])
 
 
 def _split(mask: Any, name: str, count: int) -> Optional[NDArray[Any]]:
-    """Ids of a split, from a mask or from ids. Whole numbers are a mask where they are 0 and 1, as many as vertices,
+    """A split as a mask of booleans or as ids. Whole numbers are a mask where they are 0 and 1, as many as vertices,
     and no ids, as a number comes twice."""
     split = _maybe(mask, name, "biu")
     if split is None:
@@ -70,10 +70,10 @@ def _split(mask: Any, name: str, count: int) -> Optional[NDArray[Any]]:
     if split.dtype.kind == "b":
         if split.shape != (count,):
             raise ValueError(f"{name}: a mask of shape {list(split.shape)}; must be [{count}]")
-        return np.flatnonzero(split)
+        return split
     if split.shape == (count,) and count > 0 and split.min() >= 0 and split.max() <= 1 and \
             (count > 2 or len(np.unique(split)) < count or count <= split.max()):
-        return np.flatnonzero(split)
+        return split.astype(bool)
     ids = split.ravel()
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
         wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())

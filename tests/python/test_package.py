@@ -158,8 +158,8 @@ class Package(unittest.TestCase):
         arrays = {**self.arrays, **{k: self.arrays[k].astype(np.uint8) for k in ("train", "valid", "test")}}
         store = gs.from_arrays(at("masks"), **arrays, parts=2, method="random", force=True)
         self.assertEqual((store.train, store.valid, store.test), (200, 100, 100))
-        few = gs.from_arrays(at("masks"), [[0], [1]], [[1.0], [2.0]], [0, 1], train=[0, 1], parts=1, force=True)
-        self.assertEqual(few.train, 2)  # ids, as they always were
+        with self.assertRaisesRegex(ValueError, "^train: may be a mask of 2 vertices or a list of ids"):
+            gs.from_arrays(at("masks"), [[0], [1]], [[1.0], [2.0]], [0, 1], train=[0, 1], parts=1, force=True)
         few = gs.from_arrays(at("masks"), [[0], [1]], [[1.0], [2.0]], [0, 1], train=[0, 0], valid=[1, 1], parts=1,
                              force=True)
         self.assertEqual((few.train, few.valid), (0, 2))
@@ -413,6 +413,26 @@ class Traced(unittest.TestCase):
             engine.forward(x, [w[:2].copy()], True, 1, y)
         with self.assertRaisesRegex(ValueError, "vertex 4 is not one of"):
             _engine.Layer(4, source + 2, destination, None, None, 0, 2, 3, False, {"model": layer.text})
+
+    def test_a_layer_drops_by_its_seed_or_never(self):
+        """y = dropout(x, 0.5): of ones each is 0 or 2, the same ones by the same number, and 1 without dropout."""
+        from gnnstream import _engine
+        text = "layer half(h[in]) -> [out]:\n    param w[out, in]\n    return dropout(h @ w', 0.5)\n"
+        ends, x, w = np.zeros(1, np.int64), np.ones((50, 4), np.float32), np.eye(4, dtype=np.float32)
+
+        def forward(engine, seed):
+            y, dx = np.empty_like(x), np.empty_like(x)
+            engine.forward(x, [w], True, seed, y)
+            engine.backward([w], x, dx, [None])
+            self.assertTrue((dx == y).all())
+            return y
+        drops = _engine.Layer(50, ends, ends, None, None, 0, 4, 4, False, {"model": text})
+        keeps = _engine.Layer(50, ends, ends, None, None, 0, 4, 4, True, {"model": text})
+        first = forward(drops, 2**32 - 1)
+        self.assertEqual(set(first.ravel()), {0, 2})
+        self.assertTrue((first != forward(drops, 7)).any())
+        self.assertTrue((first == forward(drops, 2**32 - 1)).all())
+        self.assertTrue((forward(keeps, 7) == x).all())
 
     def test_what_the_compiler_makes(self):
         model = gs.Model(gs.layer("h[in] -> [out]", "w[out, in]", name="one")(
