@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/deal.h"
+#include "schedule/effort.h"
 #include "schedule/simulate.h"
 
 #define WORTH 0.98
@@ -185,11 +186,12 @@ static gs_status take_order(gs_plan **plan, struct search *s, bool worth)
     return *plan != NULL ? GS_OK : s->make(plan, s->context);
 }
 
-gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
+gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
                           gs_order_make *make, void *context)
 {
     struct search s = {.l = l, .c = c, .pass = pass, .make = make, .context = context, .rng = 1};
-    const uint32_t tries = GS_MIN(TASKS_MOST / GS_MAX((*plan)->tasks, 1), TRIES_MOST);
+    const uint64_t most = GS_MIN(TASKS_MOST, gs_effort_left(l->config, cost));
+    const uint32_t tries = (uint32_t)GS_MIN(most / GS_MAX((*plan)->tasks, 1), TRIES_MOST);
     bool any = false;
     gs_status st;
 

@@ -11,9 +11,10 @@ void gs_order_reset(gs_choice *c, const gs_layout *l);
 /* The plan again, in the order that `c` says. GS_EAGAIN: it does not fit. */
 typedef gs_status gs_order_make(gs_plan **out, void *context);
 /* Looks for an order of blocks with which one run of `pass` takes less time; *plan is in store order, and is replaced
- * where one is worth it. Says in *plan what was found. `alone`: there is no room for *plan beside another one, so it is
- * freed and made again. On failure *plan may be NULL, or as it was. */
-gs_status gs_order_search(gs_plan **plan, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
+ * where one is worth it. `cost`: seconds of an epoch, by which the time to look is measured. Says in *plan what was
+ * found. `alone`: there is no room for *plan beside another one, so it is freed and made again. On failure *plan may be
+ * NULL, or as it was. */
+gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
                           gs_order_make *make, void *context);
 
 #endif /* GS_SCHEDULE_COLUMN_ORDER_H */

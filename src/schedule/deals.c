@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "schedule/effort.h"
 #include "schedule/link.h"
 #include "schedule/search.h"
 
@@ -21,6 +22,8 @@
  * seconds. */
 #define STAGED_PLANS 64u
 #define STAGED_TASKS 300000u
+/* Of the tasks that all ways may have together, one's part. */
+#define TRY_EFFORT 8u
 /* Stages with other shares than others must save so much of the epoch, and another share of one stage. */
 #define KINDS_WORTH 0.98
 #define STAGED_WORTH 0.99
@@ -29,6 +32,7 @@ typedef struct deals {
     const gs_schedule_config *config;
     uint32_t first;  /* the device whose like are told from others */
     uint64_t tables; /* bytes of a plan */
+    uint64_t tasks, most; /* of plans so far; that they may have, all together (effort.h) */
     gs_plan_part *now, *best; /* [stages] */
     double *share;    /* [stages * devices] of what is tried */
     double cost;      /* of the best one */
@@ -37,7 +41,7 @@ typedef struct deals {
         double cost;  /* 0: there is no plan for devices of one kind alone */
         uint32_t like, deal; /* the kind; its number in `tried` */
     } alone;          /* the best of those */
-    bool full;        /* there is no room for two plans */
+    bool full;        /* there is no room for two plans, or no time */
     bool better;      /* what was tried last became the best one */
     bool changed;     /* the best one is not that which was there */
     gs_plan_deals tried;
@@ -100,7 +104,8 @@ static gs_status try_now(deals *x, double worth, double *seconds)
 
     *seconds = 0;
     x->better = false;
-    x->full = other.live_most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > other.live_most;
+    x->full = x->tasks >= x->most ||
+              (other.live_most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > other.live_most);
     if (x->full)
         return GS_OK;
     set_shares(x, x->now);
@@ -108,7 +113,10 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     other.no_swap = true;
     other.refusal = NULL;
     other.no_sizes = true;
+    gs_effort effort = {.most = x->most / TRY_EFFORT};
+    other.effort = other.effort == NULL ? NULL : &effort;
     const gs_status st = gs_schedule_search(&plan, seconds, &other);
+    x->tasks += effort.tasks;
     gs_plan_free(plan);
     if (st != GS_OK) {
         *seconds = 0;
@@ -305,6 +313,7 @@ static gs_status try_all(deals *x, uint32_t tasks)
 static gs_status take(gs_plan **best, double *cost, deals *x)
 {
     gs_schedule_config same = *x->config;
+    gs_effort effort = {.most = x->most / TRY_EFFORT}; /* as it was found */
     gs_plan *plan = NULL;
     gs_status st = GS_OK;
 
@@ -312,6 +321,7 @@ static gs_status take(gs_plan **best, double *cost, deals *x)
         x->first = x->like;
         set_shares(x, x->best);
         same.share = x->share;
+        same.effort = same.effort == NULL ? NULL : &effort;
         if ((st = gs_schedule_search(&plan, cost, &same)) == GS_OK) {
             plan->ring = same.ring;
             gs_plan_free(*best);
@@ -327,7 +337,8 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
 {
     const uint32_t stages = config->program->stages, first = best_device(config->topology);
     gs_schedule_config like = *config;
-    deals x = {.config = &like, .first = first, .like = first, .tables = (*best)->table_bytes, .cost = *cost};
+    deals x = {.config = &like, .first = first, .like = first, .tables = (*best)->table_bytes, .cost = *cost,
+               .most = gs_effort_most(config, *cost)};
     gs_status st = GS_ENOMEM;
 
     like.ring = (*best)->ring;

@@ -218,6 +218,9 @@ static void emitter_close(struct emitter *e)
     gs_free(e->seat);
     gs_emit__copies_close(e);
     gs_emit__spill_close(e);
+    gs_free(e->made.lane);
+    gs_free(e->made.write);
+    gs_free(e->made.early);
     gs_free(e->tile);
     gs_free(e->ends.operand_array);
     gs_free(e->ends.target_array);
@@ -234,16 +237,22 @@ static void fit(void **array, uint32_t count, size_t size)
         *array = p;
 }
 
-static void finish(struct emitter *e)
+static void fit_lists(gs_plan *p)
 {
-    const gs_layout *l = e->l;
-    gs_plan *p = e->plan;
-    const gs_schedule_config *cfg = l->config;
     fit((void **)&p->task, p->tasks, sizeof(*p->task));
     fit((void **)&p->dep, p->deps, sizeof(*p->dep));
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));
     fit((void **)&p->run, p->runs, sizeof(*p->run));
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
+}
+
+static void finish(struct emitter *e)
+{
+    const gs_layout *l = e->l;
+    gs_plan *p = e->plan;
+    const gs_schedule_config *cfg = l->config;
+    if (!e->c->counts)
+        fit_lists(p);
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     e->c->staged_bytes = e->ring.most;
     for (uint32_t d = 0; d < e->devices; d++) {
@@ -258,7 +267,16 @@ static void finish(struct emitter *e)
         p->host_bytes += gs_layout_on_host(l, d) ? cfg->device_fixed + p->arena_bytes[d] : 0;
 }
 
-/* Planning is mostly this. */
+/* Planning is mostly this: what it has made, or what it gives up now. */
+static void note_effort(const struct emitter *e, bool whole)
+{
+    gs_effort *const effort = e->l->config->effort;
+    if (effort == NULL || e->plan == NULL)
+        return;
+    effort->tasks += e->c->counts ? e->plan->tasks / 2 : e->plan->tasks;
+    effort->last = whole ? e->plan->tasks : effort->last;
+}
+
 static gs_status check_stop(const gs_schedule_config *c)
 {
     return c->stop == NULL || *c->stop == 0 ? GS_OK : gs_fail(GS_EINTERRUPTED, "interrupted while plans were compared");
@@ -277,6 +295,8 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         e.pass->first_task = e.plan->tasks;
         /* A pass ends only when all of its tasks are done: the next waits for none of them. */
         gs_ring_reset(&e.ring);
+        e.made.writes = e.made.earlies = 0;
+        e.made.late = false;
         gs_emit__pass_begin(&e);
         e.last_compute = e.last_write = GS_NONE;
         gs_emit__cache_begin(&e);
@@ -291,9 +311,19 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
             goto done;
     }
     finish(&e);
+    note_effort(&e, true);
     *out = e.plan;
     e.plan = NULL;
 done:
+    note_effort(&e, false);
     emitter_close(&e);
+    return st;
+}
+
+gs_status gs_emit_count(gs_plan **out, const gs_layout *l, gs_choice *c)
+{
+    c->counts = true;
+    const gs_status st = gs_emit(out, l, c);
+    c->counts = false;
     return st;
 }

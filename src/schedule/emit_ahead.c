@@ -23,27 +23,31 @@ static bool is_written(const struct emitter *e, uint32_t file)
 }
 
 /* Adds a read to the list. False where it has to wait for the run that it belongs to. */
-static bool add_ahead(struct emitter *e, uint32_t task, gs_status *st)
+static bool add_ahead(struct emitter *e, const struct moved *t, gs_status *st)
 {
     gs_plan *const p = e->plan;
-    const gs_task *const t = &p->task[task];
 
-    if (t->deps > 0 || t->place.region != GS_REGION_RING || is_written(e, t->file) ||
-        !gs_ring_users(&e->ring, t->place.offset, t->bytes, e->wait.task, WAITS, &e->wait.count))
+    if (is_written(e, t->file) ||
+        !gs_ring_users(&e->ring, t->offset, t->bytes, e->wait.task, WAITS, &e->wait.count))
         return false;
     gs_emit__expand(e, 0);
     if (e->wait.count + GS_PLAN_LANES > WAITS)
         return false;
     const uint32_t n = gs_emit__settle_waits(e, GS_LANE_READ);
     e->wait.count = 0;
+    e->pass->aheads++;
+    if (e->c->counts) {
+        p->aheads++;
+        e->counted.deps += n;
+        return true;
+    }
     if ((*st = gs_emit__grow((void **)&p->ahead, &e->room.ahead, p->aheads + 1, sizeof(*p->ahead))) != GS_OK ||
         (*st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + n, sizeof(*p->dep))) != GS_OK)
         return false;
-    p->ahead[p->aheads++] = (gs_ahead){task, p->deps, n};
+    p->ahead[p->aheads++] = (gs_ahead){t->task, p->deps, n};
     if (n > 0)
         memcpy(&p->dep[p->deps], e->wait.task, n * sizeof(*p->dep));
     p->deps += n;
-    e->pass->aheads++;
     return true;
 }
 
@@ -56,9 +60,8 @@ gs_status gs_emit__ahead(struct emitter *e)
     e->pass->first_ahead = e->plan->aheads;
     if (!repeats || e->l->config->no_pipeline || e->l->config->never_again)
         return GS_OK;
-    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
-        if (e->plan->task[i].kind == GS_TASK_READ && !add_ahead(e, i, &st))
-            break;
+    for (uint32_t i = 0; i < e->made.earlies && add_ahead(e, &e->made.early[i], &st); i++)
+        ;
     e->wait.count = 0;
     return st;
 }

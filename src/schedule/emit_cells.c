@@ -83,7 +83,7 @@ uint32_t gs_emit__later(struct emitter *e, uint32_t a, uint32_t b)
     gs_emit__expand(e, before);
     for (uint32_t i = before; i < e->wait.count; i++) {
         uint32_t k = 0;
-        while (k < n && gs_task_lane(&e->plan->task[last[k]]) != gs_task_lane(&e->plan->task[e->wait.task[i]]))
+        while (k < n && gs_emit__lane(e, last[k]) != gs_emit__lane(e, e->wait.task[i]))
             k++;
         last[k] = k < n ? GS_MAX(last[k], e->wait.task[i]) : e->wait.task[i];
         n += k == n;

@@ -313,6 +313,7 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
                         ? gs_emit__staged_bytes(e, e->ends.operand_array[a], operand, count)
                         : 0;
     gs_ring_group(&e->ring, together);
+    gs_emit__drop_runs(e);
     for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++) {
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};

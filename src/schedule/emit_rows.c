@@ -98,9 +98,10 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
         t.offset = gs_emit__spilled_at(e, array, interval) + begin;
         t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;
         skip = from * row - begin;
-        for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++)
-            if (e->plan->task[i].kind == GS_TASK_WRITE && e->plan->task[i].file == array)
-                gs_emit__wait(e, i);
+        for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
+             i < e->made.writes && e->made.write[i].task <= w[1]; i++)
+            if (e->made.write[i].file == array)
+                gs_emit__wait(e, e->made.write[i].task);
     }
     const uint64_t unit = l->spill_interval[array] ? GS_BLOCK_BYTES : l->config->array_sum_bytes;
     const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = rows, .unit = unit};

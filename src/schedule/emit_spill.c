@@ -81,10 +81,11 @@ static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begi
     for (uint64_t k = (from - first) / step; k <= (to - 1 - first) / step; k++) {
         const uint32_t *const w = e->spill.written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
         const uint64_t low = GS_MAX(from, first + k * step), high = GS_MIN(to, first + (k + 1) * step);
-        for (uint32_t i = w[0]; w[0] != GS_NONE && i <= w[1]; i++) {
-            const gs_task *const t = &e->plan->task[i];
-            if (t->kind == GS_TASK_WRITE && t->file == array && t->offset < high && low < t->offset + t->bytes) {
-                gs_emit__wait(e, i);
+        for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
+             i < e->made.writes && e->made.write[i].task <= w[1]; i++) {
+            const struct moved *const t = &e->made.write[i];
+            if (t->file == array && t->offset < high && low < t->offset + t->bytes) {
+                gs_emit__wait(e, t->task);
                 bytes += GS_MIN(high, t->offset + t->bytes) - GS_MAX(low, t->offset);
             }
         }

@@ -81,7 +81,7 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
 
     memset(last, 0xff, lanes * sizeof(*last));
     for (uint32_t i = 0; i < e->wait.count; i++) {
-        const uint32_t w = e->wait.task[i], of = gs_task_lane(&e->plan->task[w]);
+        const uint32_t w = e->wait.task[i], of = gs_emit__lane(e, w);
         if (of < GS_LANE_DEVICES) {
             if (n == 0 || e->wait.task[n - 1] != w)
                 e->wait.task[n++] = w;
@@ -100,8 +100,9 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
 {
     const gs_plan *const p = e->plan;
     return p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
-           p->deps * sizeof(*p->dep) + p->regs * sizeof(*p->reg) + p->runs * sizeof(*p->run) +
-           p->aheads * sizeof(*p->ahead) + p->residents * sizeof(*p->resident);
+           (p->deps + e->counted.deps) * sizeof(*p->dep) + (p->regs + e->counted.regs) * sizeof(*p->reg) +
+           (p->runs + e->counted.runs) * sizeof(*p->run) + p->aheads * sizeof(*p->ahead) +
+           p->residents * sizeof(*p->resident);
 }
 
 /* Has the plan so far room in the host's budget, beside what making it takes? Room for itself alone it has where
@@ -113,6 +114,80 @@ static bool has_room(struct emitter *e)
         return true;
     e->c->device.crowded = e->c->device.devices > 0 && bytes <= e->tables_most;
     return false;
+}
+
+void gs_emit__drop_runs(struct emitter *e)
+{
+    e->counted.runs += e->c->counts ? e->plan->runs : 0;
+    e->plan->runs = e->c->counts ? 0 : e->plan->runs;
+}
+
+/* Of a task whose lane is the next of made.lane: lists it where the plan has lists. */
+static gs_status list_task(struct emitter *e, const gs_task *t, uint32_t waits)
+{
+    gs_plan *const p = e->plan;
+    gs_status st;
+
+    if (e->c->counts) {
+        e->counted.deps += waits;
+        e->counted.regs += p->regs;
+        p->regs = 0;
+        if (!e->copies) /* copies to several devices have runs in common */
+            gs_emit__drop_runs(e);
+        return GS_OK;
+    }
+    if ((st = gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
+        (st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + waits, sizeof(*p->dep))) != GS_OK)
+        return st;
+    gs_task *const out = &p->task[p->tasks];
+    *out = *t;
+    out->first_dep = p->deps;
+    out->deps = waits;
+    if (waits > 0)
+        memcpy(&p->dep[p->deps], e->wait.task, waits * sizeof(*p->dep));
+    p->deps += waits;
+    return GS_OK;
+}
+
+static gs_status note_moved(struct moved **list, uint32_t *count, uint32_t *room, struct moved m)
+{
+    const gs_status st = gs_emit__grow((void **)list, room, *count + 1, sizeof(**list));
+    if (st == GS_OK)
+        (*list)[(*count)++] = m;
+    return st;
+}
+
+/* What tasks behind this one will ask of it. */
+static gs_status note_made(struct emitter *e, const gs_task *t, uint32_t lane, uint32_t waits)
+{
+    struct made *const m = &e->made;
+    const uint32_t task = e->plan->tasks;
+    gs_status st = gs_emit__grow((void **)&m->lane, &e->room.lane, task + 1, sizeof(*m->lane));
+
+    if (st != GS_OK)
+        return st;
+    m->lane[task] = (uint16_t)lane;
+    if (t->kind == GS_TASK_WRITE)
+        return note_moved(&m->write, &m->writes, &e->room.write,
+                          (struct moved){task, t->file, t->offset, t->bytes});
+    if (t->kind != GS_TASK_READ || m->late)
+        return GS_OK;
+    m->late = waits > 0 || t->place.region != GS_REGION_RING;
+    return m->late ? GS_OK : note_moved(&m->early, &m->earlies, &e->room.early,
+                                        (struct moved){task, t->file, t->place.offset, t->bytes});
+}
+
+uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task)
+{
+    uint32_t low = 0, high = e->made.writes;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (e->made.write[mid].task < task)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
 }
 
 /* Appends a task that waits for e->wait.task, which is emptied. */
@@ -134,16 +209,8 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);
-    if ((st = gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
-        (st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + n, sizeof(*p->dep))) != GS_OK)
+    if ((st = list_task(e, &own, n)) != GS_OK || (st = note_made(e, &own, lane, n)) != GS_OK)
         return st;
-    gs_task *out = &p->task[p->tasks];
-    *out = own;
-    out->first_dep = p->deps;
-    out->deps = n;
-    if (n > 0)
-        memcpy(&p->dep[p->deps], e->wait.task, n * sizeof(*p->dep));
-    p->deps += n;
     e->wait.count = 0;
     if (t->kind == GS_TASK_WRITE)
         e->last_write = p->tasks;

@@ -16,6 +16,10 @@ void gs_emit__expand(struct emitter *e, uint32_t from);
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
 /* Appends a task that waits for what was collected, and begins a new collection. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
+/* Number of the first write of the pass (made.write) that is this task or behind it. */
+uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task);
+/* No task to come has runs that are listed by now. */
+void gs_emit__drop_runs(struct emitter *e);
 /* File extent of rows of an array of the store: whole checksum blocks. */
 void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
                            uint64_t *skip);

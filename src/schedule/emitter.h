@@ -123,6 +123,21 @@ struct ends {
     uint64_t *mask_of_all; /* [granules.words] what several devices' do */
 };
 
+/* A read of a pass that waits for nothing but its place in the ring; a write to the run's file. */
+struct moved {
+    uint32_t task, file;
+    uint64_t offset, bytes; /* of the ring, or of the file */
+};
+
+/* What tasks behind it ask of one that is made. */
+struct made {
+    uint16_t *lane;      /* [tasks] */
+    struct moved *write; /* [writes] of the pass, by task */
+    struct moved *early; /* [earlies] the pass's first reads, up to one that waits */
+    uint32_t writes, earlies;
+    bool late;           /* that one came */
+};
+
 /* Who writes the run's file where. */
 struct spilled {
     uint32_t (*written)[2]; /* [array * parts + interval]: first and last task of the writes of those rows */
@@ -132,7 +147,7 @@ struct spilled {
 
 /* Entries that there is room for in the plan's lists. */
 struct room {
-    uint32_t task, dep, reg, run, resident, ahead;
+    uint32_t task, dep, reg, run, resident, ahead, lane, write, early;
 };
 
 struct emitter {
@@ -142,6 +157,10 @@ struct emitter {
     uint64_t tables_most; /* bytes of the plan itself with which it cannot fit */
     uint64_t beside;      /* bytes of lists of accesses, and of what is found in memories, while it is made */
     struct room room;
+    struct made made;
+    struct {
+        uint64_t deps, regs, runs;
+    } counted;            /* where tasks are counted alone: what was listed of them, and is no longer */
     gs_ring_sim ring;
     struct cache cache; /* of the host's memory */
     struct spilled spill;
@@ -158,6 +177,8 @@ struct emitter {
     bool in_vertex; /* a vertex program is being made, not an edge pass */
     bool first_tile; /* and its interval begins */
 };
+
+static inline uint32_t gs_emit__lane(const struct emitter *e, uint32_t task) { return e->made.lane[task]; }
 
 /* Where tasks are being added for. */
 static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }

@@ -41,7 +41,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
     c->chunks_alone = true;
     for (;; high *= 2) {
         c->ring_bytes = high;
-        if ((st = gs_emit(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > most)
+        if ((st = gs_emit_count(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > most)
             break;
         low = high;
     }
@@ -53,7 +53,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
         c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
         if (c->ring_bytes >= high)
             break;
-        st = gs_emit(&plan, l, c);
+        st = gs_emit_count(&plan, l, c);
         if (st == GS_OK) {
             gs_plan_free(plan);
             high = c->ring_bytes;
@@ -79,7 +79,7 @@ static gs_status try_staging(const gs_layout *l, gs_choice *c, uint64_t bytes)
 {
     gs_plan *plan = NULL;
     c->staging_bytes = bytes;
-    const gs_status st = gs_emit(&plan, l, c);
+    const gs_status st = gs_emit_count(&plan, l, c);
     gs_plan_free(plan);
     return st;
 }

@@ -3,20 +3,27 @@
 
 #include "base/alloc.h"
 #include "schedule/deals.h"
+#include "schedule/effort.h"
 #include "schedule/search.h"
 
 /* Of a second that the ordinary way takes: chunks go past the host where that saves the rest. */
 #define LOADS_SAVE 0.98
+/* Of the time for the first way, the part that another one has. */
+#define OTHER_EFFORT 2u
 
 /* Plans as `other` says; it stays where it takes less than `share` of the best one, or there is room for one alone. */
-static gs_status try_other(gs_plan **best, double *best_cost, const gs_schedule_config *other, double share)
+static gs_status try_other(gs_plan **best, double *best_cost, gs_schedule_config *other, double share)
 {
     const uint64_t tables = (*best)->table_bytes;
+    gs_effort effort = {.most = gs_effort_most(other, *best_cost) / OTHER_EFFORT};
     gs_plan *plan = NULL;
     double seconds = 0;
 
     if (other->live_most != 0 && gs_alloc_live_bytes() + tables + tables / 2 > other->live_most)
         return GS_OK;
+    other->refusal = NULL;
+    other->no_sizes = true;
+    other->effort = other->effort == NULL ? NULL : &effort;
     const gs_status st = gs_schedule_search(&plan, &seconds, other);
     if (st != GS_OK)
         return st == GS_EBUDGET ? GS_OK : st;
@@ -49,18 +56,18 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
     gs_status st = gs_schedule_search(&plan, &cost, &first);
     if (st == GS_OK)
         plan->ring = first.ring;
+    if (st == GS_OK && config->any_plan) {
+        *out = plan;
+        return GS_OK;
+    }
     if (st == GS_OK && may_be_a_ring(&first)) {
         other = first;
         other.ring = true;
-        other.refusal = NULL;
-        other.no_sizes = true;
         st = try_other(&plan, &cost, &other, 1);
     }
     if (st == GS_OK && config->may_load && !config->loads && config->cost != NULL && plan->devices == 1) {
         other = first;
         other.loads = true;
-        other.refusal = NULL;
-        other.no_sizes = true;
         st = try_other(&plan, &cost, &other, LOADS_SAVE);
     }
     if (st == GS_OK && gs_deals_differ(config))

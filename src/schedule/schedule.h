@@ -39,6 +39,14 @@ typedef struct gs_needs {
     const gs_row_runs *array_rows;
 } gs_needs;
 
+/* What planning has done so far, and how much it may do (effort.h). */
+typedef struct gs_effort {
+    uint64_t tasks; /* of plans that were made, given up or counted */
+    uint64_t most;  /* that it may have; 0: as long as epochs take */
+    uint32_t last;  /* of the one made last */
+    bool chosen;    /* the plan is one of several, not all that there is to choose from */
+} gs_effort;
+
 typedef struct gs_schedule_config {
     const gs_program *program;
     const gs_chunk_table *chunks;
@@ -80,7 +88,9 @@ typedef struct gs_schedule_config {
     /* The disk, for the choice between a whole interval and runs of its rows; 0: a usual SSD's. */
     double disk_bps, disk_request_seconds;
     gs_refusal *refusal;       /* NULL: not asked for */
-    bool no_sizes;             /* a refusal need not say what would do, which takes the memory of a larger plan */
+    bool no_sizes;             /* a refusal need not say what would do */
+    bool any_plan;             /* the first that fits will do */
+    gs_effort *effort;         /* plans are compared while it lasts; NULL: without an end */
 } gs_schedule_config;
 
 /* Most edge sets of a run: two of the store, and pruned ones, which stages have of their own. */

@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "schedule/column_order.h"
 #include "schedule/device_cache.h"
+#include "schedule/effort.h"
 #include "schedule/emit.h"
 #include "schedule/flight.h"
 #include "schedule/keep.h"
@@ -24,6 +25,9 @@
 #define RING_ROUNDS 4u
 /* Fewer plans are tried where one has more tasks than this. */
 #define MANY_TASKS 200000u
+/* Arenas that are noted when some around the best one are tried, and how near two of them are the same. */
+#define MOST_TRIED 32u
+#define LIKE_ARENAS 64u
 /* Where the host's memory is short, devices on it stage this part of what they could, and this part of that. */
 #define STAGED_LESS 4u
 
@@ -84,6 +88,17 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
+/* Is there a plan with this ring, and nothing kept? */
+static gs_status count_choice(const gs_layout *l, gs_choice *c, uint64_t ring)
+{
+    gs_plan *plan = NULL;
+    c->counts = true;
+    const gs_status st = try_choice(&plan, l, c, 0, ring);
+    c->counts = false;
+    gs_plan_free(plan);
+    return st;
+}
+
 /* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's
  * memory. */
 struct best {
@@ -97,6 +112,12 @@ struct best {
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
 };
+
+/* Are there plans enough? */
+static bool is_enough(const struct best *best, const gs_layout *l)
+{
+    return best->found && (l->config->any_plan || !gs_effort_lasts(l->config, best->cost));
+}
 
 /* Is memory short for another plan beside the best one, which may be larger? */
 static bool is_short(const struct best *best, const gs_layout *l)
@@ -145,10 +166,15 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
     gs_plan *plan = NULL;
     make_room(best, l);
     gs_status st = try_choice(&plan, l, c, left - ring, ring);
-    for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
-        st = try_choice(&plan, l, c, keep, left - keep);
-    if (st == GS_EAGAIN)
-        st = try_choice(&plan, l, c, 0, left);
+    if (st == GS_EAGAIN) { /* where all that is left is too small a ring, so is a part of it */
+        if ((st = count_choice(l, c, left)) != GS_OK)
+            return st;
+        st = GS_EAGAIN;
+        for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
+            st = try_choice(&plan, l, c, keep, left - keep);
+        if (st == GS_EAGAIN)
+            st = try_choice(&plan, l, c, 0, left);
+    }
     return st == GS_OK ? compare(best, l, c, plan) : st;
 }
 
@@ -159,7 +185,7 @@ static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, 
     const uint64_t largest = GS_MIN(left / 4 * 3, c->ring_most);
     gs_status st = try_ring(best, l, c, left, largest);
 
-    for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4; ring /= 2) {
+    for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4 && !is_enough(best, l); ring /= 2) {
         gs_plan *plan = NULL;
         make_room(best, l);
         const gs_status tried = try_choice(&plan, l, c, left - ring, ring);
@@ -180,10 +206,10 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
     c->device.tracing = c->device.devices > 0;
-    st = gs_emit(&probe, l, c);
+    st = gs_emit_count(&probe, l, c);
     if (st == GS_EAGAIN && c->device.crowded) {
         gs_device_cache_drop(c);
-        st = gs_emit(&probe, l, c);
+        st = gs_emit_count(&probe, l, c);
     }
     c->device.tracing = false;
     if (st != GS_OK)
@@ -277,7 +303,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
         if (st != GS_OK && st != GS_EAGAIN)
             return st;
         any = any || st == GS_OK;
-        if (st == GS_OK && all)
+        if (st == GS_OK && (all || is_enough(best, l)))
             break;
     }
     if (!any && c->device.crowded) {
@@ -314,7 +340,7 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
 
     c->ring_bytes = UINT64_MAX / 4;
     c->host.tracing = true;
-    st = gs_emit(&probe, l, c);
+    st = gs_emit_count(&probe, l, c);
     c->host.tracing = false;
     gs_plan_free(probe);
     return st;
@@ -368,12 +394,12 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
     gs_status st = GS_OK;
 
     if (c->cached_pass == l->program->passes || l->config->force_spill || best->cost == 0 || best->tasks > MANY_TASKS ||
-        !gs_choice_set_arena(c, l, best->arena))
+        is_enough(best, l) || !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     if ((st = devices_again(best, l, c)) != GS_OK)
         return st;
     c->made_only = true;
-    for (int keep = 1; keep >= 0 && st == GS_OK; keep--)
+    for (int keep = 1; keep >= 0 && st == GS_OK && !is_enough(best, l); keep--)
         st = try_cache(best, l, c, ring, keep);
     c->made_only = false;
     return st;
@@ -410,9 +436,9 @@ static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
 {
     struct again again = {best, l, c};
     if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap ||
-        best->cost == 0 || best->tasks > MANY_TASKS || !gs_choice_set_arena(c, l, best->arena))
+        best->cost == 0 || best->tasks > MANY_TASKS || is_enough(best, l) || !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
-    return gs_order_search(&best->plan, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
+    return gs_order_search(&best->plan, best->cost, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
 
 /* Devices on host memory that stage less than they could leave it to the host: a part of it, and of that, down to the
@@ -458,25 +484,87 @@ static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, 
     return st;
 }
 
+/* What an arena costs to try: it is counted, and planned with some rings. */
+#define PLANS_AN_ARENA 4u
+
+/* The next smaller arena: by quarters, or in larger steps where there is no time to plan so many. */
+static uint64_t smaller_arena(const struct best *best, const gs_layout *l, uint64_t arena, uint64_t least)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const uint64_t each = PLANS_AN_ARENA * (uint64_t)(cfg->effort == NULL ? 1 : GS_MAX(cfg->effort->last, 1u));
+    const uint64_t left = gs_effort_left(cfg, best->found ? best->cost : 0) / 2 / each;
+    uint64_t steps = 1, at = arena;
+
+    while (at > least && steps++ < left)
+        at = at / 4 * 3;
+    if (at <= least)
+        return arena / 4 * 3;
+    for (steps = 1, at = arena; at > least && steps++ < left;) /* by halves */
+        at /= 2;
+    return at <= least ? arena / 2 : arena / 4;
+}
+
+/* Arenas that were tried. */
+struct tried {
+    uint64_t arena[MOST_TRIED];
+    uint32_t count;
+};
+
+/* Is there another one that differs by less than a part of it in so many? Notes this one, where not. */
+static bool was_tried(struct tried *t, uint64_t arena)
+{
+    for (uint32_t k = 0; k < t->count; k++)
+        if (GS_MAX(arena, t->arena[k]) - GS_MIN(arena, t->arena[k]) < arena / LIKE_ARENAS)
+            return true;
+    if (t->count < MOST_TRIED)
+        t->arena[t->count++] = arena;
+    return false;
+}
+
+/* Where arenas were tried in large steps: those around the best one, while that makes it better. */
+static gs_status refine(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least, struct tried *tried)
+{
+    static const double steps[] = {4.0 / 3, 3.0 / 4, 8.0 / 7, 7.0 / 8, 16.0 / 15, 15.0 / 16};
+    const uint64_t most = l->config->device_memory - l->config->device_fixed;
+    gs_status st = GS_OK;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(steps) && st == GS_OK && !is_enough(best, l); k++) {
+        const uint64_t was = best->arena, arena = (uint64_t)(steps[k] * (double)was);
+        if (arena < least || arena > most || was_tried(tried, arena))
+            continue;
+        st = try_arena(best, l, c, arena, false);
+        st = st == GS_EAGAIN ? GS_OK : st;
+        if (best->arena != was)
+            k = (size_t)-1; /* from the new one on */
+    }
+    return st;
+}
+
 static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t least = gs_layout_least_arena(l);
+    struct tried tried = {0};
     struct best best = {0};
     gs_status st = GS_OK;
 
     if (cfg->device_memory < cfg->device_fixed + least)
         return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
-    /* From all of the device's memory down to the least, by quarters. */
-    for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = arena / 4 * 3) {
+    if (cfg->effort != NULL)
+        cfg->effort->chosen = true;
+    /* From all of the device's memory down to the least. */
+    for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = smaller_arena(&best, l, arena, least)) {
         arena = GS_MAX(arena, least);
+        (void)was_tried(&tried, arena);
         if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_EAGAIN)
             break;
         st = GS_OK;
-        if (arena == least || (best.found && best.cost == 0))
+        if (arena == least || (best.found && best.cost == 0) || is_enough(&best, l))
             break;
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
+    if (st == GS_OK && best.found && best.cost > 0 && cfg->effort != NULL)
+        st = refine(&best, l, c, least, &tried);
     if (st == GS_OK && !best.found)
         st = try_named(&best, l, c, least);
     if (st == GS_OK && !best.found)

@@ -20,6 +20,7 @@ struct sim {
     const gs_plan_pass *pass;
     gs_lanes lanes;
     gs_predicted out;      /* of the run being simulated */
+    gs_stage_work *work;    /* [stages] */
     double *end;            /* [tasks] when each of the plan's is over; of a transfer: has arrived */
     double now;             /* of the driving thread */
     double disk_free;       /* the disk has moved all that was submitted */
@@ -37,6 +38,11 @@ struct sim {
 };
 
 static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->in->plan->task[task]; }
+
+static void find_work(const struct sim *s, gs_work *w, const gs_task *t)
+{
+    gs_task_work_by(w, s->in->program, &s->work[t->stage], s->in->set, s->in->parts, t);
+}
 
 /* ---- resources ---- */
 
@@ -178,7 +184,7 @@ static void run_on_one_thread(struct sim *s)
         pump(s, false);
         wait_for(s, task);
         gs_lanes_begin(&s->lanes, lane);
-        gs_task_work(&w, s->in->program, s->in->set, s->in->parts, task_at(s, task));
+        find_work(s, &w, task_at(s, task));
         spend(s, gs_cost_seconds_beside(s->in->cost, &w, s->disk_free - s->now, s->in->cost->read_bps),
               is_along_edges(&w) ? &s->out.edge_seconds : &s->out.vertex_seconds);
         gs_lanes_finish(&s->lanes, task);
@@ -212,7 +218,7 @@ static double compute(struct sim *s, const gs_task *t, double ready, double begi
     const gs_task *const before = s->before[t->device];
     const gs_cost *const cost = cost_on(s, t);
     gs_work w;
-    gs_task_work(&w, s->in->program, s->in->set, s->in->parts, t);
+    find_work(s, &w, t);
     const bool joins = s->in->together && !s->in->topology->on_host[t->device] && is_along_edges(&w) &&
                        before != NULL && gs_tasks_go_together(before, t) && ready <= s->launched[t->device];
     const double alone = gs_cost_seconds(cost, &w), launch = joins ? cost->seconds[w.kind][0] : 0;
@@ -318,10 +324,13 @@ gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in)
 
     s.end = gs_malloc_array((size_t)in->plan->tasks + 1, sizeof(*s.end));
     s.flying = gs_malloc_array((size_t)s.pass->tasks + s.pass->aheads + 1, sizeof(*s.flying));
-    if (st != GS_OK || s.end == NULL || s.flying == NULL) {
+    s.work = gs_malloc_array(in->program->stages + 1ull, sizeof(*s.work));
+    if (st != GS_OK || s.end == NULL || s.flying == NULL || s.work == NULL) {
         st = gs_fail(GS_ENOMEM, "out of memory while planning");
         goto done;
     }
+    for (uint32_t k = 0; k < in->program->stages; k++)
+        gs_stage_work_find(&s.work[k], in->program, &in->program->stage[k]);
     run_once(&s);
     if (s.pass->aheads > 0) /* an epoch among epochs is what counts: the second begins with what the first read ahead */
         run_once(&s);
@@ -329,6 +338,7 @@ gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in)
     *out = s.out;
 done:
     gs_lanes_close(&s.lanes);
+    gs_free(s.work);
     gs_free(s.end);
     gs_free(s.flying);
     return st;

@@ -99,7 +99,32 @@ static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, doub
     w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
 }
 
+void gs_stage_work_find(gs_stage_work *out, const gs_program *p, const gs_stage *s)
+{
+    *out = (gs_stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
+    gs_vertex_work(&out->row, p, s, 1);
+    if (s->sums == 0 || !gs_sum_is_sequence(&s->sum[0]))
+        edge_program_work(&out->edge, p, s, 1);
+}
+
+/* Amounts are whole numbers, or quarters, so those of many are exact. */
+static void times(gs_work *w, const gs_work *one, double many)
+{
+    *w = *one;
+    for (uint32_t k = 1; k < GS_WORK_AMOUNTS; k++)
+        w->amount[k] *= many;
+}
+
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
+{
+    gs_stage_work of;
+    if (t->kind == GS_TASK_VERTEX || (t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t)))
+        gs_stage_work_find(&of, p, &p->stage[t->stage]);
+    gs_task_work_by(w, p, &of, set, parts, t);
+}
+
+void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, const gs_edge_set *set, uint32_t parts,
+                     const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];
     const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
@@ -122,7 +147,7 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         else if (gs_sum_is_sequence(&s->sum[0]))
             sequence_work(w, p, &s->sum[0], (double)c->edges, false);
         else
-            edge_program_work(w, p, s, (double)c->edges);
+            times(w, &of->edge, (double)c->edges);
         break;
     case GS_TASK_COPY:
         w->amount[1] = 2 * (double)t->bytes / sizeof(float);
@@ -132,8 +157,7 @@ void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint3
         sequence_work(w, p, &s->sum[0], (double)c->edges, t->kind == GS_TASK_BACK);
         break;
     case GS_TASK_VERTEX:
-        w->kind = GS_WORK_VERTEX;
-        gs_vertex_work(w, p, s, t->rows);
+        times(w, &of->row, t->rows);
         break;
     default:
         break;

@@ -23,12 +23,13 @@ static void drop_plan(gs_session *s)
     s->plan = NULL;
 }
 
-/* Replaces a plan by one that knows which rows each chunk needs. Where that one's table of runs has no room, the first
- * plan stays, or is made again if there was no room for both. */
+/* Replaces a plan by one that knows which rows each chunk needs. Where that one's table of runs has no room, one
+ * without is made. */
 static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 {
     const uint64_t tables = s->plan->table_bytes;
     const bool no_swap = config->no_swap;
+    const uint64_t before = config->effort->tasks;
     gs_plan *plan = NULL;
     gs_status st;
 
@@ -38,17 +39,32 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
         return st;
     config->no_swap = s->config.options->no_swap;
     config->no_sizes = true;
+    config->any_plan = s->config.trial;
     st = gs_schedule(&plan, config);
     if (st == GS_OK) {
         drop_plan(s);
         s->plan = plan;
         return GS_OK;
     }
-    if (st != GS_EBUDGET || s->plan != NULL)
-        return st == GS_EBUDGET ? GS_OK : st;
+    if (st != GS_EBUDGET)
+        return st;
+    drop_plan(s); /* it was any that fits */
+    config->effort->tasks = before;
     gs_session_drop_read_needs(s); /* the first plan knew those of pruned edges */
     config->no_swap = no_swap;
     config->no_sizes = !s->memory.sizes;
+    return gs_schedule(&s->plan, config);
+}
+
+/* Of a plan that was made to see whether there is one: the best one, if it is another. */
+static gs_status plan_better(gs_session *s, gs_schedule_config *config)
+{
+    if (config->needs.granules.words > 0 && moves_anything(s->plan))
+        return plan_selective(s, config);
+    if (!config->any_plan || !config->effort->chosen || s->config.trial)
+        return GS_OK;
+    drop_plan(s);
+    config->any_plan = false;
     return gs_schedule(&s->plan, config);
 }
 
@@ -122,6 +138,7 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
 gs_status gs_session_plan(gs_session *s)
 {
     gs_schedule_config config = {0};
+    gs_effort effort = {0};
     gs_status st;
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
@@ -166,10 +183,11 @@ gs_status gs_session_plan(gs_session *s)
                   .granules = config.needs.granules},
         .refusal = &s->memory.refused,
         .no_sizes = !s->memory.sizes,
+        .any_plan = s->config.trial || config.needs.granules.words > 0,
+        .effort = &effort,
     };
-    if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
-        return st;
-    if (config.needs.granules.words > 0 && moves_anything(s->plan) && (st = plan_selective(s, &config)) != GS_OK)
+    if ((st = gs_schedule(&s->plan, &config)) != GS_OK ||
+        (st = plan_better(s, &config)) != GS_OK)
         return st;
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);
