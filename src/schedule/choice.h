@@ -89,6 +89,7 @@ typedef struct gs_choice {
     uint64_t *mask;           /* [granules.words] scratch */
     bool any_tables;          /* also plans whose own tables are beyond the host's budget, to say what would do */
     bool counts;              /* gs_emit_count() */
+    bool crammed;             /* the plan emitted last was given up for its own tables */
     bool chunks_alone;        /* a read for each chunk: the ring has no room for more */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
     uint32_t cached_pass;     /* "train", or as many as there are passes */

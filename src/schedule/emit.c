@@ -288,6 +288,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
     struct emitter e = {.l = l, .c = c};
     gs_status st;
 
+    c->crammed = false;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {

@@ -112,6 +112,7 @@ static bool has_room(struct emitter *e)
     const uint64_t bytes = gs_emit__table_bytes(e);
     if (bytes + e->beside <= e->tables_most)
         return true;
+    e->c->crammed = true;
     e->c->device.crowded = e->c->device.devices > 0 && bytes <= e->tables_most;
     return false;
 }

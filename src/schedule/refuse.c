@@ -17,6 +17,8 @@
  * where it is a term of the host's, for which several arenas are tried. */
 #define DEVICE_PART 100u
 #define MORE_TRIES 32
+/* And the ring, which is a small term, to one part of it in so many. */
+#define RING_PART 128u
 #define STAGING_PART 16u
 
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
@@ -41,7 +43,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
     c->chunks_alone = true;
     for (;; high *= 2) {
         c->ring_bytes = high;
-        if ((st = gs_emit_count(&plan, l, c)) == GS_OK || st != GS_EAGAIN || high > most)
+        if ((st = gs_emit_count(&plan, l, c)) != GS_EAGAIN || c->crammed || high > most)
             break;
         low = high;
     }
@@ -49,7 +51,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
         return st;
     *tables = plan->table_bytes;
     gs_plan_free(plan);
-    while (high - low > step) {
+    while (high - low > GS_MAX(step, high / RING_PART)) {
         c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
         if (c->ring_bytes >= high)
             break;
@@ -86,7 +88,7 @@ static gs_status try_staging(const gs_layout *l, gs_choice *c, uint64_t bytes)
 
 /* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`:
  * doubling, then halving the gap. A larger ring may fail by its turns where a smaller one works: so below `most`, a
- * sixteenth at a time is tried, too. GS_EAGAIN: none works. */
+ * sixteenth at a time is tried, too. Tables are as long with another ring. GS_EAGAIN: none works. */
 static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t most, uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
@@ -95,11 +97,11 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
 
     gs_choice_keep(c, l, 0);
     c->ring_bytes = UINT64_MAX / 4;
-    while ((st = try_staging(l, c, high)) == GS_EAGAIN && high < most) {
+    while ((st = try_staging(l, c, high)) == GS_EAGAIN && high < most && !c->crammed) {
         low = high;
         high = GS_MIN(2 * high, most);
     }
-    for (const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES); st == GS_EAGAIN && high > low + less;)
+    for (const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES); st == GS_EAGAIN && high > low + less && !c->crammed;)
         st = try_staging(l, c, high -= less);
     while (st == GS_OK && high - low > GS_MAX(step, high / part)) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
