@@ -48,8 +48,57 @@ static void same_plan(const gs_plan *a, const gs_plan *b)
     assert_memory_equal(a->dep, b->dep, a->deps * sizeof(*a->dep));
 }
 
+/* What would do is found without a plan of that size. The first of this program's tests, as the heap's peak is the
+ * process's. */
+static void test_budget__is_named_without_its_plan(void **state)
+{
+    const uint64_t before = gs_alloc_live_bytes();
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    gs_refusal refused = {0};
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 60000, 60, false, 5);
+    gs_schedule_config c = fixture_config(&f, 6 * GS_MIB, 2 * GS_MIB);
+    c.refusal = &refused;
+    assert_int_equal(gs_schedule(&plan, &c), GS_EBUDGET);
+    assert_true(refused.host > c.host_memory);
+    const uint64_t peak = gs_alloc_peak_bytes() - before;
+    c.host_memory = refused.host;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_true(peak < plan->table_bytes);
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
+/* All that is made has so many tasks together as were said, and a search is not begun again for less than a plan. */
+static void test_plan__is_one_of_as_many_as_there_is_time_for(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan[3] = {NULL};
+    gs_effort effort[3] = {{.most = 1}, {.most = 400000}, {.most = 400000}};
+    gs_cost cost;
+    (void)state;
+    gs_cost_defaults(&cost, 2);
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 60000, 30, false, 5);
+    gs_schedule_config c = fixture_config(&f, 16 * GS_MIB, 2 * GS_MIB);
+    c.cost = &cost;
+    for (int k = 0; k < 3; k++) {
+        c.effort = &effort[k];
+        gs_assert_ok(gs_schedule(&plan[k], &c));
+        fixture_within(plan[k], &c);
+        assert_true(effort[k].tasks <= effort[k].most + 4ull * plan[k]->tasks);
+    }
+    assert_true(effort[1].tasks > 4ull * plan[1]->tasks);
+    same_plan(plan[1], plan[2]);
+    for (int k = 0; k < 3; k++)
+        gs_plan_free(plan[k]);
+    fixture_drop(&f);
+}
+
 /* A plan whose tables are most of the budget, made where the heap has room for one such plan, and where it has any. The
- * first of this program's tests, as the heap's peak is the process's. */
+ * second of this program's tests, as the heap's peak is the process's. */
 static void test_plan__is_held_alone_where_memory_is_short(void **state)
 {
     const uint64_t before = gs_alloc_live_bytes();
@@ -483,7 +532,9 @@ static void test_ring__waits_for_what_it_overwrites(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_budget__is_named_without_its_plan),
         cmocka_unit_test(test_plan__is_held_alone_where_memory_is_short),
+        cmocka_unit_test(test_plan__is_one_of_as_many_as_there_is_time_for),
         cmocka_unit_test(test_ring__waits_for_what_it_overwrites),
         cmocka_unit_test(test_plan__everything_in_memory_moves_nothing),
         cmocka_unit_test(test_plan__is_safe_in_any_order),
