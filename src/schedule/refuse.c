@@ -101,7 +101,8 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
         low = high;
         high = GS_MIN(2 * high, most);
     }
-    for (const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES); st == GS_EAGAIN && high > low + less && !c->crammed;)
+    const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES);
+    while (st == GS_EAGAIN && high > low + less && !c->crammed)
         st = try_staging(l, c, high -= less);
     while (st == GS_OK && high - low > GS_MAX(step, high / part)) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
