@@ -216,6 +216,7 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
                       .classes = l->stage->reg[in->a.index].width,
                       .weight = loss_weight(c, l),
                       .factor = l->loss_factor,
+                      .found = (gs_u32 *)(c->state.at + c->state.found_offset),
                       .scale = l->loss_scale,
                       .smoothing = l->loss_smoothing};
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);

@@ -82,6 +82,7 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
 static void add_metrics(gs_metrics *to, const gs_loss_part *from)
 {
     to->loss_sum += from->loss_sum;
+    to->valid_loss += from->valid_loss;
     for (int s = 0; s < 4; s++) {
         to->rows[s] += from->rows[s];
         to->correct[s] += from->correct[s];
@@ -93,6 +94,7 @@ static void add_columns(gs_metrics *to, const double *from, uint32_t columns)
 {
     for (uint32_t c = 0; c < columns; c++) {
         to->loss_sum += from[(uint64_t)GS_LOSS_OF_TRAIN * columns + c];
+        to->valid_loss += from[(uint64_t)GS_LOSS_OF_VALID * columns + c];
         for (uint32_t s = 0; s < GS_LOSS_SPLITS; s++) {
             to->rows[s + 1] += (uint64_t)from[(uint64_t)(GS_LOSS_KNOWN + s) * columns + c];
             for (uint32_t k = 0; to->column != NULL && k < GS_LOSS_SUMS; k++)
@@ -127,6 +129,10 @@ gs_status gs_cuda_end_pass(void *context)
         st = gs_cuda_copy_out(c, c->state.columns, c->state.at + c->state.columns_offset,
                               (uint64_t)GS_LOSS_FIGURES * c->state.loss_columns * sizeof(double), c->streams.compute,
                               "copying the figures of columns");
+    const bool counts = pass->metrics != NULL && pass->metrics->found != NULL && c->state.founds > 0;
+    if (st == GS_OK && counts)
+        st = gs_cuda_copy_out(c, c->state.found, c->state.at + c->state.found_offset,
+                              c->state.founds * sizeof(*c->state.found), c->streams.compute, "copying what was found");
     if (st == GS_OK && c->state.kept)
         st = gs_cuda_copy_out(c, &c->state.fault, gs_cuda_step_fault(c), sizeof(c->state.fault), c->streams.compute,
                               "copying what steps say");
@@ -136,6 +142,8 @@ gs_status gs_cuda_end_pass(void *context)
         add_metrics(pass->metrics, &loss);
     if (st == GS_OK && pass->metrics != NULL)
         add_columns(pass->metrics, c->state.columns, c->state.loss_columns);
+    for (uint32_t i = 0; st == GS_OK && counts && i < c->state.founds; i++)
+        pass->metrics->found[i] += c->state.found[i];
     return st;
 }
 

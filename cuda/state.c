@@ -26,6 +26,9 @@ static uint64_t columns_bytes(const gs_program *p)
     return gs_align_up((uint64_t)GS_LOSS_FIGURES * gs_program_loss_columns(p) * sizeof(double), ALIGNMENT);
 }
 
+static uint32_t founds(const gs_program *p) { return GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_classes(p); }
+static uint64_t found_bytes(const gs_program *p) { return gs_align_up(founds(p) * sizeof(uint32_t), ALIGNMENT); }
+
 /* Bytes of the weights of a loss's columns. */
 static uint64_t weight_bytes(const gs_program *p)
 {
@@ -40,7 +43,7 @@ uint64_t gs_cuda_workspace(const gs_cuda *c)
 uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p)
 {
     return sums_bytes(p) + gs_cuda_workspace(c) + 5 * ALIGNMENT * (uint64_t)(p->params + 1) +
-           gs_align_up(sizeof(gs_loss_part), ALIGNMENT) + columns_bytes(p) + weight_bytes(p);
+           gs_align_up(sizeof(gs_loss_part), ALIGNMENT) + columns_bytes(p) + found_bytes(p) + weight_bytes(p);
 }
 
 /* Parameters, then gradients, learned ones first in both; then sums of statistics and totals of the loss. */
@@ -61,7 +64,8 @@ static void place_params(gs_cuda *c, const gs_program *p)
     }
     c->state.loss_offset = at;
     c->state.columns_offset = at + gs_align_up(sizeof(gs_loss_part), ALIGNMENT);
-    c->state.weight_offset = c->state.columns_offset + columns_bytes(p);
+    c->state.found_offset = c->state.columns_offset + columns_bytes(p);
+    c->state.weight_offset = c->state.found_offset + found_bytes(p);
     c->state.scratch_offset = c->state.weight_offset + weight_bytes(p);
     c->state.added_bytes = c->state.weight_offset - c->state.grads_offset;
 }
@@ -73,8 +77,10 @@ gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scra
     c->state.sums_offset = gs_calloc(p->params + 1, sizeof(*c->state.sums_offset));
     c->state.loss_columns = gs_program_loss_columns(p);
     c->state.columns = gs_calloc((uint64_t)c->state.loss_columns * GS_LOSS_FIGURES + 1, sizeof(*c->state.columns));
+    c->state.founds = founds(p);
+    c->state.found = gs_calloc((uint64_t)c->state.founds + 1, sizeof(*c->state.found));
     if (c->state.param_offset == NULL || c->state.grad_offset == NULL || c->state.sums_offset == NULL ||
-        c->state.columns == NULL)
+        c->state.columns == NULL || c->state.found == NULL)
         return no_memory();
     place_params(c, p);
     c->state.scratch_bytes = scratch->launch;
@@ -124,6 +130,7 @@ void gs_cuda_give_state(gs_cuda *c)
     gs_free(c->state.grad_offset);
     gs_free(c->state.sums_offset);
     gs_free(c->state.columns);
+    gs_free(c->state.found);
     c->state = (gs_cuda_state){.at = 0};
 }
 

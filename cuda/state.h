@@ -20,11 +20,12 @@ typedef struct gs_cuda_state {
     uint64_t learned_bytes;     /* parameters that are learned come first, their gradients first of those, in the same
                                  * places */
     uint64_t grads_offset, added_bytes; /* from there on: what passes add up, gradients, sums and totals */
-    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, columns_offset, weight_offset, scratch_offset,
-        scratch_bytes, order_offset,
-        batch_offset, workspace_offset;
+    uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, columns_offset, found_offset, weight_offset,
+        scratch_offset, scratch_bytes, order_offset, batch_offset, workspace_offset;
     double *columns; /* [loss_columns * GS_LOSS_FIGURES], of the host: what a pass has added up of a loss's columns */
     uint32_t loss_columns;
+    uint32_t *found; /* [founds], of the host: what a pass has counted of classes (gs_metrics.found) */
+    uint32_t founds; /* GS_LOSS_SPLITS * GS_LOSS_SUMS * classes; 0: the loss is not of one class a row */
     uint32_t *order; /* [GS_CUDA_ORDER_WORDS], where there are sequences: for each launch under way
                       * GS_CUDA_SORTED targets as sequences take them, as many to sort with, and where the edges of as
                       * many and one begin */

@@ -120,11 +120,13 @@ def option_class(name, body, without, only):
 
 
 def flat(body, figures):
-    """(field, type) of a report as Python has it: figures of three splits are train_NAME, valid_NAME, test_NAME."""
+    """(field, type) of a report as Python has it: figures of three splits are train_NAME, valid_NAME, test_NAME; the
+    task and the validation loss are one each."""
     for kind, field, inner in members(body):
         if field in ("accuracy", "figures"):
-            names = ["acc"] if field == "accuracy" else [f for _, f, _ in members(figures) if f != "task"]
-            yield from (("task", "str"),) if field == "figures" else ()
+            names = ["acc"] if field == "accuracy" else [f for _, f, _ in members(figures)
+                                                        if f not in ("task", "valid_loss")]
+            yield from (("task", "str"), ("valid_loss", "float")) if field == "figures" else ()
             yield from ((f"{split}_{name}", "float") for name in names for split in SPLITS)
         elif inner is not None or kind not in TYPES or re.search(rf"[ ,]{field} ?\[", body) and kind != "char":
             yield field, "Any"  # a list or a dict

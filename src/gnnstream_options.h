@@ -30,8 +30,8 @@ typedef struct gs_train_options {
                                                    * gradients together; 0: no limit */
     const char *schedule;   /* "none", "step", "cosine" or "plateau", after `warmup` epochs of a rising rate */
     double schedule_by;     /* "step" and "plateau" multiply the rate by this */
-    const char *keep;       /* which weights the run ends with: "best" by validation accuracy, or "last"; NULL: the
-                             * best, if the store has validation vertices */
+    const char *keep;       /* which weights the run ends with: "best" of validation by .keep_by, or "last"; NULL: the
+                             * best, if the store has validation vertices. Weights before any update are never kept */
     uint32_t warmup, schedule_every, patience; /* In epochs. schedule_every: of "step" and "plateau"; 0: 30 and 10.
                                                 * patience: ends a run that has not improved for so long; 0: never */
     uint64_t seed;          /* of the initial weights, of dropout and of batches */
@@ -131,6 +131,11 @@ typedef struct gs_train_options {
                                  * is predicted; "yes", if the machine supports it; "no" */
     bool weighted;       /* of "neighbor": draw an in-edge with a probability proportional to its weight */
     bool by_type;        /* of "neighbor": draw `fanout` in-edges of each edge type */
+    const char *keep_by; /* figure of validation that .keep, .patience and the schedule "plateau" go by: "loss", as
+                          * training has it; of classes "accuracy", "balanced" (the mean of the classes' accuracies); of
+                          * classes and labels "f1" (macro), "auc" (ROC) and "ap" (average precision), one class against
+                          * the rest; of labels "micro_f1"; of numbers "mse", "mae", "r2". NULL: "loss", of numbers
+                          * "mse" */
 } gs_train_options;
 
 /* Sets the defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam with rate 0.01, on the CPU. `size`: of the

@@ -8,13 +8,17 @@
 #include "gnnstream_base.h"
 
 /* Figures of a task besides the loss, for train, valid and test. NaN: the figure is of another task, was not evaluated,
- * or the split is empty. Multilabel: a logit above 0 predicts the label; F1 of a label that is neither present nor
- * predicted is 0; macro is the mean over labels. The two areas need the logits of a whole split, so evaluations have
- * them and epochs do not. Regress: means over columns; r2 is scikit-learn's r2_score. */
+ * or the split is empty. Classify: macro_f1 and balanced_acc (the mean of the classes' accuracies, over those that the
+ * split has) are scikit-learn's f1_score and balanced_accuracy_score. Multilabel: a logit above 0 predicts the label;
+ * F1 of a label that is neither present nor predicted is 0; macro is the mean over labels. The two areas need the
+ * logits of a whole split: evaluations of multilabel tasks have them; where .keep_by names one, epochs that are
+ * evaluated do, too. Regress: means over columns; r2 is scikit-learn's r2_score. */
 typedef struct gs_task_figures {
-    char task[16]; /* "classify" (judged by accuracy), "multilabel" (micro_f1), "regress" (mse) */
+    char task[16]; /* "classify", "multilabel", "regress" */
     double micro_f1[3], macro_f1[3], roc_auc[3], average_precision[3];
     double mse[3], mae[3], r2[3];
+    double balanced_acc[3];
+    double valid_loss; /* mean loss over the validation vertices, or over their known labels, weighted as in training */
 } gs_task_figures;
 
 /* One epoch, as a line of the metrics file has it. Loss and accuracies are of the weights before the epoch's update. */

@@ -16,7 +16,7 @@ static void print_figures(const gs_task_figures *f)
         if (isfinite(f->micro_f1[k]))
             printf("%-6s micro-F1 %.4f, macro-F1 %.4f", split[k], f->micro_f1[k], f->macro_f1[k]);
         if (isfinite(f->roc_auc[k]))
-            printf(", ROC-AUC %.4f", f->roc_auc[k]);
+            printf("%sROC-AUC %.4f", isfinite(f->micro_f1[k]) ? ", " : "", f->roc_auc[k]);
         if (isfinite(f->average_precision[k]))
             printf(", average precision %.4f", f->average_precision[k]);
         if (isfinite(f->mse[k]))
@@ -69,13 +69,16 @@ static void print_figures_json(const gs_task_figures *f)
         const char *name;
         const double *of;
     } all[] = {{"micro_f1", f->micro_f1}, {"macro_f1", f->macro_f1}, {"roc_auc", f->roc_auc},
-               {"average_precision", f->average_precision}, {"mse", f->mse}, {"mae", f->mae}, {"r2", f->r2}};
+               {"average_precision", f->average_precision}, {"mse", f->mse}, {"mae", f->mae}, {"r2", f->r2},
+               {"balanced_acc", f->balanced_acc}};
     const bool labels = strcmp(f->task, "multilabel") == 0, numbers = strcmp(f->task, "regress") == 0;
 
-    printf(", \"task\": %s", cli_json_text(f->task));
-    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
-        for (int s = 0; s < 3 && (k < 4 ? labels : numbers); s++)
+    printf(", \"task\": %s, \"valid_loss\": %s", cli_json_text(f->task), cli_json_real(f->valid_loss));
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        const bool has = labels ? k < 4 : numbers ? k >= 4 && k < 7 : k > 0 && (k < 4 || k == 7);
+        for (int s = 0; s < 3 && has; s++)
             printf(", \"%s_%s\": %s", split[s], all[k].name, cli_json_real(all[k].of[s]));
+    }
 }
 
 void print_results_json(const gs_train_report *r, const gs_weights_summary *w)

@@ -86,8 +86,10 @@ const cli_option train_learning_options[] = {
      0},
     {"--warmup", CLI_COUNT, FIELD(warmup), "N", "epochs over which the rate rises to --lr", NULL, 0, 0},
     {"--keep", CLI_CHOICE, FIELD(keep), "best|last",
-     "weights of the best validation result (accuracy, micro-F1,\nleast mse), or the last",
-     "best, where it is known", 0, 0},
+     "weights of the best validation result (--keep-by), or the\nlast", "best, where it is known", 0, 0},
+    {"--keep-by", CLI_CHOICE, FIELD(keep_by), "loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2",
+     "figure of validation that --keep, --patience and the schedule\nplateau go by; balanced: the mean of the classes' "
+     "accuracies", "loss; of numbers mse", 0, 0},
     {"--patience", CLI_COUNT, FIELD(patience), "K",
      "stop when the validation result has not been better for K\nepochs; 0: never", NULL, 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of the first weights and of dropout", NULL, 0, 0},

@@ -169,6 +169,7 @@ typedef struct gs_sequence_args {
 typedef struct gs_loss_part {
     double loss_sum;
     gs_u64 rows[4], correct[4];
+    double valid_loss;
 } gs_loss_part;
 
 typedef struct gs_loss_args {
@@ -180,15 +181,17 @@ typedef struct gs_loss_args {
     gs_loss_part *total; /* += */
     const float *weight; /* [classes], or NULL: 1 */
     const float *factor; /* of each training row, the first ones, its loss's; or NULL: 1 */
+    gs_u32 *found;       /* gs_metrics.found of the device */
     gs_u32 rows, classes, parts;
     float scale, smoothing;
 } gs_loss_args;
 
 /* Of each column of a loss of labels one by one: what GS_LOSS_SPLITS splits have of GS_LOSS_SUMS figures, the training
- * rows' loss, and how many labels are known in each split. */
-#define GS_LOSS_FIGURES 13
+ * rows' loss, how many labels are known in each split, and the validation rows' loss. */
+#define GS_LOSS_FIGURES 14
 #define GS_LOSS_OF_TRAIN 9
 #define GS_LOSS_KNOWN 10
+#define GS_LOSS_OF_VALID 13
 
 typedef enum gs_label_type { GS_LABEL_BYTES, GS_LABEL_WHOLE, GS_LABEL_FLOATS } gs_label_type;
 

@@ -293,6 +293,7 @@ GS_KERNEL(gs_statistic, gs_statistic_args)
 /* ---- loss ---- */
 
 #define GS_TRAIN_SPLIT 1
+#define GS_VALID_SPLIT 2
 
 /* Lowest column of the largest logit, and the logit. */
 GS_DEVICE float gs_largest(const float *row, gs_u32 classes, gs_u32 lane, gs_u32 *at)
@@ -334,8 +335,8 @@ GS_DEVICE double gs_weighted_row(const gs_loss_args *a, const float *row, float 
     return loss;
 }
 
-/* A training row: its loss, the same in all lanes; `scale` times the gradient where it is wanted. */
-GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
+/* The loss of a row, the same in all lanes; `scale` times the gradient where it is wanted. */
+GS_DEVICE double gs_row_loss(const gs_loss_args *a, const float *row, float *gradient, gs_u32 label, float most,
                               float scale, gs_u32 lane)
 {
     float total = 0;
@@ -355,10 +356,24 @@ GS_DEVICE double gs_train_row(const gs_loss_args *a, const float *row, float *gr
 GS_DEVICE void gs_add_part(gs_loss_part *to, const gs_loss_part *from)
 {
     to->loss_sum += from->loss_sum;
+    to->valid_loss += from->valid_loss;
     for (int s = 0; s < 4; s++) {
         to->rows[s] += from->rows[s];
         to->correct[s] += from->correct[s];
     }
+}
+
+/* `taken`: the class that the row is taken for. */
+GS_DEVICE void gs_count_class(const gs_loss_args *a, gs_u32 split, gs_u32 label, gs_u32 taken)
+{
+    gs_u32 *const of = a->found + (gs_u64)(split - 1) * a->classes * 3;
+    if (taken == label) {
+        gs_count_one(&of[(gs_u64)label * 3]);
+        return;
+    }
+    if (taken < a->classes)
+        gs_count_one(&of[(gs_u64)taken * 3 + 1]);
+    gs_count_one(&of[(gs_u64)label * 3 + 2]);
 }
 
 /* A group of 32 lanes a row, blocks in steps of the grid; one part a group, in shared memory, then one a block. */
@@ -367,7 +382,7 @@ GS_KERNEL(gs_loss, gs_loss_args)
     GS_SHARED(shared);
     gs_loss_part *const part = (gs_loss_part *)(void *)shared;
     const gs_u32 groups = GS_BLOCK_LANES / 32, group = gs_lane() / 32, lane = gs_lane() % 32;
-    gs_loss_part mine = {0, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    gs_loss_part mine = {0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0};
     for (gs_u32 r = gs_block_x() * groups + group; r < a.rows; r += gs_blocks_x() * groups) {
         const float *const row = a.logits + (gs_u64)r * a.classes;
         float *const gradient = a.gradient == 0 ? (float *)0 : a.gradient + (gs_u64)r * a.classes;
@@ -379,10 +394,14 @@ GS_KERNEL(gs_loss, gs_loss_args)
             const float most = gs_largest(row, a.classes, lane, &at);
             mine.rows[split]++;
             mine.correct[split] += at == (gs_u32)label;
+            if (lane == 0)
+                gs_count_class(&a, split, (gs_u32)label, at);
             if (split == GS_TRAIN_SPLIT) {
                 const float factor = a.factor != 0 ? a.factor[r] : 1.0f;
                 mine.loss_sum +=
-                    (double)factor * gs_train_row(&a, row, gradient, (gs_u32)label, most, a.scale * factor, lane);
+                    (double)factor * gs_row_loss(&a, row, gradient, (gs_u32)label, most, a.scale * factor, lane);
+            } else if (split == GS_VALID_SPLIT) {
+                mine.valid_loss += gs_row_loss(&a, row, (float *)0, (gs_u32)label, most, 1, lane);
             }
         }
         for (gs_u32 c = lane; gradient != 0 && !(counts && split == GS_TRAIN_SPLIT) && c < a.classes; c += 32)
@@ -404,7 +423,7 @@ GS_KERNEL(gs_loss_total, gs_loss_args)
     GS_SHARED(shared);
     gs_loss_part *const sum = (gs_loss_part *)(void *)shared;
     const gs_u32 lane = gs_lane();
-    gs_loss_part mine = {0, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    gs_loss_part mine = {0, {0, 0, 0, 0}, {0, 0, 0, 0}, 0};
     for (gs_u32 p = lane; p < a.parts; p += GS_BLOCK_LANES)
         gs_add_part(&mine, &a.part[p]);
     sum[lane] = mine;
@@ -497,6 +516,8 @@ GS_KERNEL(gs_loss_columns, gs_columns_args)
             t.slope *= factor;
             sum[GS_LOSS_OF_TRAIN] += (double)factor * t.loss;
         }
+        if (known && split == GS_VALID_SPLIT)
+            sum[GS_LOSS_OF_VALID] += gs_entry_of(&a, x, y, column).loss;
         if (a.gradient != 0)
             a.gradient[at] = t.slope * a.scale;
     }

@@ -190,7 +190,7 @@ GS_DEVICE unsigned gs_warp_votes(int yes) { return gs_gpu->warp_votes(yes); }
 GS_DEVICE unsigned gs_highest(unsigned bits) { return 31 - (unsigned)__builtin_clz(bits); }
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2]) { gs_gpu->warp_multiply(c, a, b); }
-GS_DEVICE void gs_count_one(gs_u32 *p) { *p += 1; }
+GS_DEVICE void gs_count_one(gs_u32 *p) { (void)__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED); }
 GS_DEVICE float gs_plus(float x, float y) { return x + y; }
 GS_DEVICE float gs_minus(float x, float y) { return x - y; }
 GS_DEVICE float gs_times(float x, float y) { return x * y; }

@@ -26,9 +26,10 @@ _SPLITS = ("train", "valid", "test")
 
 class Epoch(Report, EpochFields):
     """An epoch, of the weights before its update: ``epoch`` (from 1), ``loss``, ``train_acc``, ``valid_acc``,
-    ``test_acc`` (NaN where not evaluated), ``task``; of several labels ``valid_micro_f1``, ``valid_macro_f1``, of
-    numbers ``valid_mse``, ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``,
-    ``written_bytes``, ``compute_seconds``, ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ..."""
+    ``test_acc`` (NaN where not evaluated), ``task``, ``valid_loss``; of classes ``valid_macro_f1`` and
+    ``valid_balanced_acc``, of several labels ``valid_micro_f1``, ``valid_macro_f1``, of numbers ``valid_mse``,
+    ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``, ``written_bytes``,
+    ``compute_seconds``, ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ..."""
 
     def __repr__(self) -> str:
         return f"Epoch({self.epoch} of {self.epochs}: {figures(self)}, {self.seconds:.3g} s)"
@@ -63,6 +64,7 @@ def _flat(report: dict[str, Any]) -> dict[str, Any]:
     report = dict(report)
     of_task = dict(report.pop("figures"))
     report["task"] = of_task.pop("task")
+    report["valid_loss"] = of_task.pop("valid_loss")
     for name, values in {"acc": report.pop("accuracy"), **of_task}.items():
         for split, value in zip(_SPLITS, values):
             report[f"{split}_{name}"] = value

@@ -27,6 +27,10 @@ typedef struct gs_metrics {
     uint64_t rows[4], correct[4];
     double *column; /* [GS_LOSS_SPLITS][columns of the loss][GS_LOSS_SUMS] by those that add up figures of columns
                      * (tensor/op.h), the caller's; NULL: not wanted */
+    double valid_loss; /* the loss of validation rows, likewise summed */
+    uint32_t *found; /* [GS_LOSS_SPLITS][classes][GS_LOSS_SUMS] by a loss of one class a row, the caller's: rows of the
+                      * class that are found, rows of others that are taken for it, rows of it that are taken for
+                      * others; NULL: not wanted */
 } gs_metrics;
 
 /* `spec` is "cpu", "cpu:N" for one of N that share the processors, "cuda" or "cuda:N" for GPU number N,

@@ -182,7 +182,7 @@ typedef struct gs_exec_args {
 } gs_exec_args;
 
 typedef struct gs_exec_stats {
-    gs_metrics metrics; /* its columns are there until the next run */
+    gs_metrics metrics; /* its columns and classes are there until the next run */
     double seconds, compute_seconds, edge_seconds, stall_seconds;
     uint64_t read_bytes, written_bytes;
     uint64_t loaded_bytes; /* of read_bytes: those that came to devices past the host */

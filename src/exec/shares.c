@@ -41,10 +41,13 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
         s->statistic_count += statistic_doubles(&p->param[k % p->params]);
     s->columns = (uint64_t)GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_columns(p);
     s->column = gs_calloc(e->devices * s->columns + 1, sizeof(*s->column));
+    s->founds = (uint64_t)GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_classes(p);
+    s->found = gs_calloc(e->devices * s->founds + 1, sizeof(*s->found));
     s->grad = gs_calloc(shares + 1, sizeof(*s->grad));
     s->statistic = gs_calloc(shares + 1, sizeof(*s->statistic));
     s->statistic_doubles = gs_calloc(s->statistic_count + 1, sizeof(*s->statistic_doubles));
-    if (s->grad == NULL || s->statistic == NULL || s->statistic_doubles == NULL || s->column == NULL)
+    if (s->grad == NULL || s->statistic == NULL || s->statistic_doubles == NULL || s->column == NULL ||
+        s->found == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
     for (uint64_t k = 0; k < shares; k++) {
         const uint64_t doubles = statistic_doubles(&p->param[k % p->params]);
@@ -57,6 +60,7 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
 void gs_exec__give_shares(gs_exec *e)
 {
     gs_free(e->shares.column);
+    gs_free(e->shares.found);
     gs_free(e->shares.grad);
     gs_free(e->shares.statistic);
     gs_free(e->shares.grad_floats);
@@ -73,11 +77,13 @@ void gs_exec__enter_shares(gs_exec *e)
     if (s->statistic_count > 0)
         memset(s->statistic_doubles, 0, s->statistic_count * sizeof(*s->statistic_doubles));
     memset(s->column, 0, e->devices * s->columns * sizeof(*s->column));
+    memset(s->found, 0, e->devices * s->founds * sizeof(*s->found));
     for (uint32_t d = 0; d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
         x->grad = d == 0 || e->args->grad == NULL ? e->args->grad : s->grad + (d - 1) * params;
         x->statistic = d == 0 || e->args->statistic == NULL ? e->args->statistic : s->statistic + (d - 1) * params;
-        x->metrics = (gs_metrics){.column = s->columns > 0 ? s->column + d * s->columns : NULL};
+        x->metrics = (gs_metrics){.column = s->columns > 0 ? s->column + d * s->columns : NULL,
+                                  .found = s->founds > 0 ? s->found + d * s->founds : NULL};
         x->edge_seconds = 0;
     }
 }
@@ -85,10 +91,14 @@ void gs_exec__enter_shares(gs_exec *e)
 void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from)
 {
     to->loss_sum += from->loss_sum;
+    to->valid_loss += from->valid_loss;
     for (int i = 0; i < 4; i++) {
         to->rows[i] += from->rows[i];
         to->correct[i] += from->correct[i];
     }
+    to->found = from->found != NULL ? e->shares.found : to->found;
+    for (uint64_t i = 0; from->found != NULL && from->found != to->found && i < e->shares.founds; i++)
+        to->found[i] += from->found[i];
     if (from->column == NULL)
         return;
     to->column = e->shares.column;

@@ -8,6 +8,8 @@
 typedef struct gs_exec_shares {
     double *column;           /* [devices][columns], or NULL */
     uint64_t columns;         /* GS_LOSS_SPLITS * GS_LOSS_SUMS * columns of the logits */
+    uint32_t *found;          /* [devices][founds], or NULL: gs_metrics.found */
+    uint64_t founds;          /* GS_LOSS_SPLITS * GS_LOSS_SUMS * classes */
     float **grad;             /* [(devices - 1) * params], or NULL */
     double **statistic;       /* likewise */
     float *grad_floats;       /* as gs_program_place_params() lays them out, one device's behind the other's */

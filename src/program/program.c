@@ -218,3 +218,7 @@ static uint32_t widest_loss(const gs_program *p, bool columns)
 
 uint32_t gs_program_loss_columns(const gs_program *p) { return widest_loss(p, true); }
 uint32_t gs_program_loss_width(const gs_program *p) { return widest_loss(p, false); }
+uint32_t gs_program_loss_classes(const gs_program *p)
+{
+    return gs_program_loss_columns(p) > 0 ? 0 : gs_program_loss_width(p); /* all losses of a program are of one task */
+}

@@ -128,8 +128,9 @@ typedef struct gs_operand {
  *   mean_all, var_all  over the rows of all vertices: mean and biased variance of each column of a [., w], from sums in
  *                float64. dst: the statistic [w], which is there for the stages that follow.
  *   xent(_grad)  a: logits; b: register of labels (i32), c: register of splits (u8).
- *                Adds to the launch's metrics: over training rows the summed loss, and for each split the labelled
- *                rows and how many the largest logit (lowest index wins ties) hits. The loss of a row with label y is
+ *                Adds to the launch's metrics: over training rows the summed loss, over validation rows likewise, and
+ *                for each split the labelled rows and how many the largest logit (lowest index wins ties) hits, of each
+ *                class where that is wanted. The loss of a row with label y is
  *                the sum over classes k of q[k] * -log_softmax[k], with q[k] = (1 - s) w[y] at k = y, and s w[k] / K
  *                besides; w: the launch's weights, s: its smoothing (as PyTorch's cross_entropy).
  *                _grad: dst = (softmax * sum(q) - q) * scale, 0 off the training rows.
@@ -359,6 +360,8 @@ bool gs_program_has_sequences(const gs_program *p);
 /* Columns of the logits of a loss that adds up figures of columns (gs_op_has_column_sums()), and of any; 0: none. */
 uint32_t gs_program_loss_columns(const gs_program *p);
 uint32_t gs_program_loss_width(const gs_program *p);
+/* Classes of a loss of one class a row; 0: there is none. */
+uint32_t gs_program_loss_classes(const gs_program *p);
 
 /* Stages with an edge pass and a vertex program become two, but for those of the pass "setup" and where an edge pass
  * makes gradients: the first stores the sums, the second loads them. What is computed stays the same to the bit.

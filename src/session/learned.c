@@ -237,13 +237,19 @@ static void balance(gs_session_labels *l)
     }
 }
 
+/* Does anything ask how labels are spread? */
+static bool is_spread(const gs_session *s)
+{
+    return s->labels.task != GS_LEARN_CLASSIFY || s->labels.weight != NULL || s->pass.ranked;
+}
+
 gs_status gs_session_read_labels(gs_session *s)
 {
     gs_session_labels *const l = &s->labels;
     gs_status st;
 
     l->mass = (double)gs_store_get_info(s->store)->train;
-    if (l->task == GS_LEARN_CLASSIFY && l->weight == NULL)
+    if (!is_spread(s))
         return GS_OK;
     gs_free(l->spread);
     if ((l->spread = gs_calloc(spreads(l), sizeof(*l->spread))) == NULL)
@@ -252,8 +258,8 @@ gs_status gs_session_read_labels(gs_session *s)
         return st;
     if (l->balanced)
         balance(l);
-    l->mass = l->task == GS_LEARN_CLASSIFY ? 0 : training_labels(l);
-    for (uint32_t c = 0; l->task == GS_LEARN_CLASSIFY && c < l->columns; c++)
+    l->mass = l->task == GS_LEARN_CLASSIFY && l->weight != NULL ? 0 : training_labels(l);
+    for (uint32_t c = 0; l->task == GS_LEARN_CLASSIFY && l->weight != NULL && c < l->columns; c++)
         l->mass += (double)l->weight[c] * l->spread[c].count;
     return GS_OK;
 }
@@ -267,7 +273,7 @@ void gs_session_drop_labels(gs_session *s)
 uint64_t gs_session_label_bytes(const gs_session *s)
 {
     const gs_session_labels *const l = &s->labels;
-    if (l->task == GS_LEARN_CLASSIFY && l->weight == NULL)
+    if (!is_spread(s))
         return 0;
     return spreads(l) * (sizeof(*l->spread) + GS_LOSS_SUMS * sizeof(double) * s->machine.devices) +
            l->columns * sizeof(*l->weight) + 2 * GS_SUM_BYTES;

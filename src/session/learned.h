@@ -25,7 +25,7 @@ typedef struct gs_session_labels {
     float *weight;           /* [columns] or NULL: of classes, or of labels that are there */
     bool balanced;           /* weights by how often what they weigh occurs among the training vertices */
     double mass;             /* what the mean of the loss is over; 0: no training labels */
-    gs_label_spread *spread; /* [GS_LOSS_SPLITS][columns]; NULL: of classes, which none asks for */
+    gs_label_spread *spread; /* [GS_LOSS_SPLITS][columns]; NULL: of classes where nothing asks for them */
 } gs_session_labels;
 
 /* Once the store is open: the task, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels and options

@@ -68,6 +68,7 @@ typedef struct gs_session_config {
     bool timed;           /* when every task began and ended is kept */
     uint32_t states;      /* runs of optimiser state, like the parameters, while training */
     bool keep_best;       /* of the weights of train passes, where gs_session_validates() */
+    bool ranks;           /* evaluations rank logits whatever the task, and epochs that are evaluated do, too */
     uint32_t eval_every;  /* train passes from one evaluation to the next, where training computes other values;
                            * 0: none */
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
@@ -98,7 +99,7 @@ typedef struct gs_session_passes {
     bool gradients;     /* the pass "train" is there */
     bool train_differs; /* it computes other logits than an evaluation (dropout, batch statistics) */
     bool labelled;      /* eval and predict give the loss and what the task is judged by */
-    bool ranked;        /* so they do figures of the order of logits: multilabel */
+    bool ranked;        /* so they do figures of the order of logits: multilabel, or asked for */
 } gs_session_passes;
 
 /* The members' types are each described beside the source that owns them. */

@@ -172,6 +172,13 @@ static uint64_t scratch_bytes(const gs_session *s)
     return most;
 }
 
+/* What devices count of classes (gs_metrics.found). */
+static uint64_t found_bytes(const gs_session *s)
+{
+    return (uint64_t)s->machine.devices * GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_classes(s->program) *
+           sizeof(uint32_t);
+}
+
 void gs_session_charge_fixed(gs_session *s)
 {
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
@@ -183,7 +190,7 @@ void gs_session_charge_fixed(gs_session *s)
     const bool straight = s->machine.straight.possible;
     const uint32_t lanes = GS_DEVICE_LANES - (straight ? 0 : 1); /* loads have a thread where there are any */
 
-    charge(s, "process, store tables", s->memory.process, false);
+    charge(s, "process, store tables", s->memory.process + found_bytes(s), false);
     charge(s, "batches", s->config.beside_bytes, false);
     charge(s, "rows of learned tables", gs_session_sweep_bytes(s), false);
     charge(s, "best parameters", gs_session_keeps_best(s) ? one : 0, false);

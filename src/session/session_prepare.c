@@ -186,7 +186,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
         goto done;
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
-    s->pass.ranked = s->pass.labelled && s->labels.task == GS_LEARN_MULTILABEL;
+    s->pass.ranked = s->pass.labelled && (s->labels.task == GS_LEARN_MULTILABEL || config->ranks);
     if ((st = gs_session_open_devices(s)) != GS_OK)
         goto done;
     if (s->machine.topology != NULL && s->machine.topology->place.said)

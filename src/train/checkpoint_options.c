@@ -29,6 +29,7 @@ static const struct {
     ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
     ROW(walk_length, COUNT),   ROW(coverage, COUNT), ROW(batches_per_step, COUNT),
     ROW(gather_type, TEXT),   ROW(shuffle, TEXT),   ROW(weighted, FLAG),    ROW(by_type, FLAG),
+    ROW(keep_by, TEXT),
 #undef ROW
 };
 
@@ -43,7 +44,9 @@ void gs_checkpoint_list_options(gs_checkpoint *c)
         o->may_lack = table[k].field >= offsetof(gs_train_options, gather_type);
         if (o->may_lack && o->is_text)
             snprintf(o->text, sizeof(o->text), "%s",
-                     table[k].field == offsetof(gs_train_options, gather_type) ? "f32" : "always");
+                     table[k].field == offsetof(gs_train_options, gather_type) ? "f32"
+                     : table[k].field == offsetof(gs_train_options, keep_by)   ? GS_KEPT_BEFORE
+                                                                               : "always");
     }
 }
 
@@ -93,6 +96,15 @@ static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
             snprintf(to->text, sizeof(to->text), "%016llx", (unsigned long long)gs_hash64(text, strlen(text)));
         break;
     }
+}
+
+gs_checkpoint_option *gs_checkpoint_find_option(gs_checkpoint *c, const char *name)
+{
+    uint32_t k = 0;
+
+    while (strcmp(c->option[k].name, name) != 0)
+        k++;
+    return &c->option[k];
 }
 
 void gs_checkpoint_take_options(gs_checkpoint *c, const gs_train_options *o)

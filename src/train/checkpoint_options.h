@@ -6,10 +6,15 @@
 #include "gnnstream.h"
 #include "train/checkpoint_text.h"
 
+/* .keep_by of a checkpoint that was written before there was such an option: accuracy, micro_f1 or mse, by the task. */
+#define GS_KEPT_BEFORE "before"
+
 /* Names and kinds, without values: what a text is read into. */
 void gs_checkpoint_list_options(gs_checkpoint *c);
 /* With the run's values. */
 void gs_checkpoint_take_options(gs_checkpoint *c, const gs_train_options *o);
+/* The option of that name. */
+gs_checkpoint_option *gs_checkpoint_find_option(gs_checkpoint *c, const char *name);
 /* GS_EINVAL names the field that differs, and both values. `path`: the checkpoint, for the message. */
 gs_status gs_checkpoint_match_options(const gs_checkpoint *c, const gs_train_options *o, const char *path);
 

@@ -107,15 +107,19 @@ static bool add_control(cJSON *root, const gs_control_state *s)
            gs_json_add_hex(to, "largest_drop", bits_of(s->largest_drop)) && add_number(to, "elbow", s->elbow);
 }
 
-/* All numbers of a part, as their bits. */
-#define PART_NUMBERS 27u
-_Static_assert(sizeof(gs_task_figures) == offsetof(gs_task_figures, micro_f1) + 21 * sizeof(double), "of a part");
+/* All numbers of a part, as their bits; before there were some of the figures, so many. */
+#define PART_FIGURES 25u
+#define PART_NUMBERS (6u + PART_FIGURES)
+#define PART_NUMBERS_BEFORE 27
+_Static_assert(sizeof(gs_task_figures) == offsetof(gs_task_figures, micro_f1) + PART_FIGURES * sizeof(double),
+               "of a part");
 
 static void list_part(double number[PART_NUMBERS], const gs_epoch_part *p)
 {
     const double first[] = {p->lr, p->loss, p->mass, p->accuracy[0], p->accuracy[1], p->accuracy[2]};
     memcpy(number, first, sizeof(first));
-    memcpy(number + 6, (const char *)&p->figures + offsetof(gs_task_figures, micro_f1), 21 * sizeof(double));
+    memcpy(number + 6, (const char *)&p->figures + offsetof(gs_task_figures, micro_f1),
+           PART_FIGURES * sizeof(double));
 }
 
 static bool add_part(cJSON *root, const gs_epoch_part *p)
@@ -307,9 +311,12 @@ static double take_bits(reader *r, const cJSON *object, const char *key)
 static void read_part(reader *r, const cJSON *root, gs_epoch_part *p)
 {
     const cJSON *const from = item(r, root, "part", true), *const list = item(r, from, "numbers", true);
+    const int before = cJSON_GetArraySize(list) == PART_NUMBERS_BEFORE ? PART_NUMBERS_BEFORE : (int)PART_NUMBERS;
     double number[PART_NUMBERS] = {0};
 
-    for (int k = 0; k < (int)PART_NUMBERS; k++) {
+    for (int k = before; k < (int)PART_NUMBERS; k++)
+        number[k] = NAN;
+    for (int k = 0; k < before; k++) {
         const cJSON *const digits = cJSON_GetArrayItem(list, k);
         uint64_t bits = 0;
         (void)item(r, from, "numbers", cJSON_IsString(digits) && strlen(digits->valuestring) == GS_HEX_DIGITS &&
@@ -320,7 +327,7 @@ static void read_part(reader *r, const cJSON *root, gs_epoch_part *p)
                          .accuracy = {number[3], number[4], number[5]}};
     p->of = (uint32_t)take_whole(r, from, "of", UINT32_MAX);
     p->batches = (uint32_t)take_whole(r, from, "batches", p->of);
-    memcpy((char *)&p->figures + offsetof(gs_task_figures, micro_f1), number + 6, 21 * sizeof(double));
+    memcpy((char *)&p->figures + offsetof(gs_task_figures, micro_f1), number + 6, PART_FIGURES * sizeof(double));
 }
 
 static void read_control(reader *r, const cJSON *root, gs_checkpoint *c)

@@ -44,22 +44,27 @@ gs_status gs_control_check(const gs_train_options *o)
         return gs_fail(GS_EINVAL, ".schedule_every %u: is of the schedules step and plateau", o->schedule_every);
     if (o->keep != NULL && strcmp(o->keep, "best") != 0 && strcmp(o->keep, "last") != 0)
         return gs_fail(GS_EINVAL, ".keep %s: is neither best nor last", o->keep);
-    return GS_OK;
+    return gs_judge_check(o->keep_by);
 }
 
-gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t valid, const char *store)
+gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_learning task, uint64_t valid,
+                          const char *store)
 {
     const bool asked = o->keep != NULL && strcmp(o->keep, "best") == 0;
     gs_control c = {.lr = o->lr, .by = o->schedule_by, .epochs = o->epochs, .warmup = o->warmup,
                     .every = o->schedule_every, .patience = o->patience};
 
+    const gs_status st = gs_judge_find(&c.judge, o->keep_by, task);
+    if (st != GS_OK)
+        return st;
     (void)find_rates(&c.rates, o->schedule);
     (void)gs_control_find_shuffles(&c.shuffles, o->shuffle);
     if (c.every == 0)
         c.every = c.rates == GS_RATES_STEP ? STEP_EPOCHS : PLATEAU_EPOCHS;
-    if (valid == 0 && (asked || o->patience != 0))
+    if (valid == 0 && (asked || o->patience != 0 || o->keep_by != NULL))
         return gs_fail(GS_EINVAL, "%s: %s needs validation vertices that are evaluated: a valid_idx.npy in the store's "
-                                  "input, and .eval_every above 0", store, asked ? ".keep best" : ".patience");
+                                  "input, and .eval_every above 0", store,
+                       asked ? ".keep best" : o->patience != 0 ? ".patience" : ".keep_by");
     c.valid = valid != 0;
     c.keeps_best = valid != 0 && (o->keep == NULL || asked);
     gs_control_forget(&c);
@@ -106,15 +111,16 @@ static void note_plateau(gs_control *c, double value)
 bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss)
 {
     gs_control_state *const s = &c->state;
-    const bool better = !isnan(valid) && (isnan(s->best) || valid > s->best);
+    const double worth = epoch > 1 ? gs_judge_worth(c->judge, valid) : NAN; /* before any update nothing was learned */
+    const bool better = !isnan(worth) && (isnan(s->best) || worth > s->best);
 
     if (c->rates == GS_RATES_PLATEAU && epoch > c->warmup)
-        note_plateau(c, c->valid ? valid : -loss);
+        note_plateau(c, c->valid ? worth : -loss);
     if (s->last_better == 0)
         s->last_better = epoch;
     if (!better)
         return false;
-    s->best = valid;
+    s->best = worth;
     s->best_epoch = s->last_better = epoch;
     return true;
 }

@@ -11,13 +11,15 @@
 
 #include "base/status.h"
 #include "gnnstream.h" /* gs_train_options */
+#include "train/judge.h"
 
 typedef enum gs_shuffles { GS_SHUFFLES_ALWAYS, GS_SHUFFLES_NEVER, GS_SHUFFLES_ADAPTIVE } gs_shuffles;
 typedef enum gs_rates { GS_RATES_NONE, GS_RATES_STEP, GS_RATES_COSINE, GS_RATES_PLATEAU } gs_rates;
 
 typedef struct gs_control_state {
-    double best;          /* what epochs are judged by (gs_figures_judge()), of `best_epoch` */
-    uint32_t best_epoch;  /* whose weights, before its update, are the best so far; 0: none yet */
+    double best;          /* what epochs are judged by, of `best_epoch`, so that more is better (gs_judge_worth()) */
+    uint32_t best_epoch;  /* whose weights, before its update, are the best so far; 0: none yet. Not 1: the weights
+                           * before the first update have learned nothing */
     uint32_t last_better; /* epoch that patience is counted from */
     double plateau_best;  /* what a plateau is measured by, at its best */
     uint32_t plateau_bad; /* epochs since, or since the rate was lowered */
@@ -35,21 +37,23 @@ typedef struct gs_control {
     uint32_t epochs, warmup, every, patience;
     bool valid;      /* epochs are evaluated, with validation vertices */
     bool keeps_best;
+    gs_judge judge;  /* which figure epochs are judged by */
     gs_control_state state;
 } gs_control;
 
 /* GS_EINVAL names the field. */
 gs_status gs_control_check(const gs_train_options *o);
 /* Begins the control of a run that evaluates `valid` vertices now and then (0: none). GS_EINVAL: "best" or patience
- * without any. The store is for the message. */
-gs_status gs_control_open(gs_control *out, const gs_train_options *o, uint64_t valid, const char *store);
+ * without any, or a figure that the task has not. The store is for the message. */
+gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_learning task, uint64_t valid,
+                          const char *store);
 /* Nothing is known of epochs. */
 void gs_control_forget(gs_control *c);
 
 /* The rate of epoch `epoch`, from 1. */
 double gs_control_rate(const gs_control *c, uint32_t epoch);
-/* Notes the figure by which the weights before the epoch's update are judged (NaN: not evaluated), and their loss. True
- * where they are the best so far. */
+/* Notes the figure by which the weights before the epoch's update are judged (gs_judge_figure(); NaN: not evaluated),
+ * and their loss. True where they are the best so far. */
 bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
 /* The loss of an epoch on batches that is done. */
 void gs_control_note_loss(gs_control *c, uint32_t epoch, double loss);

@@ -31,6 +31,9 @@ static size_t put_figure(char *buf, size_t at, const char *name, const double v[
 
 static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
 {
+    char text[32];
+
+    at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"valid_loss\": %s", number(text, f->valid_loss));
     if (strcmp(f->task, "multilabel") == 0) {
         at = put_figure(buf, at, "micro_f1", f->micro_f1);
         at = put_figure(buf, at, "macro_f1", f->macro_f1);
@@ -38,6 +41,9 @@ static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
         at = put_figure(buf, at, "mse", f->mse);
         at = put_figure(buf, at, "mae", f->mae);
         at = put_figure(buf, at, "r2", f->r2);
+    } else {
+        at = put_figure(buf, at, "macro_f1", f->macro_f1);
+        at = put_figure(buf, at, "balanced_acc", f->balanced_acc);
     }
     return at;
 }

@@ -4,9 +4,10 @@
  * train_acc, valid_acc, test_acc, lr, seconds, read_bytes, written_bytes,
  * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes; and, on a device
  * with memory of its own or several, copied_in_bytes and copied_out_bytes (each where there is something
- * to say), forwarded_bytes along chains, and loaded_bytes (of read_bytes) past the host. A
- * figure that was not evaluated is null. Of several labels train_micro_f1, ..., test_macro_f1 besides, of numbers
- * train_mse, _mae and _r2 likewise; their accuracies are null. Lines are written one by one, so
+ * to say), forwarded_bytes along chains, and loaded_bytes (of read_bytes) past the host;
+ * valid_loss; of classes train_macro_f1 and _balanced_acc, of several labels train_micro_f1 and _macro_f1, of numbers
+ * train_mse, _mae and _r2, and so of valid and test; accuracies are null but of classes. A figure that was not
+ * evaluated is null. Lines are written one by one, so
  * that a run can be watched; each is in the file whole or not at all, also on a full disk.
  */
 #ifndef GS_TRAIN_METRICS_LOG_H

@@ -102,13 +102,9 @@ static uint32_t score_of(float x)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-static gs_status put_label(void *context, uint64_t row, uint32_t column, uint32_t split, double value)
+/* The logits of a row: that of the last call, or one behind it. */
+static gs_status find_row(const float **out, ranking *w, uint64_t row)
 {
-    ranking *const w = context;
-    const uint32_t list = column * GS_LOSS_SPLITS + split;
-
-    if (list < w->first || list >= w->last)
-        return GS_OK;
     if (row >= w->batch_end) {
         const uint64_t vertices = gs_store_get_info(w->s->store)->vertices;
         w->batch_first = row;
@@ -117,27 +113,76 @@ static gs_status put_label(void *context, uint64_t row, uint32_t column, uint32_
         if (st != GS_OK)
             return st;
     }
-    const uint64_t score = score_of(w->batch[(row - w->batch_first) * w->columns + column]);
-    if (score < w->low || score >= w->high)
-        return GS_OK;
+    *out = w->batch + (row - w->batch_first) * w->columns;
+    return GS_OK;
+}
+
+static void put_score(ranking *w, uint32_t list, float x, bool there)
+{
+    const uint64_t score = score_of(x);
+
+    if (list < w->first || list >= w->last || score < w->low || score >= w->high)
+        return;
     if (w->bin == NULL)
-        w->entry[w->end[list]++] = score << 1 | (value != 0);
+        w->entry[w->end[list]++] = score << 1 | there;
     else
-        *(value != 0 ? &w->bin[score >> w->shift & (HALF - 1)].there
-                     : &w->bin[score >> w->shift & (HALF - 1)].not_there) += 1;
+        *(there ? &w->bin[score >> w->shift & (HALF - 1)].there : &w->bin[score >> w->shift & (HALF - 1)].not_there) +=
+            1;
+}
+
+static gs_status put_label(void *context, uint64_t row, uint32_t column, uint32_t split, double value)
+{
+    ranking *const w = context;
+    const uint32_t list = column * GS_LOSS_SPLITS + split;
+    const float *logit;
+
+    if (list < w->first || list >= w->last)
+        return GS_OK;
+    const gs_status st = find_row(&logit, w, row);
+    if (st == GS_OK)
+        put_score(w, list, logit[column], value != 0);
+    return st;
+}
+
+/* A vertex is there in the list of its class, and not in those of the others; its score is the log-probability. */
+static gs_status put_class(void *context, uint64_t row, uint32_t column, uint32_t split, double value)
+{
+    ranking *const w = context;
+    double total = 0;
+    const float *logit;
+    const gs_status st = find_row(&logit, w, row);
+    float most;
+
+    (void)column;
+    if (st != GS_OK)
+        return st;
+    most = logit[0];
+    for (uint32_t c = 1; c < w->columns; c++)
+        most = logit[c] > most ? logit[c] : most;
+    for (uint32_t c = 0; c < w->columns; c++)
+        total += exp((double)logit[c] - (double)most);
+    for (uint32_t c = 0; c < w->columns; c++)
+        put_score(w, c * GS_LOSS_SPLITS + split, (float)((double)logit[c] - (double)most - log(total)),
+                  value == (double)c);
     return GS_OK;
 }
 
 static gs_status sweep(ranking *w)
 {
     w->batch_first = w->batch_end = 0;
-    return gs_session_each_label(w->s, put_label, w);
+    return gs_session_each_label(w->s, w->s->labels.task == GS_LEARN_CLASSIFY ? put_class : put_label, w);
 }
 
 static uint64_t known_in(const ranking *w, uint32_t list)
 {
-    const gs_label_spread *const l = w->s->labels.spread;
-    return (uint64_t)l[(uint64_t)(list % GS_LOSS_SPLITS) * w->columns + list / GS_LOSS_SPLITS].count;
+    const gs_label_spread *const l = w->s->labels.spread + (uint64_t)(list % GS_LOSS_SPLITS) * w->columns;
+    double all = 0;
+
+    if (w->s->labels.task != GS_LEARN_CLASSIFY)
+        return (uint64_t)l[list / GS_LOSS_SPLITS].count;
+    for (uint32_t c = 0; c < w->columns; c++) /* each vertex has a score of each class */
+        all += l[c].count;
+    return (uint64_t)all;
 }
 
 /* Counts the scores of the only list by 16 of their bits. */

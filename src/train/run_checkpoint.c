@@ -143,6 +143,10 @@ static void describe(const gs_run *r, gs_checkpoint *c)
         .plan_id = r->saver.plan_id,
     };
     gs_checkpoint_take_options(c, &r->options);
+    if (r->control.valid) {
+        gs_checkpoint_option *const by = gs_checkpoint_find_option(c, "keep_by");
+        snprintf(by->text, sizeof(by->text), "%s", gs_judge_name(r->control.judge));
+    }
     snprintf(c->device, sizeof(c->device), "%s", r->options.device);
     if (strcmp(s->machine.spec, r->options.device) != 0)
         snprintf(c->taken, sizeof(c->taken), "%s", s->machine.spec);

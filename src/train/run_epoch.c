@@ -34,28 +34,49 @@ static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->loaded_bytes += x->loaded_bytes;
 }
 
+static double judged(const gs_run *r, const gs_epoch_report *e)
+{
+    return gs_judge_figure(r->control.judge, &e->figures, e->accuracy);
+}
+
 /* ---- one epoch ----------------------------------------------------------- */
 
-/* The pass "eval" runs before the epoch's pass "train". */
+/* Areas under curves, of the logits that the pass "predict" has stored, among the figures. */
+static gs_status rank(gs_task_figures *to, gs_session *s)
+{
+    gs_ranks ranks;
+    const gs_status st = gs_rank_logits(&ranks, s);
+    if (st != GS_OK)
+        return st;
+    memcpy(to->roc_auc, ranks.roc_auc, sizeof(ranks.roc_auc));
+    memcpy(to->average_precision, ranks.average_precision, sizeof(ranks.average_precision));
+    return GS_OK;
+}
+
+/* The pass "eval", or "predict" where logits are ranked, runs before the epoch's pass "train". */
 static bool evaluates(const gs_session *s, uint32_t epoch)
 {
     const uint32_t every = s->config.eval_every;
-    return s->pass.train_differs && every != 0 && epoch % every == 0;
+    return (s->pass.train_differs || s->config.ranks) && every != 0 && epoch % every == 0;
 }
 
 /* With dropout or batch statistics the train pass's logits are not the model's, so an evaluation
  * gives the accuracies, before the update like everything else of the epoch. */
 static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 {
+    const bool ranks = r->session->config.ranks;
     gs_exec_stats x = {0};
     gs_status st;
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
     gs_run_batches_rest(r->batches);
-    if ((st = gs_session_run(r->session, r->session->pass.eval, e->epoch, false, &x)) != GS_OK)
+    const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
+    if ((st = gs_session_run(r->session, pass, e->epoch, false, &x)) != GS_OK)
         return st;
     set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
+    if (ranks && (st = rank(&e->figures, r->session)) != GS_OK)
+        return st;
     add_stats(e, &x);
     return GS_OK;
 }
@@ -90,12 +111,12 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     e->loss = gs_figures_loss(&s->labels, &x.metrics);
     if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
         return st;
-    if (!s->pass.train_differs)
+    if (!s->pass.train_differs && !s->config.ranks)
         set_figures(s, e->accuracy, &e->figures, &x.metrics);
     add_stats(e, &x);
     const double update = gs_now();
     r->optim.lr = e->lr = gs_control_rate(&r->control, e->epoch);
-    if (gs_control_note(&r->control, e->epoch, gs_figures_judge(&e->figures, e->accuracy), e->loss) &&
+    if (gs_control_note(&r->control, e->epoch, judged(r, e), e->loss) &&
         r->control.keeps_best && (st = gs_session_keep_best(s)) != GS_OK)
         return st;
     e->over = gs_control_is_over(&r->control, e->epoch);
@@ -118,7 +139,7 @@ static gs_status begin_part(gs_run *r, const gs_epoch_report *e)
     const double lr = gs_control_rate(c, e->epoch);
     gs_status st;
 
-    if (c->valid && gs_control_note(c, e->epoch, gs_figures_judge(&e->figures, e->accuracy), NAN) && c->keeps_best &&
+    if (c->valid && gs_control_note(c, e->epoch, judged(r, e), NAN) && c->keeps_best &&
         (st = gs_session_keep_best(r->session)) != GS_OK)
         return st;
     r->part = (gs_epoch_part){.begun = true, .lr = lr, .figures = e->figures};
@@ -211,20 +232,6 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
 
 /* ---- evaluation ---------------------------------------------------------- */
 
-/* Areas under curves, of the logits that the pass "predict" has stored. */
-static gs_status rank(gs_run *r)
-{
-    gs_ranks ranks;
-    const gs_status st = gs_rank_logits(&ranks, r->session);
-    if (st != GS_OK) {
-        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
-        return gs_run__checkpoint_failed(r, st);
-    }
-    memcpy(r->report.figures.roc_auc, ranks.roc_auc, sizeof(ranks.roc_auc));
-    memcpy(r->report.figures.average_precision, ranks.average_precision, sizeof(ranks.average_precision));
-    return GS_OK;
-}
-
 /* Loss and figures of the weights as they are, by the pass that also stores
  * the logits where they are wanted. */
 gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
@@ -248,8 +255,13 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
         return gs_run__checkpoint_failed(r, st);
     r->report.loss = loss;
     set_figures(s, r->report.accuracy, &r->report.figures, &stats->metrics);
-    if (s->pass.ranked && (st = rank(r)) != GS_OK)
-        return st;
+    if (s->pass.ranked && (st = rank(&r->report.figures, s)) != GS_OK) {
+        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
+        return gs_run__checkpoint_failed(r, st);
+    }
+    r->constant = r->kind == GS_RUN_TRAIN ? gs_figures_constant(r->control.judge, &s->labels, &stats->metrics,
+                                                                r->options.label_smoothing)
+                                          : NAN;
     r->evaluated = true;
     r->has_logits = pass == s->pass.predict;
     return GS_OK;

@@ -74,6 +74,7 @@ struct gs_run {
     uint32_t epoch;    /* done; written by the run's thread, read by any (gs_run_progress()) */
     bool placed;       /* devices have the parameters as they are, and what is computed once is of these */
     bool evaluated;    /* report.loss and report.accuracy are of the parameters as they are */
+    double constant;   /* evaluated: what a constant answer has of the figure that weights are judged by; NaN: none */
     bool has_previous; /* the weights before the last update are there */
     uint32_t good_epoch; /* of a run that left the finite numbers: the last epoch whose weights were good */
     bool has_logits;   /* the pass "predict" has left logits of the parameters as they are */
@@ -96,6 +97,9 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
 
 /* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
 void gs_run__warn(const gs_session *s);
+
+/* Of the weights that were kept: are they worse than a constant answer? */
+void gs_run__warn_of_kept(const gs_run *r);
 
 /* run_stop.c: in gs_run_finish(), of a run that was stopped: .save and .logits of the weights that there are. Returns
  * GS_EINTERRUPTED, whose line says what was written, or the status of what could not be. */

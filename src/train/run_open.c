@@ -58,6 +58,11 @@ static gs_status start_batches(gs_run *r)
     return r->batches == NULL ? GS_OK : gs_run_batches_start(r->batches, r->session);
 }
 
+static gs_status open_control(gs_run *r, const char *store)
+{
+    return gs_control_open(&r->control, &r->options, r->session->labels.task, gs_session_validates(r->session), store);
+}
+
 /* Once more where another store has taken the place of this one meanwhile. A run that goes on keeps to its store. */
 static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_bytes)
 {
@@ -66,7 +71,7 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         if ((st = open_session(r, store, process_bytes)) != GS_OK ||
             (r->kind == GS_RUN_TRAIN &&
-             (st = gs_control_open(&r->control, &r->options, gs_session_validates(r->session), store)) != GS_OK) ||
+             (st = open_control(r, store)) != GS_OK) ||
             ((st = gs_session_start(r->session)) == GS_OK && (st = start_batches(r)) == GS_OK) || st != GS_EIO ||
             r->saver.from != NULL || gs_store_check_place(r->session->store) == GS_OK)
             return st;
@@ -240,7 +245,7 @@ static gs_status choose_weights(gs_run *r)
                                  ? r->options.epochs - r->epoch
                                  : 0;
     if (!c->keeps_best || c->state.best_epoch == 0 ||
-        gs_figures_judge(&r->report.figures, r->report.accuracy) > c->state.best)
+        gs_judge_worth(c->judge, gs_judge_figure(c->judge, &r->report.figures, r->report.accuracy)) > c->state.best)
         return GS_OK;
     r->evaluated = r->has_logits = r->has_previous = r->whole = false;
     r->report.kept_epochs = c->state.best_epoch - 1;
@@ -259,6 +264,7 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
         (st = gs_run__bring(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK) ||
         (st = choose_weights(run)) != GS_OK)
         return st;
+    gs_run__warn_of_kept(run);
     run->state = GS_RUN_IS_FINISHED;
     if ((st = gs_run__write_files(run)) != GS_OK) {
         run->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : run->state;

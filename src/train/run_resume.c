@@ -1,4 +1,5 @@
 /* run_resume.c - a run goes on from a checkpoint: finds it, sees that it is of this run, takes its state. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,8 +94,34 @@ static gs_status match_model(const gs_run *r)
     return st;
 }
 
+/* The run is judged as before, where the options leave it open: figures of two kinds do not compare. */
+static void judge_as_before(gs_run *r, gs_learning labels)
+{
+    static const gs_judge before[] = {[GS_LEARN_CLASSIFY] = GS_BY_ACCURACY, [GS_LEARN_MULTILABEL] = GS_BY_MICRO_F1,
+                                      [GS_LEARN_REGRESS] = GS_BY_MSE};
+    gs_control_state *const c = &r->saver.from->control;
+    gs_checkpoint_option *const by = gs_checkpoint_find_option(r->saver.from, "keep_by");
+    gs_learning task = labels;
+    gs_judge judge;
+
+    if (r->options.task != NULL)
+        (void)gs_learning_parse(&task, r->options.task); /* gs_train_options_check() knows it */
+    if (strcmp(by->text, GS_KEPT_BEFORE) == 0) {
+        if (c->best_epoch == 0) /* nothing was judged yet */
+            snprintf(by->text, sizeof(by->text), "%s", r->options.keep_by != NULL ? r->options.keep_by : "");
+        else
+            snprintf(by->text, sizeof(by->text), "%s", gs_judge_name(before[task]));
+        if (c->best_epoch == 1) { /* weights before any update, which counted then */
+            c->best_epoch = 0;
+            c->best = NAN;
+        }
+    }
+    if (r->options.keep_by == NULL && by->text[0] != '\0' && gs_judge_find(&judge, by->text, task) == GS_OK)
+        r->options.keep_by = gs_judge_name(judge);
+}
+
 /* Before the session opens: planning takes its time. */
-static gs_status match_store(const gs_run *r, const char *store)
+static gs_status match_store(gs_run *r, const char *store)
 {
     gs_store *s = NULL;
     gs_status st = gs_store_open(&s, store);
@@ -104,6 +131,8 @@ static gs_status match_store(const gs_run *r, const char *store)
                      "%s: the checkpoint %s is of another store (%016llx; this is %016llx); give that, or train anew",
                      store, r->saver.from_dir, (unsigned long long)r->saver.from->store_id,
                      (unsigned long long)gs_store_get_info(s)->id);
+    if (st == GS_OK)
+        judge_as_before(r, gs_store_get_info(s)->labels);
     gs_store_close(s);
     return st;
 }

@@ -12,6 +12,7 @@
 #include "schedule/schedule.h"
 #include "session/session.h"
 #include "train/batch_options.h"
+#include "train/judge.h"
 #include "train/run_internal.h"
 
 #define MOST_TRIALS 12
@@ -167,6 +168,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits,
         .timed = options->profile || (training && options->trace != NULL),
         .keep_best = training && (options->keep == NULL || strcmp(options->keep, "best") == 0),
+        .ranks = training && gs_judge_ranks(options->keep_by),
         .eval_every = training ? options->eval_every : 0,
         .earlier = earlier,
         .process_bytes = process_bytes,

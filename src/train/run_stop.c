@@ -8,15 +8,14 @@
 #include "base/size.h"
 #include "train/run_internal.h"
 
-/* No pass has to say which are better: of those after the last epoch nothing is known. Within the first epoch on
- * batches the best ones are those that it began with, which are not worth a file. *best: they are not the last ones. */
+/* No pass has to say which are better: of those after the last epoch nothing is known. *best: they are not the last
+ * ones. */
 static gs_status choose_weights(gs_run *r, bool *best)
 {
     const gs_control *const c = &r->control;
-    const bool drawn = c->state.best_epoch == 1 && r->part.begun && r->options.init == NULL;
 
     r->report.kept_epochs = r->epoch;
-    *best = c->keeps_best && c->state.best_epoch != 0 && !drawn &&
+    *best = c->keeps_best && c->state.best_epoch != 0 &&
             (c->state.best_epoch <= r->epoch || r->part.batches > 0);
     if (!*best)
         return GS_OK;

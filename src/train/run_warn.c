@@ -135,3 +135,29 @@ void gs_run__warn(const gs_session *s)
     warn_of_memory(s);
     warn_of_reads(s);
 }
+
+#define FEW_EPOCHS 10u /* of a run that is tried out: nobody expects much */
+
+void gs_run__warn_of_kept(const gs_run *r)
+{
+    const gs_control *const c = &r->control;
+    const gs_train_options *const o = &r->options;
+    const gs_learning task = r->session->labels.task;
+    const double figure = gs_judge_figure(c->judge, &r->report.figures, r->report.accuracy);
+    char line[512];
+
+    if (o->warn == NULL || r->kind != GS_RUN_TRAIN || r->epoch < FEW_EPOCHS ||
+        !(gs_judge_worth(c->judge, figure) < gs_judge_worth(c->judge, r->constant)))
+        return;
+    snprintf(line, sizeof(line),
+             "the weights that were kept, after %u epochs, are worse than a constant answer: %s of validation is %.4g, "
+             "and %s has %.4g; train for longer, with another .lr, model or features",
+             r->report.kept_epochs, gs_judge_name(c->judge), figure,
+             c->judge == GS_BY_LOSS                  ? "one of the training labels' shares"
+             : c->judge == GS_BY_AUC || c->judge == GS_BY_AP ? "the same score for all"
+             : task == GS_LEARN_CLASSIFY          ? "the class that most training vertices have"
+             : task == GS_LEARN_MULTILABEL        ? "all labels for all"
+                                                  : "the training vertices' mean",
+             r->constant);
+    o->warn(o->context, line);
+}

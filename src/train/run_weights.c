@@ -37,8 +37,11 @@ gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)
 gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetensors_note **note, uint32_t *notes)
 {
     const gs_session *const s = r->session;
-    const gs_provenance_source from = {.options = &r->options, .model = r->model_name, .text = r->model_text,
+    gs_train_options o = r->options;
+    const gs_provenance_source from = {.options = &o, .model = r->model_name, .text = r->model_text,
                                        .store = s->store, .classes = s->classes, .epochs = epochs};
+
+    o.keep_by = r->control.valid ? gs_judge_name(r->control.judge) : NULL;
     return gs_provenance_notes(note, notes, &from);
 }
 

@@ -38,36 +38,44 @@ static uint64_t first_tensor(gs_run *run, float out[MOST_NUMBERS])
     return info.count;
 }
 
-/* Against a look at every epoch: the first with the highest validation accuracy, and its weights bit for bit. */
-static void control__a_run_ends_with_its_best_weights(void **state)
+/* Against a look at every epoch behind the first, whose weights have learned nothing: the first with the best result of
+ * validation, by the loss and by the accuracy, and its weights bit for bit. */
+static void check_best(const char *by)
 {
     static float now[EPOCHS + 2][MOST_NUMBERS], kept[MOST_NUMBERS];
-    const gs_train_options o = options();
-    gs_run *const run = open_run(&o);
+    gs_train_options o = options();
     double valid[EPOCHS + 2];
     gs_train_report r;
     gs_epoch_report e;
     gs_evaluation last;
-    uint32_t best = 1;
+    uint32_t best = 2;
     uint64_t count = 0;
 
-    (void)state;
+    o.keep_by = by;
+    gs_run *const run = open_run(&o);
     for (uint32_t k = 1; k <= EPOCHS; k++) {
         count = first_tensor(run, now[k]);
         gs_assert_ok(gs_run_epoch(run, &e));
-        valid[k] = e.accuracy[1];
-        best = valid[k] > valid[best] ? k : best;
+        valid[k] = by != NULL ? e.accuracy[1] : -e.figures.valid_loss;
+        best = k > 2 && valid[k] > valid[best] ? k : best;
     }
     count = first_tensor(run, now[EPOCHS + 1]);
     gs_assert_ok(gs_run_evaluate(run, &last));
-    best = last.accuracy[1] > valid[best] ? EPOCHS + 1 : best;
-    valid[EPOCHS + 1] = last.accuracy[1];
+    valid[EPOCHS + 1] = by != NULL ? last.accuracy[1] : -last.figures.valid_loss;
+    best = valid[EPOCHS + 1] > valid[best] ? EPOCHS + 1 : best;
     gs_assert_ok(gs_run_finish(run, &r));
     first_tensor(run, kept);
     assert_int_equal(r.kept_epochs, best - 1);
-    assert_true(r.accuracy[1] == valid[best]);
+    assert_true((by != NULL ? r.accuracy[1] : -r.figures.valid_loss) == valid[best]);
     assert_memory_equal(kept, now[best], count * sizeof(float));
     gs_run_close(run);
+}
+
+static void control__a_run_ends_with_its_best_weights(void **state)
+{
+    (void)state;
+    check_best(NULL);
+    check_best("accuracy");
 }
 
 static uint32_t epochs_run;
@@ -81,7 +89,7 @@ static void count_epoch(void *context, const gs_epoch_report *e)
 static void control__patience_stops(void **state)
 {
     gs_train_options o = options();
-    double best = -1;
+    double best = -HUGE_VAL;
     uint32_t since = 0, end = 0;
     gs_train_report r;
     gs_epoch_report e;
@@ -91,8 +99,8 @@ static void control__patience_stops(void **state)
     for (uint32_t k = 1; k <= EPOCHS && end == 0; k++) {
         gs_assert_ok(gs_run_epoch(run, &e));
         assert_false(e.over);
-        since = e.accuracy[1] > best ? 0 : since + 1;
-        best = fmax(best, e.accuracy[1]);
+        since = k == 1 || -e.figures.valid_loss > best ? 0 : since + 1;
+        best = k == 1 ? best : fmax(best, -e.figures.valid_loss);
         end = since == 3 ? k : 0;
     }
     gs_run_close(run);

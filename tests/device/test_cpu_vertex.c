@@ -160,8 +160,11 @@ static loss_regs add_loss(fixture *f, uint32_t classes, float spread)
     return l;
 }
 
+#define FOUNDS (GS_LOSS_SPLITS * GS_LOSS_SUMS * 172) /* of the most classes */
+
 static void check_loss(const fixture *f, loss_regs l, uint32_t classes, bool with_gradient)
 {
+    uint32_t found[FOUNDS] = {0};
     gs_metrics want = {0};
     double size = 0;
     for (uint32_t r = 0; r < f->launch.rows; r++) {
@@ -178,10 +181,12 @@ static void check_loss(const fixture *f, loss_regs l, uint32_t classes, bool wit
         if (counted) {
             want.rows[split]++;
             want.correct[split] += (int32_t)best == label;
+            found[((split - 1) * classes + best) * GS_LOSS_SUMS + ((int32_t)best != label)]++;
+            found[((split - 1) * classes + (uint32_t)label) * GS_LOSS_SUMS + 2] += (int32_t)best != label;
         }
-        if (counted && split == 1) {
+        if (counted && split <= 2) {
             const double loss = log(total) - ((double)a[label] - (double)a[best]);
-            want.loss_sum += loss;
+            *(split == 1 ? &want.loss_sum : &want.valid_loss) += loss;
             size += loss;
         }
         for (uint32_t c = 0; with_gradient && c < classes; c++) {
@@ -193,6 +198,9 @@ static void check_loss(const fixture *f, loss_regs l, uint32_t classes, bool wit
         }
     }
     gs_assert_close(f->metrics.loss_sum, want.loss_sum, 1e-6 + 1e-12 * size);
+    gs_assert_close(f->metrics.valid_loss, want.valid_loss, 1e-6 + 1e-12 * size);
+    for (uint32_t k = 0; f->metrics.found != NULL && k < GS_LOSS_SPLITS * GS_LOSS_SUMS * classes; k++)
+        assert_int_equal(f->metrics.found[k], found[k]);
     for (int s = 0; s < 4; s++) {
         assert_int_equal(f->metrics.rows[s], want.rows[s]);
         assert_int_equal(f->metrics.correct[s], want.correct[s]);
@@ -212,7 +220,9 @@ static void losses(gs_device *d, void *context)
                 gs_instr *const in =
                     with_gradient ? add_instr(&f, GS_OP_XENT_GRAD, l.gradient, in_reg(l.logits), in_reg(l.labels))
                                   : add_instr(&f, GS_OP_XENT, GS_NONE, in_reg(l.logits), in_reg(l.labels));
+                uint32_t found[FOUNDS] = {0};
                 in->c = in_reg(l.splits);
+                f.metrics.found = with_gradient ? found : NULL;
                 fixture_run(&f, d);
                 check_loss(&f, l, classes[c], with_gradient);
                 fixture_free(&f);

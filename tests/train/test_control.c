@@ -1,6 +1,7 @@
 /* Rates against torch's schedulers, written out; which epoch's weights are kept, and when patience runs out. */
 #include <math.h>
 
+#include "base/size.h"
 #include "support/support.h"
 #include "train/control.h"
 
@@ -16,8 +17,9 @@ static gs_control open_control(const char *schedule, uint32_t epochs, uint32_t w
     o.warmup = warmup;
     o.schedule_every = every;
     o.schedule_by = 0.1;
+    o.keep_by = valid > 0 ? "accuracy" : NULL;
     gs_assert_ok(gs_control_check(&o));
-    gs_assert_ok(gs_control_open(&c, &o, valid, "s"));
+    gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, valid, "s"));
     return c;
 }
 
@@ -68,7 +70,7 @@ static void test_control__plateau_is_torch_s(void **state)
 
 static void test_control__keeps_the_first_of_the_best(void **state)
 {
-    static const double valid[] = {0.2, 0.7, NAN, 0.7, 0.6, 0.1};
+    static const double valid[] = {0.9, 0.7, NAN, 0.7, 0.6, 0.1}; /* the first is of weights that learned nothing */
     gs_control c = open_control("none", 20, 0, 0, 1);
     uint32_t better = 0;
 
@@ -78,10 +80,46 @@ static void test_control__keeps_the_first_of_the_best(void **state)
         better += gs_control_note(&c, e, valid[e - 1], 1);
         assert_int_equal(gs_control_is_over(&c, e), e == 6); /* 6 - 2 */
     }
-    assert_int_equal(better, 2);
+    assert_int_equal(better, 1);
     assert_int_equal(c.state.best_epoch, 2);
     gs_control_forget(&c);
     assert_true(gs_control_note(&c, 7, 0.1, 1));
+}
+
+/* Which figure is judged, whether less is better, and which tasks have it. */
+static void test_control__judges_by_what_it_is_told(void **state)
+{
+    static const struct {
+        const char *name; /* NULL: the task's own */
+        gs_learning task;
+        double worse, better;
+    } cases[] = {{NULL, GS_LEARN_CLASSIFY, 0.9, 0.8},         {NULL, GS_LEARN_MULTILABEL, 0.9, 0.8},
+                 {NULL, GS_LEARN_REGRESS, 4, 3},              {"accuracy", GS_LEARN_CLASSIFY, 0.1, 0.2},
+                 {"balanced", GS_LEARN_CLASSIFY, 0.1, 0.2},   {"f1", GS_LEARN_MULTILABEL, 0.1, 0.2},
+                 {"micro_f1", GS_LEARN_MULTILABEL, 0.1, 0.2}, {"auc", GS_LEARN_CLASSIFY, 0.1, 0.2},
+                 {"ap", GS_LEARN_MULTILABEL, 0.1, 0.2},       {"mse", GS_LEARN_REGRESS, 4, 3},
+                 {"mae", GS_LEARN_REGRESS, 4, 3},             {"r2", GS_LEARN_REGRESS, -1, 0}};
+    gs_train_options o;
+    gs_control c;
+
+    (void)state;
+    gs_train_options_init(&o);
+    for (size_t k = 0; k < GS_ARRAY_LEN(cases); k++) {
+        o.keep_by = cases[k].name;
+        gs_assert_ok(gs_control_open(&c, &o, cases[k].task, 1, "s"));
+        assert_false(gs_control_note(&c, 1, cases[k].better, 1));
+        assert_true(gs_control_note(&c, 2, cases[k].worse, 1));
+        assert_true(gs_control_note(&c, 3, cases[k].better, 1));
+        assert_false(gs_control_note(&c, 4, cases[k].better, 1));
+        assert_int_equal(c.state.best_epoch, 3);
+    }
+    o.keep_by = "mse";
+    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 1, "s"), GS_EINVAL,
+                    ".keep_by mse: is no figure of the task classify, which has loss|accuracy|balanced|f1|auc|ap");
+    o.keep_by = "error";
+    gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".keep_by error");
+    o.keep_by = "loss";
+    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"), GS_EINVAL, "s: .keep_by needs validation");
 }
 
 /* The elbow: a drop of a tenth of the largest, or none. */
@@ -119,14 +157,14 @@ static void test_control__refusals(void **state)
 
     (void)state;
     gs_train_options_init(&o);
-    gs_assert_ok(gs_control_open(&c, &o, 0, "s"));
+    gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"));
     assert_false(c.keeps_best);
-    gs_assert_ok(gs_control_open(&c, &o, 1, "s"));
+    gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 1, "s"));
     assert_true(c.keeps_best);
     o.patience = 3;
-    gs_assert_fails(gs_control_open(&c, &o, 0, "s"), GS_EINVAL, "s: .patience needs validation vertices");
+    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"), GS_EINVAL, "s: .patience needs validation vertices");
     o.keep = "best";
-    gs_assert_fails(gs_control_open(&c, &o, 0, "s"), GS_EINVAL, "s: .keep best needs validation vertices");
+    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"), GS_EINVAL, "s: .keep best needs validation vertices");
     o.keep = "first";
     gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".keep first");
     o.keep = "last";
@@ -148,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_control__cosine_is_torch_s_behind_a_warm_up),
         cmocka_unit_test(test_control__plateau_is_torch_s),
         cmocka_unit_test(test_control__keeps_the_first_of_the_best),
+        cmocka_unit_test(test_control__judges_by_what_it_is_told),
         cmocka_unit_test(test_control__shuffles_from_the_elbow_on),
         cmocka_unit_test(test_control__refusals),
     };

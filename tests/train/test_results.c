@@ -43,7 +43,9 @@ static const gs_epoch_report sample = {
 
 static const char *const fields[] = {"epoch",         "loss",            "train_acc",     "valid_acc",
                                      "test_acc",      "lr",              "seconds",       "read_bytes", "written_bytes",
-                                     "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes"};
+                                     "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes",
+                                     "valid_loss", "train_macro_f1", "valid_macro_f1", "test_macro_f1",
+                                     "train_balanced_acc", "valid_balanced_acc", "test_balanced_acc"};
 
 static void check_line(const char *line)
 {
@@ -53,7 +55,7 @@ static void check_line(const char *line)
     assert_non_null(json);
     for (const cJSON *c = json->child; c != NULL; c = c->next, n++)
         assert_string_equal(c->string, fields[n]); /* these, in this order, and no others */
-    assert_int_equal(n, 13);
+    assert_int_equal(n, 20);
     assert_int_equal(cJSON_GetObjectItem(json, "epoch")->valueint, 12);
     gs_assert_close(cJSON_GetObjectItem(json, "loss")->valuedouble, 1.0 / 3, 1e-9);
     gs_assert_close(cJSON_GetObjectItem(json, "train_acc")->valuedouble, 0.5, 0);
@@ -118,7 +120,8 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
                          small, small, small, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                          UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                          {"regress", {small, small, small}, {small, small, small}, {small, small, small},
-                          {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small}}};
+                          {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small},
+                          {small, small, small}, small}};
     char line[GS_METRICS_LINE];
 
     (void)state;

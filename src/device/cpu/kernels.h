@@ -61,6 +61,7 @@ typedef struct gs_cpu_loss {
     float smoothing;
     const float *weight;  /* [classes] or NULL */
     const float *factor;  /* of training rows, or NULL: 1 */
+    uint32_t *found;      /* gs_metrics.found, which all threads count in, or NULL */
 } gs_cpu_loss;
 
 typedef struct gs_cpu_kernels {

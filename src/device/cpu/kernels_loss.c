@@ -5,7 +5,7 @@
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
 
-enum { TRAIN = 1, SPLITS = 4 }; /* gs_split of the store: none, train, valid, test */
+enum { TRAIN = 1, VALID = 2, SPLITS = 4 }; /* gs_split of the store: none, train, valid, test */
 
 /* ---- classes -------------------------------------------------------------- */
 
@@ -28,15 +28,28 @@ static float row_max(const float *a, uint32_t n)
     return max;
 }
 
-/* True where `label` is the first of the largest. */
-static bool is_hit(const float *a, uint32_t label, float max)
+/* The first of the largest; `n` where they are not numbers. */
+static uint32_t first_at(const float *a, uint32_t n, float max)
 {
-    if (a[label] != max)
-        return false;
-    for (uint32_t c = 0; c < label; c++)
-        if (a[c] == max)
-            return false;
-    return true;
+    uint32_t c = 0;
+    while (c < n && a[c] != max)
+        c++;
+    return c;
+}
+
+/* Threads add whole numbers, so that their order does not matter. */
+static void count(uint32_t *at) { (void)__atomic_fetch_add(at, 1, __ATOMIC_RELAXED); }
+
+static void count_class(const gs_cpu_loss *x, uint8_t split, uint32_t label, uint32_t taken)
+{
+    uint32_t *const of = x->found + (size_t)(split - 1) * x->classes * GS_LOSS_SUMS;
+    if (taken == label) {
+        count(&of[(size_t)label * GS_LOSS_SUMS]);
+        return;
+    }
+    if (taken < x->classes)
+        count(&of[(size_t)taken * GS_LOSS_SUMS + 1]);
+    count(&of[(size_t)label * GS_LOSS_SUMS + 2]);
 }
 
 /* Sum of e^(a - max); with `e`, the terms are written there. */
@@ -81,8 +94,8 @@ static void weighted_gradient(const gs_cpu_loss *x, float *gradient, uint32_t la
     }
 }
 
-/* One training row: its loss; the gradient where it is wanted. */
-static double train_row(const gs_cpu_loss *x, float *gradient, const float *a, uint32_t label, float max, float scale)
+/* The loss of a row; the gradient where it is wanted. */
+static double row_loss(const gs_cpu_loss *x, float *gradient, const float *a, uint32_t label, float max, float scale)
 {
     const bool plain = x->weight == NULL && x->smoothing == 0;
     const float at_label = a[label], total = exp_total(gradient, a, x->classes, max);
@@ -121,13 +134,18 @@ void GS_KERNEL(xent)(const gs_cpu_loss *x, gs_metrics *m)
             continue;
         }
         const float max = row_max(a, x->classes);
+        const uint32_t taken = first_at(a, x->classes, max);
         m->rows[split]++;
-        m->correct[split] += is_hit(a, (uint32_t)label, max);
+        m->correct[split] += taken == (uint32_t)label;
+        if (x->found != NULL)
+            count_class(x, split, (uint32_t)label, taken);
         if (split == TRAIN)
             m->loss_sum += (double)factor_of(x, r) *
-                           train_row(x, gradient, a, (uint32_t)label, max, x->scale * factor_of(x, r));
+                           row_loss(x, gradient, a, (uint32_t)label, max, x->scale * factor_of(x, r));
         else if (gradient != NULL)
             memset(gradient, 0, x->classes * sizeof(float));
+        if (split == VALID)
+            m->valid_loss += row_loss(x, NULL, a, (uint32_t)label, max, 1);
     }
 }
 
@@ -199,10 +217,13 @@ void GS_KERNEL(bce)(const gs_cpu_loss *x, gs_metrics *m)
             m->rows[split] += fill_tile(&t, x, (const uint8_t *)x->label + at, c, n);
             if (sum != NULL)
                 count_found(sum + (size_t)c * GS_LOSS_SUMS, &t, x->logits + at + c, n);
+            if (learns || split == VALID)
+                bce_tile(&t, x->logits + at + c, n);
+            for (uint32_t k = 0; split == VALID && k < n; k++)
+                m->valid_loss += (double)t.loss[k];
             if (!learns)
                 continue;
             const float factor = factor_of(x, r);
-            bce_tile(&t, x->logits + at + c, n);
             for (uint32_t k = 0; k < n; k++) {
                 m->loss_sum += (double)factor * (double)t.loss[k];
                 if (x->gradient != NULL)
@@ -242,6 +263,7 @@ void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m)
                 continue;
             m->rows[split]++;
             m->loss_sum += learns ? (double)factor * (off * off) : 0;
+            m->valid_loss += split == VALID ? off * off : 0;
             if (sum == NULL)
                 continue;
             sum[(size_t)c * GS_LOSS_SUMS] += off * off;

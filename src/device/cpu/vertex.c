@@ -71,7 +71,8 @@ static void run_loss(const tile *t, const gs_cpu_step *s, const share *part, uin
                            .scale = t->l->loss_scale,
                            .smoothing = t->l->loss_smoothing,
                            .weight = t->l->loss_weight,
-                           .factor = t->l->loss_factor == NULL ? NULL : t->l->loss_factor + row};
+                           .factor = t->l->loss_factor == NULL ? NULL : t->l->loss_factor + row,
+                           .found = t->l->metrics == NULL ? NULL : t->l->metrics->found};
     const gs_cpu_kernels *const k = t->cpu->k;
     if (!gs_op_has_column_sums(s->op)) {
         k->xent(&x, part->metrics);
@@ -383,6 +384,7 @@ static void finish_run(const tile *t, uint32_t first, uint32_t end, uint32_t lot
     gs_metrics *const m = t->l->metrics;
     for (uint32_t lot = 0; m != NULL && lot < lots; lot++) {
         m->loss_sum += cpu->lot_metrics[lot].loss_sum;
+        m->valid_loss += cpu->lot_metrics[lot].valid_loss;
         for (int split = 0; split < 4; split++) {
             m->rows[split] += cpu->lot_metrics[lot].rows[split];
             m->correct[split] += cpu->lot_metrics[lot].correct[split];

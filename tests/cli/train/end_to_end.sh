@@ -27,7 +27,8 @@ import json, struct
 lines = [json.loads(l) for l in open("m.jsonl")]
 assert [l["epoch"] for l in lines] == list(range(1, 41))
 keys = ["epoch", "loss", "train_acc", "valid_acc", "test_acc", "lr", "seconds", "read_bytes", "written_bytes",
-        "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes"]
+        "compute_seconds", "stall_seconds", "peak_host_bytes", "peak_device_bytes", "valid_loss"]
+keys += [f"{split}_{name}" for name in ("macro_f1", "balanced_acc") for split in ("train", "valid", "test")]
 assert all(list(l) == keys for l in lines)
 assert all(0 <= l["valid_acc"] <= 1 and l["seconds"] > 0 for l in lines)
 plan = json.load(open("plan.json"))

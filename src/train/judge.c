@@ -1,0 +1,113 @@
+#include "train/judge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "store/store.h" /* gs_split */
+
+#define CLASSIFY (1u << GS_LEARN_CLASSIFY)
+#define MULTILABEL (1u << GS_LEARN_MULTILABEL)
+#define REGRESS (1u << GS_LEARN_REGRESS)
+
+static const struct {
+    const char *name;
+    unsigned tasks; /* that have it */
+    bool less;      /* is better */
+} judge[GS_JUDGES] = {
+    [GS_BY_LOSS] = {"loss", CLASSIFY | MULTILABEL | REGRESS, true},
+    [GS_BY_ACCURACY] = {"accuracy", CLASSIFY, false},
+    [GS_BY_BALANCED] = {"balanced", CLASSIFY, false},
+    [GS_BY_F1] = {"f1", CLASSIFY | MULTILABEL, false},
+    [GS_BY_MICRO_F1] = {"micro_f1", MULTILABEL, false},
+    [GS_BY_AUC] = {"auc", CLASSIFY | MULTILABEL, false},
+    [GS_BY_AP] = {"ap", CLASSIFY | MULTILABEL, false},
+    [GS_BY_MSE] = {"mse", REGRESS, true},
+    [GS_BY_MAE] = {"mae", REGRESS, true},
+    [GS_BY_R2] = {"r2", REGRESS, false},
+};
+
+/* Which of them a task is judged by where nothing is said. */
+static const gs_judge usual[GS_LEARN_COUNT] = {
+    [GS_LEARN_CLASSIFY] = GS_BY_LOSS, [GS_LEARN_MULTILABEL] = GS_BY_LOSS, [GS_LEARN_REGRESS] = GS_BY_MSE};
+
+const char *gs_judge_name(gs_judge j) { return judge[j].name; }
+
+static bool find(gs_judge *out, const char *name)
+{
+    for (int k = 0; k < GS_JUDGES; k++)
+        if (strcmp(name, judge[k].name) == 0) {
+            *out = (gs_judge)k;
+            return true;
+        }
+    return false;
+}
+
+gs_status gs_judge_check(const char *name)
+{
+    gs_judge j;
+
+    if (name == NULL || find(&j, name))
+        return GS_OK;
+    return gs_fail(GS_EINVAL, ".keep_by %s: must be one of loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2", name);
+}
+
+gs_status gs_judge_find(gs_judge *out, const char *name, gs_learning task)
+{
+    char names[80] = "";
+    gs_judge j = usual[task];
+    gs_status st;
+
+    if ((st = gs_judge_check(name)) != GS_OK)
+        return st;
+    if (name != NULL)
+        (void)find(&j, name);
+    if ((judge[j].tasks >> task & 1) != 0) {
+        *out = j;
+        return GS_OK;
+    }
+    for (int k = 0; k < GS_JUDGES; k++)
+        if ((judge[k].tasks >> task & 1) != 0) {
+            const size_t n = strlen(names);
+            snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? "|" : "", judge[k].name);
+        }
+    return gs_fail(GS_EINVAL, ".keep_by %s: is no figure of the task %s, which has %s", name, gs_learning_name(task),
+                   names);
+}
+
+bool gs_judge_ranks(const char *name)
+{
+    gs_judge j;
+    return name != NULL && find(&j, name) && (j == GS_BY_AUC || j == GS_BY_AP);
+}
+
+double gs_judge_figure(gs_judge j, const gs_task_figures *f, const double accuracy[3])
+{
+    const int valid = GS_SPLIT_VALID - 1;
+    switch (j) {
+    case GS_BY_LOSS:
+        return f->valid_loss;
+    case GS_BY_BALANCED:
+        return f->balanced_acc[valid];
+    case GS_BY_F1:
+        return f->macro_f1[valid];
+    case GS_BY_MICRO_F1:
+        return f->micro_f1[valid];
+    case GS_BY_AUC:
+        return f->roc_auc[valid];
+    case GS_BY_AP:
+        return f->average_precision[valid];
+    case GS_BY_MSE:
+        return f->mse[valid];
+    case GS_BY_MAE:
+        return f->mae[valid];
+    case GS_BY_R2:
+        return f->r2[valid];
+    case GS_BY_ACCURACY:
+    case GS_JUDGES:
+        break;
+    }
+    return accuracy[valid];
+}
+
+double gs_judge_worth(gs_judge j, double figure) { return judge[j].less ? -figure : figure; }
