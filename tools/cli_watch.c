@@ -50,7 +50,7 @@ static const char *doing(const char *pass)
 enum { PART_RATE, PART_LEFT, PART_RUN, PART_LOSS, PART_EPOCH, PARTS };
 typedef char line_part[48];
 
-/* "0:07 left" and ", of the run 12:31", or "". */
+/* "0:07 left" and "of the run 12:31", or "". */
 static void say_left(line_part *part, const cli_watch *w, const gs_progress *p, double done)
 {
     const double spent = cli_now() - w->pass_began;
@@ -64,7 +64,7 @@ static void say_left(line_part *part, const cli_watch *w, const gs_progress *p, 
     const uint32_t after = p->epochs > p->epoch + 1 ? p->epochs - p->epoch - 1 : 0;
     snprintf(part[PART_LEFT], sizeof(line_part), "%s left", duration(text, left));
     if (trains && after > 0)
-        snprintf(part[PART_RUN], sizeof(line_part), ", of the run %s", duration(text, left + after * whole));
+        snprintf(part[PART_RUN], sizeof(line_part), "of the run %s", duration(text, left + after * whole));
 }
 
 /* "; loss 0.1234, valid 0.8123" and ", 12.345 s an epoch", or "". */
@@ -78,11 +78,11 @@ static void say_figures(line_part *part, const gs_epoch_report *last)
     snprintf(part[PART_EPOCH], sizeof(line_part), ", %.3f s an epoch", last->seconds);
 }
 
-/* Leaves out parts that do not fit, in this order; the bar has the columns that are left. */
+/* Leaves out parts that do not fit, in this order, that of the run last; the bar has the columns that are left. */
 static size_t cut(line_part *part, size_t head, size_t columns)
 {
-    static const int first[] = {PART_EPOCH, PART_LOSS, PART_RATE, PART_RUN, PART_LEFT};
-    size_t used = head + 3; /* blanks before the parts, and a comma between rate and what is left */
+    static const int first[] = {PART_EPOCH, PART_LOSS, PART_RATE, PART_LEFT, PART_RUN};
+    size_t used = head + 5; /* a blank before the parts, and commas between rate and what is left */
 
     for (int k = 0; k < PARTS; k++)
         used += strlen(part[k]);
@@ -111,10 +111,11 @@ static void show(cli_watch *w, const gs_progress *p)
         snprintf(part[PART_RATE], sizeof(line_part), "%s/s", cli_size((uint64_t)((double)p->bytes_done / spent)));
     const size_t used = cut(part, strlen(head), cli_shows_progress() ? cli_columns() : sizeof(line));
     const unsigned width = cli_bar_width((unsigned)used + 1);
-    const bool rate = part[PART_RATE][0] != '\0', left = part[PART_LEFT][0] != '\0';
-    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s%s%s", head, width > 0 ? " " : "",
+    const bool rate = part[PART_RATE][0] != '\0', left = part[PART_LEFT][0] != '\0', of_run = part[PART_RUN][0] != '\0';
+    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s%s%s%s%s", head, width > 0 ? " " : "",
              width > 0 ? cli_bar(bar, width, done) : "", rate ? " " : "", part[PART_RATE],
-             left ? (rate ? ", " : " ") : "", part[PART_LEFT], part[PART_RUN], part[PART_LOSS], part[PART_EPOCH]);
+             left ? (rate ? ", " : " ") : "", part[PART_LEFT], of_run ? (rate || left ? ", " : " ") : "",
+             part[PART_RUN], of_run && !left ? " left" : "", part[PART_LOSS], part[PART_EPOCH]);
     cli_show_line(line);
 }
 

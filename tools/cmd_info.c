@@ -85,12 +85,20 @@ static void print_weights_json(const gs_weights_summary *w)
            w->features, w->classes, w->edge_types, w->epochs, cli_json_text(w->store), w->store_id);
 }
 
-/* A store is a folder, and weights are a file of that name. */
+/* A store is a folder. A file of weights begins with the length of its header, which is JSON; one that is called so is
+ * read as such, whatever is in it. */
 static bool is_weights(const char *path)
 {
     static const char suffix[] = ".safetensors";
     const size_t length = strlen(path), n = sizeof(suffix) - 1;
-    return length > n && strcmp(path + length - n, suffix) == 0;
+    unsigned char head[9] = {0};
+    FILE *const f = fopen(path, "rb");
+    const size_t got = f != NULL ? fread(head, 1, sizeof(head), f) : 0;
+
+    if (f != NULL)
+        fclose(f);
+    return (length > n && strcmp(path + length - n, suffix) == 0) ||
+           (got == sizeof(head) && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{');
 }
 
 static int run_weights(const cli_command *self, const info_options *o, const char *path)
@@ -127,7 +135,7 @@ static int run(const cli_command *self, const void *options, const char *const *
 const cli_command cmd_info = {
     .name = "info",
     .place = {"STORE"},
-    .summary = "Says what is in a store, or how a file of weights (W.safetensors) came about.",
+    .summary = "Says what is in a store, or how a file of weights came about.",
     .group = (const cli_group[]){{"Options", opts}, {0}},
     .defaults = defaults,
     .options_bytes = sizeof(info_options),

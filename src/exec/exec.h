@@ -156,11 +156,16 @@ typedef struct gs_exec_fault {
     bool stored;    /* in rows that the stage stores; else in its sums, or in rows that it loads */
     uint32_t reg, column;
     float value;
+    uint64_t row;      /* of all vertices, in store order */
+    gs_op op;          /* the operation that made it of finite numbers, and these */
+    uint32_t operands; /* 0: not known */
+    float operand[3];
 } gs_exec_fault;
 
-/* Looks for it while a pass runs. Closing says what was found. GS_ENOMEM. */
+/* Looks for it while a pass runs; or, where one was `found` in what a stage stores, for the operation that made it.
+ * NULL: none was. Closing says what was found. GS_ENOMEM. */
 typedef struct gs_exec_watch gs_exec_watch;
-gs_status gs_exec_watch_open(gs_exec_watch **out);
+gs_status gs_exec_watch_open(gs_exec_watch **out, const gs_exec_fault *found);
 gs_exec_fault gs_exec_watch_close(gs_exec_watch *w);
 
 typedef struct gs_exec_args {

@@ -4,8 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "exec/row_values.h"
 
-gs_status gs_exec_watch_open(gs_exec_watch **out)
+gs_status gs_exec_watch_open(gs_exec_watch **out, const gs_exec_fault *found)
 {
     gs_exec_watch *const w = gs_calloc(1, sizeof(*w));
 
@@ -13,6 +14,9 @@ gs_status gs_exec_watch_open(gs_exec_watch **out)
         return gs_fail(GS_ENOMEM, "out of memory: looking for what is not finite");
     pthread_mutex_init(&w->lock, NULL);
     w->first.stage = GS_NONE;
+    w->explains = found != NULL;
+    if (found != NULL)
+        w->first = *found;
     *out = w;
     return GS_OK;
 }
@@ -48,6 +52,7 @@ static gs_status look(gs_exec_watch *w, gs_device *d, const void *from, const gs
         gs_convert_to_f32(w->number, w->piece, r->dtype, n);
         for (uint64_t i = 0; i < n; i++)
             if (!isfinite(w->number[i])) {
+                fault.row += (at + i) / r->width;
                 fault.column = (uint32_t)((at + i) % r->width);
                 fault.value = w->number[i];
                 w->first = fault;
@@ -66,8 +71,12 @@ gs_status gs_exec__watch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t,
     gs_status st = GS_OK;
 
     pthread_mutex_lock(&w->lock);
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
-        const gs_exec_fault fault = {.stage = t->stage, .stored = stored, .reg = r};
+    /* before the launch: temporaries may take the place of sums */
+    if (w->explains && !stored && t->stage == w->first.stage && w->first.row - t->first_row < t->rows)
+        gs_exec__explain_row(e, x, t, (uint32_t)(w->first.row - t->first_row), w->number, GS_ARRAY_LEN(w->number),
+                             &w->first);
+    for (uint32_t r = 0; r < s->regs && st == GS_OK && !w->explains; r++) {
+        const gs_exec_fault fault = {.stage = t->stage, .stored = stored, .reg = r, .row = t->first_row};
         const void *const from = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
         const bool has_rows = s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE;
         if (from != NULL && has_rows && (s->reg[r].kind == GS_REG_TEMP) == stored && is_number(s->reg[r].dtype) &&

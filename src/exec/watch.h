@@ -14,6 +14,7 @@
 struct gs_exec_watch {
     pthread_mutex_t lock;  /* guards the two below: each device has a thread of its own */
     gs_exec_fault first;
+    bool explains;         /* `first` is known, and what made it is looked for */
     uint8_t piece[GS_WATCH_PIECE_BYTES]; /* of what is looked at: rows as they lie in a memory */
     float number[GS_WATCH_PIECE_BYTES / 2]; /* the same as float32; two bytes each at the least */
 };

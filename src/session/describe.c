@@ -171,10 +171,28 @@ static bool link_counts(const gs_session *s, gs_link_way way)
     return bytes > 0 && !(gs_link_said_bps(s->machine.topology, way, 0, 0) > 0);
 }
 
+/* Does any pass read or write files? Where all is in memory, epochs tell nothing of a disk, and need not. */
+static bool disk_counts(const gs_session *s)
+{
+    uint64_t bytes = 0;
+    for (uint32_t p = 0; p < s->plan->passes; p++)
+        bytes += s->plan->pass[p].read_bytes + s->plan->pass[p].written_bytes;
+    return bytes > 0;
+}
+
+static bool counts(const gs_session *s, int kind)
+{
+    if (kind >= GS_WORK_LINKS)
+        return link_counts(s, kind - GS_WORK_LINKS);
+    if (kind == GS_WORK_CHECK || kind == GS_WORK_SUBMIT)
+        return disk_counts(s);
+    return kind != GS_WORK_EDGES; /* most models have none */
+}
+
 static gs_cost_source worst_of(const gs_session *s, const gs_cost *c, gs_cost_source worst)
 {
     for (int k = 0; k < GS_WORK_KINDS; k++)
-        if (k >= GS_WORK_LINKS ? link_counts(s, k - GS_WORK_LINKS) : k != GS_WORK_EDGES) /* most models have none */
+        if (counts(s, k))
             worst = GS_MIN(worst, c->source[k]);
     return worst;
 }
@@ -182,7 +200,8 @@ static gs_cost_source worst_of(const gs_session *s, const gs_cost *c, gs_cost_so
 static const char *least_known(const gs_session *s)
 {
     const gs_cost *const host = gs_session_host_cost(s);
-    const gs_cost_source worst = worst_of(s, &s->machine.cost, s->machine.cost.disk_source);
+    const gs_cost_source disk = disk_counts(s) ? s->machine.cost.disk_source : GS_COST_FITTED;
+    const gs_cost_source worst = worst_of(s, &s->machine.cost, disk);
     return gs_cost_source_name(host == NULL ? worst : worst_of(s, host, worst));
 }
 

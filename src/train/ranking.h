@@ -7,10 +7,10 @@
 #include "base/status.h"
 #include "session/session.h"
 
-/* Macro averages over the labels, as scikit-learn's roc_auc_score and average_precision_score; of train, valid, test; of
- * classes each against the rest, by its probability. A
- * label that all or none of a split's vertices have has no area under the ROC curve and is left out of its mean; an
- * average precision of no positives is 0. NaN: nothing to average. */
+/* Macro averages over the labels, as scikit-learn's roc_auc_score and average_precision_score; of train, valid, test;
+ * of classes each against the rest, by its probability. A label that all or none of a split's vertices have has no area
+ * under the ROC curve and is left out of its mean; an average precision of no positives is 0. NaN: nothing to average.
+ */
 typedef struct gs_ranks {
     double roc_auc[GS_LOSS_SPLITS], average_precision[GS_LOSS_SPLITS];
 } gs_ranks;

@@ -71,6 +71,12 @@ static gs_status end_run(gs_run *r, uint32_t pass, uint32_t epoch, bool stepped,
     *kept = '\0';
     if (st == GS_OK)
         keep_good(r, kept, sizeof(kept));
+    /* the weights that led there are the first ones: no rate has changed them */
+    if (r->optim.steps == (stepped ? 1 : 0) && (!stepped || *where != '\0'))
+        return gs_fail(GS_EDEVICE,
+                       "%s%s%s; no update came before, so .lr is not why: %s needs other features or edge weights, or "
+                       "a text that guards what it divides by%s",
+                       what, *where != '\0' ? ", first in " : "", where, r->model_name, kept);
     return gs_fail(GS_EDEVICE, "%s%s%s; lower .lr (now %g)%s", what, *where != '\0' ? ", first in " : "", where,
                    r->options.lr, kept);
 }

@@ -5,6 +5,11 @@
 #include "support/support.h"
 #include "train/control.h"
 
+static gs_status open_for(gs_control *out, const gs_train_options *o, uint64_t valid)
+{
+    return gs_control_open(out, o, GS_LEARN_CLASSIFY, valid, "s");
+}
+
 static gs_control open_control(const char *schedule, uint32_t epochs, uint32_t warmup, uint32_t every, uint64_t valid)
 {
     gs_train_options o;
@@ -19,7 +24,7 @@ static gs_control open_control(const char *schedule, uint32_t epochs, uint32_t w
     o.schedule_by = 0.1;
     o.keep_by = valid > 0 ? "accuracy" : NULL;
     gs_assert_ok(gs_control_check(&o));
-    gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, valid, "s"));
+    gs_assert_ok(open_for(&c, &o, valid));
     return c;
 }
 
@@ -162,9 +167,9 @@ static void test_control__refusals(void **state)
     gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 1, "s"));
     assert_true(c.keeps_best);
     o.patience = 3;
-    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"), GS_EINVAL, "s: .patience needs validation vertices");
+    gs_assert_fails(open_for(&c, &o, 0), GS_EINVAL, "s: .patience needs validation vertices");
     o.keep = "best";
-    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"), GS_EINVAL, "s: .keep best needs validation vertices");
+    gs_assert_fails(open_for(&c, &o, 0), GS_EINVAL, "s: .keep best needs validation vertices");
     o.keep = "first";
     gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".keep first");
     o.keep = "last";

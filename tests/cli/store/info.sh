@@ -14,3 +14,7 @@ if command -v python3 >/dev/null; then
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' json
 fi
 gnnstream verify store >text
+# weights under any name
+gnnstream train store --model gcn --hidden 4 --epochs 1 --save some.weights >made
+gnnstream info some.weights >text
+grep -q '^model      gcn, layers 2, hidden 4' text || die "$(<text)"

@@ -1,5 +1,5 @@
 # Three in a hundred vertices have the class that is looked for: the network before its first update answers the other
-# one for all, and has a better accuracy than any that learned. It is not kept, and the loss is what epochs are judged by.
+# one for all, and has a better accuracy than any that learned. It is not kept, and epochs are judged by the loss.
 command -v python3 >/dev/null || exit 0
 python3 - <<'PY'
 import random, struct, array, os

@@ -26,6 +26,9 @@ epochs=60
 TERM=xterm python3 terminal.py gnnstream train store --model gat --heads 8 --hidden 64 --epochs $epochs >line
 tr '\r' '\n' <line >lines
 grep -Eq "epoch [0-9]+ of $epochs: train [0-9]+ %.* left, of the run [0-9:]+" lines || die "$(<lines)"
+# what is left of the run stays on 80 columns, where what is left of the epoch goes
+! grep -E " left" lines | grep -E "epoch [0-9]+ of $epochs: train [0-9]+ %" | grep -Ev "of the run [0-9:]+" |
+    grep -Evq "epoch $epochs of" || die "$(<lines)"
 # a terminal that rewrites nothing, and a log, get a line now and then
 TERM=dumb python3 terminal.py gnnstream train store --model gcn --hidden 8 --epochs 3 >line
 grep -q $'\033' line && die "an escape on a dumb terminal: $(<line)"
