@@ -19,6 +19,7 @@
 #include "cuda/launch_vertex.h"
 #include "cuda/measure.h"
 #include "cuda/memory.h"
+#include "cuda/module.h"
 #include "cuda/pass.h"
 #include "cuda/prepare.h"
 #include "cuda/reduce.h"
@@ -109,6 +110,7 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
 {
     const gs_cuda_driver *const d = c->d;
     char gpu[96] = "";
+    char as[32] = ""; /* what kernels are for, where the compiler does not know the GPU */
     int count = 0;
     gs_status st;
 
@@ -129,7 +131,10 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
     if (c->major < LEAST_MAJOR)
         return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: %s has compute capability %d.%d; at least %d.0 is needed",
                        ordinal, gpu, c->major, c->minor, LEAST_MAJOR);
-    snprintf(c->name, sizeof(c->name), "cuda:%u (%s, sm_%d%d)", ordinal, gpu, c->major, c->minor);
+    const gs_cuda_target target = gs_cuda_target_of(d, c->major, c->minor);
+    if (target.architecture != c->major * 10 + c->minor)
+        snprintf(as, sizeof(as), " as %s_%d", target.intermediate ? "compute" : "sm", target.architecture);
+    snprintf(c->name, sizeof(c->name), "cuda:%u (%s, sm_%d%d%s)", ordinal, gpu, c->major, c->minor, as);
     return GS_OK;
 }
 

@@ -101,6 +101,10 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(program_compile, "nvrtcCompileProgram", (gs_cu_handle program, int options, const char *const *option))       \
     X(image_bytes, "nvrtcGetCUBINSize", (gs_cu_handle program, size_t *bytes))                                      \
     X(image, "nvrtcGetCUBIN", (gs_cu_handle program, char *image))                                                  \
+    X(intermediate_bytes, "nvrtcGetPTXSize", (gs_cu_handle program, size_t *bytes))                                 \
+    X(intermediate, "nvrtcGetPTX", (gs_cu_handle program, char *text))                                              \
+    X(architecture_count, "nvrtcGetNumSupportedArchs", (int *count))                                                \
+    X(architectures, "nvrtcGetSupportedArchs", (int *architecture))                                                 \
     X(log_bytes, "nvrtcGetProgramLogSize", (gs_cu_handle program, size_t *bytes))                                   \
     X(log, "nvrtcGetProgramLog", (gs_cu_handle program, char *log))
 

@@ -42,21 +42,40 @@ static gs_status complain(const gs_cuda_driver *d, gs_cu_handle program)
     return st;
 }
 
-static gs_status take_image(char **image, size_t *bytes, const gs_cuda_driver *d, gs_cu_handle program)
+/* An intermediate text ends with its 0. */
+static gs_status take_image(char **image, size_t *bytes, const gs_cuda_driver *d, gs_cu_handle program,
+                            bool intermediate)
 {
     size_t n = 0;
     char *p = NULL;
-    if (d->image_bytes(program, &n) != 0 || n == 0)
+    if ((intermediate ? d->intermediate_bytes : d->image_bytes)(program, &n) != 0 || n == 0)
         return complain(d, program);
     if ((p = gs_malloc(n)) == NULL)
         return no_memory();
-    if (d->image(program, p) != 0) {
+    if ((intermediate ? d->intermediate : d->image)(program, p) != 0) {
         gs_free(p);
         return complain(d, program);
     }
     *image = p;
     *bytes = n;
     return GS_OK;
+}
+
+gs_cuda_target gs_cuda_target_of(const gs_cuda_driver *d, int major, int minor)
+{
+    gs_cuda_target t = {.architecture = major * 10 + minor};
+    int count = 0, newest = 0;
+    int *known = NULL;
+    if (d->architecture_count(&count) == 0 && count > 0 && (known = gs_calloc((size_t)count, sizeof(*known))) != NULL &&
+        d->architectures(known) == 0)
+        for (int i = 0; i < count; i++)
+            newest = known[i] <= t.architecture ? GS_MAX(newest, known[i]) : newest;
+    gs_free(known);
+    if (newest == 0) /* the compiler says what it lacks */
+        return t;
+    t.intermediate = newest / 10 != major;
+    t.architecture = newest;
+    return t;
 }
 
 gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text)
@@ -70,13 +89,15 @@ gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, 
 
     if (whole == NULL)
         return no_memory();
-    snprintf(architecture, sizeof(architecture), "--gpu-architecture=sm_%d%d", major, minor);
+    const gs_cuda_target target = gs_cuda_target_of(d, major, minor);
+    snprintf(architecture, sizeof(architecture), "--gpu-architecture=%s_%d", target.intermediate ? "compute" : "sm",
+             target.architecture);
     if (d->program_create(&program, whole, "gnnstream.cu", 1, header, header_name) != 0)
         st = no_memory();
     else if (d->program_compile(program, (int)GS_ARRAY_LEN(options), options) != 0)
         st = complain(d, program);
     else
-        st = take_image(image, bytes, d, program);
+        st = take_image(image, bytes, d, program, target.intermediate);
     if (program != NULL)
         d->program_destroy(&program);
     gs_free(whole);

@@ -7,6 +7,7 @@
 #ifndef GS_CUDA_MODULE_H
 #define GS_CUDA_MODULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -21,8 +22,17 @@ extern const char gs_cuda_batch_text[];
 /* walk.inc, which the texts of programs include. */
 extern const char gs_cuda_walk_text[];
 
-/* Compiles `text` (which follows gs_cuda_common_text) for compute capability major.minor. On GS_OK *image is
- * the caller's, to be freed with gs_free(). GS_EDEVICE: the first line that the compiler complains of. */
+/* What is compiled for: the GPU, or where the compiler is older than it, the newest before it: machine code of the same
+ * generation (compute capability 9.x runs that of 9.0), else an intermediate text that the driver compiles (PTX). */
+typedef struct gs_cuda_target {
+    int architecture; /* 90: compute capability 9.0 */
+    bool intermediate;
+} gs_cuda_target;
+
+gs_cuda_target gs_cuda_target_of(const gs_cuda_driver *d, int major, int minor);
+
+/* Compiles `text` (which follows gs_cuda_common_text) for what gs_cuda_target_of() says. On GS_OK *image is the
+ * caller's, to be freed with gs_free(). GS_EDEVICE: the first line that the compiler complains of. */
 gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text);
 
 /* The same, from the file where it is kept, and loaded into the current context. */

@@ -42,7 +42,7 @@ typedef struct gs_limits {
     double at_depth[GS_LIMITS_RUNS][GS_LIMITS_DEPTHS]; /* the same at other depths, bytes a second */
     bool disk_direct;      /* false: no O_DIRECT there, so memory may have served the reads */
     char io_name[48];      /* "io_uring", "threads" */
-    char device_name[64];
+    char device_name[192];
     double copy_bps;
     gs_link link[GS_LINK_WAYS];
     struct {

@@ -91,6 +91,9 @@ for file in "${kept[@]}"; do
     [ "$(wc -c <"$file")" -gt 20 ] || fail "$file was not made again"
 done
 
+# Of a GPU that is newer than the compiler the run says what kernels are made for.
+GS_HOST_GPU_CAPABILITY=17 "$GNNSTREAM" "${options[@]}" --device cuda --epochs 1 --json >"$work/stdout" 2>&1
+if grep -q 'sm_170 as compute_90)' "$work/stdout"; then pass; else fail "a newer GPU" "$work/stdout"; fi
 # Where host memory cannot be pinned a run says so once, and copies all the same. (Two GPUs: below.)
 unpinned() # FAULT OPTIONS...
 {

@@ -166,6 +166,20 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
     return 1;
 }
 
+/* Up to its GPU's, which GS_HOST_GPU_CAPABILITY may make newer (host_memory.c). */
+gs_cu_result host_architecture_count(int *count)
+{
+    *count = 2;
+    return 0;
+}
+
+gs_cu_result host_architectures(int *architecture)
+{
+    architecture[0] = 80;
+    architecture[1] = 90;
+    return 0;
+}
+
 /* The image is the library's path. */
 gs_cu_result host_image_bytes(gs_cu_handle program, size_t *bytes)
 {

@@ -20,6 +20,8 @@ gs_cu_result host_program_create(gs_cu_handle *program, const char *source, cons
 gs_cu_result host_program_destroy(gs_cu_handle *program);
 gs_cu_result host_program_compile(gs_cu_handle program, int options, const char *const *option);
 gs_cu_result host_image_bytes(gs_cu_handle program, size_t *bytes);
+gs_cu_result host_architecture_count(int *count);
+gs_cu_result host_architectures(int *architecture);
 gs_cu_result host_image(gs_cu_handle program, char *to);
 gs_cu_result host_log_bytes(gs_cu_handle program, size_t *bytes);
 gs_cu_result host_program_log(gs_cu_handle program, char *to);

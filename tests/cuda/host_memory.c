@@ -368,7 +368,9 @@ static gs_cu_result device_attribute(int *value, int attribute, int device)
     if (getenv("GS_HOST_GPU_SPEED") != NULL && attribute != GS_CU_MAJOR && attribute != GS_CU_PROCESSORS)
         return *value = 0, 0;
     switch (attribute) { /* a slice of an H200, which has 132 processors and a bus of 6144 bits */
-    case GS_CU_MAJOR: *value = 9; break;
+    case GS_CU_MAJOR:
+        *value = getenv("GS_HOST_GPU_CAPABILITY") != NULL ? atoi(getenv("GS_HOST_GPU_CAPABILITY")) : 9;
+        break;
     case GS_CU_CLOCK: *value = 1980000; break;
     case GS_CU_MEMORY_CLOCK: *value = 3201000; break;
     case GS_CU_MEMORY_BITS: *value = 6144 * processors / 132; break;

@@ -234,12 +234,32 @@ static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state
     gs_free(m.image);
 }
 
+/* Of GPUs that the compiler does not know: the same generation's code, or a text for the driver's own compiler. */
+static void test_cuda_instructions__unknown_gpus_have_kernels(void **state)
+{
+    static const struct {
+        int major, minor;
+        const char *begins;
+    } of[] = {{9, 0, "\177ELF"}, {9, 9, "\177ELF"}, {99, 0, "//"}};
+    static const char text[] = "extern \"C\" __global__ void k(float *p) { p[threadIdx.x] = 1; }";
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(of); i++) {
+        char *image = NULL;
+        size_t bytes = 0;
+        gs_assert_ok(gs_cuda_compile(&image, &bytes, compiler, of[i].major, of[i].minor, text));
+        assert_memory_equal(image, of[i].begins, strlen(of[i].begins));
+        assert_true(of[i].major < 99 || (image[bytes - 1] == 0 && strstr(image, ".target sm_") != NULL));
+        gs_free(image);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_instructions__attention_that_drops_edges),
         cmocka_unit_test(test_cuda_instructions__products_by_type_know_their_memory),
         cmocka_unit_test(test_cuda_instructions__rows_are_picked_without_a_stack),
+        cmocka_unit_test(test_cuda_instructions__unknown_gpus_have_kernels),
     };
     if (gs_cuda_compiler_open(&compiler) != GS_OK) {
         printf("skipped: %s\n", gs_last_error());
