@@ -1,8 +1,6 @@
 /* Launches that every program has. */
 #include "cuda/launch_small.h"
 
-#include <math.h>
-
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
 #include "cuda/streams.h"
@@ -66,11 +64,6 @@ gs_status gs_cuda_zero(void *context, void *memory, uint64_t bytes)
     return gs_cuda_end(c, st);
 }
 
-static float neutral_of(gs_sum_kind kind)
-{
-    return kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f;
-}
-
 /* What kernels are told of a sum's memory. */
 static gs_frame_args frame_of(gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                               uint32_t heads)
@@ -82,7 +75,8 @@ static gs_frame_args frame_of(gs_sum_kind kind, const gs_accumulator *sum, uint3
                            .count = (uint64_t)rows * width,
                            .heads_count = attends ? (uint64_t)rows * heads : 0,
                            .each = attends ? width / heads : 1,
-                           .neutral = neutral_of(kind)};
+                           .neutral = kind == GS_SUM_MAX || kind == GS_SUM_MIN ? GS_NO_EDGE : 0,
+                           .beside = sum->beside};
 }
 
 gs_status gs_cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,

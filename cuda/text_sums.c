@@ -76,6 +76,22 @@ static void clear_part(gs_gen_writer *w, const char *name, const char *row, uint
     fprintf(w->out, "%s%s = %s;\n", name, s == GS_GEN_SINGLE ? "" : "[i]", neutral);
 }
 
+/* What memory has of a largest or least value may be that there was no edge. */
+static void open_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, width);
+    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+    (void)row;
+    gs_gen_over(w, s);
+    fprintf(w->out, "%s%s = gs_opened(%s%s, %s);\n", name, at, name, at, neutral);
+}
+
+static void open_sum(gs_gen_writer *w, uint32_t i)
+{
+    if (sum_at(w, i)->kind == GS_SUM_MAX || sum_at(w, i)->kind == GS_SUM_MIN)
+        each_part(w, i, "", "row_", open_part);
+}
+
 /* Writes `body` for each of the sums that do not go by type, or for each of the others. */
 static void each_sum(gs_gen_writer *w, bool by_type, const char *state, const char *rows, part_fn *body)
 {
@@ -282,6 +298,8 @@ void gs_gen_begin_sums(gs_gen_writer *w)
     fprintf(w->out, "    } else {\n");
     point(w, "row_", false, "");
     each_sum(w, false, "", "row_", load_part);
+    for (uint32_t i = 0; i < w->k->sums; i++)
+        open_sum(w, i);
     fprintf(w->out, "    }\n");
     for (uint32_t i = 0; i < w->k->sums; i++)
         if (by_type_of(w, i))
@@ -331,6 +349,7 @@ void gs_gen_merge_sums(gs_gen_writer *w)
         fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
         each_part(w, i, "", "", declare_part);
         each_part(w, i, "", "row_", load_part);
+        open_sum(w, i);
         fprintf(w->out, "    for (gs_u32 slot = it.slot; slot == it.slot || gs_slot_within(chunk, a.all.first_edge, "
                         "slot, it.target); slot = gs_next_slot(slot)) {\n");
         point(w, "from_", true, "slot");

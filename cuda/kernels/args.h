@@ -210,13 +210,17 @@ typedef struct gs_columns_args {
     float scale;
 } gs_columns_args;
 
+/* Bits of a largest or least value that no edge was added to: a signalling NaN, as no arithmetic makes one. */
+#define GS_NO_EDGE 0xffa5a5a5u
+
 /* Numbers over the rows of a sum: before its first chunk and after its last. */
 typedef struct gs_frame_args {
     float *acc, *maximum, *norm;
     gs_u64 count;      /* rows * width */
     gs_u64 heads_count; /* rows * heads */
     gs_u32 each;       /* width / heads */
-    float neutral;
+    gs_u32 neutral;    /* bits of what acc begins with */
+    gs_u32 beside;     /* gs_sum */
 } gs_frame_args;
 
 /* The learned parameters, all of them: multiples of 64 floats, gaps of 0 between them. */

@@ -96,6 +96,8 @@ GS_DEVICE float gs_group_max(float v, gs_u32 lanes)
 /* NaN wins, as in torch.maximum. */
 GS_DEVICE float gs_larger(float x, float y) { return x > y || x != x ? x : y; }
 GS_DEVICE float gs_smaller(float x, float y) { return x < y || x != x ? x : y; }
+/* A largest or least value so far, and before the first edge `neutral`. */
+GS_DEVICE float gs_opened(float y, float neutral) { return gs_bits_of_float(y) == GS_NO_EDGE ? neutral : y; }
 GS_DEVICE float gs_sigmoid(float x)
 {
     const float e = expf(-fabsf(x)); /* never infinite */

@@ -18,10 +18,10 @@ GS_KERNEL(gs_begin, gs_frame_args)
 {
     const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
     if (i < a.count)
-        a.acc[i] = a.neutral;
+        a.acc[i] = gs_float_of_bits(a.neutral);
     if (i < a.heads_count) {
         a.maximum[i] = gs_float_of_bits(0xff800000u);
-        a.norm[i] = 0;
+        a.norm[i] = -0.0f; /* adding anything but that makes it 0 or more */
     }
 }
 
@@ -29,18 +29,19 @@ GS_KERNEL(gs_begin, gs_frame_args)
 GS_KERNEL(gs_finish_most, gs_frame_args)
 {
     const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
-    if (i < a.count && a.acc[i] == a.neutral)
+    if (i < a.count && gs_bits_of_float(a.acc[i]) == GS_NO_EDGE)
         a.acc[i] = 0;
 }
 
-/* No edges: the norm is 0, and so is the sum; the logarithm gives -inf. */
+/* No edges: the norm is -0, and the sum is 0; the logarithm gives -inf. A norm of 0: all scores are -inf. */
 GS_KERNEL(gs_finish_attend, gs_frame_args)
 {
     const gs_u64 i = (gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane();
     if (i >= a.count)
         return;
     const float norm = a.norm[i / a.each];
-    a.acc[i] *= norm > 0 ? 1.0f / norm : norm; /* 0 or NaN stays */
+    const int nothing = norm == 0 && (a.beside || gs_bits_of_float(norm) != 0);
+    a.acc[i] *= norm > 0 ? 1.0f / norm : nothing ? 0.0f : gs_float_of_bits(0x7fc00000u);
 }
 
 GS_KERNEL(gs_finish_lse, gs_frame_args)

@@ -176,6 +176,10 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
         emit_row_sum(e, s, v);
         return;
     }
+    if (m.kind == GS_SUM_ATTEND) {
+        m.beside = m.self;
+        m.self = false;
+    }
     if (n->op == GS_OP_LSE_IN) { /* attention of the scores to themselves, for its lse */
         m.value = m.score = operand(e, n->in[0]).index;
         m.lse = e->reg[v] = gs_compile__add_reg(s, GS_REG_SUM, n, GS_NONE);

@@ -163,6 +163,7 @@ typedef struct gs_accumulator {
     float *acc;     /* [rows, width] */
     float *maximum; /* ATTEND: [rows, heads], the running maximum; becomes lse */
     float *norm;    /* ATTEND: [rows, heads], sum of exp(score - maximum) so far */
+    bool beside;    /* gs_sum */
 } gs_accumulator;
 
 /* Edge program of one chunk: computes the edge registers for tiles of edges and
@@ -184,8 +185,8 @@ typedef struct gs_edge_program_launch {
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);
 
 /* Before the first chunk and after the last one of a target interval, for a sum of kind ADD or
- * after: neutral values; then 0 for MAX and MIN of no edges, and for ATTEND acc /= norm and
- * maximum = log-sum-exp. */
+ * after: neutral values, which no edge's values make; then 0 for MAX and MIN of no edges, and for ATTEND acc /= norm
+ * (of no edges 0; where all scores are -inf, NaN, or 0 beside the vertex's own) and maximum = log-sum-exp. */
 gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
                               uint32_t width, uint32_t heads);
 gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,

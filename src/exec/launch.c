@@ -81,8 +81,9 @@ static gs_status launch_edges(gs_exec *e, gs_exec_device *x, const gs_task *t)
 
 static gs_accumulator accumulator_of(const gs_exec *e, const gs_exec_device *x, const gs_place *place)
 {
-    return (gs_accumulator){gs_exec__at(e, x, place[GS_SUM_ACC]), gs_exec__at(e, x, place[GS_SUM_MAXIMUM]),
-                            gs_exec__at(e, x, place[GS_SUM_NORM])};
+    return (gs_accumulator){.acc = gs_exec__at(e, x, place[GS_SUM_ACC]),
+                            .maximum = gs_exec__at(e, x, place[GS_SUM_MAXIMUM]),
+                            .norm = gs_exec__at(e, x, place[GS_SUM_NORM])};
 }
 
 /* A chunk of an LSTM, as far as forward and backward have it in common. */
@@ -158,8 +159,9 @@ static gs_status launch_frame(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
     const gs_sum *sum = &s->sum[t->sum];
-    const gs_accumulator a = accumulator_of(e, x, &e->plan->reg[t->first_reg]);
+    gs_accumulator a = accumulator_of(e, x, &e->plan->reg[t->first_reg]);
     const uint32_t heads = sum->kind == GS_SUM_ATTEND ? s->reg[sum->lse].width : 0;
+    a.beside = sum->beside;
     if (sum->kind == GS_SUM_LSTM)
         return t->kind == GS_TASK_BEGIN ? zero_state(x, &a, (uint64_t)t->rows * s->reg[sum->reg].width) : GS_OK;
     if (t->kind == GS_TASK_BEGIN)

@@ -59,6 +59,7 @@ typedef struct gs_node {
     uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's; PART: the first column */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
                                 * TYPED: the mean over the edges of each type, not their sum;
+                                * LSE_IN, ATTEND: the softmax is over the vertex itself, too, which is added later;
                                 * EDGE_MASK: all self loops of a vertex draw the same */
     uint32_t line, column;     /* in the model's text; 0: none */
     char name[GS_IR_NAME_BYTES]; /* INPUT, PARAM: which; else a label for people, or "" */

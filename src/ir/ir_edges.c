@@ -352,7 +352,7 @@ static uint32_t attend(gs_ir *ir, gs_term t)
     uint32_t f[MAX_FACTORS], rest = at_end(ir, t.o, true), score, heads, width, y;
     const uint32_t count = factors(ir, t.e, f, 0);
     uint32_t soft = 0;
-    gs_node n;
+    gs_node n, sum;
 
     while (soft < count && !is_softmax(ir, f[soft]))
         soft++;
@@ -371,7 +371,9 @@ static uint32_t attend(gs_ir *ir, gs_term t)
     score = gs_ir_node(ir, n.in[0])->in[0];
     if (gs_ir_node(ir, rest)->width % heads != 0) /* a scalar, the same for all heads */
         rest = gs_ir_resize(ir, GS_OP_SPREAD, rest, heads);
-    y = gs_ir_binary(ir, GS_OP_ATTEND, score, rest);
+    sum = gs_ir__blank(GS_OP_ATTEND, score, rest);
+    sum.self = gs_ir_node(ir, gs_ir_node(ir, n.in[0])->in[1])->self; /* its LSE_IN's */
+    y = gs_ir__make(ir, sum);
     return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_SPREAD, y, width) : y;
 }
 

@@ -216,9 +216,9 @@ static void through_matmul(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 }
 
 /* softmax(score) as a value of edges, from what is kept of it. */
-static uint32_t softmax_again(const gs_tape *t, uint32_t score)
+static uint32_t softmax_again(const gs_tape *t, uint32_t score, bool self)
 {
-    const uint32_t lse = gs_ir_sum(t->ir, GS_OP_LSE_IN, score, false);
+    const uint32_t lse = gs_ir_sum(t->ir, GS_OP_LSE_IN, score, self);
     return un(t, GS_OP_EXP, bin(t, GS_OP_SUB, score, lse));
 }
 
@@ -227,7 +227,7 @@ static uint32_t softmax_again(const gs_tape *t, uint32_t score)
 static void through_attend(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
     const uint32_t s = n->in[0], x = n->in[1], heads = t->ir->node[s].width;
-    const uint32_t p = softmax_again(t, s);
+    const uint32_t p = softmax_again(t, s, n->self);
     uint32_t gx, gy;
 
     if (t->needs[x])
@@ -289,7 +289,7 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
         through_attend(t, i, n, g);
         return;
     case GS_OP_LSE_IN:
-        gs_tape__flow_on_edges(t, a, mul(t, softmax_again(t, a), g));
+        gs_tape__flow_on_edges(t, a, mul(t, softmax_again(t, a, n->self), g));
         return;
     case GS_OP_LSTM_IN:
         through_lstm(t, n, g);

@@ -12,8 +12,8 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     if (n->op == GS_OP_MAX_IN || n->op == GS_OP_MIN_IN) {
         e = gs_ir_node(to, in[0]);
         if ((e->type & GS_TYPE_S) == 0) /* the same on all edges */
-            return gs_ir_binary(to, GS_OP_MUL, in[0],
-                                gs_ir_unary(to, GS_OP_STEP, gs_ir_input(to, "in_degree", 1, GS_F32), 0));
+            return gs_ir_ternary(to, GS_OP_WHERE, gs_ir_input(to, "in_degree", 1, GS_F32), in[0],
+                                 gs_ir_const(to, 0.0f, 1));
     }
     if (n->op == GS_OP_SUM_IN) {
         s = gs_ir__sum(to, GS_OP_SUM_IN, in[0], true);

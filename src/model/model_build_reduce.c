@@ -160,7 +160,7 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
         score = away_from_loops(b, score, -FAR);
     if (b->config->edge_coefficients)
         score = gs_ir_binary(ir, GS_OP_ADD, score, gs_ir_unary(ir, GS_OP_LOG, gs_ir_weight(ir), 0));
-    lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, false);
+    lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, self);
     p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, score, lse), 0);
     if (!self)
         return p;
@@ -225,7 +225,7 @@ static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
     const bool differ = e->over == GS_OVER_SELF && loops_differ(b, value);
     const uint32_t far = differ ? away_from_loops(b, value, min ? FAR : -FAR) : value;
     const uint32_t y = gs_ir_sum(ir, min ? GS_OP_MIN_IN : GS_OP_MAX_IN, far, false);
-    uint32_t own, both, has;
+    uint32_t own, both;
 
     if (e->over == GS_OVER_TYPE)
         return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
@@ -238,9 +238,7 @@ static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
             gs_ir_binary(ir, GS_OP_MAX, gs_ir_unary(ir, GS_OP_NEG, y, 0), gs_ir_unary(ir, GS_OP_NEG, own, 0)), 0);
     else
         both = gs_ir_binary(ir, GS_OP_MAX, y, own);
-    has = gs_ir_unary(ir, GS_OP_STEP, gs_model__degree(b), 0);
-    return gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_MUL, both, has),
-                        gs_ir_binary(ir, GS_OP_MUL, own, gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f), has)));
+    return gs_ir_ternary(ir, GS_OP_WHERE, gs_model__degree(b), both, own);
 }
 
 uint32_t gs_model__reduce(gs_builder *b, const gs_expr *e, uint32_t value)

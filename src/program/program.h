@@ -185,6 +185,8 @@ typedef struct gs_sum {
     uint32_t weight;       /* OUTER, LSTM, LSTM_BACK: parameter; these two are their stage's only sum */
     bool learned;          /* LSTM_BACK */
     uint32_t array;        /* LSTM_BACK: written; else GS_NONE */
+    bool beside;           /* ATTEND: the vertex's own score counts, too, but elsewhere: edges whose scores are all -inf
+                            * have no share; else their shares are not numbers */
 } gs_sum;
 
 static inline bool gs_sum_is_sequence(const gs_sum *s)

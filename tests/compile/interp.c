@@ -406,9 +406,12 @@ static void run_attend(frame *f, const gs_sum *m)
     const uint32_t n = f->x->g->n, w = f->s->reg[m->reg].width, h = f->s->reg[m->lse].width;
     double *acc = f->reg[m->reg], *lse = f->reg[m->lse];
     double *top = zeros((size_t)n * h), *norm = zeros((size_t)n * h);
+    bool *any = calloc(n, sizeof(*any));
 
     for (size_t k = 0; k < (size_t)n * h; k++)
         top[k] = -INFINITY;
+    for (uint32_t e = 0; e < f->x->g->m; e++)
+        any[target_of(f, e)] = true;
     for (uint32_t e = 0; e < f->x->g->m; e++)
         for (uint32_t c = 0; c < h; c++)
             top[target_of(f, e) * h + c] = fmax(top[target_of(f, e) * h + c], f->edge[m->score][(size_t)e * h + c]);
@@ -423,7 +426,8 @@ static void run_attend(frame *f, const gs_sum *m)
     for (size_t k = 0; k < (size_t)n * h; k++)
         lse[k] = top[k] + log(norm[k]);
     for (size_t k = 0; k < (size_t)n * w; k++)
-        acc[k] = norm[k / (w / h)] > 0 ? acc[k] / norm[k / (w / h)] : 0;
+        acc[k] = top[k / (w / h)] > -INFINITY ? acc[k] / norm[k / (w / h)] : any[k / w] && !m->beside ? NAN : 0;
+    free(any);
     free(top);
     free(norm);
 }

@@ -502,6 +502,7 @@ void edges_run(const edge_fixture *b, gs_device *d, uint32_t pieces, edges_resul
         a->acc = random_floats((size_t)b->target_rows * width, 77, 5, 6); /* begin must write them */
         a->maximum = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 78, 5, 6);
         a->norm = heads == 0 ? NULL : random_floats((size_t)b->target_rows * heads, 79, 5, 6);
+        a->beside = b->stage.sum[s].beside;
         gs_assert_ok(launch_begin_sum(d, b->stage.sum[s].kind, a, b->target_rows, width, heads));
     }
     if (pieces == 1) {

@@ -394,12 +394,55 @@ static void test_edge_program__scores_of_minus_infinity_weigh_nothing(void **sta
         memcpy((void *)(uintptr_t)b.rows[s], score, sizeof(score));
         memcpy((void *)(uintptr_t)b.rows[x], value, sizeof(value));
         add_attend(&b, x, s);
-        edges_run(&b, d, 1, &r);
-        assert_true(r.sum[0].acc[1] == 20 && r.sum[0].maximum[1] == 1);
-        assert_true(r.sum[0].acc[3] == 0 && r.sum[0].maximum[3] == -INFINITY);
-        assert_true(r.sum[0].acc[0] == 0 && r.sum[0].maximum[0] == -INFINITY); /* no edges */
-        edges_result_free(&r);
+        b.stage.sum[add_attend(&b, x, s)].beside = true;
+        for (uint32_t pieces = 1; pieces < 4; pieces++) {
+            edges_run(&b, d, pieces, &r);
+            for (int k = 0; k < 2; k++) {
+                assert_true(r.sum[k].acc[1] == 20 && r.sum[k].maximum[1] == 1);
+                assert_true(r.sum[k].maximum[3] == -INFINITY);
+                assert_true(r.sum[k].acc[0] == 0 && r.sum[k].maximum[0] == -INFINITY); /* no edges */
+            }
+            assert_true(isnan(r.sum[0].acc[3])); /* 0 / 0, as torch has it */
+            assert_true(r.sum[1].acc[3] == 0);   /* the vertex's own score is all that counts */
+            edges_result_free(&r);
+        }
         edges_free(&b);
+        gs_device_close(d);
+    }
+}
+
+/* Of nothing but infinities an infinity is the largest, and of nothing at all 0: few edges, or a hub's pieces. */
+static void test_edge_program__infinity_is_a_value(void **state)
+{
+    static const uint32_t widths[] = {1, 3, 24, 140};
+    (void)state;
+    for (size_t isa = 0; isa < isas; isa++) {
+        gs_device *const d = open_isa(isa_names[isa], 1);
+        for (size_t i = 0; d != NULL && i < sizeof(widths) / sizeof(widths[0]); i++) {
+            const uint32_t w = widths[i], degree[2] = {3, i == 2 ? 20000 : 2};
+            edge_fixture b;
+            edges_result r = {0};
+            edges_init(&b, 4, 2, degree, 5);
+            const uint32_t row = add_operand(&b, w, 1, 2);
+            float *const x = (float *)(uintptr_t)b.rows[row];
+            for (uint32_t k = 0; k < 5 * w; k++)
+                x[k] = k % w == w / 2 && k / w == 1 ? 7.0f : -INFINITY;
+            for (uint32_t e = 0; e < 3 + degree[1]; e++)
+                ((uint32_t *)b.index)[e] = e == 1 ? 1 : 2 + e % 3; /* the first target has row 1, the other has not */
+            add_sum(&b, GS_SUM_MAX, row);
+            add_sum(&b, GS_SUM_MIN, add_op(&b, GS_OP_NEG, w, in_reg(row), NO_OPERAND));
+            for (uint32_t pieces = 1; pieces < 4; pieces++) {
+                edges_run(&b, d, pieces, &r);
+                for (uint32_t c = 0; c < w; c++) {
+                    assert_true(r.sum[0].acc[w + c] == (c == w / 2 ? 7 : -INFINITY));
+                    assert_true(r.sum[1].acc[w + c] == (c == w / 2 ? -7 : INFINITY));
+                    assert_true(r.sum[0].acc[3 * w + c] == -INFINITY && r.sum[1].acc[3 * w + c] == INFINITY);
+                    assert_true(r.sum[0].acc[c] == 0 && r.sum[1].acc[2 * w + c] == 0); /* no edges */
+                }
+                edges_result_free(&r);
+            }
+            edges_free(&b);
+        }
         gs_device_close(d);
     }
 }
@@ -493,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__hubs),
         cmocka_unit_test(test_edge_program__extreme_scores),
         cmocka_unit_test(test_edge_program__scores_of_minus_infinity_weigh_nothing),
+        cmocka_unit_test(test_edge_program__infinity_is_a_value),
         cmocka_unit_test(test_edge_program__refuses_what_the_launch_lacks),
         cmocka_unit_test(test_edge_program__prepare_takes_what_it_says),
     };

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "device/device.h"
 
@@ -122,6 +123,19 @@ typedef struct gs_cpu_edge_work {
     const gs_accumulator *sum; /* [stage->sums] */
     float *scratch;            /* [(plan->floats + 2 * GS_CPU_TILE_NUMBERS) * plan->tile], aligned to a cache line */
 } gs_cpu_edge_work;
+
+/* In the first column of a row of largest or least values that no edge was added to: the bits of a signalling NaN, as
+ * no arithmetic makes one. */
+#define GS_CPU_NO_EDGE 0xffa5a5a5u
+
+static inline void gs_cpu_mark_no_edge(float *row) { memcpy(row, &(uint32_t){GS_CPU_NO_EDGE}, sizeof(*row)); }
+
+static inline bool gs_cpu_has_no_edge(const float *row)
+{
+    uint32_t bits;
+    memcpy(&bits, row, sizeof(bits));
+    return bits == GS_CPU_NO_EDGE;
+}
 
 /* The edges [first, end) of a tile add to one row. */
 typedef struct gs_cpu_edge_run {

@@ -57,9 +57,11 @@ static void begin_rows(gs_sum_kind kind, const gs_accumulator *sum, uint64_t row
     const float neutral = kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f;
     for (uint64_t i = row * width; i < (row + rows) * width; i++)
         sum->acc[i] = neutral;
+    for (uint64_t i = row; neutral != 0.0f && i < row + rows; i++)
+        gs_cpu_mark_no_edge(sum->acc + i * width);
     for (uint64_t i = row * heads; kind == GS_SUM_ATTEND && i < (row + rows) * heads; i++) {
         sum->maximum[i] = -INFINITY;
-        sum->norm[i] = 0;
+        sum->norm[i] = -0.0f; /* adding anything but that makes it 0 or more */
     }
 }
 
@@ -117,6 +119,8 @@ static void merge_row(gs_sum_kind kind, const gs_accumulator *to, uint64_t row, 
                       uint32_t width, uint32_t heads)
 {
     float *const acc = to->acc + row * width;
+    if ((kind == GS_SUM_MAX || kind == GS_SUM_MIN) && gs_cpu_has_no_edge(acc))
+        memcpy(acc, from->acc, width * sizeof(*acc));
     for (uint32_t h = 0; h < heads; h++)
         merge_head(to, row, from, heads, width / heads, h);
     for (uint32_t c = 0; kind != GS_SUM_ATTEND && c < width; c++) {
@@ -232,13 +236,13 @@ static void finish_rows(const gs_cpu *cpu, gs_sum_kind kind, const gs_accumulato
 {
     float *const acc = sum->acc + row * width;
     if (kind == GS_SUM_ATTEND) {
-        const gs_accumulator part = {acc, sum->maximum + row * heads, sum->norm + row * heads};
+        const gs_accumulator part = {acc, sum->maximum + row * heads, sum->norm + row * heads, sum->beside};
         cpu->k->finish_attend(&part, rows, width, heads);
         return;
     }
-    const float none = kind == GS_SUM_MAX ? -INFINITY : INFINITY;
-    for (uint64_t i = 0; i < (uint64_t)rows * width; i++)
-        acc[i] = acc[i] == none ? 0.0f : acc[i];
+    for (uint64_t r = 0; r < rows; r++)
+        if (gs_cpu_has_no_edge(acc + r * width))
+            memset(acc + r * width, 0, width * sizeof(*acc));
 }
 
 gs_status gs_cpu__finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,

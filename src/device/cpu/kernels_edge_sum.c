@@ -190,6 +190,16 @@ static void sum_times_groups(const sum_block *k, uint32_t each)
         sum_groups(k, each, false);
 }
 
+/* Rows that have had no edge get one: from here on their first number is one like the others. */
+static void open_rows(const sum_block *k, float neutral)
+{
+    for (uint32_t r = 0; r < k->runs; r++) {
+        float *const acc = k->acc + k->run[r].row * k->stride;
+        if (gs_cpu_has_no_edge(acc))
+            *acc = neutral;
+    }
+}
+
 /* The step's sum over these runs. */
 static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, const gs_cpu_edge_run *run, uint32_t runs)
 {
@@ -200,8 +210,10 @@ static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, cons
                    .columns = s->width,
                    .a = gs_value_rows(f, &s->a)};
     if (s->fold == GS_SUM_MAX) {
+        open_rows(&k, -INFINITY);
         sum_largest(&k);
     } else if (s->fold == GS_SUM_MIN) {
+        open_rows(&k, INFINITY);
         sum_least(&k);
     } else if (s->b.form == GS_CPU_EDGE_NOTHING) {
         sum_plain(&k);
@@ -347,14 +359,24 @@ void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *
                            .a = gs_rows_in_order(p, heads)});
 }
 
-/* No edges: the norm is 0, and so is the sum; the logarithm gives -inf. */
+/* What sums are multiplied by where the norm is no number above 0: -0 without edges, 0 where all scores are -inf, or
+ * NaN. */
+static float share_of_nothing(float norm, bool beside)
+{
+    if (norm == 0.0f)
+        return signbit(norm) || beside ? 0.0f : NAN;
+    return norm;
+}
+
+/* No edges: the sum is 0; the logarithm gives -inf. */
 void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads)
 {
     const uint32_t each = width / heads;
     const size_t n = (size_t)rows * heads;
     float *acc = sum->acc;
     for (size_t i = 0; i < n; i++, acc += each) {
-        const float inverse = sum->norm[i] > 0 ? 1.0f / sum->norm[i] : sum->norm[i]; /* 0 or NaN stays */
+        const float inverse =
+            sum->norm[i] > 0 ? 1.0f / sum->norm[i] : share_of_nothing(sum->norm[i], sum->beside);
         for (uint32_t c = 0; c < each; c++)
             acc[c] *= inverse;
     }
