@@ -240,7 +240,7 @@ GS_API void gs_layer_close(gs_layer *layer); /* NULL is allowed */
  * last. */
 GS_API uint32_t gs_layer_tensors(const gs_layer *layer);
 GS_API gs_status gs_layer_tensor(const gs_layer *layer, uint32_t index, gs_tensor_info *out);
-/* Glorot uniform by options->seed, or what the text says that it starts as; `count` numbers, all of them. */
+/* As the text says that it starts, drawn by options->seed; `count` numbers, all of them. */
 GS_API gs_status gs_layer_start(const gs_layer *layer, uint32_t index, float *out, uint64_t count);
 
 /* y [vertices, out_width] of x [vertices, in]; parameter[k] has the numbers of tensor k, row-major. `training`: with

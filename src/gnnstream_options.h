@@ -53,7 +53,7 @@ typedef struct gs_train_options {
 
     bool keep_logits;       /* make room for gs_run_logits() even if `logits` names no file */
     /* Files; NULL: none. Each is written whole or not at all, except for metrics. */
-    const char *init;       /* .safetensors to start from; NULL: Glorot uniform */
+    const char *init;       /* .safetensors to start from; NULL: as the model says */
     const char *save;       /* .safetensors of the final weights */
     const char *logits;     /* .npy, float32 [vertices, classes] of the final weights, in input order */
     const char *metrics;    /* one line of JSON an epoch */

@@ -95,7 +95,7 @@ const cli_option train_learning_options[] = {
     {"--seed", CLI_LONG, FIELD(seed), "S", "of the first weights and of dropout", NULL, 0, 0},
     {"--eval-every", CLI_COUNT, FIELD(eval_every), "K",
      "with dropout: epochs between evaluations; 0: at the end alone", NULL, 0, 0},
-    {"--init", CLI_TEXT, FIELD(init), "W.safetensors", "weights to start from", "Glorot uniform", 0, 0},
+    {"--init", CLI_TEXT, FIELD(init), "W.safetensors", "weights to start from", "drawn, as the model says", 0, 0},
     {0},
 };
 

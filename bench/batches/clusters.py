@@ -8,7 +8,7 @@ of it. Two layers of 64, the mean as a sparse matrix of the batch's own edges, d
 the seeds, trained on the whole graph (100 steps) and on four of the sixteen parts at a time (50 epochs).
 
   GS_SEEDS  so many seeds; default 30
-  GS_INIT   glorot, as gnnstream begins, or kaiming, as torch_geometric's SAGEConv does; default glorot
+  GS_INIT   kaiming, as torch_geometric's SAGEConv begins and gnnstream's `sage`, or glorot; default kaiming
 """
 import json
 import os
@@ -83,7 +83,7 @@ def accuracy(graph, seed, epochs, parts):
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
     widths = [graph.x.shape[1], HIDDEN, int(graph.y.max()) + 1]
-    model = Sage(widths, os.environ.get("GS_INIT", "glorot") == "glorot")
+    model = Sage(widths, os.environ.get("GS_INIT", "kaiming") == "glorot")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
     for _ in range(epochs):
         drawn = order.permutation(PARTS)

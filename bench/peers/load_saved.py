@@ -250,4 +250,5 @@ def main():
     sys.exit(1 if worst > TOLERANCE else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -82,9 +82,8 @@ static gs_status add_param(gs_emitter *e, uint32_t v, const gs_param *q)
 static gs_status emit_param(gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
-    const bool shaped = n->shape_dims > 1;
-    gs_param q = {.dims = n->dims, .rows = n->rows, .cols = n->width, .zero_init = n->dims == 1 && !shaped,
-                  .fixed = n->fixed, .start = n->alpha, .counter = n->counter, .shape_dims = n->shape_dims,
+    gs_param q = {.dims = n->dims, .rows = n->rows, .cols = n->width, .initial = n->initial,
+                  .fixed = n->fixed, .counter = n->counter, .shape_dims = n->shape_dims,
                   .running = GS_NONE};
 
     for (uint32_t i = 0; i < e->p->params; i++) {
@@ -100,7 +99,6 @@ static gs_status emit_param(gs_emitter *e, uint32_t v)
     if (n->picked != 0) { /* a row for each type of edges */
         q.shape_dims = n->picked;
         q.shape[1] = n->width;
-        q.zero_init = n->picked == 1;
     }
     snprintf(q.name, sizeof(q.name), "%s", n->name);
     return add_param(e, v, &q);
@@ -110,7 +108,8 @@ static gs_status emit_param(gs_emitter *e, uint32_t v)
 static gs_status emit_statistic_param(gs_emitter *e, uint32_t v)
 {
     const gs_node *n = at(e, v);
-    gs_param q = {.dims = 1, .rows = 1, .cols = n->width, .fixed = true, .zero_init = true, .running = GS_NONE,
+    gs_param q = {.dims = 1, .rows = 1, .cols = n->width, .fixed = true, .initial = {GS_INITIAL_FILL, 0},
+                  .running = GS_NONE,
                   .statistic = n->op == GS_OP_MEAN_ALL ? GS_STATISTIC_MEAN : GS_STATISTIC_VARIANCE};
 
     for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++) {

@@ -26,6 +26,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/initial.h"
 #include "base/learning.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -50,11 +51,12 @@ typedef struct gs_node {
     uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */
     uint32_t picked;           /* PARAM: a row for each edge type, so many dimensions in files (1: of one column);
                                 * in shape a matrix [1, n] for each; 0: it is none */
+    gs_initial initial;        /* PARAM, a table: how it starts */
     bool fixed;                /* PARAM: not learned */
     bool moving;               /* PARAM: not learned, but training passes change it */
     bool counter;              /* PARAM: counts training passes; moving, one element */
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
-    float alpha;               /* CONST: the value; PARAM: what one that is not drawn starts as; leaky_relu, elu: slope;
+    float alpha;               /* CONST: the value; leaky_relu, elu: slope;
                                 * DROPOUT, EDGE_MASK: p */
     uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's; PART: the first column */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
@@ -127,8 +129,11 @@ void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t 
  * that is the row of the edge's type. */
 uint32_t gs_ir_param_by_type(gs_ir *ir, const char *name, uint32_t types, uint32_t width, uint32_t dims, bool fixed);
 uint32_t gs_ir_by_type(gs_ir *ir, uint32_t param);
-/* Says that it starts as `start` everywhere, whether training passes change it, and whether it counts them. */
-void gs_ir_param_start(gs_ir *ir, uint32_t param, float start, bool moving, bool counter);
+/* Says how a parameter or a table starts: else a matrix, or what is one in files, starts as GLOROT, another parameter
+ * as 0, and a table as N(0, 1). */
+void gs_ir_initial(gs_ir *ir, uint32_t node, gs_initial initial);
+/* Says whether training passes change it, and whether it counts them. */
+void gs_ir_param_moves(gs_ir *ir, uint32_t param, bool moving, bool counter);
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width);
 uint32_t gs_ir_weight(gs_ir *ir);
 /* Elementwise of one input, SRC, and statistics; `alpha` where the operator has one. */

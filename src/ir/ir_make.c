@@ -75,7 +75,9 @@ uint32_t gs_ir_table(gs_ir *ir, const char *name, uint32_t width)
 {
     char full[2 * GS_IR_NAME_BYTES];
     snprintf(full, sizeof(full), GS_IR_TABLE "%s", name);
-    return gs_ir_input(ir, full, width, GS_F32);
+    const uint32_t table = gs_ir_input(ir, full, width, GS_F32);
+    gs_ir_initial(ir, table, (gs_initial){GS_INITIAL_NORMAL, 1});
+    return table;
 }
 
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols)
@@ -84,6 +86,7 @@ uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, 
     n.dims = dims;
     n.rows = rows;
     n.width = cols;
+    n.initial.rule = dims == 2 ? GS_INITIAL_GLOROT : GS_INITIAL_FILL;
     return make_leaf(ir, &n, name);
 }
 
@@ -97,6 +100,8 @@ void gs_ir_param_shape(gs_ir *ir, uint32_t param, uint32_t dims, const uint32_t 
     for (uint32_t k = 0; k < 3; k++)
         n->shape[k] = k < dims ? shape[k] : 0;
     n->fixed = fixed;
+    if (dims > 1 || fixed)
+        n->initial = (gs_initial){fixed ? GS_INITIAL_FILL : GS_INITIAL_GLOROT, 0};
 }
 
 uint32_t gs_ir_param_by_type(gs_ir *ir, const char *name, uint32_t types, uint32_t width, uint32_t dims, bool fixed)
@@ -106,14 +111,21 @@ uint32_t gs_ir_param_by_type(gs_ir *ir, const char *name, uint32_t types, uint32
     gs_ir_param_shape(ir, param, 3, shape, fixed);
     if (param != GS_IR_NONE)
         ir->node[param].picked = dims;
+    if (dims == 1)
+        gs_ir_initial(ir, param, (gs_initial){GS_INITIAL_FILL, 0});
     return param;
 }
 
-void gs_ir_param_start(gs_ir *ir, uint32_t param, float start, bool moving, bool counter)
+void gs_ir_initial(gs_ir *ir, uint32_t node, gs_initial initial)
+{
+    if (node != GS_IR_NONE)
+        ir->node[node].initial = initial;
+}
+
+void gs_ir_param_moves(gs_ir *ir, uint32_t param, bool moving, bool counter)
 {
     if (param == GS_IR_NONE)
         return;
-    ir->node[param].alpha = start;
     ir->node[param].moving = moving;
     ir->node[param].counter = counter;
 }

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "model/model_internal.h"
 
 static const gs_zoo_text *find_zoo(const char *name)
@@ -37,8 +36,7 @@ static gs_status parse(gs_model **out, const char *name, const char *text, size_
         goto done;
     }
     m->path = gs_text_name(m->text);
-    m->text_id = gs_hash64(text, bytes);
-    if ((st = gs_model__parse(m)) != GS_OK)
+    if ((st = gs_model_id_of(&m->text_id, text, bytes)) != GS_OK || (st = gs_model__parse(m)) != GS_OK)
         goto done;
     *out = m;
     m = NULL;
@@ -124,8 +122,6 @@ const char *gs_model_name(const gs_model *m) { return m->path; }
 bool gs_model_has_network(const gs_model *m) { return m->network != NULL; }
 
 uint64_t gs_model_text_id(const gs_model *m) { return m->text_id; }
-
-uint64_t gs_model_id_of(const char *text) { return gs_hash64(text, strlen(text)); }
 
 static void free_layer(const gs_text_layer *l)
 {

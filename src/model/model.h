@@ -58,10 +58,10 @@ void gs_model_close(gs_model *m);
 /* Does the text put its layers together itself? Then it has as many as it says. */
 bool gs_model_has_network(const gs_model *m);
 
-/* Checksum of the text. */
+/* Checksum of the text without the rules that say how parameters start: whoever has weights does not start. */
 uint64_t gs_model_text_id(const gs_model *m);
-/* The checksum that a text has. */
-uint64_t gs_model_id_of(const char *text);
+/* The checksum that a text of so many bytes has. GS_ENOMEM. */
+gs_status gs_model_id_of(uint64_t *out, const char *text, size_t bytes);
 
 /* Does any width or function of the text speak of heads? */
 bool gs_model_has_heads(const gs_model *m);

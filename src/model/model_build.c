@@ -8,27 +8,6 @@
 
 /* ---- widths ---- */
 
-static uint32_t width_of(gs_builder *b, const gs_dim *d)
-{
-    uint64_t product = 1;
-
-    gs_ir_at(b->ir, d->line, d->column);
-    for (uint32_t k = 0; k < d->factors; k++) {
-        const char *name = d->factor[k].name;
-        const uint32_t value = name[0] == 0 ? d->factor[k].value : gs_model__width(b, name);
-        if (value == 0) {
-            gs_ir_error(b->ir, GS_EFORMAT, "'%s' is neither a number nor a width of this layer", name);
-            return 1;
-        }
-        product *= value;
-        if (product > INT32_MAX) {
-            gs_ir_error(b->ir, GS_EFORMAT, "a width beyond %d", INT32_MAX);
-            return 1;
-        }
-    }
-    return (uint32_t)product;
-}
-
 /* The output may have one name that nothing else gives a value: [out], [heads * d]. */
 static void find_unknown(gs_builder *b)
 {
@@ -56,7 +35,7 @@ static void find_unknown(gs_builder *b)
 /* A width that the text fixes, or names twice, must be what the network asks for. */
 static void check_width(gs_builder *b, const gs_dim *d, uint32_t asked, const char *what)
 {
-    const uint32_t has = width_of(b, d);
+    const uint32_t has = gs_model__width_of(b, d);
     gs_ir_at(b->ir, d->line, d->column);
     if (has != asked)
         gs_ir_error(b->ir, GS_EFORMAT, "layer %u of the network has %s width %u, the text says %u", b->index, what,
@@ -84,7 +63,7 @@ static uint32_t build_param3(gs_builder *b, const gs_text_param *p, const char *
     const bool typed = strcmp(first, "types") == 0 || strcmp(first, "bases") == 0;
 
     for (uint32_t k = 0; k < 3; k++)
-        shape[k] = width_of(b, &p->dim[k]);
+        shape[k] = gs_model__width_of(b, &p->dim[k]);
     gs_ir_at(b->ir, p->line, p->column);
     if (!typed && shape[0] != 1)
         return gs_ir_error(b->ir, GS_EFORMAT,
@@ -109,7 +88,8 @@ static bool is_picked(const gs_builder *b, const char *name)
 /* [types], [types, n]: of one type its row alone, which is the same for all edges. */
 static uint32_t build_picked(gs_builder *b, const gs_text_param *p, const char *name)
 {
-    const uint32_t types = width_of(b, &p->dim[0]), width = p->dims == 2 ? width_of(b, &p->dim[1]) : 1;
+    const uint32_t types = gs_model__width_of(b, &p->dim[0]);
+    const uint32_t width = p->dims == 2 ? gs_model__width_of(b, &p->dim[1]) : 1;
     const uint32_t shape[3] = {types, width, 0};
     uint32_t w;
 
@@ -132,7 +112,7 @@ static bool is_table(const gs_builder *b, const gs_text_param *p)
 
 static uint32_t build_table(gs_builder *b, const gs_text_param *p, const char *name)
 {
-    const uint32_t width = p->dims == 2 ? width_of(b, &p->dim[1]) : 0;
+    const uint32_t width = p->dims == 2 ? gs_model__width_of(b, &p->dim[1]) : 0;
 
     gs_ir_at(b->ir, p->line, p->column);
     if (p->dims != 2 || p->fixed)
@@ -141,28 +121,32 @@ static uint32_t build_table(gs_builder *b, const gs_text_param *p, const char *n
     return gs_ir_table(b->ir, name, width);
 }
 
+static uint32_t build_param(gs_builder *b, const gs_text_param *p, const char *name)
+{
+    uint32_t first, second, w;
+
+    if (is_table(b, p))
+        return build_table(b, p, name);
+    if (is_picked(b, p->name))
+        return build_picked(b, p, name);
+    if (p->dims == 3)
+        return build_param3(b, p, name);
+    first = gs_model__width_of(b, &p->dim[0]);
+    second = p->dims == 2 ? gs_model__width_of(b, &p->dim[1]) : 0;
+    gs_ir_at(b->ir, p->line, p->column);
+    w = p->dims == 2 ? gs_ir_param(b->ir, name, 2, first, second) : gs_ir_param(b->ir, name, 1, 1, first);
+    gs_ir_param_shape(b->ir, w, 0, NULL, p->fixed);
+    return w;
+}
+
 static void build_params(gs_builder *b)
 {
     char name[2 * GS_TEXT_NAME + 16];
     for (uint32_t i = 0; i < b->l->params; i++) {
         const gs_text_param *p = &b->l->param[i];
         gs_model__full_name(b, name, sizeof(name), "", p->name);
-        if (is_table(b, p)) {
-            b->param[i] = build_table(b, p, name);
-            continue;
-        }
-        if (is_picked(b, p->name)) {
-            b->param[i] = build_picked(b, p, name);
-            continue;
-        }
-        if (p->dims == 3) {
-            b->param[i] = build_param3(b, p, name);
-            continue;
-        }
-        const uint32_t first = width_of(b, &p->dim[0]), second = p->dims == 2 ? width_of(b, &p->dim[1]) : 0;
-        gs_ir_at(b->ir, p->line, p->column);
-        b->param[i] = p->dims == 2 ? gs_ir_param(b->ir, name, 2, first, second) : gs_ir_param(b->ir, name, 1, 1, first);
-        gs_ir_param_shape(b->ir, b->param[i], 0, NULL, p->fixed);
+        b->param[i] = build_param(b, p, name);
+        gs_model__start_param(b, p, b->param[i]);
     }
 }
 
@@ -266,7 +250,7 @@ static void go_back(gs_builder *b, const gs_builder *to)
 static uint32_t build_called_layer(gs_builder *b, const gs_expr *e, uint32_t x)
 {
     const gs_builder outer = *b;
-    const uint32_t width = width_of(b, &b->m->dim[e->dim]);
+    const uint32_t width = gs_model__width_of(b, &b->m->dim[e->dim]);
     uint32_t y = GS_IR_NONE;
 
     gs_ir_at(b->ir, e->line, e->column);

@@ -41,7 +41,8 @@ static uint32_t new_row(gs_builder *b, const gs_expr *e, const char *name, uint3
                            e->name, full, e->name);
     row = gs_ir_param(b->ir, full, 1, 1, width);
     gs_ir_param_shape(b->ir, row, 0, NULL, fixed);
-    gs_ir_param_start(b->ir, row, start, fixed, counter);
+    gs_ir_initial(b->ir, row, (gs_initial){GS_INITIAL_FILL, start});
+    gs_ir_param_moves(b->ir, row, fixed, counter);
     return row;
 }
 

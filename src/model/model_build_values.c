@@ -35,6 +35,27 @@ uint32_t gs_model__width(const gs_builder *b, const char *name)
     return b->network && strcmp(name, "hidden") == 0 ? b->config->hidden : 0;
 }
 
+uint32_t gs_model__width_of(gs_builder *b, const gs_dim *d)
+{
+    uint64_t product = 1;
+
+    gs_ir_at(b->ir, d->line, d->column);
+    for (uint32_t k = 0; k < d->factors; k++) {
+        const char *name = d->factor[k].name;
+        const uint32_t value = name[0] == 0 ? d->factor[k].value : gs_model__width(b, name);
+        if (value == 0) {
+            gs_ir_error(b->ir, GS_EFORMAT, "'%s' is neither a number nor a width of this layer", name);
+            return 1;
+        }
+        product *= value;
+        if (product > INT32_MAX) {
+            gs_ir_error(b->ir, GS_EFORMAT, "a width beyond %d", INT32_MAX);
+            return 1;
+        }
+    }
+    return (uint32_t)product;
+}
+
 void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name)
 {
     const char *const dot = prefix[0] != '\0' ? "." : "";

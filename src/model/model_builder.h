@@ -53,6 +53,8 @@ uint32_t gs_model__number(gs_builder *b, float v);
 uint32_t gs_model__degree(gs_builder *b);
 /* Value of a width's name where we are; 0 where it has none. */
 uint32_t gs_model__width(const gs_builder *b, const char *name);
+/* What a width of the text comes to; 1 with an error recorded where it comes to nothing. */
+uint32_t gs_model__width_of(gs_builder *b, const gs_dim *d);
 /* The name in files of what the text calls NAME; with a prefix PREFIX.NAME. */
 void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name);
 /* Self loops that the graph has, of each vertex. */
@@ -93,6 +95,9 @@ uint32_t gs_model__build_matmul(gs_builder *b, const gs_expr *e, uint32_t a);
 uint32_t gs_model__build_pick(gs_builder *b, const gs_expr *e);
 /* model_build_norm.c: the normalised value of x. */
 uint32_t gs_model__build_norm(gs_builder *b, const gs_expr *e, uint32_t x);
+
+/* model_initial.c: the parameter starts as its text says. */
+void gs_model__start_param(gs_builder *b, const gs_text_param *p, uint32_t node);
 
 /* ---- model_build_expr.c ---- */
 

@@ -30,7 +30,7 @@ typedef enum gs_token_kind {
     GS_TOKEN_NAME,  /* may have dots: lin.weight, u.x */
     GS_TOKEN_NUMBER,
     GS_TOKEN_ARROW, /* -> */
-    GS_TOKEN_CHAR,  /* one of ( ) [ ] , : = @ ', or an infix sign of the table of operators */
+    GS_TOKEN_CHAR,  /* one of ( ) [ ] , : = @ ' ~, or an infix sign of the table of operators */
 } gs_token_kind;
 
 typedef struct gs_token {
@@ -106,11 +106,22 @@ typedef struct gs_text_const {
     uint32_t line;
 } gs_text_const;
 
+/* ~ RULE: how a parameter starts. */
+typedef enum gs_text_rule { GS_RULE_NONE, GS_RULE_GLOROT, GS_RULE_FAN_IN, GS_RULE_DRAWN } gs_text_rule;
+
+typedef struct gs_text_initial {
+    gs_text_rule rule;
+    gs_dim fan;         /* FAN_IN */
+    gs_initial drawn;   /* DRAWN: of a number that the text has */
+    uint32_t line, column;
+} gs_text_initial;
+
 typedef struct gs_text_param {
     char name[GS_TEXT_NAME];
     uint32_t dims;
     gs_dim dim[3];
     bool fixed; /* a buffer */
+    gs_text_initial initial;
     uint32_t line, column;
 } gs_text_param;
 
@@ -144,7 +155,7 @@ struct gs_model {
     gs_text_const *constant;
     gs_dim *dim;            /* widths that layers are called with */
     gs_text_layer *network; /* how the layers are put together; NULL: one behind the other */
-    uint64_t text_id;
+    uint64_t text_id;       /* gs_model_id_of() */
 };
 
 /* Fills m->layer and m->expr from m->text. On failure what was made is still in *m, for gs_model_close(). */

@@ -134,7 +134,7 @@ static gs_status lex_char(gs_lexer *x, gs_token *t)
         advance(x, 2);
         return GS_OK;
     }
-    if (sign == 0 && (c == 0 || strchr("()[],:=@'", c) == NULL)) {
+    if (sign == 0 && (c == 0 || strchr("()[],:=@'~", c) == NULL)) {
         if (c > 32 && c < 127)
             return gs_model__error(x->whole, t->line, t->column, "unexpected character '%c'", c);
         return gs_model__error(x->whole, t->line, t->column, "unexpected byte 0x%02x", c);

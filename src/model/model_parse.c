@@ -3,9 +3,10 @@
  *   file   := { "const" NAME "=" [ "-" ] NUMBER NEWLINE | layer } [ network ]
  *   network := "network" "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
  *   layer  := "layer" NAME "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
- *   statement := ("param" | "buffer") shape { "," shape } | NAME "=" expr | "return" expr
+ *   statement := ("param" | "buffer") shape [ "~" rule ] { "," shape [ "~" rule ] } | NAME "=" expr | "return" expr
  *              | "repeat" NUMBER ":" | "end"
  *   shape  := NAME "[" dim [ "," dim [ "," dim ] ] "]"
+ *   rule   := ... (model_initial.c), of all shapes before it that have none
  *   dim    := (NAME | NUMBER) { "*" (NAME | NUMBER) }
  *   expr   := ... (model_parse_expr.c)
  *
@@ -70,11 +71,19 @@ static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
 static gs_status parse_params(gs_parser *p, gs_text_layer *l)
 {
     const bool fixed = gs_parser__is_word(p, "buffer");
+    gs_text_initial initial;
+    uint32_t first = l->params;
     gs_status st;
     do {
         if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__skip_newlines(p)) != GS_OK ||
             (st = parse_shape(p, l, fixed)) != GS_OK)
             return st;
+        if (!gs_parser__is_char(p, '~'))
+            continue;
+        if ((st = gs_parser__initial(p, &initial)) != GS_OK)
+            return st;
+        while (first < l->params)
+            l->param[first++].initial = initial;
     } while (gs_parser__is_char(p, ','));
     return GS_OK;
 }

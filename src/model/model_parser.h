@@ -39,6 +39,8 @@ gs_status gs_parser__take_number(gs_parser *p, float *out, bool sign, const char
 gs_status gs_parser__take_const(gs_parser *p);
 /* A width: a product of numbers and names. */
 gs_status gs_parser__dim(gs_parser *p, gs_dim *out);
+/* Behind "~": how parameters start (model_initial.c). */
+gs_status gs_parser__initial(gs_parser *p, gs_text_initial *out);
 /* An expression, whose number among the model's goes to *out (model_parse_expr.c). */
 gs_status gs_parser__expr(gs_parser *p, uint32_t *out);
 

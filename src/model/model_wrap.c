@@ -189,10 +189,10 @@ static void write_lstm_params(gs_writer *w, const gs_model_changes *c)
 
     for (uint32_t k = 0; k < 2; k++)
         say(w,
-            "    param jk.lstm.weight_ih_l0%s[%u, hidden], jk.lstm.weight_hh_l0%s[%u, %u]\n"
-            "    param jk.lstm.bias_ih_l0%s[%u], jk.lstm.bias_hh_l0%s[%u]\n",
-            suffix[k], 4 * h, suffix[k], 4 * h, h, suffix[k], 4 * h, suffix[k], 4 * h);
-    say(w, "    param jk.att.weight[1, %u], jk.att.bias[1]\n", 2 * h);
+            "    param jk.lstm.weight_ih_l0%s[%u, hidden], jk.lstm.weight_hh_l0%s[%u, %u] ~ fan_in(%u)\n"
+            "    param jk.lstm.bias_ih_l0%s[%u], jk.lstm.bias_hh_l0%s[%u] ~ fan_in(%u)\n",
+            suffix[k], 4 * h, suffix[k], 4 * h, h, h, suffix[k], 4 * h, suffix[k], 4 * h, h);
+    say(w, "    param jk.att.weight[1, %u], jk.att.bias[1] ~ fan_in(%u)\n", 2 * h, 2 * h);
 }
 
 /* PyG's JumpingKnowledge("lstm"): a bidirectional LSTM over the layers scores them, and a softmax weighs them. */
@@ -331,9 +331,10 @@ gs_status gs_model__wrap(char **out, size_t *bytes, const gs_model *m, const gs_
         write_lstm_params(&w, c);
     if (has_jk(c)) {
         if (is_jk(c, "cat") && c->layers > 1)
-            say(&w, "    param lin.weight[out, %u * hidden], lin.bias[out]\n", c->layers);
+            say(&w, "    param lin.weight[out, %u * hidden], lin.bias[out] ~ fan_in(%u * hidden)\n", c->layers,
+                c->layers);
         else
-            say(&w, "    param lin.weight[out, hidden], lin.bias[out]\n");
+            say(&w, "    param lin.weight[out, hidden], lin.bias[out] ~ fan_in(hidden)\n");
     }
     write_layers(&w, m, c);
     if (has_jk(c))

@@ -23,6 +23,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/initial.h"
 #include "base/status.h"
 #include "tensor/op.h"
 
@@ -48,11 +49,10 @@ typedef enum gs_statistic { GS_STATISTIC_NONE, GS_STATISTIC_MEAN, GS_STATISTIC_V
 typedef struct gs_param {
     char name[GS_NAME_BYTES]; /* PyG's name: "convs.0.lin.weight" */
     uint32_t dims, rows, cols;
-    bool zero_init;           /* starts at `start`; else Glorot uniform, of the last two dimensions of `shape` */
-    bool fixed;               /* not learned: no gradient, no weight decay; starts at `start` */
+    gs_initial initial;       /* how it starts; of a fixed one FILL */
+    bool fixed;               /* not learned: no gradient, no weight decay */
     bool learns;              /* some pass has a gradient of it: else no result depends on it */
     bool counter;             /* fixed, one element: counts training passes; in files an I64 without dimensions */
-    float start;
     gs_statistic statistic;   /* else NONE: fixed, [cols], made by a pass; in no file */
     uint32_t running;         /* of a statistic: the fixed parameter that follows it from pass to pass, or GS_NONE */
     uint32_t shape_dims, shape[3]; /* as files have it, where that is not dims, rows, cols; 0: it is */
@@ -62,6 +62,7 @@ typedef struct gs_param {
 typedef struct gs_table {
     char name[GS_NAME_BYTES]; /* in files */
     uint32_t width;
+    gs_initial initial; /* how its rows start; not GLOROT */
     uint32_t array;    /* lasting */
     uint32_t gradient; /* array, a result of the pass "train"; GS_NONE: no result depends on the table */
     /* Lasting arrays like it that whoever trains adds: runs of optimiser state, and its best rows; GS_NONE: none. */

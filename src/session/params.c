@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/initial.h"
 #include "base/philox.h"
 #include "base/size.h"
 
@@ -126,9 +127,11 @@ void gs_params_free(gs_params *params)
     *params = (gs_params){0};
 }
 
-static void glorot_uniform(float *value, uint64_t n, double bound, uint64_t seed, uint32_t index)
+/* Each word of a counter is an element's. */
+static void draw(float *value, uint64_t n, const gs_initial *from, uint64_t seed, uint32_t index)
 {
     uint32_t key[2], word[4];
+    float drawn[4];
 
     gs_random_key(key, seed, GS_RANDOM_INIT);
     for (uint64_t i = 0; i < n; i++) {
@@ -136,17 +139,19 @@ static void glorot_uniform(float *value, uint64_t n, double bound, uint64_t seed
             const uint64_t quad = i / 4;
             const uint32_t counter[4] = {(uint32_t)quad, (uint32_t)(quad >> 32), index, 0};
             gs_philox4x32(word, counter, key);
+            gs_initial_draw(drawn, from, word);
+            gs_initial_draw(drawn + 2, from, word + 2);
         }
-        value[i] = (float)((2.0 * (double)gs_uniform_f32(word[i % 4]) - 1.0) * bound);
+        value[i] = drawn[i % 4];
     }
 }
 
-/* torch_geometric.nn.inits.glorot: the last two dimensions. */
-static double fans(const gs_param *q)
+static gs_initial initial_of(const gs_param *q)
 {
-    if (q->shape_dims >= 2)
-        return (double)q->shape[q->shape_dims - 2] + q->shape[q->shape_dims - 1];
-    return (double)q->rows + q->cols;
+    if (q->initial.rule != GS_INITIAL_GLOROT)
+        return q->initial;
+    return q->shape_dims >= 2 ? gs_initial_glorot(q->shape[q->shape_dims - 2], q->shape[q->shape_dims - 1])
+                              : gs_initial_glorot(q->rows, q->cols);
 }
 
 /* Learned parameters are numbered by themselves: where the others stand is the compiler's business. */
@@ -155,13 +160,14 @@ void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed)
     uint32_t learned = 0;
     for (uint32_t i = 0; i < p->params; i++) {
         const gs_param *const q = &p->param[i];
+        const gs_initial from = initial_of(q);
         const uint64_t n = gs_param_elements(q);
 
-        if (q->zero_init || q->fixed)
+        if (q->fixed || from.rule == GS_INITIAL_FILL)
             for (uint64_t k = 0; k < n; k++)
-                params->value[i][k] = q->start;
+                params->value[i][k] = q->initial.rule == GS_INITIAL_FILL ? (float)q->initial.number : 0;
         else
-            glorot_uniform(params->value[i], n, sqrt(6.0 / fans(q)), seed, learned);
+            draw(params->value[i], n, &from, seed, learned);
         learned += !q->fixed;
     }
 }

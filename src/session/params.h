@@ -45,8 +45,7 @@ gs_status gs_params_alloc(gs_params *out, const gs_program *p, bool grads, uint3
 gs_status gs_params_take_best(gs_params *params);
 void gs_params_free(gs_params *params);
 
-/* Glorot uniform (PyG's `glorot`: U(-a, a), a = sqrt(6 / (rows + cols))), or what
- * the tensor says that it starts as. Depends on the seed and the tensor's index alone. */
+/* By each tensor's own rule, from the seed and the number of the tensor among the learned ones alone. */
 void gs_params_init(gs_params *params, const gs_program *p, uint64_t seed);
 void gs_params_zero_grads(gs_params *params);
 void gs_params_zero_sums(gs_params *params); /* of statistics: before each pass */

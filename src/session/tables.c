@@ -1,16 +1,15 @@
 #include "session/tables.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/initial.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "session/session.h"
 #include "session/store_rows.h"
 
 #define TILE_BYTES (512 * GS_KIB) /* of a column, where a block of its rows is not more */
-#define TWO_PI     6.283185307179586
 
 /* ---- arrays ---- */
 
@@ -151,19 +150,20 @@ gs_status gs_session_sweep_named(gs_session *s, uint32_t t, const gs_exec_column
 
 typedef struct drawing {
     uint32_t key[2], table, width;
+    gs_initial from;
 } drawing;
 
-/* Two numbers of N(0, 1) from 64 random bits (Box and Muller, 1958). */
 static void draw_row(float *row, const drawing *d, uint32_t id)
 {
     for (uint32_t c = 0; c < d->width; c += 2) {
         const uint32_t counter[4] = {id, c / 2, d->table, 0};
         uint32_t word[4];
+        float pair[2];
         gs_philox4x32(word, counter, d->key);
-        const double length = sqrt(-2 * log(gs_uniform_open(word[0]))), angle = TWO_PI * gs_uniform_open(word[1]);
-        row[c] = (float)(length * cos(angle));
+        gs_initial_draw(pair, &d->from, word);
+        row[c] = pair[0];
         if (c + 1 < d->width)
-            row[c + 1] = (float)(length * sin(angle));
+            row[c + 1] = pair[1];
     }
 }
 
@@ -200,7 +200,7 @@ gs_status gs_session_start_tables(gs_session *s)
     gs_status st = GS_OK;
     for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
         const gs_exec_column column = {.array = s->program->table[t].array, .write = true};
-        drawing d = {.table = t, .width = s->program->table[t].width};
+        drawing d = {.table = t, .width = s->program->table[t].width, .from = s->program->table[t].initial};
         gs_random_key(d.key, s->config.options->seed, GS_RANDOM_TABLE);
         st = gs_session_sweep(s, t, &column, 1, true, draw, &d);
     }

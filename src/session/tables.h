@@ -28,7 +28,7 @@ gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *colu
 gs_status gs_session_sweep_named(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns,
                                  const uint32_t *named, uint32_t names, gs_exec_sweep_fn *fn, void *context);
 
-/* First rows, from N(0, 1) by seed, input id and table. The optimiser's state is 0 when a run starts. */
+/* First rows, by the table's rule from seed, input id and table. The optimiser's state is 0 when a run starts. */
 gs_status gs_session_start_tables(gs_session *s);
 /* State of 0 alone: the tables have other rows. */
 gs_status gs_session_clear_table_state(gs_session *s);

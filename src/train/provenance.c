@@ -207,6 +207,7 @@ void gs_provenance_free(gs_provenance *p)
 static gs_status complete_model(gs_train_options *o, const gs_provenance *p, const char *path)
 {
     gs_model *m = NULL;
+    uint64_t id;
     gs_status st;
 
     if (p->text == NULL)
@@ -221,9 +222,9 @@ static gs_status complete_model(gs_train_options *o, const gs_provenance *p, con
         o->model = p->text;
         return GS_OK;
     }
-    if ((st = gs_session_open_model(&m, o)) != GS_OK)
+    if ((st = gs_model_id_of(&id, p->text, strlen(p->text))) != GS_OK || (st = gs_session_open_model(&m, o)) != GS_OK)
         return st;
-    if (gs_model_text_id(m) != gs_model_id_of(p->text))
+    if (gs_model_text_id(m) != id)
         st = gs_fail(GS_EINVAL, ".model %s: the weights %s are of %s, which is another text; leave it out",
                      gs_model_name(m), path, p->summary.model);
     gs_model_close(m);

@@ -148,6 +148,7 @@ static void check_model(const char *model, bool typed, bool weighted, double dro
     gs_layer *l = NULL;
 
     o.dropout = dropout;
+    o.seed = 1; /* with 0 a kink of gin lies within the step */
     gs_assert_ok(gs_layer_open(&l, &graph, IN, OUT, &o));
     fixture.tensors = gs_layer_tensors(l);
     assert_true(fixture.tensors <= MOST_TENSORS);

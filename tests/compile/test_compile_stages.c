@@ -456,9 +456,9 @@ static void test_stages__passes_share_store_arrays_and_parameters_only(void **st
     assert_string_equal(p->param[0].name, "convs.0.lin.weight");
     assert_int_equal(p->param[0].rows, 16);
     assert_int_equal(p->param[0].cols, 10);
-    assert_false(p->param[0].zero_init);
+    assert_int_equal(p->param[0].initial.rule, GS_INITIAL_GLOROT);
     assert_string_equal(p->param[1].name, "convs.0.bias");
-    assert_true(p->param[1].zero_init);
+    assert_int_equal(p->param[1].initial.rule, GS_INITIAL_FILL);
     for (uint32_t i = 0; i < p->arrays; i++) {
         for (uint32_t j = 0; j < i; j++)
             assert_string_not_equal(p->array[i].name, p->array[j].name);

@@ -334,7 +334,7 @@ static void test_texts__batch_norm_is_torchs(void **state)
     for (uint32_t c = 0; c < 3; c++)
         r.param[param_index(r.p, "norms.0.module.running_var")][c] = 0.5 + c;
     assert_true(r.p->param[param_index(r.p, "norms.0.module.num_batches_tracked")].counter);
-    assert_true(r.p->param[param_index(r.p, "norms.0.module.weight")].start == 1.0f);
+    assert_true(r.p->param[param_index(r.p, "norms.0.module.weight")].initial.number == 1);
 
     interp_run(&r.x, gs_program_pass(r.p, "predict"));
     for (uint32_t v = 0; v < r.g->n; v++)

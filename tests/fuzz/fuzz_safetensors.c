@@ -8,7 +8,7 @@
 
 static gs_param param[] = {
     {.name = "convs.0.lin.weight", .dims = 2, .rows = 2, .cols = 3},
-    {.name = "convs.0.bias", .dims = 1, .rows = 1, .cols = 5, .zero_init = true},
+    {.name = "convs.0.bias", .dims = 1, .rows = 1, .cols = 5, .initial = {GS_INITIAL_FILL, 0}},
     {.name = "n", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .counter = true},
 };
 static const gs_program program = {.params = 3, .param = param, .logits = GS_NONE};

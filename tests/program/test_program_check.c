@@ -40,7 +40,8 @@ static gs_program *valid(void)
                                             {.name = "input_id", .dtype = GS_U32, .width = 1, .store_id = 3},
                                             {.name = "y", .dtype = GS_F32, .width = 3, .store_id = -1}};
     static const gs_param params[PARAMS] = {{.name = "w", .dims = 2, .rows = 3, .cols = 4},
-                                             {.name = "b", .dims = 1, .rows = 1, .cols = 3, .zero_init = true}};
+                                             {.name = "b", .dims = 1, .rows = 1, .cols = 3,
+                                              .initial = {GS_INITIAL_FILL, 0}}};
     const gs_reg r0[] = {{GS_REG_LOAD, GS_F32, 4, X}, {GS_REG_LOAD, GS_U32, 1, IDS}, {GS_REG_TEMP, GS_F32, 4, GS_NONE},
                          {GS_REG_TEMP, GS_F32, 3, Y}};
     const gs_instr i0[] = {{.op = GS_OP_DROPOUT, .dst = 2, .a = reg(0), .b = reg(1), .alpha = 0.5f},

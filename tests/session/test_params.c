@@ -52,10 +52,12 @@ static void params__learned_ones_are_one_run(void **state)
 static void params__running_means_follow_statistics(void **state)
 {
     gs_param param[] = {
-        {.name = "m", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .running = GS_NONE},
-        {.name = "v", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .zero_init = true, .start = 1,
+        {.name = "m", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .initial = {GS_INITIAL_FILL, 0},
          .running = GS_NONE},
-        {.name = "n", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .zero_init = true, .counter = true},
+        {.name = "v", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .initial = {GS_INITIAL_FILL, 1},
+         .running = GS_NONE},
+        {.name = "n", .dims = 1, .rows = 1, .cols = 1, .fixed = true, .initial = {GS_INITIAL_FILL, 0},
+         .counter = true},
         {.name = "train.mean", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_MEAN,
          .running = 0},
         {.name = "train.var", .dims = 1, .rows = 1, .cols = 2, .fixed = true, .statistic = GS_STATISTIC_VARIANCE,

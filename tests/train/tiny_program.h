@@ -7,7 +7,7 @@
 /* [5, 7] uniform, [5] zero, [3, 5] uniform, [11] uniform: sizes that are no multiple of 16. */
 static gs_param tiny_param[] = {
     {.name = "convs.0.lin.weight", .dims = 2, .rows = 5, .cols = 7},
-    {.name = "convs.0.bias", .dims = 1, .rows = 1, .cols = 5, .zero_init = true},
+    {.name = "convs.0.bias", .dims = 1, .rows = 1, .cols = 5, .initial = {GS_INITIAL_FILL, 0}},
     {.name = "convs.1.lin.weight", .dims = 2, .rows = 3, .cols = 5},
     {.name = "convs.1.att", .dims = 1, .rows = 1, .cols = 11},
 };
