@@ -37,6 +37,7 @@
 #include "session/learned.h"
 #include "session/session_memory.h"
 #include "session/start.h"
+#include "session/tables.h"
 #include "store/store.h"
 
 typedef struct gs_batch_shape gs_batch_shape;
@@ -116,6 +117,8 @@ struct gs_session {
     gs_session_edges edges;
     gs_plan *plan;
     gs_session_run_state run;
+    gs_declared_table *declared; /* [declareds] of the model's text */
+    uint32_t declareds, declared_room;
     struct gs_session *next; /* of those whose runs were given up */
 };
 

@@ -105,7 +105,8 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
     if ((st = gs_model_build(&ir, model, &config)) != GS_OK)
         return st;
     s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
-    if (s->pass.labelled)
+    st = gs_session_note_tables(s, ir);
+    if (st == GS_OK && s->pass.labelled)
         st = gs_ir_add_loss(ir, s->labels.task, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
     if (st == GS_OK && gradients)
         st = gs_ir_differentiate(ir);

@@ -1,8 +1,10 @@
 #include "session/tables.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/initial.h"
 #include "base/philox.h"
 #include "base/size.h"
@@ -77,11 +79,34 @@ gs_status gs_session_take_tables(gs_session *s)
     return GS_OK;
 }
 
+gs_status gs_session_note_tables(gs_session *s, const gs_ir *ir)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *const n = gs_ir_node(ir, i);
+        uint32_t k = 0;
+        if (gs_node_table(n) == NULL)
+            continue;
+        while (k < s->declareds && strcmp(s->declared[k].name, gs_node_table(n)) != 0)
+            k++;
+        if (k < s->declareds)
+            continue;
+        if (!gs_grow(&s->declared, s->declareds, &s->declared_room, sizeof(*s->declared)))
+            return gs_fail(GS_ENOMEM, "no memory for the names of a model's tables");
+        s->declared[k].width = n->width;
+        snprintf(s->declared[k].name, sizeof(s->declared[k].name), "%s", gs_node_table(n));
+        s->declareds++;
+    }
+    return GS_OK;
+}
+
 void gs_session_free_tables(gs_session *s)
 {
     if (s->run.sweep != NULL)
         gs_free_pages(s->run.sweep, gs_session_sweep_bytes(s));
     s->run.sweep = NULL;
+    gs_free(s->declared);
+    s->declared = NULL;
+    s->declareds = s->declared_room = 0;
 }
 
 typedef struct going {

@@ -6,8 +6,19 @@
 #define GS_SESSION_TABLES_H
 
 #include "exec/exec.h"
+#include "ir/ir.h"
 
 typedef struct gs_session gs_session;
+
+/* A table that the model's text has, whether a pass reads it or not: files of weights may have one that a pass with
+ * batch statistics read. */
+typedef struct gs_declared_table {
+    char name[GS_NAME_BYTES]; /* in files */
+    uint32_t width;
+} gs_declared_table;
+
+/* Notes those of a model's graph. GS_ENOMEM. */
+gs_status gs_session_note_tables(gs_session *s, const gs_ir *ir);
 
 /* When the program is compiled: arrays for the optimiser's state and, where they are kept, the best rows; none for
  * batches, whose rows are those of the session that evaluates. GS_ENOMEM. */

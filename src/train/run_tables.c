@@ -84,7 +84,8 @@ static gs_status read_rows(void *context, uint32_t rows, uint32_t table, int fd,
 gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows)
 {
     return (gs_safetensors_tables){.vertices = gs_store_get_info(r->session->store)->vertices, .run = rows,
-                                   .write = write_rows, .read = read_rows, .context = r};
+                                   .write = write_rows, .read = read_rows, .context = r,
+                                   .declared = r->session->declared, .declareds = r->session->declareds};
 }
 
 /* ---- the norm ---- */

@@ -150,18 +150,30 @@ static gs_status match_shape(const entry *e, const gs_param *q, const char *path
     return other_shape(e, q->name, dims, want, path);
 }
 
-/* Tensors that a file must have: parameters, and tables behind them. */
+/* Tensors that a file must have: parameters, and tables behind them; and, behind these, tables that it may have. */
 typedef struct wanted {
     const gs_program *p;
     float *const *value;
     const gs_safetensors_tables *tables; /* NULL: it has none */
 } wanted;
 
-static uint32_t wanted_tensors(const wanted *w) { return w->p->params + (w->tables != NULL ? w->p->tables : 0); }
+static uint32_t needed_tensors(const wanted *w) { return w->p->params + (w->tables != NULL ? w->p->tables : 0); }
+
+static uint32_t wanted_tensors(const wanted *w)
+{
+    return needed_tensors(w) + (w->tables != NULL ? w->tables->declareds : 0);
+}
+
+static const gs_declared_table *declared(const wanted *w, uint32_t i)
+{
+    return &w->tables->declared[i - needed_tensors(w)];
+}
 
 /* The tensor's name, or NULL where the file does not have it. */
 static const char *wanted_name(const wanted *w, uint32_t i)
 {
+    if (i >= needed_tensors(w)) /* a table that is read comes before it */
+        return declared(w, i)->name;
     if (i >= w->p->params)
         return w->p->table[i - w->p->params].name;
     return gs_safetensors_has(&w->p->param[i]) && w->value[i] != NULL ? w->p->param[i].name : NULL;
@@ -172,7 +184,7 @@ static uint32_t wanted_shape(const wanted *w, uint32_t i, uint64_t shape[3])
     if (i < w->p->params)
         return gs_safetensors_shape(shape, &w->p->param[i]);
     shape[0] = w->tables->vertices;
-    shape[1] = w->p->table[i - w->p->params].width;
+    shape[1] = i >= needed_tensors(w) ? declared(w, i)->width : w->p->table[i - w->p->params].width;
     return 2;
 }
 
@@ -219,7 +231,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const wanted *
         found[i] = e;
         found[i].name = wanted_name(w, i);
     }
-    for (uint32_t i = 0; i < wanted_tensors(w); i++)
+    for (uint32_t i = 0; i < needed_tensors(w); i++)
         if (wanted_name(w, i) != NULL && found[i].dims == UINT32_MAX) {
             uint64_t want[3];
             const uint32_t dims = wanted_shape(w, i, want);
@@ -322,7 +334,7 @@ static gs_status read_tensors(const wanted *w, const entry *found, bool finite, 
         for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
             if (wanted_name(w, i) != NULL)
                 st = read_tensor(take ? w->value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
-    for (uint32_t i = p->params; i < wanted_tensors(w) && st == GS_OK; i++)
+    for (uint32_t i = p->params; i < needed_tensors(w) && st == GS_OK; i++)
         st = w->tables->read(w->tables->context, w->tables->run, i - p->params, fd, data_at + found[i].begin, path);
     return st;
 }

@@ -12,6 +12,7 @@
 
 #include "base/outfile.h"
 #include "program/program.h"
+#include "session/tables.h" /* gs_declared_table */
 
 /* Longest header that is read: some thousands of tensors, and a model's text. Bounds what a
  * hostile file can make the JSON parser allocate. */
@@ -40,6 +41,8 @@ typedef struct gs_safetensors_tables {
     gs_status (*write)(void *context, uint32_t run, uint32_t table, gs_outfile *o, uint64_t at);
     gs_status (*read)(void *context, uint32_t run, uint32_t table, int fd, uint64_t at, const char *path);
     void *context;
+    const gs_declared_table *declared; /* [declareds]: a file may have these, too, which nobody reads */
+    uint32_t declareds;
 } gs_safetensors_tables;
 
 /* Takes the room of the tensors of `p` on the disk: until they are written, no reader takes the file for a model. */

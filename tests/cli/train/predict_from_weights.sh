@@ -36,6 +36,15 @@ refused 2 '--classes 4: the weights w.safetensors have 3' \
 refused 2 '--model gcn: the weights w.safetensors are of mine.gnn, which is another text; leave it out' \
     gnnstream predict store --weights w.safetensors --logits p.npy --model gcn
 
+# rows that batch statistics alone read are in the file, and a prediction needs none of them
+cat >alone.gnn <<'TEXT'
+layer alone(x[in]) -> [out]:
+    param rows[vertices, out]
+    return sum(u.rows, self) + rows
+TEXT
+gnnstream train store --model ./alone.gnn --layers 2 --hidden 2 --norm batch --epochs 1 --save a.safetensors >result
+gnnstream predict store --weights a.safetensors --logits a.npy >predicted
+
 # what is put around layers is in the text
 gnnstream train store --model gcn --norm batch --jk cat --residual --hidden 8 --epochs 3 --save n.safetensors >result
 gnnstream predict store --weights n.safetensors --logits n.npy >predicted
