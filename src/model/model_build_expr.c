@@ -7,6 +7,8 @@
 
 #include "model/model_builder.h"
 
+#define LEAST_NORM 1e-12f /* eps of torch.nn.functional.normalize() */
+
 /* lstm(u.x, W): `value` is what the in-neighbours give the gates, W multiplies the state. */
 static uint32_t build_lstm(gs_builder *b, const gs_expr *e, uint32_t value)
 {
@@ -45,6 +47,15 @@ static uint32_t build_row_softmax(gs_builder *b, uint32_t a)
     return gs_ir_binary(ir, GS_OP_DIV, p, gs_ir_unary(ir, GS_OP_ROWSUM, p, 0));
 }
 
+/* torch.nn.functional.normalize(): a / max(|a|, 1e-12), a row that is all 0 as it is. */
+static uint32_t build_l2_normalize(gs_builder *b, uint32_t a)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t square = gs_ir_unary(ir, GS_OP_ROWSUM, gs_ir_binary(ir, GS_OP_MUL, a, a), 0);
+    const uint32_t above_0 = gs_ir_binary(ir, GS_OP_MAX, square, gs_model__number(b, LEAST_NORM * LEAST_NORM));
+    return gs_ir_binary(ir, GS_OP_MUL, a, gs_ir_unary(ir, GS_OP_RSQRT, above_0, 0));
+}
+
 /* Functions that know heads, the network, or whole rows. false where it is none of them. */
 static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
 {
@@ -53,7 +64,8 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     uint32_t a, other;
 
     if (strcmp(e->name, "dot") != 0 && strcmp(e->name, "head_mean") != 0 && strcmp(e->name, "act") != 0 &&
-        strcmp(e->name, "concat") != 0 && strcmp(e->name, "row_softmax") != 0 && !gs_model__is_norm(e->name))
+        strcmp(e->name, "concat") != 0 && strcmp(e->name, "row_softmax") != 0 &&
+        strcmp(e->name, "l2_normalize") != 0 && !gs_model__is_norm(e->name))
         return false;
     if (e->has_number) {
         *out = gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
@@ -68,6 +80,8 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
         *out = gs_ir_binary(ir, GS_OP_CONCAT, a, other);
     else if (strcmp(e->name, "row_softmax") == 0)
         *out = build_row_softmax(b, a);
+    else if (strcmp(e->name, "l2_normalize") == 0)
+        *out = build_l2_normalize(b, a);
     else if (strcmp(e->name, "act") == 0)
         *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
     else if (gs_model__is_norm(e->name))
@@ -132,7 +146,7 @@ static uint32_t unknown_function(gs_builder *b, const gs_expr *e)
     char names[256];
     return gs_ir_error(b->ir, GS_EFORMAT,
                        "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, "
-                       "row_softmax, act, norm_act, layer_norm, layer_norm_all, batch_norm, dropout%s)",
+                       "row_softmax, l2_normalize, act, norm_act, layer_norm, layer_norm_all, batch_norm, dropout%s)",
                        e->name, gs_model__function_names(names, sizeof(names)));
 }
 
