@@ -247,10 +247,10 @@ static void go_back(gs_builder *b, const gs_builder *to)
     b->param = to->param;
 }
 
-static uint32_t build_called_layer(gs_builder *b, const gs_expr *e, uint32_t x)
+static uint32_t build_called_layer(gs_builder *b, const gs_expr *e, uint32_t given)
 {
     const gs_builder outer = *b;
-    const uint32_t width = gs_model__width_of(b, &b->m->dim[e->dim]);
+    const uint32_t width = gs_model__width_of(b, &b->m->dim[e->dim]), x = gs_model__of_vertices(b, given);
     uint32_t y = GS_IR_NONE;
 
     gs_ir_at(b->ir, e->line, e->column);
@@ -385,7 +385,7 @@ static gs_status build_layers(gs_builder *b, uint32_t h, uint32_t *out)
         if ((st = build_layer(b, &h)) != GS_OK)
             return st;
         if (!last)
-            h = between_layers(b, h, i);
+            h = gs_model__of_vertices(b, between_layers(b, h, i));
     }
     *out = h;
     return GS_OK;

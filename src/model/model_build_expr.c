@@ -100,7 +100,7 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
 static bool has_self(const gs_builder *b, uint32_t value)
 {
     for (uint32_t i = 0; i < b->softs; i++)
-        if (b->soft[i].edge == value)
+        if (b->soft[i].edge == value && b->soft[i].self != GS_IR_NONE)
             return true;
     return b->reduction != GS_TEXT_NONE && b->m->expr[b->reduction].over == GS_OVER_SELF;
 }

@@ -65,7 +65,7 @@ static uint32_t value_at_self(gs_builder *b, uint32_t value)
 /* Remembers what a softmax is at the vertex itself; `edge` again. */
 static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
 {
-    if (edge == GS_IR_NONE || self == GS_IR_NONE)
+    if (gs_ir_status(b->ir) != GS_OK)
         return GS_IR_NONE;
     if (!gs_grow(&b->soft, b->softs, &b->soft_cap, sizeof(*b->soft)))
         return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
@@ -118,8 +118,9 @@ static uint32_t away_from_loops(gs_builder *b, uint32_t value, float away)
     return gs_ir_binary(b->ir, GS_OP_ADD, value, far);
 }
 
-/* A softmax of scores that are the same for all edges into a vertex: equal shares, also where there are no edges, whose
- * log-sum-exp would be -inf and be looked at, as such a share leaves the sum over edges. */
+/* A softmax of scores that are the same for all edges into a vertex, or, as weights that a store has not, for all:
+ * equal shares, also where there are no edges, whose log-sum-exp would be -inf and be looked at, as such a share leaves
+ * the sum over edges. */
 static uint32_t build_even_softmax(gs_builder *b, bool self)
 {
     gs_ir *ir = b->ir;
@@ -132,7 +133,7 @@ static uint32_t build_even_softmax(gs_builder *b, bool self)
         count = gs_ir_binary(ir, GS_OP_ADD, count,
                              gs_ir_binary(ir, GS_OP_SUB, one, gs_ir_unary(ir, GS_OP_STEP, count, 0)));
     p = gs_ir_binary(ir, GS_OP_DIV, one, count);
-    return self ? remember_soft(b, p, p) : p;
+    return remember_soft(b, p, self ? p : GS_IR_NONE);
 }
 
 /* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
@@ -152,9 +153,7 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
 
     if (score == GS_IR_NONE)
         return score;
-    if (gs_ir_node(ir, score)->type == GS_TYPE_P)
-        return gs_ir_error(ir, GS_EFORMAT, "softmax() of what is the same for all edges");
-    if (gs_ir_node(ir, score)->type == GS_TYPE_D)
+    if ((gs_ir_node(ir, score)->type & GS_TYPE_S) == 0)
         return build_even_softmax(b, self);
     if (differ)
         score = away_from_loops(b, score, -FAR);

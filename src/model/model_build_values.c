@@ -75,6 +75,18 @@ uint32_t gs_model__degree(gs_builder *b)
     return gs_ir_input(b->ir, "in_degree", 1, GS_F32);
 }
 
+/* A normalised row of one number is such a row, and a parameter may be one: 0 is added, as no degree is below it. */
+uint32_t gs_model__of_vertices(gs_builder *b, uint32_t x)
+{
+    const gs_node *const n = x != GS_IR_NONE ? gs_ir_node(b->ir, x) : NULL;
+    uint32_t zero;
+
+    if (n == NULL || n->type != GS_TYPE_P || n->op == GS_OP_BASES || (n->op == GS_OP_PARAM && n->dims == 2))
+        return x;
+    zero = gs_ir_unary(b->ir, GS_OP_STEP, gs_ir_unary(b->ir, GS_OP_NEG, gs_model__degree(b), 0), 0);
+    return gs_ir_binary(b->ir, GS_OP_ADD, x, zero);
+}
+
 uint32_t gs_model__loops(gs_builder *b)
 {
     return b->config->self_loops ? gs_ir_input(b->ir, "loops", 1, GS_F32) : gs_model__number(b, 0.0f);
@@ -194,6 +206,9 @@ uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
     if (node == GS_IR_NONE)
         return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", e->name);
     n = gs_ir_node(ir, node);
+    for (uint32_t i = 0; i < b->softs; i++)
+        if (b->soft[i].edge == node)
+            return node; /* at all edges the same, a softmax is one of edges all the same */
     if (b->reduction != GS_TEXT_NONE && n->type == GS_TYPE_D)
         return gs_ir_error(ir, GS_EFORMAT, "inside %s() say u.%s (the in-neighbour's) or v.%s (this vertex's)",
                            b->m->expr[b->reduction].name, e->name, e->name);

@@ -10,7 +10,8 @@ typedef struct gs_named {
     uint32_t node;
 } gs_named;
 
-/* A softmax over in-edges and the vertex itself: its value at an edge, and at the vertex. */
+/* A softmax over in-edges: its value at an edge, and, where it is over the vertex itself, too, at the vertex; else
+ * GS_IR_NONE. */
 typedef struct gs_soft {
     uint32_t edge, self;
 } gs_soft;
@@ -67,6 +68,8 @@ uint32_t gs_model__gcn_norm(gs_builder *b);
 uint32_t gs_model__is_loop(gs_builder *b);
 /* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
 uint32_t gs_model__lookup(gs_builder *b, const char *name);
+/* A row that is the same for all vertices, as one of each of them; another value as it is. */
+uint32_t gs_model__of_vertices(gs_builder *b, uint32_t x);
 /* What a name says where an expression has it: x, u.x, e.weight. */
 uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e);
 /* A number a head against several a head: each is repeated for its head. */

@@ -23,8 +23,6 @@ static void test_errors__what_cannot_be_done_on_edges_is_named_with_its_place(vo
 {
     check_text(*state, "sum(exp((u.h * v.h) @ w'))", GS_EUNSUPPORTED,
                ".gnn:4:30: a matrix product of a value of both ends cannot leave the edges");
-    check_text(*state, "sum(softmax(u.x - u.x) * u.x)", GS_EFORMAT,
-               ".gnn:4:14: softmax() of what is the same for all edges");
 }
 
 static void test_errors__products_by_type_that_are_too_wide(void **state)

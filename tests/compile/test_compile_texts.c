@@ -58,7 +58,8 @@ static void check_formula(const char *dir, const char *expression, bool weights,
                              .edge_weights = weights};
         char text[512];
         run r;
-        snprintf(text, sizeof(text), "layer t(h[a]) -> [b]:\n  return %s\n", expression);
+        snprintf(text, sizeof(text), "layer t(h[a]) -> [b]:\n%s%s\n", expression[0] == ' ' ? "" : "  return ",
+                 expression);
         open_run(&r, dir, text, &t);
         interp_run(&r.x, gs_program_pass(r.p, "predict"));
         for (uint32_t v = 0; v < r.g->n; v++)
@@ -278,6 +279,32 @@ static double rows_of_edges(const test_graph *g, uint32_t v, uint32_t c)
     return most == -INFINITY ? 0 : most;
 }
 
+/* torch.nn.functional.normalize(), eps 1e-12, of the difference of two rows, or of one. */
+static double l2_normalised(const test_graph *g, const uint32_t v[2], uint32_t c)
+{
+    double square = 0, x[3];
+    for (uint32_t k = 0; k < 3; k++) {
+        x[k] = feature(g, v[0], k) - (v[1] != v[0] ? feature(g, v[1], k) : 0);
+        square += x[k] * x[k];
+    }
+    return x[c] / fmax(sqrt(square), 1e-12);
+}
+
+static double l2_alone(const test_graph *g, uint32_t v, uint32_t c)
+{
+    return l2_normalised(g, (const uint32_t[2]){v, v}, c);
+}
+
+/* A loop's difference is a row of 0, and stays one. */
+static double l2_of_edges(const test_graph *g, uint32_t v, uint32_t c)
+{
+    double s = 0;
+    for (uint32_t e = 0; e < g->m; e++)
+        if (g->dst[e] == v && g->src[e] != v)
+            s += l2_normalised(g, (const uint32_t[2]){g->src[e], v}, c);
+    return s;
+}
+
 static void test_texts__reductions_are_their_formulas(void **state)
 {
     check_formula(*state, "sum(e.weight * u.h)", true, sum_weighted);
@@ -304,6 +331,10 @@ static void test_texts__reductions_are_their_formulas(void **state)
                   attend_weighted_self);
     check_formula(*state, "row_softmax(400 * h) + max(h, 0.1) - min(0.2, h)", false, rows_alone);
     check_formula(*state, "max(row_softmax(u.h + v.h) * min(u.h, v.h))", false, rows_of_edges);
+    check_formula(*state, "l2_normalize(h)", false, l2_alone);
+    check_formula(*state, "sum(l2_normalize(u.h - v.h))", false, l2_of_edges);
+    check_formula(*state, "sum(softmax(e.weight) * exp(u.h))", false, mean_exp); /* without weights all are 1 */
+    check_formula(*state, "  p = softmax(e.weight)\n  return sum(p * exp(u.h))", false, mean_exp);
 }
 
 /* Column c of torch.nn.BatchNorm1d of the features: by the batch, or by the running buffers. */
@@ -319,6 +350,32 @@ static double batch_normalised(const run *r, uint32_t v, uint32_t c, bool traini
     for (uint32_t u = 0; u < r->g->n; u++)
         variance += pow(feature(r->g, u, c) - mean, 2) / r->g->n;
     return (feature(r->g, v, c) - (training ? mean : p[2])) / sqrt((training ? variance : p[3]) + 1e-5) * p[0] + p[1];
+}
+
+/* Of a row of one number the mean is that number, and its share is 1: what is left is the same for all vertices. */
+static void test_texts__a_row_of_one_number_is_one(void **state)
+{
+    const test_case t = {.layers = 1, .in = 3, .classes = 3};
+    run r;
+    open_run(&r, *state,
+             "layer t(h[a]) -> [b]:\n  param w[1, a], z[b, 1]\n  y = layer_norm(h @ w', n)\n"
+             "  return y @ z' + row_softmax(h @ w') @ z' + h\n",
+             &t);
+    const double *const z = r.param[param_index(r.p, "convs.0.z")];
+    const double bias = r.param[param_index(r.p, "convs.0.n.bias")][0];
+    interp_run(&r.x, gs_program_pass(r.p, "predict"));
+    for (uint32_t v = 0; v < r.g->n; v++)
+        for (uint32_t c = 0; c < 3; c++)
+            gs_assert_close(r.x.array[r.p->logits][v * 3 + c], feature(r.g, v, c) + (bias + 1) * z[c], 1e-6);
+    close_run(&r);
+}
+
+static void test_texts__l2_normalize_has_a_gradient(void **state)
+{
+    const char *text = "layer t(h[a]) -> [b]:\n  param w[b, a], z[b, a]\n"
+                       "  return sum(l2_normalize(u.h @ w' - v.h) * v.h) + l2_normalize(h @ z')\n";
+    const test_case t = {.layers = 1, .in = 3, .classes = 3};
+    check_gradients_of(*state, text, &t);
 }
 
 static void test_texts__batch_norm_is_torchs(void **state)
@@ -493,6 +550,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_texts__reductions_are_their_formulas),
+        CASE(test_texts__a_row_of_one_number_is_one),
+        CASE(test_texts__l2_normalize_has_a_gradient),
         CASE(test_texts__batch_norm_is_torchs),
         CASE(test_texts__a_softmax_by_hand_divides_by_no_zero),
         CASE(test_texts__attention_over_typed_messages),

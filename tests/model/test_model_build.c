@@ -90,7 +90,6 @@ static void test_build__errors_name_line_and_column(void **state)
           "W[e.type] means nothing for the vertex");
     fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT,
           "m.gnn:4:9: a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
-    fails(d, "  return softmax(2) * x", GS_EFORMAT, "m.gnn:4:10: softmax() of what is the same for all edges");
     fails(d, "  return input.5 @ w'", GS_EFORMAT, "m.gnn:4:10: 'input.5' is not there yet in layer 0");
     fails(d, "  return input.x", GS_EFORMAT, "after 'input.' the number of a layer must stand");
     fails(d, "  return max(u.x, type)", GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
