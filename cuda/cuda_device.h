@@ -2,7 +2,8 @@
  *
  * The room from bottom to top; a file calls those above it in this list alone:
  *
- *   driver.c, library.c  the functions of CUDA's libraries, and which of those that are installed
+ *   driver.c, library.c, folders.c  the functions of CUDA's libraries, and which of those that are installed
+ *   resident.c           what those hold of the host's memory
  *   file_library.c       those of cuFile
  *   kernel_text.c, text_*.c, batch_plan.c  kernels of a program, as text
  *   module.c             text to modules

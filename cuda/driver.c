@@ -55,12 +55,15 @@ static bool cublas_version(void *library, int *major, int *minor)
     return f != NULL && property(GS_CUBLAS_MAJOR, major) == 0 && property(GS_CUBLAS_MINOR, minor) == 0;
 }
 
-/* `driver`: its release, or 0. */
+/* `driver`: its release, or 0. NVRTC asks for its builtins by their bare name, and has no path of its own to them. */
 static gs_status open_compiler(int driver)
 {
     gs_status st;
-    if (libnvrtc == NULL && (st = gs_cuda_library_open(&libnvrtc, "libnvrtc", nvrtc_version, driver)) != GS_OK)
-        return st;
+    if (libnvrtc == NULL) {
+        if ((st = gs_cuda_library_open(&libnvrtc, "libnvrtc", nvrtc_version, driver)) != GS_OK)
+            return st;
+        gs_cuda_library_open_beside(libnvrtc, "nvrtcVersion", "libnvrtc-builtins.so.*");
+    }
     return fill(libnvrtc, "libnvrtc", nvrtc_entries, GS_ARRAY_LEN(nvrtc_entries));
 }
 

@@ -23,4 +23,9 @@ typedef bool gs_cuda_library_version(void *library, int *major, int *minor);
  * names one, and what to do. */
 gs_status gs_cuda_library_open(void **out, const char *stem, gs_cuda_library_version *version, int driver);
 
+/* Opens what a library will ask the loader for by name, from the library's own folder, where the loader may not look:
+ * files of this pattern beside the file that has the library's `symbol`. They stay open; where there are none, the
+ * library says so itself. */
+void gs_cuda_library_open_beside(void *library, const char *symbol, const char *pattern);
+
 #endif /* GS_CUDA_LIBRARY_H */

@@ -2,7 +2,7 @@
 # gpu_releases.sh - CUDA's libraries of several releases side by side: the newest that the driver takes is used,
 # whatever else is there; where there are only newer ones, a line says which, what the driver is, and what to do.
 . "$(dirname "$0")/../e2e/lib.sh"
-: "${HOST_LIBRARY:?}" "${NEWER_LIBRARY:?}"
+: "${HOST_LIBRARY:?}" "${NEWER_LIBRARY:?}" "${BUILTINS:?}"
 
 input_of rough
 run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method natural --parts 3 || finish
@@ -34,6 +34,27 @@ else
     library libcublas.so.11 "$HOST_LIBRARY"
     trains "libraries by their plain names and others"
     rm "$work"/lib/libnvrtc.so "$work"/lib/libcublas.so*
+
+    # As pip installs them: of releases up to 12 a folder for each, from 13 on one for all. The loader knows neither,
+    # and the compiler asks it for its builtins by name. (A copy: a link would be the library that is open already.)
+    export GS_HOST_GPU_BUILTINS=libnvrtc-builtins.so.11.4
+    for wheel in each:cuda_nvrtc:cublas one:cu11:cu11; do
+        IFS=: read -r name nvrtc cublas <<<"$wheel"
+        packages=$work/$name/lib/python3.11/site-packages/nvidia
+        mkdir -p "$packages/$nvrtc/lib" "$packages/$cublas/lib" "$work/$name/bin"
+        cp "$HOST_LIBRARY" "$packages/$nvrtc/lib/libnvrtc.so.11"
+        ln -s "$HOST_LIBRARY" "$packages/$cublas/lib/libcublas.so.11"
+        rm -rf "${work:?}/kernels"/*
+        refuse 1 'the kernels of this model do not compile: nvrtc: error: failed to open its builtins' \
+            env VIRTUAL_ENV="$work/$name" "$GNNSTREAM" "${options[@]}"
+        cp "$BUILTINS" "$packages/$nvrtc/lib/libnvrtc-builtins.so.11.4"
+        run "wheels of an environment, $name" env VIRTUAL_ENV="$work/$name" "$GNNSTREAM" "${options[@]}"
+        rm -rf "${work:?}/kernels"/*
+        : >"$work/$name/bin/python3"
+        chmod +x "$work/$name/bin/python3"
+        run "wheels of the python3 in PATH, $name" env PATH="$work/$name/bin:$PATH" "$GNNSTREAM" "${options[@]}"
+    done
+    unset GS_HOST_GPU_BUILTINS
 fi
 
 # 13 and 12 beside each other: the driver's own, and of an older one the older.

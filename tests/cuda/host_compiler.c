@@ -1,5 +1,6 @@
 #include "host_compiler.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -119,6 +120,13 @@ static bool write_headers(const host_program *p)
     return true;
 }
 
+/* $GS_HOST_GPU_BUILTINS: the name of a library without which nothing compiles, as NVRTC asks the loader for its own. */
+static bool has_builtins(void)
+{
+    const char *const name = getenv("GS_HOST_GPU_BUILTINS");
+    return name == NULL || dlopen(name, RTLD_NOW | RTLD_LOCAL) != NULL;
+}
+
 gs_cu_result host_program_compile(gs_cu_handle program, int options, const char *const *option)
 {
     host_program *const p = program;
@@ -129,6 +137,10 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
     snprintf(source, sizeof(source), "%s.c", p->library);
     snprintf(log, sizeof(log), "%s.log", p->library);
     snprintf(flags, sizeof(flags), "%s -std=gnu17 -fPIC %s %s", GS_TEST_HOST_CC, level(), GS_TEST_HOST_FLAGS);
+    if (!has_builtins()) {
+        p->log = strdup("nvrtc: error: failed to open its builtins");
+        return 1;
+    }
     FILE *const out = fopen(source, "w");
     if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0 || !write_headers(p))
         return 1;
