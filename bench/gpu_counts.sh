@@ -33,7 +33,7 @@ echo "the larger store: $mib_of_store MiB"
 plan() # NAME OPTION...
 {
     say "$gpu" plan "$out/large" --model gcn --hidden 64 --device cuda "${@:2}" --json
-    GS_HOST_GPU_PROCESSORS=132 GS_TEST_GPU_MEMORY=141000000000 "$gpu" plan "$out/large" --model gcn --hidden 64 \
+    GS_HOST_GPU_PROCESSORS=132 GS_HOST_GPU_MEMORY=141000000000 "$gpu" plan "$out/large" --model gcn --hidden 64 \
         --device cuda "${@:2}" --json >"$out/$1.plan"
 }
 plan memory --host-memory 8G

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/machine.h"
 #include "base/size.h"
 #include "cuda/attributes.h"
 #include "cuda/chain.h"
@@ -23,6 +24,7 @@
 #include "cuda/pass.h"
 #include "cuda/prepare.h"
 #include "cuda/reduce.h"
+#include "cuda/resident.h"
 #include "cuda/streams.h"
 #include "device/device_table.h"
 
@@ -142,8 +144,14 @@ static gs_status ask_memory(gs_cuda *c)
 {
     size_t free_bytes = 0, total = 0;
     const gs_status st = gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), ASKING_MEMORY);
-    c->total_bytes = total;
+    c->total_bytes = c->budget_bytes = total;
     return st;
+}
+
+static void cuda_set_budget(void *context, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    c->budget_bytes = bytes == 0 ? c->total_bytes : GS_MIN(bytes, c->total_bytes);
 }
 
 static gs_status make_blas(gs_cuda *c)
@@ -175,6 +183,8 @@ static const gs_device_ops cuda_ops = {
     .close = cuda_close,
     .name = cuda_name,
     .unified = cuda_unified,
+    .set_budget = cuda_set_budget,
+    .libraries = gs_cuda_libraries,
     .scratch_bytes = gs_cuda_scratch_bytes,
     .prepare = gs_cuda_prepare,
     .run_vertex = gs_cuda_run_vertex,
@@ -235,6 +245,24 @@ static const gs_device_ops cuda_ops = {
     .put_part = gs_cuda_put_part,
 };
 
+/* Takes the GPU that was found, and loads what every program needs there. */
+static gs_status make_context(gs_cuda *c)
+{
+    gs_cuda_resident r = {.before = gs_process_resident_bytes()};
+    gs_status st;
+
+    if ((st = gs_cuda_check(c, c->d->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
+        (gs_cuda_left(), st = gs_cuda_enter(c)) != GS_OK || (st = ask_memory(c)) != GS_OK ||
+        (st = gs_cuda_make_streams(c)) != GS_OK || (st = make_blas(c)) != GS_OK)
+        return st;
+    r.made = gs_process_resident_bytes();
+    if ((st = gs_cuda_load_fixed(c)) != GS_OK)
+        return st;
+    r.compiled = gs_process_resident_bytes();
+    gs_cuda_note_resident(c->device, &r);
+    return GS_OK;
+}
+
 gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul)
 {
     const gs_cuda_driver *driver = NULL;
@@ -250,10 +278,7 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
     if (portion != NULL)
         c->portion_edges = (uint32_t)strtoul(portion, NULL, 10);
     if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
-        (st = gs_cuda_check(c, driver->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
-        (gs_cuda_left(), st = gs_cuda_enter(c)) != GS_OK ||
-        (st = ask_memory(c)) != GS_OK || (st = gs_cuda_make_streams(c)) != GS_OK || (st = make_blas(c)) != GS_OK ||
-        (st = gs_cuda_load_fixed(c)) != GS_OK) {
+        (st = make_context(c)) != GS_OK) {
         cuda_close(c);
         return st;
     }

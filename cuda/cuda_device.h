@@ -34,6 +34,7 @@
 #ifndef GS_CUDA_CUDA_DEVICE_H
 #define GS_CUDA_CUDA_DEVICE_H
 
+#include "base/size.h"
 #include "cuda/chain.h"
 #include "cuda/code.h"
 #include "cuda/file_reads.h"
@@ -46,6 +47,7 @@ struct gs_cuda {
     const gs_cuda_driver *d;
     int device, major, minor, processors, compute_type;
     uint64_t total_bytes;    /* of the GPU's memory */
+    uint64_t budget_bytes;   /* of them, what a run takes: scratch is sized by it (gs_cuda_share()) */
     uint32_t portion_edges;  /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_BATCH_BYTES */
     gs_cu_handle context, blas;
     gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
@@ -65,5 +67,12 @@ struct gs_cuda {
     bool in_pass;
     gs_device_pass pass;
 };
+
+/* Bytes of scratch that make a run faster, but need not be there: one of so many parts of the budget, within bounds. In
+ * proportion, so that a larger budget always leaves more for the rest, too. */
+static inline uint64_t gs_cuda_share(const gs_cuda *c, uint32_t parts, uint64_t least, uint64_t most)
+{
+    return GS_MIN(GS_MAX(c->budget_bytes / parts / GS_BLOCK_BYTES * GS_BLOCK_BYTES, least), most);
+}
 
 #endif /* GS_CUDA_CUDA_DEVICE_H */

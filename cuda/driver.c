@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "base/size.h"
 #include "cuda/library.h"
 
@@ -13,6 +14,7 @@ const gs_cuda_driver *gs_cuda_test_driver;
 
 static gs_cuda_driver table;
 static void *libcuda, *libnvrtc, *libcublas, *libnccl;
+static uint64_t held; /* bytes of the host's memory, by all that were opened; 0: none are */
 
 typedef struct entry {
     const char *symbol;
@@ -112,15 +114,11 @@ static gs_status open_driver(int *release)
     return GS_OK;
 }
 
-gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
+static gs_status open_all(void)
 {
     int driver = 0;
     gs_status st;
 
-    if (gs_cuda_test_driver != NULL) {
-        *out = gs_cuda_test_driver;
-        return GS_OK;
-    }
     if ((st = open_driver(&driver)) != GS_OK || (st = open_compiler(driver)) != GS_OK)
         return st;
     if (libcublas == NULL && (st = gs_cuda_library_open(&libcublas, "libcublas", cublas_version, driver)) != GS_OK)
@@ -128,6 +126,24 @@ gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
     if ((st = fill(libcublas, "libcublas", cublas_entries, GS_ARRAY_LEN(cublas_entries))) != GS_OK)
         return st;
     look_for_nccl();
+    return GS_OK;
+}
+
+gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
+{
+    if (gs_cuda_test_driver != NULL) {
+        *out = gs_cuda_test_driver;
+        return GS_OK;
+    }
+    const uint64_t before = gs_process_resident_bytes();
+    const gs_status st = open_all();
+    if (st != GS_OK)
+        return st;
+    const uint64_t after = gs_process_resident_bytes();
+    if (held == 0)
+        held = GS_MAX(after - GS_MIN(after, before), 1);
     *out = &table;
     return GS_OK;
 }
+
+uint64_t gs_cuda_libraries_bytes(void) { return gs_cuda_test_driver == NULL ? held : 0; }

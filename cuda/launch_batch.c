@@ -1,9 +1,9 @@
 /* Products of edges by the matrix of their type (kernels/batch.cu): a launch's edges a portion at a time, each put in
  * order by type, multiplied, and then gone over by the stage's own kernels.
  *
- * A portion is as many edges as scratch is taken for when the program is prepared, so results depend on the program
- * and the chunk alone. What a portion holds is not known to the host, which says how many blocks there are at the most;
- * those without work end at once.
+ * A portion is as many edges as scratch is taken for when the program is prepared, so results depend on the program,
+ * the budget and the chunk alone. What a portion holds is not known to the host, which says how many blocks there are
+ * at the most; those without work end at once.
  */
 #include "cuda/launch_batch.h"
 
@@ -54,7 +54,8 @@ static layout lay_out(const gs_batch_plan *b, uint32_t edges)
 static uint32_t portion_of(const gs_cuda *c, const gs_batch_plan *b)
 {
     const uint64_t each = sizeof(float) * (3 + b->columns) + 2 * b->numbers * sizeof(float) / GS_PIECE_ROWS + 2;
-    const uint64_t fit = GS_CUDA_BATCH_BYTES / each / GS_PIECE_ROWS * GS_PIECE_ROWS;
+    const uint64_t room = gs_cuda_share(c, GS_CUDA_BATCH_PARTS, 0, GS_CUDA_BATCH_BYTES);
+    const uint64_t fit = room / each / GS_PIECE_ROWS * GS_PIECE_ROWS;
     if (c->portion_edges > 0)
         return c->portion_edges;
     return (uint32_t)GS_MIN(GS_MAX(fit, (uint64_t)PORTION_LEAST), (uint64_t)PORTION_MOST);

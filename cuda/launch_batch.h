@@ -8,6 +8,7 @@
 /* Scratch of a portion of edges by type: at 400 bytes an edge some 170,000 edges, so that the launches of a
  * portion, some 10, are a few times as long as the gaps between them. */
 #define GS_CUDA_BATCH_BYTES (64 * GS_MIB)
+#define GS_CUDA_BATCH_PARTS 8u /* of the budget: a portion takes one, where that is less */
 
 /* All that a stage with products by the type of edges does edge by edge. */
 gs_status gs_cuda_run_batches(gs_cuda *c, gs_cuda_edge_run *r, const gs_batch_plan *b);

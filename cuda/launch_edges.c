@@ -11,24 +11,29 @@
 
 _Static_assert(sizeof(gs_edge_args) <= 4096, "arguments of a kernel are at most 4 KiB");
 
-/* Stretches that the edges of a chunk are cut in for hubs, at the most: by the kernel and the GPU alone. */
-static uint32_t stretches_of(uint64_t gpu_bytes, const gs_edge_kernel *k)
+/* Bytes of the sums of a piece, which may begin one target and end another. */
+static uint64_t sums_bytes(const gs_edge_kernel *k) { return 2 * sizeof(float) * (uint64_t)k->row_floats; }
+
+/* Stretches that the edges of a chunk are cut in for hubs, at the most: by the kernel and the budget alone. */
+static uint32_t stretches_of(uint64_t hub_bytes, const gs_edge_kernel *k)
 {
-    const uint64_t bytes = 2 * sizeof(float) * (uint64_t)GS_MAX(k->row_floats, 1u);
-    const uint64_t most = gpu_bytes >= GS_CUDA_MUCH_MEMORY ? GS_CUDA_PIECES : GS_CUDA_HUB_STRETCHES;
-    return (uint32_t)GS_MAX(GS_MIN(GS_CUDA_HUB_BYTES / bytes, most), 1u);
+    return (uint32_t)GS_MAX(GS_MIN(hub_bytes / GS_MAX(sums_bytes(k), 1), GS_CUDA_PIECES), 1u);
 }
 
-uint32_t gs_cuda_piece_edges(uint64_t gpu_bytes, const gs_edge_kernel *k, uint32_t edges)
+uint32_t gs_cuda_piece_edges(uint64_t hub_bytes, const gs_edge_kernel *k, uint32_t edges)
 {
     const uint32_t each = GS_MIN(GS_MAX(edges / GS_CUDA_PIECES, GS_CUDA_PIECE_LEAST), GS_CUDA_PIECE_MOST);
-    return GS_MAX(each, (uint32_t)gs_div_up(edges, stretches_of(gpu_bytes, k)));
+    return GS_MAX(each, (uint32_t)gs_div_up(edges, stretches_of(hub_bytes, k)));
+}
+
+static uint64_t hub_share(const gs_cuda *c)
+{
+    return gs_cuda_share(c, GS_CUDA_HUB_PARTS, GS_CUDA_HUB_LEAST, GS_CUDA_HUB_BYTES);
 }
 
 uint64_t gs_cuda_hub_bytes(const gs_cuda *c, const gs_edge_kernel *k)
 {
-    const uint64_t chunk = 2 * sizeof(float) * (uint64_t)stretches_of(c->total_bytes, k) * k->row_floats;
-    return k->row_floats > 0 && c->total_bytes >= GS_CUDA_MUCH_MEMORY ? GS_MAX(chunk, GS_CUDA_HUB_BYTES) : chunk;
+    return k->row_floats > 0 ? GS_MAX(hub_share(c), sums_bytes(k)) : 0;
 }
 
 gs_cuda_edges gs_cuda_edges_of(const gs_edges *e)
@@ -50,7 +55,7 @@ gs_cuda_edges gs_cuda_edges_of(const gs_edges *e)
  * edges than a piece, there is nothing to cut, and the sums are the same as if there were pieces. */
 static void cut_hubs(const gs_cuda *c, gs_edge_chunk *chunk, const gs_edge_kernel *k, uint64_t largest)
 {
-    chunk->piece_edges = gs_cuda_piece_edges(c->total_bytes, k, chunk->edges);
+    chunk->piece_edges = gs_cuda_piece_edges(hub_share(c), k, chunk->edges);
     chunk->pieces = 0;
     if (chunk->edges > chunk->piece_edges && (largest == 0 || largest > chunk->piece_edges))
         chunk->pieces = (uint32_t)gs_div_up(chunk->edges, chunk->piece_edges);

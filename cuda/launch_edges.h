@@ -14,15 +14,15 @@ typedef struct gs_cuda gs_cuda;
 #define GS_CUDA_PIECES 65536u
 #define GS_CUDA_PIECE_LEAST 256u
 #define GS_CUDA_PIECE_MOST 1024u
-#define GS_CUDA_HUB_STRETCHES 4096u /* that a chunk's edges are cut in at the most, where memory is short */
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */
-#define GS_CUDA_MUCH_MEMORY (16 * GS_GIB) /* of a GPU that always has those bytes: for the hubs of several chunks */
+#define GS_CUDA_HUB_LEAST GS_MIB
+#define GS_CUDA_HUB_PARTS 64u /* of the budget: those bytes are one */
 
-/* Memory for the sums of pieces of hubs, of all chunks of a launch: enough for one, and of a GPU with much memory for
- * several. */
+/* Memory for the sums of pieces of hubs, of all chunks of a launch: enough for one, and mostly for several. */
 uint64_t gs_cuda_hub_bytes(const gs_cuda *c, const gs_edge_kernel *k);
-/* Edges of a piece of a hub, in a chunk of so many; targets with more are hubs. */
-uint32_t gs_cuda_piece_edges(uint64_t gpu_bytes, const gs_edge_kernel *k, uint32_t edges);
+/* Edges of a piece of a hub, in a chunk of so many, where the sums of pieces have `hub_bytes`; targets with more are
+ * hubs. */
+uint32_t gs_cuda_piece_edges(uint64_t hub_bytes, const gs_edge_kernel *k, uint32_t edges);
 
 /* Edges of a chunk; `all.place` set: of a portion of them. */
 typedef struct gs_cuda_edges {

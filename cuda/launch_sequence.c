@@ -65,9 +65,10 @@ static uint64_t tile_floats(const gs_sequence_kernel *k, uint32_t levels)
 
 static uint64_t transposed_floats(const gs_sequence_kernel *k) { return gs_align_up(4ull * k->width * k->width, 64); }
 
-uint64_t gs_cuda_sequence_bytes(const gs_sequence_kernel *k, uint32_t processors)
+uint64_t gs_cuda_sequence_bytes(const gs_cuda *c, const gs_sequence_kernel *k)
 {
-    const uint64_t wanted = GS_MIN(2ull * processors * tile_floats(k, 1), GS_CUDA_SEQUENCE_BYTES / sizeof(float));
+    const uint64_t share = gs_cuda_share(c, GS_CUDA_SEQUENCE_PARTS, 0, GS_CUDA_SEQUENCE_BYTES) / sizeof(float);
+    const uint64_t wanted = GS_MIN(2ull * (uint64_t)c->processors * tile_floats(k, 1), share);
     return sizeof(float) * (transposed_floats(k) + GS_MAX(wanted, tile_floats(k, GS_SEQUENCE_LEVELS)));
 }
 

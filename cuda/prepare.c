@@ -44,7 +44,7 @@ static uint64_t scratch_of(const gs_cuda *c, const gs_cuda_code *k, const gs_pro
             bytes =
                 GS_MAX(bytes, (uint64_t)GS_CUDA_COLSUM_PARTS * gs_param_elements(&p->param[i]) * 2 * sizeof(double));
     for (uint32_t i = 0; i < k->sequences; i++)
-        bytes = GS_MAX(bytes, gs_cuda_sequence_bytes(&k->sequence[i].k, (uint32_t)c->processors));
+        bytes = GS_MAX(bytes, gs_cuda_sequence_bytes(c, &k->sequence[i].k));
     return gs_align_up(bytes, ALIGNMENT);
 }
 

@@ -37,7 +37,8 @@ static uint64_t weight_bytes(const gs_program *p)
 
 uint64_t gs_cuda_workspace(const gs_cuda *c)
 {
-    return c->major >= 9 && c->total_bytes >= 8 * GS_GIB ? 32 * GS_MIB : GS_CUDA_LEAST_WORKSPACE;
+    const uint64_t most = c->major >= 9 ? 32 * GS_MIB : GS_CUDA_LEAST_WORKSPACE;
+    return gs_cuda_share(c, GS_CUDA_WORKSPACE_PARTS, GS_CUDA_LEAST_WORKSPACE, most);
 }
 
 uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p)

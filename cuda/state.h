@@ -13,6 +13,7 @@ typedef struct gs_cuda gs_cuda;
 #define GS_CUDA_SORTED 4096u         /* targets of a sequence that are sorted together */
 #define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
 #define GS_CUDA_LEAST_WORKSPACE (4u << 20) /* bytes of cuBLAS's; see gs_cuda_workspace() */
+#define GS_CUDA_WORKSPACE_PARTS 32u
 
 /* One allocation: parameters, gradients, sums of statistics, totals of the loss, scratch. Offsets are bytes in it. */
 typedef struct gs_cuda_state {
@@ -44,8 +45,8 @@ typedef struct gs_cuda_scratch {
     uint64_t launch, order, batch;
 } gs_cuda_scratch;
 
-/* Bytes that cuBLAS works in: 32 MiB from Hopper on, 4 MiB before it, as its documents ask for. A GPU of less than 8
- * GiB has 4 MiB, too. */
+/* Bytes that cuBLAS works in: 32 MiB from Hopper on, 4 MiB before it, as its documents ask for; of budgets of less than
+ * a GiB a 32nd, but 4 MiB at least. With less it takes kernels that need less. */
 uint64_t gs_cuda_workspace(const gs_cuda *c);
 /* Bytes beside and between parameters, gradients, the optimiser's state and scratch. */
 uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p);

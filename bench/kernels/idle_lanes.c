@@ -64,7 +64,7 @@ static void sort_targets(uint32_t *order, const uint32_t *start, uint32_t target
 static gs_status visit(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     count *const c = context;
-    const uint32_t piece = gs_cuda_piece_edges(GS_CUDA_MUCH_MEMORY, &c->k, (uint32_t)v->edges);
+    const uint32_t piece = gs_cuda_piece_edges(GS_CUDA_HUB_BYTES, &c->k, (uint32_t)v->edges);
     uint32_t *const steps = bench_pages(v->targets * 4ull), *const order = bench_pages(v->targets * 4ull);
     (void)target, (void)operand;
     c->chunks++;

@@ -50,6 +50,17 @@ gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 }
 bool gs_device_unified(const gs_device *d) { return d->ops->unified(d->context); }
 
+gs_device_libraries gs_device_libraries_bytes(const gs_device *d)
+{
+    return d->ops->libraries == NULL ? (gs_device_libraries){0, 0} : d->ops->libraries(d->context);
+}
+
+void gs_device_set_budget(gs_device *d, uint64_t bytes)
+{
+    if (d->ops->set_budget != NULL)
+        d->ops->set_budget(d->context, bytes);
+}
+
 uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
 {
     return d->ops->scratch_bytes(d->context, p);

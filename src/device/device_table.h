@@ -10,6 +10,7 @@
 #define GS_DEVICE_DEVICE_TABLE_H
 
 #include "device/device.h"
+#include "device/device_budget.h"
 #include "device/device_reads.h"
 
 typedef struct gs_device_ops {
@@ -37,6 +38,8 @@ typedef struct gs_device_ops {
     gs_status (*measure_copy)(void *context, double *bytes_per_second);
     /* not unified: */
     gs_status (*free_memory)(const void *context, uint64_t *bytes);
+    void (*set_budget)(void *context, uint64_t bytes);
+    gs_device_libraries (*libraries)(const void *context);
     gs_status (*take_memory)(void *context, const gs_device_memory *m, void **arena);
     void (*give_memory)(void *context);
     void (*quiet)(void *context);

@@ -5,6 +5,7 @@
 #include "schedule/refuse.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "schedule/deal.h"
@@ -172,10 +173,15 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
 
 gs_status gs_refusal_fail(const gs_refusal *r)
 {
-    char have[32], need[32], fixed[32], own[64] = "", finer[64] = "";
+    char have[32], need[32], fixed[32], own[128] = "", finer[64] = "";
 
     if (r->fixed > 0)
         snprintf(own, sizeof(own), ", %s of it for the program itself", gs_size_format(fixed, sizeof(fixed), r->fixed));
+    if (r->fixed > 0 && r->libraries > 0) {
+        const size_t n = strlen(own);
+        snprintf(own + n, sizeof(own) - n, " (%s for the libraries of the GPU)",
+                 gs_size_format(fixed, sizeof(fixed), r->libraries));
+    }
     if (r->parts > 0)
         snprintf(finer, sizeof(finer), "; or partition again with .parts %u", r->parts);
     return gs_fail(GS_EBUDGET, ".%s_memory %s is too small: this model on this store needs at least %s%s%s",
@@ -232,6 +238,7 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
         return refuse_device(c, l, device);
     least = GS_MAX(least + cfg->host_varies, cfg->host_parts * device);
     return refuse(cfg, (gs_refusal){.host = least, .have = cfg->host_memory, .fixed = cfg->host_fixed,
+                                    .libraries = cfg->host_libraries,
                                     .parts = finer_grid(&wide, c, device)});
 }
 

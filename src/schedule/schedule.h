@@ -16,7 +16,8 @@
 typedef struct gs_refusal {
     uint64_t host, device;
     uint64_t have;  /* the budget */
-    uint64_t fixed; /* of the host's, for the program itself; 0: not known */
+    uint64_t fixed; /* of the host's, for the program itself; 0: not known; */
+    uint64_t libraries; /* of that, libraries' of devices */
     uint32_t parts; /* of a finer grid that would do, too; 0: none */
     uint64_t process; /* what was resident before there was a plan; 0: not known */
 } gs_refusal;
@@ -66,6 +67,7 @@ typedef struct gs_schedule_config {
                                 * that is predicted to be shorter */
     bool unified;              /* the device's memory is a part of the host's; not so: nor is that of several, but for
                                 * those of which the topology says it */
+    uint64_t host_libraries;   /* of host_fixed, what the libraries of devices take: a refusal names it */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names
                                 * enough */
     uint64_t host_fixed;       /* taken already: process, store tables, run's own state */

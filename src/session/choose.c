@@ -426,7 +426,7 @@ static gs_status choose_first(choosing *c)
     if (st != GS_OK)
         return st;
     c->s->memory.process = c->process_bytes =
-        c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->o->process_bytes);
+        c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->s, c->o->process_bytes);
     c->unified = !gs_session_has_memories(c->s);
     c->wired = c->s->machine.wires.memory[0] > 0;
     c->trains = c->s->pass.train != GS_NONE;

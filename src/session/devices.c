@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
+#include "device/device_budget.h"
 #include "schedule/schedule.h"
 #include "session/session.h"
 
@@ -104,7 +105,8 @@ static gs_status open_each(gs_session *s, uint32_t devices)
         st = gs_device_open_with(
             &s->machine.device[d],
             &(gs_device_config){.spec = s->machine.spec, .threads = o->threads, .matmul = o->matmul, .index = d});
-        s->machine.devices += st == GS_OK;
+        if (st == GS_OK) /* where it is given; else when the budgets are drawn up */
+            gs_device_set_budget(s->machine.device[s->machine.devices++], o->device_memory);
     }
     return st;
 }

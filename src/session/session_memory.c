@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "device/device_budget.h"
 #include "device/device_reads.h"
 #include "session/session.h"
 #include "session/tables.h"
@@ -113,6 +114,8 @@ gs_status gs_session_set_budgets(gs_session *s)
     s->memory.device_most = s->memory.device;
     if (s->machine.topology != NULL && s->machine.topology->memory[0] > 0)
         ask_topology(s);
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        gs_device_set_budget(s->machine.device[d], s->memory.device);
     s->memory.live_most = live_most(s);
     return st;
 }
@@ -153,11 +156,13 @@ static uint64_t ranking_memory(const gs_session *s)
 
 /* The open store and the compiled model are resident already. Two things do not count: memory that a session before
  * this one has freed, and pages that libraries have touched since, as their allowance has those. */
-uint64_t gs_session_process_bytes(uint64_t before)
+uint64_t gs_session_process_bytes(const gs_session *s, uint64_t before)
 {
+    const uint64_t later = gs_device_libraries_bytes(s->machine.device[s->machine.lead]).later;
+
     gs_alloc_trim();
     gs_process_drop_idle_code();
-    const uint64_t now = gs_align_up(gs_process_resident_bytes(), GS_SESSION_PROCESS_STEP);
+    const uint64_t now = gs_align_up(gs_process_resident_bytes() + later, GS_SESSION_PROCESS_STEP);
     if (before == 0)
         return now;
     return GS_MAX(before, now - GS_MIN(now, LIBRARY_ALLOWANCE));
@@ -181,6 +186,7 @@ static uint64_t found_bytes(const gs_session *s)
 
 void gs_session_charge_fixed(gs_session *s)
 {
+    const gs_device_libraries libraries = gs_device_libraries_bytes(s->machine.device[s->machine.lead]);
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
     const uint64_t state = s->pass.gradients ? one * s->config.states : 0;
     const uint64_t gradients = (s->pass.gradients ? one : 0) + gs_params_sums(s->program) * sizeof(double);
@@ -190,11 +196,14 @@ void gs_session_charge_fixed(gs_session *s)
     const bool straight = s->machine.straight.possible;
     const uint32_t lanes = GS_DEVICE_LANES - (straight ? 0 : 1); /* loads have a thread where there are any */
 
-    charge(s, "process, store tables", s->memory.process + found_bytes(s), false);
+    s->memory.libraries = GS_MIN(libraries.held + libraries.later, s->memory.process);
+    charge(s, "process, store tables", s->memory.process - s->memory.libraries + found_bytes(s), false);
     charge(s, "batches", s->config.beside_bytes, false);
     charge(s, "rows of learned tables", gs_session_sweep_bytes(s), false);
     charge(s, "best parameters", gs_session_keeps_best(s) ? one : 0, false);
-    charge(s, "libraries (allowance)", LIBRARY_ALLOWANCE, false);
+    /* one line, the GPU's with the allowance */
+    charge(s, s->memory.libraries > 0 ? "libraries of the GPU" : "libraries (allowance)",
+           s->memory.libraries + LIBRARY_ALLOWANCE, false);
     s->memory.ranking = s->pass.ranked ? ranking_memory(s) : 0;
     charge(s, "labels, their ranking", gs_session_label_bytes(s) + s->memory.ranking, false);
     if (s->config.logits || s->program->tables > 0) /* or rows of tables, in a file of weights */

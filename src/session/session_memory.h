@@ -19,7 +19,8 @@ typedef struct gs_session_memory {
     uint64_t host_fixed, device_fixed; /* taken by others than the plan */
     uint32_t items;
     gs_memory_item item[GS_PLAN_ITEMS]; /* what the two are made of */
-    uint64_t process;           /* resident when the plan was made */
+    uint64_t process;           /* gs_session_process_bytes(), when the plan was made; of it */
+    uint64_t libraries;         /* what the libraries of devices have (gs_device_libraries_bytes()) */
     uint64_t live_most;         /* of the heap, while plans are made: gs_schedule_config */
     uint64_t logits;            /* for gs_logits_write(); 0: none wanted */
     uint64_t ranking;           /* for gs_rank_logits(); 0: none */
@@ -47,8 +48,9 @@ static inline uint64_t gs_session_left(const gs_session_memory *m)
 void gs_session_charge_sets(gs_session *s);
 /* The plan's own regions, for people. */
 void gs_session_note_plan(gs_session *s);
-/* Resident bytes of the process that nothing else accounts for. `before`: as a session before this one found, or 0. */
-uint64_t gs_session_process_bytes(uint64_t before);
+/* Resident bytes of the process that nothing else accounts for, with what the libraries of the session's devices will
+ * take. `before`: as a session before this one found, or 0. */
+uint64_t gs_session_process_bytes(const gs_session *s, uint64_t before);
 /* A plan should be the same when it is made again: what the process holds differs by some pages. */
 #define GS_SESSION_PROCESS_STEP (1 * GS_MIB)
 

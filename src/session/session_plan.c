@@ -161,6 +161,7 @@ gs_status gs_session_plan(gs_session *s)
         .may_load = s->machine.straight.possible,
         .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
+        .host_libraries = s->memory.libraries,
         .host_varies = GS_SESSION_PROCESS_STEP,
         .device_fixed = s->memory.device_fixed,
         .live_most = s->memory.live_most,

@@ -126,6 +126,7 @@ static bool raise(gs_refusal *named, const gs_refusal *asked)
     *bytes = guess ? *bytes + *bytes / GUESSED_PART
                    : GS_MAX(host ? asked->host : asked->device, *bytes + *bytes / RAISED_PART);
     named->fixed = guess ? named->fixed : asked->fixed;
+    named->libraries = guess ? named->libraries : asked->libraries;
     named->parts = guess ? named->parts : asked->parts;
     return true;
 }

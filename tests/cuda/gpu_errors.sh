@@ -22,8 +22,8 @@ for launch in 1 2 7 40; do
     t 'device cuda:0: a kernel failed, .*kernel gs_[a-z_0-9]*: .*LAUNCH_FAILED' GS_TEST_FAIL_LAUNCH=$launch
     clean "launch $launch"
 done
-t 'device cuda:0: .*out of memory.*--device-memory' GS_TEST_GPU_MEMORY=3000000 --device-memory 200M
-t 'device cuda:0: taking --device-memory: .*out of memory' GS_TEST_GPU_MEMORY=5200000 --device-memory 200M
+t 'device cuda:0: .*out of memory.*--device-memory' GS_HOST_GPU_MEMORY=3000000 --device-memory 200M
+t 'device cuda:0: taking --device-memory: .*out of memory' GS_HOST_GPU_MEMORY=5800000 --device-memory 200M
 clean "out of memory"
 t '--device-memory .*too small.*at least' GS_TEST_FAIL_LAUNCH=0 --device-memory 1M
 cat >"$work/two_folds.gnn" <<'END'

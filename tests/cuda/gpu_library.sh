@@ -112,10 +112,39 @@ unpinned pin --device cuda
 for error in 304 712 999; do # a call of the system, pinned by others, unknown
     unpinned "pin:$error" --device cuda
 done
-# cuBLAS has 28 MiB more to work in where the GPU is new and large.
-least_of() { GS_HOST_GPU_MEMORY=$1 "$GNNSTREAM" "${options[@]}" --device cuda --device-memory 1M 2>&1 |
-    sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p'; }
-run "cuBLAS's workspace" test $(($(least_of 8589934592) - $(least_of 4294967296))) -eq 28
+# Scratch is sized by the budget, and not by the GPU: an H100 (80 GiB, 132 processors) trains in as little as a small
+# one. In 2 GiB cuBLAS has 32 MiB in place of 4, and the sums of hubs 16 in place of 1.
+least_of() { GS_HOST_GPU_MEMORY=$1 GS_HOST_GPU_PROCESSORS=$2 "$GNNSTREAM" "${options[@]}" --device cuda \
+    --device-memory 1M 2>&1 | sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p'; }
+small=$(least_of 4294967296 1) large=$(least_of 85899345920 132)
+run "least device memory, $small and $large MiB" test "$small" -eq "$large" -a "$large" -le 8
+planned() { "$GNNSTREAM" plan "$work/store" --model gcn --hidden 16 --device cuda --json "$@"; }
+for budget in 8M 2G; do
+    planned --device-memory $budget >"$work/plan.$budget" || fail "plan in $budget"
+done
+# Host memory of CUDA's libraries: measured when the device is opened, a line of its own, named where a budget is
+# refused; and the budget that is named holds them all.
+export GS_HOST_GPU_RESIDENT=314572800
+planned >"$work/plan.host" || fail "plan with libraries of 300 MiB"
+run "scratch, and libraries" python3 - "$work"/plan.{8M,2G,host} <<'END'
+import json, sys
+small, large, host = ({i["name"]: i["bytes"] for i in json.load(open(p))["memory"]} for p in sys.argv[1:])
+assert large["kernel scratch"] - small["kernel scratch"] == (32 - 4 + 16 - 1) << 20, (small, large)
+assert 300 <= host["libraries of the GPU"] >> 20 <= 300 + 64 + 32 + 32, host
+assert abs(host["process, store tables"] - small["process, store tables"]) < 16 << 20, (host, small)
+END
+trial=("$GNNSTREAM" "${options[@]}" --device cuda)
+named=' for the program itself \([0-9.]* MiB for the libraries of the GPU\)'
+refuse 1 "--host-memory 200.0 MiB is too small: .*$named" "${trial[@]}" --host-memory 200M
+enough=$(sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p' "$work/stderr")
+[ -n "${GS_SANITIZED:-}" ] || run "in the ${enough}M that it names" python3 - "$enough" "${trial[@]}" --host-memory \
+    "${enough}M" <<'END'
+import resource, subprocess, sys
+subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL)
+most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+assert most <= int(sys.argv[1]), most
+END
+unset GS_HOST_GPU_RESIDENT
 
 fails "none" 'there is no GPU that the driver can use; use --device cpu'
 for n in 1 2; do

@@ -19,8 +19,6 @@
 const gs_cuda_driver *host_gpu_driver(const char *folder);
 /* The n-th launch of a kernel from now fails (1: the next); 0: none. */
 void host_gpu_fail_launch(unsigned n);
-/* Memory that each GPU has. */
-void host_gpu_set_memory(uint64_t bytes);
 /* Since the last call: kernels launched, allocations, bytes copied to devices, back and between them, sums that NCCL
  * was asked for, and products asked for in fp32, tf32 and bf16. */
 typedef struct host_gpu_counts {

@@ -9,14 +9,12 @@
 #include "host_streams.h"
 #include "io/io_internal.h" /* gs_io__observer */
 
-/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. $GS_TEST_GPU_MEMORY: bytes that each GPU has. */
+/* $GS_TEST_FAIL_LAUNCH: which launch of a kernel fails. */
 static void __attribute__((constructor)) begin(void)
 {
-    const char *const fail = getenv("GS_TEST_FAIL_LAUNCH"), *const memory = getenv("GS_TEST_GPU_MEMORY");
+    const char *const fail = getenv("GS_TEST_FAIL_LAUNCH");
     if (fail != NULL)
         host_gpu_fail_launch((unsigned)strtoul(fail, NULL, 10));
-    if (memory != NULL)
-        host_gpu_set_memory(strtoull(memory, NULL, 10));
     if (host_streams_checks())
         gs_io__observer = host_disk_request;
     choose_gpu();

@@ -22,7 +22,7 @@ static struct {
 
 static void open_library(void)
 {
-    const char *const folder = getenv("GS_HOST_GPU"), *const memory = getenv("GS_HOST_GPU_MEMORY");
+    const char *const folder = getenv("GS_HOST_GPU");
     static char kind[16], path[256];
     const char *const fault = getenv("GS_HOST_GPU_FAULT");
 
@@ -30,8 +30,6 @@ static void open_library(void)
     host_gpu_have_nccl(true);
     if (folder == NULL)
         snprintf(path, sizeof(path), "/tmp/gs_host_gpu.%ld", (long)getuid());
-    if (memory != NULL)
-        host_gpu_set_memory(strtoull(memory, NULL, 10));
     if (fault != NULL)
         sscanf(fault, "%15[a-z]:%lu@%d", kind, &library.n, &library.at);
     library.kind = kind;

@@ -5,7 +5,6 @@
  * they are.
  *
  *   GS_HOST_GPU        folder for compiled kernels; default one under /tmp of this user
- *   GS_HOST_GPU_MEMORY bytes that each GPU has
  *   GS_HOST_GPU_CUDA   release of the driver and of what is beside it, as cuDriverGetVersion() has it; default 13000
  *   GS_HOST_GPU_FAULT  "memory:N": the N-th allocation finds none left; "kernel:N": the N-th kernel fails while it
  *                      runs, which every later call answers; "lost:N": the N-th call and every later one finds no GPU

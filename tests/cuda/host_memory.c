@@ -18,7 +18,7 @@ enum { HOST_ALREADY_REGISTERED = 712, HOST_NOT_REGISTERED = 713 };
 host_gpu_counts host_counts;
 
 static struct {
-    uint64_t memory_bytes, taken[HOST_GPUS];
+    uint64_t taken[HOST_GPUS];
     struct {
         void *at;
         size_t bytes;
@@ -38,7 +38,13 @@ static _Thread_local int current = -1;
 
 int host_current_device(void) { return current >= 0 && gpu.retained[current] > 0 ? current : -1; }
 
-static uint64_t memory_bytes(void) { return gpu.memory_bytes != 0 ? gpu.memory_bytes : 1ull << 32; }
+static uint64_t number_of(const char *variable, uint64_t otherwise)
+{
+    const char *const given = getenv(variable);
+    return given != NULL ? strtoull(given, NULL, 10) : otherwise;
+}
+
+static uint64_t memory_bytes(void) { return number_of("GS_HOST_GPU_MEMORY", 1ull << 32); }
 
 static int gpus(void)
 {
@@ -380,10 +386,24 @@ static gs_cu_result device_attribute(int *value, int attribute, int device)
     return 0;
 }
 
+/* As a driver does, it keeps them. */
+static void hold_host_memory(void)
+{
+    static bool holds;
+    const uint64_t bytes = number_of("GS_HOST_GPU_RESIDENT", 0);
+    if (holds || bytes == 0)
+        return;
+    holds = true;
+    void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at != MAP_FAILED)
+        memset(at, 1, bytes);
+}
+
 static gs_cu_result context_retain(gs_cu_handle *context, int device)
 {
     if (device < 0 || device >= gpus())
         return GS_CU_INVALID_DEVICE;
+    hold_host_memory();
     *context = &gpu.context[device];
     gpu.retained[device]++;
     return 0;
@@ -485,7 +505,6 @@ void host_memory_fill(gs_cuda_driver *table)
     table->fill = fill;
 }
 
-void host_gpu_set_memory(uint64_t bytes) { gpu.memory_bytes = bytes; }
 
 host_gpu_counts host_gpu_take_counts(void)
 {

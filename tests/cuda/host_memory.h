@@ -3,6 +3,8 @@
  *   $GS_HOST_GPUS       how many there are, default 1
  *   $GS_HOST_GPU_PEERS  "none": no GPU reaches another's memory; default: all do, over PCIe; "linked": all do,
  *                       over links of their own
+ *   $GS_HOST_GPU_MEMORY  bytes that each has, default 4 GiB
+ *   $GS_HOST_GPU_RESIDENT  bytes of the host's memory that its driver holds from the first context on, default 0
  *   $GS_HOST_GPU_PROCESSORS  that each has, default 1: there is one, but launches are cut, and scratch is measured, by
  *                            the number
  *   $GS_HOST_GPU_SPEED  "unknown": clocks and widths are; default: those of an H200, for that many processors

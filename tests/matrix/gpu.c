@@ -95,11 +95,9 @@ static void gpu_one(const char *kind, const gpu_model *m)
     static const struct {
         unsigned parts;
         const char *options;
-    } layouts[] = {{1, ""}, {3, ""}, {8, ""}, {8, "--no-cache"}, {3, "tight"}},
+    } layouts[] = {{1, ""}, {3, ""}, {8, ""}, {8, "--no-cache"}, {3, "--device-memory 13M"}},
       few[] = {{1, ""}, {3, "--no-cache"}}; /* in 8 parts sums by type are predicted to be shorter */
     const bool many = strcmp(kind, "many") == 0, ordered = strcmp(m->model, "sage_lstm") == 0;
-    /* scratch of sequences grows with a GPU's processors, to 64M */
-    const char *const tight = ordered && real_gpu() ? "--device-memory 80M" : "--device-memory 13M";
     const size_t number = strlen(m->name);
     result want[9] = {{0}};
 
@@ -115,7 +113,7 @@ static void gpu_one(const char *kind, const gpu_model *m)
         const char *const store = store_of(kind, "fennel", parts, "");
         const unsigned like = ordered ? parts : 3; /* sequences follow the store's order of vertices */
         if (want[like].logits != NULL || gpu_train(&want[like], m, store, epochs_of(m), "--threads 1"))
-            gpu_layout(m, store, strcmp(options, "tight") == 0 ? tight : options, &want[like]);
+            gpu_layout(m, store, options, &want[like]);
     }
     if (!ordered && !many && in_turn(number, 1, 2)) /* slow, and a step is a step */
         gpu_adam(m, store_of(kind, "fennel", 3, ""), "cuda", "", "");
@@ -215,11 +213,8 @@ static void several_layout_of(const gpu_model *m, const char *kind, const severa
 {
     const bool ordered = strcmp(m->method, "fennel") != 0;
     const char *const devices = l->devices != NULL ? l->devices : two_devices();
-    /* the scratch of sequences, of a real GPU and beside the processors */
-    const char *const wide = !ordered               ? ""
-                             : real_gpu()         ? "--device-memory 90M"
-                             : devices[1] == 'p' ? "--device-memory 30M"
-                                                 : "";
+    /* the scratch of sequences, beside the processors */
+    const char *const wide = ordered && devices[1] == 'p' ? "--device-memory 30M" : "";
     result r = {0};
 
     if (l->no_peers)
