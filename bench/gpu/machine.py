@@ -26,9 +26,9 @@ def library_folders():
                 yield library
 
 
-def find_cuda(pack_libraries):
+def find_cuda():
     """Sets LD_LIBRARY_PATH, and PATH for CUDA's programs."""
-    folders = [f for f in [pack_libraries, *os.environ.get("LD_LIBRARY_PATH", "").split(":"), *library_folders()]
+    folders = [f for f in [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *library_folders()]
                if f and os.path.isdir(f)]
     os.environ["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(folders))
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/local/nvidia/bin:/usr/local/cuda/bin"

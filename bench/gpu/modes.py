@@ -22,6 +22,7 @@ class Place:
 
     def __init__(self, root, programs, work, scale, peers_path):
         self.root, self.bin, self.work, self.scale, self.peers_path = root, programs, work, scale, peers_path
+        self.libraries = 0  # bytes of the host's memory that CUDA's libraries take, once a plan has said so
 
     def program(self, name):
         return os.path.join(self.bin, name)
@@ -32,14 +33,24 @@ class Place:
     def size(self, n):
         return str(int(n * self.scale))
 
-    def there(self, name):
-        return os.path.exists(os.path.join(self.data(name), "manifest.json"))
+    def store_mib(self):
+        """Of what is to be trained."""
+        folder = self.data("whole")
+        files = os.listdir(folder) if os.path.isdir(folder) else []
+        return sum(os.path.getsize(os.path.join(folder, f)) for f in files) >> 20
+
+    def host_mib(self, share):
+        """A budget of the host's: so many times the store, and what no run can do without, CUDA's libraries."""
+        return max(64, int(self.store_mib() * share)) + (self.libraries >> 20)
 
 
 def first_minute(run, at):
-    run.step("versions", 20, ["bash", "-c", machine.VERSIONS], machine.read_versions)
-    run.step("open", 15, [at.program("bench_gpu"), "open"], plain)
-    run.step("compile", 30, [at.program("bench_gpu"), "compile"], plain)
+    """Is there a GPU, does it compile, and is what it trains right? Opening the first context of a machine may take
+    half a minute, a file of 500 MiB of cuBLAS's to be read among it."""
+    run.step("versions", 30, ["bash", "-c", machine.VERSIONS], machine.read_versions)
+    run.step("open", 90, [at.program("bench_gpu"), "open"], plain)
+    run.step("compile", 90, [at.program("bench_gpu"), "compile"], plain)
+    run.step("cuda as cpu", 90, ["bash", os.path.join(at.root, "bench/gpu/as_cpu.sh"), at.data("small")], plain)
 
 
 def plain(said):
@@ -49,26 +60,35 @@ def plain(said):
 # ---- figures ----
 
 def make_graph(run, at):
-    """Reddit's shape, and its stores: in parts small enough for an eighth of the data, and, for what is all in memory,
-    in large ones: a launch takes a chunk, and a chunk of them all would be done before the next one is asked for."""
-    program = at.program("gnnstream")
-    if not run.step("generate", 90, [program, "generate", "rmat", at.data("graph"), "--vertices", at.size(233000),
-                                     "--edges", at.size(114000000), "--features", "602", "--classes", "41"]):
-        return
-    run.graph_is_there.set()
-    for name, store, parts in (("few", "whole", 4), ("some", "store", 16), ("many", "fine", 32)):
-        run.step(f"partition, {name} parts", 90, [program, "partition", at.data("graph"), at.data(store), "--method",
-                                                  "random", "--parts", str(parts)])
+    """Reddit's shape, and its store for what is all in memory, in large parts: a launch takes a chunk, and a chunk of
+    them all would be done before the next one is asked for."""
+    if run.step("generate", 240, [at.program("gnnstream"), "generate", "rmat", at.data("graph"), "--vertices",
+                                  at.size(233000), "--edges", at.size(114000000), "--features", "602", "--classes",
+                                  "41"]):
+        run.graph_is_there.set()
+        partition(run, at, "few", "whole", 4)
+
+
+def partition(run, at, name, store, parts):
+    run.step(f"partition, {name} parts", 240, [at.program("gnnstream"), "partition", at.data("graph"), at.data(store),
+                                               "--method", "random", "--parts", str(parts)])
+
+
+def make_more(run, at):
+    """Stores in parts small enough for an eighth of the data; and a typed graph."""
+    if run.graph_is_there.is_set():
+        partition(run, at, "some", "store", 16)
+        partition(run, at, "many", "fine", 32)
 
 
 def make_typed(run, at):
     """Edges of more types than a vertex has edges: 500."""
     types = 25 if at.scale < 0.05 else int(500 * at.scale)
-    run.step("typed graph", 120, ["bash", "-c", 'set -e; "$0" generate sbm "$1-graph" --vertices "$2" --edges "$3" '
-                                  '--features 64 --classes 16; LD_LIBRARY_PATH=$6 python3 "$4" "$1-graph" "$5"; '
+    run.step("typed graph", 240, ["bash", "-c", 'set -e; "$0" generate sbm "$1-graph" --vertices "$2" --edges "$3" '
+                                  '--features 64 --classes 16; python3 "$4" "$1-graph" "$5"; '
                                   '"$0" partition "$1-graph" "$1" --method random --parts 4',
                                   at.program("gnnstream"), at.data("typed"), at.size(400000), at.size(8000000),
-                                  os.path.join(at.root, "bench/edge_types.py"), str(types), at.peers_path])
+                                  os.path.join(at.root, "bench/edge_types.py"), str(types)])
 
 
 def read_gather(said):
@@ -111,21 +131,28 @@ def read_epochs(run, label, base, metrics):
     return read
 
 
+MIB = 1 << 20
+TRAIN = ("--hidden", "64", "--epochs", "6", "--optimizer", "sgd", "--lr", "0.01", "--device", "cuda")
+
+
 def epoch(run, at, store, label, base, model, *options):
     metrics = at.data("metrics.jsonl")
     if os.path.exists(metrics):
         os.remove(metrics)
-    run.step(f"train {label}", 45, [at.program("gnnstream"), "train", at.data(store), "--model", model, "--hidden",
-                                    "64", "--epochs", "6", "--optimizer", "sgd", "--lr", "0.01", "--device", "cuda",
-                                    "--host-memory", share(at, 0.125), "--metrics", metrics, *options],
-             read_epochs(run, label, base, metrics))
+    host = () if "--host-memory" in options else ("--host-memory", f"{at.host_mib(8)}M")
+    run.step(f"train {label}", 60, [at.program("gnnstream"), "train", at.data(store), "--model", model, *TRAIN, *host,
+                                    "--metrics", metrics, *options], read_epochs(run, label, base, metrics))
 
 
-def share(at, part):
-    """The store's bytes over `part`; 1/8: eight times as much, with room for all that a run makes."""
-    folder = at.data("store")
-    total = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)) if os.path.isdir(folder) else 0
-    return f"{max(64, int(total / part / (1 << 20)))}M"
+def read_budgets(at):
+    """Of a plan with all in memory: what CUDA's libraries take of the host's."""
+    def read(said):
+        plan = json.loads(said)
+        at.libraries = sum(i["bytes"] for i in plan["memory"] if i["name"] == "libraries of the GPU")
+        return {}, [f"of the host's memory CUDA's libraries take {at.libraries / MIB:.0f} MiB; a plan with all in "
+                    f"memory takes {plan['host_bytes'] / MIB:.0f} MiB there and {plan['device_bytes'] / MIB:.0f} MiB "
+                    "of the device"]
+    return read
 
 
 def read_peers(run):
@@ -151,7 +178,7 @@ def in_memory(run, at):
     for label, model, *options in (("gcn", "gcn"), ("sage", "sage"), ("gat", "gat"),
                                    ("gat 8 heads", "gat", "--heads", "8"),
                                    ("gcn, tf32", "gcn", "--matmul", "tf32")):
-        epoch(run, at, "whole" if at.there("whole") else "store", label, "-", model, *options)
+        epoch(run, at, "whole", label, "-", model, *options)
     if run.without("peers", "torch"):
         return
     run.step("peers", 120, ["python3", "-W", "ignore", os.path.join(at.root, "bench/peers/gpu_peers.py"),
@@ -160,7 +187,8 @@ def in_memory(run, at):
 
 
 def streaming(run, at):
-    device, host = ("--device-memory", share(at, 8)), ("--host-memory", share(at, 4))
+    device = ("--device-memory", f"{max(64, at.store_mib() // 8)}M")
+    host = ("--host-memory", f"{at.host_mib(1 / 4)}M")
     for store, parts in (("store", ""), ("fine", ", 32 parts")):  # more parts: more launches, and better overlap
         epoch(run, at, store, f"gcn, device 1/8{parts}", "gcn", "gcn", *device)
         epoch(run, at, store, f"gcn, device 1/8, host 1/4{parts}", "gcn", "gcn", *device, *host)
@@ -176,18 +204,21 @@ def figures(run, at):
     first_minute(run, at)
     # its kernels take NVRTC 0.6 s on one core; those of test_gpu_rows 40
     run.step("kernel", 30, [at.program("test_gpu_columns")])
+    run.step("ceilings", 40, [at.program("bench_gpu"), "ceilings"],
+             lambda said: (read_pinned(said), said.splitlines()))  # of Reddit's rows, whatever the scale
     graph_or_not(run, graph)
     run.step("gather", 90, [at.program("bench_gpu"), "gather", "cuda", os.path.join(at.data("graph"), "edges.npy")],
              read_gather)
-    run.step("ceilings", 40, [at.program("bench_gpu"), "ceilings"],
-             lambda said: (read_pinned(said), said.splitlines()))  # of Reddit's rows, whatever the scale
     # plans of what follows are made with these
-    run.step("limits", 60, [at.program("gnnstream"), "bench", "limits", "--device", "cuda", "--no-disk"], plain)
+    run.step("limits", 90, [at.program("gnnstream"), "bench", "limits", "--device", "cuda", "--no-disk"], plain)
     graph.result()
-    typed = run.begin(lambda: make_typed(run, at))
+    run.step("budgets", 60, [at.program("gnnstream"), "plan", at.data("whole"), "--model", "gcn", "--hidden", "64",
+                             "--device", "cuda", "--json"], read_budgets(at))
     in_memory(run, at)
+    typed, more = run.begin(lambda: make_typed(run, at)), run.begin(lambda: make_more(run, at))
     typed.result()
-    run.step("disk", 30, [at.program("gnnstream"), "bench", "limits", "--dir", at.work, "--json"], read_disk)
+    more.result()
+    run.step("disk", 90, [at.program("gnnstream"), "bench", "limits", "--dir", at.work, "--json"], read_disk)
     streaming(run, at)
 
 
@@ -206,11 +237,12 @@ def tests(run, at):
     steps += [(f"tests: train {m}", 240, [*matrix, "gpu", "rough", m]) for m in MODELS]
     steps += [("tests: train rgcn, many types", 240, [*matrix, "gpu", "many", "rgcn"]),
               ("tests: edge_batch, tf32", 240, ["env", "GS_TEST_MATMUL=tf32", at.program("test_gpu_edge_batch")]),
-              ("tests: determinism", 240, [*matrix, "determinism-gpu", "gcn", "gat"]),
-              ("tests: chain", 240, ["bash", os.path.join(at.root, "tests/cuda/several_gpus.sh")])]
+              ("tests: determinism", 240, [*matrix, "determinism-gpu", "gcn", "gat"])]
     # on cuda:0,0 and more of them, and on cuda:0,1 where there is one
     steps += [(f"tests: several {m}", 240, [*matrix, "several-gpus", "few", "rough", m]) for m in MODELS]
     run.together(steps)
+    # alone: it compares the GPU's clock with the host's, which others that share the GPU stretch
+    run.step("tests: chain", 240, ["bash", os.path.join(at.root, "tests/cuda/several_gpus.sh")])
 
 
 # ---- sanitizer and counters ----

@@ -1,4 +1,4 @@
-"""What is known so far, as docs/measurements has it: aims beside figures, all steps, all lines."""
+"""What is known so far, as docs/measurements has it: all steps, all lines, and aims beside figures."""
 import datetime
 import os
 
@@ -36,12 +36,12 @@ def page_of(about):
     def page(run):
         text = [f"# On a GPU, {datetime.date.today().isoformat()}: {run.mode}", "",
                 f"GPU: {run.figures.get('gpu', 'not known')}. {os.cpu_count()} processors. {about}", ""]
-        if run.mode == "figures":
-            text += ["| what | aim | measured | |", "|---|---|---|---|", *aims(run.figures), ""]
         text += ["| step | | at, s | took, s | |", "|---|---|---|---|---|"]
         text += [f"| {s['step']} | {s['status']} | {s['at']} | {s['seconds']} | {s['says'].replace('|', '/')} |"
                  for s in run.steps]
         text += ["", *("    " + line for line in run.lines), ""]
+        if run.mode == "figures":  # last: of what a command has said, its end is what is seen
+            text += ["| what | aim | measured | |", "|---|---|---|---|", *aims(run.figures), ""]
         passed, absent = run.count("ok"), run.count("not run")
         failed = len(run.steps) - passed - absent
         return "\n".join([*text, f"{passed} passed, {failed} failed, {absent} not run; after {run.now():.0f} s", ""])

@@ -32,9 +32,10 @@ def complaint(log):
 
 class Run:
     def __init__(self, mode, out, work, seconds, pattern, page):
-        """seconds: of all steps together, after which none begins, and of any step at most. page(run): its text."""
+        """seconds: since when time counts, how much of it all steps have, and any of them at most; and how many times
+        its own deadline a step has. page(run): its text."""
         self.mode, self.out, self.work, self.pattern, self.page = mode, out, work, pattern, page
-        self.begun, (self.seconds, self.step_seconds) = time.monotonic(), seconds
+        self.begun, self.seconds, self.step_seconds, self.patience = seconds
         self.steps, self.figures, self.lines = [], {}, []
         self.lock, self.children, self.stopped = threading.Lock(), set(), False
         self.gpu = concurrent.futures.ThreadPoolExecutor(GPU_PROCESSES)
@@ -66,7 +67,7 @@ class Run:
             self.record(name, begin, "not begun", "the time is over", "")
             return False
         log = os.path.join(self.work, "logs", re.sub(r"[^a-zA-Z0-9]", "_", name))
-        seconds = min(seconds, left, self.step_seconds)
+        seconds = min(seconds * self.patience, left, self.step_seconds)
         code = self.spawn(command, seconds, log, env)
         with open(log, errors="replace", encoding="utf-8") as f:
             said = f.read()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # check_gpu.sh - tools/check-gpu packed, carried to a folder without a build, and run there: where there is no GPU every
-# step says so in a line and the page comes all the same; with libraries in the place of CUDA's (host_library.h) its
-# steps pass and its figures are read, before it meets a GPU. (Steps that hang and crash: gpu_rehearsal.sh.)
+# step says so in a line and the page comes all the same; with libraries in the place of CUDA's (host_library.h), of an
+# H100's sizes (memory, processors, what its driver holds of the host's), its steps pass and its figures are read,
+# before it meets a GPU. (Steps that hang and crash: gpu_rehearsal.sh.)
 . "$(dirname "$0")/../e2e/lib.sh"
 : "${HOST_LIBRARY:?}" "${BUILD:?}"
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -10,6 +11,14 @@ room=$work/room
 mkdir -p "$room/tools" "$room/tests/cuda" "$room/tests/e2e" "$room/bench/peers" "$work/bin" "$work/lib" "$work/kernels"
 run "pack" "$source/tools/check-gpu" pack --built "$BUILD" --packed "$room/build-gpu/check-gpu.tar.gz" || finish
 run "the pack has less than 60 MiB" test "$(stat -c %s "$room/build-gpu/check-gpu.tar.gz")" -lt $((60 << 20))
+# Programs find the libraries beside them, and no variable names those, which python3, nvcc and ncu would see, too.
+mkdir "$work/unpacked"
+tar -C "$work/unpacked" -xf "$room/build-gpu/check-gpu.tar.gz"
+for program in gnnstream reference matrix bench_gpu test_gpu_rows; do
+    env -u LD_LIBRARY_PATH ldd "$work/unpacked/$program" | grep '=> /' |
+        grep -v -E -e "=> $work/unpacked/lib/" -e 'lib(c|m|pthread|dl|rt)\.so' >"$work/other" &&
+        fail "$program: libraries that are not the pack's" "$work/other"
+done
 cp "$source/tools/check-gpu" "$room/tools/"
 cp "$source/tests/cuda/several_gpus.sh" "$room/tests/cuda/"
 cp -r "$source/tests/e2e/lib.sh" "$source/tests/e2e/texts" "$room/tests/e2e/"
@@ -29,7 +38,8 @@ check()
     shift 2
     rm -rf "$work/out"
     (cd / && env -i PATH="$path" TMPDIR="$work" LD_LIBRARY_PATH="$libraries" GS_HOST_GPU="$work/kernels" \
-        "$room/tools/check-gpu" "$@" --scale 0.002 --out "$work/out") >"$work/said" 2>&1
+        GS_HOST_GPU_PROCESSORS=132 GS_HOST_GPU_MEMORY=85899345920 GS_HOST_GPU_RESIDENT=314572800 \
+        "$room/tools/check-gpu" "$@" --scale 0.002 --patience 5 --out "$work/out") >"$work/said" 2>&1
 }
 # steps PATTERN: those whose line of the page matches.
 steps() { grep -c -E "^\| $1" "$work/out/page.md"; }
@@ -51,13 +61,14 @@ for name in libcuda.so.1 libnvrtc.so.13 libcublas.so.13; do
     ln -s "$HOST_LIBRARY" "$work/lib/$name"
 done
 # The compiler that stands for NVRTC is this machine's; sizes of `ceilings` are a GPU's.
-check "$work/lib" "$PATH" tests --steps "tests: (rows|statistics|train gcn|several gcn)\$" ||
+check "$work/lib" "$PATH" tests --steps "tests: (rows|statistics|train gcn|several gcn|chain)\$" ||
     fail "tests do not pass on the host" "$work/said"
-run "four tests" test "$(steps 'tests: .* ok ')" -eq 4
+run "five tests" test "$(steps 'tests: .* ok ')" -eq 5
 check "$work/lib" "$PATH" figures --steps \
-    "^(versions|open|compile|generate|typed graph|gather|disk)\$|^partition|^train (gcn|rgcn)" ||
+    "^(versions|open|compile|cuda as cpu|generate|typed graph|gather|budgets|disk)\$|^partition|^train (gcn|rgcn)" ||
     fail "figures do not pass on the host" "$work/said"
-for line in 'gcn, cuda:0,0, device 1\/8 each: [0-9.]* s an epoch; [0-9.]* MB to the device' \
+for line in "of the host's memory CUDA's libraries take [1-9][0-9]* MiB" 'gat: loss [0-9.]* on cuda, [0-9.]* on cpu' \
+    'gcn, cuda:0,0, device 1\/8 each: [0-9.]* s an epoch; [0-9.]* MB to the device' \
     'gcn: [0-9.]* s an epoch; [0-9.]* MB to the device' \
     'rgcn, many types, tf32: [0-9.]* s an epoch; [0-9.]* MB to the device' \
     'gcn, device 1/8, host 1/4: [0-9.]* s an epoch; [0-9.]* MB to the device'; do
@@ -70,6 +81,14 @@ for row in \
     'the same with the disk.s reading, host memory 1/4 | at most 1.15 times | [0-9.]* times | [a-z]*'; do
     run "a line \"$row\"" grep -q "^| $row |$" "$work/out/page.md"
 done
+run "what says most comes first, and the aims last" python3 - "$work/out" <<'END'
+import json, sys
+at = {e["step"]: e["at"] for e in map(json.loads, open(f"{sys.argv[1]}/steps.jsonl"))}
+page = open(f"{sys.argv[1]}/page.md").read()
+assert at["compile"] < at["cuda as cpu"] < at["gather"] < at["train gcn"] < at["partition, some parts"], at
+assert at["train gcn, tf32"] < at["typed graph"] < at["disk"] < at["train gcn, device 1/8"], at
+assert page.index("| what | aim |") > page.index("MB to the device"), page
+END
 # When the time is over, what has not begun says so and counts.
 check "$work/lib" "$PATH" tests --seconds 0 --steps '^tests: rows$' && fail "check-gpu passes when the time is over" \
     "$work/said"
