@@ -116,10 +116,11 @@ def draw(rng, folder, k, stores, sizes):
 
 
 def evaluations(words):
-    """Runs of the pass "eval": of the final weights alone where training passes judge themselves."""
+    """Runs of the pass "eval", for a program that does not say it: one where training passes judge themselves, as they
+    do without dropout, which is between layers."""
     option = dict(zip(words[1::2], words[2::2]))
     epochs, every = int(option["--epochs"]), int(option["--eval-every"])
-    if option["--dropout"] == "0" or every == 0:
+    if option["--dropout"] == "0" or option["--layers"] == "1" or every == 0:
         return 1
     return epochs // every + 1
 
@@ -136,8 +137,8 @@ def predicted(words, env):
     plan = json.loads(out)
     seconds = {p["name"]: p["seconds"] for p in plan["passes"]}
     epochs = int(words[words.index("--epochs") + 1])
-    total = seconds.get("setup", 0) + epochs * seconds["train"] + evaluations(words) * seconds.get(
-        "eval", seconds.get("predict", 0))
+    total = seconds.get("setup", 0) + epochs * seconds["train"] + plan.get(
+        "evaluations", evaluations(words)) * seconds.get("eval", seconds.get("predict", 0))
     if "run_seconds" in plan and abs(plan["run_seconds"] - total) > 1e-6 * total:
         return total, took, f"run_seconds is {plan['run_seconds']}, its passes say {total}"
     return total, took, None

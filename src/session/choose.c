@@ -286,7 +286,7 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
     if (*field_of(&now, k) != GS_NOT_TAKEN)
         return c->trains || k == BATCH;
     switch (k) {
-    case HOIST: return c->trains && from->columns > 0;
+    case HOIST: return c->trains && !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
     case PRUNE: return c->trains && from->pruned;
     case MOVE: return c->trains && !o->no_move;
     case FUSE: return c->trains && !o->no_fuse && from->fused;
