@@ -29,4 +29,5 @@ line='gnnstream: warning: idle.gnn: the result does not depend on parameter conv
 gnnstream train store --model gcn --norm layer --epochs 1 >made 2>err
 [ ! -s err ] || die "a warning without a reason: $(<err)"
 # of one number a norm leaves the bias alone, which all vertices have
-gnnstream train store --model gcn --hidden 1 --norm layer_node --epochs 1 >result
+gnnstream train store --model gcn --hidden 1 --norm layer_node --epochs 1 >made 2>err
+grep -q 'does not depend on parameter convs.0.lin.weight' err || die "$(<err)"

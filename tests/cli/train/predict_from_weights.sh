@@ -42,8 +42,9 @@ layer alone(x[in]) -> [out]:
     param rows[vertices, out]
     return sum(u.rows, self) + rows
 TEXT
-gnnstream train store --model ./alone.gnn --layers 2 --hidden 2 --norm batch --epochs 1 --save a.safetensors >result
-gnnstream predict store --weights a.safetensors --logits a.npy >predicted
+gnnstream train store --model ./alone.gnn --layers 2 --hidden 2 --norm batch --epochs 1 --save a.safetensors >result \
+    2>err
+gnnstream predict store --weights a.safetensors --logits a.npy >predicted 2>err
 
 # what is put around layers is in the text
 gnnstream train store --model gcn --norm batch --jk cat --residual --hidden 8 --epochs 3 --save n.safetensors >result
