@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 OPTIONS = {"gs_generate_options", "gs_partition_options", "gs_train_options"}
-LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch"}  # engine.cpp sets these itself
+LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch", "on_open"}  # engine.cpp sets these itself
 NOT_REPORTS = {"gs_model_graph", "gs_layer_graph"}
 
 TYPES = {"uint32_t": "int", "uint64_t": "int", "double": "float", "bool": "bool", "gs_taken": "int", "char": "str"}

@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+struct gs_run;
+
 typedef struct gs_train_options {
     size_t size; /* gs_train_options_init() sets it */
     /* The model. */
@@ -78,7 +80,7 @@ typedef struct gs_train_options {
     bool profile;           /* time every task, and record the costs of this machine for later plans */
 
     void (*on_epoch)(void *context, const gs_epoch_report *report); /* after each epoch of gs_train(); may be NULL */
-    void *context;          /* for on_epoch and warn */
+    void *context;          /* for on_epoch, warn and on_open */
     const volatile int *stop; /* the run ends soon after this becomes nonzero; may be NULL */
     /* Checkpoints (docs/format.md), of training runs only. */
     const char *checkpoint;       /* folder for them; NULL: that of `resume`, or none */
@@ -136,6 +138,10 @@ typedef struct gs_train_options {
                           * classes and labels "f1" (macro), "auc" (ROC) and "ap" (average precision), one class against
                           * the rest; of labels "micro_f1"; of numbers "mse", "mae", "r2". NULL: "loss", of numbers
                           * "mse" */
+    void (*on_open)(void *context, const char *what, const struct gs_run *run); /* gs_run_open() and what calls it say,
+                          * with `context`, what opening is at: "opening the store", "planning", "preparing the run",
+                          * "starting the run". From the last on gs_run_progress() may be asked, as `run` is not NULL;
+                          * the pass "setup" can be long. NULL comes again where opening then fails. May be NULL */
 } gs_train_options;
 
 /* Sets the defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam with rate 0.01, on the CPU. `size`: of the

@@ -161,7 +161,7 @@ const char *cli_json_real(double v);
  * there is no thread for it; the others take that. Ends before the run is closed. */
 typedef struct cli_watch cli_watch;
 cli_watch *cli_watch_begin(void);
-void cli_watch_run(cli_watch *w, const gs_run *run); /* it is open */
+void cli_watch_open(void *watch, const char *what, const gs_run *run); /* .on_open, of which it is the context */
 void cli_watch_epoch(cli_watch *w, const gs_epoch_report *e); /* the last one was this */
 void cli_watch_end(cli_watch *w);
 

@@ -20,10 +20,11 @@ struct cli_watch {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;  /* `over` was set */
     bool over;
-    const gs_run *run;    /* NULL while it is opened */
+    const char *what;     /* that opening the run is at */
+    double what_began;
+    const gs_run *run;    /* NULL while it cannot be asked */
     gs_epoch_report last; /* .epoch is 0 before the first */
     /* The thread's own. */
-    double began;         /* when it began to watch */
     gs_progress seen;     /* when it last looked */
     double pass_began;
 };
@@ -119,20 +120,27 @@ static void show(cli_watch *w, const gs_progress *p)
     cli_show_line(line);
 }
 
-static void look(cli_watch *w)
+/* Before the first pass: how far opening is, nobody knows. */
+static void show_opening(const cli_watch *w)
 {
-    gs_progress p;
     char line[80], since[24];
 
-    if (w->run == NULL) {
-        if (!cli_shows_progress() && !cli_log_is_due())
-            return;
-        snprintf(line, sizeof(line), "planning, %s so far", duration(since, cli_now() - w->began));
-        cli_show_line(line);
+    if (!cli_shows_progress() && !cli_log_is_due())
+        return;
+    snprintf(line, sizeof(line), "%s, %s so far", w->what, duration(since, cli_now() - w->what_began));
+    cli_show_line(line);
+}
+
+static void look(cli_watch *w)
+{
+    gs_progress p = {0};
+
+    if (w->run != NULL && gs_run_progress(w->run, &p) != GS_OK)
+        return;
+    if (p.tasks == 0) {
+        show_opening(w);
         return;
     }
-    if (gs_run_progress(w->run, &p) != GS_OK || p.tasks == 0)
-        return;
     if (strcmp(p.pass, w->seen.pass) != 0 || p.epoch != w->seen.epoch || p.tasks_done < w->seen.tasks_done)
         w->pass_began = cli_now();
     w->seen = p;
@@ -165,7 +173,8 @@ cli_watch *cli_watch_begin(void)
     if (w == NULL)
         return NULL;
     cli_log_begin();
-    w->began = w->pass_began = cli_now();
+    w->what = "opening the store";
+    w->what_began = w->pass_began = cli_now();
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     if (pthread_create(&w->thread, NULL, watch, w) == 0)
@@ -174,11 +183,16 @@ cli_watch *cli_watch_begin(void)
     return NULL;
 }
 
-void cli_watch_run(cli_watch *w, const gs_run *run)
+void cli_watch_open(void *watch, const char *what, const gs_run *run)
 {
+    cli_watch *const w = watch;
+
     if (w == NULL)
         return;
     pthread_mutex_lock(&w->lock);
+    if (strcmp(w->what, what) != 0)
+        w->what_began = cli_now();
+    w->what = what;
     w->run = run;
     pthread_mutex_unlock(&w->lock);
 }

@@ -46,16 +46,17 @@ static void say_what_of(const gs_weights_summary *w, const char *store)
 }
 
 /* gs_predict(), with a line about how far it is. */
-static gs_status predict(const char *store, const gs_train_options *o, gs_train_report *r)
+static gs_status predict(const char *store, const gs_train_options *options, gs_train_report *r)
 {
     cli_watch *const watch = cli_watch_begin();
+    gs_train_options o = *options;
     gs_run *run = NULL;
     gs_status st;
 
-    if ((st = gs_run_open(&run, store, o, GS_RUN_PREDICT)) == GS_OK) {
-        cli_watch_run(watch, run);
+    o.on_open = cli_watch_open;
+    o.context = watch;
+    if ((st = gs_run_open(&run, store, &o, GS_RUN_PREDICT)) == GS_OK)
         st = gs_run_finish(run, r);
-    }
     cli_watch_end(watch);
     gs_run_close(run);
     return st;

@@ -79,10 +79,11 @@ static int run(const cli_command *self, const void *options, const char *const *
     o.warn = cli_warn;
     o.config = cli_config_name();
     cli_watch *const watch = cli_watch_begin();
+    o.on_open = cli_watch_open;
+    o.context = watch;
     if ((st = gs_run_open(&opened, place[0], &o, GS_RUN_TRAIN)) == GS_OK) {
         cli_progress_end();
         say_where_from(opened, o.epochs);
-        cli_watch_run(watch, opened);
         st = train(opened, o.epochs, watch, &r);
     }
     cli_watch_end(watch);

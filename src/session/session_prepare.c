@@ -185,6 +185,8 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK ||
         (st = gs_session_choose_task(s)) != GS_OK)
         goto done;
+    if (config->options->on_open != NULL)
+        config->options->on_open(config->options->context, "planning", NULL);
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
     s->pass.ranked = s->pass.labelled && (s->labels.task == GS_LEARN_MULTILABEL || config->ranks);

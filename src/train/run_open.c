@@ -63,17 +63,32 @@ static gs_status open_control(gs_run *r, const char *store)
     return gs_control_open(&r->control, &r->options, r->session->labels.task, gs_session_validates(r->session), store);
 }
 
+/* To .on_open. `run` can be asked how far it is; else NULL. */
+static void say(const gs_run *r, const char *what, const gs_run *run)
+{
+    if (r->options.on_open != NULL)
+        r->options.on_open(r->options.context, what, run);
+}
+
+static gs_status start_session(gs_run *r)
+{
+    say(r, "preparing the run", NULL);
+    const gs_status st = gs_session_start(r->session);
+    return st == GS_OK ? start_batches(r) : st;
+}
+
 /* Once more where another store has taken the place of this one meanwhile. A run that goes on keeps to its store. */
 static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_bytes)
 {
     gs_status st = GS_EIO;
 
     for (int tries = 0; tries < MOST_TRIES; tries++) {
+        say(r, "opening the store", NULL);
         if ((st = open_session(r, store, process_bytes)) != GS_OK ||
             (r->kind == GS_RUN_TRAIN &&
              (st = open_control(r, store)) != GS_OK) ||
-            ((st = gs_session_start(r->session)) == GS_OK && (st = start_batches(r)) == GS_OK) || st != GS_EIO ||
-            r->saver.from != NULL || gs_store_check_place(r->session->store) == GS_OK)
+            (st = start_session(r)) == GS_OK || st != GS_EIO || r->saver.from != NULL ||
+            gs_store_check_place(r->session->store) == GS_OK)
             return st;
         gs_run_batches_close(r->batches);
         gs_session_close(r->session);
@@ -93,7 +108,10 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     if ((st = gs_optim_open(&r->optim, o)) != GS_OK ||
         (st = gs_outputs_check(o, r->kind, store)) != GS_OK || (st = gs_run__identify_model(r)) != GS_OK ||
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
-        (st = open_and_start(r, store, process_bytes)) != GS_OK || (st = start_weights(r)) != GS_OK ||
+        (st = open_and_start(r, store, process_bytes)) != GS_OK)
+        return st;
+    say(r, "starting the run", r);
+    if ((st = start_weights(r)) != GS_OK ||
         (st = gs_run__begin_lines(r)) != GS_OK || (st = gs_run__begin_files(r)) != GS_OK ||
         (st = gs_kept_lines_pour(&r->saver.lines, &r->files.metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
         (st = gs_run__resume_state(r)) != GS_OK)
@@ -143,6 +161,13 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     return st;
 }
 
+/* Whoever asks it how far it is stops before. */
+static void close_unopened(gs_run *r)
+{
+    say(r, "closing the run", NULL);
+    gs_run_close(r);
+}
+
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                              uint64_t process_bytes)
 {
@@ -164,7 +189,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     if (st == GS_OK)
         *out = r;
     else
-        gs_run_close(r);
+        close_unopened(r);
     return st;
 }
 

@@ -102,6 +102,7 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     *(named->host > 0 ? &options.host_memory : &options.device_memory) =
         gs_align_up(GS_MAX(named->host, named->device), GS_MIB);
     options.warn = NULL;
+    options.on_open = NULL;
     trial.options = &options;
     if (config->refused->process > 0) { /* what refused runs leave resident is not in the way of one that begins */
         trial.process_bytes = config->refused->process;

@@ -37,3 +37,21 @@ grep -Eq "^gnnstream: epoch [0-9]+ of $epochs: [a-z]+ [0-9]+ %" log || die "$(<l
 [ "$(wc -l <result)" = 1 ] && grep -q '^{"epochs": '$epochs', .*"test_acc": [0-9.]*, ' result || die "$(<result)"
 gnnstream train store --model gcn --epochs 2 >result 2>err
 [ ! -s err ] || die "$(<err)"
+# before the first epoch the line names what opening is at, and how far the pass is that computes what no epoch changes
+gnnstream generate rmat wide --vertices 20000 --edges 400000 --features 32 --seed 1 >made
+gnnstream partition wide many --parts 3 --method random >made
+hops=120
+[ -z "${GS_SANITIZED:-}" ] || hops=20
+{
+    echo 'layer hops(h[in]) -> [out]:'
+    echo '    param w[in, out]'
+    at=h
+    for ((k = 1; k <= hops; k++)); do
+        echo "    x$k = mean(u.$at)"
+        at=x$k
+    done
+    echo "    return $at @ w"
+} >hops.gnn
+GS_LOG_EVERY=0.01 gnnstream train many --model hops.gnn --layers 1 --epochs 1 >result 2>log
+grep -Eq '^gnnstream: computing what no epoch changes [0-9]+ %' log || die "$(<log)"
+! sed '0,/computing/d' log | grep -E 'planning|opening|preparing' || die "$(<log)"
