@@ -557,6 +557,47 @@ static void run__opening_stops_when_asked(void **state)
     gs_assert_fails(gs_plan_train(&plan, api_store, &o), GS_EINTERRUPTED, "interrupted");
 }
 
+/* What .on_open was told, one after the other without repetitions, and the run that it has. */
+typedef struct opening {
+    char said[160];
+    const char *last;
+    const gs_run *run;
+} opening;
+
+static void hear(void *context, const char *what, const gs_run *run)
+{
+    opening *const o = context;
+    gs_progress p;
+
+    if (o->last == NULL || strcmp(o->last, what) != 0)
+        snprintf(o->said + strlen(o->said), sizeof(o->said) - strlen(o->said), "%s;", what);
+    o->last = what;
+    o->run = run;
+    if (run != NULL)
+        gs_assert_ok(gs_run_progress(run, &p));
+}
+
+static void run__opening_says_what_it_is_at(void **state)
+{
+    static const char steps[] = "opening the store;planning;preparing the run;starting the run;";
+    gs_train_options o = api_options();
+    opening heard = {{0}, NULL, NULL};
+    gs_run *other = NULL;
+
+    (void)state;
+    o.on_open = hear;
+    o.context = &heard;
+    gs_run *const run = open_run(&o);
+    assert_string_equal(heard.said, steps);
+    assert_ptr_equal(heard.run, run);
+    gs_run_close(run);
+    heard = (opening){{0}, NULL, NULL};
+    o.init = "none.safetensors"; /* which is opened last */
+    gs_assert_fails(gs_run_open(&other, api_store, &o, GS_RUN_TRAIN), GS_ENOTFOUND, "none.safetensors");
+    assert_memory_equal(heard.said, steps, sizeof(steps) - 1);
+    assert_null(heard.run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +617,7 @@ int main(void)
         cmocka_unit_test(run__a_stopped_run_is_closed_or_finished),
         cmocka_unit_test(run__prediction_has_no_epochs),
         cmocka_unit_test(run__progress_counts_to_what_is_planned),
+        cmocka_unit_test(run__opening_says_what_it_is_at),
     };
     return cmocka_run_group_tests(tests, api_graph_make, api_graph_remove);
 }
