@@ -328,6 +328,7 @@ static gs_status take(gs_plan **best, double *cost, deals *x)
             *best = plan;
         }
     }
+    x->tasks += effort.tasks;
     if (st == GS_OK)
         (*best)->deals = x->tried;
     return st;
@@ -357,6 +358,8 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
         st = take(best, cost, &x);
     }
 done:
+    if (config->effort != NULL)
+        config->effort->tasks += x.tasks;
     gs_free(x.now);
     gs_free(x.best);
     gs_free(x.share);

@@ -3,7 +3,7 @@
  * No longer than an epoch, or 2 seconds where that is shorter: what planning saves is a part of the epochs. It is
  * counted in tasks and not by the clock, so that the same question has the same answer on every machine of the same
  * costs. A task that is listed and simulated takes some 0.6 us on a core of 2020, one that is counted half of it.
- * Other programs of the same model are planned, too, so one has a part of the time.
+ * Other programs of the same model are planned, too, so one has a part of the time (session/choose.c).
  */
 #ifndef GS_SCHEDULE_EFFORT_H
 #define GS_SCHEDULE_EFFORT_H
@@ -15,15 +15,21 @@
 
 #define GS_EFFORT_TASKS 1.5e6 /* a second */
 #define GS_EFFORT_SECONDS 2.0
-#define GS_EFFORT_PROGRAMS 2.0
+#define GS_EFFORT_PROGRAMS 2u
 
-/* Tasks that may be made for an epoch that is predicted to take `seconds`. */
+/* Tasks that may be made for an epoch that is predicted to take `seconds`, for all programs together; */
+static inline uint64_t gs_effort_all(double seconds)
+{
+    return (uint64_t)(GS_EFFORT_TASKS * fmin(fmax(seconds, GS_EFFORT_SECONDS), 1e9));
+}
+
+/* and for this one. */
 static inline uint64_t gs_effort_most(const gs_schedule_config *c, double seconds)
 {
     if (c->effort == NULL || c->cost == NULL)
         return UINT64_MAX;
-    const double most = GS_EFFORT_TASKS / GS_EFFORT_PROGRAMS * fmin(fmax(seconds, GS_EFFORT_SECONDS), 1e9);
-    return c->effort->most > 0 ? GS_MIN(c->effort->most, (uint64_t)most) : (uint64_t)most;
+    const uint64_t most = gs_effort_all(seconds) / GS_EFFORT_PROGRAMS;
+    return c->effort->most > 0 ? GS_MIN(c->effort->most, most) : most;
 }
 
 /* Those that are left of them. */

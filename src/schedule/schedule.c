@@ -23,8 +23,11 @@ static gs_status try_other(gs_plan **best, double *best_cost, gs_schedule_config
         return GS_OK;
     other->refusal = NULL;
     other->no_sizes = true;
-    other->effort = other->effort == NULL ? NULL : &effort;
+    gs_effort *const all = other->effort;
+    other->effort = all == NULL ? NULL : &effort;
     const gs_status st = gs_schedule_search(&plan, &seconds, other);
+    if (all != NULL)
+        all->tasks += effort.tasks;
     if (st != GS_OK)
         return st == GS_EBUDGET ? GS_OK : st;
     plan->ring = other->ring;

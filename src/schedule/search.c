@@ -113,10 +113,13 @@ struct best {
     uint32_t tasks;
 };
 
-/* Are there plans enough? */
+/* Are there plans enough? Where only so many may be made, as others are there, also without one that fits. */
 static bool is_enough(const struct best *best, const gs_layout *l)
 {
-    return best->found && (l->config->any_plan || !gs_effort_lasts(l->config, best->cost));
+    const gs_schedule_config *const c = l->config;
+    if (!best->found)
+        return c->effort != NULL && c->effort->most > 0 && gs_effort_left(c, 0) == 0;
+    return c->any_plan || !gs_effort_lasts(c, best->cost);
 }
 
 /* Is memory short for another plan beside the best one, which may be larger? */
@@ -476,7 +479,7 @@ static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, 
     const uint64_t most = GS_MIN(l->config->device_memory - l->config->device_fixed, GS_REFUSED_ARENAS * least);
     gs_status st = GS_OK;
 
-    for (uint64_t arena = least; arena <= most && !best->found && st == GS_OK; arena *= 2) {
+    for (uint64_t arena = least; arena <= most && !best->found && !is_enough(best, l) && st == GS_OK; arena *= 2) {
         st = try_arena(best, l, c, arena, true);
         st = st == GS_EAGAIN ? try_staged_less(best, l, c, arena) : st;
         st = st == GS_EAGAIN ? GS_OK : st;

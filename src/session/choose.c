@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "schedule/deals.h"
+#include "schedule/effort.h"
 #include "session/describe.h"
 #include "session/session.h"
 #include "session/session_plan.h"
@@ -32,14 +33,14 @@
 /* Planning has this many plans at a time, where it has room, and bits of rows in a part of it (edges.c). */
 #define PLANS_AT_ONCE 3
 #define BITS_SHARE 8
-/* To compare programs takes no longer than this, or one epoch, at so many seconds a task of a program's plan. (Counted
- * and not measured, so that the same command has the same plan.) */
-#define PLANNING_SECONDS 2.0
-#define TASK_SECONDS 40e-6
+/* Another program is not tried with less than the tasks of so many plans like the best one's: to see what fits, and to
+ * compare a few arenas (effort.h). */
+#define PLANS_A_TRY 8u
 #define MOST_TRIES 10 /* to open a store that others replace meanwhile */
 
-/* What programs may do without, or do in another way: a field of gs_variant each. */
-typedef enum choice { LEAN, HOIST, PRUNE, MOVE, FUSE, BATCH, RECOMPUTE, SPLIT, CHOICES } choice;
+/* What programs may do without, or do in another way: a field of gs_variant each. Tried in this order: where there is
+ * time for few, what saves traffic of the disk goes first. */
+typedef enum choice { LEAN, RECOMPUTE, HOIST, PRUNE, MOVE, FUSE, BATCH, SPLIT, CHOICES } choice;
 
 /* What is kept of a program whose session may be closed. */
 typedef struct candidate {
@@ -49,6 +50,7 @@ typedef struct candidate {
     uint64_t host_bytes;
     uint64_t columns;    /* that the pass "setup" leaves to others */
     uint32_t tasks;
+    uint64_t most;       /* of plans that were compared for it, tasks that there might be; 0: as many as for any one */
     bool moves;          /* an epoch goes to the disk */
     bool pruned;         /* rows are left out */
     bool fused;          /* some sums share an edge program */
@@ -69,7 +71,7 @@ typedef struct choosing {
     bool tried[1 << CHOICES];      /* by the choices of a variant */
     uint64_t planned[1 << CHOICES]; /* programs that were planned */
     uint32_t plans;
-    uint64_t tasks, most_tasks;    /* of those plans, and how many there may be */
+    uint64_t tasks, most_tasks;    /* of all plans that were compared, and how many there may be (effort.h) */
     gs_session *s;       /* of the best so far; NULL: refused, or closed */
     candidate best;
 } choosing;
@@ -193,11 +195,14 @@ static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant
 }
 
 /* `sizes`: a refusal says what would do. It makes larger plans to find out, so it is for runs that do not begin. */
-static gs_status plan(const choosing *c, gs_session *s, candidate *x, bool sizes)
+static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
 {
+    gs_effort effort = {.most = x->most};
+
     s->memory.sizes = sizes;
     s->memory.least_windows = c->least_windows;
-    const gs_status st = gs_session_plan(s);
+    const gs_status st = gs_session_plan(s, &effort);
+    c->tasks += effort.tasks;
     learn(x, s);
     return st;
 }
@@ -207,7 +212,6 @@ static void note_planned(choosing *c, const candidate *x)
     c->tried[number_of(x->variant)] = true;
     if (c->plans < GS_ARRAY_LEN(c->planned))
         c->planned[c->plans++] = x->program;
-    c->tasks += x->tasks;
 }
 
 /* Another session of the same, where the best one was closed. */
@@ -220,6 +224,7 @@ static gs_status open_again(choosing *c)
         return GS_OK;
     if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
         return st;
+    same.most = c->best.most;
     return plan(c, c->s, &same, true);
 }
 
@@ -232,8 +237,10 @@ static void take(choosing *c, gs_session **s, const candidate *x)
     c->s->variant = c->best.variant;
 }
 
-/* Takes the program that is compiled so, if it is another one and `is_better`. */
-static bool try_another(choosing *c, gs_variant variant, bool (*is_better)(candidate *x, const candidate *best))
+/* Takes the program that is compiled so, if it is another one and `is_better`. `most`: tasks of plans that are compared
+ * for it. */
+static bool try_another(choosing *c, gs_variant variant, uint64_t most,
+                        bool (*is_better)(candidate *x, const candidate *best))
 {
     const uint64_t tables = c->s == NULL ? 0 : gs_store_table_bytes(c->s->store);
     const uint64_t bits = c->s == NULL ? 0 : c->s->memory.live_most / BITS_SHARE;
@@ -249,6 +256,7 @@ static bool try_another(choosing *c, gs_variant variant, bool (*is_better)(candi
         goto done;
     if (!has_room(c, plans))
         close_best(c);
+    x.most = most;
     taken = plan(c, other, &x, false) == GS_OK && is_better(&x, &c->best);
     note_planned(c, &x);
     if (taken)
@@ -297,6 +305,28 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
     }
 }
 
+/* One choice made otherwise. */
+static gs_variant other_than(const candidate *from, uint32_t k)
+{
+    gs_variant other = from->variant;
+    gs_taken *const field = field_of(&other, (choice)k);
+    *field = *field == GS_NOT_TAKEN ? GS_TAKEN_SHORTER : GS_NOT_TAKEN;
+    return other;
+}
+
+static bool is_worth_trying(const choosing *c, const candidate *from, uint32_t k)
+{
+    return !c->tried[number_of(other_than(from, k))] && may_differ(c, from, (choice)k);
+}
+
+/* Tasks of plans that may be compared for another program: all that are left. (A part of them each would be too few to
+ * find the better arenas.) 0: they are too few for a try. */
+static uint64_t effort_left(const choosing *c, const candidate *from)
+{
+    const uint64_t left = c->most_tasks - GS_MIN(c->most_tasks, c->tasks);
+    return left < PLANS_A_TRY * (uint64_t)from->tasks ? 0 : left;
+}
+
 /* Each choice alone is made otherwise than in the best program; then again from the best of these, until none is worth
  * it. (Not from the first that is: one choice may leave nothing to another that is worth more.) */
 static void improve(choosing *c)
@@ -306,12 +336,13 @@ static void improve(choosing *c)
     while (better) {
         const candidate from = c->best;
         better = false;
-        for (uint32_t k = 0; k < CHOICES && c->tasks + from.tasks <= c->most_tasks; k++) {
-            gs_variant other = from.variant;
-            gs_taken *const field = field_of(&other, (choice)k);
-            *field = *field == GS_NOT_TAKEN ? GS_TAKEN_SHORTER : GS_NOT_TAKEN;
-            if (!c->tried[number_of(other)] && may_differ(c, &from, (choice)k))
-                better |= try_another(c, other, k == LEAN ? is_leaner : is_shorter);
+        for (uint32_t k = 0; k < CHOICES; k++) {
+            if (!is_worth_trying(c, &from, k))
+                continue;
+            const uint64_t most = effort_left(c, &from);
+            if (most == 0)
+                return;
+            better |= try_another(c, other_than(&from, k), most, k == LEAN ? is_leaner : is_shorter);
         }
     }
 }
@@ -450,8 +481,9 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
     gs_alloc_map_large(); /* plans are made and freed by the dozen */
     st = choose_first(&c);
     if (st == GS_OK) {
-        c.most_tasks = (uint64_t)(GS_MAX(PLANNING_SECONDS, c.best.epoch_seconds) / TASK_SECONDS);
-        improve(&c);
+        c.most_tasks = gs_effort_all(c.best.epoch_seconds);
+        if (!config->trial) /* which asks whether there is a plan */
+            improve(&c);
         st = open_again(&c);
     }
     if (config->options->stop != NULL && *config->options->stop != 0) /* trials of other programs say nothing of it */

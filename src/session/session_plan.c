@@ -135,10 +135,9 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
     return GS_OK;
 }
 
-gs_status gs_session_plan(gs_session *s)
+gs_status gs_session_plan(gs_session *s, gs_effort *effort)
 {
     gs_schedule_config config = {0};
-    gs_effort effort = {0};
     gs_status st;
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
@@ -185,7 +184,7 @@ gs_status gs_session_plan(gs_session *s)
         .refusal = &s->memory.refused,
         .no_sizes = !s->memory.sizes,
         .any_plan = s->config.trial || config.needs.granules.words > 0,
-        .effort = &effort,
+        .effort = effort,
     };
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK ||
         (st = plan_better(s, &config)) != GS_OK)

@@ -6,12 +6,14 @@
 
 #include "base/status.h"
 #include "cost/cost.h"
+#include "schedule/schedule.h" /* gs_effort */
 
 typedef struct gs_session gs_session;
 
 /* Accounts for what the plan does not know, and makes it, into `plan`. GS_EBUDGET, with what would do in
- * memory.refused; GS_EINVAL, GS_EIO, GS_EFORMAT, GS_ENOMEM. Blocks while it reads the edge files. */
-gs_status gs_session_plan(gs_session *s);
+ * memory.refused; GS_EINVAL, GS_EIO, GS_EFORMAT, GS_ENOMEM. Blocks while it reads the edge files. `effort`: how much
+ * it may compare, and has. */
+gs_status gs_session_plan(gs_session *s, gs_effort *effort);
 /* Epochs that the plan is for: as many as are asked for, or were when the run that is gone on from began. */
 uint32_t gs_session_epochs(const gs_session *s);
 /* Evaluations of such a run, with that of the final weights. */

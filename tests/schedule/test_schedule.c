@@ -97,6 +97,28 @@ static void test_plan__is_one_of_as_many_as_there_is_time_for(void **state)
     fixture_drop(&f);
 }
 
+/* Where no plan fits, one of several programs is given up when what it may have is spent. */
+static void test_plan__that_is_one_of_several_is_given_up(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    gs_effort effort[2] = {{.most = 1}, {.most = 0}};
+    gs_cost cost;
+    (void)state;
+    gs_cost_defaults(&cost, 2);
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 60000, 60, false, 5);
+    gs_schedule_config c = fixture_config(&f, 6 * GS_MIB, 2 * GS_MIB);
+    c.cost = &cost;
+    c.no_sizes = true;
+    for (int k = 0; k < 2; k++) {
+        c.effort = &effort[k];
+        assert_int_equal(gs_schedule(&plan, &c), GS_EBUDGET);
+    }
+    assert_true(2 * effort[0].tasks < effort[1].tasks);
+    fixture_drop(&f);
+}
+
 /* A plan whose tables are most of the budget, made where the heap has room for one such plan, and where it has any. The
  * second of this program's tests, as the heap's peak is the process's. */
 static void test_plan__is_held_alone_where_memory_is_short(void **state)
@@ -535,6 +557,7 @@ int main(void)
         cmocka_unit_test(test_budget__is_named_without_its_plan),
         cmocka_unit_test(test_plan__is_held_alone_where_memory_is_short),
         cmocka_unit_test(test_plan__is_one_of_as_many_as_there_is_time_for),
+        cmocka_unit_test(test_plan__that_is_one_of_several_is_given_up),
         cmocka_unit_test(test_ring__waits_for_what_it_overwrites),
         cmocka_unit_test(test_plan__everything_in_memory_moves_nothing),
         cmocka_unit_test(test_plan__is_safe_in_any_order),
