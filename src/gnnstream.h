@@ -174,6 +174,10 @@ GS_API gs_status gs_run_progress(const gs_run *run, gs_progress *out);
 /* As gs_plan_train(), of the run as it is. Does not touch the disk. */
 GS_API gs_status gs_run_plan(const gs_run *run, gs_plan_report *out);
 
+/* The .command of the run that wrote the newest whole checkpoint in `folder`, into `out` of `capacity` bytes; "" if it
+ * gave none, or one that does not fit. Reads that checkpoint. GS_ENOTFOUND: none is there; GS_EFORMAT, GS_EIO. */
+GS_API gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder);
+
 /* Ends a run: evaluates the weights, writes the files that the options name (.save, .logits, .trace), all or none, and
  * fills `report`, which may be NULL. No pass can be run after it; tensors can still be had.
  * GS_EDEVICE: weights left the finite numbers.

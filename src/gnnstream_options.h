@@ -142,6 +142,8 @@ typedef struct gs_train_options {
                           * with `context`, what opening is at: "opening the store", "planning", "preparing the run",
                           * "starting the run". From the last on gs_run_progress() may be asked, as `run` is not NULL;
                           * the pass "setup" can be long. NULL comes again where opening then fails. May be NULL */
+    const char *command; /* how a program was told to make this run, at most 4095 bytes: checkpoints keep it for
+                          * gs_checkpoint_command(), and nothing else reads it */
 } gs_train_options;
 
 /* Sets the defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam with rate 0.01, on the CPU. `size`: of the

@@ -57,6 +57,9 @@ typedef struct cli_command {
     void (*defaults)(void *options);
     size_t options_bytes;
     const char *const *common; /* NULL-terminated: options that --help shows, of those that there are; NULL: all */
+    /* Where places are missing: the line of cli_whole_line() that the options say was given before. NULL: there is
+     * none, which is said by then where *status is not CLI_DONE. May be missing. */
+    const char *(*recall)(const struct cli_command *self, const void *options, int *status);
     /* Returns an exit status; errors are printed by then. */
     int (*run)(const struct cli_command *self, const void *options, const char *const *place);
 } cli_command;
@@ -124,6 +127,13 @@ void cli_memory_prepare(void);
  * `option` given the value `value` in place of what it had. */
 void cli_remember(const cli_command *c, int argc, char **argv);
 void cli_print_again(FILE *out, const char *option, const char *value);
+/* "cd FOLDER && gnnstream train STORE ...": all of it and the folder that the program is in; NULL where it has 4096
+ * bytes or more. Lives as long as the program. */
+const char *cli_whole_line(void);
+/* The words behind the command's of such a line, of the same command, and then those of the command line; of two of one
+ * option the later counts. False where it is no such line, and `folder` (FOLDER) is "". Both live as long as the
+ * program. */
+bool cli_recall_line(const cli_command *c, const char *line, int *argc, char ***argv, const char **folder);
 
 /* ---- words for people ---------------------------------------------------- */
 

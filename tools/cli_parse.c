@@ -1,10 +1,12 @@
 /* cli_parse.c - the words of a command line into a command's struct. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "cli_config.h"
@@ -342,24 +344,52 @@ static int take_config(const cli_command *c, char *options)
     return status;
 }
 
+/* The defaults, what a file of options says, and the words over both. */
+static int take_all(const cli_command *c, char *options, int argc, char **argv, const char **place, size_t *places)
+{
+    int status;
+
+    config_path = NULL;
+    c->defaults(options);
+    status = take_words(c, options, argc, argv, place, places);
+    if (status != CLI_DONE || config_path == NULL)
+        return status;
+    c->defaults(options);
+    if ((status = take_config(c, options)) == CLI_DONE)
+        status = take_words(c, options, argc, argv, place, places);
+    return status;
+}
+
+/* The words of an earlier command line, and these over them. */
+static int take_recalled(const cli_command *c, char *options, const char *line, const char **place, size_t *places)
+{
+    char here[PATH_MAX];
+    const char *folder;
+    char **argv;
+    int argc;
+
+    if (!cli_recall_line(c, line, &argc, &argv, &folder))
+        return cli_fail(c, CLI_FAILED, "how the run was begun cannot be read from its checkpoint (%s); give %s and the "
+                                       "options again", line, c->place[0]);
+    if (getcwd(here, sizeof(here)) == NULL || strcmp(here, folder) != 0)
+        return cli_fail(c, CLI_FAILED, "the run was begun in the folder %s, where its paths begin; go on there, or "
+                                       "give %s and the options again", folder, c->place[0]);
+    return take_all(c, options, argc, argv, place, places);
+}
+
 int cli_run(const cli_command *c, int argc, char **argv)
 {
     _Alignas(16) char options[CLI_OPTIONS_BYTES] = {0};
-    const char *place[CLI_PLACES] = {NULL};
+    const char *place[CLI_PLACES] = {NULL}, *line;
     size_t places = 0;
     int status;
 
     if (c->options_bytes > sizeof(options))
         abort(); /* CLI_OPTIONS_BYTES is to be raised */
-    config_path = NULL;
     cli_remember(c, argc, argv);
-    c->defaults(options);
-    status = take_words(c, options, argc, argv, place, &places);
-    if (status == CLI_DONE && config_path != NULL) {
-        c->defaults(options);
-        if ((status = take_config(c, options)) == CLI_DONE)
-            status = take_words(c, options, argc, argv, place, &places);
-    }
+    status = take_all(c, options, argc, argv, place, &places);
+    if (status == CLI_DONE && places == 0 && c->recall != NULL && (line = c->recall(c, options, &status)) != NULL)
+        status = take_recalled(c, options, line, place, &places);
     if (status != CLI_DONE)
         return status == HELPED ? CLI_DONE : status;
     if ((status = check_places(c, places)) != CLI_DONE)

@@ -64,6 +64,22 @@ static gs_status train(gs_run *run, uint32_t epochs, cli_watch *watch, gs_train_
     return st;
 }
 
+/* The run that is gone on with was begun so. */
+static const char *recall(const cli_command *self, const void *options, int *status)
+{
+    static char line[4096];
+    const train_command *const t = options;
+
+    if (t->train.resume == NULL)
+        return NULL;
+    if ((*status = cli_result(self, gs_checkpoint_command(line, sizeof(line), t->train.resume))) != CLI_DONE)
+        return NULL;
+    if (line[0] == '\0')
+        *status = cli_fail(self, CLI_USAGE, "--resume %s: its run did not say how it was begun; give STORE and the "
+                                            "options again", t->train.resume);
+    return line[0] == '\0' ? NULL : line;
+}
+
 static int run(const cli_command *self, const void *options, const char *const *place)
 {
     const train_command *const t = options;
@@ -78,6 +94,7 @@ static int run(const cli_command *self, const void *options, const char *const *
     o.stop = cli_stop();
     o.warn = cli_warn;
     o.config = cli_config_name();
+    o.command = cli_whole_line();
     cli_watch *const watch = cli_watch_begin();
     o.on_open = cli_watch_open;
     o.context = watch;
@@ -105,7 +122,9 @@ static int run(const cli_command *self, const void *options, const char *const *
 const cli_command cmd_train = {
     .name = "train",
     .place = {"STORE"},
-    .summary = "Trains a model on the whole graph of a store.",
+    .summary = "Trains a model on the whole graph of a store.\n"
+               "With --resume DIR alone it does as the run there was told to: STORE and the options can be left out,\n"
+               "and what is given comes before.",
     .group = (const cli_group[]){{"Output", train_json_options},
                                  {"Model", train_model_options},
                                  {"Task", train_task_options},
@@ -119,5 +138,6 @@ const cli_command cmd_train = {
     .defaults = train_command_defaults,
     .options_bytes = sizeof(train_command),
     .common = train_common_options,
+    .recall = recall,
     .run = run,
 };

@@ -153,8 +153,9 @@ const cli_option train_checkpoint_options[] = {
     {"--checkpoint", CLI_TEXT, FIELD(checkpoint), "DIR", "folder for the run's state, the last two of it", NULL, 0, 0},
     {"--checkpoint-every", CLI_TEXT, FIELD(checkpoint_every), "K|10m", "epochs from one to the next, or 90s, 10m, 2h",
      "at most 2 % of the time", 0, 0},
-    {"--resume", CLI_TEXT, FIELD(resume), "DIR", "go on from the newest state there, and keep the run's there", NULL, 0,
-     0},
+    {"--resume", CLI_TEXT, FIELD(resume), "DIR",
+     "go on from the newest state there, and keep the run's there;\nSTORE and options that are left out are the run's",
+     NULL, 0, 0},
     {0},
 };
 

@@ -159,7 +159,8 @@ static bool add_all(cJSON *root, const gs_checkpoint *c)
            add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
            gs_json_add_hex(root, "store", c->store_id) && gs_json_add_hex(root, "model", c->model_id) &&
            add_options(root, c) && add_so_far(root, c) && add_control(root, &c->control) && add_part(root, &c->part) &&
-           add_plan(root, c) && add_sections(root, c) && gs_json_add_hex(root, "checksum", 0);
+           add_plan(root, c) && (c->command[0] == '\0' || add_text(root, "command", c->command)) &&
+           add_sections(root, c) && gs_json_add_hex(root, "checksum", 0);
 }
 
 gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c)
@@ -401,6 +402,8 @@ static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
         read_part(r, root, &c->part);
     read_control(r, root, c);
     read_plan(r, root, c);
+    if (cJSON_GetObjectItemCaseSensitive(root, "command") != NULL)
+        take_text(r, root, "command", c->command, sizeof(c->command));
     read_sections(r, root, c);
 }
 

@@ -22,6 +22,7 @@
 #define GS_CHECKPOINT_JSON_MOST 65536u /* bytes */
 #define GS_CHECKPOINT_SECTIONS 8u
 #define GS_CHECKPOINT_OPTIONS 48u
+#define GS_CHECKPOINT_COMMAND 4096u /* of gs_train_options.command */
 #define GS_CHECKPOINT_WORDS 64u /* bytes of an option's or a section's text */
 
 /* A file NAME.safetensors. */
@@ -69,6 +70,7 @@ typedef struct gs_checkpoint {
     double batch_rate[GS_BATCH_DEVICES];
     uint64_t plan_id;
     char maker[GS_MAKER_BYTES];
+    char command[GS_CHECKPOINT_COMMAND]; /* "": none, or one that is longer */
     uint32_t sections;
     gs_checkpoint_section section[GS_CHECKPOINT_SECTIONS];
 } gs_checkpoint;

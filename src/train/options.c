@@ -78,6 +78,7 @@ static const size_t strings[] = {
     offsetof(gs_train_options, sampler),  offsetof(gs_train_options, fanout),
     offsetof(gs_train_options, gather_type), offsetof(gs_train_options, disk_to_device),
     offsetof(gs_train_options, shuffle),  offsetof(gs_train_options, keep_by),
+    offsetof(gs_train_options, command),
 };
 
 static const char **string_at(gs_train_options *o, size_t k) { return (const char **)(void *)((char *)o + strings[k]); }

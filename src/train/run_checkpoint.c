@@ -153,6 +153,8 @@ static void describe(const gs_run *r, gs_checkpoint *c)
     if (r->batches != NULL)
         c->batch_rates = gs_run_batches_rates(r->batches, c->batch_rate);
     gs_session_maker(s, c->maker);
+    if (r->options.command != NULL && strlen(r->options.command) < sizeof(c->command))
+        strcpy(c->command, r->options.command);
 }
 
 /* Weights `value`, which had `epochs` updates, with what gs_run_save() says of them. */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/given.h"
 #include "base/size.h"
 #include "session/model_of.h"
 #include "session/plan_id.h"
@@ -77,6 +78,33 @@ static gs_status find_whole(gs_run *r, const char *path)
         return st;
     return error[0] != '\0' ? gs_fail(GS_EFORMAT, ".resume %s: no checkpoint there is whole: %s", path, error)
                             : gs_fail(GS_ENOTFOUND, ".resume %s: there is no checkpoint; train without it", path);
+}
+
+gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
+{
+    gs_checkpoint *const c = gs_calloc(1, sizeof(*c));
+    uint64_t before = UINT64_MAX;
+    uint32_t number = 0;
+    gs_status st, found = GS_ENOTFOUND;
+
+    if ((st = gs_check_given(out, "out")) == GS_OK && (st = gs_check_given(folder, "folder")) == GS_OK && c == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", folder);
+    while (st == GS_OK && found != GS_OK &&
+           (st = gs_checkpoint_before(folder, before, &number)) == GS_OK && number > 0) {
+        char *const dir = gs_checkpoint_dir(folder, number);
+        *c = (gs_checkpoint){0};
+        found = dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", folder) : read_checkpoint(c, dir);
+        gs_free(dir);
+        if (found != GS_OK && !is_damage(found))
+            st = found;
+        before = number;
+    }
+    if (st == GS_OK && number == 0)
+        st = found == GS_ENOTFOUND ? gs_fail(GS_ENOTFOUND, "%s: there is no checkpoint", folder) : found;
+    if (st == GS_OK)
+        snprintf(out, capacity, "%s", strlen(c->command) < capacity ? c->command : "");
+    gs_free(c);
+    return st;
 }
 
 /* ---- is it this run's? --------------------------------------------------- */
