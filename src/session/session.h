@@ -119,6 +119,7 @@ struct gs_session {
     gs_session_run_state run;
     gs_declared_table *declared; /* [declareds] of the model's text */
     uint32_t declareds, declared_room;
+    uint32_t earlier_epochs; /* that the run which this one goes on from was planned for; 0: it goes on from none */
     struct gs_session *next; /* of those whose runs were given up */
 };
 

@@ -73,8 +73,7 @@ static bool evaluates_separately(const gs_session *s) { return s->pass.gradients
 
 uint32_t gs_session_epochs(const gs_session *s)
 {
-    const uint32_t before = s->config.earlier != NULL ? s->config.earlier->epochs : 0;
-    return GS_MAX(before > 0 ? before : s->config.options->epochs, 1u);
+    return GS_MAX(s->earlier_epochs > 0 ? s->earlier_epochs : s->config.options->epochs, 1u);
 }
 
 uint32_t gs_session_evaluations(const gs_session *s)

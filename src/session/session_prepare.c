@@ -179,6 +179,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     s->config = *config;
+    s->earlier_epochs = config->earlier != NULL ? config->earlier->epochs : 0;
     s->variant = variant;
     s->pass = (gs_session_passes){.train = GS_NONE, .eval = GS_NONE, .predict = GS_NONE,
                                   .gradients = config->purpose == GS_FOR_TRAINING};

@@ -71,18 +71,18 @@ class Package(unittest.TestCase):
             self.assertEqual(epoch.epoch, 20)
 
     def test_early_stopping_and_best_weights(self):
-        best = gs.callbacks.best_weights()
+        best = gs.callbacks.best_weights("valid_acc")
         with gs.Run(self.store, **self.options(epochs=200, lr=0.05)) as run:
             past = run.fit(gs.callbacks.early_stopping(5), best)
             self.assertLess(len(past), 200)
             run.load_state_dict(best.state)
             self.assertAlmostEqual(run.evaluate().valid_acc, best.best)
-            self.assertEqual(best.best, builtin_max(e.valid_acc for e in past))
+            self.assertEqual(best.best, builtin_max(e.valid_acc for e in past[1:]))  # weights that were trained
 
     def test_patience_ends_the_loop(self):
-        with gs.Run(self.store, **self.options(epochs=200, lr=0.05, patience=5)) as run:
+        with gs.Run(self.store, **self.options(epochs=200, lr=0.05, patience=5, keep_by="accuracy")) as run:
             past = list(run)
-        figures = [e.valid_acc for e in past]
+        figures = [-1] + [e.valid_acc for e in past[1:]]  # the first is of weights before any update
         self.assertEqual(len(past), figures.index(builtin_max(figures)) + 1 + 5)
         self.assertLess(len(past), 200)
 
