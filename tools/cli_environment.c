@@ -5,6 +5,7 @@ const cli_variable cli_environment[] = {
     {"GS_ISA", "The newest instruction set that the cpu device uses: generic, avx2 or avx512.\n"
                "Results differ in their last bits between them. Unset: what the processor has."},
     {"GS_IO", "How files are read: uring or threads. Unset: io_uring where the system has it."},
+    {"PATH", "Where the python3 is whose packages CUDA's libraries may be among, as pip installs them."},
     {"XDG_CACHE_HOME, HOME",
      "What was measured of this machine is kept in $XDG_CACHE_HOME/gnnstream, else in\n"
      "$HOME/.cache/gnnstream; without either (absolute) path it is forgotten."},

@@ -67,7 +67,7 @@ typedef struct range {
 } range;
 
 static stream streams[HOST_STREAMS];
-static unsigned made, most; /* streams that were made; that there were at a time */
+static unsigned most; /* streams that there were at a time */
 static uint32_t host_clock[HOST_CLOCKS]; /* what the host has waited for */
 static block blocks[BLOCKS];
 static const char *lowest = (const char *)UINTPTR_MAX, *highest; /* of all blocks that ever were */
@@ -231,7 +231,7 @@ gs_cu_result host_stream_create(gs_cu_handle *handle, unsigned flags)
             streams[i].used = true;
             streams[i].device = host_current_device();
             most = i + 1 > most ? i + 1 : most;
-            streams[i].number = made++;
+            streams[i].number = i; /* of devices that are opened again, the same */
             *handle = &streams[i];
             return 0;
         }
