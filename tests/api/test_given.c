@@ -40,6 +40,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_checkpoint_report checkpoints;
     gs_model_graph graph = {.features = 1, .classes = 2};
     uint64_t bytes;
+    char line[8];
     gs_run *run = NULL, *other = NULL;
 
     (void)state;
@@ -69,6 +70,7 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_run_load(NULL, "w")), NULLS(gs_run_load(run, NULL)),
         NULLS(gs_run_save(NULL, "w")), NULLS(gs_run_save(run, NULL)),
         NULLS(gs_run_checkpoint(NULL)), NULLS(gs_run_checkpoints(NULL, &checkpoints)),
+        NULLS(gs_checkpoint_command(NULL, 1, "folder")), NULLS(gs_checkpoint_command(line, sizeof(line), NULL)),
         NULLS(gs_run_checkpoints(run, NULL)),
         NULLS(gs_run_progress(NULL, &progress)), NULLS(gs_run_progress(run, NULL)),
         NULLS(gs_run_plan(NULL, &plan)), NULLS(gs_run_plan(run, NULL)), NULLS(gs_run_finish(NULL, NULL)),
