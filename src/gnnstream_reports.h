@@ -43,8 +43,10 @@ typedef struct gs_epoch_report {
 typedef enum gs_taken {
     GS_NOT_TAKEN = 0,
     GS_TAKEN_SHORTER, /* the run was predicted to be shorter */
-    GS_TAKEN_LEANER,  /* it needs at most three quarters of the memory, and at most 1.9 times the time of an epoch */
+    GS_TAKEN_LEANER,  /* it needs at most three quarters of the memory, and the run is predicted to be at most 1 %
+                       * longer */
     GS_TAKEN_TO_FIT,  /* the programs that were tried before it exceed a budget */
+    GS_TAKEN_AS_TRAINED, /* the weights of the prediction come from such a program: its logits have the same bits */
 } gs_taken;
 
 /* Predicted seconds of one run of a pass, and for how many of them each resource is busy: the disk with reads and

@@ -105,6 +105,7 @@ void print_program(const char *indent, const gs_pass_report *p)
         [GS_TAKEN_SHORTER] = "that was predicted to be faster",
         [GS_TAKEN_LEANER] = "that takes much less memory",
         [GS_TAKEN_TO_FIT] = "what was tried before does not keep the budgets",
+        [GS_TAKEN_AS_TRAINED] = "the weights were trained so",
     };
 
     if (p->no_hoist != GS_NOT_TAKEN)

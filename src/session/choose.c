@@ -374,6 +374,7 @@ static bool may_fit(const choosing *c, gs_variant v)
 static gs_status fit_another(choosing *c, bool sizes)
 {
     static const gs_variant variants[] = {
+        {.no_hoist = GS_NOT_TAKEN}, /* where the first is another one */
         {.recompute = GS_TAKEN_TO_FIT},
         {.lean = GS_TAKEN_TO_FIT},
         {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
@@ -452,7 +453,7 @@ static bool may_batch(const gs_session *s)
 /* A plan for the model's first program, or for one that fits. */
 static gs_status choose_first(choosing *c)
 {
-    gs_status st = prepare(&c->s, c, &c->best, (gs_variant){0});
+    gs_status st = prepare(&c->s, c, &c->best, c->o->first);
 
     if (st != GS_OK)
         return st;

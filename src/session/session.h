@@ -47,6 +47,16 @@ typedef enum gs_purpose {
     GS_FOR_PREDICTION, /* pass "predict" */
 } gs_purpose;
 
+/* How a model is compiled (compile.h), and why so. */
+typedef struct gs_variant {
+    gs_taken recompute; /* values are rather made again than stored */
+    gs_taken lean;      /* what is computed once is to take little memory */
+    gs_taken batch;     /* products with the matrix of an edge's type are made edge by edge, in batches */
+    gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */
+    /* Optimisations that this program does without, though no option turns them off. */
+    gs_taken no_hoist, no_move, no_fuse, no_prune;
+} gs_variant;
+
 /* Budgets, costs and devices of an earlier run, so that one that goes on from it has the same plan. */
 typedef struct gs_session_earlier {
     uint64_t host_memory, device_memory; /* where the options give none, and free memory has room for so much */
@@ -80,19 +90,10 @@ typedef struct gs_session_config {
     gs_refusal *refused;    /* of GS_EBUDGET: what would do; NULL: not asked for */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
+    gs_variant first;       /* the program that is tried first */
     bool trial;             /* of what another process would do, that finds `process_bytes` resident: what this one
                              * holds does not count */
 } gs_session_config;
-
-/* How a model is compiled (compile.h), and why so. */
-typedef struct gs_variant {
-    gs_taken recompute; /* values are rather made again than stored */
-    gs_taken lean;      /* what is computed once is to take little memory */
-    gs_taken batch;     /* products with the matrix of an edge's type are made edge by edge, in batches */
-    gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */
-    /* Optimisations that this program does without, though no option turns them off. */
-    gs_taken no_hoist, no_move, no_fuse, no_prune;
-} gs_variant;
 
 /* session_prepare.c: the passes of the program. */
 typedef struct gs_session_passes {

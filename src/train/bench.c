@@ -195,7 +195,7 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
     gs_session *s = NULL;
     gs_status st;
 
-    if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, &batches)) != GS_OK) {
+    if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, &batches)) != GS_OK) {
         gs_run_batches_close(batches);
         return st;
     }

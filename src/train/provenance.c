@@ -107,6 +107,10 @@ gs_status gs_provenance_notes(gs_safetensors_note **note, uint32_t *notes, const
     add_number(&n, "epochs", from->epochs);
     if (from->options->config != NULL)
         add(&n, "config", from->options->config);
+    if (from->no_move)
+        add(&n, "no_move", "1");
+    if (from->no_fuse)
+        add(&n, "no_fuse", "1");
     add_options(&n, from->options);
     *note = n.note;
     *notes = n.notes;
@@ -148,6 +152,12 @@ static gs_status take_count(uint32_t *out, const gs_safetensors_note *note, uint
     return GS_OK;
 }
 
+static bool says_yes(const gs_safetensors_note *note, uint32_t notes, const char *key)
+{
+    const char *const value = find(note, notes, key);
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
 static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uint32_t notes, const char *path)
 {
     gs_weights_summary *const s = &p->summary;
@@ -172,8 +182,9 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
         (st = take_count(&s->edge_types, note, notes, "edge_types", path)) != GS_OK ||
         (st = take_count(&s->epochs, note, notes, "epochs", path)) != GS_OK)
         return st;
-    const char *const ignores = find(note, notes, "ignore_edge_weights");
-    p->ignores_edge_weights = ignores != NULL && strcmp(ignores, "1") == 0;
+    p->ignores_edge_weights = says_yes(note, notes, "ignore_edge_weights");
+    p->no_move = says_yes(note, notes, "no_move");
+    p->no_fuse = says_yes(note, notes, "no_fuse");
     if (text != NULL && strchr(text, '\n') != NULL && (p->text = gs_strdup(text)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
     return GS_OK;

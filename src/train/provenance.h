@@ -18,6 +18,7 @@ typedef struct gs_provenance_source {
     const char *model, *text; /* name and text */
     const gs_store *store;
     uint32_t classes, epochs;
+    bool no_move, no_fuse; /* of the program that trained them */
 } gs_provenance_source;
 
 /* Fills *note with *notes notes, one block of memory to be freed with gs_free(). GS_ENOMEM. */
@@ -28,6 +29,7 @@ typedef struct gs_provenance {
     gs_weights_summary summary;
     char *text; /* the model's; NULL: the file does not say */
     bool ignores_edge_weights; /* as .ignore_edge_weights */
+    bool no_move, no_fuse;     /* the program that trained them did without these optimisations */
 } gs_provenance;
 
 /* Reads what the file says of its weights; all is 0 where another program wrote it. GS_ENOTFOUND, GS_EFORMAT, GS_EIO,

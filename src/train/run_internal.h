@@ -64,6 +64,7 @@ struct gs_run {
     gs_train_options options; /* the run's own: its strings are in `texts` */
     char *texts;
     gs_run_kind kind;
+    gs_variant first;  /* of a prediction, the program that its weights come from */
     gs_run_state state;
     gs_session *session;
     gs_run_batches *batches; /* that it trains on; NULL: on the whole graph */
@@ -91,9 +92,11 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
                              uint64_t process_bytes);
 /* run_session.c: the session of a run with these options, which are whole (gs_train_options_read(),
  * gs_train_options_check()), and the batches that it trains on (NULL: none), to be closed before it also after a
- * failure. GS_EBUDGET: the line names a budget with which this is GS_OK. Blocks while edges are read. */
+ * failure. `first`: the program that is tried first. GS_EBUDGET: the line names a budget with which this is GS_OK.
+ * Blocks while edges are read. */
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_run_batches **batches);
+                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_variant first,
+                               gs_run_batches **batches);
 
 /* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
 void gs_run__warn(const gs_session *s);

@@ -50,7 +50,7 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
         memcpy(earlier.batch_rate, c->batch_rate, sizeof(earlier.batch_rate));
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
                                 same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL,
-                                &r->batches);
+                                r->first, &r->batches);
 }
 
 static gs_status start_batches(gs_run *r)
@@ -154,6 +154,8 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
             st = check_features(store, &p, o.init);
         if (st == GS_OK)
             st = gs_provenance_complete(&o, &p, o.init != NULL ? o.init : "the run");
+        r->first = (gs_variant){.no_move = p.no_move ? GS_TAKEN_AS_TRAINED : GS_NOT_TAKEN,
+                                .no_fuse = p.no_fuse ? GS_TAKEN_AS_TRAINED : GS_NOT_TAKEN};
     }
     if (st == GS_OK)
         st = gs_train_options_own(&r->options, &r->texts, &o);
@@ -382,7 +384,7 @@ static gs_status open_planned(gs_session **session, gs_run_batches **batches, co
 
     if ((st = gs_check_given(store, "store")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
         (st = gs_train_options_check(&own)) != GS_OK ||
-        (st = gs_run__open_session(session, store, &own, GS_RUN_TRAIN, 0, NULL, batches)) != GS_OK)
+        (st = gs_run__open_session(session, store, &own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches)) != GS_OK)
         return st;
     if (*batches == NULL)
         gs_run__warn(*session);

@@ -159,7 +159,8 @@ static gs_status confirm(const gs_session_config *config, const gs_refusal *refu
 }
 
 gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_run_batches **batches)
+                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_variant first,
+                               gs_run_batches **batches)
 {
     const bool training = kind == GS_RUN_TRAIN;
     gs_session_config config = {
@@ -174,6 +175,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .eval_every = training ? options->eval_every : 0,
         .earlier = earlier,
         .process_bytes = process_bytes,
+        .first = first,
     };
     gs_refusal refused = {0};
     gs_optim optim;

@@ -39,7 +39,9 @@ gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetens
     const gs_session *const s = r->session;
     gs_train_options o = r->options;
     const gs_provenance_source from = {.options = &o, .model = r->model_name, .text = r->model_text,
-                                       .store = s->store, .classes = s->classes, .epochs = epochs};
+                                       .store = s->store, .classes = s->classes, .epochs = epochs,
+                                       .no_move = o.no_move || s->variant.no_move != GS_NOT_TAKEN,
+                                       .no_fuse = o.no_fuse || s->variant.no_fuse != GS_NOT_TAKEN};
 
     o.keep_by = r->control.valid ? gs_judge_name(r->control.judge) : NULL;
     return gs_provenance_notes(note, notes, &from);

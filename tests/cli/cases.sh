@@ -43,19 +43,6 @@ turn_over()
     printf "$(printf '\\x%x' $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-# same_numbers A.npy B.npy: float32, equal up to rounding, as a prediction may be another program than training was.
-same_numbers()
-{
-    python3 - "$1" "$2" <<'END'
-import array, sys
-def numbers(path):
-    data = open(path, "rb").read()
-    return array.array("f", data[10 + int.from_bytes(data[8:10], "little"):])
-a, b = map(numbers, sys.argv[1:])
-sys.exit(not (len(a) == len(b) > 0 and all(abs(x - y) <= 1e-4 * max(1, abs(x)) for x, y in zip(a, b))))
-END
-}
-
 # tensors FILE.safetensors: its numbers, without the header.
 tensors()
 {

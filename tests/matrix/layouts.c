@@ -204,15 +204,14 @@ static void rounded_model(const char *model, size_t number, const char *how, uns
     if (rounded_train(&full, kind, &n, 8, "") && rounded_train(&one, kind, &n, 8, alone) &&
         rounded_train(&other, kind, &n, 8, alone)) {
         same_bits(&other, &one, text("%s: the same command twice", model));
-        /* of rgcn all that later stages read may be made again, so that nothing is kept */
-        check(logits_apart(&one, &full) > 0 || is_one_of(model, " rgcn "), "%s: nothing was rounded", model);
+        check(logits_apart(&one, &full) > 0, "%s: nothing was rounded", model);
         /* gin's sums are divided by nothing: what was rounded grows with them */
         same_logits(&one, &full, is_one_of(model, " gin ") ? 1e-1 : 1e-2, text("%s: rounded against not", model));
         /* A float32 sum in another order now and then rounds to the neighbour: 1 / 256 of one element. */
         for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
             if ((!sanitized() || in_turn(i, number, 2)) &&
                 rounded_train(&other, kind, &n, layouts[i].parts, text("%s %s", how, layouts[i].options)))
-                same_logits(&other, &one, 4e-3, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
+                same_logits(&other, &one, 2e-3, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
         if (is_one_of(model, " gcn sage ")) { /* others may cut their stages elsewhere */
             const double less = moved(kind, &n, how), more = moved(kind, &n, "");
             check(less < more, "%s: %.0f bytes moved, %.0f without rounding", model, less, more);

@@ -98,4 +98,8 @@ PY
         gnnstream predict other --weights plain.safetensors --logits p.npy --model gcn --hidden 8
     gnnstream predict other --weights plain.safetensors --logits p.npy --model gcn --hidden 8 --classes 3 >predicted
 fi
+# the program that trained the weights is the one that is tried first, so logits have its bits
+gnnstream train store --model gcn --epochs 3 --no-move --save m.safetensors --logits l.npy >result
+gnnstream predict store --weights m.safetensors --logits p.npy >predicted
+cmp l.npy p.npy || die 'another program than that of the weights'
 nothing_left
