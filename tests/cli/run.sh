@@ -16,7 +16,7 @@ work=$(mktemp -d "$PWD/gs_cli.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/here"
 ln -s "$GNNSTREAM" "$work/bin/gnnstream"
-export PATH=$work/bin:$PATH
+export PATH=$work/bin:$PATH XDG_CACHE_HOME=$work/cache # what one case measures of the machine is nothing to others
 
 (cd "$work/here" && exec bash -eu -c '. "$1"; . "$2"' case "$here/cases.sh" "$case_file") \
     >"$work/stdout" 2>"$work/stderr" </dev/null

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "matrix.h"
 
@@ -82,4 +83,14 @@ const char *text(const char *fmt, ...)
     t->next = given;
     given = t;
     return t->characters;
+}
+
+bool steady_products(void)
+{
+#if defined(__x86_64__)
+    const char *const isa = getenv("GS_ISA");
+    return __builtin_cpu_supports("avx512f") && (isa == NULL || strcmp(isa, "avx512") == 0);
+#else
+    return false;
+#endif
 }

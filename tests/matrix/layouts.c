@@ -231,7 +231,8 @@ void matrix_rounded(const arguments *a)
 
     for (int m = 0; m < a->count; m++)
         if (!sanitized() || in_turn(0, (size_t)m, 2))
-            rounded_model(a->word[m], (size_t)m / 2, "--spill-type bf16", 2);
+            rounded_model(a->word[m], (size_t)m / 2, "--spill-type bf16",
+                          strcmp(a->word[m], "rgcn") == 0 ? 3 : 2); /* of two its program keeps nothing for later */
     /* More rows than a tile has, in arrays of odd and of even widths: tiles are written side by side. */
     if (!command("generate sbm wide --vertices 6000 --edges 20000 --features 63 --classes 41"))
         return;
