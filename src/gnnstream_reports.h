@@ -140,7 +140,7 @@ typedef struct gs_memory_item {
 } gs_memory_item;
 
 #define GS_PLAN_PASSES 4
-#define GS_PLAN_ITEMS 16
+#define GS_PLAN_ITEMS 24
 #define GS_PLAN_FILES 48
 #define GS_PLAN_DEVICES 16 /* most devices of a run */
 #define GS_PLAN_LINKS (2 + 4 * GS_PLAN_DEVICES)

@@ -9,6 +9,7 @@
 #define CLASSIFY (1u << GS_LEARN_CLASSIFY)
 #define MULTILABEL (1u << GS_LEARN_MULTILABEL)
 #define REGRESS (1u << GS_LEARN_REGRESS)
+#define NAMES_BYTES 80u
 
 static const struct {
     const char *name;
@@ -43,18 +44,31 @@ static bool find(gs_judge *out, const char *name)
     return false;
 }
 
+/* "loss|accuracy|...": those that some of `tasks` have. */
+static void list(char out[NAMES_BYTES], unsigned tasks)
+{
+    out[0] = '\0';
+    for (int k = 0; k < GS_JUDGES; k++) {
+        const size_t n = strlen(out);
+        if ((judge[k].tasks & tasks) != 0)
+            snprintf(out + n, NAMES_BYTES - n, "%s%s", n > 0 ? "|" : "", judge[k].name);
+    }
+}
+
 gs_status gs_judge_check(const char *name)
 {
+    char names[NAMES_BYTES];
     gs_judge j;
 
     if (name == NULL || find(&j, name))
         return GS_OK;
-    return gs_fail(GS_EINVAL, ".keep_by %s: must be one of loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2", name);
+    list(names, CLASSIFY | MULTILABEL | REGRESS);
+    return gs_fail(GS_EINVAL, ".keep_by %s: must be one of %s", name, names);
 }
 
 gs_status gs_judge_find(gs_judge *out, const char *name, gs_learning task)
 {
-    char names[80] = "";
+    char names[NAMES_BYTES];
     gs_judge j = usual[task];
     gs_status st;
 
@@ -66,11 +80,7 @@ gs_status gs_judge_find(gs_judge *out, const char *name, gs_learning task)
         *out = j;
         return GS_OK;
     }
-    for (int k = 0; k < GS_JUDGES; k++)
-        if ((judge[k].tasks >> task & 1) != 0) {
-            const size_t n = strlen(names);
-            snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? "|" : "", judge[k].name);
-        }
+    list(names, 1u << task);
     return gs_fail(GS_EINVAL, ".keep_by %s: is no figure of the task %s, which has %s", name, gs_learning_name(task),
                    names);
 }

@@ -15,6 +15,8 @@
 #include "train/safetensors.h"
 #include "train/sections.h"
 
+#define DAMAGE_BYTES 400 /* of what is said of a damaged one */
+
 /* ---- finding ------------------------------------------------------------- */
 
 /* The checkpoint in `dir`, if every byte of it is as it was written. */
@@ -47,62 +49,62 @@ static void note(gs_run *r, const char *text)
     snprintf(to + length, room, "%s%s", length > 0 ? "; " : "", text);
 }
 
-/* The newest whole one, into r->saver.from and .from_dir. */
-static gs_status find_whole(gs_run *r, const char *path)
+/* The newest whole one in `path`: into *c, and its folder into *dir, to be freed with gs_free(). `damage`: of one that
+ * was passed over, or "". */
+static gs_status find_whole(gs_checkpoint *c, char **dir, const char *path, char damage[DAMAGE_BYTES])
 {
-    char error[400] = "", text[448];
     uint64_t before = UINT64_MAX;
-    gs_run_saver *const s = &r->saver;
-    uint32_t epoch = 0;
+    uint32_t number = 0;
     gs_status st;
 
-    while ((st = gs_checkpoint_before(path, before, &epoch)) == GS_OK && epoch > 0) {
-        if ((s->from_dir = gs_checkpoint_dir(path, epoch)) == NULL)
+    damage[0] = '\0';
+    while ((st = gs_checkpoint_before(path, before, &number)) == GS_OK && number > 0) {
+        if ((*dir = gs_checkpoint_dir(path, number)) == NULL)
             return gs_fail(GS_ENOMEM, "%s: out of memory", path);
-        if ((st = read_checkpoint(s->from, s->from_dir)) == GS_OK &&
-            gs_checkpoint_number(s->from->epoch, s->from->part.batches) != epoch)
-            st = gs_fail(GS_EFORMAT, "%s: is of epoch %u", s->from_dir, s->from->epoch);
-        if (st == GS_OK && error[0] != '\0') {
-            snprintf(text, sizeof(text), "a damaged checkpoint was passed over (%s)", error);
-            note(r, text);
-        }
+        *c = (gs_checkpoint){0};
+        if ((st = read_checkpoint(c, *dir)) == GS_OK && gs_checkpoint_number(c->epoch, c->part.batches) != number)
+            st = gs_fail(GS_EFORMAT, "%s: is of epoch %u", *dir, c->epoch);
         if (st == GS_OK || !is_damage(st))
             return st;
-        if (error[0] == '\0')
-            snprintf(error, sizeof(error), "%s", gs_last_error());
-        gs_free(s->from_dir);
-        s->from_dir = NULL;
-        before = epoch;
+        if (damage[0] == '\0')
+            snprintf(damage, DAMAGE_BYTES, "%s", gs_last_error());
+        gs_free(*dir);
+        *dir = NULL;
+        before = number;
     }
     if (st != GS_OK)
         return st;
-    return error[0] != '\0' ? gs_fail(GS_EFORMAT, ".resume %s: no checkpoint there is whole: %s", path, error)
-                            : gs_fail(GS_ENOTFOUND, ".resume %s: there is no checkpoint; train without it", path);
+    return damage[0] != '\0'
+               ? gs_fail(GS_EFORMAT, ".resume %s: no checkpoint there is whole: %s", path, damage)
+               : gs_fail(GS_ENOTFOUND, ".resume %s: there is no checkpoint; train without it", path);
+}
+
+/* Into r->saver.from and .from_dir. */
+static gs_status find_ours(gs_run *r, const char *path)
+{
+    char damage[DAMAGE_BYTES], text[DAMAGE_BYTES + 48];
+    const gs_status st = find_whole(r->saver.from, &r->saver.from_dir, path, damage);
+
+    if (st == GS_OK && damage[0] != '\0') {
+        snprintf(text, sizeof(text), "a damaged checkpoint was passed over (%s)", damage);
+        note(r, text);
+    }
+    return st;
 }
 
 gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
 {
-    gs_checkpoint *const c = gs_calloc(1, sizeof(*c));
-    uint64_t before = UINT64_MAX;
-    uint32_t number = 0;
-    gs_status st, found = GS_ENOTFOUND;
+    char damage[DAMAGE_BYTES], *dir = NULL;
+    gs_checkpoint *c = NULL;
+    gs_status st;
 
-    if ((st = gs_check_given(out, "out")) == GS_OK && (st = gs_check_given(folder, "folder")) == GS_OK && c == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: out of memory", folder);
-    while (st == GS_OK && found != GS_OK &&
-           (st = gs_checkpoint_before(folder, before, &number)) == GS_OK && number > 0) {
-        char *const dir = gs_checkpoint_dir(folder, number);
-        *c = (gs_checkpoint){0};
-        found = dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", folder) : read_checkpoint(c, dir);
-        gs_free(dir);
-        if (found != GS_OK && !is_damage(found))
-            st = found;
-        before = number;
-    }
-    if (st == GS_OK && number == 0)
-        st = found == GS_ENOTFOUND ? gs_fail(GS_ENOTFOUND, "%s: there is no checkpoint", folder) : found;
-    if (st == GS_OK)
+    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(folder, "folder")) != GS_OK)
+        return st;
+    if ((c = gs_calloc(1, sizeof(*c))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", folder);
+    if ((st = find_whole(c, &dir, folder, damage)) == GS_OK)
         snprintf(out, capacity, "%s", strlen(c->command) < capacity ? c->command : "");
+    gs_free(dir);
     gs_free(c);
     return st;
 }
@@ -173,7 +175,7 @@ gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
         return GS_OK;
     if ((r->saver.from = gs_calloc(1, sizeof(*r->saver.from))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    if ((st = find_whole(r, r->options.resume)) != GS_OK || (st = match_store(r, store)) != GS_OK ||
+    if ((st = find_ours(r, r->options.resume)) != GS_OK || (st = match_store(r, store)) != GS_OK ||
         (st = match_model(r)) != GS_OK)
         return st;
     return gs_checkpoint_match_options(r->saver.from, &r->options, r->saver.from_dir);
