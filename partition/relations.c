@@ -12,6 +12,7 @@
 #include "base/size.h"
 
 #define MOST_WORDS 65536u
+#define MOST_BYTES (1u << 20) /* of all words: they are beside what .memory is divided into */
 #define LEAST_SLOTS 1024u
 #define TOLD_BYTES 600u /* of words in a line */
 
@@ -24,7 +25,7 @@ struct gs_relations {
     const char *path;
     pthread_rwlock_t lock; /* guards all below but `type`, until words are ordered */
     word *word; /* [count] by number; ordered by gs_part__relations_order() */
-    uint32_t count, cap;
+    uint32_t count, cap, bytes;
     uint32_t *slot; /* [slots] number + 1; 0: free */
     uint32_t slots;
     uint32_t *type; /* [count] */
@@ -89,15 +90,16 @@ static bool widen(gs_relations *r)
 /* A word that no one has read before. Under the lock, as its only holder. */
 static gs_status enter(gs_relations *r, uint32_t *slot, const char *text, size_t length)
 {
-    if (r->count == MOST_WORDS)
-        return gs_fail(GS_EUNSUPPORTED, "%s: more than %u edge types; is the column of types another one?", r->path,
-                       MOST_WORDS);
+    if (r->count == MOST_WORDS || r->bytes + length > MOST_BYTES)
+        return gs_fail(GS_EUNSUPPORTED, "%s: more than %u edge types, or 1 MiB of their names; is the column of types "
+                       "another one?", r->path, MOST_WORDS);
     char *const own = gs_malloc(length);
     if (own == NULL || !gs_grow(&r->word, r->count, &r->cap, sizeof(*r->word))) {
         gs_free(own);
         return gs_fail(GS_ENOMEM, "%s: no memory for the names of edge types", r->path);
     }
     memcpy(own, text, length);
+    r->bytes += (uint32_t)length;
     r->word[r->count] = (word){own, (uint32_t)length, r->count};
     *slot = ++r->count;
     if (r->count * 2 > r->slots && !widen(r))

@@ -17,7 +17,8 @@ typedef struct gs_relations gs_relations;
 /* GS_ENOMEM. *path, the input's, is for messages and must live as long. */
 gs_status gs_part__relations_make(gs_relations **out, const char *path);
 void gs_part__relations_free(gs_relations *r); /* NULL is allowed */
-/* Any thread: the number of a word of 1 to GS_MOST_NAME bytes, until they are ordered. GS_EUNSUPPORTED above 65,536. */
+/* Any thread: the number of a word of 1 to GS_MOST_NAME bytes, until they are ordered. GS_EUNSUPPORTED:
+ * more than 65,536 words, or 1 MiB of them. */
 gs_status gs_part__relations_number(gs_relations *r, uint32_t *out, const char *word, size_t length);
 /* After the last word; says by the job's `warn` which type each is. GS_ENOMEM. */
 gs_status gs_part__relations_order(gs_relations *r, const gs_part_job *job);

@@ -277,6 +277,25 @@ static void test_formats__edge_types_may_be_words(void **state)
     free(path);
 }
 
+/* Names are held in memory beside the budget: they have a bound of their own, here 300 words of 4,000 bytes. */
+static void test_formats__names_of_edge_types_are_bounded(void **state)
+{
+    gs_partition_options o = test_options("natural", 2, 8 * GS_MIB);
+    char *const path = strdup(gs_test_path(*state, "edges.any")), word[4001];
+    FILE *const f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs("src,dst,relation\n", f);
+    for (int k = 0; k < 300; k++) {
+        memset(word, 'a' + k % 26, sizeof(word) - 1);
+        snprintf(word + sizeof(word) - 5, 5, "%04d", k);
+        fprintf(f, "%d,%d,%s\n", k, k + 1, word);
+    }
+    assert_int_equal(fclose(f), 0);
+    gs_assert_fails(gs_partition(path, gs_test_path(*state, "s"), &o, NULL), GS_EUNSUPPORTED, "1 MiB of their names");
+    free(path);
+}
+
 static void test_formats__csv_errors_name_line_and_column(void **state)
 {
     static const struct {
@@ -628,6 +647,7 @@ int main(void)
         T(test_formats__columns_are_found_by_name),
         T(test_formats__columns_of_others_are_understood),
         T(test_formats__edge_types_may_be_words),
+        T(test_formats__names_of_edge_types_are_bounded),
         T(test_formats__csv_errors_name_line_and_column),
         T(test_formats__metis_weights_and_sizes),
         T(test_formats__metis_errors_name_line_and_column),
