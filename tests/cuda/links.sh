@@ -11,10 +11,14 @@ run "generate" "$GNNSTREAM" generate rmat "$work/graph" --vertices "$vertices" -
     --features "$features" --classes 4 --seed 2
 [ "$model" != rgcn ] || add_types "$work/graph"
 run "partition" "$GNNSTREAM" partition "$work/graph" "$work/store" --parts 3 --method random || finish
+# The same program, however many epochs there are.
+program=()
+[ "$model" != rgcn ] || program=(--no-hoist --no-move --no-fuse)
 
 engine() # VERB OPTIONS... (the best weights come back whenever an epoch is better than all before: not in each)
 {
-    "$GNNSTREAM" "$1" "$work/store" --model "$model" --hidden 8 --device cuda --keep last "${options[@]}" "${@:2}"
+    "$GNNSTREAM" "$1" "$work/store" --model "$model" --hidden 8 --device cuda --keep last "${program[@]}" \
+        "${options[@]}" "${@:2}"
 }
 least_of() { sed -n 's/.*at least \([0-9]*\)M.*/\1/p'; } # MiB
 

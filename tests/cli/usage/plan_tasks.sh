@@ -1,6 +1,8 @@
 # plan --tasks: the list has each pass's tasks, they read what the report counts, and each waits for earlier ones.
 small_store
-options=(--model sage --hidden 8 --host-memory 26M --device-memory 9M --no-cache)
+options=(--model sage --hidden 8 --device-memory 9M --no-cache)
+least=$(gnnstream plan store "${options[@]}" --host-memory 1M 2>&1 | sed -n 's/.*at least \([0-9]*\)M.*/\1/p')
+options+=(--host-memory "${least}M")
 gnnstream plan store "${options[@]}" --json >plan.json
 gnnstream plan store "${options[@]}" --tasks >tasks.txt
 python3 - <<'END'
