@@ -88,32 +88,32 @@ static gs_status write_sequence(writer *w, const gs_program *p, const gs_stage *
     return gs_generate_sequence(w->out, &w->code->sequence[w->code->sequences++].k, width);
 }
 
-/* Of a step of a plan of batches: what it keeps, or multiplies. */
-static gs_status write_step(writer *w, const gs_program *p, const gs_batch_plan *b, const gs_batch_step *step)
+/* Of a step of a plan of typed products: what it keeps, or multiplies. */
+static gs_status write_step(writer *w, const gs_program *p, const gs_typed_plan *b, const gs_typed_step *step)
 {
     const gs_edge_reg *const reg = p->stage[b->stage].edge_reg;
-    const gs_batch_kind kind = step->kind == GS_BATCH_ADD_OUTER ? GS_BATCH_OUTER
-                               : step->transposed               ? GS_BATCH_PRODUCT_T
-                                                                : GS_BATCH_PRODUCT;
-    if (step->kind == GS_BATCH_KEEP) {
+    const gs_typed_kind kind = step->kind == GS_TYPED_ADD_OUTER ? GS_TYPED_OUTER
+                               : step->transposed               ? GS_TYPED_PRODUCT_T
+                                                                : GS_TYPED_PRODUCT;
+    if (step->kind == GS_TYPED_KEEP) {
         gs_cuda_edge_code *const keep = &w->code->edge[w->code->edges++];
         keep->stage = b->stage;
         return gs_generate_keep(w->out, &keep->k, p, b->stage, step->x);
     }
-    for (uint32_t i = 0; i < w->code->batch_codes; i++)
-        if (gs_cuda_makes_batch(&w->code->batch_code[i], kind, reg[step->x].width, reg[step->y].width))
+    for (uint32_t i = 0; i < w->code->typed_codes; i++)
+        if (gs_cuda_makes_typed(&w->code->typed_code[i], kind, reg[step->x].width, reg[step->y].width))
             return GS_OK;
-    gs_generate_batch(w->out, &w->code->batch_code[w->code->batch_codes++].k, kind, reg[step->x].width,
+    gs_generate_typed(w->out, &w->code->typed_code[w->code->typed_codes++].k, kind, reg[step->x].width,
                       reg[step->y].width, w->tf32);
     return GS_OK;
 }
 
-static gs_status write_batch(writer *w, const gs_program *p, uint32_t stage)
+static gs_status write_typed(writer *w, const gs_program *p, uint32_t stage)
 {
-    gs_batch_plan *const b = &w->code->batch[w->code->batches];
-    gs_status st = gs_batch_plan_stage(b, p, stage);
-    if (w->code->batches++ == 0)
-        fputs(gs_cuda_batch_text, w->out);
+    gs_typed_plan *const b = &w->code->typed[w->code->typed_stages];
+    gs_status st = gs_typed_plan_stage(b, p, stage);
+    if (w->code->typed_stages++ == 0)
+        fputs(gs_cuda_typed_text, w->out);
     for (uint32_t i = 0; i < b->steps && st == GS_OK; i++)
         st = write_step(w, p, b, &b->step[i]);
     return st;
@@ -137,10 +137,10 @@ gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, 
     *k = (gs_cuda_code){.edge = gs_calloc(most_kernels(p), sizeof(*k->edge)),
                         .vertex = gs_calloc(most_kernels(p), sizeof(*k->vertex)),
                         .sequence = gs_calloc(p->stages + 1, sizeof(*k->sequence)),
-                        .batch = gs_calloc(p->stages + 1, sizeof(*k->batch)),
-                        .batch_code = gs_calloc(most_kernels(p), sizeof(*k->batch_code))};
-    if (w.out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL || k->batch == NULL ||
-        k->batch_code == NULL)
+                        .typed = gs_calloc(p->stages + 1, sizeof(*k->typed)),
+                        .typed_code = gs_calloc(most_kernels(p), sizeof(*k->typed_code))};
+    if (w.out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL || k->typed == NULL ||
+        k->typed_code == NULL)
         st = no_memory();
     for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
         if ((st = check_instrs(&p->stage[s])) != GS_OK)
@@ -148,8 +148,8 @@ gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, 
         write_rows(&w, p, &p->stage[s]);
         const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
         st = sequence ? write_sequence(&w, p, &p->stage[s]) : write_edges(&w, p, s);
-        if (st == GS_OK && gs_stage_has_batches(&p->stage[s]))
-            st = write_batch(&w, p, s);
+        if (st == GS_OK && gs_stage_has_typed(&p->stage[s]))
+            st = write_typed(&w, p, s);
         if (st == GS_OK)
             st = write_vertices(&w, p, s);
     }
@@ -165,8 +165,8 @@ void gs_cuda_free_code(gs_cuda_code *k)
     gs_free(k->edge);
     gs_free(k->vertex);
     gs_free(k->sequence);
-    gs_free(k->batch);
-    gs_free(k->batch_code);
+    gs_free(k->typed);
+    gs_free(k->typed_code);
     *k = (gs_cuda_code){.module = NULL};
 }
 
@@ -231,26 +231,26 @@ static gs_status find_sequences(gs_cuda *c)
     if (st == GS_OK && k->sequences > 0)
         st = find(c, &k->transpose_weight, "gs_transpose_weight");
     if (st == GS_OK && k->sequences > 0)
-        st = find(c, &k->spread_gates, "gs_spread_gates");
+        st = find(c, &k->scatter_gates, "gs_scatter_gates");
     return st;
 }
 
-static gs_status find_batches(gs_cuda *c)
+static gs_status find_typed(gs_cuda *c)
 {
-    static const char *const name[] = GS_CUDA_BATCH_NAMES;
+    static const char *const name[] = GS_CUDA_TYPED_NAMES;
     gs_cuda_code *const k = &c->code;
     gs_status st = GS_OK;
-    for (uint32_t i = 0; i < k->batch_codes && st == GS_OK; i++)
-        st = find(c, &k->batch_code[i].run, k->batch_code[i].k.name);
-    for (uint32_t i = 0; i < GS_CUDA_BATCH_FIXED_COUNT && k->batches > 0 && st == GS_OK; i++)
-        st = find(c, &k->batching[i], name[i]);
+    for (uint32_t i = 0; i < k->typed_codes && st == GS_OK; i++)
+        st = find(c, &k->typed_code[i].run, k->typed_code[i].k.name);
+    for (uint32_t i = 0; i < GS_CUDA_TYPED_FIXED_COUNT && k->typed_stages > 0 && st == GS_OK; i++)
+        st = find(c, &k->typed_fixed[i], name[i]);
     return st;
 }
 
 gs_status gs_cuda_find_code(gs_cuda *c)
 {
     gs_cuda_code *const k = &c->code;
-    gs_status st = find_batches(c);
+    gs_status st = find_typed(c);
     for (uint32_t i = 0; i < k->edges && st == GS_OK; i++) {
         gs_cuda_edge_code *const e = &k->edge[i];
         char merge[64];

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cuda/batch.h"
+#include "cuda/typed_plan.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_text.h"
 
@@ -33,23 +33,23 @@ typedef struct gs_cuda_sequence_code {
     gs_cu_handle forward, window;
 } gs_cuda_sequence_code;
 
-typedef struct gs_cuda_batch_code {
-    gs_batch_kernel k;
+typedef struct gs_cuda_typed_code {
+    gs_typed_kernel k;
     gs_cu_handle run;
-} gs_cuda_batch_code;
+} gs_cuda_typed_code;
 
-/* Kernels of batch.cu that no program changes. */
-enum gs_cuda_batch_fixed {
-    GS_CUDA_BATCH_COUNT,
-    GS_CUDA_BATCH_TOTALS,
-    GS_CUDA_BATCH_PLACE,
-    GS_CUDA_BATCH_BEGINS,
-    GS_CUDA_BATCH_TASKS,
-    GS_CUDA_BATCH_MERGE,
-    GS_CUDA_BATCH_FIXED_COUNT
+/* Kernels of typed.cu that no program changes. */
+enum gs_cuda_typed_fixed {
+    GS_CUDA_TYPED_COUNT,
+    GS_CUDA_TYPED_TOTALS,
+    GS_CUDA_TYPED_PLACE,
+    GS_CUDA_TYPED_BEGINS,
+    GS_CUDA_TYPED_TASKS,
+    GS_CUDA_TYPED_MERGE,
+    GS_CUDA_TYPED_FIXED_COUNT
 };
-#define GS_CUDA_BATCH_NAMES                                                                                            \
-    {"gs_batch_count", "gs_batch_totals", "gs_batch_place", "gs_batch_begins", "gs_batch_tasks", "gs_batch_merge"}
+#define GS_CUDA_TYPED_NAMES                                                                                            \
+    {"gs_typed_count", "gs_typed_totals", "gs_typed_place", "gs_typed_begins", "gs_typed_tasks", "gs_typed_merge"}
 
 enum gs_cuda_fixed {
     GS_CUDA_ADD,
@@ -82,11 +82,11 @@ typedef struct gs_cuda_code {
     gs_cuda_vertex_code *vertex;
     gs_cuda_sequence_code *sequence;
     uint32_t edges, vertices, sequences;
-    gs_cu_handle transpose_weight, spread_gates; /* where there are sequences */
-    gs_batch_plan *batch;                   /* of stages that multiply by the type of edges */
-    gs_cuda_batch_code *batch_code;
-    uint32_t batches, batch_codes;
-    gs_cu_handle batching[GS_CUDA_BATCH_FIXED_COUNT];
+    gs_cu_handle transpose_weight, scatter_gates; /* where there are sequences */
+    gs_typed_plan *typed;                   /* of stages that multiply by the type of edges */
+    gs_cuda_typed_code *typed_code;
+    uint32_t typed_stages, typed_codes;
+    gs_cu_handle typed_fixed[GS_CUDA_TYPED_FIXED_COUNT];
 } gs_cuda_code;
 
 /* Kernels of a program: their list, without functions, and their text, to be freed with free(). Needs no GPU. `tf32`:
@@ -107,7 +107,7 @@ static inline bool gs_cuda_sums_rows(const gs_cuda_edge_code *code, const gs_row
     return code->stage == GS_NONE && has->by == rows->by && has->width == rows->width &&
            has->types == rows->types && has->dtype == rows->dtype && has->scaled == rows->scaled;
 }
-static inline bool gs_cuda_makes_batch(const gs_cuda_batch_code *code, gs_batch_kind kind, uint32_t in, uint32_t out)
+static inline bool gs_cuda_makes_typed(const gs_cuda_typed_code *code, gs_typed_kind kind, uint32_t in, uint32_t out)
 {
     return code->k.kind == kind && code->k.in == in && code->k.out == out;
 }

@@ -216,11 +216,11 @@ static const gs_device_ops cuda_ops = {
     .keep_params = gs_cuda_keep_params,
     .gradient_norm = gs_cuda_gradient_norm,
     .step = gs_cuda_step,
-    .bring_params = gs_cuda_bring_params,
-    .bring_previous = gs_cuda_bring_previous,
+    .fetch_params = gs_cuda_fetch_params,
+    .fetch_previous = gs_cuda_fetch_previous,
     .stepped_well = gs_cuda_stepped_well,
     .peek = gs_cuda_peek,
-    .bring_state = gs_cuda_bring_state,
+    .fetch_state = gs_cuda_fetch_state,
     .put_state = gs_cuda_put_state,
     .measure_transfer = gs_cuda_measure_transfer,
     .unpinned = cuda_unpinned,
@@ -241,7 +241,7 @@ static const gs_device_ops cuda_ops = {
     .poll_transfers = gs_cuda_poll_transfers,
     .sums_alone = gs_cuda_sums_alone,
     .all_reduce = gs_cuda_all_reduce,
-    .bring_part = gs_cuda_bring_part,
+    .fetch_part = gs_cuda_fetch_part,
     .put_part = gs_cuda_put_part,
 };
 

@@ -5,7 +5,7 @@
  *   driver.c, library.c, folders.c  the functions of CUDA's libraries, and which of those that are installed
  *   resident.c           what those hold of the host's memory
  *   file_library.c       those of cuFile
- *   kernel_text.c, text_*.c, batch_plan.c  kernels of a program, as text
+ *   kernel_text.c, text_*.c, typed_plan.c  kernels of a program, as text
  *   module.c             text to modules
  *   context.c            about which GPU a call is, and what failed
  *   chain.c              copies to and from the arena, from the host and from other GPUs
@@ -19,7 +19,7 @@
  *   kept_params.c        parameters that stay there for a run, and the optimiser's step
  *   launch_small.c       launches that every program has
  *   launch_edges.c       kernels over edges
- *   launch_batch.c       products of edges by the matrix of their type
+ *   launch_typed.c       products of edges by the matrix of their type
  *   launch_edge_program.c  edge programs
  *   launch_vertex.c      vertex programs
  *   launch_sequence.c    LSTMs over edges
@@ -48,7 +48,7 @@ struct gs_cuda {
     int device, major, minor, processors, compute_type;
     uint64_t total_bytes;    /* of the GPU's memory */
     uint64_t budget_bytes;   /* of them, what a run takes: scratch is sized by it (gs_cuda_share()) */
-    uint32_t portion_edges;  /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_BATCH_BYTES */
+    uint32_t portion_edges;  /* by type: $GS_CUDA_PORTION_EDGES, or 0: as many as fit GS_CUDA_TYPED_BYTES */
     gs_cu_handle context, blas;
     gs_cu_handle fixed_module, fixed[GS_CUDA_FIXED_COUNT];
     char name[160];

@@ -132,13 +132,13 @@ static gs_status bring(gs_cuda *c, float *const *param, gs_cu_memory at)
     return st != GS_OK ? st : ended;
 }
 
-gs_status gs_cuda_bring_params(void *context, float *const *param)
+gs_status gs_cuda_fetch_params(void *context, float *const *param)
 {
     gs_cuda *const c = context;
     return bring(c, param, c->state.at);
 }
 
-gs_status gs_cuda_bring_previous(void *context, float *const *param)
+gs_status gs_cuda_fetch_previous(void *context, float *const *param)
 {
     gs_cuda *const c = context;
     return bring(c, param, c->state.previous);
@@ -168,7 +168,7 @@ static gs_status move_state(gs_cuda *c, uint32_t run, float *const *out, const f
     return st != GS_OK ? st : ended;
 }
 
-gs_status gs_cuda_bring_state(void *context, uint32_t run, float *const *state)
+gs_status gs_cuda_fetch_state(void *context, uint32_t run, float *const *state)
 {
     return move_state(context, run, state, NULL);
 }

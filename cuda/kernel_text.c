@@ -47,7 +47,7 @@ bool gs_generate_value(FILE *out, gs_op op, const char *const *operand, float al
         {GS_OP_POW, "powf(A, L)"},
         {GS_OP_STEP, "A > 0.0f ? 1.0f : 0.0f"},
         {GS_OP_ROUND, "A"},  /* where it is stored */
-        {GS_OP_SPREAD, "A"}, /* of an edge register: lanes hold the value of their columns' group */
+        {GS_OP_EXPAND, "A"}, /* of an edge register: lanes hold the value of their columns' group */
     };
     char constant[48];
     gs_generate_constant(constant, sizeof(constant), alpha);

@@ -49,7 +49,7 @@ typedef struct gs_edge_kernel {
     uint32_t lanes, slots;   /* of a group; vectors a lane */
     uint32_t slice, slices;  /* columns of a group; groups a target */
     bool one_group;          /* a slice's columns share one number of each narrower register (a head's) */
-    uint32_t batch;          /* edges whose rows a group loads before it looks at them */
+    uint32_t burst;          /* edges whose rows a group loads before it looks at them */
     uint32_t blocks;         /* that a processor must hold, at least: what registers are limited to */
     uint32_t inputs;
     gs_kernel_input input[GS_EDGE_INPUTS]; /* at the operand end, and parameters */
@@ -64,17 +64,17 @@ typedef struct gs_edge_kernel {
     uint32_t site;
 } gs_edge_kernel;
 
-/* Rows of edges by the matrix of their type, or outer products of them by type (kernels/batch.cu). */
-typedef enum gs_batch_kind { GS_BATCH_PRODUCT, GS_BATCH_PRODUCT_T, GS_BATCH_OUTER } gs_batch_kind;
+/* Rows of edges by the matrix of their type, or outer products of them by type (kernels/typed.cu). */
+typedef enum gs_typed_kind { GS_TYPED_PRODUCT, GS_TYPED_PRODUCT_T, GS_TYPED_OUTER } gs_typed_kind;
 
-typedef struct gs_batch_kernel {
+typedef struct gs_typed_kernel {
     char name[40];
-    gs_batch_kind kind;
+    gs_typed_kind kind;
     bool tf32;               /* on tensor cores, of numbers rounded so */
     uint32_t in, out;        /* columns of a row that is multiplied, and of what is made; of x and of y */
     uint32_t down, across;   /* lanes that share columns, 4 each: of x (OUTER), and of the other */
     uint32_t blocks, shared_bytes; /* blocks that share a task's or a piece's columns */
-} gs_batch_kernel;
+} gs_typed_kernel;
 
 /* LSTMs over edges, of states of one width. */
 typedef struct gs_sequence_kernel {
@@ -104,8 +104,8 @@ gs_status gs_generate_sequence(FILE *out, gs_sequence_kernel *k, uint32_t width)
 
 /* Writes the kernel that keeps edge register `reg` of the stage. */
 gs_status gs_generate_keep(FILE *out, gs_edge_kernel *k, const gs_program *p, uint32_t stage, uint32_t reg);
-/* Writes the kernel of such products, after gs_cuda_batch_text. */
-void gs_generate_batch(FILE *out, gs_batch_kernel *k, gs_batch_kind kind, uint32_t in, uint32_t out_width, bool tf32);
+/* Writes the kernel of such products, after gs_cuda_typed_text. */
+void gs_generate_typed(FILE *out, gs_typed_kernel *k, gs_typed_kind kind, uint32_t in, uint32_t out_width, bool tf32);
 
 /* True for what gs_generate_vertex() fuses: elementwise, and of one width throughout. */
 bool gs_generates_vertex(const gs_stage *s, const gs_instr *in);

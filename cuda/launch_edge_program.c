@@ -3,7 +3,7 @@
 
 #include "base/philox.h"
 #include "cuda/cuda_device.h"
-#include "cuda/launch_batch.h"
+#include "cuda/launch_typed.h"
 #include "cuda/launch_edges.h"
 #include "cuda/pass.h"
 #include "cuda/streams.h"
@@ -15,9 +15,9 @@ static gs_status run_kernels(gs_cuda *c, gs_cuda_edge_run *r)
     const uint32_t stage = (uint32_t)(l->stage - l->program->stage);
     for (uint32_t q = 0; q < l->stage->edge_regs; q++)
         c->where[q] = (gs_cu_memory)l->rows[q];
-    for (uint32_t i = 0; i < c->code.batches; i++)
-        if (c->code.batch[i].stage == stage)
-            return gs_cuda_run_batches(c, r, &c->code.batch[i]);
+    for (uint32_t i = 0; i < c->code.typed_stages; i++)
+        if (c->code.typed[i].stage == stage)
+            return gs_cuda_run_typed(c, r, &c->code.typed[i]);
     return gs_cuda_run_edge_kernels(c, r);
 }
 

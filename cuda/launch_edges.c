@@ -113,7 +113,7 @@ static gs_status add_chunk(gs_cuda *c, const gs_cuda_edge_code *code, const gs_c
     h->args.owns = code->k.owns;
     memcpy(&h->args.own[h->args.chunks * code->k.owns], own, code->k.owns * sizeof(*own));
     h->args.chunk[h->args.chunks++] = chunk;
-    /* steps of a batch by type find what the ones before have made */
+    /* steps of a burst by type find what the ones before have made */
     return st == GS_OK && (!c->grouping || e->all.place != NULL) ? launch_held(c, code) : st;
 }
 

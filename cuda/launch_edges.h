@@ -9,7 +9,7 @@
 typedef struct gs_cuda gs_cuda;
 
 /* A target with more edges than a piece has is a hub. A piece has a 65,536th of its chunk's edges (a large GPU has some
- * 17,000 groups of 16 threads, so that is a quarter of what one has to do), within these bounds: in batches of 4 to 6,
+ * 17,000 groups of 16 threads, so that is a quarter of what one has to do), within these bounds: in bursts of 4 to 6,
  * some 0.7 us each, 256 edges take 30 to 45 us. More edges where memory has no room for the sums of so many pieces. */
 #define GS_CUDA_PIECES 65536u
 #define GS_CUDA_PIECE_LEAST 256u

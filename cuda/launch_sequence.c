@@ -125,8 +125,8 @@ static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
 
     s->a.edges = tiles * GS_SEQUENCE_WINDOW * k->rows;
     if (st == GS_OK)
-        st = gs_cuda_launch(c, c->code.spread_gates, 2ull * (uint64_t)c->processors, 1,
-                            (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a, "gs_spread_gates");
+        st = gs_cuda_launch(c, c->code.scatter_gates, 2ull * (uint64_t)c->processors, 1,
+                            (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a, "gs_scatter_gates");
     if (st == GS_OK && s->d_weight != 0)
         st = gs_cuda_multiply(c, true, false, 4 * k->width, k->width, s->a.edges, (gs_cu_memory)s->a.gate, 4 * k->width,
                               (gs_cu_memory)s->a.before, k->width, 1.0f, s->d_weight);

@@ -91,7 +91,7 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                          .rows = l->rows,
                          .from_width = l->stage->reg[in->a.index].width,
                          .to_width = l->stage->reg[in->dst].width,
-                         .how = in->op == GS_OP_SPREAD   ? GS_REGROUP_SPREAD
+                         .how = in->op == GS_OP_EXPAND   ? GS_REGROUP_EXPAND
                                 : in->op == GS_OP_TILE   ? GS_REGROUP_TILE
                                 : in->op == GS_OP_ACROSS ? GS_REGROUP_ACROSS
                                 : in->op == GS_OP_CONCAT ? GS_REGROUP_CONCAT

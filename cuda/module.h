@@ -18,7 +18,7 @@
 extern const char gs_cuda_common_text[];
 extern const char gs_cuda_fixed_text[];
 extern const char gs_cuda_sequence_text[];
-extern const char gs_cuda_batch_text[];
+extern const char gs_cuda_typed_text[];
 /* walk.inc, which the texts of programs include. */
 extern const char gs_cuda_walk_text[];
 

@@ -8,7 +8,7 @@
 #include "cuda/context.h"
 #include "cuda/cuda_device.h"
 #include "cuda/kept_params.h"
-#include "cuda/launch_batch.h"
+#include "cuda/launch_typed.h"
 #include "cuda/launch_edges.h"
 #include "cuda/launch_sequence.h"
 #include "cuda/launch_vertex.h"
@@ -52,17 +52,17 @@ static uint64_t scratch_of(const gs_cuda *c, const gs_cuda_code *k, const gs_pro
 static uint64_t order_bytes(const gs_cuda_code *k) { return k->sequences > 0 ? GS_CUDA_SORTED * sizeof(uint32_t) : 0; }
 
 /* Bytes for a portion of edges by type. */
-static uint64_t batch_bytes(const gs_cuda *c, const gs_cuda_code *k)
+static uint64_t typed_bytes(const gs_cuda *c, const gs_cuda_code *k)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < k->batches; i++)
-        bytes = GS_MAX(bytes, gs_cuda_batch_bytes(c, &k->batch[i]));
+    for (uint32_t i = 0; i < k->typed_stages; i++)
+        bytes = GS_MAX(bytes, gs_cuda_typed_bytes(c, &k->typed[i]));
     return bytes;
 }
 
 static gs_cuda_scratch scratch_bytes(const gs_cuda *c, const gs_cuda_code *k, const gs_program *p)
 {
-    return (gs_cuda_scratch){.launch = scratch_of(c, k, p), .order = order_bytes(k), .batch = batch_bytes(c, k)};
+    return (gs_cuda_scratch){.launch = scratch_of(c, k, p), .order = order_bytes(k), .typed = typed_bytes(c, k)};
 }
 
 /* Parameters, gradients and the optimiser's two runs of state are charged by who owns them; here is what lies beside
@@ -78,7 +78,7 @@ uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p)
         s = scratch_bytes(c, &k, p);
     gs_cuda_free_code(&k);
     free(text); /* open_memstream's */
-    return s.launch + s.order + s.batch + gs_cuda_state_bytes(c, p);
+    return s.launch + s.order + s.typed + gs_cuda_state_bytes(c, p);
 }
 
 /* ---- programs ---- */
@@ -110,7 +110,7 @@ static gs_status take_code(gs_cuda *c, const gs_program *p, const char *text)
     const gs_cuda_code *const k = &c->code;
     const gs_cuda_scratch scratch = scratch_bytes(c, k, p);
     gs_status st = GS_OK;
-    if (k->edges + k->vertices + k->sequences + k->batches > 0)
+    if (k->edges + k->vertices + k->sequences + k->typed_stages > 0)
         st = gs_cuda_load(c, &c->code.module, text);
     if (st == GS_OK && (c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL)
         st = gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");

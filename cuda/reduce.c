@@ -42,7 +42,7 @@ gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const
     return st == GS_OK ? reduce_by_nccl(context, devices, at, count, f64) : st;
 }
 
-gs_status gs_cuda_bring_part(void *context, void *part, uint64_t bytes)
+gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes)
 {
     gs_cuda *const c = context;
     gs_cu_memory at;

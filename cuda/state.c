@@ -86,8 +86,8 @@ gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scra
     place_params(c, p);
     c->state.scratch_bytes = scratch->launch;
     c->state.order_offset = c->state.scratch_offset + scratch->launch;
-    c->state.batch_offset = c->state.order_offset + scratch->order;
-    c->state.workspace_offset = c->state.batch_offset + scratch->batch;
+    c->state.typed_offset = c->state.order_offset + scratch->order;
+    c->state.workspace_offset = c->state.typed_offset + scratch->typed;
     gs_status st = gs_cuda_check(
         c, c->d->memory_alloc(&c->state.at, c->state.workspace_offset + gs_cuda_workspace(c)),
         "memory for parameters and scratch");

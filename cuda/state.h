@@ -22,7 +22,7 @@ typedef struct gs_cuda_state {
                                  * places */
     uint64_t grads_offset, added_bytes; /* from there on: what passes add up, gradients, sums and totals */
     uint64_t *param_offset, *grad_offset, *sums_offset, loss_offset, columns_offset, found_offset, weight_offset,
-        scratch_offset, scratch_bytes, order_offset, batch_offset, workspace_offset;
+        scratch_offset, scratch_bytes, order_offset, typed_offset, workspace_offset;
     double *columns; /* [loss_columns * GS_LOSS_FIGURES], of the host: what a pass has added up of a loss's columns */
     uint32_t loss_columns;
     uint32_t *found; /* [founds], of the host: what a pass has counted of classes (gs_metrics.found) */
@@ -42,7 +42,7 @@ typedef struct gs_cuda_state {
 
 /* Bytes of scratch: of a launch, of the targets of a sequence's launch, sorted, and of a portion of edges by type. */
 typedef struct gs_cuda_scratch {
-    uint64_t launch, order, batch;
+    uint64_t launch, order, typed;
 } gs_cuda_scratch;
 
 /* Bytes that cuBLAS works in: 32 MiB from Hopper on, 4 MiB before it, as its documents ask for; of budgets of less than

@@ -125,9 +125,9 @@ static uint32_t vector_of(const gs_gen_writer *w)
  * the latency: of an H200 4.8 TB/s / 132 * 0.8 us = 29 KiB. With 24 numbers a lane, 1280 lanes (of 48 registers each)
  * have 120 KiB under way: enough where three quarters of them idle (targets of fewer edges than their neighbours in the
  * warp) or wait. */
-#define BATCH_FLOATS 24u
+#define BURST_FLOATS 24u
 #define PROGRAM_FLOATS 20u /* where edges have instructions, whose values take registers, too */
-/* Where edges have masks, what a batch's draws take is divided by more edges. Lanes have 80 registers then, where
+/* Where edges have masks, what a burst's draws take is divided by more edges. Lanes have 80 registers then, where
  * attention is narrow, and a processor has 96 KiB under way at 64 columns. */
 #define DRAWN_FLOATS 40u
 #define DRAWN_BLOCKS 3u
@@ -135,21 +135,21 @@ static uint32_t vector_of(const gs_gen_writer *w)
 
 static bool is_row_sum(const gs_gen_writer *w) { return w->k->rows.width > 0; }
 
-static void choose_batch(gs_gen_writer *w)
+static void choose_burst(gs_gen_writer *w)
 {
     static const uint32_t sizes[] = {8, 6, 4, 3, 2, 1};
     uint32_t floats = 0, i = 0;
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r))
+        if (gs_gen_is_typed(w, r))
             floats += gs_gen_length(w, gs_gen_shape_of(w, gs_gen_width(w, r)));
     const bool draws = gs_gen_draws(w);
-    const uint32_t most = is_row_sum(w) ? BATCH_FLOATS : draws ? DRAWN_FLOATS : PROGRAM_FLOATS;
+    const uint32_t most = is_row_sum(w) ? BURST_FLOATS : draws ? DRAWN_FLOATS : PROGRAM_FLOATS;
     while (sizes[i] > 1 && (sizes[i] * floats > most || (sizes[i] > w->k->lanes && !gs_gen_draws_alone(w))))
         i++;
-    w->k->batch = sizes[i];
+    w->k->burst = sizes[i];
     const bool plain = is_row_sum(w) && w->k->rows.by == GS_TYPES_NONE;
     const bool narrow = w->k->slices == 1 && w->k->slots * w->k->vector <= 4;
-    w->k->blocks = w->k->batch > 1 && (plain || (gs_gen_attends(w) && narrow)) ? draws ? DRAWN_BLOCKS : BLOCKS : 1;
+    w->k->blocks = w->k->burst > 1 && (plain || (gs_gen_attends(w) && narrow)) ? draws ? DRAWN_BLOCKS : BLOCKS : 1;
 }
 
 /* Does every narrower register, or parameter, have one number for all columns of a slice? */
@@ -188,7 +188,7 @@ static void choose_group(gs_gen_writer *w)
         ;
     k->slots = (uint32_t)gs_div_up(k->slice, k->lanes * k->vector);
     k->one_group = is_one_group(w);
-    choose_batch(w);
+    choose_burst(w);
 }
 
 /* ---- kernels ---- */
@@ -218,7 +218,7 @@ static void write_open(gs_gen_writer *w)
 {
     gs_gen_load_registers(w);
     gs_gen_load_params(w);
-    gs_gen_point_batch(w);
+    gs_gen_point_typed(w);
     gs_gen_begin_draws(w);
     gs_gen_write_instrs(w, false);
     gs_gen_begin_sums(w);
@@ -226,7 +226,7 @@ static void write_open(gs_gen_writer *w)
 
 static void write_rows(gs_gen_writer *w)
 {
-    gs_gen_declare_batch(w);
+    gs_gen_declare_typed(w);
     gs_gen_declare_scores(w);
 }
 
@@ -237,7 +237,7 @@ static void write_part(gs_gen_writer *w, bool scores)
     memcpy(all, w->needed, sizeof(all));
     memset(w->needed, 0, sizeof(w->needed));
     mark(w, scores, !scores);
-    gs_gen_take_batch(w);
+    gs_gen_take_typed(w);
     gs_gen_write_instrs(w, true);
     memcpy(w->needed, all, sizeof(all));
 }
@@ -269,12 +269,12 @@ static void write_kernel(gs_gen_writer *w)
     fprintf(w->out, "#define GS_WALK_WIDTH %uu\n#define GS_WALK_SLICE %uu\n#define GS_WALK_SLICES %u\n", k->width,
             k->slice, k->slices);
     fprintf(w->out, "#define GS_WALK_BLOCKS %u\n", k->blocks);
-    fprintf(w->out, "#define GS_WALK_BATCH %uu\n#define GS_WALK_TYPES %d\n#define GS_WALK_PLACES %d\n", k->batch,
+    fprintf(w->out, "#define GS_WALK_TYPED %uu\n#define GS_WALK_TYPES %d\n#define GS_WALK_PLACES %d\n", k->burst,
             gs_gen_needs_type(w), gs_gen_needs_place(w));
     fprintf(w->out, "#define GS_WALK_DRAWS %d\n", gs_gen_draws(w));
     define(w, "GS_WALK_OPEN", write_open);
     define(w, "GS_WALK_ROWS", write_rows);
-    define(w, "GS_WALK_LOAD", gs_gen_load_batch);
+    define(w, "GS_WALK_LOAD", gs_gen_load_typed);
     define(w, "GS_WALK_COUNT", gs_gen_count_draws);
     define(w, "GS_WALK_DRAW", gs_gen_make_draws);
     define(w, "GS_WALK_SCORE", write_score);
@@ -325,7 +325,7 @@ static gs_status place_sums(gs_gen_writer *w, gs_edge_kernel *k, uint32_t *count
     for (uint32_t i = 0; i < w->s->sums; i++) {
         if (gs_sum_is_sequence(&w->s->sum[i]))
             return gs_gen_refuse(w, "sums of this kind are not there");
-        if (!gs_stage_sums_rows(w->s, i) && w->s->sum[i].kind != GS_SUM_OUTER) /* those are batch.cu's */
+        if (!gs_stage_sums_rows(w->s, i) && w->s->sum[i].kind != GS_SUM_OUTER) /* those are typed.cu's */
             k[0].sum[k[0].sums++] = i;
     }
     if (k[0].sums == 0)

@@ -14,7 +14,7 @@
  *           all lanes, where none of them has columns of two (one_group)
  *   SINGLE  of width 1: one, the same in all lanes
  *
- * So copies from one end, products of heads and rows, and `spread` need no other lane. Only `fold` does:
+ * So copies from one end, products of heads and rows, and `expand` need no other lane. Only `fold` does:
  * through shuffles where a group of columns is a power of two of lanes, through shared memory else.
  */
 #ifndef GS_CUDA_TEXT_INTERNAL_H
@@ -42,7 +42,7 @@ gs_status gs_gen_refuse(gs_gen_writer *w, const char *what);
 /* Does it make fewer columns of those of other lanes, too? */
 static inline bool gs_gen_folds(gs_op op)
 {
-    return gs_op_form_of(op) == GS_FORM_NARROW || gs_op_form_of(op) == GS_FORM_ROW;
+    return gs_op_form_of(op) == GS_FORM_FEWER || gs_op_form_of(op) == GS_FORM_ROW;
 }
 
 gs_gen_shape gs_gen_shape_of(const gs_gen_writer *w, uint32_t width);
@@ -72,13 +72,13 @@ uint32_t gs_gen_input(gs_gen_writer *w, bool param, uint32_t index);
 uint32_t gs_gen_own(gs_gen_writer *w, gs_kernel_own_kind kind, uint32_t index);
 
 /* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a
- * batch of edges ("batch7[b]"), and from there as the edge b's. */
+ * burst of edges ("burst7[b]"), and from there as the edge b's. */
 void gs_gen_load_registers(gs_gen_writer *w);
-bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r);
-void gs_gen_point_batch(gs_gen_writer *w);
-void gs_gen_declare_batch(gs_gen_writer *w);
-void gs_gen_load_batch(gs_gen_writer *w);
-void gs_gen_take_batch(gs_gen_writer *w);
+bool gs_gen_is_typed(const gs_gen_writer *w, uint32_t r);
+void gs_gen_point_typed(gs_gen_writer *w);
+void gs_gen_declare_typed(gs_gen_writer *w);
+void gs_gen_load_typed(gs_gen_writer *w);
+void gs_gen_take_typed(gs_gen_writer *w);
 /* Is the register a row of a table: a product by the matrix of the edge's type, made before? */
 bool gs_gen_is_made(const gs_gen_writer *w, uint32_t r);
 bool gs_gen_needs_place(const gs_gen_writer *w);
@@ -90,10 +90,10 @@ void gs_gen_load_params(gs_gen_writer *w);
 /* Instructions whose values change with the edge, or the others. */
 void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge);
 
-/* Masks of edges. A draw is 4 columns of an edge. Before the first edge; what a batch's draws are made of (its numbers
+/* Masks of edges. A draw is 4 columns of an edge. Before the first edge; what a burst's draws are made of (its numbers
  * are at hand); the draws; and the mask of edge b from them. */
 bool gs_gen_draws(const gs_gen_writer *w);
-/* May a batch have more edges than the group has lanes? */
+/* May a burst have more edges than the group has lanes? */
 bool gs_gen_draws_alone(const gs_gen_writer *w);
 void gs_gen_begin_draws(gs_gen_writer *w);
 void gs_gen_count_draws(gs_gen_writer *w);
@@ -105,8 +105,8 @@ uint32_t gs_gen_row_floats(const gs_gen_writer *w);
 /* What is there before the first edge of `it`; edge k; what is there after the last; and all pieces of a hub. */
 void gs_gen_begin_sums(gs_gen_writer *w);
 void gs_gen_add_edge(gs_gen_writer *w);
-/* Attention: the scores of a batch's edges come first ("score0[b]"), then the maxima with all of them, then the edges;
- * so sums are rescaled once a batch, and an edge takes one exponential. */
+/* Attention: the scores of a burst's edges come first ("score0[b]"), then the maxima with all of them, then the edges;
+ * so sums are rescaled once a burst, and an edge takes one exponential. */
 bool gs_gen_attends(const gs_gen_writer *w);
 void gs_gen_declare_scores(gs_gen_writer *w);
 void gs_gen_keep_scores(gs_gen_writer *w);

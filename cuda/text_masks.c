@@ -1,7 +1,7 @@
 /* Masks of edges (program.h, edge_mask): random bits cost some 45 instructions, so no two lanes of a group make the
- * same. The draws of a batch, each of 4 columns of an edge, are divided among the lanes, and whoever needs a column's
+ * same. The draws of a burst, each of 4 columns of an edge, are divided among the lanes, and whoever needs a column's
  * bit reads it from the lane that made it. An edge's rank among its parallels comes from one bit an edge, which the
- * lane that loads the edge's numbers has, and from the batch before. */
+ * lane that loads the edge's numbers has, and from the burst before. */
 #include "base/size.h"
 #include "cuda/text_internal.h"
 
@@ -11,7 +11,7 @@ typedef struct draw_layout {
     uint32_t width, each;   /* columns of the mask; of the frame to one of them */
     uint32_t fours;         /* draws of an edge that a group needs at the most */
     uint32_t edges, rounds; /* edges at once; or draws a lane makes of one edge */
-    uint32_t draws;         /* of a lane, for a batch */
+    uint32_t draws;         /* of a lane, for a burst */
 } draw_layout;
 
 static draw_layout layout_of(const gs_gen_writer *w, const gs_instr *in)
@@ -26,7 +26,7 @@ static draw_layout layout_of(const gs_gen_writer *w, const gs_instr *in)
     d.edges = GS_MAX(k->lanes / d.fours, 1u);
     if (d.fours > k->lanes)
         d.rounds = (uint32_t)gs_div_up(d.fours, k->lanes);
-    d.draws = (uint32_t)gs_div_up(k->batch, d.edges) * d.rounds;
+    d.draws = (uint32_t)gs_div_up(k->burst, d.edges) * d.rounds;
     return d;
 }
 
@@ -96,15 +96,15 @@ static void count_draws(gs_gen_writer *w, const gs_instr *in)
     fprintf(w->out, "    gs_draw draw%u[%u];\n    GS_UNROLL for (gs_u32 o = 0; o < %uu; o++) {\n", in->dst, d.draws,
             d.draws);
     if (d.fours == 1) { /* the edges whose numbers the lane has */
-        fprintf(w->out, "        const gs_u32 b = o * %uu + gs_lane() %% %uu %% GS_WALK_BATCH;\n", lanes, lanes);
+        fprintf(w->out, "        const gs_u32 b = o * %uu + gs_lane() %% %uu %% GS_WALK_TYPED;\n", lanes, lanes);
         fprintf(w->out, "        const gs_u32 operand = own_index[o], type = own_drawn[o];\n");
     } else {
         fprintf(w->out, "        const gs_u32 b = gs_column_within(o / %uu * %uu + gs_lane() %% %uu / %uu, "
-                        "GS_WALK_BATCH - 1);\n", d.rounds, d.edges, lanes, each);
+                        "GS_WALK_TYPED - 1);\n", d.rounds, d.edges, lanes, each);
         fprintf(w->out, "        const gs_u32 operand = gs_group_read(own_index[0], b, %uu);\n", lanes);
         fprintf(w->out, "        const gs_u32 type = gs_group_read(own_drawn[0], b, %uu);\n", lanes);
     }
-    fprintf(w->out, "        const gs_u32 rank = first + b - gs_first_in_batch(parallel, first, b, parallels);\n");
+    fprintf(w->out, "        const gs_u32 rank = first + b - gs_first_in_typed(parallel, first, b, parallels);\n");
     fprintf(w->out, "        draw%u[o] = gs_edge_draw(%s, %s, rank, type, slice / %uu / 4 + o %% %uu * %uu + gs_lane() "
                     "%% %uu %% %uu, %uu, %d);\n    }\n",
             in->dst, source, destination, d.each, d.rounds, lanes, lanes, each, (uint32_t)gs_div_up(d.width, 4),
@@ -115,12 +115,12 @@ void gs_gen_count_draws(gs_gen_writer *w)
 {
     if (!gs_gen_draws(w))
         return;
-    fprintf(w->out, "    const gs_u32 parallel = gs_parallel_edges(own_index, own_drawn, GS_WALK_BATCH, "
-                    "GS_WALK_LANES, operands[GS_WALK_BATCH - 1], last);\n");
+    fprintf(w->out, "    const gs_u32 parallel = gs_parallel_edges(own_index, own_drawn, GS_WALK_TYPED, "
+                    "GS_WALK_LANES, operands[GS_WALK_TYPED - 1], last);\n");
     for (uint32_t i = 0; i < w->s->edge_instrs; i++)
         if (is_needed(w, &w->s->edge_instr[i]))
             count_draws(w, &w->s->edge_instr[i]);
-    fprintf(w->out, "    parallels = gs_first_in_batch(parallel, first, GS_WALK_BATCH - 1, parallels);\n");
+    fprintf(w->out, "    parallels = gs_first_in_typed(parallel, first, GS_WALK_TYPED - 1, parallels);\n");
 }
 
 /* A mask of one column is its values; others are bits. */

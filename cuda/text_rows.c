@@ -1,5 +1,5 @@
 /* Rows of memory that an edge kernel reads: the arrays, parameters and chunk's own pointers that it needs, and how they
- * come into a lane's registers, for all edges of a target or for a batch of edges at a time. */
+ * come into a lane's registers, for all edges of a target or for a burst of edges at a time. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -53,7 +53,7 @@ bool gs_gen_needs_place(const gs_gen_writer *w)
     return made;
 }
 
-bool gs_gen_is_batched(const gs_gen_writer *w, uint32_t r)
+bool gs_gen_is_typed(const gs_gen_writer *w, uint32_t r)
 {
     return w->needed[r] && w->per_edge[r] && (w->s->edge_reg[r].kind != GS_EDGE_TEMP || gs_gen_is_made(w, r));
 }
@@ -125,13 +125,13 @@ static bool is_one(const gs_gen_writer *w, uint32_t r)
 /* Registers whose rows differ from edge to edge are reached from the lane's own columns of row 0, so that an address
  * is one multiplication and addition: at7[0] those of the slots that all lanes have, the others' apart, as lanes
  * without columns load the last one. Narrow ones have a number a slot, at places of its own. */
-void gs_gen_point_batch(gs_gen_writer *w)
+void gs_gen_point_typed(gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++) {
         const gs_edge_reg *const reg = &w->s->edge_reg[r];
         const uint32_t each = gs_gen_each(w, reg->width), bytes = (uint32_t)gs_dtype_bytes(dtype_of(w, r));
         char start[64];
-        if (!gs_gen_is_batched(w, r) || reg->kind == GS_EDGE_WEIGHT)
+        if (!gs_gen_is_typed(w, r) || reg->kind == GS_EDGE_WEIGHT)
             continue;
         if (reg->kind == GS_EDGE_TARGET)
             snprintf(start, sizeof(start), "(const char *)(own[%u] + row * %uu)", gs_gen_own(w, GS_OWN_ROWS, r),
@@ -167,7 +167,7 @@ static void write_address(const gs_gen_writer *w, char *to, size_t room, const c
         snprintf(to, room, "gs_edge_row(%s, operand, %uu)", at, bytes);
 }
 
-/* batch7[b] = the register's columns of the row of the edge's operand, type or place. */
+/* burst7[b] = the register's columns of the row of the edge's operand, type or place. */
 static void load_of_edge(gs_gen_writer *w, uint32_t r)
 {
     const gs_edge_reg *const reg = &w->s->edge_reg[r];
@@ -176,7 +176,7 @@ static void load_of_edge(gs_gen_writer *w, uint32_t r)
     const uint32_t v = w->k->vector, whole = wide ? whole_slots(w) : 0, row = w->k->lanes * v;
     char from[192], at[32];
     if (reg->kind == GS_EDGE_WEIGHT) {
-        fprintf(w->out, "    batch%u[b] = chunk->weight == 0 ? 1.0f : chunk->weight[k];\n", r);
+        fprintf(w->out, "    burst%u[b] = chunk->weight == 0 ? 1.0f : chunk->weight[k];\n", r);
         return;
     }
     for (uint32_t s = 0; s < (is_one(w, r) ? 1 : w->k->slots); s++) {
@@ -186,13 +186,13 @@ static void load_of_edge(gs_gen_writer *w, uint32_t r)
             snprintf(from + strlen(from), sizeof(from) - strlen(from), " + %u",
                      s * row * (uint32_t)gs_dtype_bytes(dtype));
         if (wide && v > 1 && dtype == GS_F32)
-            fprintf(w->out, "    gs_load%u(batch%u[b] + %u, (const float *)(const void *)(%s));\n", v, r, v * s, from);
+            fprintf(w->out, "    gs_load%u(burst%u[b] + %u, (const float *)(const void *)(%s));\n", v, r, v * s, from);
         else if (wide && v > 1)
-            fprintf(w->out, "    gs_load%u_%s(batch%u[b] + %u, %s);\n", v, gs_dtype_name(dtype), r, v * s, from);
+            fprintf(w->out, "    gs_load%u_%s(burst%u[b] + %u, %s);\n", v, gs_dtype_name(dtype), r, v * s, from);
         else if (gs_gen_shape_of(w, reg->width) == GS_GEN_SINGLE)
-            fprintf(w->out, "    batch%u[b] = gs_of_%s(%s, 0);\n", r, gs_dtype_name(dtype), from);
+            fprintf(w->out, "    burst%u[b] = gs_of_%s(%s, 0);\n", r, gs_dtype_name(dtype), from);
         else
-            fprintf(w->out, "    batch%u[b][%u] = gs_of_%s(%s, 0);\n", r, s, gs_dtype_name(dtype), from);
+            fprintf(w->out, "    burst%u[b][%u] = gs_of_%s(%s, 0);\n", r, s, gs_dtype_name(dtype), from);
     }
 }
 
@@ -207,34 +207,34 @@ bool gs_gen_needs_type(const gs_gen_writer *w)
     return false;
 }
 
-void gs_gen_declare_batch(gs_gen_writer *w)
+void gs_gen_declare_typed(gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r)) {
+        if (gs_gen_is_typed(w, r)) {
             char name[32];
-            snprintf(name, sizeof(name), "batch%u[%u]", r, w->k->batch);
+            snprintf(name, sizeof(name), "burst%u[%u]", r, w->k->burst);
             gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
         }
 }
 
-void gs_gen_load_batch(gs_gen_writer *w)
+void gs_gen_load_typed(gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r))
+        if (gs_gen_is_typed(w, r))
             load_of_edge(w, r);
 }
 
-void gs_gen_take_batch(gs_gen_writer *w)
+void gs_gen_take_typed(gs_gen_writer *w)
 {
     for (uint32_t r = 0; r < w->s->edge_regs; r++)
-        if (gs_gen_is_batched(w, r)) {
+        if (gs_gen_is_typed(w, r)) {
             const gs_gen_shape s = gs_gen_shape_of(w, gs_gen_width(w, r));
             const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
             char name[16];
             snprintf(name, sizeof(name), "r%u", r);
             gs_gen_declare(w, name, s);
             gs_gen_over(w, s);
-            fprintf(w->out, "%s%s = batch%u[b]%s;\n", name, at, r, at);
+            fprintf(w->out, "%s%s = burst%u[b]%s;\n", name, at, r, at);
         }
 }
 

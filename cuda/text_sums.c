@@ -189,7 +189,7 @@ void gs_gen_declare_scores(gs_gen_writer *w)
         char name[32];
         if (heads_of(w, i) == 0)
             continue;
-        snprintf(name, sizeof(name), "score%u[%u]", i, w->k->batch);
+        snprintf(name, sizeof(name), "score%u[%u]", i, w->k->burst);
         gs_gen_declare(w, name, gs_gen_shape_of(w, heads_of(w, i)));
     }
 }
@@ -206,7 +206,7 @@ void gs_gen_keep_scores(gs_gen_writer *w)
     }
 }
 
-/* The maxima with the scores of all edges of the batch. */
+/* The maxima with the scores of all edges of the burst. */
 void gs_gen_rescale_sums(gs_gen_writer *w)
 {
     for (uint32_t i = 0; i < w->k->sums; i++) {
@@ -222,7 +222,7 @@ void gs_gen_rescale_sums(gs_gen_writer *w)
         fprintf(w->out,
                 "        float most = m%u%s;\n        GS_UNROLL for (gs_u32 b = 0; b < %uu; b++)\n            if (b < "
                 "count)\n                most = gs_larger(score%u[b]%s, most);\n",
-                i, e, w->k->batch, i, e);
+                i, e, w->k->burst, i, e);
         fprintf(w->out,
                 "        g%u%s = gs_rescale(m%u%s, most);\n        m%u%s = most;\n        n%u%s *= g%u%s;\n    }\n",
                 i, e, i, e, i, e, i, e, i, e);

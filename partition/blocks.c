@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "partition/edge_batch.h"
+#include "partition/edge_block.h"
 #include "partition/input.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
@@ -59,26 +59,26 @@ typedef struct reading {
     uint32_t most_type;
 } reading;
 
-static gs_status bucket_piece(reading *r, const gs_part_batch *batch, uint32_t writer, uint64_t *sum,
+static gs_status bucket_piece(reading *r, const gs_part_edge_block *block, uint32_t writer, uint64_t *sum,
                               uint64_t *loops, uint32_t *most_type)
 {
     gs_part_blocks *const b = r->b;
     const uint32_t words = b->words, shift = b->shift;
 
-    for (uint64_t i = 0; i < batch->count; i++) {
-        const uint32_t u = batch->src[i], v = batch->dst[i];
+    for (uint64_t i = 0; i < block->count; i++) {
+        const uint32_t u = block->src[i], v = block->dst[i];
         uint32_t *record = gs_part__spill_put(b->spill, writer, GS_MAX(u, v) >> shift);
         if (__builtin_expect(record == NULL, 0))
             return gs_part__spill_failure(b->spill);
         uint32_t w = 2;
         record[0] = u;
         record[1] = v;
-        if (batch->type != NULL) {
-            record[w++] = batch->type[i];
-            *most_type = GS_MAX(*most_type, batch->type[i]);
+        if (block->type != NULL) {
+            record[w++] = block->type[i];
+            *most_type = GS_MAX(*most_type, block->type[i]);
         }
-        if (batch->weight != NULL)
-            memcpy(&record[w], &batch->weight[i], 4);
+        if (block->weight != NULL)
+            memcpy(&record[w], &block->weight[i], 4);
         *sum += record_balance(record, words);
         *loops += u == v;
     }
@@ -101,10 +101,10 @@ static void read_behind(const reading *r, uint64_t piece)
 
 static void read_worker(reading *r, uint32_t writer)
 {
-    gs_part_batch batch;
+    gs_part_edge_block block;
     uint64_t sum = 0, loops = 0;
     uint32_t most_type = 0;
-    gs_status st = gs_part__batch_make(&batch, r->in, r->piece);
+    gs_status st = gs_part__edge_block_make(&block, r->in, r->piece);
 
     while (st == GS_OK && !gs_part__job_stop(r->job)) {
         const uint64_t piece = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED), first = piece * r->piece;
@@ -112,12 +112,12 @@ static void read_worker(reading *r, uint32_t writer)
             break;
         gs_part__tick(r->job, "reading edges", (double)first / (double)r->in->edges);
         read_ahead(r, piece);
-        if ((st = gs_part__input_edges(r->in, &batch, first, GS_MIN(r->piece, r->in->edges - first))) == GS_OK)
-            st = bucket_piece(r, &batch, writer, &sum, &loops, &most_type);
+        if ((st = gs_part__input_edges(r->in, &block, first, GS_MIN(r->piece, r->in->edges - first))) == GS_OK)
+            st = bucket_piece(r, &block, writer, &sum, &loops, &most_type);
         read_behind(r, piece);
     }
     gs_part__job_fail(r->job, st);
-    gs_part__batch_free(&batch);
+    gs_part__edge_block_free(&block);
 #pragma omp critical(gs_part_reading)
     {
         r->balance += sum;

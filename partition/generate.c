@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/draft.h"
+#include "base/staging.h"
 #include "base/file.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/npy.h"
 #include "base/philox.h"
@@ -228,7 +228,7 @@ static gs_status may_replace(const char *dir, bool force)
                  : gs_fail(GS_EEXIST, "%s: holds files, and no graph to replace; choose another folder", dir);
 }
 
-static const gs_draft_kind graph_folder = {owns, may_replace};
+static const gs_staging_kind graph_folder = {owns, may_replace};
 
 static gs_status check_options(bool *sbm, const char *kind, const gs_generate_options *o)
 {
@@ -292,22 +292,22 @@ gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_o
 {
     gs_generate_options own = defaults;
     generating w = {.place = out_dir};
-    gs_draft *draft = NULL;
+    gs_staging *staging = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(kind, "kind")) != GS_OK || (st = gs_check_given(out_dir, "folder")) != GS_OK ||
+    if ((st = gs_check_argument(kind, "kind")) != GS_OK || (st = gs_check_argument(out_dir, "folder")) != GS_OK ||
         (st = gs_options_take(&own, sizeof(own), offsetof(gs_generate_options, edges), options, "options",
                               "gs_generate_options_init")) != GS_OK ||
         (st = check_options(&w.sbm, kind, &own)) != GS_OK)
         return st;
     if ((st = gs_store_check_outside(out_dir)) != GS_OK ||
-        (st = gs_draft_begin(&draft, out_dir, &graph_folder, own.force)) != GS_OK)
+        (st = gs_staging_begin(&staging, out_dir, &graph_folder, own.force)) != GS_OK)
         return st;
-    w.dir = gs_draft_dir(draft);
+    w.dir = gs_staging_dir(staging);
     if ((st = setup(&w, &own)) == GS_OK && (st = write_files(&w, kind)) == GS_OK)
-        st = gs_draft_publish(draft);
+        st = gs_staging_publish(staging);
     gs_free_pages(w.piece, PIECE_BYTES);
     gs_free(w.g.mean);
-    gs_draft_close(draft);
+    gs_staging_close(staging);
     return st;
 }

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/edge_batch.h"
+#include "partition/edge_block.h"
 #include "partition/input_csv.h"
 #include "partition/input_files.h"
 #include "partition/input_graphbolt.h"
@@ -248,7 +248,7 @@ void gs_part__input_close(gs_part_input *in)
 }
 
 /* Text input was checked when it was parsed. */
-static gs_status text_edges(const gs_part_input *in, gs_part_batch *b, uint64_t count)
+static gs_status text_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t count)
 {
     const uint32_t words = in->text->words;
     const uint32_t *const type = in->relations != NULL ? gs_part__relations_type(in->relations) : NULL;
@@ -270,7 +270,7 @@ static gs_status text_edges(const gs_part_input *in, gs_part_batch *b, uint64_t 
     return GS_OK;
 }
 
-gs_status gs_part__input_edges(const gs_part_input *in, gs_part_batch *b, uint64_t first, uint64_t count)
+gs_status gs_part__input_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count)
 {
     b->first = first;
     b->count = count;

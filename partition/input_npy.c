@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/edge_batch.h"
+#include "partition/edge_block.h"
 #include "partition/input_files.h"
 #include "partition/input_unread.h"
 #include "partition/job.h"
@@ -207,9 +207,9 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
 /* No file but the edges says how many vertices there are. */
 static gs_status scan_vertices(gs_part_input *in)
 {
-    gs_part_batch b;
+    gs_part_edge_block b;
     uint32_t most = 0;
-    gs_status st = gs_part__batch_make(&b, in, SCAN_EDGES);
+    gs_status st = gs_part__edge_block_make(&b, in, SCAN_EDGES);
 
     in->vertices = UINT32_MAX - 1u; /* any id that a store could hold */
     for (uint64_t at = 0; st == GS_OK && at < in->edges; at += b.count) {
@@ -218,7 +218,7 @@ static gs_status scan_vertices(gs_part_input *in)
         for (uint64_t i = 0; i < b.count; i++)
             most = GS_MAX(most, GS_MAX(b.src[i], b.dst[i]));
     }
-    gs_part__batch_free(&b);
+    gs_part__edge_block_free(&b);
     in->vertices = in->edges == 0 ? 0 : (uint64_t)most + 1;
     return st;
 }

@@ -57,24 +57,24 @@ static gs_status look(void *context, const double *row, uint64_t first, uint64_t
     return GS_OK;
 }
 
-gs_status gs_part__label_task(gs_learning *out, const gs_part_file *f, gs_part_job *job)
+gs_status gs_part__label_task(gs_train_task *out, const gs_part_file *f, gs_part_job *job)
 {
     const bool integer = gs_part__is_integer(f->npy.dtype);
     looking w = {.seen = {.whole = true, .truths = true}, .columns = f->npy.shape[1]};
     gs_status st;
 
     if (w.columns == 1 && integer) {
-        *out = GS_LEARN_CLASSIFY;
+        *out = GS_TRAIN_TASK_CLASSIFY;
         return GS_OK;
     }
     if ((st = each_rows(f, job, look, &w)) != GS_OK)
         return st;
     if (w.columns == 1)
-        *out = w.seen.whole ? GS_LEARN_CLASSIFY : GS_LEARN_REGRESS;
+        *out = w.seen.whole ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
     else if (w.seen.truths)
-        *out = GS_LEARN_MULTILABEL;
+        *out = GS_TRAIN_TASK_MULTILABEL;
     else if (!integer)
-        *out = GS_LEARN_REGRESS;
+        *out = GS_TRAIN_TASK_REGRESS;
     else
         return gs_fail(GS_EFORMAT,
                        "%s: is %s [%llu, %llu] and holds other numbers than 0 and 1; a row of numbers that are to be "
@@ -95,7 +95,7 @@ typedef struct knowing {
 static gs_status refuse(const gs_part_input *in, uint64_t row, uint64_t column, double value)
 {
     const unsigned long long r = row, c = column;
-    if (in->task == GS_LEARN_MULTILABEL)
+    if (in->task == GS_TRAIN_TASK_MULTILABEL)
         return gs_fail(GS_EFORMAT, "%s: row %llu, column %llu: %g is neither 0 nor 1 (nor NaN, for not known)",
                        in->label.path, r, c, value);
     return gs_fail(GS_EFORMAT, "%s: row %llu, column %llu: %g is not a finite float32 (NaN is for not known)",
@@ -112,7 +112,7 @@ static gs_status know(void *context, const double *row, uint64_t first, uint64_t
         for (uint64_t c = 0; c < columns; c++) {
             if (isnan(row[c]))
                 continue;
-            if (w->in->task == GS_LEARN_MULTILABEL ? row[c] != 0 && row[c] != 1 : !isfinite((float)row[c]))
+            if (w->in->task == GS_TRAIN_TASK_MULTILABEL ? row[c] != 0 && row[c] != 1 : !isfinite((float)row[c]))
                 return refuse(w->in, first + i, c, row[c]);
             known = 0;
         }
@@ -130,7 +130,7 @@ gs_status gs_part__label_rows(int32_t **known, gs_part_input *in, gs_part_job *j
 
     if (columns == 0 || columns > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s: has %llu columns of labels", in->label.path, (unsigned long long)columns);
-    if (in->classes != 0 && in->task == GS_LEARN_MULTILABEL && in->classes != columns)
+    if (in->classes != 0 && in->task == GS_TRAIN_TASK_MULTILABEL && in->classes != columns)
         return gs_fail(GS_EFORMAT, "%s: has %llu columns, but there are said to be %u classes", in->label.path,
                        (unsigned long long)columns, in->classes);
     if ((w.known = gs_malloc_array(in->vertices, sizeof(*w.known))) == NULL)
@@ -144,10 +144,10 @@ gs_status gs_part__label_rows(int32_t **known, gs_part_input *in, gs_part_job *j
     return GS_OK;
 }
 
-void gs_part__label_at_rest(void *dst, gs_learning task, const float *row, uint32_t columns)
+void gs_part__label_in_store(void *dst, gs_train_task task, const float *row, uint32_t columns)
 {
     for (uint32_t c = 0; c < columns; c++)
-        if (task == GS_LEARN_REGRESS)
+        if (task == GS_TRAIN_TASK_REGRESS)
             ((float *)dst)[c] = isnan(row[c]) ? NAN : row[c];
         else
             ((uint8_t *)dst)[c] = isnan(row[c]) ? GS_LABEL_UNKNOWN : row[c] != 0;

@@ -83,7 +83,7 @@ static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *
     label_work w = {.in = in, .most = -1};
     gs_status st;
 
-    in->task = GS_LEARN_CLASSIFY;
+    in->task = GS_TRAIN_TASK_CLASSIFY;
     if (in->label.npy.shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; of .task classify a vertex has one class, -1 for none",
                        in->label.path, gs_dtype_name(in->label.npy.dtype), (unsigned long long)in->label.npy.shape[0],
@@ -113,12 +113,12 @@ gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job 
     if (in->label.npy.fd < 0)
         return GS_OK;
     if (job->opt->task != NULL)
-        (void)gs_learning_parse(&in->task, job->opt->task); /* gs_partition() has checked it */
+        (void)gs_train_task_parse(&in->task, job->opt->task); /* gs_partition() has checked it */
     else if ((st = gs_part__label_task(&in->task, &in->label, job)) != GS_OK)
         return st;
-    if (job->opt->task == NULL && in->task == GS_LEARN_REGRESS && in->note[0] == '\0')
+    if (job->opt->task == NULL && in->task == GS_TRAIN_TASK_REGRESS && in->note[0] == '\0')
         snprintf(in->note, sizeof(in->note), "labels are numbers to predict, as they are not whole");
-    return in->task == GS_LEARN_CLASSIFY ? load_classes(labels, in, job) : gs_part__label_rows(labels, in, job);
+    return in->task == GS_TRAIN_TASK_CLASSIFY ? load_classes(labels, in, job) : gs_part__label_rows(labels, in, job);
 }
 
 typedef struct split_work {

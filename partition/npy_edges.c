@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/edge_batch.h"
+#include "partition/edge_block.h"
 #include "partition/input_files.h"
 
 /* Where end `column` of edge `edge` is in the file, in bytes from its first. */
@@ -17,7 +17,7 @@ static uint64_t place_of(const gs_part_input *in, uint64_t edge, uint64_t column
 }
 
 /* The slow path: a piece is known to hold a wrong id; which? */
-static gs_status name_wrong_id(const gs_part_input *in, const gs_part_batch *b)
+static gs_status name_wrong_id(const gs_part_input *in, const gs_part_edge_block *b)
 {
     const uint64_t step = in->two_rows ? 1 : 2, other = in->two_rows ? b->count : 1;
 
@@ -49,7 +49,7 @@ static gs_status name_wrong_id(const gs_part_input *in, const gs_part_batch *b)
     } while (0)
 
 /* Signed ids are widened with their sign, so that a negative one is beyond any N. */
-static gs_status split_ends(const gs_part_input *in, gs_part_batch *b)
+static gs_status split_ends(const gs_part_input *in, gs_part_edge_block *b)
 {
     const uint64_t n = in->vertices, step = in->two_rows ? 1 : 2, other = in->two_rows ? b->count : 1;
     switch (in->edge.npy.dtype) {
@@ -74,7 +74,7 @@ static gs_status split_ends(const gs_part_input *in, gs_part_batch *b)
 #undef SPLIT
 
 /* Both ends of `count` edges into b->raw: pairs, or all sources and then all destinations. */
-static gs_status read_ends(const gs_part_input *in, gs_part_batch *b, uint64_t first, uint64_t count)
+static gs_status read_ends(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count)
 {
     const gs_npy *const e = &in->edge.npy;
     const uint64_t bytes = count * gs_dtype_bytes(e->dtype);
@@ -98,7 +98,7 @@ void gs_part__npy_advise(const gs_part_input *in, uint64_t first, uint64_t count
         posix_fadvise(e->fd, (off_t)(e->data_offset + place_of(in, first, column)), (off_t)bytes, advice);
 }
 
-static gs_status read_types(const gs_part_input *in, gs_part_batch *b)
+static gs_status read_types(const gs_part_input *in, gs_part_edge_block *b)
 {
     gs_status st = gs_npy_read_rows(&in->type.npy, b->raw, b->first, b->count, in->type.path);
     for (uint64_t i = 0; st == GS_OK && i < b->count; i++) {
@@ -113,7 +113,7 @@ static gs_status read_types(const gs_part_input *in, gs_part_batch *b)
     return st;
 }
 
-static gs_status read_weights(const gs_part_input *in, gs_part_batch *b)
+static gs_status read_weights(const gs_part_input *in, gs_part_edge_block *b)
 {
     const gs_status st = gs_npy_read_rows(&in->weight.npy, b->raw, b->first, b->count, in->weight.path);
     if (st != GS_OK)
@@ -126,7 +126,7 @@ static gs_status read_weights(const gs_part_input *in, gs_part_batch *b)
     return GS_OK;
 }
 
-gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_batch *b, uint64_t first, uint64_t count)
+gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count)
 {
     gs_status st;
 

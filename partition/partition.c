@@ -2,7 +2,7 @@
  *
  * One run is a job; it flows input -> blocks -> order -> chunks and rows. The room from bottom to top:
  *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
- *   input_files, edge_batch                  what an input consists of
+ *   input_files, edge_block                  what an input consists of
  *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
  *   names, text_ids, relations               ids and edge types of any kind: which has which name
  *   made_array, npz, csr_edges, npy_edges    arrays on disk that a file was unpacked to, and edges out of arrays
@@ -21,7 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/thread_check.h"
@@ -56,7 +56,7 @@
 
 typedef struct run {
     gs_part_job job;
-    gs_draft *draft;
+    gs_staging *staging;
     gs_part_input in;
     gs_part_blocks blocks;
     gs_part_order order;
@@ -140,7 +140,7 @@ static gs_status check_options(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".method %s: is not known; use metis, lp, fennel, random or natural", o->method);
     if (o->parts > MOST_PARTS)
         return gs_fail(GS_EINVAL, ".parts %u: is more than %u", o->parts, MOST_PARTS);
-    if (o->task != NULL && !gs_learning_parse(&(gs_learning){GS_LEARN_CLASSIFY}, o->task))
+    if (o->task != NULL && !gs_train_task_parse(&(gs_train_task){GS_TRAIN_TASK_CLASSIFY}, o->task))
         return gs_fail(GS_EINVAL, ".task %s: is none of classify, multilabel, regress", o->task);
     const gs_status st = gs_part__ids_option(o->ids);
     if (st != GS_OK)
@@ -310,7 +310,7 @@ static gs_status write_arrays(run *r)
     column c = {.input_id = r->order.input_id, .labels = r->labels, .split = r->split};
     gs_status st = GS_OK;
 
-    if (r->labels != NULL && r->in.task != GS_LEARN_CLASSIFY)
+    if (r->labels != NULL && r->in.task != GS_TRAIN_TASK_CLASSIFY)
         st = gs_part__label_rows_write(job, &r->in, &r->order, &r->array[GS_ARRAY_LABELS], row_memory(job));
     else if (r->labels != NULL)
         st = gs_part__array_write(job, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c, &r->array[GS_ARRAY_LABELS]);
@@ -415,7 +415,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
     if (r->in.names != NULL)
         c.array[GS_ARRAY_NAMES] = gs_part__names_info(r->in.names);
     gs_part__tick(&r->job, "finishing", 1);
-    return gs_store_finish(r->draft, &c);
+    return gs_store_finish(r->staging, &c);
 }
 
 static uint64_t store_bytes(const char *dir)
@@ -461,7 +461,7 @@ static void run_free(run *r)
     gs_free(r->split);
     for (int i = 0; i < GS_ARRAY_COUNT; i++)
         gs_free((void *)(uintptr_t)r->array[i].sums);
-    gs_draft_close(r->draft);
+    gs_staging_close(r->staging);
     gs_part__job_free(&r->job);
     gs_free(r);
 }
@@ -504,7 +504,7 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
     run *r;
     gs_status st;
 
-    if ((st = gs_check_given(input, "input")) != GS_OK || (st = gs_check_given(store_dir, "store")) != GS_OK ||
+    if ((st = gs_check_argument(input, "input")) != GS_OK || (st = gs_check_argument(store_dir, "store")) != GS_OK ||
         (st = gs_options_take(&own, sizeof(own), offsetof(gs_partition_options, method), options, "options",
                               "gs_partition_options_init")) != GS_OK ||
         (st = check_options(&own)) != GS_OK || (st = parse_feature_type(&feature_type, own.feature_type)) != GS_OK)
@@ -516,8 +516,8 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
     r->job.feature_type = feature_type;
     if ((st = gs_threads_begin(r->job.threads)) == GS_OK &&
         (st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&
-        (st = gs_store_begin(&r->draft, store_dir, own.force)) == GS_OK) {
-        r->job.dir = gs_draft_dir(r->draft);
+        (st = gs_store_begin(&r->staging, store_dir, own.force)) == GS_OK) {
+        r->job.dir = gs_staging_dir(r->staging);
         st = run_phases(r, report);
     }
     run_free(r);

@@ -155,7 +155,7 @@ static gs_status write_rows(gs_part_job *job, const gs_part_input *in, const gs_
 {
     const bool labels = id == GS_ARRAY_LABELS;
     gs_rows r = {.job = job, .in = in, .o = o, .id = id,
-                 .dtype = labels ? gs_learning_labels(in->task) : job->feature_type};
+                 .dtype = labels ? gs_train_task_labels(in->task) : job->feature_type};
     gs_status st;
 
     r.row_bytes = (uint64_t)in->features * gs_dtype_bytes(r.dtype);

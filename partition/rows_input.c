@@ -69,7 +69,7 @@ static gs_status name_bad_value(const gs_rows *r, const float *row, uint64_t id)
 static gs_status put_row(gs_rows *r, uint64_t position, uint64_t id, const float *row)
 {
     if (r->id == GS_ARRAY_LABELS) {
-        gs_part__label_at_rest(r->at_rest, r->in->task, row, r->in->features);
+        gs_part__label_in_store(r->at_rest, r->in->task, row, r->in->features);
         return r->put(r, position, r->at_rest);
     }
     if (!all_finite(row, r->in->features))

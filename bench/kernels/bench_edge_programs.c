@@ -131,7 +131,7 @@ static void make_attention_gradient(shape *s, bool by_source)
     const uint32_t step = does_number(s, GS_OP_MUL, h, does(s, GS_OP_STEP, h, pre, 0), 0.8f);
     sum(s, GS_SUM_ADD, does(s, GS_OP_MUL, h, d_score, does_number(s, GS_OP_ADD, h, step, 0.2f)), GS_NONE);
     if (by_source)
-        sum(s, GS_SUM_ADD, does(s, GS_OP_MUL, w, does(s, GS_OP_SPREAD, w, alpha, 0), g), GS_NONE);
+        sum(s, GS_SUM_ADD, does(s, GS_OP_MUL, w, does(s, GS_OP_EXPAND, w, alpha, 0), g), GS_NONE);
 }
 
 static void make_by_source(shape *s) { make_attention_gradient(s, true); }

@@ -52,19 +52,19 @@ typedef struct gs_edge_args {
     gs_u32 chunks, owns;
 } gs_edge_args;
 
-/* Edges of a portion in the order of their types (batch.cu). */
+/* Edges of a portion in the order of their types (typed.cu). */
 #define GS_SORT_EDGES 512u   /* that a warp puts in order */
 #define GS_SORT_DIGITS 256u
 #define GS_TASK_ROWS 128u    /* of edges of one type, which a block multiplies by their matrix */
 #define GS_PIECE_ROWS 1024u  /* of edges of one type, whose outer products a block adds up */
 
 /* A row for each edge of a portion, by type: row i of a table, or where the operand of edge order[i] is. */
-typedef struct gs_batch_rows {
+typedef struct gs_typed_rows {
     const float *row;
     gs_u32 gathered;
-} gs_batch_rows;
+} gs_typed_rows;
 
-typedef struct gs_batch_args {
+typedef struct gs_typed_args {
     const void *index, *type;          /* of the chunk */
     gs_u32 index_bytes, type_bytes, first_edge, edges, types;
     /* The sort: one digit of types after the other, first the low one. */
@@ -76,12 +76,12 @@ typedef struct gs_batch_args {
     gs_u32 *begin, *task, *piece, *slot; /* [types + 1] before each type: edges, tasks, pieces, pieces of types that
                                           * have several */
     /* Rows by matrices, and outer products of rows. */
-    gs_batch_rows x, y;
+    gs_typed_rows x, y;
     const float *matrix;               /* [types, in, out] */
     float *made;                       /* table of the product's rows */
     float *partial, *grad;             /* [slots, in * out], [types, in * out] += */
     gs_u32 numbers;                    /* in * out */
-} gs_batch_args;
+} gs_typed_args;
 
 /* A run of elementwise instructions, or one instruction. */
 typedef struct gs_vertex_args {
@@ -94,7 +94,7 @@ typedef struct gs_vertex_args {
 /* Rows of one width from rows of another: sums over groups of columns, or their transposes. */
 typedef enum gs_regroup {
     GS_REGROUP_FOLD,   /* to[j] = sum of from[j * d, +d) */
-    GS_REGROUP_SPREAD, /* to[j] = from[j / d] */
+    GS_REGROUP_EXPAND, /* to[j] = from[j / d] */
     GS_REGROUP_ACROSS, /* to[j] = sum of from[h * narrow + j] over h */
     GS_REGROUP_TILE,   /* to[j] = from[j % narrow] */
     GS_REGROUP_CONCAT, /* to = from, then other */
@@ -256,7 +256,7 @@ typedef struct gs_pick_args {
     gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 8, 4 or 2; lanes of a row, a power of 2 to 32 */
 } gs_pick_args;
 
-/* The mark of 8 * words bytes (base/mark.h), as a sum for each block. */
+/* The mark of 8 * words bytes (base/fingerprint.h), as a sum for each block. */
 #define GS_MARK_BLOCKS 32 /* most */
 #define GS_MARK_SHARED (GS_BLOCK_LANES * 8)
 typedef struct gs_mark_args {

@@ -16,11 +16,11 @@ GS_DEVICE gs_u32 gs_index(const void *array, gs_u32 bytes, gs_u32 i)
     return bytes == 4 ? ((const gs_u32 *)array)[i] : ((const gs_u16 *)array)[i];
 }
 
-/* The edge whose numbers a lane loads, its o-th, of a batch that begins with edge `first`; the last edge where the
- * batch has fewer. */
-GS_DEVICE gs_u32 gs_own_edge(gs_u32 first, gs_u32 o, gs_u32 lanes, gs_u32 batch, gs_u32 end)
+/* The edge whose numbers a lane loads, its o-th, of a burst that begins with edge `first`; the last edge where the
+ * burst has fewer. */
+GS_DEVICE gs_u32 gs_own_edge(gs_u32 first, gs_u32 o, gs_u32 lanes, gs_u32 burst, gs_u32 end)
 {
-    const gs_u32 k = first + o * lanes + gs_lane() % lanes % batch;
+    const gs_u32 k = first + o * lanes + gs_lane() % lanes % burst;
     return k < end ? k : end - 1;
 }
 
@@ -340,12 +340,12 @@ GS_DEVICE gs_u32 gs_first_parallel(const gs_edge_chunk *c, const gs_edge_common 
     return high;
 }
 
-/* Bit b: is edge b of a batch parallel to the one before it? Of the edges whose operands and types the group's lanes
- * have, `lanes` apart; `last`: operand and type of the edge before the batch, then those of its last edge. */
-GS_DEVICE gs_u32 gs_parallel_edges(const gs_u32 *operand, const gs_u32 *type, gs_u32 batch, gs_u32 lanes,
+/* Bit b: is edge b of a burst parallel to the one before it? Of the edges whose operands and types the group's lanes
+ * have, `lanes` apart; `last`: operand and type of the edge before the burst, then those of its last edge. */
+GS_DEVICE gs_u32 gs_parallel_edges(const gs_u32 *operand, const gs_u32 *type, gs_u32 burst, gs_u32 lanes,
                                    gs_u32 last_operand, gs_u32 last[2])
 {
-    const gs_u32 lane = gs_lane() % lanes, end = batch - 1;
+    const gs_u32 lane = gs_lane() % lanes, end = burst - 1;
     gs_u32 bits = 0, before[2] = {last[0], last[1]};
     GS_UNROLL for (gs_u32 o = 0; o <= end / lanes; o++) {
         const gs_u32 left = gs_group_read(operand[o], lane - 1, lanes), its = gs_group_read(type[o], lane - 1, lanes);
@@ -359,9 +359,9 @@ GS_DEVICE gs_u32 gs_parallel_edges(const gs_u32 *operand, const gs_u32 *type, gs
     return bits;
 }
 
-/* The same of edge `first + b` of a batch: bit i of `parallel` says that edge i is parallel to the one before it;
- * `before`: the first of those parallel to what the batch begins with. */
-GS_DEVICE gs_u32 gs_first_in_batch(gs_u32 parallel, gs_u32 first, gs_u32 b, gs_u32 before)
+/* The same of edge `first + b` of a burst: bit i of `parallel` says that edge i is parallel to the one before it;
+ * `before`: the first of those parallel to what the burst begins with. */
+GS_DEVICE gs_u32 gs_first_in_typed(gs_u32 parallel, gs_u32 first, gs_u32 b, gs_u32 before)
 {
     const gs_u32 firsts = ~parallel & ((2u << b) - 1);
     return firsts == 0 ? before : first + gs_highest(firsts);

@@ -11,7 +11,7 @@ import re
 import sys
 
 out, rest = pathlib.Path(sys.argv[1]), sys.argv[2:]
-names = ("common", "fixed", "sequence", "batch", "walk")
+names = ("common", "fixed", "sequence", "typed", "walk")
 groups = [[]]
 for word in rest:
     if word == "--":

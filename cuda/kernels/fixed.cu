@@ -145,7 +145,7 @@ GS_KERNEL(gs_regroup_rows, gs_regroup_args)
     const float *const from = a.from + i / a.to_width * a.from_width;
     const gs_u32 each = a.from_width / a.to_width; /* of FOLD and ACROSS */
     float sum = 0;
-    if (a.how == GS_REGROUP_SPREAD) {
+    if (a.how == GS_REGROUP_EXPAND) {
         sum = from[j / (a.to_width / a.from_width)];
     } else if (a.how == GS_REGROUP_TILE) {
         sum = from[j % a.from_width];

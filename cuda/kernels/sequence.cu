@@ -6,7 +6,7 @@
  * steps of every tile, from the last to the first: states are computed again from those at the window's start, and
  * these from the states at the starts of blocks of windows, of blocks of those, and so on, as on the CPU
  * device (device/cpu/sequence.h); what a tile keeps grows with the logarithm of its steps. Gradients of the edges of a
- * window go to memory, from where gs_spread_gates adds them to the operands' rows in one order.
+ * window go to memory, from where gs_scatter_gates adds them to the operands' rows in one order.
  *
  * Included in programs that need it; W and R (width, targets of a tile) are constants where these functions are used.
  */
@@ -338,7 +338,7 @@ GS_KERNEL(gs_transpose_weight, gs_sequence_args)
 
 /* d_gates[row of edge] += gate of edge. A block has the rows whose number leaves its own over, so each is one block's,
  * a column one lane's, and edges are added in their order. */
-GS_KERNEL(gs_spread_gates, gs_sequence_args)
+GS_KERNEL(gs_scatter_gates, gs_sequence_args)
 {
     GS_SHARED(shared);
     gs_u32 *const row = (gs_u32 *)(void *)shared, *const some = row + GS_BLOCK_LANES;

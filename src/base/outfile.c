@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/outfile_internal.h"
-#include "base/place.h"
+#include "base/same_file.h"
 #include "base/size.h"
 
 #define READER_SECONDS 5.0 /* for the reader of a pipe to come: it may be started a moment later */
@@ -98,7 +98,7 @@ static gs_status take_stream(gs_outfile *o, const struct stat *sb)
                                                            : "device");
     if ((o->fd = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0)
         return gs_fail_errno(errno, "%s: cannot write to it", o->path);
-    if (!gs_place_of(o->path).sink && !isatty(o->fd))
+    if (!gs_file_identity_of(o->path).sink && !isatty(o->fd))
         return not_a_file(o->path, "device");
     (void)fcntl(o->fd, F_SETFL, O_WRONLY);
     return GS_OK;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/given.h"
+#include "base/arguments.h"
 
 /* Ten to this is the finest fraction that counts: "0.1G" is exact to a byte. */
 #define FRACTION_DIGITS 18
@@ -39,7 +39,7 @@ gs_status gs_size_parse(uint64_t *out, const char *text)
     unsigned shift;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(text, "text")) != GS_OK)
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(text, "text")) != GS_OK)
         return st;
     p = text;
     if (*p == '-')

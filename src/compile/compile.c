@@ -3,7 +3,7 @@
  *   normalise   fold; one-end work leaves the edges            (ir/ir_edges.c)
  *   bind        leaves become what the store holds, f16/bf16 are cast
  *   move        products before or after the edges             (compile_move.c)
- *   batch       products by the matrix of an edge's type, on the edges, if wished
+ *   typed       products by the matrix of an edge's type, on the edges, if wished
  *   loss, differentiate                                        (ir/ir_grad.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
  *   undo        x from x / s, instead of storing both          (compile_undo.c)
@@ -37,7 +37,7 @@ typedef struct gs_compiler {
     bool gradients, hoist;
     /* products that may be moved */
     uint32_t *weight;  /* [weights] their parameters, nodes of `base` */
-    uint32_t *alike;   /* [weights] class of each: those of one move together */
+    uint32_t *isomorphic;   /* [weights] class of each: those of one move together */
     uint32_t weights, classes;
     const char **name; /* scratch [weights] */
 } gs_compiler;
@@ -87,7 +87,7 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
     if (!k->options->layer && (k->options->metrics || k->gradients))
         st = gs_ir_add_loss(ir, k->options->task, labels_of(k->options));
     if (st == GS_OK && k->gradients)
-        st = k->options->layer ? gs_ir_differentiate_given(ir) : gs_ir_differentiate(ir);
+        st = k->options->layer ? gs_ir_differentiate_from(ir) : gs_ir_differentiate(ir);
     if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
@@ -99,9 +99,9 @@ static gs_status move_weights(gs_ir *ir, const gs_compiler *k, const gs_move *mo
     gs_names names = {.name = k->name};
 
     for (uint32_t i = 0; i < k->weights; i++)
-        if (moves[k->alike[i]] == move)
+        if (moves[k->isomorphic[i]] == move)
             names.name[names.count++] = gs_ir_node(k->base, k->weight[i])->name;
-    return gs_compile__move(ir, &names, move, k->hoist && !k->options->lean, k->options->batch);
+    return gs_compile__move(ir, &names, move, k->hoist && !k->options->lean, k->options->typed);
 }
 
 /* The graph under the moves of each class, finished, as a new one. `setup` as gs_compile__hoist() has it. */
@@ -117,8 +117,8 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
     st = move_weights(ir, k, move, GS_MOVE_TRANSFORM_FIRST);
     if (st == GS_OK)
         st = move_weights(ir, k, move, GS_MOVE_AGGREGATE_FIRST);
-    if (st == GS_OK && k->options->batch)
-        st = gs_compile__batch(ir);
+    if (st == GS_OK && k->options->typed)
+        st = gs_compile__typed(ir);
     if (st == GS_OK)
         st = finish(k, ir);
     if (st == GS_OK && k->hoist)
@@ -157,7 +157,7 @@ static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const gs_mov
 }
 
 /* Does some edge multiply by the matrices `weight` itself? */
-static bool is_batched(const gs_ir *ir, const char *weight)
+static bool is_typed(const gs_ir *ir, const char *weight)
 {
     for (uint32_t i = 0; i < gs_ir_count(ir); i++)
         if (gs_ir_node(ir, i)->op == GS_OP_BY_TYPE &&
@@ -169,14 +169,14 @@ static bool is_batched(const gs_ir *ir, const char *weight)
 static uint32_t first_of(const gs_compiler *k, uint32_t class)
 {
     uint32_t i = 0;
-    while (k->alike[i] != class)
+    while (k->isomorphic[i] != class)
         i++;
     return k->weight[i];
 }
 
-/* With batches wished for, every product that can be made so is: what it saves beside bytes moved are operations and
- * memory, which the costs here do not know. They are compared by those who plan. */
-static gs_status choose_batches(const gs_compiler *k, gs_move *move)
+/* With typed products wished for, every product that can be made so is: what it saves beside bytes moved are operations
+ * and memory, which the costs here do not know. They are compared by those who plan. */
+static gs_status choose_typed(const gs_compiler *k, gs_move *move)
 {
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < k->classes && st == GS_OK; i++) {
@@ -186,7 +186,7 @@ static gs_status choose_batches(const gs_compiler *k, gs_move *move)
             continue;
         move[i] = GS_MOVE_TRANSFORM_FIRST;
         st = make_variant(&ir, NULL, k, move);
-        if (st == GS_OK && !is_batched(ir, weight->name))
+        if (st == GS_OK && !is_typed(ir, weight->name))
             move[i] = GS_MOVE_NONE;
         gs_ir_free(ir);
     }
@@ -198,13 +198,13 @@ static gs_status choose_moves(uint64_t *best, const gs_compiler *k, gs_move *mov
 {
     static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
     const uint64_t most = MOST_TRIED / GS_MAX(gs_ir_count(k->base), 1u);
-    gs_status st = k->options->batch && !k->options->no_move ? choose_batches(k, move) : GS_OK;
+    gs_status st = k->options->typed && !k->options->no_move ? choose_typed(k, move) : GS_OK;
 
     if (st == GS_OK)
         st = variant_cost(best, k, move);
     for (uint32_t i = 0; i < k->classes && 2 * (uint64_t)i < most && st == GS_OK && !k->options->no_move; i++) {
         gs_move choice = move[i];
-        if (choice != GS_MOVE_NONE) /* a batch */
+        if (choice != GS_MOVE_NONE) /* a typed product */
             continue;
         for (uint32_t m = 1; m < 3 && st == GS_OK; m++) {
             uint64_t cost = UINT64_MAX;
@@ -246,12 +246,12 @@ static gs_status list_weights(gs_compiler *k)
 
     for (uint32_t i = 0; i < n; i++)
         if (gs_ir_node(k->base, i)->op == GS_OP_PARAM && gs_ir_node(k->base, i)->dims == 2) {
-            k->alike[k->weights] = k->weights;
+            k->isomorphic[k->weights] = k->weights;
             k->weight[k->weights++] = i;
         }
     k->classes = k->weights;
     if (2 * (uint64_t)k->weights * n > MOST_ONE_BY_ONE)
-        k->classes = gs_compile__alike(k->alike, k->base, k->weight, k->weights);
+        k->classes = gs_compile__isomorphic(k->isomorphic, k->base, k->weight, k->weights);
     return k->classes > 0 || k->weights == 0 ? GS_OK : gs_fail(GS_ENOMEM, "no memory to compile the model");
 }
 
@@ -264,9 +264,9 @@ static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
     gs_status st = GS_OK;
 
     k->weight = gs_calloc(n, sizeof(*k->weight));
-    k->alike = gs_calloc(n, sizeof(*k->alike));
+    k->isomorphic = gs_calloc(n, sizeof(*k->isomorphic));
     k->name = gs_calloc(n, sizeof(*k->name));
-    if (k->weight == NULL || k->alike == NULL || k->name == NULL || move == NULL)
+    if (k->weight == NULL || k->isomorphic == NULL || k->name == NULL || move == NULL)
         st = gs_fail(GS_ENOMEM, "no memory to compile the model");
     else
         st = list_weights(k);
@@ -277,7 +277,7 @@ static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
     if (st == GS_OK)
         st = make_variant(ir, setup, k, move);
     gs_free(k->weight);
-    gs_free(k->alike);
+    gs_free(k->isomorphic);
     gs_free(k->name);
     gs_free(move);
     return st;

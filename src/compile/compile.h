@@ -23,7 +23,7 @@ typedef struct gs_compile_options {
     const gs_leaf *leaf;
     uint32_t leaves;
     bool metrics;         /* evaluate the loss and what the task is judged by on the logits */
-    gs_learning task;     /* of that loss, and of a loss that the graph has already */
+    gs_train_task task;     /* of that loss, and of a loss that the graph has already */
     bool store_logits;    /* write them to an array: program->logits */
     bool no_move;         /* --no-move: operators stay where the model put them */
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */
@@ -32,7 +32,7 @@ typedef struct gs_compile_options {
     bool in_memory;       /* what is stored stays in memory, where a byte costs what a few operations do */
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
-    bool batch;           /* products with the matrix of an edge's type are made edge by edge, in batches of a type */
+    bool typed;           /* products with the matrix of an edge's type are made edge by edge, type by type */
     bool layer;           /* the gradient of the root comes from outside: see gs_compile() */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
     gs_dtype read;        /* ... and of what sums of rows read, if no other edge pass does: ... */
@@ -54,7 +54,7 @@ typedef struct gs_compile_options {
  * fewest bytes win (compile_cut.c has the rule). With `hoist` the first pass that has something to hoist
  * puts a pass "setup" before itself, to be run once: its arrays ("hoisted.HASH") keep their rows, and
  * later passes read those of them that they compute, too. With `layer` the graph has no loss: gradients are those of
- * gs_ir_differentiate_given(), and the pass is cut where the upstream gradient comes in. What does not depend on it is
+ * gs_ir_differentiate_from(), and the pass is cut where the upstream gradient comes in. What does not depend on it is
  * the pass "setup" then, which stores the root as program->logits and what the pass `pass` reads of it; that one gives
  * parameters' gradients and the array GS_INPUT_GRAD. `program` is unchanged on failure:
  *   GS_EUNSUPPORTED  a matrix product or dropout on edges, with its place in the text

@@ -29,15 +29,15 @@ typedef struct gs_names {
 } gs_names;
 
 /* Rewrites every product with one of these parameters, whose list it sorts, as `move` says. `once`: sums by type of
- * what no parameter changes stay, as they are computed once. `batch`: products in front of sums by type may have any
- * number of columns, as gs_compile__batch() follows. */
-gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool batch);
-/* compile_alike.c: gives each of weight[weights] a class in alike[], from 0: weights of one class have the same shapes,
- * operators and neighbours around them, as those of a network's inner layers have. Returns how many classes there are;
- * 0 where memory is short. */
-uint32_t gs_compile__alike(uint32_t *alike, const gs_ir *ir, const uint32_t *weight, uint32_t weights);
+ * what no parameter changes stay, as they are computed once. `typed`: products in front of sums by type may have any
+ * number of columns, as gs_compile__typed() follows. */
+gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool typed);
+/* compile_isomorphic.c: gives each of weight[weights] a class in isomorphic[], from 0: weights of one class have the
+ * same shapes, operators and neighbours around them, as those of a network's inner layers have. Returns how many
+ * classes there are; 0 where memory is short. */
+uint32_t gs_compile__isomorphic(uint32_t *isomorphic, const gs_ir *ir, const uint32_t *weight, uint32_t weights);
 /* Replaces products for every type side by side, of which an edge reads those of its type: each edge makes its own. */
-gs_status gs_compile__batch(gs_ir *ir);
+gs_status gs_compile__typed(gs_ir *ir);
 
 /* ---- compile_cone.c: what a sum over edges reads ---- */
 

@@ -11,8 +11,9 @@
  * Transform first is then the products with all matrices side by side for every vertex (fan), of which an edge u -> v
  * of type t takes its own:
  *     mean over types' sums: split_in(x) / c @ [W1; W2; ..] = sum_in((x @ Wt)(u) / c[t](v)),
- * also where the sums by type are mixed into as many as there are bases. No vertex holds its sums by type. In batches
- * (gs_compile__batch) each edge makes its own product, x(u) @ Wt, and no vertex holds its products by type either.
+ * also where the sums by type are mixed into as many as there are bases. No vertex holds its sums by type. In typed
+ * products (gs_compile__typed) each edge makes its own product, x(u) @ Wt, and no vertex holds its products by type
+ * either.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ typedef struct gs_mover {
     const char *name;      /* of the product being pulled */
     gs_move move;
     bool once;     /* sums by type of what no parameter changes stay */
-    bool batch;    /* products are made edge by edge afterwards, never side by side */
+    bool typed;    /* products are made edge by edge afterwards, never side by side */
     gs_op op;      /* of the product being moved */
     uint32_t work; /* left, of MAX_WORK */
 } gs_mover;
@@ -284,7 +285,7 @@ static uint32_t push_typed(gs_ir *ir, const gs_mover *m, uint32_t x, uint32_t w)
         mix = n.in[1];
         n = *gs_ir_node(ir, n.in[0]);
     }
-    if (n.op == GS_OP_DIV && gs_ir_node(ir, n.in[1])->op == GS_OP_SPREAD) {
+    if (n.op == GS_OP_DIV && gs_ir_node(ir, n.in[1])->op == GS_OP_EXPAND) {
         count = gs_ir_node(ir, n.in[1])->in[0];
         n = *gs_ir_node(ir, n.in[0]);
     }
@@ -292,9 +293,9 @@ static uint32_t push_typed(gs_ir *ir, const gs_mover *m, uint32_t x, uint32_t w)
         return GS_IR_NONE;
     x = gs_ir_node(ir, n.in[0])->in[0];
     types = n.width / gs_ir_node(ir, x)->width;
-    const bool batch = m->batch && mix == GS_IR_NONE; /* matrices that are mixed from bases are in no memory */
-    if ((!batch && (uint64_t)types * weight.width > MOST_COLUMNS) || (mix == GS_IR_NONE && types != weight.shape[0]) ||
-        (count != GS_IR_NONE && gs_ir_node(ir, count)->width != types) || (m->once && !batch && !is_learned(ir, x)))
+    const bool typed = m->typed && mix == GS_IR_NONE; /* matrices that are mixed from bases are in no memory */
+    if ((!typed && (uint64_t)types * weight.width > MOST_COLUMNS) || (mix == GS_IR_NONE && types != weight.shape[0]) ||
+        (count != GS_IR_NONE && gs_ir_node(ir, count)->width != types) || (m->once && !typed && !is_learned(ir, x)))
         return GS_IR_NONE;
     y = gs_ir_binary(ir, GS_OP_FAN, x, w);
     if (mix != GS_IR_NONE)
@@ -323,9 +324,9 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     return gs_ir_like(to, n, in);
 }
 
-gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool batch)
+gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool typed)
 {
-    gs_mover m = {.names = names, .move = move, .once = once, .batch = batch};
+    gs_mover m = {.names = names, .move = move, .once = once, .typed = typed};
 
     if (names->count == 0)
         return GS_OK;
@@ -334,7 +335,7 @@ gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, 
 }
 
 /* The columns of the edge's type of x by all matrices are x by the matrix of that type. */
-static uint32_t batch(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+static uint32_t typed(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
 {
     const gs_node *n = gs_ir_node(from, i);
     (void)context;
@@ -346,8 +347,8 @@ static uint32_t batch(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *
     return gs_ir_like(to, n, in);
 }
 
-gs_status gs_compile__batch(gs_ir *ir)
+gs_status gs_compile__typed(gs_ir *ir)
 {
-    const gs_status st = gs_ir_rewrite(ir, batch, NULL);
+    const gs_status st = gs_ir_rewrite(ir, typed, NULL);
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st; /* products that nobody reads now go */
 }

@@ -312,16 +312,16 @@ gs_status gs_device_step(gs_device *d, const gs_update *u)
     return st != GS_OK ? st : d->ops->step(d->context, u);
 }
 
-gs_status gs_device_bring_params(gs_device *d, float *const *param)
+gs_status gs_device_fetch_params(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->bring_params(d->context, param);
+    return st != GS_OK ? st : d->ops->fetch_params(d->context, param);
 }
 
-gs_status gs_device_bring_state(gs_device *d, uint32_t run, float *const *state)
+gs_status gs_device_fetch_state(gs_device *d, uint32_t run, float *const *state)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->bring_state(d->context, run, state);
+    return st != GS_OK ? st : d->ops->fetch_state(d->context, run, state);
 }
 
 gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *state)
@@ -330,10 +330,10 @@ gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *st
     return st != GS_OK ? st : d->ops->put_state(d->context, run, state);
 }
 
-gs_status gs_device_bring_previous(gs_device *d, float *const *param)
+gs_status gs_device_fetch_previous(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->bring_previous(d->context, param);
+    return st != GS_OK ? st : d->ops->fetch_previous(d->context, param);
 }
 
 bool gs_device_stepped_well(const gs_device *d) { return !gs_device_steps(d) || d->ops->stepped_well(d->context); }

@@ -344,14 +344,14 @@ gs_status gs_device_gradient_norm(gs_device *d, double *out);
 /* One step by the gradients of the last pass, which ended. Returns before it is done; it is a launch. */
 gs_status gs_device_step(gs_device *d, const gs_update *u);
 /* The learned parameters as they are now, to `param` [program->params]. Waits. */
-gs_status gs_device_bring_params(gs_device *d, float *const *param);
+gs_status gs_device_fetch_params(gs_device *d, float *const *param);
 /* Run `run` (from 0) of the optimiser's state, laid out as the learned parameters, to and from `state`
  * [program->params]. Wait. */
-gs_status gs_device_bring_state(gs_device *d, uint32_t run, float *const *state);
+gs_status gs_device_fetch_state(gs_device *d, uint32_t run, float *const *state);
 gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *state);
 
 /* The learned parameters as they were before the last step. Waits. */
-gs_status gs_device_bring_previous(gs_device *d, float *const *param);
+gs_status gs_device_fetch_previous(gs_device *d, float *const *param);
 /* Did the steps before the last pass that ended leave finite numbers alone? The answer came with what the pass brought
  * back; does not wait. */
 bool gs_device_stepped_well(const gs_device *d);

@@ -1,8 +1,8 @@
 /* device_reads.h - files that a device reads into its own memory, past the host's (GPUDirect Storage).
  *
  * A device can or cannot, and that depends on the file too: gs_device_probe_reads() finds out. The bytes never are in
- * host memory, so nobody there can look at them. What arrives is what is meant if its mark (base/mark.h) is that of
- * bytes which the host has read and checked before; the device makes the mark of each read, and compares.
+ * host memory, so nobody there can look at them. What arrives is what is meant if its mark (base/fingerprint.h) is that
+ * of bytes which the host has read and checked before; the device makes the mark of each read, and compares.
  *
  * Units: bytes. Offsets, lengths and places are multiples of GS_BLOCK_BYTES. Threads: one thread at a time asks for
  * reads of a device; others may launch and copy meanwhile.
@@ -29,7 +29,7 @@ typedef struct gs_device_read {
     uint32_t file;
     uint64_t offset, bytes;
     void *to;      /* the device's */
-    uint64_t mark; /* gs_mark64() of what is meant */
+    uint64_t mark; /* gs_fingerprint64() of what is meant */
 } gs_device_read;
 
 /* Begins to[0 .. bytes) = the file's bytes from `offset` on. Returns at once, unless GS_DEVICE_READS are under way:

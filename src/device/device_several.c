@@ -111,7 +111,7 @@ static gs_status reduce_by_host(gs_device *const *device, uint32_t devices, void
 
     for (uint32_t d = 0; d < devices && st == GS_OK; d++)
         if (!gs_device_unified(device[d]))
-            st = device[d]->ops->bring_part(device[d]->context, part[d], bytes);
+            st = device[d]->ops->fetch_part(device[d]->context, part[d], bytes);
     if (st == GS_OK)
         add_parts(part, devices, count, f64);
     for (uint32_t d = 0; d < devices && st == GS_OK; d++) {

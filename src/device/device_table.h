@@ -55,10 +55,10 @@ typedef struct gs_device_ops {
     gs_status (*keep_params)(void *context, const float *const *param, uint32_t states); /* these eight or none */
     gs_status (*gradient_norm)(void *context, double *out);
     gs_status (*step)(void *context, const gs_update *u);
-    gs_status (*bring_params)(void *context, float *const *param);
-    gs_status (*bring_previous)(void *context, float *const *param);
+    gs_status (*fetch_params)(void *context, float *const *param);
+    gs_status (*fetch_previous)(void *context, float *const *param);
     bool (*stepped_well)(const void *context);
-    gs_status (*bring_state)(void *context, uint32_t run, float *const *state);
+    gs_status (*fetch_state)(void *context, uint32_t run, float *const *state);
     gs_status (*put_state)(void *context, uint32_t run, const float *const *state);
     gs_status (*measure_transfer)(void *context, double *bytes_per_second);
     const char *(*unpinned)(const void *context);
@@ -83,7 +83,7 @@ typedef struct gs_device_ops {
      * where the host has it, and goes back */
     bool (*sums_alone)(const void *context);
     gs_status (*all_reduce)(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
-    gs_status (*bring_part)(void *context, void *part, uint64_t bytes);
+    gs_status (*fetch_part)(void *context, void *part, uint64_t bytes);
     gs_status (*put_part)(void *context, const void *part, uint64_t bytes);
 } gs_device_ops;
 

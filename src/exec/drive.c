@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/bring.h"
+#include "exec/copy_in.h"
 #include "exec/load.h"
 #include "exec/several.h"
 
@@ -143,7 +143,7 @@ static gs_status run_devices(gs_exec *e)
     gs_status st;
 
     gs_exec__enter_shares(e);
-    if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__bring(e)) == GS_OK)
+    if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__copy_in(e)) == GS_OK)
         st = e->several != NULL ? gs_exec__several_run(e) : run_on_one_thread(e);
     if (st == GS_OK && (st = gs_exec__take_results(e)) == GS_OK)
         st = gs_exec__reduce_gradients(e);

@@ -6,11 +6,11 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/bind.h"
-#include "exec/bring.h"
+#include "exec/copy_in.h"
 #include "exec/load.h"
 #include "exec/several.h"
 #include "exec/spread.h"
-#include "exec/straight.h"
+#include "exec/direct.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than the plan says. */
@@ -210,7 +210,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         (st = open_files(e, config)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
         (!e->bound && ((st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
-                       (st = gs_exec__open_straight(e)) != GS_OK)))
+                       (st = gs_exec__open_direct(e)) != GS_OK)))
         goto done;
     *out = e;
     e = NULL;
@@ -249,7 +249,7 @@ void gs_exec_close(gs_exec *e)
     gs_free(e->files.io_file);
     gs_lanes_close(&e->lanes);
     gs_exec__give_shares(e);
-    gs_exec__close_straight(e);
+    gs_exec__close_direct(e);
     gs_free(e->lane);
     gs_free(e->span);
     gs_free(e->kernels);

@@ -11,7 +11,7 @@
 #include "exec/exec_files.h"
 #include "exec/patience.h"
 #include "exec/shares.h"
-#include "exec/straight.h"
+#include "exec/direct.h"
 #include "exec/transfer.h"
 #include "exec/waiters.h"
 #include "plan/lanes.h"
@@ -57,7 +57,7 @@ struct gs_exec {
     gs_exec_spread_memory spread;
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
     gs_exec_wires wires;      /* of copies as tasks */
-    gs_exec_straight straight;
+    gs_exec_direct direct;
     gs_exec_waiters waiters;
     struct gs_exec_several *several; /* a thread for each of those lanes; NULL: the driving thread has the only one */
 

@@ -119,7 +119,7 @@ static bool run_row(const row_values *w, const gs_instr *in, float *to)
         for (uint32_t c = 0; c < from; c++)
             to[c / each] += a[c];
         return true;
-    case GS_OP_SPREAD:
+    case GS_OP_EXPAND:
         for (uint32_t c = 0; c < width; c++)
             to[c] = a[c / each];
         return true;

@@ -87,7 +87,7 @@ static gs_status wait_for_launch(gs_device *d)
     return gs_device_poll(d, gs_device_last_launch(d), true, &done);
 }
 
-gs_status gs_exec__bring_spread(gs_exec *e)
+gs_status gs_exec__copy_in_spread(gs_exec *e)
 {
     const gs_exec_spread *const s = e->graph->spread;
     const gs_exec_spread_memory *const m = &e->spread;

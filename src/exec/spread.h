@@ -18,6 +18,6 @@ gs_status gs_exec__send(gs_exec *e, void *to, const void *from, uint64_t bytes);
 gs_status gs_exec__wait_sent(gs_exec *e);
 
 /* The bound graph's rows come to where a pass finds them. Waits for copies, not for what picks the last of them. */
-gs_status gs_exec__bring_spread(gs_exec *e);
+gs_status gs_exec__copy_in_spread(gs_exec *e);
 
 #endif /* GS_EXEC_SPREAD_H */

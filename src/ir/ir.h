@@ -27,7 +27,7 @@
 
 #include "base/dtype.h"
 #include "base/initial.h"
-#include "base/learning.h"
+#include "base/train_task.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/op.h"
@@ -180,12 +180,12 @@ gs_status gs_ir_normalise(gs_ir *ir);
  * "labels", of that type at rest, and "split"), then the
  * gradient of every parameter (reverse mode), as IR again. Differentiating
  * normalises first. Values that depend on no parameter get no gradient. */
-gs_status gs_ir_add_loss(gs_ir *ir, gs_learning task, gs_dtype labels);
+gs_status gs_ir_add_loss(gs_ir *ir, gs_train_task task, gs_dtype labels);
 gs_status gs_ir_differentiate(gs_ir *ir);
 /* The same without a loss, from the gradient of the root: the input GS_IR_UPSTREAM, rows of the root's width. That of
  * the input "features", where the root depends on it, is a GS_OUTPUT_STORE. */
 #define GS_IR_UPSTREAM "upstream"
-gs_status gs_ir_differentiate_given(gs_ir *ir);
+gs_status gs_ir_differentiate_from(gs_ir *ir);
 
 /* One line a node and an output. */
 void gs_ir_print(const gs_ir *ir, FILE *out);

@@ -42,7 +42,7 @@ static uint32_t times(gs_ir *ir, uint32_t a, uint32_t b)
 static bool is_softmax(const gs_ir *ir, uint32_t value)
 {
     const gs_node *n = gs_ir_node(ir, value), *d, *lse;
-    if (n->op == GS_OP_SPREAD)
+    if (n->op == GS_OP_EXPAND)
         n = gs_ir_node(ir, n->in[0]);
     if (n->op != GS_OP_EXP)
         return false;
@@ -226,12 +226,12 @@ static bool split_matmul(gs_ir *ir, uint32_t value, gs_terms *out)
     return true;
 }
 
-static uint32_t spread(gs_ir *ir, uint32_t a, uint32_t narrow, uint32_t wide)
+static uint32_t expand(gs_ir *ir, uint32_t a, uint32_t narrow, uint32_t wide)
 {
-    return a == GS_IR_NONE || gs_ir_node(ir, a)->width != narrow ? a : gs_ir_resize(ir, GS_OP_SPREAD, a, wide);
+    return a == GS_IR_NONE || gs_ir_node(ir, a)->width != narrow ? a : gs_ir_resize(ir, GS_OP_EXPAND, a, wide);
 }
 
-static bool split_spread(gs_ir *ir, uint32_t value, gs_terms *out)
+static bool split_expand(gs_ir *ir, uint32_t value, gs_terms *out)
 {
     const gs_node n = *gs_ir_node(ir, value);
     const uint32_t narrow = gs_ir_node(ir, n.in[0])->width;
@@ -241,10 +241,10 @@ static bool split_spread(gs_ir *ir, uint32_t value, gs_terms *out)
         return false;
     for (uint32_t i = 0; i < out->count; i++) {
         gs_term *t = &out->term[i];
-        t->t = spread(ir, t->t, narrow, n.width);
-        t->o = spread(ir, t->o, narrow, n.width);
-        t->e = spread(ir, t->e, narrow, n.width);
-        t->done = spread(ir, t->done, narrow, n.width);
+        t->t = expand(ir, t->t, narrow, n.width);
+        t->o = expand(ir, t->o, narrow, n.width);
+        t->e = expand(ir, t->e, narrow, n.width);
+        t->done = expand(ir, t->done, narrow, n.width);
     }
     return ir->status == GS_OK;
 }
@@ -278,8 +278,8 @@ static bool split_edge_value(gs_ir *ir, uint32_t value, gs_terms *out)
     case GS_OP_MATMUL:
     case GS_OP_MATMUL_T:
         return split_matmul(ir, value, out);
-    case GS_OP_SPREAD:
-        return split_spread(ir, value, out);
+    case GS_OP_EXPAND:
+        return split_expand(ir, value, out);
     case GS_OP_TYPED:
         return split_typed(ir, value, out);
     case GS_OP_NEG:
@@ -333,7 +333,7 @@ static uint32_t at_end(gs_ir *ir, uint32_t v, bool source)
 static uint32_t factors(gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count)
 {
     const gs_node n = *gs_ir_node(ir, value);
-    const gs_node product = n.op == GS_OP_SPREAD ? *gs_ir_node(ir, n.in[0]) : n;
+    const gs_node product = n.op == GS_OP_EXPAND ? *gs_ir_node(ir, n.in[0]) : n;
     if (product.op != GS_OP_MUL || count + 2 > MAX_FACTORS) {
         if (count < MAX_FACTORS)
             out[count++] = value;
@@ -341,7 +341,7 @@ static uint32_t factors(gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count
     }
     for (uint32_t k = 0; k < 2; k++)
         count =
-            factors(ir, n.op == GS_OP_SPREAD ? gs_ir_resize(ir, GS_OP_SPREAD, product.in[k], n.width) : product.in[k],
+            factors(ir, n.op == GS_OP_EXPAND ? gs_ir_resize(ir, GS_OP_EXPAND, product.in[k], n.width) : product.in[k],
                     out, count);
     return count;
 }
@@ -365,16 +365,16 @@ static uint32_t attend(gs_ir *ir, gs_term t)
         return GS_IR_NONE;
     n = *gs_ir_node(ir, f[soft]);
     width = n.width;
-    if (n.op == GS_OP_SPREAD)
+    if (n.op == GS_OP_EXPAND)
         n = *gs_ir_node(ir, n.in[0]);
     heads = n.width;
     score = gs_ir_node(ir, n.in[0])->in[0];
     if (gs_ir_node(ir, rest)->width % heads != 0) /* a scalar, the same for all heads */
-        rest = gs_ir_resize(ir, GS_OP_SPREAD, rest, heads);
+        rest = gs_ir_resize(ir, GS_OP_EXPAND, rest, heads);
     sum = gs_ir__blank(GS_OP_ATTEND, score, rest);
     sum.self = gs_ir_node(ir, gs_ir_node(ir, n.in[0])->in[1])->self; /* its LSE_IN's */
     y = gs_ir__make(ir, sum);
-    return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_SPREAD, y, width) : y;
+    return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_EXPAND, y, width) : y;
 }
 
 /* sum(o e); without an e, of rows. */
@@ -445,6 +445,6 @@ uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool softmax)
     if (edges != GS_IR_NONE)
         total = add(ir, total, edges);
     if (total != GS_IR_NONE && gs_ir_node(ir, total)->width != width)
-        return gs_ir_resize(ir, GS_OP_SPREAD, total, width);
+        return gs_ir_resize(ir, GS_OP_EXPAND, total, width);
     return total;
 }

@@ -127,9 +127,9 @@ static uint32_t fold_known_product(gs_ir *ir, uint32_t a, uint32_t b)
 static uint32_t fold_spread_product(gs_ir *ir, const gs_node *n)
 {
     const gs_node a = *at(ir, n->in[0]), b = *at(ir, n->in[1]);
-    if (a.op != GS_OP_SPREAD || b.op != GS_OP_SPREAD || at(ir, a.in[0])->width != at(ir, b.in[0])->width)
+    if (a.op != GS_OP_EXPAND || b.op != GS_OP_EXPAND || at(ir, a.in[0])->width != at(ir, b.in[0])->width)
         return GS_IR_NONE;
-    return gs_ir_resize(ir, GS_OP_SPREAD, gs_ir_binary(ir, GS_OP_MUL, a.in[0], b.in[0]), n->width);
+    return gs_ir_resize(ir, GS_OP_EXPAND, gs_ir_binary(ir, GS_OP_MUL, a.in[0], b.in[0]), n->width);
 }
 
 static uint32_t fold_mul(gs_ir *ir, const gs_node *n)
@@ -180,13 +180,13 @@ static uint32_t fold_neg(gs_ir *ir, const gs_node *n)
 static bool resizes(gs_op op)
 {
     const gs_op_form form = gs_op_form_of(op);
-    return form == GS_FORM_ROW || form == GS_FORM_NARROW || form == GS_FORM_WIDEN;
+    return form == GS_FORM_ROW || form == GS_FORM_FEWER || form == GS_FORM_MORE;
 }
 
 /* Elements of the input that one element of the result adds up. */
 static uint32_t added(const gs_node *n, const gs_node *a)
 {
-    const bool adds = n->op == GS_OP_ROWSUM || gs_op_form_of(n->op) == GS_FORM_NARROW;
+    const bool adds = n->op == GS_OP_ROWSUM || gs_op_form_of(n->op) == GS_FORM_FEWER;
     return adds ? a->width / n->width : 1;
 }
 
@@ -227,7 +227,7 @@ static uint32_t fold_wide_constant(gs_ir *ir, const gs_node *n)
             scalar.in[k] = gs_ir_const(ir, c.alpha, 1);
         }
     }
-    return wide ? gs_ir_resize(ir, GS_OP_SPREAD, gs_ir__make(ir, scalar), n->width) : GS_IR_NONE;
+    return wide ? gs_ir_resize(ir, GS_OP_EXPAND, gs_ir__make(ir, scalar), n->width) : GS_IR_NONE;
 }
 
 /* (e + d1) + d2 = e + (d1 + d2): what is of one end is added there, and one array less is read. */
@@ -266,7 +266,7 @@ static uint32_t without_group_factor(gs_ir *ir, uint32_t value, uint32_t groups,
     for (uint32_t k = 0; k < 2; k++) {
         const gs_node f = *at(ir, n.in[k]);
         const uint32_t rest = n.in[1 - k];
-        if (f.op == GS_OP_SPREAD && at(ir, f.in[0])->width == groups && at(ir, rest)->width == n.width) {
+        if (f.op == GS_OP_EXPAND && at(ir, f.in[0])->width == groups && at(ir, rest)->width == n.width) {
             *factor = f.in[0];
             return rest;
         }

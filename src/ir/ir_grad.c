@@ -117,9 +117,9 @@ static uint32_t padded(const gs_tape *t, uint32_t g, uint32_t before, uint32_t b
 {
     const uint32_t zeros = gs_ir__zeros(t->ir);
     if (before > 0)
-        g = bin(t, GS_OP_CONCAT, gs_ir_resize(t->ir, GS_OP_SPREAD, zeros, before), g);
+        g = bin(t, GS_OP_CONCAT, gs_ir_resize(t->ir, GS_OP_EXPAND, zeros, before), g);
     if (behind > 0)
-        g = bin(t, GS_OP_CONCAT, g, gs_ir_resize(t->ir, GS_OP_SPREAD, zeros, behind));
+        g = bin(t, GS_OP_CONCAT, g, gs_ir_resize(t->ir, GS_OP_EXPAND, zeros, behind));
     return g;
 }
 
@@ -143,9 +143,9 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
         gs_tape__pass(t, i, a, padded(t, gs_tape__rows(t, g), n->site, width - n->site - n->width));
         return;
     case GS_OP_FOLD:
-        gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_SPREAD, g, width));
+        gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_EXPAND, g, width));
         return;
-    case GS_OP_SPREAD:
+    case GS_OP_EXPAND:
         gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_FOLD, g, width));
         return;
     case GS_OP_ACROSS:
@@ -231,7 +231,7 @@ static void through_attend(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
     uint32_t gx, gy;
 
     if (t->needs[x])
-        gs_tape__flow_on_edges(t, x, mul(t, heads == 1 ? p : gs_ir_resize(t->ir, GS_OP_SPREAD, p, n->width), g));
+        gs_tape__flow_on_edges(t, x, mul(t, heads == 1 ? p : gs_ir_resize(t->ir, GS_OP_EXPAND, p, n->width), g));
     if (!t->needs[s])
         return;
     gx = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, x), heads);
@@ -353,9 +353,9 @@ static uint32_t make_loss(gs_ir *ir, gs_op op, uint32_t logits, uint32_t labels)
     return gs_ir__make(ir, n);
 }
 
-gs_status gs_ir_add_loss(gs_ir *ir, gs_learning task, gs_dtype labels)
+gs_status gs_ir_add_loss(gs_ir *ir, gs_train_task task, gs_dtype labels)
 {
-    static const gs_op op[GS_LEARN_COUNT] = {GS_OP_XENT, GS_OP_BCE, GS_OP_MSE};
+    static const gs_op op[GS_TRAIN_TASK_COUNT] = {GS_OP_XENT, GS_OP_BCE, GS_OP_MSE};
     const uint32_t root = gs_ir_root(ir);
     uint32_t width;
     if (root == GS_IR_NONE)
@@ -432,7 +432,7 @@ static uint32_t input_named(const gs_ir *ir, const char *name)
     return GS_IR_NONE;
 }
 
-gs_status gs_ir_differentiate_given(gs_ir *ir)
+gs_status gs_ir_differentiate_from(gs_ir *ir)
 {
     gs_tape t = {.ir = ir};
     uint32_t root;

@@ -28,7 +28,7 @@ static bool infer_leaf(gs_ir *ir, gs_node *n)
 static bool infer_resize(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]];
-    const bool grows = gs_op_form_of(n->op) == GS_FORM_WIDEN;
+    const bool grows = gs_op_form_of(n->op) == GS_FORM_MORE;
     const uint32_t wide = grows ? n->width : a->width, narrow = grows ? a->width : n->width;
     if (is_matrix(a) || narrow == 0 || wide % narrow != 0) {
         gs_ir_error(ir, GS_EFORMAT, "%s: width %u does not become %u", gs_op_name(n->op), a->width, n->width);
@@ -290,8 +290,8 @@ static bool infer_loss(gs_ir *ir, gs_node *n)
 static bool infer_by_form(gs_ir *ir, gs_node *n)
 {
     switch (gs_op_form_of(n->op)) {
-    case GS_FORM_NARROW:
-    case GS_FORM_WIDEN:
+    case GS_FORM_FEWER:
+    case GS_FORM_MORE:
         return infer_resize(ir, n);
     case GS_FORM_COLUMNS:
         return infer_columns(ir, n);

@@ -39,7 +39,7 @@ uint32_t gs_ir__sum_by_type(gs_ir *ir, uint32_t x, uint32_t matrices, bool mean)
         count = gs_ir_resize(ir, GS_OP_SPLIT_IN, gs_ir_unary(ir, GS_OP_SRC, gs_ir__ones(ir), 0), types);
         count = gs_ir_binary(ir, GS_OP_MAX, count, gs_ir_const(ir, 1.0f, 1));
         sum =
-            gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_SPREAD, count, types * width));
+            gs_ir_binary(ir, GS_OP_DIV, sum, types == 1 ? count : gs_ir_resize(ir, GS_OP_EXPAND, count, types * width));
     }
     /* W[t] = sum of c[t, b] V[b]: the types' sums become as many as bases, before the wide product */
     if (w.op == GS_OP_BASES)

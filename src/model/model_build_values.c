@@ -226,9 +226,9 @@ void gs_model__fit_heads(gs_builder *b, uint32_t *x, uint32_t *y)
     wx = gs_ir_node(b->ir, *x)->width;
     wy = gs_ir_node(b->ir, *y)->width;
     if (wx == heads && wy > heads && wy % heads == 0)
-        *x = gs_ir_resize(b->ir, GS_OP_SPREAD, *x, wy);
+        *x = gs_ir_resize(b->ir, GS_OP_EXPAND, *x, wy);
     else if (wy == heads && wx > heads && wx % heads == 0)
-        *y = gs_ir_resize(b->ir, GS_OP_SPREAD, *y, wx);
+        *y = gs_ir_resize(b->ir, GS_OP_EXPAND, *y, wx);
 }
 
 uint32_t gs_model__binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y)

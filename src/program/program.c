@@ -143,8 +143,8 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     }
 }
 
-/* Products by the matrix of an edge's type, an edge: by batches, so dense. */
-static double batch_flops(const gs_stage *s)
+/* Products by the matrix of an edge's type, an edge: type by type, so dense. */
+static double typed_flops(const gs_stage *s)
 {
     double flops = 0.0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
@@ -190,7 +190,7 @@ static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
 
 void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge)
 {
-    double d = batch_flops(s) * (double)edges, e = 0.0;
+    double d = typed_flops(s) * (double)edges, e = 0.0;
 
     for (uint32_t i = 0; i < s->instrs; i++)
         d += instr_flops(p, s, &s->instr[i]) * (double)rows;

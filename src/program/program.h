@@ -246,7 +246,7 @@ static inline bool gs_stage_has_types(const gs_stage *s)
 }
 
 /* Are products with the matrix of an edge's type made edge by edge? */
-static inline bool gs_stage_has_batches(const gs_stage *s)
+static inline bool gs_stage_has_typed(const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->edge_instrs; i++)
         if (gs_op_by_type(s->edge_instr[i].op))

@@ -211,7 +211,7 @@ static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_
 
 static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
 {
-    const bool batched = gs_op_by_type(i->op);
+    const bool typed = gs_op_by_type(i->op);
     const bool known = (unsigned)i->op < GS_OP_COUNT;
     uint32_t width = 1;
     bool rows = false;
@@ -220,7 +220,7 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
         return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
         return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);
-    if (batched) {
+    if (typed) {
         const gs_status st = check_by_type(c, s, i, ready);
         ready[i->dst] = true;
         return st;

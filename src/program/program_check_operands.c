@@ -14,9 +14,9 @@ gs_status gs_program__check_width(const gs_checker *c, const gs_instr *i, uint32
     const gs_op_form form = gs_op_form_of(i->op);
     if (form == GS_FORM_ROW)
         fits = width == 1;
-    else if (form == GS_FORM_NARROW)
+    else if (form == GS_FORM_FEWER)
         fits = width != 0 && in % width == 0;
-    else if (form == GS_FORM_WIDEN)
+    else if (form == GS_FORM_MORE)
         fits = width != 0 && width % in == 0;
     return fits ? GS_OK : FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), in, width);
 }

@@ -4,7 +4,7 @@
  * long runs. Rows: targets of the chosen intervals in store order, then their other vertices. */
 #include <string.h>
 
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "sample/columns.h"
 #include "sample/sample_internal.h"

@@ -6,7 +6,7 @@
  * each type in a list, which a pass before counts. */
 #include <string.h>
 
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "sample/columns.h"
 

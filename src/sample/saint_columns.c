@@ -2,7 +2,7 @@
  * (saint_steps.c), one pass gives the edges between those of each batch. */
 #include <string.h>
 
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "sample/columns.h"
 

@@ -126,7 +126,7 @@ static gs_status bring(struct emitter *e, const gs_task *t, uint64_t to, struct 
     return GS_OK;
 }
 
-gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u)
+gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u)
 {
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
     if (!e->copies)

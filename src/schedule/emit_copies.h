@@ -17,7 +17,7 @@ uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t i
 gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
 /* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing where the device
  * computes on host memory. */
-gs_status gs_emit__bring(struct emitter *e, uint64_t bytes, struct unit *u);
+gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u);
 /* Rows of an array where the device that is here computes on them. `again`: they go on with the rows before. */
 gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                              bool again, struct unit *out);

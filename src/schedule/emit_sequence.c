@@ -322,7 +322,7 @@ static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit 
         return gs_emit__hand_on(e, bytes, rows);
     if (rows->on > 0)
         st = send_home(e, operand, rows);
-    return st == GS_OK ? gs_emit__bring(e, bytes, rows) : st;
+    return st == GS_OK ? gs_emit__fetch(e, bytes, rows) : st;
 }
 
 /* rows->read was the last task to add to them. */

@@ -17,7 +17,7 @@
 
 static bool is_narrow(const struct emitter *e, const gs_reg *r)
 {
-    return r->kind == GS_REG_LOAD && e->l->row_bytes[r->array] <= GS_NARROW_ROW_BYTES;
+    return r->kind == GS_REG_LOAD && e->l->row_bytes[r->array] <= GS_SHORT_ROW_BYTES;
 }
 
 /* Loads what a tile reads; the tile's units and the task's register places are filled. */

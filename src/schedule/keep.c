@@ -106,7 +106,7 @@ static void keep_file(gs_choice *c, const gs_layout *l, uint32_t file, uint64_t 
 static bool left_to_cache(const gs_layout *l, uint32_t file)
 {
     return file >= l->program->arrays ||
-           (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_NARROW_ROW_BYTES);
+           (l->program->array[file].store_id >= 0 && l->row_bytes[file] > GS_SHORT_ROW_BYTES);
 }
 
 /* Sets the bytes that keeping each file saves; 0: none. Narrow arrays come first, since their reads are mostly
@@ -116,7 +116,7 @@ static void rank_files(gs_choice *c, const gs_layout *l)
     count_uses(c, l, c->rank);
     for (uint32_t f = 0; f < l->program->arrays + l->sets; f++) {
         const double uses = c->made_only && left_to_cache(l, f) ? 0 : c->rank[f];
-        const bool narrow = f < l->program->arrays && l->row_bytes[f] <= GS_NARROW_ROW_BYTES;
+        const bool narrow = f < l->program->arrays && l->row_bytes[f] <= GS_SHORT_ROW_BYTES;
         c->rank[f] = uses > 0 && narrow ? uses + 1e6 : uses;
     }
 }

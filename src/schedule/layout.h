@@ -7,7 +7,7 @@
 
 /* Vertex arrays of at most this many bytes a row are staged an interval at a
  * time, not a tile: a tile of them would be a small, expensive read. */
-#define GS_NARROW_ROW_BYTES 16u
+#define GS_SHORT_ROW_BYTES 16u
 /* Tiles are multiples of this many rows, so that a tile of any array that a run writes (rows are whole words of
  * 4 bytes) starts at a multiple of GS_BLOCK_BYTES within its interval. */
 #define GS_TILE_ROWS 1024u

@@ -54,7 +54,7 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
     gs_plan *plan = NULL;
     double cost = 0;
 
-    if (config->topology != NULL && config->topology->across.share == GS_SHARE_RING && !config->no_chain)
+    if (config->topology != NULL && config->topology->across.share == GS_SHARE_ROUND && !config->no_chain)
         first.ring = true;
     gs_status st = gs_schedule_search(&plan, &cost, &first);
     if (st == GS_OK)

@@ -256,10 +256,10 @@ void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep)
         gs_batches_keep_features(d->at[k].engine, keep);
 }
 
-void gs_batch_devices_rest(gs_batch_devices *d)
+void gs_batch_devices_pause(gs_batch_devices *d)
 {
     for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_rest(d->at[k].engine);
+        gs_batches_pause(d->at[k].engine);
 }
 
 /* The first device's features, and the first GPU's list of rows that stay, are there once for all. */

@@ -53,7 +53,7 @@ bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t shar
 void gs_batch_devices_do_not_spread(gs_batch_devices *d);
 uint64_t gs_batch_devices_bytes(const gs_batch_devices *d);
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole);
-void gs_batch_devices_rest(gs_batch_devices *d);
+void gs_batch_devices_pause(gs_batch_devices *d);
 
 /* A group was drawn; each device has its own of it. */
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 
 /* ---- memory ---------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 #include "session/batch_named.h"
 
 #include "base/alloc.h"
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "store/chunk_table.h"
 #include "store/store.h"

@@ -159,7 +159,7 @@ static gs_status bring_all(gs_batch_tables *b)
 }
 
 /* The session that has the tables reads for one device at a time. */
-gs_status gs_batch_tables_bring(gs_batch_tables *b, const gs_batch *batch)
+gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch)
 {
     if (b->session->program->tables == 0)
         return GS_OK;

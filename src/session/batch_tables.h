@@ -2,7 +2,7 @@
  * optimiser makes of them goes back there.
  *
  * Only rows of the step's batches are touched, as torch.optim.SparseAdam has it. Between passes; one thread, but for
- * gs_batch_tables_bring(), which the threads of several devices call at the same time.
+ * gs_batch_tables_fetch(), which the threads of several devices call at the same time.
  */
 #ifndef GS_SESSION_BATCH_TABLES_H
 #define GS_SESSION_BATCH_TABLES_H
@@ -48,7 +48,7 @@ gs_status gs_batch_tables_open(gs_batch_tables *b, gs_session *whole, gs_session
 void gs_batch_tables_close(gs_batch_tables *b);
 
 /* Before a pass: the batch's rows of all tables, to where the pass reads them. Blocks while it reads. GS_EIO. */
-gs_status gs_batch_tables_bring(gs_batch_tables *b, const gs_batch *batch);
+gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch);
 
 /* Behind a pass: the gradient of the batch's rows of a table, [list.rows, *width] in the batch's order; NULL: no result
  * depends on it. */

@@ -157,7 +157,7 @@ static gs_status count_bytes(gs_batches *b)
 static gs_variant variant_of(const gs_batch_shape *b)
 {
     const double all = (double)b->edge_types * b->limits.vertices;
-    return (gs_variant){.batch = all > (double)b->limits.edges ? GS_TAKEN_SHORTER : GS_NOT_TAKEN};
+    return (gs_variant){.typed = all > (double)b->limits.edges ? GS_TAKEN_SHORTER : GS_NOT_TAKEN};
 }
 
 /* Of the largest batch, where nothing else is known. */

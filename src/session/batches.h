@@ -78,7 +78,7 @@ uint64_t gs_batches_shared_features(const gs_batches *b);
 uint64_t gs_batches_shared_list(const gs_batches *b);
 
 /* Between batches, before something else runs for long: what a pass works in is no memory until the next batch. */
-void gs_batches_rest(gs_batches *b);
+void gs_batches_pause(gs_batches *b);
 
 /* A group was drawn: these batches are run next, each once and in this order. One that is passed over has no rows. */
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);

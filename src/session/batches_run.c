@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "session/batch_cost.h"
 #include "session/batches_internal.h"
@@ -106,7 +106,7 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
     for (uint32_t a = 0; a < s->program->arrays; a++)
         if (s->program->array[a].store_id == GS_ARRAY_LABELS)
             labels = gs_exec_rows(s->run.exec, a);
-    if (s->labels.task != GS_LEARN_CLASSIFY)
+    if (s->labels.task != GS_TRAIN_TASK_CLASSIFY)
         return known_labels(s, labels, batch->targets);
     if (weight == NULL)
         return batch->targets;
@@ -135,7 +135,7 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
     gs_batch_rows_begin(&b->rows, k->group, batches);
 }
 
-void gs_batches_rest(gs_batches *b)
+void gs_batches_pause(gs_batches *b)
 {
     gs_exec_forget(b->session->run.exec);
     gs_drop_pages(b->named.tile, b->named.bytes);
@@ -152,7 +152,7 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     const double waited = b->rows.wait_seconds;
     gs_status st;
 
-    if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_bring(&b->tables, batch)) != GS_OK)
+    if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
         return st;
     gs_batch_edges_fill(&b->edges, batch);
     b->graph = (gs_exec_graph){.vertices = batch->vertices, .rows = b->edges.rows, .whole = b->edges.whole,

@@ -40,7 +40,7 @@
 
 /* What programs may do without, or do in another way: a field of gs_variant each. Tried in this order: where there is
  * time for few, what saves traffic of the disk goes first. */
-typedef enum choice { LEAN, RECOMPUTE, HOIST, PRUNE, MOVE, FUSE, BATCH, SPLIT, CHOICES } choice;
+typedef enum choice { LEAN, RECOMPUTE, HOIST, PRUNE, MOVE, FUSE, TYPED, SPLIT, CHOICES } choice;
 
 /* What is kept of a program whose session may be closed. */
 typedef struct candidate {
@@ -65,7 +65,7 @@ typedef struct choosing {
     /* of every session alike */
     bool unified, trains;
     bool wired; /* the topology says what devices have */
-    bool may_batch;
+    bool may_type;
     uint32_t features;
     bool least_windows;  /* no program has a plan beside windows that are more than the least */
     bool tried[1 << CHOICES];      /* by the choices of a variant */
@@ -84,7 +84,7 @@ static gs_taken *field_of(gs_variant *v, choice k)
     case MOVE: return &v->no_move;
     case FUSE: return &v->no_fuse;
     case LEAN: return &v->lean;
-    case BATCH: return &v->batch;
+    case TYPED: return &v->typed;
     case RECOMPUTE: return &v->recompute;
     default: return &v->split;
     }
@@ -292,14 +292,14 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
     gs_variant now = from->variant;
 
     if (*field_of(&now, k) != GS_NOT_TAKEN)
-        return c->trains || k == BATCH;
+        return c->trains || k == TYPED;
     switch (k) {
     case HOIST: return c->trains && !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
     case PRUNE: return c->trains && from->pruned;
     case MOVE: return c->trains && !o->no_move;
     case FUSE: return c->trains && !o->no_fuse && from->fused;
     case LEAN: return c->trains && c->unified && from->columns > (uint64_t)WIDE * c->features;
-    case BATCH: return c->may_batch;
+    case TYPED: return c->may_type;
     case RECOMPUTE: return c->trains && c->unified && from->moves;
     default: return c->trains && from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
     }
@@ -363,7 +363,7 @@ static bool asks_less(const candidate *x, const candidate *than)
 /* May this one be tried to fit? Predictions compute nothing once, and store nothing for a derivative. */
 static bool may_fit(const choosing *c, gs_variant v)
 {
-    if (v.batch != GS_NOT_TAKEN && !c->may_batch)
+    if (v.typed != GS_NOT_TAKEN && !c->may_type)
         return false;
     return c->o->purpose == GS_FOR_TRAINING ||
            (v.recompute == GS_NOT_TAKEN && v.lean == GS_NOT_TAKEN && v.no_hoist == GS_NOT_TAKEN);
@@ -378,11 +378,11 @@ static gs_status fit_another(choosing *c, bool sizes)
         {.recompute = GS_TAKEN_TO_FIT},
         {.lean = GS_TAKEN_TO_FIT},
         {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
-        {.batch = GS_TAKEN_TO_FIT},
-        {.recompute = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
+        {.typed = GS_TAKEN_TO_FIT},
+        {.recompute = GS_TAKEN_TO_FIT, .typed = GS_TAKEN_TO_FIT},
         {.no_hoist = GS_TAKEN_TO_FIT},
         {.no_hoist = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
-        {.no_hoist = GS_TAKEN_TO_FIT, .batch = GS_TAKEN_TO_FIT},
+        {.no_hoist = GS_TAKEN_TO_FIT, .typed = GS_TAKEN_TO_FIT},
         {.no_fuse = GS_TAKEN_TO_FIT},
         {.no_fuse = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
         {.no_fuse = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
@@ -444,7 +444,7 @@ static gs_status explain_default(const choosing *c)
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
  * operations, which are fewer than theirs where types outnumber the mean degree. The cost model decides, and the
  * budgets. */
-static bool may_batch(const gs_session *s)
+static bool may_type(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     return !s->config.options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
@@ -462,7 +462,7 @@ static gs_status choose_first(choosing *c)
     c->unified = !gs_session_has_memories(c->s);
     c->wired = c->s->machine.wires.memory[0] > 0;
     c->trains = c->s->pass.train != GS_NONE;
-    c->may_batch = may_batch(c->s);
+    c->may_type = may_type(c->s);
     c->features = gs_store_get_info(c->s->store)->features;
     st = plan(c, c->s, &c->best, false);
     note_planned(c, &c->best);

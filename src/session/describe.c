@@ -43,7 +43,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .order = planned->order,
         .recomputes = s->variant.recompute,
         .lean = s->variant.lean,
-        .batches = s->variant.batch,
+        .batches = s->variant.typed,
         .splits = s->variant.split,
         .no_hoist = s->variant.no_hoist,
         .no_move = s->variant.no_move,

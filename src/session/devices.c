@@ -79,7 +79,7 @@ static gs_status place_kinds(gs_session *s)
 {
     gs_session_machine *const m = &s->machine;
 
-    if (m->on_host != GS_NONE && m->wires.across.share == GS_SHARE_RING)
+    if (m->on_host != GS_NONE && m->wires.across.share == GS_SHARE_ROUND)
         return gs_fail(GS_EINVAL, ".topology %s: \"share\" ring: of .device %s one computes on host memory, which is "
                        "in no ring; leave it out", s->config.options->topology, s->config.options->device);
     m->wires.across.joined = m->wires.across.joined && m->on_host == GS_NONE;

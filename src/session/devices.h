@@ -8,7 +8,7 @@
 #include "cost/cost.h"
 #include "cost/cost_file.h"
 #include "device/device.h"
-#include "session/past_host.h"
+#include "session/direct_reads.h"
 #include "topology/topology.h"
 #include "topology/tree.h"
 
@@ -36,7 +36,7 @@ typedef struct gs_session_machine {
     uint32_t lead;               /* speaks for those that have memory of their own, or, where none has, for all */
     uint32_t on_host;            /* speaks for those on host memory among others that are not; GS_NONE: all are alike */
     gs_cost cost, host_cost;     /* of the two; the disk's is in the first */
-    gs_session_straight straight;
+    gs_session_direct direct;
     uint32_t ways, way_taken;    /* 0: there was no choice */
     gs_session_way way[GS_SESSION_WAYS];
 } gs_session_machine;

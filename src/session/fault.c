@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/narrow.h" /* gs_index_at */
+#include "base/index_width.h" /* gs_index_at */
 #include "session/session.h"
 #include "store/edge_scan.h"
 

@@ -14,18 +14,18 @@
 /* ---- the task ------------------------------------------------------------- */
 
 /* Labels of one kind serve another task only as numbers. */
-static gs_status find_task(gs_learning *out, const gs_session *s)
+static gs_status find_task(gs_train_task *out, const gs_session *s)
 {
-    const gs_learning labels = gs_store_get_info(s->store)->labels;
+    const gs_train_task labels = gs_store_get_info(s->store)->labels;
     const char *const asked = s->config.options->task;
 
     *out = labels;
     if (asked != NULL)
-        (void)gs_learning_parse(out, asked); /* gs_train_options_check() knows it */
-    if (*out == labels || *out == GS_LEARN_REGRESS)
+        (void)gs_train_task_parse(out, asked); /* gs_train_options_check() knows it */
+    if (*out == labels || *out == GS_TRAIN_TASK_REGRESS)
         return GS_OK;
     return gs_fail(GS_EINVAL, ".task %s: the labels of %s are for %s; leave it out, or partition with .task %s", asked,
-                   gs_store_dir(s->store), gs_learning_name(labels), asked);
+                   gs_store_dir(s->store), gs_train_task_name(labels), asked);
 }
 
 /* ---- weights -------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static gs_status take_weights(gs_session *s)
     const size_t length = strlen(text);
     gs_status st = GS_OK;
 
-    if (s->labels.task == GS_LEARN_REGRESS)
+    if (s->labels.task == GS_TRAIN_TASK_REGRESS)
         return gs_fail(GS_EINVAL, ".class_weights %s: numbers have no classes; leave it out", text);
     if ((s->labels.weight = gs_malloc_array(s->labels.columns, sizeof(float))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the weights of classes");
@@ -108,18 +108,19 @@ gs_status gs_session_choose_task(gs_session *s)
 
     if ((st = find_task(&s->labels.task, s)) != GS_OK)
         return st;
-    s->labels.columns = s->labels.task == GS_LEARN_REGRESS && info->labels == GS_LEARN_CLASSIFY ? 1 : info->classes;
+    const bool of_classes = s->labels.task == GS_TRAIN_TASK_REGRESS && info->labels == GS_TRAIN_TASK_CLASSIFY;
+    s->labels.columns = of_classes ? 1 : info->classes;
     if (s->config.classes != 0) { /* of weights: they may know classes that no label is of */
-        if (info->classes != 0 && (s->labels.task == GS_LEARN_CLASSIFY ? s->labels.columns > s->config.classes
+        if (info->classes != 0 && (s->labels.task == GS_TRAIN_TASK_CLASSIFY ? s->labels.columns > s->config.classes
                                                                        : s->labels.columns != s->config.classes))
             return gs_fail(GS_EINVAL, "%s: the store's labels are of %u classes, the weights are for %u",
                            gs_store_dir(s->store), s->labels.columns, s->config.classes);
         s->labels.columns = s->config.classes;
     }
     s->classes = s->labels.columns;
-    if (o->label_smoothing > 0 && s->labels.task != GS_LEARN_CLASSIFY)
+    if (o->label_smoothing > 0 && s->labels.task != GS_TRAIN_TASK_CLASSIFY)
         return gs_fail(GS_EINVAL, ".label_smoothing %g: is of one class a vertex, and these labels are for %s",
-                       o->label_smoothing, gs_learning_name(s->labels.task));
+                       o->label_smoothing, gs_train_task_name(s->labels.task));
     return o->class_weights != NULL ? take_weights(s) : GS_OK;
 }
 
@@ -205,8 +206,8 @@ static uint64_t spreads(const gs_session_labels *l) { return (uint64_t)GS_LOSS_S
 static gs_status spread_label(void *context, uint64_t row, uint32_t column, uint32_t split, double value)
 {
     gs_session_labels *const l = context;
-    const bool class = l->task == GS_LEARN_CLASSIFY;
-    gs_label_spread *const p = &l->spread[(uint64_t)split * l->columns + (class ? (uint32_t)value : column)];
+    const bool class = l->task == GS_TRAIN_TASK_CLASSIFY;
+    gs_label_moments *const p = &l->moments[(uint64_t)split * l->columns + (class ? (uint32_t)value : column)];
     const double off = (class ? 1 : value) - p->mean;
 
     (void)row;
@@ -220,7 +221,7 @@ static double training_labels(const gs_session_labels *l)
 {
     double n = 0;
     for (uint32_t c = 0; c < l->columns; c++)
-        n += l->spread[c].count;
+        n += l->moments[c].count;
     return n;
 }
 
@@ -230,17 +231,18 @@ static void balance(gs_session_labels *l)
 {
     const double n = training_labels(l);
     for (uint32_t c = 0; c < l->columns; c++) {
-        const double there = l->task == GS_LEARN_CLASSIFY ? l->spread[c].count : l->spread[c].count * l->spread[c].mean;
+        const double mean = l->task == GS_TRAIN_TASK_CLASSIFY ? 1 : l->moments[c].mean;
+        const double there = l->moments[c].count * mean;
         if (there >= 0.5) /* a count, up to rounding; a label that never occurs keeps 1 */
-            l->weight[c] = (float)(l->task == GS_LEARN_CLASSIFY ? n / (l->columns * there)
-                                                                 : (l->spread[c].count - there) / there);
+            l->weight[c] = (float)(l->task == GS_TRAIN_TASK_CLASSIFY ? n / (l->columns * there)
+                                                                 : (l->moments[c].count - there) / there);
     }
 }
 
 /* Does anything ask how labels are spread? */
 static bool is_spread(const gs_session *s)
 {
-    return s->labels.task != GS_LEARN_CLASSIFY || s->labels.weight != NULL || s->pass.ranked;
+    return s->labels.task != GS_TRAIN_TASK_CLASSIFY || s->labels.weight != NULL || s->pass.ranked;
 }
 
 gs_status gs_session_read_labels(gs_session *s)
@@ -251,23 +253,23 @@ gs_status gs_session_read_labels(gs_session *s)
     l->mass = (double)gs_store_get_info(s->store)->train;
     if (!is_spread(s))
         return GS_OK;
-    gs_free(l->spread);
-    if ((l->spread = gs_calloc(spreads(l), sizeof(*l->spread))) == NULL)
+    gs_free(l->moments);
+    if ((l->moments = gs_calloc(spreads(l), sizeof(*l->moments))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the spread of the labels");
     if ((st = gs_session_each_label(s, spread_label, l)) != GS_OK)
         return st;
     if (l->balanced)
         balance(l);
-    l->mass = l->task == GS_LEARN_CLASSIFY && l->weight != NULL ? 0 : training_labels(l);
-    for (uint32_t c = 0; l->task == GS_LEARN_CLASSIFY && l->weight != NULL && c < l->columns; c++)
-        l->mass += (double)l->weight[c] * l->spread[c].count;
+    l->mass = l->task == GS_TRAIN_TASK_CLASSIFY && l->weight != NULL ? 0 : training_labels(l);
+    for (uint32_t c = 0; l->task == GS_TRAIN_TASK_CLASSIFY && l->weight != NULL && c < l->columns; c++)
+        l->mass += (double)l->weight[c] * l->moments[c].count;
     return GS_OK;
 }
 
 void gs_session_drop_labels(gs_session *s)
 {
     gs_free(s->labels.weight);
-    gs_free(s->labels.spread);
+    gs_free(s->labels.moments);
 }
 
 uint64_t gs_session_label_bytes(const gs_session *s)
@@ -275,6 +277,6 @@ uint64_t gs_session_label_bytes(const gs_session *s)
     const gs_session_labels *const l = &s->labels;
     if (!is_spread(s))
         return 0;
-    return spreads(l) * (sizeof(*l->spread) + GS_LOSS_SUMS * sizeof(double) * s->machine.devices) +
+    return spreads(l) * (sizeof(*l->moments) + GS_LOSS_SUMS * sizeof(double) * s->machine.devices) +
            l->columns * sizeof(*l->weight) + 2 * GS_SUM_BYTES;
 }

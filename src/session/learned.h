@@ -8,24 +8,24 @@
 
 #include <stdint.h>
 
-#include "base/learning.h"
+#include "base/train_task.h"
 #include "base/status.h"
 #include "tensor/op.h"
 
 typedef struct gs_session gs_session;
 
 /* Number and spread of the known labels of one column in one split. */
-typedef struct gs_label_spread {
+typedef struct gs_label_moments {
     double count, mean, squares; /* sum of squared distances from the mean */
-} gs_label_spread;
+} gs_label_moments;
 
 typedef struct gs_session_labels {
-    gs_learning task;
+    gs_train_task task;
     uint32_t columns;        /* of the logits */
     float *weight;           /* [columns] or NULL: of classes, or of labels that are there */
     bool balanced;           /* weights by how often what they weigh occurs among the training vertices */
     double mass;             /* what the mean of the loss is over; 0: no training labels */
-    gs_label_spread *spread; /* [GS_LOSS_SPLITS][columns]; NULL: of classes where nothing asks for them */
+    gs_label_moments *moments; /* [GS_LOSS_SPLITS][columns]; NULL: of classes where nothing asks for them */
 } gs_session_labels;
 
 /* Once the store is open: the task, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels and options

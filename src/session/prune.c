@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "store/edge_filter.h"
 #include "store/edge_scan.h"

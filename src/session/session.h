@@ -51,7 +51,7 @@ typedef enum gs_purpose {
 typedef struct gs_variant {
     gs_taken recompute; /* values are rather made again than stored */
     gs_taken lean;      /* what is computed once is to take little memory */
-    gs_taken batch;     /* products with the matrix of an edge's type are made edge by edge, in batches */
+    gs_taken typed;     /* products with the matrix of an edge's type are made edge by edge */
     gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */
     /* Optimisations that this program does without, though no option turns them off. */
     gs_taken no_hoist, no_move, no_fuse, no_prune;
@@ -132,14 +132,14 @@ gs_status gs_session_open_on(gs_session **out, const gs_session_config *config);
 void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill folder */
 
 /* session_step.c: where the parameters are. Devices that can hold them for the run step themselves: then the values of
- * `run.params` that are learned are those of the last gs_session_bring_params(), and gradients never come here. */
+ * `run.params` that are learned are those of the last gs_session_fetch_params(), and gradients never come here. */
 bool gs_session_steps_on_device(const gs_session *s);
 /* When the parameters have their first values, or others. Does nothing where the host has them. */
 gs_status gs_session_keep_params(gs_session *s);
 /* After a train pass, on devices that step themselves. */
 gs_status gs_session_gradient_norm(const gs_session *s, double *out);
 gs_status gs_session_step(gs_session *s, const gs_update *u);
-gs_status gs_session_bring_params(gs_session *s);
+gs_status gs_session_fetch_params(gs_session *s);
 /* Vertices by whose accuracy epochs can be compared: of validation, where train passes are evaluated; else 0. */
 uint64_t gs_session_validates(const gs_session *s);
 /* Is there memory for the best parameters? */

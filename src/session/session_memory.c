@@ -193,8 +193,8 @@ void gs_session_charge_fixed(gs_session *s)
     const uint64_t previous = s->pass.gradients ? one : 0; /* parameters before the last step */
     const bool steps = gs_session_steps_on_device(s);
     const uint64_t scratch = scratch_bytes(s);
-    const bool straight = s->machine.straight.possible;
-    const uint32_t lanes = GS_DEVICE_LANES - (straight ? 0 : 1); /* loads have a thread where there are any */
+    const bool direct = s->machine.direct.possible;
+    const uint32_t lanes = GS_DEVICE_LANES - (direct ? 0 : 1); /* loads have a thread where there are any */
 
     s->memory.libraries = GS_MIN(libraries.held + libraries.later, s->memory.process);
     charge(s, "process, store tables", s->memory.process - s->memory.libraries + found_bytes(s), false);
@@ -217,8 +217,8 @@ void gs_session_charge_fixed(gs_session *s)
         charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
         charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
         charge(s, "devices' threads", s->machine.devices * lanes * THREAD_BYTES, false);
-        charge(s, "reads past the host", straight ? GS_DEVICE_READS_BYTES : 0, false);
-        charge(s, "marks of what is read", straight ? 2 * GS_BLOCK_BYTES : 0, true);
+        charge(s, "reads past the host", direct ? GS_DEVICE_READS_BYTES : 0, false);
+        charge(s, "marks of what is read", direct ? 2 * GS_BLOCK_BYTES : 0, true);
         const uint32_t takers = s->machine.devices - (s->machine.wires.across.joined ? 0 : 1); /* in a ring, all */
         charge(s, "copies between GPUs", takers * GS_DEVICE_BETWEEN_BYTES, false);
         return;
@@ -246,7 +246,7 @@ void gs_session_charge_sets(gs_session *s)
         bytes += gs_session_uses_set(s, k) ? parts * parts * (sizeof(gs_exec_chunk) + 1) : 0;
         bytes += k >= 2 ? parts * parts * sizeof(gs_chunk) : 0;
     }
-    if (s->machine.straight.possible)
+    if (s->machine.direct.possible)
         bytes += s->edges.sets * parts * parts * GS_EXEC_MARK_BYTES;
     charge(s, "chunk tables", bytes, false);
 }

@@ -121,7 +121,7 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
 {
     gs_status st;
 
-    gs_session_find_straight(s);
+    gs_session_find_direct(s);
     gs_session_charge_fixed(s);
     if ((st = gs_session_list_edges(s)) != GS_OK)
         return st;
@@ -130,7 +130,7 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
     if ((st = gs_session_prune(s, config)) != GS_OK)
         return st;
     gs_session_charge_sets(s);
-    gs_session_find_straight_scratch(s);
+    gs_session_find_direct_scratch(s);
     return GS_OK;
 }
 
@@ -155,8 +155,8 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .host_parts = s->memory.host_parts,
         .topology = s->machine.topology,
         .no_chain = s->config.options->no_chain,
-        .loads = s->machine.straight.possible && strcmp(s->config.options->disk_to_device, "yes") == 0,
-        .may_load = s->machine.straight.possible,
+        .loads = s->machine.direct.possible && strcmp(s->config.options->disk_to_device, "yes") == 0,
+        .may_load = s->machine.direct.possible,
         .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
         .host_libraries = s->memory.libraries,
@@ -165,7 +165,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .live_most = s->memory.live_most,
         .stop = s->config.options->stop,
         .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed) +
-                      (s->machine.straight.possible ? GS_EXEC_LOAD_TASK_BYTES : 0),
+                      (s->machine.direct.possible ? GS_EXEC_LOAD_TASK_BYTES : 0),
         .cost = &s->machine.cost,
         .host_cost = gs_session_host_cost(s),
         /* the selective plan is the one to be ordered */

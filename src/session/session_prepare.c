@@ -92,7 +92,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .read = strcmp(o->gather_type, "bf16") == 0 ? GS_BF16 : GS_F32,
         .lean = s->variant.lean != GS_NOT_TAKEN,
-        .batch = s->variant.batch != GS_NOT_TAKEN,
+        .typed = s->variant.typed != GS_NOT_TAKEN,
         .hoist = !o->no_hoist && s->variant.no_hoist == GS_NOT_TAKEN && s->config.purpose == GS_FOR_TRAINING &&
                  s->config.batch == NULL && !s->config.on_batches,
         .no_fuse = o->no_fuse || s->variant.no_fuse != GS_NOT_TAKEN,
@@ -190,7 +190,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
         config->options->on_open(config->options->context, "planning", NULL);
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
-    s->pass.ranked = s->pass.labelled && (s->labels.task == GS_LEARN_MULTILABEL || config->ranks);
+    s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
     if ((st = gs_session_open_devices(s)) != GS_OK)
         goto done;
     if (s->machine.topology != NULL && s->machine.topology->place.said)

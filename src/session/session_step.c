@@ -42,9 +42,9 @@ gs_status gs_session_step(gs_session *s, const gs_update *u)
     return st;
 }
 
-gs_status gs_session_bring_params(gs_session *s)
+gs_status gs_session_fetch_params(gs_session *s)
 {
-    return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], s->run.params.value) : GS_OK;
+    return gs_session_steps_on_device(s) ? gs_device_fetch_params(s->machine.device[0], s->run.params.value) : GS_OK;
 }
 
 uint64_t gs_session_validates(const gs_session *s)
@@ -62,7 +62,7 @@ gs_status gs_session_keep_best(gs_session *s)
     if (st != GS_OK)
         return st;
     copy_values(p->best, p->values, p->elements);
-    return gs_session_steps_on_device(s) ? gs_device_bring_params(s->machine.device[0], p->best_value) : GS_OK;
+    return gs_session_steps_on_device(s) ? gs_device_fetch_params(s->machine.device[0], p->best_value) : GS_OK;
 }
 
 gs_status gs_session_back_to_best(gs_session *s)
@@ -90,7 +90,7 @@ gs_status gs_session_back_to_previous(gs_session *s)
     gs_status st = GS_OK;
 
     if (gs_session_steps_on_device(s))
-        st = gs_device_bring_previous(s->machine.device[0], p->value);
+        st = gs_device_fetch_previous(s->machine.device[0], p->value);
     copy_values(p->values + first, p->previous + first, p->elements - first);
     return st == GS_OK ? gs_session_keep_params(s) : st;
 }
@@ -112,7 +112,7 @@ gs_status gs_session_state(gs_session *s, uint32_t run, bool bring, float **stat
         const uint64_t at = (uint64_t)(p->value[i] - p->values);
         state[i] = s->program->param[i].fixed ? NULL : (on_device ? p->grads : p->state[run]) + at;
     }
-    return on_device && bring ? gs_device_bring_state(s->machine.device[0], run, state) : GS_OK;
+    return on_device && bring ? gs_device_fetch_state(s->machine.device[0], run, state) : GS_OK;
 }
 
 gs_status gs_session_put_state(gs_session *s, uint32_t run, float *const *state)

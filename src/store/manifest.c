@@ -1,13 +1,13 @@
 /* manifest.c - manifest.json: text to checked values, and back.
  *
- * The file is sealed (base/seal.h), which finds damage, not malice: every value is checked all the same. Keys are
- * exactly those of the format, each once. */
+ * The file is checksummed (base/checksum_line.h), which finds damage, not malice: every value is checked all the same.
+ * Keys are exactly those of the format, each once. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/seal.h"
+#include "base/checksum_line.h"
 #include "base/size.h"
 #include "store/store_internal.h"
 
@@ -187,20 +187,20 @@ static void read_fields(reader *r, gs_manifest *m)
     take_string(r, "method", i->method, sizeof(i->method));
     i->seed = take_hex(r, "seed");
     read_arrays(r, m);
-    if (m->array[GS_ARRAY_LABELS].present && !gs_learning_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
-        i->labels = GS_LEARN_CLASSIFY; /* refused by gs_manifest__check() */
+    if (m->array[GS_ARRAY_LABELS].present && !gs_train_task_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
+        i->labels = GS_TRAIN_TASK_CLASSIFY; /* refused by gs_manifest__check() */
     m->edge_bytes[GS_BY_DEST] = take_number(r, "edges_dest_bytes", 0, GS_MAX_COUNT);
     m->edge_bytes[GS_BY_SOURCE] = take_number(r, "edges_source_bytes", 0, GS_MAX_COUNT);
     m->chunks_checksum = take_hex(r, "chunks_checksum");
     m->sums_checksum = take_hex(r, "sums_checksum");
-    i->id = take_hex(r, "checksum"); /* gs_seal_check() has looked at it */
+    i->id = take_hex(r, "checksum"); /* gs_checksum_line_check() has looked at it */
     expect_empty(r);
 }
 
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path)
 {
     gs_manifest m = {0};
-    gs_status st = gs_seal_check(text, bytes, path, GS_STORE_DAMAGED);
+    gs_status st = gs_checksum_line_check(text, bytes, path, GS_STORE_DAMAGED);
     if (st != GS_OK)
         return st;
     cJSON *root = cJSON_ParseWithLength(text, bytes);
@@ -240,9 +240,10 @@ static const char *array_fault(const gs_manifest *m)
         return "in_degree, out_degree or input_id is not among the arrays";
     if (a[GS_ARRAY_LABELS].present != (i->classes > 0))
         return "\"classes\" and the array of labels disagree";
-    if (a[GS_ARRAY_LABELS].present && a[GS_ARRAY_LABELS].dtype != gs_learning_labels(i->labels))
+    if (a[GS_ARRAY_LABELS].present && a[GS_ARRAY_LABELS].dtype != gs_train_task_labels(i->labels))
         return "the array of labels has another element type than any task's labels have";
-    if (a[GS_ARRAY_LABELS].present && a[GS_ARRAY_LABELS].width != (i->labels == GS_LEARN_CLASSIFY ? 1 : i->classes))
+    const uint32_t label_width = i->labels == GS_TRAIN_TASK_CLASSIFY ? 1 : i->classes;
+    if (a[GS_ARRAY_LABELS].present && a[GS_ARRAY_LABELS].width != label_width)
         return "the array of labels has another width than \"classes\" demands";
     if (!a[GS_ARRAY_SPLIT].present && i->train + i->valid + i->test > 0)
         return "there are split sizes but no array of splits";
@@ -356,13 +357,13 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
            gs_json_add_hex(root, "chunks_checksum", m->chunks_checksum) &&
            gs_json_add_hex(root, "sums_checksum", m->sums_checksum) &&
-           gs_json_add_hex(root, "checksum", 0); /* last: sealed below */
+           gs_json_add_hex(root, "checksum", 0); /* last: checksummed below */
 }
 
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m)
 {
     cJSON *const root = cJSON_CreateObject();
-    const bool ok = root != NULL && add_fields(root, m) && gs_seal_print(text, bytes, root);
+    const bool ok = root != NULL && add_fields(root, m) && gs_checksum_line_print(text, bytes, root);
 
     cJSON_Delete(root);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, GS_MANIFEST_NAME ": no memory to write it");

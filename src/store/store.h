@@ -22,7 +22,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "base/learning.h"
+#include "base/train_task.h"
 #include "store/chunk_table.h"
 
 #define GS_STORE_VERSION 2 /* that is written; 1 is read, too: its chunk table says nothing of degrees */
@@ -32,7 +32,7 @@
 /* Vertex arrays that a store may hold. */
 #define GS_ARRAY_MAP(X) /* enum, file stem */                                         \
     X(GS_ARRAY_FEATURES, "features")     /* [N, F] f32 | bf16 | f16 */                \
-    X(GS_ARRAY_LABELS, "labels")         /* of a task; base/learning.h says which types   */  \
+    X(GS_ARRAY_LABELS, "labels")         /* of a task; base/train_task.h says which types   */  \
     X(GS_ARRAY_SPLIT, "split")           /* [N] u8: gs_split */                       \
     X(GS_ARRAY_IN_DEGREE, "in_degree")   /* [N] f32: in-edges, self loops included */ \
     X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \
@@ -69,7 +69,7 @@ typedef struct gs_store_info {
     uint32_t features;     /* 0: none */
     gs_dtype feature_type;
     uint32_t classes;      /* 0: no labels; of multilabel and regress: columns of the labels */
-    gs_learning labels;        /* the task that they are of */
+    gs_train_task labels;        /* the task that they are of */
     uint64_t train, valid, test;
     bool symmetric, weights;
     uint32_t edge_types;   /* number of types, 0: untyped */

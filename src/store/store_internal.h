@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/status.h"
 #include "store/chunk_view.h"
 #include "store/store.h"
@@ -54,7 +54,7 @@ typedef struct gs_manifest {
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path);
 /* Checks the numbers against each other (no files). GS_EFORMAT. */
 gs_status gs_manifest__check(const gs_manifest *m, const char *path);
-/* A new sealed text; free with gs_free(). */
+/* A new checksummed text; free with gs_free(). */
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m);
 
 /* store_files.c: the names and sizes of the files. k counts manifest, chunks, sums, the two

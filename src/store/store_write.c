@@ -1,8 +1,8 @@
 /* store_write.c - a store's folder from its first file to its manifest.
  *
- *   begin    a draft beside the folder (base/draft.h), once what is there may be replaced
- *   files    written into the draft by the caller
- *   finish   tables, manifest, everything synced; then the draft takes its place
+ *   begin    a staging folder beside the folder (base/staging.h), once what is there may be replaced
+ *   files    written into the staging folder by the caller
+ *   finish   tables, manifest, everything synced; then the staging folder takes its place
  *
  * Only a folder that is known to be a store's is ever replaced. */
 #include "store/store_write.h"
@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/outfile.h"
-#include "base/place.h"
+#include "base/same_file.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "store/store_internal.h"
@@ -111,11 +111,11 @@ gs_status gs_store_check_outside(const char *dir)
     return st;
 }
 
-gs_status gs_store_begin(gs_draft **out, const char *dir, bool force)
+gs_status gs_store_begin(gs_staging **out, const char *dir, bool force)
 {
-    static const gs_draft_kind kind = {is_store_name, may_replace};
+    static const gs_staging_kind kind = {is_store_name, may_replace};
     const gs_status st = gs_store_check_outside(dir);
-    return st == GS_OK ? gs_draft_begin(out, dir, &kind, force) : st;
+    return st == GS_OK ? gs_staging_begin(out, dir, &kind, force) : st;
 }
 
 static void manifest_of(gs_manifest *m, const gs_store_contents *c)
@@ -276,9 +276,9 @@ static gs_status edge_sizes(gs_manifest *m, const char *dir)
     return st;
 }
 
-gs_status gs_store_finish(gs_draft *draft, const gs_store_contents *contents)
+gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents)
 {
-    const char *const dir = gs_draft_dir(draft);
+    const char *const dir = gs_staging_dir(staging);
     gs_manifest m;
     uint64_t total = 0;
     gs_status st;
@@ -291,5 +291,5 @@ gs_status gs_store_finish(gs_draft *draft, const gs_store_contents *contents)
         return st == GS_EFORMAT ? GS_EINVAL : st; /* nothing was read: the caller's numbers are wrong */
     if ((st = sync_files(&m, dir)) != GS_OK || (st = write_manifest(&m, dir)) != GS_OK)
         return st;
-    return gs_draft_publish(draft);
+    return gs_staging_publish(staging);
 }

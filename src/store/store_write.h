@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/draft.h"
+#include "base/staging.h"
 #include "base/status.h"
 #include "store/store.h"
 
@@ -19,10 +19,10 @@ bool gs_store_is_at(const char *dir);
 /* GS_EEXIST: `dir`, which may be there or not, is within a store's folder, which holds its own files alone. */
 gs_status gs_store_check_outside(const char *dir);
 
-/* A draft of the store `dir`, whose files go to gs_draft_dir(). A store that is there is GS_EEXIST unless `force`, and
- * stays until gs_store_finish(); a folder with anything else in it is GS_EEXIST even then (nothing of a user's is
- * deleted), and so is one within a store. The caller ends it by gs_draft_close(), finished or not. */
-gs_status gs_store_begin(gs_draft **out, const char *dir, bool force);
+/* A staging folder of the store `dir`, whose files go to gs_staging_dir(). A store that is there is GS_EEXIST unless
+ * `force`, and stays until gs_store_finish(); a folder with anything else in it is GS_EEXIST even then (nothing of a
+ * user's is deleted), and so is one within a store. The caller ends it by gs_staging_close(), finished or not. */
+gs_status gs_store_begin(gs_staging **out, const char *dir, bool force);
 
 typedef struct gs_store_contents {
     gs_store_info info;                   /* total_bytes and feature_id are computed here */
@@ -30,11 +30,11 @@ typedef struct gs_store_contents {
     gs_array_info array[GS_ARRAY_COUNT];
 } gs_store_contents;
 
-/* Writes chunks.bin and sums.bin, syncs every file of the store, writes manifest.json, and puts the draft into its
- * place. Blocks. Every number is checked as a reader would: GS_EINVAL says
+/* Writes chunks.bin and sums.bin, syncs every file of the store, writes manifest.json, and puts the staging folder into
+ * its place. Blocks. Every number is checked as a reader would: GS_EINVAL says
  * which is wrong, and no manifest is written. `bytes` and `row_bytes` of arrays may be 0; `offset` of empty
  * chunks is not looked at. */
-gs_status gs_store_finish(gs_draft *draft, const gs_store_contents *contents);
+gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents);
 
 /* Name of the edge file of a direction within a store: "edges.dest.bin". */
 const char *gs_store_edges_name(gs_direction d);

@@ -83,9 +83,9 @@ static uint64_t numbers_check(const uint32_t *v, uint64_t count)
 
 static uint64_t labels_check(array_scan *scan, const void *data, uint64_t count)
 {
-    const gs_learning task = gs_store_get_info(scan->store)->labels;
-    if (task != GS_LEARN_CLASSIFY)
-        return task == GS_LEARN_MULTILABEL ? truths_check(data, count) : numbers_check(data, count);
+    const gs_train_task task = gs_store_get_info(scan->store)->labels;
+    if (task != GS_TRAIN_TASK_CLASSIFY)
+        return task == GS_TRAIN_TASK_MULTILABEL ? truths_check(data, count) : numbers_check(data, count);
     const int32_t *v = data, classes = (int32_t)gs_store_get_info(scan->store)->classes;
     for (uint64_t k = 0; k < count; k++)
         if (v[k] < -1 || v[k] >= classes)

@@ -13,7 +13,7 @@ static const gs_op_facts facts[GS_OP_COUNT] = {
     GS_OP_EACH_MAP(X)
 #undef X
 #define X(id, name, inputs, cls, form, zero, is) [id] = {name, NULL, 0, inputs, cls, form, zero, is},
-    GS_OP_LEAF_MAP(X) GS_OP_REST_MAP(X)
+    GS_OP_LEAF_MAP(X) GS_OP_OTHER_MAP(X)
 #undef X
 };
 

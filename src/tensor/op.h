@@ -32,8 +32,8 @@ typedef enum gs_op_form {
     GS_FORM_IDS,     /* of the ids of an edge's ends */
     GS_FORM_TYPE,    /* the same numbers in another type */
     GS_FORM_ROW,     /* one number of all columns */
-    GS_FORM_NARROW,  /* columns become so many times fewer: sums */
-    GS_FORM_WIDEN,   /* so many times more: copies */
+    GS_FORM_FEWER,  /* columns become so many times fewer: sums */
+    GS_FORM_MORE,   /* so many times more: copies */
     GS_FORM_COLUMNS, /* columns side by side, or some of them */
 } gs_op_form;
 
@@ -115,8 +115,8 @@ enum {
     /* the shift of a row_softmax, of no derivative */                                                                 \
     X(GS_OP_ROWMAX, "rowmax", 1, GS_CLASS_ELEMENTWISE, GS_FORM_ROW, GS_ZERO_FIRST, GS_BOTH | GS_FACT_FLAT)             \
     /* [., h * d] -> [., h]: sums of d; [., h] -> [., h * d]: each d times */                                          \
-    X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE, GS_FORM_NARROW, GS_ZERO_FIRST, GS_BOTH)                             \
-    X(GS_OP_SPREAD, "spread", 1, GS_CLASS_ELEMENTWISE, GS_FORM_WIDEN, GS_ZERO_FIRST, GS_BOTH)                          \
+    X(GS_OP_FOLD, "fold", 1, GS_CLASS_ELEMENTWISE, GS_FORM_FEWER, GS_ZERO_FIRST, GS_BOTH)                             \
+    X(GS_OP_EXPAND, "expand", 1, GS_CLASS_ELEMENTWISE, GS_FORM_MORE, GS_ZERO_FIRST, GS_BOTH)                          \
     /* 0 or 1 / (1 - p) for an edge and column */                                                                      \
     X(GS_OP_EDGE_MASK, "edge_mask", 2, GS_CLASS_ELEMENTWISE, GS_FORM_DRAW, GS_ZERO_LOST, GS_BOTH | GS_FACT_FLAT)       \
     /* 1 where the ids of an edge's ends are equal, else 0 */                                                          \
@@ -125,8 +125,8 @@ enum {
     X(GS_OP_CONCAT, "concat", 2, GS_CLASS_ELEMENTWISE, GS_FORM_COLUMNS, GS_ZERO_ALL, GS_FACT_VERTEX)                   \
     X(GS_OP_PART, "part", 1, GS_CLASS_ELEMENTWISE, GS_FORM_COLUMNS, GS_ZERO_FIRST, GS_FACT_VERTEX)                     \
     /* [., h * d] -> [., d]: sums over h; [., d] -> [., h * d]: the row h times */                                     \
-    X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE, GS_FORM_NARROW, GS_ZERO_FIRST, GS_FACT_VERTEX)                  \
-    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE, GS_FORM_WIDEN, GS_ZERO_FIRST, GS_FACT_VERTEX)
+    X(GS_OP_ACROSS, "across", 1, GS_CLASS_ELEMENTWISE, GS_FORM_FEWER, GS_ZERO_FIRST, GS_FACT_VERTEX)                  \
+    X(GS_OP_TILE, "tile", 1, GS_CLASS_ELEMENTWISE, GS_FORM_MORE, GS_ZERO_FIRST, GS_FACT_VERTEX)
 
 #define GS_OP_PRODUCT_MAP(X)                                                                                           \
     /* x[., in] @ w[out, in]'; x[., out] @ w[out, in] */                                                               \
@@ -190,11 +190,11 @@ enum {
     X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                       \
     X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)
 
-#define GS_OP_REST_MAP(X) GS_OP_ROW_MAP(X) GS_OP_PRODUCT_MAP(X) GS_OP_REDUCE_MAP(X) GS_OP_EDGE_MAP(X)
+#define GS_OP_OTHER_MAP(X) GS_OP_ROW_MAP(X) GS_OP_PRODUCT_MAP(X) GS_OP_REDUCE_MAP(X) GS_OP_EDGE_MAP(X)
 
 typedef enum gs_op {
 #define X(id, ...) id,
-    GS_OP_LEAF_MAP(X) GS_OP_EACH_MAP(X) GS_OP_REST_MAP(X)
+    GS_OP_LEAF_MAP(X) GS_OP_EACH_MAP(X) GS_OP_OTHER_MAP(X)
 #undef X
     GS_OP_COUNT
 } gs_op;

@@ -168,19 +168,19 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
 /* Between devices of different switches, and which of the two ways to share rows is taken. */
 static gs_status read_across(gs_topology *t, const cJSON *root, const char *path)
 {
-    static const char *const words[] = {[GS_SHARE_CHAINS] = "chains", [GS_SHARE_RING] = "ring"};
+    static const char *const words[] = {[GS_SHARE_CHAINS] = "chains", [GS_SHARE_ROUND] = "ring"};
     const cJSON *const share = cJSON_GetObjectItemCaseSensitive(root, "share");
     const char *const said = cJSON_GetStringValue(share);
     gs_status st = rate(&t->across.bps, root, "across_bps", path);
 
     t->across.joined = t->across.bps > 0;
-    for (int w = GS_SHARE_CHAINS; said != NULL && w <= GS_SHARE_RING; w++)
+    for (int w = GS_SHARE_CHAINS; said != NULL && w <= GS_SHARE_ROUND; w++)
         if (strcmp(said, words[w]) == 0)
             t->across.share = (gs_topology_share)w;
     if (st == GS_OK && share != NULL && t->across.share == GS_SHARE_FASTER)
         st = gs_fail(GS_EFORMAT, "%s: \"share\" must be \"chains\" or \"ring\"; without it the faster one is taken",
                      path);
-    if (st == GS_OK && t->across.share == GS_SHARE_RING && t->switches > 1 && !t->across.joined)
+    if (st == GS_OK && t->across.share == GS_SHARE_ROUND && t->switches > 1 && !t->across.joined)
         st = gs_fail(GS_EFORMAT,
                      "%s: a ring over several switches needs \"across_bps\", bytes per second between their devices",
                      path);

@@ -23,7 +23,7 @@ typedef struct gs_topology_switch {
 } gs_topology_switch;
 
 /* How rows come to several devices: as is predicted to be faster, or as is said. */
-typedef enum gs_topology_share { GS_SHARE_FASTER, GS_SHARE_CHAINS, GS_SHARE_RING } gs_topology_share;
+typedef enum gs_topology_share { GS_SHARE_FASTER, GS_SHARE_CHAINS, GS_SHARE_ROUND } gs_topology_share;
 
 /* Between devices of different switches. */
 typedef struct gs_topology_across {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "gnnstream.h"
@@ -28,7 +28,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
     const gs_store_info *info;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
         (st = gs_store_open(&s, store)) != GS_OK)
         return st;
     info = gs_store_get_info(s);
@@ -59,7 +59,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         snprintf(out->feature_type, sizeof(out->feature_type), "%s", gs_dtype_name(info->feature_type));
     snprintf(out->method, sizeof(out->method), "%s", info->method);
     if (info->classes != 0)
-        snprintf(out->task, sizeof(out->task), "%s", gs_learning_name(info->labels));
+        snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(info->labels));
     gs_store_close(s);
     return GS_OK;
 }
@@ -67,7 +67,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
 gs_status gs_verify(const char *store, uint64_t memory)
 {
     gs_store *s = NULL;
-    gs_status st = gs_check_given(store, "store");
+    gs_status st = gs_check_argument(store, "store");
 
     if (st == GS_OK && (st = gs_store_open(&s, store)) == GS_OK)
         st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
@@ -80,7 +80,7 @@ gs_status gs_inspect_weights(gs_weights_summary *out, const char *path)
     gs_provenance p;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = gs_provenance_read(&p, path)) != GS_OK)
         return st;
     *out = p.summary;

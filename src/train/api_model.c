@@ -1,7 +1,7 @@
 /* api_model.c - gs_print_model(): a model through the compiler, for people. */
 #include <stdio.h>
 
-#include "base/given.h"
+#include "base/arguments.h"
 #include "compile/compile.h"
 #include "gnnstream.h"
 #include "session/model_of.h"
@@ -24,20 +24,20 @@ static void show(void *context, const char *after, const gs_ir *ir)
     fputc('\n', p->out);
 }
 
-static gs_learning task_of(const gs_train_options *o)
+static gs_train_task task_of(const gs_train_options *o)
 {
-    gs_learning task = GS_LEARN_CLASSIFY;
+    gs_train_task task = GS_TRAIN_TASK_CLASSIFY;
     if (o->task != NULL)
-        (void)gs_learning_parse(&task, o->task); /* gs_train_options_check() knows it */
+        (void)gs_train_task_parse(&task, o->task); /* gs_train_options_check() knows it */
     return task;
 }
 
 /* Takes `ir`. */
 static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, const gs_model_graph *g)
 {
-    const gs_learning task = task_of(o);
-    const gs_dtype labels = gs_learning_labels(task);
-    const uint32_t width = task == GS_LEARN_CLASSIFY ? 1 : g->classes;
+    const gs_train_task task = task_of(o);
+    const gs_dtype labels = gs_train_task_labels(task);
+    const uint32_t width = task == GS_TRAIN_TASK_CLASSIFY ? 1 : g->classes;
     const gs_leaf leaves[] = {
         {"features", 0, GS_F32, g->features}, {"labels", 1, labels, width}, {"split", 2, GS_U8, 1},
         {"in_degree", 3, GS_F32, 1},          {"loops", 4, GS_F32, 1},  {"input_id", 5, GS_U32, 1},
@@ -46,7 +46,7 @@ static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, co
         .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true, .task = task,
         .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist,
         .edges_per_vertex = g->edges_per_vertex, .show = show,
-        .batch = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
+        .typed = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
         .context = p,
     };
     gs_program *program = gs_program_new();
@@ -98,8 +98,9 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
     if (st != GS_OK)
         return st;
     show(&p, "as the text says", ir);
-    const gs_learning task = task_of(options);
-    if ((st = gs_ir_add_loss(ir, task, gs_learning_labels(task))) != GS_OK || (st = gs_ir_differentiate(ir)) != GS_OK) {
+    const gs_train_task task = task_of(options);
+    if ((st = gs_ir_add_loss(ir, task, gs_train_task_labels(task))) != GS_OK ||
+        (st = gs_ir_differentiate(ir)) != GS_OK) {
         gs_ir_free(ir);
         return st;
     }
@@ -111,8 +112,8 @@ gs_status gs_print_model(void *file, const gs_train_options *options, const gs_m
     gs_train_options own;
     gs_status st;
 
-    if ((st = gs_check_given(file, "file")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
-        (st = gs_check_given(graph, "graph")) != GS_OK)
+    if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
+        (st = gs_check_argument(graph, "graph")) != GS_OK)
         return st;
     return print_model(file, &own, graph, dot);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
 #include "device/device.h" /* gs_device_measure_* */
@@ -88,7 +88,7 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
     gs_limits l = {0};
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(device, "device")) != GS_OK)
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(device, "device")) != GS_OK)
         return st;
     if (strcmp(device, "cpu") != 0 && strncmp(device, "cuda", 4) != 0)
         return gs_fail(GS_EINVAL, ".device %s: limits are those of cpu or of cuda", device);
@@ -111,8 +111,8 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
 
 gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t threads)
 {
-    const gs_status st = gs_check_given(out, "out");
-    return st != GS_OK || gs_check_given(dir, "dir") != GS_OK ? GS_EINVAL
+    const gs_status st = gs_check_argument(out, "out");
+    return st != GS_OK || gs_check_argument(dir, "dir") != GS_OK ? GS_EINVAL
                                                               : gs_measure_device_limits(out, dir, "cpu", threads);
 }
 
@@ -286,7 +286,7 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
     gs_epoch_report *epoch;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK ||
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
         (st = gs_train_options_read(&own, options)) != GS_OK)
         return st;
     if (own.epochs == 0)

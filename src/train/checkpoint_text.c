@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/seal.h"
+#include "base/checksum_line.h"
 
 #define FORMAT "gnnstream checkpoint"
 #define VERSION 1      /* of a state between two epochs, */
@@ -166,7 +166,7 @@ static bool add_all(cJSON *root, const gs_checkpoint *c)
 gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c)
 {
     cJSON *const root = cJSON_CreateObject();
-    const bool ok = root != NULL && add_all(root, c) && gs_seal_print(text, bytes, root);
+    const bool ok = root != NULL && add_all(root, c) && gs_checksum_line_print(text, bytes, root);
 
     cJSON_Delete(root);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, "no memory for the text of a checkpoint");
@@ -410,7 +410,7 @@ static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
 gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path)
 {
     gs_checkpoint c = {.options = out->options};
-    reader r = {path, gs_seal_check(text, bytes, path, "")};
+    reader r = {path, gs_checksum_line_check(text, bytes, path, "")};
 
     if (r.st != GS_OK)
         return r.st;

@@ -75,7 +75,7 @@ typedef struct gs_checkpoint {
     gs_checkpoint_section section[GS_CHECKPOINT_SECTIONS];
 } gs_checkpoint;
 
-/* A new sealed text; free with gs_free(). GS_ENOMEM. */
+/* A new checksummed text; free with gs_free(). GS_ENOMEM. */
 gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c);
 /* `out->option` names those to be found there (gs_checkpoint_list_options()). GS_EFORMAT: damaged, or of a version that
  * this program does not know. `path` is for messages. */

@@ -47,7 +47,7 @@ gs_status gs_control_check(const gs_train_options *o)
     return gs_judge_check(o->keep_by);
 }
 
-gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_learning task, uint64_t valid,
+gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_train_task task, uint64_t valid,
                           const char *store)
 {
     const bool asked = o->keep != NULL && strcmp(o->keep, "best") == 0;

@@ -45,7 +45,7 @@ typedef struct gs_control {
 gs_status gs_control_check(const gs_train_options *o);
 /* Begins the control of a run that evaluates `valid` vertices now and then (0: none). GS_EINVAL: "best" or patience
  * without any, or a figure that the task has not. The store is for the message. */
-gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_learning task, uint64_t valid,
+gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_train_task task, uint64_t valid,
                           const char *store);
 /* Nothing is known of epochs. */
 void gs_control_forget(gs_control *c);

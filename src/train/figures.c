@@ -9,7 +9,7 @@
 
 void gs_figures_none(gs_task_figures *out, const gs_session_labels *l)
 {
-    snprintf(out->task, sizeof(out->task), "%s", gs_learning_name(l->task));
+    snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(l->task));
     for (int s = 0; s < 3; s++)
         out->micro_f1[s] = out->macro_f1[s] = out->roc_auc[s] = out->average_precision[s] = out->mse[s] =
             out->mae[s] = out->r2[s] = out->balanced_acc[s] = NAN;
@@ -43,7 +43,7 @@ static void judge_labels(gs_task_figures *out, const gs_session_labels *l, const
 }
 
 /* R² of one column, as scikit-learn's r2_score: 1 or 0 where all numbers are equal, as they are met or not. */
-static double r2(double squared_errors, const gs_label_spread *p)
+static double r2(double squared_errors, const gs_label_moments *p)
 {
     if (p->count < 2)
         return NAN;
@@ -54,7 +54,7 @@ static double r2(double squared_errors, const gs_label_spread *p)
 
 static void judge_numbers(gs_task_figures *out, const gs_session_labels *l, const double *sum, int split)
 {
-    const gs_label_spread *const p = l->spread + (uint64_t)split * l->columns;
+    const gs_label_moments *const p = l->moments + (uint64_t)split * l->columns;
     double squared = 0, absolute = 0, explained = 0;
     uint32_t known = 0;
     for (uint32_t c = 0; c < l->columns; c++, sum += GS_LOSS_SUMS) {
@@ -101,7 +101,7 @@ static double valid_mass(const gs_session_labels *l, const gs_metrics *m)
 {
     double mass = 0;
 
-    if (l->task != GS_LEARN_CLASSIFY || l->weight == NULL || m->found == NULL)
+    if (l->task != GS_TRAIN_TASK_CLASSIFY || l->weight == NULL || m->found == NULL)
         return (double)m->rows[GS_SPLIT_VALID];
     for (uint32_t c = 0; c < l->columns; c++)
         mass += weight_of(l, c) * rows_of(l, m, GS_SPLIT_VALID - 1, c);
@@ -118,11 +118,11 @@ void gs_figures_of(gs_task_figures *out, const gs_session_labels *l, const gs_me
         const double *const sum = m->column != NULL ? m->column + (uint64_t)s * l->columns * GS_LOSS_SUMS : NULL;
         if (m->rows[s + 1] == 0)
             continue;
-        if (l->task == GS_LEARN_CLASSIFY && m->found != NULL)
+        if (l->task == GS_TRAIN_TASK_CLASSIFY && m->found != NULL)
             judge_classes(out, l, m, s);
-        else if (l->task == GS_LEARN_MULTILABEL && sum != NULL)
+        else if (l->task == GS_TRAIN_TASK_MULTILABEL && sum != NULL)
             judge_labels(out, l, sum, s);
-        else if (l->task == GS_LEARN_REGRESS && sum != NULL)
+        else if (l->task == GS_TRAIN_TASK_REGRESS && sum != NULL)
             judge_numbers(out, l, sum, s);
     }
 }
@@ -191,7 +191,7 @@ static double constant_class(gs_judge by, const gs_session_labels *l, const gs_m
 /* Each label there or not by itself: by loss its probability, by F1 always there. */
 static double constant_labels(gs_judge by, const gs_session_labels *l)
 {
-    const gs_label_spread *const train = l->spread, *const valid = train + (GS_SPLIT_VALID - 1ull) * l->columns;
+    const gs_label_moments *const train = l->moments, *const valid = train + (GS_SPLIT_VALID - 1ull) * l->columns;
     double loss = 0, macro = 0, there = 0, known = 0;
 
     for (uint32_t c = 0; c < l->columns; c++) {
@@ -221,7 +221,7 @@ static double constant_labels(gs_judge by, const gs_session_labels *l)
 /* The training numbers' mean. */
 static double constant_numbers(gs_judge by, const gs_session_labels *l)
 {
-    const gs_label_spread *const train = l->spread, *const valid = train + (GS_SPLIT_VALID - 1ull) * l->columns;
+    const gs_label_moments *const train = l->moments, *const valid = train + (GS_SPLIT_VALID - 1ull) * l->columns;
     double mse = 0, all = 0, known = 0;
     uint32_t columns = 0;
 
@@ -241,7 +241,7 @@ double gs_figures_constant(gs_judge by, const gs_session_labels *l, const gs_met
 {
     if (m->rows[GS_SPLIT_VALID] == 0 || m->rows[GS_SPLIT_TRAIN] == 0)
         return NAN;
-    if (l->task == GS_LEARN_CLASSIFY)
+    if (l->task == GS_TRAIN_TASK_CLASSIFY)
         return m->found != NULL ? constant_class(by, l, m, smoothing) : NAN;
-    return l->task == GS_LEARN_MULTILABEL ? constant_labels(by, l) : constant_numbers(by, l);
+    return l->task == GS_TRAIN_TASK_MULTILABEL ? constant_labels(by, l) : constant_numbers(by, l);
 }

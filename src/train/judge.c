@@ -6,9 +6,9 @@
 #include "base/size.h"
 #include "store/store.h" /* gs_split */
 
-#define CLASSIFY (1u << GS_LEARN_CLASSIFY)
-#define MULTILABEL (1u << GS_LEARN_MULTILABEL)
-#define REGRESS (1u << GS_LEARN_REGRESS)
+#define CLASSIFY (1u << GS_TRAIN_TASK_CLASSIFY)
+#define MULTILABEL (1u << GS_TRAIN_TASK_MULTILABEL)
+#define REGRESS (1u << GS_TRAIN_TASK_REGRESS)
 #define NAMES_BYTES 80u
 
 static const struct {
@@ -29,8 +29,11 @@ static const struct {
 };
 
 /* Which of them a task is judged by where nothing is said. */
-static const gs_judge usual[GS_LEARN_COUNT] = {
-    [GS_LEARN_CLASSIFY] = GS_BY_LOSS, [GS_LEARN_MULTILABEL] = GS_BY_LOSS, [GS_LEARN_REGRESS] = GS_BY_MSE};
+static const gs_judge usual[GS_TRAIN_TASK_COUNT] = {
+    [GS_TRAIN_TASK_CLASSIFY] = GS_BY_LOSS,
+    [GS_TRAIN_TASK_MULTILABEL] = GS_BY_LOSS,
+    [GS_TRAIN_TASK_REGRESS] = GS_BY_MSE,
+};
 
 const char *gs_judge_name(gs_judge j) { return judge[j].name; }
 
@@ -66,7 +69,7 @@ gs_status gs_judge_check(const char *name)
     return gs_fail(GS_EINVAL, ".keep_by %s: must be one of %s", name, names);
 }
 
-gs_status gs_judge_find(gs_judge *out, const char *name, gs_learning task)
+gs_status gs_judge_find(gs_judge *out, const char *name, gs_train_task task)
 {
     char names[NAMES_BYTES];
     gs_judge j = usual[task];
@@ -81,7 +84,7 @@ gs_status gs_judge_find(gs_judge *out, const char *name, gs_learning task)
         return GS_OK;
     }
     list(names, 1u << task);
-    return gs_fail(GS_EINVAL, ".keep_by %s: is no figure of the task %s, which has %s", name, gs_learning_name(task),
+    return gs_fail(GS_EINVAL, ".keep_by %s: is no figure of the task %s, which has %s", name, gs_train_task_name(task),
                    names);
 }
 

@@ -27,7 +27,7 @@ typedef enum gs_judge {
 
 const char *gs_judge_name(gs_judge j);
 /* NULL: the task's own. GS_EINVAL: there is none of that name, or the task has none such. */
-gs_status gs_judge_find(gs_judge *out, const char *name, gs_learning task);
+gs_status gs_judge_find(gs_judge *out, const char *name, gs_train_task task);
 /* GS_EINVAL: there is none of that name for any task. */
 gs_status gs_judge_check(const char *name);
 /* Does it need the logits of a whole split in order? `name` may be NULL, or of none. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/size.h"
 #include "compile/compile.h"
 #include "device/device.h"
@@ -97,7 +97,7 @@ static gs_status add_pass(gs_layer *l, const gs_model *model, const gs_layer_gra
     const gs_compile_options compile = {.pass = name, .leaf = leaf, .leaves = fill_leaves(leaf, l),
                                         .store_logits = true, .layer = training, .no_move = o->no_move,
                                         .no_fuse = o->no_fuse, .rest = GS_F32,
-                                        .batch = g->edge_types > 0 && g->edge_types * g->vertices > g->edges,
+                                        .typed = g->edge_types > 0 && g->edge_types * g->vertices > g->edges,
                                         .edges_per_vertex = (double)g->edges / (double)g->vertices, .stop = o->stop};
     gs_ir *ir = NULL;
     gs_status st = gs_model_build(&ir, model, &config);
@@ -227,11 +227,11 @@ static gs_status check_given(const void *out, const gs_layer_graph *g, uint32_t 
 {
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(g, "graph")) != GS_OK ||
-        (st = gs_check_given(o, "options")) != GS_OK || (st = gs_check_given(o->model, ".model")) != GS_OK)
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(g, "graph")) != GS_OK ||
+        (st = gs_check_argument(o, "options")) != GS_OK || (st = gs_check_argument(o->model, ".model")) != GS_OK)
         return st;
-    if (g->edges > 0 && ((st = gs_check_given(g->source, "graph.source")) != GS_OK ||
-                         (st = gs_check_given(g->destination, "graph.destination")) != GS_OK))
+    if (g->edges > 0 && ((st = gs_check_argument(g->source, "graph.source")) != GS_OK ||
+                         (st = gs_check_argument(g->destination, "graph.destination")) != GS_OK))
         return st;
     if (in == 0 || out_width == 0 || GS_MAX(in, out_width) > 1u << 20)
         return gs_fail(GS_EINVAL, "in %u, out_width %u: must be 1 to 1048576", in, out_width);
@@ -295,7 +295,7 @@ uint32_t gs_layer_tensors(const gs_layer *l) { return l != NULL ? l->tensors : 0
 
 static gs_status check_tensor(const gs_layer *l, uint32_t index)
 {
-    const gs_status st = gs_check_given(l, "layer");
+    const gs_status st = gs_check_argument(l, "layer");
     if (st != GS_OK || index < l->tensors)
         return st;
     return gs_fail(GS_EINVAL, "index %u: the layer has %u tensors", index, l->tensors);
@@ -305,7 +305,7 @@ gs_status gs_layer_tensor(const gs_layer *l, uint32_t index, gs_tensor_info *out
 {
     gs_status st;
 
-    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     const gs_param *const p = &l->program->param[l->tensor[index]];
     const bool prefixed = strncmp(p->name, PREFIX, strlen(PREFIX)) == 0;
@@ -319,7 +319,7 @@ gs_status gs_layer_start(const gs_layer *l, uint32_t index, float *out, uint64_t
 {
     gs_status st;
 
-    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     const uint32_t i = l->tensor[index];
     if (count != gs_param_elements(&l->program->param[i]))
@@ -342,7 +342,7 @@ static void copy(void *dst, const void *src, uint64_t bytes)
 
 static gs_status take_parameters(gs_layer *l, const float *const *parameter)
 {
-    gs_status st = l->tensors > 0 ? gs_check_given(parameter, "parameter") : GS_OK;
+    gs_status st = l->tensors > 0 ? gs_check_argument(parameter, "parameter") : GS_OK;
 
     for (uint32_t i = 0; i < l->program->params && st == GS_OK; i++) {
         l->value[i] = l->params.value[i]; /* of those that are not learned */
@@ -350,7 +350,7 @@ static gs_status take_parameters(gs_layer *l, const float *const *parameter)
     }
     for (uint32_t k = 0; k < l->tensors && st == GS_OK; k++) {
         l->value[l->tensor[k]] = parameter[k];
-        st = gs_check_given(parameter[k], "parameter[k]");
+        st = gs_check_argument(parameter[k], "parameter[k]");
     }
     return st;
 }
@@ -369,8 +369,8 @@ gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *para
 {
     gs_status st;
 
-    if ((st = gs_check_given(l, "layer")) != GS_OK || (st = gs_check_given(x, "x")) != GS_OK ||
-        (st = gs_check_given(y, "y")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
+    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = gs_check_argument(x, "x")) != GS_OK ||
+        (st = gs_check_argument(y, "y")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
         return st;
     l->trained = false;
     l->step = step;
@@ -389,7 +389,7 @@ gs_status gs_layer_backward(gs_layer *l, const float *const *parameter, const fl
     const uint64_t bytes = l != NULL ? l->vertices * l->in * sizeof(float) : 0;
     gs_status st;
 
-    if ((st = gs_check_given(l, "layer")) != GS_OK || (st = gs_check_given(y_gradient, "y_gradient")) != GS_OK ||
+    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = gs_check_argument(y_gradient, "y_gradient")) != GS_OK ||
         (st = take_parameters(l, parameter)) != GS_OK)
         return st;
     if (!l->trained)

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/mark.h"
+#include "base/fingerprint.h"
 #include "base/size.h"
 #include "device/device_reads.h"
 #include "io/disk_probe.h"
@@ -41,7 +41,7 @@ static gs_status find_marks(loads *s, uint64_t bytes, uint32_t reads)
                 return gs_fail(GS_EIO, "the file for measuring reads past the host cannot be read");
             got += (uint64_t)n;
         }
-        s->mark[i] = gs_mark64(s->host, bytes);
+        s->mark[i] = gs_fingerprint64(s->host, bytes);
     }
     return GS_OK;
 }

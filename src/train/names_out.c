@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/hash.h"
 #include "base/outfile.h"
 #include "base/size.h"
@@ -62,7 +62,7 @@ gs_status gs_write_ids(const char *store, const char *path)
     char *const piece = gs_malloc(PIECE);
     gs_status st;
 
-    if ((st = gs_check_given(store, "store")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
+    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = gs_store_open(&s, store)) != GS_OK)
         goto done;
     if (piece == NULL) {

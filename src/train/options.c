@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/given.h"
-#include "base/learning.h"
+#include "base/arguments.h"
+#include "base/train_task.h"
 #include "base/size.h"
 #include "device/device.h" /* gs_device_count */
 #include "session/model_of.h"
@@ -202,7 +202,7 @@ static gs_status check_type(const char *field, const char *type)
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_checkpoint_pace pace;
-    gs_learning task;
+    gs_train_task task;
     gs_status st;
 
     if (o->model == NULL || o->model[0] == '\0')
@@ -234,7 +234,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
                        o->checkpoint_every);
     if ((st = gs_checkpoint_pace_parse(&pace, o->checkpoint_every)) != GS_OK)
         return st;
-    if (o->task != NULL && !gs_learning_parse(&task, o->task))
+    if (o->task != NULL && !gs_train_task_parse(&task, o->task))
         return gs_fail(GS_EINVAL, ".task %s: must be one of classify|multilabel|regress", o->task);
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
         return gs_fail(GS_EINVAL, ".label_smoothing %g: must be at least 0 and below 1", o->label_smoothing);

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/place.h"
+#include "base/same_file.h"
 #include "base/size.h"
 #include "store/store_write.h"
 
@@ -38,7 +38,7 @@ static bool is_store(void *context, const char *dir)
 }
 
 /* Is it, under another name, a file in the folder `dir`? */
-static bool is_linked_into(const gs_place *p, const char *dir)
+static bool is_linked_into(const gs_file_identity *p, const char *dir)
 {
     DIR *const d = p->there && !p->sink ? opendir(dir) : NULL;
     bool found = false;
@@ -48,7 +48,7 @@ static bool is_linked_into(const gs_place *p, const char *dir)
     for (const struct dirent *e; !found && (e = readdir(d)) != NULL;) {
         char *const path = gs_path_join(dir, e->d_name);
         if (path != NULL) {
-            const gs_place there = gs_place_of(path);
+            const gs_file_identity there = gs_file_identity_of(path);
             found = there.there && there.device == p->device && there.inode == p->inode;
         }
         gs_free(path);
@@ -57,7 +57,7 @@ static bool is_linked_into(const gs_place *p, const char *dir)
     return found;
 }
 
-static gs_status check_stores(const named *out, const gs_place *p, const char *store)
+static gs_status check_stores(const named *out, const gs_file_identity *p, const char *store)
 {
     const char *const space = space_after(out->option);
     bool inside = false;
@@ -87,7 +87,7 @@ static named checkpoints_of(const gs_train_options *o, gs_run_kind kind)
 
 static bool is_place(void *context, const char *dir)
 {
-    const gs_place p = gs_place_of(dir), *const of = context;
+    const gs_file_identity p = gs_file_identity_of(dir), *const of = context;
     return p.there && of->there && p.device == of->device && p.inode == of->inode;
 }
 
@@ -100,9 +100,9 @@ static gs_status is_within(bool *inside, const char *file, const char *folder)
     if (own == NULL || above == NULL) {
         st = gs_fail(GS_ENOMEM, "%s: out of memory", file);
     } else {
-        gs_place of = gs_place_of(own);
-        const gs_place p = gs_place_of(file), in = gs_place_of(above);
-        *inside = gs_place_is_same(&p, &of) || gs_place_is_same(&in, &of);
+        gs_file_identity of = gs_file_identity_of(own);
+        const gs_file_identity p = gs_file_identity_of(file), in = gs_file_identity_of(above);
+        *inside = gs_file_identity_is_same(&p, &of) || gs_file_identity_is_same(&in, &of);
         if (!*inside)
             st = gs_path_climb(inside, file, is_place, &of);
     }
@@ -144,9 +144,9 @@ static gs_status check_folder(const named *folder, const gs_train_options *o, gs
                        folder->path);
     list_inputs(in, o, kind);
     for (uint32_t i = 0; i < INPUTS && st == GS_OK; i++) {
-        const gs_place p = in[i].path != NULL ? gs_place_of(in[i].path) : (gs_place){0};
-        const gs_place q = gs_place_of(folder->path);
-        if (p.there && gs_place_is_same(&p, &q))
+        const gs_file_identity p = in[i].path != NULL ? gs_file_identity_of(in[i].path) : (gs_file_identity){0};
+        const gs_file_identity q = gs_file_identity_of(folder->path);
+        if (p.there && gs_file_identity_is_same(&p, &q))
             st = gs_fail(GS_EINVAL, "%s %s: is the file of %s, which is read; give the name of a folder",
                          folder->option, folder->path, in[i].option);
     }
@@ -229,13 +229,13 @@ gs_status gs_output_check_kind(const char *option, const char *path, gs_file_kin
 
 static gs_status check(const named *out, const gs_train_options *o, gs_run_kind kind, const char *store)
 {
-    const gs_place p = gs_place_of(out->path);
+    const gs_file_identity p = gs_file_identity_of(out->path);
     named in[INPUTS];
 
     list_inputs(in, o, kind);
     for (uint32_t i = 0; i < INPUTS; i++) {
-        const gs_place q = in[i].path != NULL ? gs_place_of(in[i].path) : (gs_place){0};
-        if (q.there && !q.sink && gs_place_is_same(&p, &q))
+        const gs_file_identity q = in[i].path != NULL ? gs_file_identity_of(in[i].path) : (gs_file_identity){0};
+        if (q.there && !q.sink && gs_file_identity_is_same(&p, &q))
             return gs_fail(GS_EINVAL, "%s%s%s: is the file of %s, which is read; give another name",
                            out->option, space_after(out->option), out->path, in[i].option);
     }
@@ -255,12 +255,12 @@ gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const ch
     gs_status st = folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK;
 
     for (size_t i = 0; i < GS_ARRAY_LEN(out) && st == GS_OK; i++) {
-        const gs_place p = out[i].path != NULL ? gs_place_of(out[i].path) : (gs_place){0};
+        const gs_file_identity p = out[i].path != NULL ? gs_file_identity_of(out[i].path) : (gs_file_identity){0};
         if (out[i].path == NULL)
             continue;
         for (size_t k = 0; k < i; k++) {
-            const gs_place q = out[k].path != NULL ? gs_place_of(out[k].path) : (gs_place){0};
-            if (out[k].path != NULL && !p.sink && gs_place_is_same(&p, &q))
+            const gs_file_identity q = out[k].path != NULL ? gs_file_identity_of(out[k].path) : (gs_file_identity){0};
+            if (out[k].path != NULL && !p.sink && gs_file_identity_is_same(&p, &q))
                 return gs_fail(GS_EINVAL, "%s and %s both name %s", out[k].option, out[i].option, out[i].path);
         }
         st = check(&out[i], o, kind, store);

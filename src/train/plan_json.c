@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/given.h"
+#include "base/arguments.h"
 #include "gnnstream.h"
 
 /* A name and a number; which of them could not be added is seen by the text that does not come. */
@@ -145,7 +145,7 @@ gs_status gs_print_plan(void *file, const gs_plan_report *plan)
 {
     gs_status st;
 
-    if ((st = gs_check_given(file, "file")) != GS_OK || (st = gs_check_given(plan, "plan")) != GS_OK)
+    if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_check_argument(plan, "plan")) != GS_OK)
         return st;
     cJSON *const o = cJSON_CreateObject();
     if (o != NULL)

@@ -170,15 +170,15 @@ static gs_status put_class(void *context, uint64_t row, uint32_t column, uint32_
 static gs_status sweep(ranking *w)
 {
     w->batch_first = w->batch_end = 0;
-    return gs_session_each_label(w->s, w->s->labels.task == GS_LEARN_CLASSIFY ? put_class : put_label, w);
+    return gs_session_each_label(w->s, w->s->labels.task == GS_TRAIN_TASK_CLASSIFY ? put_class : put_label, w);
 }
 
 static uint64_t known_in(const ranking *w, uint32_t list)
 {
-    const gs_label_spread *const l = w->s->labels.spread + (uint64_t)(list % GS_LOSS_SPLITS) * w->columns;
+    const gs_label_moments *const l = w->s->labels.moments + (uint64_t)(list % GS_LOSS_SPLITS) * w->columns;
     double all = 0;
 
-    if (w->s->labels.task != GS_LEARN_CLASSIFY)
+    if (w->s->labels.task != GS_TRAIN_TASK_CLASSIFY)
         return (uint64_t)l[list / GS_LOSS_SPLITS].count;
     for (uint32_t c = 0; c < w->columns; c++) /* each vertex has a score of each class */
         all += l[c].count;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/size.h"
 #include "session/fault.h"
 #include "train/run_internal.h"
@@ -20,7 +20,7 @@ uint32_t gs_run_tensors(const gs_run *run)
 
 static gs_status check_tensor(uint32_t *param, const gs_run *run, uint32_t index)
 {
-    const gs_status st = gs_check_given(run, "run");
+    const gs_status st = gs_check_argument(run, "run");
 
     if (st != GS_OK)
         return st;
@@ -34,7 +34,7 @@ gs_status gs_run_tensor(const gs_run *run, uint32_t index, gs_tensor_info *out)
     uint32_t i;
     gs_status st;
 
-    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     const gs_param *const p = &run->session->program->param[i];
     *out = (gs_tensor_info){.name = p->name, .count = gs_param_elements(p), .learned = !p->fixed};
@@ -55,8 +55,8 @@ gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t co
     uint32_t i;
     gs_status st;
 
-    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK ||
-        (st = check_count(&run->session->program->param[i], count)) != GS_OK || (st = gs_run__bring(run)) != GS_OK)
+    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK ||
+        (st = check_count(&run->session->program->param[i], count)) != GS_OK || (st = gs_run__fetch(run)) != GS_OK)
         return st;
     memcpy(out, run->session->run.params.value[i], count * sizeof(float));
     return GS_OK;
@@ -67,7 +67,7 @@ gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, ui
     uint32_t i;
     gs_status st;
 
-    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_given(values, "values")) != GS_OK ||
+    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_argument(values, "values")) != GS_OK ||
         (st = check_count(&run->session->program->param[i], count)) != GS_OK ||
         (st = gs_run__check_open(run)) != GS_OK)
         return st;
@@ -76,7 +76,7 @@ gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, ui
             return gs_fail(GS_EINVAL, "values[%llu]: is not finite; tensor %s takes finite numbers alone",
                            (unsigned long long)k, run->session->program->param[i].name);
     /* the others are still those of the devices */
-    if (run->placed && (st = gs_session_bring_params(run->session)) != GS_OK)
+    if (run->placed && (st = gs_session_fetch_params(run->session)) != GS_OK)
         return st;
     memcpy(run->session->run.params.value[i], values, count * sizeof(float));
     return gs_run__weights_changed(run);
@@ -91,7 +91,7 @@ gs_logits_job gs_run__logits_job(gs_run *r)
         .store = s->store,
         .classes = s->classes,
         .form = !r->options.softmax                        ? GS_LOGITS_AS_THEY_ARE
-                : s->labels.task == GS_LEARN_MULTILABEL ? GS_LOGITS_SIGMOID
+                : s->labels.task == GS_TRAIN_TASK_MULTILABEL ? GS_LOGITS_SIGMOID
                                                         : GS_LOGITS_SOFTMAX,
         .memory = s->memory.logits,
         .scratch_dir = gs_session_scratch_dir(s),
@@ -117,7 +117,7 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
 {
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     const gs_store_info *const info = gs_store_get_info(run->session->store);
     const uint32_t classes = run->session->classes;

@@ -558,10 +558,10 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
     return st;
 }
 
-void gs_run_batches_rest(gs_run_batches *b)
+void gs_run_batches_pause(gs_run_batches *b)
 {
     if (b != NULL)
-        gs_batch_devices_rest(b->engine);
+        gs_batch_devices_pause(b->engine);
 }
 
 /* ---- timed --------------------------------------------------------------- */

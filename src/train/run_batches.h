@@ -51,7 +51,7 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole);
 
 /* Before the whole graph is evaluated: memory that only a batch needs is given up until the next one. NULL is
  * allowed. */
-void gs_run_batches_rest(gs_run_batches *b);
+void gs_run_batches_pause(gs_run_batches *b);
 /* The batches of epoch e->epoch from r->part.batches on: a step each, at the rate e->lr. r->part has the sums of the
  * loss and says after each step how far it is; *e is added what they take. GS_EINTERRUPTED: between two steps. */
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e);

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/size.h"
 #include "session/session_plan.h"
 #include "train/checkpoint_options.h"
@@ -259,7 +259,7 @@ static gs_status save(gs_run *r)
 
     if (!r->placed && (st = gs_run__check_open(r)) != GS_OK)
         return st;
-    if ((st = gs_run__place(r)) != GS_OK || (st = gs_run__bring(r)) != GS_OK) {
+    if ((st = gs_run__place(r)) != GS_OK || (st = gs_run__fetch(r)) != GS_OK) {
         r->whole = r->whole && st != GS_EDEVICE;
         return st;
     }
@@ -319,7 +319,7 @@ gs_status gs_run_checkpoint(gs_run *run)
 {
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK)
         return st;
     if (run->saver.folder.path == NULL)
         return gs_fail(GS_EINVAL, "run: was opened without a folder for checkpoints; set .checkpoint");
@@ -336,7 +336,7 @@ gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out)
 {
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     *out = run->saver.report;
     return GS_OK;

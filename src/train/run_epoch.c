@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "train/figures.h"
@@ -17,7 +17,7 @@ static double ratio(uint64_t a, uint64_t b) { return b == 0 ? NAN : (double)a / 
 static void set_figures(const gs_session *s, double accuracy[3], gs_task_figures *figures, const gs_metrics *m)
 {
     for (int k = 0; k < 3; k++)
-        accuracy[k] = s->labels.task == GS_LEARN_CLASSIFY ? ratio(m->correct[k + 1], m->rows[k + 1]) : NAN;
+        accuracy[k] = s->labels.task == GS_TRAIN_TASK_CLASSIFY ? ratio(m->correct[k + 1], m->rows[k + 1]) : NAN;
     gs_figures_of(figures, &s->labels, m);
 }
 
@@ -70,7 +70,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
-    gs_run_batches_rest(r->batches);
+    gs_run_batches_pause(r->batches);
     const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
     if ((st = gs_session_run(r->session, pass, e->epoch, false, &x)) != GS_OK)
         return st;
@@ -197,7 +197,7 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
     const double began = gs_now();
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK)
         return st;
     if (run->kind != GS_RUN_TRAIN)
         return gs_fail(GS_EINVAL, "run: was opened with GS_RUN_PREDICT; epochs need GS_RUN_TRAIN");
@@ -241,7 +241,7 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
     gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
     gs_status st;
 
-    gs_run_batches_rest(r->batches);
+    gs_run_batches_pause(r->batches);
     if ((st = gs_run__place(r)) == GS_OK)
         st = gs_session_run(s, pass, 0, false, stats);
     if (st != GS_OK) {
@@ -273,7 +273,7 @@ gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out)
     gs_exec_stats x = {0};
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK ||
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK ||
         (st = gs_run__check_open(run)) != GS_OK || (st = gs_run__evaluate(run, &x)) != GS_OK)
         return st;
     *out = (gs_evaluation){.loss = run->report.loss, .seconds = gs_now() - began, .read_bytes = x.read_bytes,

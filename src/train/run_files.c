@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/npy.h"
 #include "base/size.h"
 #include "session/describe.h"
@@ -34,15 +34,15 @@ static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
 static gs_status check_forms(const gs_run *r)
 {
     const gs_train_options *const o = &r->options;
-    const gs_learning task = r->session->labels.task;
+    const gs_train_task task = r->session->labels.task;
 
-    if (o->softmax && (task == GS_LEARN_REGRESS || o->embeddings))
+    if (o->softmax && (task == GS_TRAIN_TASK_REGRESS || o->embeddings))
         return gs_fail(GS_EINVAL, ".softmax: %s have no probabilities; leave it out",
                        o->embeddings ? "embeddings" : "numbers that are predicted");
-    if (o->argmax != NULL && (task != GS_LEARN_CLASSIFY || o->embeddings))
+    if (o->argmax != NULL && (task != GS_TRAIN_TASK_CLASSIFY || o->embeddings))
         return gs_fail(GS_EINVAL, ".argmax %s: is of one class a vertex, and these are %s", o->argmax,
                        o->embeddings ? "embeddings"
-                       : task == GS_LEARN_REGRESS ? "numbers"
+                       : task == GS_TRAIN_TASK_REGRESS ? "numbers"
                                                   : "several labels; a label is there where its logit is above 0");
     return GS_OK;
 }
@@ -162,8 +162,8 @@ gs_status gs_run_save(gs_run *run, const char *path)
     gs_outfile o = GS_OUTFILE_NONE;
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
-        (st = check_path(run, path, GS_FILE_KIND_SAFETENSORS)) != GS_OK || (st = gs_run__bring(run)) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
+        (st = check_path(run, path, GS_FILE_KIND_SAFETENSORS)) != GS_OK || (st = gs_run__fetch(run)) != GS_OK)
         return st;
     if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK &&
         (st = gs_run__put_weights(run, &o, run->epoch)) == GS_OK)
@@ -177,7 +177,7 @@ gs_status gs_run_load(gs_run *run, const char *path)
     gs_session *s;
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = gs_run__check_open(run)) != GS_OK)
         return st;
     s = run->session;
@@ -192,7 +192,7 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
     uint64_t offset;
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(path, "path")) != GS_OK ||
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = check_path(run, path, GS_FILE_KIND_NPY)) != GS_OK || (st = gs_run__want_logits(run)) != GS_OK)
         return st;
     if ((st = begin_logits(run, &o, &offset, path)) == GS_OK && (st = write_logits(run, &o, offset)) == GS_OK)

@@ -121,7 +121,7 @@ const char *gs_run__how_far(const gs_run *r, char text[GS_HOW_FAR_BYTES]);
 /* GS_OK where a pass can be run. */
 gs_status gs_run__check_open(const gs_run *r);
 /* The parameters are on the host as they are, and finite. */
-gs_status gs_run__bring(gs_run *r);
+gs_status gs_run__fetch(gs_run *r);
 
 /* run_numbers.c: are they finite? What is not ends the run: GS_EDEVICE says where, and .save gets the last good
  * weights. Before each update; behind each train pass, with its loss; behind the update; behind an evaluation

@@ -97,7 +97,7 @@ gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss)
     gs_status st;
 
     if (r->has_previous && gs_session_steps_on_device(r->session) && !gs_session_stepped_well(r->session))
-        return (st = gs_session_bring_params(r->session)) == GS_OK ? gs_run__refuse_step(r, r->epoch) : st;
+        return (st = gs_session_fetch_params(r->session)) == GS_OK ? gs_run__refuse_step(r, r->epoch) : st;
     if (isfinite(loss))
         return GS_OK;
     snprintf(when, sizeof(when), "epoch %u", epoch);
@@ -127,7 +127,7 @@ gs_status gs_run__check_step(gs_run *r, uint32_t epoch)
     if (gs_session_steps_on_device(s)) {
         if (epoch < r->options.epochs) /* the next pass brings the answer with it */
             return GS_OK;
-        if ((st = gs_session_bring_params(s)) != GS_OK)
+        if ((st = gs_session_fetch_params(s)) != GS_OK)
             return st;
     }
     return gs_params_are_finite(&s->run.params) ? GS_OK : gs_run__refuse_step(r, epoch);

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "plan/plan_print.h"
@@ -176,7 +176,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     gs_run *r = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(store, "store")) != GS_OK)
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK)
         return st;
     if (kind != GS_RUN_TRAIN && kind != GS_RUN_PREDICT)
         return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
@@ -285,10 +285,10 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
 {
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) == GS_OK && run->state == GS_RUN_IS_STOPPED)
+    if ((st = gs_check_argument(run, "run")) == GS_OK && run->state == GS_RUN_IS_STOPPED)
         return gs_run__finish_stopped(run, report);
     if (st != GS_OK || (st = gs_run__check_open(run)) != GS_OK ||
-        (st = gs_run__bring(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK) ||
+        (st = gs_run__fetch(run)) != GS_OK || (!run->evaluated && (st = gs_run__evaluate(run, NULL)) != GS_OK) ||
         (st = choose_weights(run)) != GS_OK)
         return st;
     gs_run__warn_of_kept(run);
@@ -342,7 +342,7 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
     gs_run *run = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(weights, "weights")) != GS_OK || (st = gs_check_given(logits, "logits")) != GS_OK ||
+    if ((st = gs_check_argument(weights, "weights")) != GS_OK || (st = gs_check_argument(logits, "logits")) != GS_OK ||
         (st = gs_train_options_read(&own, options)) != GS_OK)
         return st;
     own.save = own.metrics = own.trace = own.checkpoint = own.checkpoint_every = own.resume = NULL;
@@ -370,7 +370,7 @@ gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
 {
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     return describe(run->session, run->batches, out);
 }
@@ -382,7 +382,7 @@ static gs_status open_planned(gs_session **session, gs_run_batches **batches, co
     gs_train_options own;
     gs_status st;
 
-    if ((st = gs_check_given(store, "store")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
+    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
         (st = gs_train_options_check(&own)) != GS_OK ||
         (st = gs_run__open_session(session, store, &own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches)) != GS_OK)
         return st;
@@ -397,7 +397,7 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
     gs_session *session = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     if ((st = open_planned(&session, &batches, store, options)) == GS_OK)
         st = describe(session, batches, out);
@@ -412,7 +412,7 @@ gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *
     gs_session *session = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(file, "file")) != GS_OK)
+    if ((st = gs_check_argument(file, "file")) != GS_OK)
         return st;
     if ((st = open_planned(&session, &batches, store, options)) == GS_OK) {
         gs_plan_print(session->plan, session->program, file);
@@ -430,7 +430,7 @@ gs_status gs_run_progress(const gs_run *run, gs_progress *out)
     gs_exec_progress x;
     gs_status st;
 
-    if ((st = gs_check_given(run, "run")) != GS_OK || (st = gs_check_given(out, "out")) != GS_OK)
+    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     *out = (gs_progress){.epoch = __atomic_load_n(&run->epoch, __ATOMIC_RELAXED), .epochs = run->options.epochs};
     gs_exec_get_progress(run->session->run.exec, &x);

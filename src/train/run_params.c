@@ -62,12 +62,12 @@ gs_status gs_run__weights_changed(gs_run *r)
     return gs_session_clear_table_state(r->session);
 }
 
-gs_status gs_run__bring(gs_run *r)
+gs_status gs_run__fetch(gs_run *r)
 {
     gs_status st;
 
     /* until devices have them, the host's are the ones; after a failed pass theirs are of no use */
-    if (r->placed && (st = gs_session_bring_params(r->session)) != GS_OK)
+    if (r->placed && (st = gs_session_fetch_params(r->session)) != GS_OK)
         return st;
     if (!r->has_previous || gs_params_are_finite(&r->session->run.params))
         return GS_OK;

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/given.h"
+#include "base/arguments.h"
 #include "base/size.h"
 #include "session/model_of.h"
 #include "session/plan_id.h"
@@ -98,7 +98,7 @@ gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
     gs_checkpoint *c = NULL;
     gs_status st;
 
-    if ((st = gs_check_given(out, "out")) != GS_OK || (st = gs_check_given(folder, "folder")) != GS_OK)
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(folder, "folder")) != GS_OK)
         return st;
     if ((c = gs_calloc(1, sizeof(*c))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", folder);
@@ -125,17 +125,20 @@ static gs_status match_model(const gs_run *r)
 }
 
 /* The run is judged as before, where the options leave it open: figures of two kinds do not compare. */
-static void judge_as_before(gs_run *r, gs_learning labels)
+static void judge_as_before(gs_run *r, gs_train_task labels)
 {
-    static const gs_judge before[] = {[GS_LEARN_CLASSIFY] = GS_BY_ACCURACY, [GS_LEARN_MULTILABEL] = GS_BY_MICRO_F1,
-                                      [GS_LEARN_REGRESS] = GS_BY_MSE};
+    static const gs_judge before[] = {
+        [GS_TRAIN_TASK_CLASSIFY] = GS_BY_ACCURACY,
+        [GS_TRAIN_TASK_MULTILABEL] = GS_BY_MICRO_F1,
+        [GS_TRAIN_TASK_REGRESS] = GS_BY_MSE,
+    };
     gs_control_state *const c = &r->saver.from->control;
     gs_checkpoint_option *const by = gs_checkpoint_find_option(r->saver.from, "keep_by");
-    gs_learning task = labels;
+    gs_train_task task = labels;
     gs_judge judge;
 
     if (r->options.task != NULL)
-        (void)gs_learning_parse(&task, r->options.task); /* gs_train_options_check() knows it */
+        (void)gs_train_task_parse(&task, r->options.task); /* gs_train_options_check() knows it */
     if (strcmp(by->text, GS_KEPT_BEFORE) == 0) {
         if (c->best_epoch == 0) /* nothing was judged yet */
             snprintf(by->text, sizeof(by->text), "%s", r->options.keep_by != NULL ? r->options.keep_by : "");

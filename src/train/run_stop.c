@@ -67,7 +67,7 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
         return say(r, "no epoch was done, so no weights or logits were written");
     r->options.stop = NULL; /* it was heard */
     r->state = GS_RUN_IS_OPEN;
-    if ((st = gs_run__bring(r)) != GS_OK || (st = choose_weights(r, &best)) != GS_OK ||
+    if ((st = gs_run__fetch(r)) != GS_OK || (st = choose_weights(r, &best)) != GS_OK ||
         ((o->logits != NULL || o->argmax != NULL) && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
         return st;
     r->state = GS_RUN_IS_FINISHED;

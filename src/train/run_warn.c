@@ -60,9 +60,9 @@ static void warn_of_reads(const gs_session *s)
     const gs_train_options *const o = s->config.options;
     char line[GS_ERROR_BYTES + 80];
 
-    if (s->machine.straight.why[0] == '\0')
+    if (s->machine.direct.why[0] == '\0')
         return;
-    snprintf(line, sizeof(line), ".disk_to_device yes: %s; edges come by way of the host", s->machine.straight.why);
+    snprintf(line, sizeof(line), ".disk_to_device yes: %s; edges come by way of the host", s->machine.direct.why);
     o->warn(o->context, line);
 }
 
@@ -142,7 +142,7 @@ void gs_run__warn_of_kept(const gs_run *r)
 {
     const gs_control *const c = &r->control;
     const gs_train_options *const o = &r->options;
-    const gs_learning task = r->session->labels.task;
+    const gs_train_task task = r->session->labels.task;
     const double figure = gs_judge_figure(c->judge, &r->report.figures, r->report.accuracy);
     char line[512];
 
@@ -155,8 +155,8 @@ void gs_run__warn_of_kept(const gs_run *r)
              r->report.kept_epochs, gs_judge_name(c->judge), figure,
              c->judge == GS_BY_LOSS                  ? "one of the training labels' shares"
              : c->judge == GS_BY_AUC || c->judge == GS_BY_AP ? "the same score for all"
-             : task == GS_LEARN_CLASSIFY          ? "the class that most training vertices have"
-             : task == GS_LEARN_MULTILABEL        ? "all labels for all"
+             : task == GS_TRAIN_TASK_CLASSIFY          ? "the class that most training vertices have"
+             : task == GS_TRAIN_TASK_MULTILABEL        ? "all labels for all"
                                                   : "the training vertices' mean",
              r->constant);
     o->warn(o->context, line);

@@ -17,7 +17,7 @@ typedef struct test_case {
     const char *act;
     uint32_t heads, edge_types; /* 0: 1 */
     uint32_t bases;             /* 0: the default */
-    bool edge_weights, no_fuse, hoist, recompute, lean, batch;
+    bool edge_weights, no_fuse, hoist, recompute, lean, typed;
     bool rounded;               /* what vertex programs alone read is stored as bf16 */
     bool gathered;              /* what sums of rows read is */
 } test_case;

@@ -104,7 +104,7 @@ static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, ui
 {
     double s = 0.0;
     switch (op) {
-    case GS_OP_SPREAD: return a[c / (width / in)];
+    case GS_OP_EXPAND: return a[c / (width / in)];
     case GS_OP_TILE: return a[c % in];
     case GS_OP_ROWMAX:
         s = a[0];
@@ -125,7 +125,7 @@ static double resized(gs_op op, const double *a, uint32_t in, uint32_t width, ui
 static bool resizes(gs_op op)
 {
     const gs_op_form form = gs_op_form_of(op);
-    return form == GS_FORM_ROW || form == GS_FORM_NARROW || form == GS_FORM_WIDEN;
+    return form == GS_FORM_ROW || form == GS_FORM_FEWER || form == GS_FORM_MORE;
 }
 
 static double elementwise(const frame *f, const gs_instr *i, uint32_t row, uint32_t c, uint32_t width)

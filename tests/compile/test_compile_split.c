@@ -71,7 +71,7 @@ static void test_split__programs_compute_the_same(void **state)
         test_graph *const g = graph_new(40, 160, 6, 4, true, 11);
         const test_case t = {.model = models[k], .layers = 2, .in = 6, .hidden = 8, .classes = 4, .self_loops = true,
                              .heads = strncmp(models[k], "gat", 3) == 0 ? 2 : 1,
-                             .edge_types = typed ? TEST_TYPES : 1, .edges_per_vertex = 4, .batch = typed};
+                             .edge_types = typed ? TEST_TYPES : 1, .edges_per_vertex = 4, .typed = typed};
         check(&t, g);
         graph_free(g);
     }

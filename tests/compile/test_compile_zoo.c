@@ -491,7 +491,7 @@ static void check_batches(const char *model, layer_formula layer, bool moves)
     for (uint32_t layers = 1; layers <= 2; layers++)
         for (int bits = 0; bits < 8; bits++) {
             const test_case t = {
-                .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = 4, .classes = 3, .batch = true,
+                .model = model, .layers = layers, .in = layers == 1 ? 6 : 5, .hidden = 4, .classes = 3, .typed = true,
                 .self_loops = bits & 1, .no_fuse = bits & 2, .hoist = bits & 4, .edge_types = TEST_TYPES,
                 .bases = layer == rgcn_bases ? 2 : 0, .dropout = bits % 4 == 3 ? 0.4f : 0, .edges_per_vertex = 1,
             };
@@ -499,7 +499,7 @@ static void check_batches(const char *model, layer_formula layer, bool moves)
             uint32_t batches = 0;
             gs_assert_ok(compile_case(p, &t, "train"));
             for (uint32_t s = 0; s < p->stages; s++)
-                batches += gs_stage_has_batches(&p->stage[s]);
+                batches += gs_stage_has_typed(&p->stage[s]);
             assert_true(moves ? batches >= 2 * layers : batches == 0); /* forward, backward */
             for (uint32_t a = 0; a < p->arrays; a++)
                 assert_true(!moves || p->array[a].width <= 6);

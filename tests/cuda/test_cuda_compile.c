@@ -99,7 +99,7 @@ static void test_cuda_compile__batches_by_type(void **state)
     for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
         const test_case t = {.model = models[m], .layers = 2, .in = 50, .hidden = hidden[m], .classes = 8,
                              .self_loops = true, .heads = m == 2 ? 2 : 1, .edge_types = 300, .edge_weights = true,
-                             .edges_per_vertex = 9, .feature_type = GS_F32, .batch = true};
+                             .edges_per_vertex = 9, .feature_type = GS_F32, .typed = true};
         compile_model(models[m], &t, false);
         compile_model(models[m], &t, true);
     }

@@ -130,7 +130,7 @@ static void check_kernel(const char *text, const gs_edge_kernel *k, const char *
 {
     for (int major = 8; major <= 9; major++) {
         machine_code m = compile(text, k->name, major);
-        const double edges = k->batch * (32.0 / k->lanes) / k->slices, each = (double)edge_loop(&m) / edges;
+        const double edges = k->burst * (32.0 / k->lanes) / k->slices, each = (double)edge_loop(&m) / edges;
         print_message("%s, sm_%d0: %.1f instructions an edge, at most %.1f\n", what, major, each, most[major - 8]);
         if (edge_loop(&m) == 0 || each > most[major - 8])
             fail_msg("%s, sm_%d0: %.1f instructions an edge, at most %.1f", what, major, each, most[major - 8]);
@@ -194,20 +194,20 @@ static void check_memories(machine_code *m, const char *kernel)
 static void test_cuda_instructions__products_by_type_know_their_memory(void **state)
 {
     static const struct {
-        gs_batch_kind kind;
+        gs_typed_kind kind;
         uint32_t in, out;
         bool tf32;
-    } of[] = {{GS_BATCH_PRODUCT, 48, 64, false}, {GS_BATCH_PRODUCT_T, 50, 100, false}, {GS_BATCH_PRODUCT, 16, 64, true},
-              {GS_BATCH_OUTER, 48, 64, false}};
-    gs_batch_kernel k[GS_ARRAY_LEN(of)];
+    } of[] = {{GS_TYPED_PRODUCT, 48, 64, false}, {GS_TYPED_PRODUCT_T, 50, 100, false}, {GS_TYPED_PRODUCT, 16, 64, true},
+              {GS_TYPED_OUTER, 48, 64, false}};
+    gs_typed_kernel k[GS_ARRAY_LEN(of)];
     char *text = NULL;
     size_t bytes = 0;
     FILE *const out = open_memstream(&text, &bytes);
     (void)state;
     assert_non_null(out);
-    fputs(gs_cuda_batch_text, out);
+    fputs(gs_cuda_typed_text, out);
     for (size_t i = 0; i < GS_ARRAY_LEN(of); i++)
-        gs_generate_batch(out, &k[i], of[i].kind, of[i].in, of[i].out, of[i].tf32);
+        gs_generate_typed(out, &k[i], of[i].kind, of[i].in, of[i].out, of[i].tf32);
     fclose(out);
     machine_code m = compile(text, k[0].name, 9);
     for (size_t i = 0; i < GS_ARRAY_LEN(of); i++) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/mark.h"
+#include "base/fingerprint.h"
 #include "base/size.h"
 #include "device/device_reads.h"
 #include "gpu_devices.h"
@@ -57,7 +57,7 @@ static gs_device_read read_of(const struct fixture *f, uint64_t first, uint64_t 
 {
     const uint64_t at = first * GS_BLOCK_BYTES, bytes = blocks * GS_BLOCK_BYTES;
     return (gs_device_read){.file = f->file, .offset = at, .bytes = bytes, .to = f->arena + at,
-                            .mark = gs_mark64(f->bytes + at, bytes)};
+                            .mark = gs_fingerprint64(f->bytes + at, bytes)};
 }
 
 static void assert_came(const struct fixture *f, uint64_t first, uint64_t blocks)
@@ -207,16 +207,16 @@ static void test_reads__a_mark_tells_bytes_apart(void **state)
     (void)state;
     for (uint64_t i = 0; i < 512; i++)
         word[i] = i / 2;
-    seen[n++] = gs_mark64(word, sizeof(word));
-    seen[n++] = gs_mark64(word, sizeof(word) - 8);
+    seen[n++] = gs_fingerprint64(word, sizeof(word));
+    seen[n++] = gs_fingerprint64(word, sizeof(word) - 8);
     for (int bit = 0; bit < 64; bit++) {
         word[77] ^= 1ull << bit;
-        seen[n++] = gs_mark64(word, sizeof(word));
+        seen[n++] = gs_fingerprint64(word, sizeof(word));
         word[77] ^= 1ull << bit;
     }
     word[10] = 6;
     word[12] = 5;
-    seen[n++] = gs_mark64(word, sizeof(word));
+    seen[n++] = gs_fingerprint64(word, sizeof(word));
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++)
             assert_true(seen[i] != seen[k]);

@@ -124,7 +124,7 @@ static float **bring(gs_device *d, const step_fixture *b)
         got[i] = test_malloc(elements(b, i) * sizeof(float));
         memcpy(got[i], b->f.weight[i], elements(b, i) * sizeof(float));
     }
-    gs_assert_ok(gs_device_bring_params(d, got));
+    gs_assert_ok(gs_device_fetch_params(d, got));
     return got;
 }
 
@@ -298,7 +298,7 @@ static void test_cuda_step__refusals_and_failures(void **state)
     gs_device_close(cpu);
     gs_assert_ok(gs_device_prepare(d, &b.f.program));
     gs_assert_fails(gs_device_step(d, &sgd), GS_EINVAL, "not there");
-    gs_assert_fails(gs_device_bring_params(d, b.host.value), GS_EINVAL, "not there");
+    gs_assert_fails(gs_device_fetch_params(d, b.host.value), GS_EINVAL, "not there");
     gs_assert_ok(gs_device_keep_params(d, b.f.weight, 2));
     gs_assert_fails(gs_device_step(d, &sgd), GS_EINVAL, "another optimiser");
     gs_assert_ok(gs_device_step(d, &adam));

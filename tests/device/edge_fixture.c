@@ -312,7 +312,7 @@ static void compute_edge(const edge_fixture *b, edge_values *v, uint32_t target,
                 x = id_at(b, &in->a, target, operand) == id_at(b, &in->b, target, operand);
             else if (in->op == GS_OP_EDGE_MASK)
                 x = mask_at(b, in, target, operand, edge, c, width);
-            else if (in->op == GS_OP_SPREAD)
+            else if (in->op == GS_OP_EXPAND)
                 x = v->value[in->a.index][c / (width / from)];
             else
                 x = op_formula_of(in->op)->value(operand_at(b, v, &in->a, c), operand_at(b, v, &in->b, c),

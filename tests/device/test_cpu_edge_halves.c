@@ -68,7 +68,7 @@ static void test_edge_halves__attention_backward(void **state)
                 add_op(&b, GS_OP_FOLD, h, in_reg(add_op(&b, GS_OP_MUL, w, in_reg(g), in_reg(x))), NO_OPERAND);
             add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, h, in_reg(alpha),
                                            in_reg(add_op(&b, GS_OP_SUB, h, in_reg(dot), in_reg(mean)))));
-            const uint32_t wide = add_op(&b, GS_OP_SPREAD, w, in_reg(alpha), NO_OPERAND);
+            const uint32_t wide = add_op(&b, GS_OP_EXPAND, w, in_reg(alpha), NO_OPERAND);
             add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(wide), in_reg(g)));
             edges_check(&b, 5e-6);
             edges_free(&b);

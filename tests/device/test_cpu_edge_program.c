@@ -187,7 +187,7 @@ static void test_edge_program__dropout_of_edges(void **state)
         add_sum(&b, GS_SUM_ADD, mask);
         add_attend(
             &b,
-            add_op(&b, GS_OP_MUL, wide, in_reg(x), in_reg(add_op(&b, GS_OP_SPREAD, wide, in_reg(mask), NO_OPERAND))),
+            add_op(&b, GS_OP_MUL, wide, in_reg(x), in_reg(add_op(&b, GS_OP_EXPAND, wide, in_reg(mask), NO_OPERAND))),
             add_op(&b, GS_OP_LEAKY_RELU, w, in_reg(score), NO_OPERAND));
         edges_check(&b, 1e-5);
         edges_free(&b);
@@ -260,7 +260,7 @@ static void test_edge_program__attention_backward(void **state)
                 &b, GS_OP_ADD, h, in_reg(add_op(&b, GS_OP_MUL, h, in_reg(step), in_const(0.8f))), in_const(0.2f));
             add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, h, in_reg(d_score), in_reg(slope)));
             if (by_source) {
-                const uint32_t wide = add_op(&b, GS_OP_SPREAD, w, in_reg(alpha), NO_OPERAND);
+                const uint32_t wide = add_op(&b, GS_OP_EXPAND, w, in_reg(alpha), NO_OPERAND);
                 add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(wide), in_reg(g)));
             }
             edges_check(&b, 5e-6);
@@ -281,7 +281,7 @@ static void everything(edge_fixture *b, uint32_t h, uint32_t d)
     const uint32_t equal = add_op(b, GS_OP_EQ, w, in_reg(m), in_reg(q));
     const uint32_t t = add_op(b, GS_OP_SUB, w, in_reg(weight), in_reg(m));
     const uint32_t th = add_op(b, GS_OP_TANH, w, in_reg(t), NO_OPERAND);
-    const uint32_t wide = add_op(b, GS_OP_SPREAD, w, in_reg(s), NO_OPERAND);
+    const uint32_t wide = add_op(b, GS_OP_EXPAND, w, in_reg(s), NO_OPERAND);
     const uint32_t more = add_op(b, GS_OP_ADD, w, in_reg(wide), in_reg(th));
     const uint32_t product = add_op(b, GS_OP_MUL, w, in_reg(more), in_reg(wide));
     const uint32_t folded = add_op(b, GS_OP_FOLD, h, in_reg(product), NO_OPERAND);

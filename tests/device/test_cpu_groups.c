@@ -11,7 +11,7 @@ static void check_groups(gs_device *d, uint32_t rows, uint32_t groups, uint32_t 
     const uint32_t a = add_random(&f, width, 0, 1), b = add_random(&f, groups, -1, 1);
     const uint32_t folded = add_reg(&f, GS_F32, groups), spread = add_reg(&f, GS_F32, width);
     add_instr(&f, GS_OP_FOLD, folded, in_reg(a), NO_OPERAND);
-    add_instr(&f, GS_OP_SPREAD, spread, in_reg(b), NO_OPERAND);
+    add_instr(&f, GS_OP_EXPAND, spread, in_reg(b), NO_OPERAND);
     fixture_run(&f, d);
     for (size_t i = 0; i < (size_t)rows * groups; i++) {
         double want = 0;

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/seal.h"
+#include "base/checksum_line.h"
 #include "base/size.h"
 #include "fuzz.h"
 #include "train/checkpoint_options.h"
 #include "train/checkpoint_text.h"
 #include "train/sections.h"
 
-#define SEAL 20u /* bytes at the end that gs_seal() needs */
+#define SEAL 20u /* bytes at the end that gs_checksum_line_set() needs */
 
 static const char section_bytes[] = "the bytes of a section";
 
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 1, size - 1);
     text[size - 1] = '\0';
     if (data[0] % 4 != 0 && size - 1 >= SEAL)
-        gs_seal(text, size - 1);
+        gs_checksum_line_set(text, size - 1);
     memset(&c, 0, sizeof(c));
     gs_checkpoint_list_options(&c);
     const gs_status st = gs_checkpoint_parse(&c, text, size - 1, "checkpoint.json");

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "fuzz.h"
-#include "partition/edge_batch.h"
+#include "partition/edge_block.h"
 #include "partition/input.h"
 #include "partition/labels.h"
 #include "store/store.h"
@@ -20,8 +20,8 @@
 
 static gs_status read_edges(const gs_part_input *in)
 {
-    gs_part_batch b;
-    gs_status st = gs_part__batch_make(&b, in, BATCH_EDGES);
+    gs_part_edge_block b;
+    gs_status st = gs_part__edge_block_make(&b, in, BATCH_EDGES);
     for (uint64_t at = 0; st == GS_OK && at < in->edges; at += b.count) {
         if ((st = gs_part__input_edges(in, &b, at, GS_MIN(BATCH_EDGES, in->edges - at))) != GS_OK)
             break;
@@ -29,7 +29,7 @@ static gs_status read_edges(const gs_part_input *in)
         for (uint64_t k = 0; k < b.count; k++)
             gs_fuzz_require(b.src[k] < in->vertices && b.dst[k] < in->vertices, "ids are below the vertices");
     }
-    gs_part__batch_free(&b);
+    gs_part__edge_block_free(&b);
     return st;
 }
 

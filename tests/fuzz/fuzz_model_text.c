@@ -28,12 +28,12 @@ static gs_status build(gs_program *p, const gs_model *m, uint8_t switches)
                                     .self_loops = rich};
     const gs_compile_options options = {.pass = train ? "train" : "predict", .leaf = leaves,
                                         .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = train,
-                                        .store_logits = !train, .hoist = switches & 16, .batch = switches & 32,
+                                        .store_logits = !train, .hoist = switches & 16, .typed = switches & 32,
                                         .recompute = switches & 64, .lean = switches & 64, .edges_per_vertex = 8};
     gs_ir *ir = NULL;
     gs_status st = gs_model_build(&ir, m, &config);
     if (st == GS_OK && train)
-        st = gs_ir_add_loss(ir, GS_LEARN_CLASSIFY, GS_I32);
+        st = gs_ir_add_loss(ir, GS_TRAIN_TASK_CLASSIFY, GS_I32);
     if (st == GS_OK && train)
         st = gs_ir_differentiate(ir);
     if (st == GS_OK)

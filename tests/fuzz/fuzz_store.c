@@ -151,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Each store as it is, and a change of every file, sealed and not. */
+/* Each store as it is, and a change of every file, checksummed and not. */
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
 {
     if (k >= 3 * MOST_FILES * 2 || capacity < 1 + CHANGE_BYTES)

@@ -24,7 +24,7 @@ static void check_promises(const gs_topology *t, uint32_t devices)
         gs_fuzz_require(rate_holds(t->at[s].host_bps) && rate_holds(t->at[s].peer_bps), "speeds are finite");
     }
     gs_fuzz_require(rate_holds(t->across.bps) && t->across.joined == (t->across.bps > 0), "so is that across switches");
-    gs_fuzz_require(t->across.share != GS_SHARE_RING || t->across.joined || t->switches == 1, "a ring is joined");
+    gs_fuzz_require(t->across.share != GS_SHARE_ROUND || t->across.joined || t->switches == 1, "a ring is joined");
     gs_fuzz_require(next == devices, "switches cover the devices");
     for (uint32_t d = 0; d < devices; d++)
         gs_fuzz_require(gs_topology_switch_of(t, d) < t->switches, "each device has a switch");

@@ -310,7 +310,8 @@ static void test_text__mutated_texts_never_crash(void **state)
         m->path = gs_text_name(m->text);
         if (gs_model__parse(m) == GS_OK) {
             parsed++;
-            if (gs_model_build(&ir, m, &config) == GS_OK && gs_ir_add_loss(ir, GS_LEARN_CLASSIFY, GS_I32) == GS_OK) {
+            if (gs_model_build(&ir, m, &config) == GS_OK &&
+                gs_ir_add_loss(ir, GS_TRAIN_TASK_CLASSIFY, GS_I32) == GS_OK) {
                 built++;
                 (void)gs_ir_differentiate(ir);
             }

@@ -37,7 +37,7 @@ static void check_truths(const gs_store *s, bool all_known)
 {
     uint8_t *const rows = read_array(s, GS_ARRAY_LABELS);
     uint32_t *const ids = read_array(s, GS_ARRAY_INPUT_ID);
-    assert_int_equal(gs_store_get_info(s)->labels, GS_LEARN_MULTILABEL);
+    assert_int_equal(gs_store_get_info(s)->labels, GS_TRAIN_TASK_MULTILABEL);
     assert_int_equal(gs_store_get_info(s)->classes, C);
     for (int p = 0; p < N; p++)
         for (uint64_t c = 0; c < C; c++)
@@ -95,7 +95,7 @@ static void test_labels__numbers(void **state)
         gs_assert_ok(make(*state, NULL, &s));
         float *const got = read_array(s, GS_ARRAY_LABELS);
         uint32_t *const ids = read_array(s, GS_ARRAY_INPUT_ID);
-        assert_int_equal(gs_store_get_info(s)->labels, GS_LEARN_REGRESS);
+        assert_int_equal(gs_store_get_info(s)->labels, GS_TRAIN_TASK_REGRESS);
         assert_int_equal(gs_store_get_info(s)->classes, width);
         for (int p = 0; p < N; p++)
             for (int c = 0; c < width; c++) {

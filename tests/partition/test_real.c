@@ -137,7 +137,7 @@ static void test_real__blogcatalog_says_that_labels_are_left_out(void **state)
     gs_assert_ok(gs_store_open(&s, gs_test_path(*state, "s")));
     gs_assert_ok(gs_store_verify(s, 16 * GS_MIB));
     assert_int_equal(gs_store_get_info(s)->classes, 39);
-    assert_int_equal(gs_store_get_info(s)->labels, GS_LEARN_MULTILABEL);
+    assert_int_equal(gs_store_get_info(s)->labels, GS_TRAIN_TASK_MULTILABEL);
     assert_int_equal(gs_store_get_info(s)->train, 6187);
     assert_int_equal(gs_store_get_info(s)->edges, 667966);
     gs_store_close(s);

@@ -251,7 +251,7 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->edge_instr[0].a = param(W), "edge program: an operand is missing, not written yet or a matrix");
     BROKEN(s->edge_instr[0].op = GS_OP_DROPOUT, "dropout is no instruction of an edge program");
     BROKEN(s->edge_instr[0].op = GS_OP_MATMUL, "matmul is no instruction of an edge program");
-    BROKEN(s->edge_instr[1].op = GS_OP_SPREAD, "spread gives width 3, its register has 1");
+    BROKEN(s->edge_instr[1].op = GS_OP_EXPAND, "expand gives width 3, its register has 1");
     BROKEN(s->sum[0].value = 12, "sum 0: edge register 12 does not exist");
     BROKEN(s->sum[0].score = 12, "sum 0: edge register 12 does not exist");
     BROKEN(s->sum[0].lse = 2, "sum 0: register 2 is no sum of 1 elements");

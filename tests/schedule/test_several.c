@@ -14,12 +14,12 @@
 /* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
 static const gs_topology ring_of_four = {.devices = 4, .switches = 4,
                                          .at = {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}},
-                                         .across = {true, 1e7, GS_SHARE_RING}},
+                                         .across = {true, 1e7, GS_SHARE_ROUND}},
                          ring_of_pairs = {.devices = 5, .switches = 3,
                                           .at = {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}},
-                                          .across = {true, 1e8, GS_SHARE_RING}},
+                                          .across = {true, 1e8, GS_SHARE_ROUND}},
                          ring_at_once = {.devices = 3, .switches = 1, .at = {{0, 3, 0, 0}},
-                                         .across = {false, 0, GS_SHARE_RING}};
+                                         .across = {false, 0, GS_SHARE_ROUND}};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
@@ -56,7 +56,7 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, GS_NONE, 3, seed + 1);
     plans_ahead += plan->pass[0].aheads > 0; /* the second of the two runs above begins with what the first read */
-    assert_int_equal(plan->ring, chain && topology->across.share == GS_SHARE_RING);
+    assert_int_equal(plan->ring, chain && topology->across.share == GS_SHARE_ROUND);
     assert_true((plan->pass[0].forward_bytes > 0) == (plan->ring || (chain && topology->switches < topology->devices)));
     gs_plan_free(plan);
     fixture_drop(&f);
@@ -414,7 +414,7 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
         double seconds[3];
         bool ring[3];
         t.across.bps = across[k];
-        for (gs_topology_share share = GS_SHARE_FASTER; share <= GS_SHARE_RING; share++) {
+        for (gs_topology_share share = GS_SHARE_FASTER; share <= GS_SHARE_ROUND; share++) {
             gs_plan *plan = NULL;
             gs_predicted x;
             gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1 * GS_MIB);
@@ -431,13 +431,13 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
                 plan_sim_run(plan, &c, 0, 2, 3);
             gs_plan_free(plan);
         }
-        assert_true(!ring[GS_SHARE_CHAINS] && ring[GS_SHARE_RING]);
+        assert_true(!ring[GS_SHARE_CHAINS] && ring[GS_SHARE_ROUND]);
         assert_int_equal(on[GS_SHARE_CHAINS], 0);
-        assert_int_equal(up[GS_SHARE_CHAINS], 4 * up[GS_SHARE_RING]);
-        assert_int_equal(on[GS_SHARE_RING], 3 * up[GS_SHARE_RING]);
+        assert_int_equal(up[GS_SHARE_CHAINS], 4 * up[GS_SHARE_ROUND]);
+        assert_int_equal(on[GS_SHARE_ROUND], 3 * up[GS_SHARE_ROUND]);
         assert_int_equal(ring[GS_SHARE_FASTER], k == 0);
-        assert_int_equal(seconds[GS_SHARE_RING] < seconds[GS_SHARE_CHAINS], k == 0);
-        assert_true(seconds[GS_SHARE_FASTER] == seconds[k == 0 ? GS_SHARE_RING : GS_SHARE_CHAINS]);
+        assert_int_equal(seconds[GS_SHARE_ROUND] < seconds[GS_SHARE_CHAINS], k == 0);
+        assert_true(seconds[GS_SHARE_FASTER] == seconds[k == 0 ? GS_SHARE_ROUND : GS_SHARE_CHAINS]);
     }
     fixture_drop(&f);
 }

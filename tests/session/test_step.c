@@ -28,13 +28,13 @@ static void bring(float *const *param, float number)
 }
 
 static gs_status step(void *context, const gs_update *u) { (void)context, (void)u; return GS_OK; }
-static gs_status bring_params(void *context, float *const *param)
+static gs_status fetch_params(void *context, float *const *param)
 {
     (void)context;
     bring(param, FROM_DEVICE);
     return GS_OK;
 }
-static gs_status bring_previous(void *context, float *const *param)
+static gs_status fetch_previous(void *context, float *const *param)
 {
     (void)context;
     bring(param, FROM_DEVICE - 10);
@@ -56,8 +56,8 @@ static void fill(float *run, float number, float guard)
 static void open_fixture(fixture *f, bool on_device)
 {
     memset(f, 0, sizeof(*f));
-    f->ops = (gs_device_ops){.step = on_device ? step : NULL, .bring_params = bring_params,
-                             .bring_previous = bring_previous, .keep_params = keep_params};
+    f->ops = (gs_device_ops){.step = on_device ? step : NULL, .fetch_params = fetch_params,
+                             .fetch_previous = fetch_previous, .keep_params = keep_params};
     f->device = (struct gs_device){.ops = &f->ops, .context = f};
     f->value[0] = f->values, f->value[1] = f->values + LEARNED;
     f->best_value[0] = f->best, f->best_value[1] = f->best + LEARNED;

@@ -35,31 +35,31 @@ static unsigned entries(const char *dir)
     return n;
 }
 
-static gs_draft *begin(const char *dir, bool force)
+static gs_staging *begin(const char *dir, bool force)
 {
-    gs_draft *draft = NULL;
-    gs_assert_ok(gs_store_begin(&draft, dir, force));
-    return draft;
+    gs_staging *staging = NULL;
+    gs_assert_ok(gs_store_begin(&staging, dir, force));
+    return staging;
 }
 
 static void refuse(const char *dir, bool force, gs_status status, const char *words)
 {
-    gs_draft *draft = NULL;
-    gs_assert_fails(gs_store_begin(&draft, dir, force), status, words);
-    assert_null(draft);
+    gs_staging *staging = NULL;
+    gs_assert_fails(gs_store_begin(&staging, dir, force), status, words);
+    assert_null(staging);
 }
 
 static void test_begin__leaves_the_place_as_it_is(void **state)
 {
     const kept_path absent = sub(*state, "absent"), empty = sub(*state, "empty");
     gs_assert_ok(gs_mkdir(empty.text));
-    gs_draft *const a = begin(absent.text, false), *const e = begin(empty.text, false);
+    gs_staging *const a = begin(absent.text, false), *const e = begin(empty.text, false);
     assert_false(gs_path_exists(absent.text));
     assert_int_equal(entries(empty.text), 0);
-    assert_true(gs_path_is_dir(gs_draft_dir(a)));
-    assert_int_equal(entries(*state), 5); /* two drafts, two locks, the empty folder */
-    gs_draft_close(a);
-    gs_draft_close(e);
+    assert_true(gs_path_is_dir(gs_staging_dir(a)));
+    assert_int_equal(entries(*state), 5); /* two stagings, two locks, the empty folder */
+    gs_staging_close(a);
+    gs_staging_close(e);
     assert_int_equal(entries(*state), 1);
     refuse(gs_test_path(*state, "no/where"), false, GS_ENOTFOUND, "no/where");
 }
@@ -77,9 +77,9 @@ static void test_begin__replaces_a_store_only_by_force(void **state)
     const kept_path dir = sub(*state, "s");
     tiny_write(dir.text, &tiny_plain);
     refuse(dir.text, false, GS_EEXIST, "holds a store already; use .force");
-    gs_draft *const draft = begin(dir.text, true);
+    gs_staging *const staging = begin(dir.text, true);
     gs_assert_ok(tiny_open_and_verify(dir.text)); /* until the new one is whole */
-    gs_draft_close(draft);
+    gs_staging_close(staging);
     gs_assert_ok(tiny_open_and_verify(dir.text));
 }
 
@@ -91,7 +91,7 @@ static void test_begin__replaces_an_unfinished_store_by_force(void **state)
     gs_test_write_file(gs_test_path(dir.text, "store.unfinished"), "", 0);
     gs_test_write_file(gs_test_path(dir.text, "manifest.json.tmp"), "{", 1);
     refuse(dir.text, false, GS_EEXIST, "unfinished");
-    gs_draft_close(begin(dir.text, true));
+    gs_staging_close(begin(dir.text, true));
 }
 
 static void test_begin__never_removes_what_is_not_a_stores(void **state)
@@ -117,18 +117,18 @@ static void test_begin__never_removes_what_is_not_a_stores(void **state)
 static void test_begin__a_second_writer_is_refused(void **state)
 {
     const kept_path dir = sub(*state, "s"), link = sub(*state, "link");
-    gs_draft *const first = begin(dir.text, false);
+    gs_staging *const first = begin(dir.text, false);
     refuse(dir.text, false, GS_EEXIST, "another process is making it");
     refuse(dir.text, true, GS_EEXIST, "another process is making it");
-    gs_draft_close(first);
+    gs_staging_close(first);
     tiny_write(dir.text, &tiny_plain);
-    gs_draft *const second = begin(dir.text, true);
+    gs_staging *const second = begin(dir.text, true);
     assert_int_equal(symlink("s", link.text), 0); /* the same folder by another name */
     refuse(link.text, true, GS_EEXIST, "link: another process is making it");
-    gs_draft_close(second);
+    gs_staging_close(second);
 }
 
-/* A killed writer: its draft and its lock file are there, and nobody holds the lock. */
+/* A killed writer: its staging and its lock file are there, and nobody holds the lock. */
 static void test_begin__clears_what_a_killed_writer_left(void **state)
 {
     const kept_path dir = sub(*state, "s"), left = sub(*state, "s.unfinished.abcdefghij"),
@@ -138,9 +138,9 @@ static void test_begin__clears_what_a_killed_writer_left(void **state)
     gs_test_write_file(gs_test_path(left.text, ".gnnstream.0123456789abcdef"), "half", 4);
     gs_test_write_file(lock.text, "", 0);
     gs_assert_ok(gs_mkdir(mine.text)); /* no such name */
-    gs_draft *const draft = begin(dir.text, false);
+    gs_staging *const staging = begin(dir.text, false);
     assert_false(gs_path_exists(left.text));
-    gs_draft_close(draft);
+    gs_staging_close(staging);
     assert_int_equal(entries(*state), 1);
     gs_test_write_file(lock.text, "mine", 4);
     refuse(dir.text, false, GS_EEXIST, "is no lock");
@@ -158,11 +158,11 @@ static void test_finish__exchanges_stores(void **state)
     tiny_write(dir.text, &tiny_plain);
     assert_int_equal(symlink("s", link.text), 0);
     gs_assert_ok(gs_store_open(&old, dir.text));
-    gs_draft *const draft = tiny_write_over(&c, link.text, &tiny_rich);
+    gs_staging *const staging = tiny_write_over(&c, link.text, &tiny_rich);
     gs_assert_ok(gs_store_check_place(old));
     gs_assert_ok(gs_mkdir(foreign.text)); /* a run makes a folder in the store meanwhile */
-    gs_assert_ok(gs_store_finish(draft, &c));
-    gs_draft_close(draft);
+    gs_assert_ok(gs_store_finish(staging, &c));
+    gs_staging_close(staging);
     tiny_contents_free(&c);
     gs_assert_ok(gs_store_open(&new, dir.text));
     assert_true(gs_store_get_info(new)->weights);
@@ -186,11 +186,11 @@ static void test_finish__never_replaces_what_came_later(void **state)
 {
     const kept_path dir = sub(*state, "s"), mine = sub(*state, "s/mine");
     gs_store_contents c;
-    gs_draft *const draft = tiny_write_files(&c, dir.text, &tiny_plain);
+    gs_staging *const staging = tiny_write_files(&c, dir.text, &tiny_plain);
     gs_assert_ok(gs_mkdir(dir.text));
     gs_test_write_file(mine.text, "mine", 4);
-    gs_assert_fails(gs_store_finish(draft, &c), GS_EEXIST, "others have put something there");
-    gs_draft_close(draft);
+    gs_assert_fails(gs_store_finish(staging, &c), GS_EEXIST, "others have put something there");
+    gs_staging_close(staging);
     tiny_contents_free(&c);
     assert_int_equal(entries(*state), 1);
     assert_true(gs_path_exists(mine.text));
@@ -198,9 +198,9 @@ static void test_finish__never_replaces_what_came_later(void **state)
 
 static void test_close__keeps_the_error_that_led_to_it(void **state)
 {
-    gs_draft *const draft = begin(gs_test_path(*state, "s"), false);
+    gs_staging *const staging = begin(gs_test_path(*state, "s"), false);
     gs_fail(GS_EIO, "the disk is on fire");
-    gs_draft_close(draft);
+    gs_staging_close(staging);
     assert_string_equal(gs_last_error(), "the disk is on fire");
 }
 
@@ -267,10 +267,10 @@ static void test_finish__refuses_what_a_reader_would(void **state)
     for (size_t k = 0; k < GS_ARRAY_LEN(cases); k++) {
         const kept_path dir = sub(*state, "s");
         gs_store_contents c;
-        gs_draft *const draft = tiny_write_files(&c, dir.text, &tiny_plain);
+        gs_staging *const staging = tiny_write_files(&c, dir.text, &tiny_plain);
         cases[k].how(&c);
-        gs_assert_fails(gs_store_finish(draft, &c), GS_EINVAL, cases[k].text);
-        gs_draft_close(draft);
+        gs_assert_fails(gs_store_finish(staging, &c), GS_EINVAL, cases[k].text);
+        gs_staging_close(staging);
         assert_int_equal(entries(*state), 0);
         tiny_contents_free(&c);
     }
@@ -279,17 +279,17 @@ static void test_finish__refuses_what_a_reader_would(void **state)
 static void test_finish__refuses_missing_and_short_files(void **state)
 {
     gs_store_contents c;
-    gs_draft *const draft = tiny_write_files(&c, gs_test_path(*state, "s"), &tiny_plain);
-    const char *const dir = gs_draft_dir(draft);
+    gs_staging *const staging = tiny_write_files(&c, gs_test_path(*state, "s"), &tiny_plain);
+    const char *const dir = gs_staging_dir(staging);
     assert_int_equal(truncate(gs_test_path(dir, "features.bin"), 60), 0); /* the padding left out */
-    gs_assert_fails(gs_store_finish(draft, &c), GS_EINVAL, "features.bin: has 60 bytes instead of 4096");
+    gs_assert_fails(gs_store_finish(staging, &c), GS_EINVAL, "features.bin: has 60 bytes instead of 4096");
     assert_int_equal(truncate(gs_test_path(dir, "features.bin"), 4096), 0);
     assert_int_equal(unlink(gs_test_path(dir, "split.bin")), 0);
-    gs_assert_fails(gs_store_finish(draft, &c), GS_EINVAL, "split.bin: missing");
+    gs_assert_fails(gs_store_finish(staging, &c), GS_EINVAL, "split.bin: missing");
     assert_int_equal(unlink(gs_test_path(dir, "edges.source.bin")), 0);
-    gs_assert_fails(gs_store_finish(draft, &c), GS_ENOTFOUND, "edges.source.bin");
+    gs_assert_fails(gs_store_finish(staging, &c), GS_ENOTFOUND, "edges.source.bin");
     assert_false(gs_path_exists(gs_test_path(dir, "manifest.json")));
-    gs_draft_close(draft);
+    gs_staging_close(staging);
     tiny_contents_free(&c);
 }
 
@@ -299,17 +299,17 @@ static void test_finish__out_of_memory_leaves_no_manifest(void **state)
     gs_store_contents c;
     gs_status st = GS_ENOMEM;
     uint64_t n = 0;
-    gs_draft *const draft = tiny_write_files(&c, dir.text, &tiny_plain);
+    gs_staging *const staging = tiny_write_files(&c, dir.text, &tiny_plain);
     while (st != GS_OK && ++n < 1000) {
         const uint64_t live = gs_alloc_live_bytes();
         gs_alloc_fail_nth(n);
-        st = gs_store_finish(draft, &c);
+        st = gs_store_finish(staging, &c);
         gs_alloc_fail_nth(0);
         assert_true(st == GS_OK || st == GS_ENOMEM);
         assert_int_equal(gs_alloc_live_bytes(), live);
     }
     assert_in_range(n, 20, 200);
-    gs_draft_close(draft);
+    gs_staging_close(staging);
     gs_assert_ok(tiny_open_and_verify(dir.text));
     tiny_contents_free(&c);
 }

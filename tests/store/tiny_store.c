@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/seal.h"
+#include "base/checksum_line.h"
 #include "base/size.h"
 #include "store/chunk_view.h"
 #include "store/store_internal.h"
@@ -256,9 +256,9 @@ static void write_vertices(gs_store_contents *c, const char *dir, const tiny_gra
     free(f32);
 }
 
-static gs_draft *write_files(gs_store_contents *c, const char *place, const tiny_graph *g, bool force)
+static gs_staging *write_files(gs_store_contents *c, const char *place, const tiny_graph *g, bool force)
 {
-    gs_draft *draft = NULL;
+    gs_staging *staging = NULL;
 
     *c = (gs_store_contents){
         .info = {.vertices = g->vertices,
@@ -280,21 +280,21 @@ static gs_draft *write_files(gs_store_contents *c, const char *place, const tiny
                    .weights = g->weights,
                    .type_bytes = g->edge_types ? 1 : 0},
     };
-    gs_assert_ok(gs_store_begin(&draft, place, force));
-    const char *const dir = gs_draft_dir(draft);
+    gs_assert_ok(gs_store_begin(&staging, place, force));
+    const char *const dir = gs_staging_dir(staging);
     c->chunks.chunk[0] = write_edges(dir, g, GS_BY_DEST);
     c->chunks.chunk[1] = g->shared ? c->chunks.chunk[0] : write_edges(dir, g, GS_BY_SOURCE);
     write_degrees(c, dir, g);
     write_vertices(c, dir, g);
-    return draft;
+    return staging;
 }
 
-gs_draft *tiny_write_files(gs_store_contents *c, const char *dir, const tiny_graph *g)
+gs_staging *tiny_write_files(gs_store_contents *c, const char *dir, const tiny_graph *g)
 {
     return write_files(c, dir, g, false);
 }
 
-gs_draft *tiny_write_over(gs_store_contents *c, const char *dir, const tiny_graph *g)
+gs_staging *tiny_write_over(gs_store_contents *c, const char *dir, const tiny_graph *g)
 {
     return write_files(c, dir, g, true);
 }
@@ -313,9 +313,9 @@ void tiny_write(const char *dir, const tiny_graph *g)
     gs_store_contents c;
     char kept[512]; /* `dir` may be one of gs_test_path()'s buffers, which come round again */
     snprintf(kept, sizeof(kept), "%s", dir);
-    gs_draft *const draft = tiny_write_files(&c, kept, g);
-    gs_assert_ok(gs_store_finish(draft, &c));
-    gs_draft_close(draft);
+    gs_staging *const staging = tiny_write_files(&c, kept, g);
+    gs_assert_ok(gs_store_finish(staging, &c));
+    gs_staging_close(staging);
     tiny_contents_free(&c);
 }
 
@@ -345,7 +345,7 @@ void tiny_forge_manifest(const char *dir, const char *from, const char *to)
     if (at == NULL)
         fail_msg("the manifest has no %s", from);
     const size_t n = (size_t)sprintf(forged, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    assert_true(gs_seal(forged, n));
+    assert_true(gs_checksum_line_set(forged, n));
     tiny_replace(dir, GS_MANIFEST_NAME, forged, n);
     free(forged);
     free(text);

@@ -42,9 +42,9 @@ uint32_t tiny_input_id(const tiny_graph *g, uint32_t v);
 /* Writes a store through begin, files, finish; fails the test when that fails. */
 void tiny_write(const char *dir, const tiny_graph *g);
 /* As above, but stops before gs_store_finish(): the caller may change `contents`,
- * finish, and frees with tiny_contents_free(); it closes the draft. */
-gs_draft *tiny_write_files(gs_store_contents *contents, const char *dir, const tiny_graph *g);
-gs_draft *tiny_write_over(gs_store_contents *contents, const char *dir, const tiny_graph *g); /* by force */
+ * finish, and frees with tiny_contents_free(); it closes the staging. */
+gs_staging *tiny_write_files(gs_store_contents *contents, const char *dir, const tiny_graph *g);
+gs_staging *tiny_write_over(gs_store_contents *contents, const char *dir, const tiny_graph *g); /* by force */
 void tiny_contents_free(gs_store_contents *contents);
 
 /* Whole file; free() the result. A 0 byte follows. */

@@ -12,6 +12,7 @@ import check_circles  # noqa: E402
 import check_includes  # noqa: E402
 import check_pages  # noqa: E402
 import check_shape  # noqa: E402
+import check_words  # noqa: E402
 
 TABLE = """# Rooms
 
@@ -25,6 +26,11 @@ TABLE = """# Rooms
 | 4 | `cuda` | base mem | e |
 | 5 | `src/train` | everything above but cuda | f |
 | 6 | `tools` | `gnnstream.h` | g |
+
+| word | meaning | in names of |
+|---|---|---|
+| *ring* | memory | `store`; `GS_BELL_RING` |
+| *draft*, *seal* | staging folder, checksum line | – |
 """
 
 
@@ -82,6 +88,16 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(self.faults(check_shape), [])
         self.assertEqual(self.faults(check_circles), [])
         self.assertEqual(self.faults(check_pages), [])
+        self.assertEqual(self.faults(check_words), [])
+
+
+class WordsTest(StyleTest):
+    def test_names_with_a_word_of_another_meaning(self):
+        self.only(check_words, {"src/base/b.c": "\nint gs_rings;\n"}, "src/base/b.c:2", 'gs_rings: "ring"')
+        self.only(check_words, {"src/base/draft.c": "int a;\n"}, "src/base/draft.c:1", 'draft: "draft"')
+        self.only(check_words, {"src/store/s.c": "int gs_ring, GS_SEAL;\n"}, "src/store/s.c:1", 'GS_SEAL: "seal"')
+        fine = "/* gs_ring */\nint gs_string, gs_wiring, GS_BELL_RING;\n"
+        self.assertEqual(self.faults(check_words, {"src/base/b.c": fine}), [])
 
 
 class IncludesTest(StyleTest):

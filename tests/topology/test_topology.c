@@ -110,11 +110,11 @@ static void test_topology__switches_may_be_joined(void **state)
     assert_true(gs_topology_between(&t, 1, 2) == 5e9 && gs_topology_between(&t, 2, 0) == 5e9);
     gs_assert_ok(load(&t, "{\"across_bps\": 5e9, \"share\": \"ring\", "
                           "\"switches\": [{\"devices\": 1}, {\"devices\": 1}]}", 2));
-    assert_true(t.across.share == GS_SHARE_RING);
+    assert_true(t.across.share == GS_SHARE_ROUND);
     gs_assert_ok(load(&t, "{\"share\": \"chains\", \"switches\": [{\"devices\": 1}, {\"devices\": 1}]}", 2));
     assert_true(t.across.share == GS_SHARE_CHAINS);
     gs_assert_ok(load(&t, "{\"share\": \"ring\", \"switches\": [{\"devices\": 2}]}", 2)); /* one switch joins them */
-    assert_true(t.across.share == GS_SHARE_RING && !t.across.joined);
+    assert_true(t.across.share == GS_SHARE_ROUND && !t.across.joined);
 }
 
 static void test_topology__stages_may_be_placed(void **state)

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "base/seal.h"
+#include "base/checksum_line.h"
 #include "train/checkpoint_options.h"
 #include "train/checkpoint_pace.h"
 #include "train/checkpoint_text.h"
@@ -157,7 +157,7 @@ static void text__no_byte_may_be_another(void **state)
     gs_free(text);
 }
 
-/* Sealed again by whoever forged it. */
+/* Checksummed again by whoever forged it. */
 static void text__forged_values_are_refused(void **state)
 {
     static const char *const forged[][3] = {{"\"model\":\t{\n", "\"../..\":\t{\n", "sections"},
@@ -183,7 +183,7 @@ static void text__forged_values_are_refused(void **state)
             for (char *next = at; next != NULL; next = strstr(at + 1, forged[k][0]))
                 at = next;
         memcpy(at, forged[k][1], strlen(forged[k][1]));
-        gs_seal(text, bytes);
+        gs_checksum_line_set(text, bytes);
         const gs_status st = gs_checkpoint_parse(&back, text, bytes, "t");
         if (st == GS_OK && k == 5) /* some readers take leading zeros: then the rate is refused */
             fail_msg("a rate of 0 is taken");
@@ -209,7 +209,7 @@ static void text__of_an_earlier_program_goes_on(void **state)
         assert_non_null(at);
         at[1] = 'X';
     }
-    gs_seal(text, bytes);
+    gs_checksum_line_set(text, bytes);
     gs_checkpoint_list_options(&back);
     gs_assert_ok(gs_checkpoint_parse(&back, text, bytes, "t"));
     gs_free(text);

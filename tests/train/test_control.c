@@ -7,7 +7,7 @@
 
 static gs_status open_for(gs_control *out, const gs_train_options *o, uint64_t valid)
 {
-    return gs_control_open(out, o, GS_LEARN_CLASSIFY, valid, "s");
+    return gs_control_open(out, o, GS_TRAIN_TASK_CLASSIFY, valid, "s");
 }
 
 static gs_control open_control(const char *schedule, uint32_t epochs, uint32_t warmup, uint32_t every, uint64_t valid)
@@ -96,14 +96,14 @@ static void test_control__judges_by_what_it_is_told(void **state)
 {
     static const struct {
         const char *name; /* NULL: the task's own */
-        gs_learning task;
+        gs_train_task task;
         double worse, better;
-    } cases[] = {{NULL, GS_LEARN_CLASSIFY, 0.9, 0.8},         {NULL, GS_LEARN_MULTILABEL, 0.9, 0.8},
-                 {NULL, GS_LEARN_REGRESS, 4, 3},              {"accuracy", GS_LEARN_CLASSIFY, 0.1, 0.2},
-                 {"balanced", GS_LEARN_CLASSIFY, 0.1, 0.2},   {"f1", GS_LEARN_MULTILABEL, 0.1, 0.2},
-                 {"micro_f1", GS_LEARN_MULTILABEL, 0.1, 0.2}, {"auc", GS_LEARN_CLASSIFY, 0.1, 0.2},
-                 {"ap", GS_LEARN_MULTILABEL, 0.1, 0.2},       {"mse", GS_LEARN_REGRESS, 4, 3},
-                 {"mae", GS_LEARN_REGRESS, 4, 3},             {"r2", GS_LEARN_REGRESS, -1, 0}};
+    } cases[] = {{NULL, GS_TRAIN_TASK_CLASSIFY, 0.9, 0.8},         {NULL, GS_TRAIN_TASK_MULTILABEL, 0.9, 0.8},
+                 {NULL, GS_TRAIN_TASK_REGRESS, 4, 3},              {"accuracy", GS_TRAIN_TASK_CLASSIFY, 0.1, 0.2},
+                 {"balanced", GS_TRAIN_TASK_CLASSIFY, 0.1, 0.2},   {"f1", GS_TRAIN_TASK_MULTILABEL, 0.1, 0.2},
+                 {"micro_f1", GS_TRAIN_TASK_MULTILABEL, 0.1, 0.2}, {"auc", GS_TRAIN_TASK_CLASSIFY, 0.1, 0.2},
+                 {"ap", GS_TRAIN_TASK_MULTILABEL, 0.1, 0.2},       {"mse", GS_TRAIN_TASK_REGRESS, 4, 3},
+                 {"mae", GS_TRAIN_TASK_REGRESS, 4, 3},             {"r2", GS_TRAIN_TASK_REGRESS, -1, 0}};
     gs_train_options o;
     gs_control c;
 
@@ -119,12 +119,12 @@ static void test_control__judges_by_what_it_is_told(void **state)
         assert_int_equal(c.state.best_epoch, 3);
     }
     o.keep_by = "mse";
-    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 1, "s"), GS_EINVAL,
+    gs_assert_fails(gs_control_open(&c, &o, GS_TRAIN_TASK_CLASSIFY, 1, "s"), GS_EINVAL,
                     ".keep_by mse: is no figure of the task classify, which has loss|accuracy|balanced|f1|auc|ap");
     o.keep_by = "error";
     gs_assert_fails(gs_control_check(&o), GS_EINVAL, ".keep_by error");
     o.keep_by = "loss";
-    gs_assert_fails(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"), GS_EINVAL, "s: .keep_by needs validation");
+    gs_assert_fails(gs_control_open(&c, &o, GS_TRAIN_TASK_CLASSIFY, 0, "s"), GS_EINVAL, "s: .keep_by needs validation");
 }
 
 /* The elbow: a drop of a tenth of the largest, or none. */
@@ -162,9 +162,9 @@ static void test_control__refusals(void **state)
 
     (void)state;
     gs_train_options_init(&o);
-    gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 0, "s"));
+    gs_assert_ok(gs_control_open(&c, &o, GS_TRAIN_TASK_CLASSIFY, 0, "s"));
     assert_false(c.keeps_best);
-    gs_assert_ok(gs_control_open(&c, &o, GS_LEARN_CLASSIFY, 1, "s"));
+    gs_assert_ok(gs_control_open(&c, &o, GS_TRAIN_TASK_CLASSIFY, 1, "s"));
     assert_true(c.keeps_best);
     o.patience = 3;
     gs_assert_fails(open_for(&c, &o, 0), GS_EINVAL, "s: .patience needs validation vertices");

@@ -236,9 +236,9 @@ static gs_store *store_of_ids(const char *dir, const uint32_t *id, uint32_t vert
 
     assert_true(sum != NULL && file != NULL && degree != NULL);
     memcpy(file, id, bytes);
-    gs_draft *draft = NULL;
-    gs_assert_ok(gs_store_begin(&draft, dir, false));
-    const char *const made = gs_draft_dir(draft);
+    gs_staging *staging = NULL;
+    gs_assert_ok(gs_store_begin(&staging, dir, false));
+    const char *const made = gs_staging_dir(staging);
     gs_test_write_file(gs_test_path(made, "input_id.bin"), file, gs_align_up(bytes, GS_BLOCK_BYTES));
     for (uint64_t i = 0; i < sums; i++)
         sum[i] = gs_hash64(file + i * GS_SUM_BYTES, GS_MIN(GS_SUM_BYTES, bytes - i * GS_SUM_BYTES));
@@ -256,8 +256,8 @@ static gs_store *store_of_ids(const char *dir, const uint32_t *id, uint32_t vert
     gs_test_write_file(gs_test_path(made, "edges.source.bin"), "", 0);
     c.chunks =
         (gs_chunk_table){.vertices = vertices, .parts = 1, .interval_rows = vertices, .chunk = {&empty[0], &empty[1]}};
-    gs_assert_ok(gs_store_finish(draft, &c));
-    gs_draft_close(draft);
+    gs_assert_ok(gs_store_finish(staging, &c));
+    gs_staging_close(staging);
     free(sum);
     free(zero_sum);
     free(file);

@@ -16,7 +16,7 @@
 #include "device/cpu/row_sums.h"
 #include "device/cpu/sequence.h"
 #include "device/cpu/team.h"
-#include "device/cpu/type_batch.h"
+#include "device/cpu/edge_typed.h"
 #include "device/cpu/type_matrices.h"
 #include "device/cpu/vertex.h"
 

@@ -8,7 +8,7 @@
  *   edge_plan.c      edge programs: instructions to steps on tiles of edges
  *   edge_layout.c    edge programs: scratch of a tile
  *   type_matrices.c  edge programs: matrices of edges' types, transposed
- *   type_batch.c     edge programs: gradients of the matrices of edges' types
+ *   edge_typed.c     edge programs: gradients of the matrices of edges' types
  *   edge_program.c   edge programs: targets over threads, and sums before and after
  *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
  *   sequence_order.c the order of steps where edges have types

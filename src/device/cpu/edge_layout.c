@@ -3,9 +3,9 @@
 #include "device/cpu/edge_layout.h"
 
 #define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
-#define BATCH_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
+#define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
 #define TILE_STEP 8
-#define TILE_MOST 256 /* edges of a tile without batches */
+#define TILE_MOST 256 /* edges of a tile without typed products */
 
 static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
 {
@@ -57,12 +57,12 @@ static void place_slots(gs_cpu_edge_plan *plan)
     }
 }
 
-/* As many edges as leave what a tile needs in a near cache: the first level's, or, where batches of a type are to be
+/* As many edges as leave what a tile needs in a near cache: the first level's, or, where typed products are to be
  * more than an edge or two, the second's. */
 static void choose_tile(gs_cpu_edge_plan *plan)
 {
-    const uint64_t room = plan->batched ? BATCH_BYTES : TILE_BYTES,
-                   most = plan->batched ? GS_CPU_TILE_EDGES : TILE_MOST;
+    const uint64_t room = plan->typed ? TYPED_BYTES : TILE_BYTES,
+                   most = plan->typed ? GS_CPU_TILE_EDGES : TILE_MOST;
     uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
     for (uint32_t g = 0; g < plan->gathers; g++)
         bytes += plan->gather[g].bytes;
@@ -92,9 +92,9 @@ uint64_t gs_cpu__edge_tile_floats(uint64_t floats, uint64_t edges)
     return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
 }
 
-static uint64_t most_edge_floats(uint64_t floats, bool batched)
+static uint64_t most_edge_floats(uint64_t floats, bool typed)
 {
-    const uint64_t room = batched ? BATCH_BYTES : TILE_BYTES, most = batched ? GS_CPU_TILE_EDGES : TILE_MOST;
+    const uint64_t room = typed ? TYPED_BYTES : TILE_BYTES, most = typed ? GS_CPU_TILE_EDGES : TILE_MOST;
     return GS_MAX(gs_cpu__edge_tile_floats(floats, TILE_STEP),
                   room / sizeof(float) + gs_cpu__edge_tile_floats(0, most));
 }
@@ -144,6 +144,6 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
             n.steps++;
         }
     n.states = stage->edge_regs;
-    n.floats = most_edge_floats(floats, gs_stage_has_batches(stage));
+    n.floats = most_edge_floats(floats, gs_stage_has_typed(stage));
     return n;
 }

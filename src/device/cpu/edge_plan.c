@@ -69,7 +69,7 @@ static void plan_by_type(gs_cpu_planner *p, const gs_instr *in, uint32_t width, 
     gs_cpu__note_types(p, (uint32_t)(all / one), 1);
     s.a = gs_cpu__full_rows(p, s.a, own);
     s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__transposed_matrices(p->cpu, p->l, in);
-    p->plan->batched = true;
+    p->plan->typed = true;
     d->a = gs_cpu__emit_value(p, s);
 }
 
@@ -125,7 +125,7 @@ static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
     case GS_OP_ROWMAX:
         plan_rowmax(p, in, width, d);
         break;
-    case GS_OP_SPREAD:
+    case GS_OP_EXPAND:
         d->a = gs_cpu__operand_value(p, &in->a, &own);
         assert(width % own == 0);
         break;

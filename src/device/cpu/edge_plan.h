@@ -56,7 +56,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_LOOP,   /* dst = 1 where the ids a and b are equal, else 0 */
     GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
     GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a, or a * b */
-    GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, batches of a type at a time */
+    GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, a type at a time */
     GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
@@ -106,7 +106,7 @@ typedef struct gs_cpu_edge_plan {
     uint64_t floats; /* of scratch, an edge */
     uint32_t tile;   /* edges of a full tile */
     uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
-    bool batched;    /* tiles have an order by type */
+    bool typed;    /* tiles have an order by type */
     bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
     uint32_t gathers;
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
@@ -147,7 +147,7 @@ typedef struct gs_cpu_edge_tile {
     uint32_t edges, runs;
     uint32_t *operand, *target; /* row numbers */
     uint32_t *type, *operand_type, *target_type; /* with types: rows of arrays of [rows * types, width] */
-    uint32_t *order, *spare;    /* batched: its edges by type, those of a type in their order */
+    uint32_t *order, *spare;    /* typed: its edges by type, those of a type in their order */
     gs_cpu_edge_run *run;
 } gs_cpu_edge_tile;
 

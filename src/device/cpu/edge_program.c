@@ -8,12 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/row_sums.h"
 #include "device/cpu/team.h"
-#include "device/cpu/type_batch.h"
+#include "device/cpu/edge_typed.h"
 #include "device/cpu/type_matrices.h"
 
 #define SHARES 32                        /* of a launch: hubs have more edges than one, pieces not */

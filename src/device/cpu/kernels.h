@@ -83,7 +83,7 @@ typedef struct gs_cpu_kernels {
     /* dst[rows, groups]: sums of `each` columns of a, [groups * each], or of a * b where b is not NULL. */
     void (*fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups, uint32_t each);
     /* dst[rows, groups * each] = each number of a, [groups], `each` times. */
-    void (*spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
+    void (*expand)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
     /* dst[rows, to * each], a[rows, from * each]. */
     void (*mix)(float *dst, const float *a, const gs_cpu_mix *m, uint32_t rows);
     /* sum[m, n] += dot products of the blocks of a [rows, m * each] with those of b [rows, n * each]. */

@@ -5,7 +5,7 @@
  * lower half of a lane, so the upper half may hold anything: shifting a product
  * gives its high word, and the product itself serves as its low word.
  */
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/philox.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_rows.h"
@@ -17,7 +17,7 @@
 #define PAIRS (GS_LANES / 2)  /* counters a vector */
 #define CHAINS 4              /* vectors at a time: a round is a chain of about 6 cycles, this fills them */
 #define STEP (PAIRS * CHAINS) /* counters a step */
-#define BATCH 64              /* counters between generating and using: words stay in L1 */
+#define COUNTERS 64              /* counters between generating and using: words stay in L1 */
 
 typedef uint64_t vq __attribute__((vector_size(8 * PAIRS)));
 typedef uint32_t half_mem __attribute__((vector_size(4 * PAIRS), aligned(4), may_alias));
@@ -56,13 +56,13 @@ GS_INLINE void store_words(uint32_t *words, vq low, vq high)
     *(vq_mem *)(words + 2 * PAIRS) = second;
 }
 
-/* Counters of a batch: word[k][i] is word k of the i-th. */
-typedef struct batch {
-    uint32_t word[4][BATCH];
-} batch;
+/* Counters of a counters: word[k][i] is word k of the i-th. */
+typedef struct counters {
+    uint32_t word[4][COUNTERS];
+} counters;
 
 /* words[4 * STEP] of the counters from `first` on. */
-GS_INLINE void philox_step(uint32_t *words, const batch *b, uint32_t first, const uint32_t key[2])
+GS_INLINE void philox_step(uint32_t *words, const counters *b, uint32_t first, const uint32_t key[2])
 {
     vq c0[CHAINS], c1[CHAINS], c2[CHAINS], c3[CHAINS];
     uint32_t k0 = key[0], k1 = key[1];
@@ -100,9 +100,9 @@ GS_INLINE void apply(const gs_cpu_dropout *d, float *dst, const float *src, cons
     }
 }
 
-/* The counters of groups [group, group + take) of a row, from place n of the batch on. Of a vertex words 2 and 3 are
+/* The counters of groups [group, group + take) of a row, from place n of the counters on. Of a vertex words 2 and 3 are
  * the same for all and there already. */
-GS_INLINE void count_groups(batch *b, uint32_t n, const gs_cpu_draws *w, uint32_t row, uint32_t row_groups,
+GS_INLINE void count_groups(counters *b, uint32_t n, const gs_cpu_draws *w, uint32_t row, uint32_t row_groups,
                             uint32_t group, uint32_t take, const bool edges)
 {
     const uint32_t first = edges && w->rank != NULL ? w->rank[row] * row_groups : 0;
@@ -116,20 +116,20 @@ GS_INLINE void count_groups(batch *b, uint32_t n, const gs_cpu_draws *w, uint32_
     }
 }
 
-/* Walks (row, group of 4 columns) in order, BATCH counters at a time. With whole groups the words of
- * a batch lie as the elements do; else every row's last group is cut. */
+/* Walks (row, group of 4 columns) in order, COUNTERS counters at a time. With whole groups the words of
+ * a counters lie as the elements do; else every row's last group is cut. */
 GS_INLINE void drop(const gs_cpu_dropout *d, float *dst, const float *src, const gs_cpu_draws *w, uint32_t rows,
-                    uint32_t width, batch *b, const bool edges)
+                    uint32_t width, counters *b, const bool edges)
 {
-    uint32_t words[4 * BATCH];
+    uint32_t words[4 * COUNTERS];
     const uint32_t row_groups = (width + 3) / 4;
     uint32_t row = 0, group = 0;
 
     while (row < rows) {
         const uint32_t first_row = row, first_group = group;
         uint32_t n = 0;
-        while (n < BATCH && row < rows) {
-            const uint32_t take = row_groups - group < BATCH - n ? row_groups - group : BATCH - n;
+        while (n < COUNTERS && row < rows) {
+            const uint32_t take = row_groups - group < COUNTERS - n ? row_groups - group : COUNTERS - n;
             count_groups(b, n, w, row, row_groups, group, take, edges);
             n += take;
             group += take;
@@ -159,8 +159,8 @@ GS_INLINE void drop(const gs_cpu_dropout *d, float *dst, const float *src, const
 void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, const uint32_t *id, uint32_t rows,
                         uint32_t width)
 {
-    batch b = {{{0}}};
-    for (uint32_t i = 0; i < BATCH; i++) {
+    counters b = {{{0}}};
+    for (uint32_t i = 0; i < COUNTERS; i++) {
         b.word[2][i] = d->site;
         b.word[3][i] = d->epoch;
     }
@@ -169,7 +169,7 @@ void GS_KERNEL(dropout)(const gs_cpu_dropout *d, float *dst, const float *src, c
 
 void GS_KERNEL(mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width)
 {
-    batch b = {{{0}}};
+    counters b = {{{0}}};
     drop(d, dst, NULL, w, rows, width, &b, true);
 }
 

@@ -7,7 +7,7 @@
  * The row numbers of the next tile are known while one is computed: its rows are prefetched
  * between the steps, a share of them each time.
  */
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
@@ -25,13 +25,13 @@ typedef struct cursor {
     uint32_t tile;        /* edges of a full one */
     uint32_t types;       /* 0: nothing goes by them */
     uint32_t limit;       /* no edge from here on */
-    bool batched;
+    bool typed;
 } cursor;
 
 static void cursor_start(cursor *c, const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
     const gs_edges *const e = &plan->l->edges;
-    *c = (cursor){.edges = e, .work = work, .tile = plan->tile, .types = plan->types, .batched = plan->batched,
+    *c = (cursor){.edges = e, .work = work, .tile = plan->tile, .types = plan->types, .typed = plan->typed,
                   .target = work->first, .end = work->end, .limit = UINT32_MAX};
     if (work->from < work->to) {
         c->end = GS_MAX(work->end, work->first + 1);
@@ -122,7 +122,7 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
     find_operands(e, t);
     if (c->types > 0)
         find_types(e, t, c->types);
-    if (c->batched)
+    if (c->typed)
         gs_cpu_edge_order(t->type, t->edges, c->types, t->order, t->spare);
     return t->edges > 0;
 }
@@ -320,7 +320,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         if (a.half)
             GS_KERNEL(widen)(gs_slot(f, s->dst), &a, edges, s->width);
         else
-            GS_KERNEL(spread)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
+            GS_KERNEL(expand)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
         break;
     case GS_CPU_EDGE_UNARY:
         GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);

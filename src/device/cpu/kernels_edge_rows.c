@@ -4,7 +4,7 @@
  * They need no tile of values, so edges go straight from their numbers to sums in registers, in the order that the
  * evaluator has. A row may be the columns of the edge's type, and so may the accumulator's.
  */
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_rows.h"
 

@@ -335,7 +335,7 @@ GS_INLINE void copy_rows(float *dst, const gs_cpu_rows *a, uint32_t rows, const 
         copy_rows(dst, a, rows, N);   \
         break
 
-void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each)
+void GS_KERNEL(expand)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each)
 {
     if (each == GS_LANES / 2 && groups % 2 == 0) {
         spread_halves(dst, a, rows, groups);

@@ -30,7 +30,7 @@ void GS_KERNEL(moments)(double *sums, bool squares, const float *a, uint32_t row
 extern const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES];
 void GS_KERNEL(fold)(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, uint32_t rows, uint32_t groups,
                      uint32_t each);
-void GS_KERNEL(spread)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
+void GS_KERNEL(expand)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t groups, uint32_t each);
 /* dst[rows, width] = rows of bfloat16. */
 void GS_KERNEL(widen)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t width);
 void GS_KERNEL(mix)(float *dst, const float *a, const gs_cpu_mix *m, uint32_t rows);

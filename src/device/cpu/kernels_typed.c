@@ -4,7 +4,7 @@
  * PICK is a sum over rows of an array of [rows * types, width]; SPLIT adds to one over a target's
  * runs of edges of one type, so that edges sorted by type keep their sums in registers.
  */
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "device/cpu/kernels_isa.h"
 
 #define MAX_TILE 8

@@ -306,8 +306,8 @@ static gs_status resolve_elementwise(const lookup *k)
         s->a_width = width_of(k, &k->instr->a);
         s->a.p = operand_register(k, &k->instr->a, GS_F32, 0, &st);
         return st;
-    case GS_FORM_NARROW:
-    case GS_FORM_WIDEN:
+    case GS_FORM_FEWER:
+    case GS_FORM_MORE:
         return resolve_groups(k);
     default:
         return resolve_each(k);

@@ -1,7 +1,7 @@
 /* The steps of one tile of an LSTM over edges: see sequence.h. One thread a tile. */
 #include <string.h>
 
-#include "base/narrow.h"
+#include "base/index_width.h"
 #include "base/size.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/sequence.h"

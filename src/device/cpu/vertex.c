@@ -111,7 +111,7 @@ static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t r
         } else if (s->op == GS_OP_FOLD)
             k->fold(dst, &a, NULL, n, s->width, s->a_width / s->width);
         else
-            k->spread(dst, &a, n, s->a_width, s->width / s->a_width);
+            k->expand(dst, &a, n, s->a_width, s->width / s->a_width);
     }
 }
 
@@ -195,7 +195,7 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
                                                         s->a_width);
         break;
     case GS_OP_FOLD:
-    case GS_OP_SPREAD:
+    case GS_OP_EXPAND:
         run_groups(k, s, row, rows);
         break;
     case GS_OP_ACROSS:
