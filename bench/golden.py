@@ -136,7 +136,7 @@ def run_one(build, store, case, options, folder):
 
 def least(words):
     found = re.search(r"(\d+(?:\.\d+)?)([KMG])", (words or "").split("needs at least")[-1])
-    return float(found[1]) * 1024 ** "KMG".index(found[2]) if found else 0
+    return float(found[1]) * 1024 ** (1 + "KMG".index(found[2])) if found else 0
 
 
 def differences(old, new):

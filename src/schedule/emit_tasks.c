@@ -6,6 +6,7 @@
  */
 #include "schedule/emit_tasks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -73,6 +74,28 @@ static void enter_stage(struct emitter *e, uint32_t lane)
         gs_emit__wait(e, e->wait.lane_before[k]);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Makes a set of waits: ascending, each once. Returns how many are left. */
+static uint32_t sort_waits(uint32_t *task, uint32_t count)
+{
+    uint32_t sorted = 1, n = 0;
+
+    while (sorted < count && task[sorted - 1] < task[sorted])
+        sorted++;
+    if (sorted >= count)
+        return count;
+    qsort(task, count, sizeof(*task), by_number);
+    for (uint32_t i = 0; i < count; i++)
+        if (i == 0 || task[i] != task[n - 1])
+            task[n++] = task[i];
+    return n;
+}
+
 /* Keeps only the last of each lane whose tasks end in order. */
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
 {
@@ -82,17 +105,15 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
     memset(last, 0xff, lanes * sizeof(*last));
     for (uint32_t i = 0; i < e->wait.count; i++) {
         const uint32_t w = e->wait.task[i], of = gs_emit__lane(e, w);
-        if (of < GS_LANE_DEVICES) {
-            if (n == 0 || e->wait.task[n - 1] != w)
-                e->wait.task[n++] = w;
-        } else if (of != lane && (last[of] == GS_NONE || w > last[of])) {
+        if (of < GS_LANE_DEVICES)
+            e->wait.task[n++] = w;
+        else if (of != lane && (last[of] == GS_NONE || w > last[of]))
             last[of] = w;
-        }
     }
     for (uint32_t k = GS_LANE_DEVICES; k < lanes; k++)
         if (last[k] != GS_NONE)
             e->wait.task[n++] = last[k];
-    return n;
+    return sort_waits(e->wait.task, n);
 }
 
 /* Bytes of the plan's own tables so far, and of those of its run. */

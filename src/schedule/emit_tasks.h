@@ -11,8 +11,8 @@ void gs_emit__wait(struct emitter *e, uint32_t task);
 uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks);
 /* Waits from `from` on that are joined become the tasks that they stand for. */
 void gs_emit__expand(struct emitter *e, uint32_t from);
-/* Drops waits of the next task of `lane` that follow from others: of each lane whose tasks end in order, only the last
- * stays. Returns how many are left. */
+/* Makes a set of the waits of the next task of `lane`, ascending, without those that follow from others: of each lane
+ * whose tasks end in order, only the last stays. Returns how many are left. */
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
 /* Appends a task that waits for what was collected, and begins a new collection. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);

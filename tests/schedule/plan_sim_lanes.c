@@ -162,8 +162,8 @@ static bool begin(struct sim *s, uint32_t lane)
     const bool copies = gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD; /* which end in the order of their lane */
     const bool transfers = lane < GS_LANE_DEVICES || copies;
 
-    for (uint32_t i = 0; i < t->deps; i++)
-        assert_true(s->plan->dep[t->first_dep + i] < index);
+    for (uint32_t i = 0; i < t->deps; i++) /* a set, ascending, of tasks before it */
+        assert_true(s->plan->dep[t->first_dep + i] < (i + 1 < t->deps ? s->plan->dep[t->first_dep + i + 1] : index));
     if (transfers && s->flying == GS_ARRAY_LEN(s->fly))
         return false;
     gs_lanes_begin(&s->lanes, lane);
