@@ -1,4 +1,4 @@
-/* The CUDA device: opening and closing, and its table of functions. */
+/* The CUDA device: opening and closing, and its tables of functions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +89,6 @@ static const char *cuda_unpinned(const void *context)
     return c->unpinned[0] != 0 ? c->unpinned : NULL;
 }
 
-static bool cuda_unified(const void *context)
-{
-    (void)context;
-    return false;
-}
-
 #define ASKING_MEMORY "asking for its memory"
 
 static gs_status cuda_free_memory(const void *context, uint64_t *bytes)
@@ -179,60 +173,52 @@ static gs_status set_matmul(gs_cuda *c, const char *matmul)
     return GS_OK;
 }
 
-static const gs_device_ops cuda_ops = {
-    .close = cuda_close,
-    .name = cuda_name,
-    .unified = cuda_unified,
-    .set_budget = cuda_set_budget,
-    .libraries = gs_cuda_libraries,
+static const gs_device_compute compute = {
     .scratch_bytes = gs_cuda_scratch_bytes,
     .prepare = gs_cuda_prepare,
+    .begin_pass = gs_cuda_begin_pass,
+    .end_pass = gs_cuda_end_pass,
     .run_vertex = gs_cuda_run_vertex,
     .run_edges = gs_cuda_run_edges,
     .run_edge_program = gs_cuda_run_edge_program,
-    .run_sequence = gs_cuda_run_sequence,
-    .run_sequence_back = gs_cuda_run_sequence_back,
-    .copy = gs_cuda_copy,
     .begin_sum = gs_cuda_begin_sum,
     .finish_sum = gs_cuda_finish_sum,
+    .run_sequence = gs_cuda_run_sequence,
+    .run_sequence_back = gs_cuda_run_sequence_back,
     .finish_statistic = gs_cuda_finish_statistic,
     .add_own = gs_cuda_add_own,
+    .copy = gs_cuda_copy,
     .zero = gs_cuda_zero,
-    .measure_gemm = gs_cuda_measure_gemm,
-    .measure_gather = gs_cuda_measure_gather,
-    .measure_copy = gs_cuda_measure_copy,
-    .free_memory = cuda_free_memory,
-    .take_memory = gs_cuda_take_memory,
-    .give_memory = gs_cuda_give_memory,
+};
+
+static const gs_device_ceilings ceilings = {
+    .gemm = gs_cuda_measure_gemm,
+    .gather = gs_cuda_measure_gather,
+    .copy = gs_cuda_measure_copy,
+};
+
+static const gs_device_own_memory memory = {
+    .free_bytes = cuda_free_memory,
+    .set_budget = cuda_set_budget,
+    .libraries = gs_cuda_libraries,
+    .take = gs_cuda_take_memory,
+    .give = gs_cuda_give_memory,
+    .unpinned = cuda_unpinned,
     .quiet = gs_cuda_quiet,
+    .take_copied = cuda_take_copied,
+    .peek = gs_cuda_peek,
     .pick_rows = gs_cuda_pick_rows,
-    .begin_pass = gs_cuda_begin_pass,
-    .end_pass = gs_cuda_end_pass,
     .begin_group = gs_cuda_begin_group,
     .end_group = gs_cuda_end_group,
     .last_launch = cuda_last_launch,
     .poll = cuda_poll,
-    .take_copied = cuda_take_copied,
-    .keep_params = gs_cuda_keep_params,
-    .gradient_norm = gs_cuda_gradient_norm,
-    .step = gs_cuda_step,
-    .fetch_params = gs_cuda_fetch_params,
-    .fetch_previous = gs_cuda_fetch_previous,
-    .stepped_well = gs_cuda_stepped_well,
-    .peek = gs_cuda_peek,
-    .fetch_state = gs_cuda_fetch_state,
-    .put_state = gs_cuda_put_state,
-    .measure_transfer = gs_cuda_measure_transfer,
-    .unpinned = cuda_unpinned,
-    .speed = gs_cuda_speed,
-    .probe_reads = gs_cuda_probe_reads,
-    .open_reads = gs_cuda_open_reads,
-    .add_file = gs_cuda_add_file,
-    .read_file = gs_cuda_read_file,
-    .poll_read = gs_cuda_poll_read,
     .time_launches = gs_cuda_time_launches,
     .launch_span = gs_cuda_launch_span,
+};
+
+static const gs_device_links links = {
     .bus_place = gs_cuda_bus_place,
+    .speed = gs_cuda_speed,
     .reach = gs_cuda_reach,
     .open_peer = gs_cuda_open_peer,
     .join = gs_cuda_join,
@@ -243,6 +229,36 @@ static const gs_device_ops cuda_ops = {
     .all_reduce = gs_cuda_all_reduce,
     .fetch_part = gs_cuda_fetch_part,
     .put_part = gs_cuda_put_part,
+};
+
+static const gs_device_params params = {
+    .keep = gs_cuda_keep_params,
+    .gradient_norm = gs_cuda_gradient_norm,
+    .step = gs_cuda_step,
+    .stepped_well = gs_cuda_stepped_well,
+    .fetch = gs_cuda_fetch_params,
+    .fetch_previous = gs_cuda_fetch_previous,
+    .fetch_state = gs_cuda_fetch_state,
+    .put_state = gs_cuda_put_state,
+};
+
+static const gs_device_reads reads = {
+    .probe = gs_cuda_probe_reads,
+    .open = gs_cuda_open_reads,
+    .add_file = gs_cuda_add_file,
+    .begin = gs_cuda_read_file,
+    .poll = gs_cuda_poll_read,
+};
+
+static const gs_device_ops ops = {
+    .close = cuda_close,
+    .name = cuda_name,
+    .compute = &compute,
+    .ceilings = &ceilings,
+    .memory = &memory,
+    .links = &links,
+    .params = &params,
+    .reads = &reads,
 };
 
 /* Takes the GPU that was found, and loads what every program needs there. */
@@ -263,7 +279,7 @@ static gs_status make_context(gs_cuda *c)
     return GS_OK;
 }
 
-gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordinal, const char *matmul)
+static gs_status cuda_open(const gs_device_ops **out, void **context, const gs_device_choice *choice)
 {
     const gs_cuda_driver *driver = NULL;
     gs_cuda *c;
@@ -277,12 +293,14 @@ gs_status gs_cuda_open(const gs_device_ops **ops, void **context, unsigned ordin
     const char *const portion = getenv("GS_CUDA_PORTION_EDGES");
     if (portion != NULL)
         c->portion_edges = (uint32_t)strtoul(portion, NULL, 10);
-    if ((st = set_matmul(c, matmul)) != GS_OK || (st = find_gpu(c, ordinal)) != GS_OK ||
+    if ((st = set_matmul(c, choice->matmul)) != GS_OK || (st = find_gpu(c, choice->number)) != GS_OK ||
         (st = make_context(c)) != GS_OK) {
         cuda_close(c);
         return st;
     }
-    *ops = &cuda_ops;
+    *out = &ops;
     *context = c;
     return GS_OK;
 }
+
+const gs_device_kind gs_cuda_kind = {.word = "cuda", .open = cuda_open};

@@ -3,7 +3,7 @@
 #define GS_CUDA_FILE_READS_H
 
 #include "cuda/file_library.h"
-#include "device/device_reads.h"
+#include "device/device.h"
 
 typedef struct gs_cuda gs_cuda;
 

@@ -14,7 +14,6 @@
 
 #define SECONDS 0.05 /* of a run, at least */
 #define COPY_BYTES (256 * GS_MIB)
-#define TRANSFER_BYTES (16 * GS_MIB)
 #define GATHER_EDGES (1u << 22)
 
 /* Calls body() in rounds until they take long enough; seconds of one call. */
@@ -103,45 +102,6 @@ gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second)
     c->d->memory_free(k.from);
     if (st == GS_OK)
         *bytes_per_second = 2.0 * (double)COPY_BYTES / seconds; /* read and written */
-    return st;
-}
-
-typedef struct transfer {
-    gs_cu_memory to;
-    char *from;
-    uint64_t at;
-} transfer;
-
-/* Pieces one after the other, as a run copies them. */
-static gs_status transfer_once(gs_cuda *c, void *context)
-{
-    transfer *const t = context;
-    t->at = (t->at + TRANSFER_BYTES) % COPY_BYTES;
-    return gs_cuda_check(c, c->d->copy_in(t->to + t->at, t->from + t->at, TRANSFER_BYTES, c->streams.in), "copying");
-}
-
-gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second)
-{
-    gs_cuda *const c = context;
-    transfer t = {.from = gs_alloc_pages(COPY_BYTES)};
-    double seconds = 0;
-    bool pinned = false;
-    gs_status st;
-
-    if (t.from == NULL)
-        return gs_fail(GS_ENOMEM, "device cuda: out of memory to measure copies");
-    if ((st = take(c, &t.to, COPY_BYTES)) == GS_OK)
-        st = gs_cuda_pin(c, t.from, COPY_BYTES, 0, &pinned); /* if not: as a run's copies are */
-    if (st == GS_OK)
-        st = time_calls(c, transfer_once, &t, &seconds);
-    gs_cuda_quiet(c);
-    if (t.to != 0)
-        c->d->memory_free(t.to);
-    if (pinned)
-        c->d->host_unregister(t.from);
-    gs_free_pages(t.from, COPY_BYTES);
-    if (st == GS_OK)
-        *bytes_per_second = (double)TRANSFER_BYTES / seconds;
     return st;
 }
 

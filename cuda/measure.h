@@ -9,6 +9,5 @@
 gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
 gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
 gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second);
-gs_status gs_cuda_measure_transfer(void *context, double *bytes_per_second);
 
 #endif /* GS_CUDA_MEASURE_H */

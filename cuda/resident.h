@@ -7,7 +7,7 @@
 #define GS_CUDA_RESIDENT_H
 
 #include "base/size.h"
-#include "device/device_budget.h"
+#include "device/device.h"
 
 /* NVRTC, where the kernels so far came from files: it takes some 45 MiB when it first compiles (measured, CUDA 13.0),
  * and more for a long text. */

@@ -1,4 +1,4 @@
-/* The wrapper around a device's table: arguments are checked here, once, so
+/* The wrapper around a device's tables: arguments are checked here, once, so
  * that a device may assume them. */
 #include "device/device.h"
 
@@ -9,6 +9,54 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "device/device_table.h"
+
+/* One table of a device. Each has nothing but pointers to functions. */
+typedef struct noun {
+    const char *name;
+    const void *table;
+    size_t bytes;
+    bool due, fits; /* is it to be there; may it be, with the other ones that are? */
+} noun;
+
+static bool is_complete(const noun *n)
+{
+    typedef void entry(void);
+    for (size_t at = 0; at < n->bytes; at += sizeof(entry *)) {
+        entry *e;
+        memcpy(&e, (const char *)n->table + at, sizeof(e));
+        if (e == NULL)
+            return false;
+    }
+    return true;
+}
+
+static gs_status check_noun(const noun *n, const char *device)
+{
+    const char *const fault = n->table == NULL  ? n->due ? "is not there" : NULL
+                              : !n->fits        ? "is there without memory of its own"
+                              : !is_complete(n) ? "has an entry without a function"
+                                                : NULL;
+    return fault == NULL ? GS_OK
+                         : gs_fail(GS_EUNSUPPORTED, "device %s: its table \"%s\" %s (device_table.h)", device, n->name,
+                                   fault);
+}
+
+gs_status gs_device__check(const gs_device_ops *ops, const char *device)
+{
+    const bool own = ops->memory != NULL;
+    const noun nouns[] = {
+        {"compute", ops->compute, sizeof(*ops->compute), true, true},
+        {"ceilings", ops->ceilings, sizeof(*ops->ceilings), true, true},
+        {"memory", ops->memory, sizeof(*ops->memory), false, true},
+        {"links", ops->links, sizeof(*ops->links), own, own},
+        {"params", ops->params, sizeof(*ops->params), false, own},
+        {"reads", ops->reads, sizeof(*ops->reads), false, own},
+    };
+    gs_status st = GS_OK;
+    for (size_t i = 0; i < GS_ARRAY_LEN(nouns) && st == GS_OK; i++)
+        st = check_noun(&nouns[i], device);
+    return st;
+}
 
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
 {
@@ -21,9 +69,13 @@ gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
     void *context = NULL;
 
     assert(out != NULL && config->spec != NULL);
-    const gs_status st = gs_device__find(&ops, &context, config);
+    gs_status st = gs_device__find(&ops, &context, config);
     if (st != GS_OK)
         return st;
+    if ((st = gs_device__check(ops, config->spec)) != GS_OK) {
+        ops->close(context);
+        return st;
+    }
     gs_device *const d = gs_malloc(sizeof(*d));
     if (d == NULL) {
         ops->close(context);
@@ -46,27 +98,27 @@ const char *gs_device_name(const gs_device *d) { return d->ops->name(d->context)
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 {
     *bytes = 0;
-    return d->ops->free_memory == NULL ? GS_OK : d->ops->free_memory(d->context, bytes);
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->free_bytes(d->context, bytes);
 }
-bool gs_device_unified(const gs_device *d) { return d->ops->unified(d->context); }
+bool gs_device_unified(const gs_device *d) { return d->ops->memory == NULL; }
 
 gs_device_libraries gs_device_libraries_bytes(const gs_device *d)
 {
-    return d->ops->libraries == NULL ? (gs_device_libraries){0, 0} : d->ops->libraries(d->context);
+    return d->ops->memory == NULL ? (gs_device_libraries){0, 0} : d->ops->memory->libraries(d->context);
 }
 
 void gs_device_set_budget(gs_device *d, uint64_t bytes)
 {
-    if (d->ops->set_budget != NULL)
-        d->ops->set_budget(d->context, bytes);
+    if (d->ops->memory != NULL)
+        d->ops->memory->set_budget(d->context, bytes);
 }
 
 uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
 {
-    return d->ops->scratch_bytes(d->context, p);
+    return d->ops->compute->scratch_bytes(d->context, p);
 }
 
-gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops->prepare(d->context, p); }
+gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops->compute->prepare(d->context, p); }
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
 {
@@ -75,7 +127,7 @@ gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
         return GS_OK;
     if (l->stage->regs > 0 && l->reg == NULL)
         return gs_fail(GS_EINVAL, "stage \"%s\": the launch has no registers", l->stage->name);
-    return d->ops->run_vertex(d->context, l);
+    return d->ops->compute->run_vertex(d->context, l);
 }
 
 /* Rows that are summed: of what type, times numbers of their own, by type of the edges? */
@@ -108,7 +160,7 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
         return gs_fail(GS_EINVAL, "edge launch: columns by the type of edges that have none");
     if (l->types > 0 && e->type_bytes != 1 && e->type_bytes != 2 && e->type_bytes != 4)
         return gs_fail(GS_EINVAL, "edge launch: edge types of %u bytes; only 1, 2 and 4 exist", e->type_bytes);
-    return l->width == 0 || gs_edges_none(e) ? GS_OK : d->ops->run_edges(d->context, l);
+    return l->width == 0 || gs_edges_none(e) ? GS_OK : d->ops->compute->run_edges(d->context, l);
 }
 
 /* A sum of an edge program that has a faster way. */
@@ -135,7 +187,7 @@ gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch 
         if (gs_sum_of_rows(&rows, l->stage, i) && l->sum[i].acc != NULL)
             st = run_row_sum(d, l, i, &rows);
     }
-    return st == GS_OK && gs_stage_has_edge_program(l->stage) ? d->ops->run_edge_program(d->context, l) : st;
+    return st == GS_OK && gs_stage_has_edge_program(l->stage) ? d->ops->compute->run_edge_program(d->context, l) : st;
 }
 
 static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t width, uint32_t heads)
@@ -152,14 +204,18 @@ gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulat
                               uint32_t heads)
 {
     const gs_status st = check_sum(kind, sum, width, heads);
-    return st != GS_OK || rows == 0 || width == 0 ? st : d->ops->begin_sum(d->context, kind, sum, rows, width, heads);
+    return st != GS_OK || rows == 0 || width == 0
+               ? st
+               : d->ops->compute->begin_sum(d->context, kind, sum, rows, width, heads);
 }
 
 gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                                uint32_t heads)
 {
     const gs_status st = check_sum(kind, sum, width, heads);
-    return st != GS_OK || rows == 0 || width == 0 ? st : d->ops->finish_sum(d->context, kind, sum, rows, width, heads);
+    return st != GS_OK || rows == 0 || width == 0
+               ? st
+               : d->ops->compute->finish_sum(d->context, kind, sum, rows, width, heads);
 }
 
 static gs_status check_sequence(const gs_sequence_launch *l)
@@ -178,7 +234,7 @@ gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
     const gs_status st = check_sequence(l);
     if (st != GS_OK || gs_edges_none(&l->edges))
         return st;
-    return d->ops->run_sequence(d->context, l);
+    return d->ops->compute->run_sequence(d->context, l);
 }
 
 gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
@@ -188,12 +244,12 @@ gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
         return st;
     if (l->d_state == NULL || l->d_cell == NULL || l->d_gates == NULL)
         return gs_fail(GS_EINVAL, "lstm launch: its gradients have no memory");
-    return d->ops->run_sequence_back(d->context, l);
+    return d->ops->compute->run_sequence_back(d->context, l);
 }
 
 gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes)
 {
-    return bytes == 0 ? GS_OK : d->ops->copy(d->context, to, from, bytes);
+    return bytes == 0 ? GS_OK : d->ops->compute->copy(d->context, to, from, bytes);
 }
 
 gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
@@ -201,92 +257,92 @@ gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst
 {
     if (kind == GS_STATISTIC_NONE || rows == 0)
         return gs_fail(GS_EINVAL, "a statistic of no kind or of no rows");
-    return d->ops->finish_statistic(d->context, kind, dst, sums, cols, rows);
+    return d->ops->compute->finish_statistic(d->context, kind, dst, sums, cols, rows);
 }
 
 gs_status gs_device_add_own(gs_device *d, const gs_own_launch *l)
 {
     const gs_status st = check_operand(l->dtype, l->scale != NULL, false);
-    return st != GS_OK || l->rows == 0 || l->width == 0 ? st : d->ops->add_own(d->context, l);
+    return st != GS_OK || l->rows == 0 || l->width == 0 ? st : d->ops->compute->add_own(d->context, l);
 }
 
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)
 {
-    return bytes == 0 ? GS_OK : d->ops->zero(d->context, memory, bytes);
+    return bytes == 0 ? GS_OK : d->ops->compute->zero(d->context, memory, bytes);
 }
 
 /* ---- devices with memory of their own; a unified one has nothing to do ---- */
 
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena)
 {
-    return d->ops->take_memory(d->context, m, arena);
+    return d->ops->memory->take(d->context, m, arena);
 }
 
 void gs_device_give_memory(gs_device *d)
 {
-    if (d->ops->give_memory != NULL)
-        d->ops->give_memory(d->context);
+    if (d->ops->memory != NULL)
+        d->ops->memory->give(d->context);
 }
 
 const char *gs_device_unpinned(const gs_device *d)
 {
-    return d->ops->unpinned != NULL ? d->ops->unpinned(d->context) : NULL;
+    return d->ops->memory != NULL ? d->ops->memory->unpinned(d->context) : NULL;
 }
 
 gs_status gs_device_time_launches(gs_device *d)
 {
-    return d->ops->time_launches != NULL ? d->ops->time_launches(d->context) : GS_OK;
+    return d->ops->memory != NULL ? d->ops->memory->time_launches(d->context) : GS_OK;
 }
 
 bool gs_device_launch_span(const gs_device *d, uint64_t first, uint64_t last, double span[2])
 {
-    return d->ops->launch_span != NULL && first <= last && d->ops->launch_span(d->context, first, last, span);
+    return d->ops->memory != NULL && first <= last && d->ops->memory->launch_span(d->context, first, last, span);
 }
 
 bool gs_device_speed(const gs_device *d, gs_gpu_speed *out)
 {
-    return d->ops->speed != NULL && d->ops->speed(d->context, out);
+    return d->ops->links != NULL && d->ops->links->speed(d->context, out);
 }
 
 void gs_device_quiet(gs_device *d)
 {
-    if (d->ops->quiet != NULL)
-        d->ops->quiet(d->context);
+    if (d->ops->memory != NULL)
+        d->ops->memory->quiet(d->context);
 }
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)
 {
-    return d->ops->begin_pass == NULL ? GS_OK : d->ops->begin_pass(d->context, pass);
+    return d->ops->compute->begin_pass(d->context, pass);
 }
 
 gs_status gs_device_begin_group(gs_device *d)
 {
-    return d->ops->begin_group == NULL ? GS_OK : d->ops->begin_group(d->context);
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->begin_group(d->context);
 }
 
 gs_status gs_device_end_group(gs_device *d, gs_status st)
 {
-    return d->ops->end_group == NULL ? st : d->ops->end_group(d->context, st);
+    return d->ops->memory == NULL ? st : d->ops->memory->end_group(d->context, st);
 }
 
-gs_status gs_device_end_pass(gs_device *d) { return d->ops->end_pass == NULL ? GS_OK : d->ops->end_pass(d->context); }
+gs_status gs_device_end_pass(gs_device *d) { return d->ops->compute->end_pass(d->context); }
 uint64_t gs_device_last_launch(const gs_device *d)
 {
-    return d->ops->last_launch == NULL ? 0 : d->ops->last_launch(d->context);
+    return d->ops->memory == NULL ? 0 : d->ops->memory->last_launch(d->context);
 }
 
 gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done)
 {
     *done = true;
-    return d->ops->poll == NULL ? GS_OK : d->ops->poll(d->context, launch, wait, done);
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->poll(d->context, launch, wait, done);
 }
 
 gs_device_copied gs_device_take_copied(gs_device *d)
 {
-    return d->ops->take_copied == NULL ? (gs_device_copied){0, 0} : d->ops->take_copied(d->context);
+    return d->ops->memory == NULL ? (gs_device_copied){0, 0} : d->ops->memory->take_copied(d->context);
 }
 
-bool gs_device_steps(const gs_device *d) { return d->ops->step != NULL; }
+bool gs_device_steps(const gs_device *d) { return d->ops->params != NULL; }
 
 static gs_status check_steps(const gs_device *d)
 {
@@ -297,72 +353,240 @@ static gs_status check_steps(const gs_device *d)
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->keep_params(d->context, param, states);
+    return st != GS_OK ? st : d->ops->params->keep(d->context, param, states);
 }
 
 gs_status gs_device_gradient_norm(gs_device *d, double *out)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->gradient_norm(d->context, out);
+    return st != GS_OK ? st : d->ops->params->gradient_norm(d->context, out);
 }
 
 gs_status gs_device_step(gs_device *d, const gs_update *u)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->step(d->context, u);
+    return st != GS_OK ? st : d->ops->params->step(d->context, u);
 }
 
 gs_status gs_device_fetch_params(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->fetch_params(d->context, param);
+    return st != GS_OK ? st : d->ops->params->fetch(d->context, param);
 }
 
 gs_status gs_device_fetch_state(gs_device *d, uint32_t run, float *const *state)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->fetch_state(d->context, run, state);
+    return st != GS_OK ? st : d->ops->params->fetch_state(d->context, run, state);
 }
 
 gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *state)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->put_state(d->context, run, state);
+    return st != GS_OK ? st : d->ops->params->put_state(d->context, run, state);
 }
 
 gs_status gs_device_fetch_previous(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->fetch_previous(d->context, param);
+    return st != GS_OK ? st : d->ops->params->fetch_previous(d->context, param);
 }
 
-bool gs_device_stepped_well(const gs_device *d) { return !gs_device_steps(d) || d->ops->stepped_well(d->context); }
+bool gs_device_stepped_well(const gs_device *d)
+{
+    return !gs_device_steps(d) || d->ops->params->stepped_well(d->context);
+}
 
 gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l)
 {
-    if (d->ops->pick_rows == NULL)
+    if (d->ops->memory == NULL)
         return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, no rows are picked there",
                        gs_device_name(d));
     if (l->devices == 0 || l->devices > GS_DEVICE_PICK_TABLES || l->row_bytes % 2 != 0)
         return gs_fail(GS_EINVAL, "rows of %u bytes that %u devices keep: an even number, and 1 to %u", l->row_bytes,
                        l->devices, GS_DEVICE_PICK_TABLES);
-    return l->rows == 0 ? GS_OK : d->ops->pick_rows(d->context, l);
+    return l->rows == 0 ? GS_OK : d->ops->memory->pick_rows(d->context, l);
 }
 
 gs_status gs_device_peek(gs_device *d, void *to, const void *from, uint64_t bytes)
 {
     if (!gs_device_unified(d))
-        return d->ops->peek(d->context, to, from, bytes);
+        return d->ops->memory->peek(d->context, to, from, bytes);
     memcpy(to, from, bytes);
     return GS_OK;
 }
+
+/* ---- several that run one plan together; on host memory a copy is made when it is asked for ---- */
+
+void gs_device_bus_place(const gs_device *d, char place[GS_DEVICE_PLACE_BYTES])
+{
+    place[0] = '\0';
+    if (d->ops->links != NULL)
+        d->ops->links->bus_place(d->context, place);
+}
+
+gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer)
+{
+    if (d->ops != peer->ops || d->ops->links == NULL)
+        return (gs_device_reach){.reaches = false};
+    return d->ops->links->reach(d->context, peer->context);
+}
+
+gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open)
+{
+    *open = d == peer;
+    if (d == peer || d->ops != peer->ops || d->ops->links == NULL)
+        return GS_OK;
+    return d->ops->links->open_peer(d->context, peer->context, open);
+}
+
+bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < devices; d++)
+        any = any || !gs_device_unified(device[d]);
+    return any;
+}
+
+/* Of those that have memory of their own; answers how many they are, and *one is one of them. */
+static uint32_t list_contexts(void **context, const gs_device **one, gs_device *const *device, uint32_t devices)
+{
+    uint32_t own = 0;
+    for (uint32_t d = 0; d < devices; d++)
+        if (!gs_device_unified(device[d])) {
+            *one = device[d];
+            context[own++] = device[d]->context;
+        }
+    return own;
+}
+
+gs_status gs_device_join(gs_device *const *device, uint32_t devices, bool ring)
+{
+    void *context[GS_DEVICE_COUNT_MOST];
+    const gs_device *one = NULL;
+    if (devices > GS_DEVICE_COUNT_MOST)
+        return gs_fail(GS_EINVAL, "%u devices; at most %u can run together", devices, GS_DEVICE_COUNT_MOST);
+    const uint32_t own = list_contexts(context, &one, device, devices);
+    return own == 0 ? GS_OK : one->ops->links->join(context, own, ring);
+}
+
+gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
+                             uint64_t bytes)
+{
+    if (bytes == 0)
+        return GS_OK;
+    if (!gs_device_unified(d))
+        return d->ops->links->transfer(d->context, way, peer == NULL ? NULL : peer->context, to, from, bytes);
+    memcpy(to, from, bytes);
+    return GS_OK;
+}
+
+gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number)
+{
+    *number = 0;
+    return gs_device_unified(d) ? GS_OK : d->ops->links->mark_transfers(d->context, way, number);
+}
+
+gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t number, bool wait, bool *done)
+{
+    *done = true;
+    return gs_device_unified(d) ? GS_OK : d->ops->links->poll_transfers(d->context, way, number, wait, done);
+}
+
+/* part[0] += part[1] + ..., in the order of the devices, so that it is the same every time. */
+static void add_f32(float *sum, const float *part, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        sum[i] += part[i];
+}
+
+static void add_f64(double *sum, const double *part, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        sum[i] += part[i];
+}
+
+static void add_parts(void *const *part, uint32_t devices, uint64_t count, bool f64)
+{
+    for (uint32_t d = 1; d < devices; d++) {
+        if (f64)
+            add_f64(part[0], part[d], count);
+        else
+            add_f32(part[0], part[d], count);
+    }
+}
+
+/* On the host, where those of devices with memory of their own come and go. */
+static gs_status reduce_by_host(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64)
+{
+    const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
+    gs_status st = GS_OK;
+
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
+        if (!gs_device_unified(device[d]))
+            st = device[d]->ops->links->fetch_part(device[d]->context, part[d], bytes);
+    if (st == GS_OK)
+        add_parts(part, devices, count, f64);
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
+        if (d > 0)
+            memcpy(part[d], part[0], bytes);
+        if (!gs_device_unified(device[d]))
+            st = device[d]->ops->links->put_part(device[d]->context, part[d], bytes);
+    }
+    return st;
+}
+
+gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64)
+{
+    void *context[GS_DEVICE_COUNT_MOST];
+    const gs_device *one = NULL;
+    if (devices == 1)
+        return GS_OK;
+    if (list_contexts(context, &one, device, devices) < devices || !one->ops->links->sums_alone(one->context))
+        return reduce_by_host(device, devices, part, count, f64);
+    return one->ops->links->all_reduce(context, devices, part, count, f64);
+}
+
+/* ---- reads of files by the device itself ---- */
+
+gs_status gs_device_probe_reads(gs_device *d, const char *path)
+{
+    if (d->ops->reads == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device %s has no memory of its own", gs_device_name(d));
+    return d->ops->reads->probe(d->context, path);
+}
+
+gs_status gs_device_open_reads(gs_device *d, void *first, uint64_t bytes)
+{
+    assert((uintptr_t)first % GS_BLOCK_BYTES == 0);
+    return d->ops->reads->open(d->context, first, bytes);
+}
+
+gs_status gs_device_add_file(gs_device *d, const char *path, uint32_t *file)
+{
+    return d->ops->reads->add_file(d->context, path, file);
+}
+
+gs_status gs_device_begin_read(gs_device *d, const gs_device_read *r, uint64_t *number)
+{
+    assert(r->offset % GS_BLOCK_BYTES == 0 && r->bytes % GS_BLOCK_BYTES == 0 && r->bytes > 0);
+    assert((uintptr_t)r->to % GS_BLOCK_BYTES == 0);
+    return d->ops->reads->begin(d->context, r, number);
+}
+
+gs_status gs_device_poll_read(gs_device *d, uint64_t number, bool wait, bool *done)
+{
+    return d->ops->reads->poll(d->context, number, wait, done);
+}
+
+/* ---- ceilings ---- */
 
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)
 {
     if (rows == 0 || in == 0 || out == 0)
         return gs_fail(GS_EINVAL, "cannot measure a product of %u x %u x %u: every size must be at least 1", rows,
                        in, out);
-    return d->ops->measure_gemm(d->context, rows, in, out, flops_per_second);
+    return d->ops->ceilings->gemm(d->context, rows, in, out, flops_per_second);
 }
 
 gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t width, double *bytes_per_second)
@@ -371,17 +595,10 @@ gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t w
         return gs_fail(GS_EINVAL,
                        "cannot measure a gather from %llu rows of %u floats: 1 to 2^32 - 1 rows, and a width",
                        (unsigned long long)table_rows, width);
-    return d->ops->measure_gather(d->context, table_rows, width, bytes_per_second);
+    return d->ops->ceilings->gather(d->context, table_rows, width, bytes_per_second);
 }
 
 gs_status gs_device_measure_copy(gs_device *d, double *bytes_per_second)
 {
-    return d->ops->measure_copy(d->context, bytes_per_second);
-}
-
-gs_status gs_device_measure_transfer(gs_device *d, double *bytes_per_second)
-{
-    if (d->ops->measure_transfer == NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, nothing is copied", gs_device_name(d));
-    return d->ops->measure_transfer(d->context, bytes_per_second);
+    return d->ops->ceilings->copy(d->context, bytes_per_second);
 }

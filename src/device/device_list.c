@@ -1,11 +1,10 @@
-/* Which devices exist: the one place that knows. */
+/* The words that name devices, and which kind each stands for. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/machine.h"
 #include "base/size.h"
-#include "device/cpu/cpu.h" /* gs_cpu__open */
 #include "device/device_table.h"
 
 /* "3"; with commas allowed, "0,1,2" too. */
@@ -31,6 +30,20 @@ const char *gs_device_gpus_beside(const char *spec)
     return strncmp(spec, "cpu,", 4) == 0 && is_cuda(spec + 4) ? spec + 4 : NULL;
 }
 
+/* NULL: this build does not have it. */
+static const gs_device_kind *find_kind(const char *word)
+{
+    for (uint32_t k = 0; k < gs_device__kind_count; k++)
+        if (strcmp(gs_device__kinds[k]->word, word) == 0)
+            return gs_device__kinds[k];
+    return NULL;
+}
+
+static gs_status open_cpu(const gs_device_ops **ops, void **context, unsigned threads)
+{
+    return find_kind("cpu")->open(ops, context, &(gs_device_choice){.threads = threads});
+}
+
 /* The one of `gpus` that has this number in their list. */
 static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_device_config *config, const char *gpus,
                            uint32_t index)
@@ -40,12 +53,11 @@ static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_d
         number = strchr(number, ',') + 1;
     if (strcspn(number, ",") > 3)
         return gs_fail(GS_EINVAL, "device %s: there are not so many GPUs", config->spec);
-#ifdef GS_HAVE_CUDA
-    return gs_cuda_open(ops, context, (unsigned)strtoul(number, NULL, 10), config->matmul);
-#else
-    (void)ops, (void)context;
-    return gs_fail(GS_EUNSUPPORTED, "device %s: this build has no CUDA; use \"cpu\"", config->spec);
-#endif
+    const gs_device_kind *const cuda = find_kind("cuda");
+    if (cuda == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device %s: this build has no CUDA; use \"cpu\"", config->spec);
+    const gs_device_choice choice = {.number = (unsigned)strtoul(number, NULL, 10), .matmul = config->matmul};
+    return cuda->open(ops, context, &choice);
 }
 
 uint32_t gs_device_count(const char *spec)
@@ -73,14 +85,14 @@ static gs_status open_share(const gs_device_ops **ops, void **context, const gs_
     const unsigned threads = config->threads != 0 ? config->threads : gs_machine_cpus();
     if (devices == 0 || devices > GS_DEVICE_COUNT_MOST)
         return gs_fail(GS_EINVAL, "device %s: must be cpu:1 to cpu:%u", config->spec, GS_DEVICE_COUNT_MOST);
-    return gs_cpu__open(ops, context, GS_MAX(threads / devices, 1));
+    return open_cpu(ops, context, GS_MAX(threads / devices, 1));
 }
 
 gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_device_config *config)
 {
     const char *const spec = config->spec;
     if (strcmp(spec, "cpu") == 0)
-        return gs_cpu__open(ops, context, config->threads);
+        return open_cpu(ops, context, config->threads);
     if (strncmp(spec, "cpu:", 4) == 0 && is_number_list(spec + 4, false))
         return open_share(ops, context, config);
     if ((is_cuda(spec) || gs_device_gpus_beside(spec) != NULL) && gs_device_count(spec) > GS_DEVICE_COUNT_MOST)
@@ -88,7 +100,7 @@ gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_de
     if (is_cuda(spec))
         return open_cuda(ops, context, config, spec, config->index);
     if (gs_device_gpus_beside(spec) != NULL)
-        return config->index == 0 ? gs_cpu__open(ops, context, config->threads)
+        return config->index == 0 ? open_cpu(ops, context, config->threads)
                                   : open_cuda(ops, context, config, gs_device_gpus_beside(spec), config->index - 1);
     return gs_fail(GS_EINVAL, "device \"%s\" is not known; use \"cpu\", \"cpu:N\", \"cuda\" or \"cpu,cuda:N\"", spec);
 }

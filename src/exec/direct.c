@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "base/fingerprint.h"
 #include "base/size.h"
-#include "device/device_reads.h"
 #include "exec/lane.h"
 #include "exec/load.h"
 

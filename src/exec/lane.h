@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 
-#include "device/device_reads.h"
 #include "exec/exec_run.h"
 
 /* Launches that a lane may have under way on a device with memory of its own, each of a task or of several that were

@@ -5,7 +5,6 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
-#include "device/device_budget.h"
 #include "schedule/schedule.h"
 #include "session/session.h"
 

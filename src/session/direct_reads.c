@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/temporary.h"
-#include "device/device_reads.h"
 #include "session/session.h"
 
 static bool is(const gs_session *s, const char *word) { return strcmp(s->config.options->disk_to_device, word) == 0; }

@@ -4,8 +4,6 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
-#include "device/device_budget.h"
-#include "device/device_reads.h"
 #include "session/session.h"
 #include "session/tables.h"
 

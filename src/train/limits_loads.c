@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fingerprint.h"
 #include "base/size.h"
-#include "device/device_reads.h"
+#include "device/device.h"
 #include "io/disk_probe.h"
 #include "train/limits.h"
 

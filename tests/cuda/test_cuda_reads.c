@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/fingerprint.h"
 #include "base/size.h"
-#include "device/device_reads.h"
 #include "gpu_devices.h"
 #include "support/support.h"
 #include "train/limits.h"

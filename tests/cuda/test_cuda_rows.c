@@ -322,7 +322,7 @@ static void test_cuda_rows__a_gpu_is_measured_whichever_was_opened_last(void **s
     for (int i = 0; i < 2; i++)
         gs_assert_ok(gs_device_open(&d[i], spec[i], 1));
     gs_assert_ok(gs_device_measure_copy(d[0], &bps[0]));
-    gs_assert_ok(gs_device_measure_transfer(d[1], &bps[1]));
+    gs_assert_ok(gs_device_measure_gather(d[1], 64, 4, &bps[1]));
     gs_assert_ok(gs_device_measure_gemm(d[0], 64, 16, 16, &flops));
     assert_true(bps[0] > 0 && bps[1] > 0 && flops > 0);
     for (int i = 0; i < 2; i++)

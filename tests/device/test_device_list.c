@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
+#include "device/device_table.h"
 #include "device_fixture.h"
 
 static void test_device__cpu_opens_and_names_itself(void **state)
@@ -37,6 +39,59 @@ static void test_device__absent_devices_are_refused_by_name(void **state)
     gs_assert_fails(gs_device_open(&d, "cpu,cuda:0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", 0), GS_EINVAL, "at most 16 devices");
     gs_assert_fails(gs_device_open(&d, "cpu,cpu", 0), GS_EINVAL, "is not known; use");
     assert_null(d);
+}
+
+static void nothing(void) {}
+
+/* The bytes of a table, every entry a function. */
+static void fill_table(void *table, size_t bytes)
+{
+    void (*const entry)(void) = nothing;
+    for (size_t at = 0; at < bytes; at += sizeof(entry))
+        memcpy((char *)table + at, &entry, sizeof(entry));
+}
+
+/* Each table that a device has is whole, and those that belong together are together; whichever entry is missing. */
+static void test_device__a_table_is_whole_or_not_there(void **state)
+{
+    gs_device_compute compute;
+    gs_device_ceilings ceilings;
+    gs_device_own_memory memory;
+    gs_device_links links;
+    gs_device_params params;
+    gs_device_reads reads;
+    const struct {
+        void *table;
+        size_t bytes;
+        const char *line;
+    } tables[] = {{&compute, sizeof(compute), "its table \"compute\" has an entry without"},
+                  {&ceilings, sizeof(ceilings), "its table \"ceilings\" has an entry without"},
+                  {&memory, sizeof(memory), "its table \"memory\" has an entry without"},
+                  {&links, sizeof(links), "its table \"links\" has an entry without"},
+                  {&params, sizeof(params), "its table \"params\" has an entry without"},
+                  {&reads, sizeof(reads), "its table \"reads\" has an entry without"}};
+    gs_device_ops ops = {.compute = &compute, .ceilings = &ceilings};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(tables); i++)
+        fill_table(tables[i].table, tables[i].bytes);
+    gs_assert_ok(gs_device__check(&ops, "a"));
+    ops.reads = &reads;
+    gs_assert_fails(gs_device__check(&ops, "a"), GS_EUNSUPPORTED,
+                    "device a: its table \"reads\" is there without memory");
+    ops.memory = &memory;
+    gs_assert_fails(gs_device__check(&ops, "a"), GS_EUNSUPPORTED, "its table \"links\" is not there");
+    ops.links = &links;
+    ops.params = &params;
+    gs_assert_ok(gs_device__check(&ops, "a"));
+    ops.ceilings = NULL;
+    gs_assert_fails(gs_device__check(&ops, "a"), GS_EUNSUPPORTED, "its table \"ceilings\" is not there");
+    ops.ceilings = &ceilings;
+    for (size_t i = 0; i < GS_ARRAY_LEN(tables); i++)
+        for (size_t at = 0; at < tables[i].bytes; at += sizeof(void (*)(void))) {
+            memset((char *)tables[i].table + at, 0, sizeof(void (*)(void)));
+            gs_assert_fails(gs_device__check(&ops, "a"), GS_EUNSUPPORTED, tables[i].line);
+            fill_table(tables[i].table, tables[i].bytes);
+        }
 }
 
 static void test_device__one_of_several_has_its_share_of_the_threads(void **state)
@@ -180,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_device__cpu_opens_and_names_itself),
         cmocka_unit_test(test_device__absent_devices_are_refused_by_name),
+        cmocka_unit_test(test_device__a_table_is_whole_or_not_there),
         cmocka_unit_test(test_device__one_of_several_has_its_share_of_the_threads),
         cmocka_unit_test(test_device__all_reduce_adds_in_order_and_tells_all),
         cmocka_unit_test(test_device__nonsense_is_invalid),

@@ -16,6 +16,7 @@ typedef struct fixture {
     float *value[2], *best_value[2]; /* a learned tensor, and one that is not */
     uint32_t kept; /* times that the device was given parameters */
     struct gs_device device;
+    gs_device_params params;
     gs_device_ops ops;
     gs_program program;
     gs_session s;
@@ -56,8 +57,9 @@ static void fill(float *run, float number, float guard)
 static void open_fixture(fixture *f, bool on_device)
 {
     memset(f, 0, sizeof(*f));
-    f->ops = (gs_device_ops){.step = on_device ? step : NULL, .fetch_params = fetch_params,
-                             .fetch_previous = fetch_previous, .keep_params = keep_params};
+    f->params = (gs_device_params){
+        .step = step, .fetch = fetch_params, .fetch_previous = fetch_previous, .keep = keep_params};
+    f->ops = (gs_device_ops){.params = on_device ? &f->params : NULL};
     f->device = (struct gs_device){.ops = &f->ops, .context = f};
     f->value[0] = f->values, f->value[1] = f->values + LEARNED;
     f->best_value[0] = f->best, f->best_value[1] = f->best + LEARNED;

@@ -34,12 +34,6 @@ static void cpu_close(void *context)
 
 static const char *cpu_name(const void *context) { return ((const gs_cpu *)context)->name; }
 
-static bool cpu_unified(const void *context)
-{
-    (void)context;
-    return true;
-}
-
 /* Scratch of a program's largest launches. */
 typedef struct needs {
     uint32_t steps, edge_steps, edge_states;
@@ -186,12 +180,11 @@ static gs_status cpu_end_pass(void *context)
     return GS_OK;
 }
 
-static const gs_device_ops cpu_ops = {
-    .close = cpu_close,
-    .name = cpu_name,
-    .unified = cpu_unified,
+static const gs_device_compute compute = {
     .scratch_bytes = cpu_scratch_bytes,
     .prepare = cpu_prepare,
+    .begin_pass = cpu_begin_pass,
+    .end_pass = cpu_end_pass,
     .run_vertex = gs_cpu__run_vertex,
     .run_edges = gs_cpu__run_edges,
     .run_edge_program = gs_cpu__run_edge_program,
@@ -199,18 +192,21 @@ static const gs_device_ops cpu_ops = {
     .finish_sum = gs_cpu__finish_sum,
     .run_sequence = gs_cpu__run_sequence,
     .run_sequence_back = gs_cpu__run_sequence_back,
-    .copy = gs_cpu__copy,
     .finish_statistic = cpu_finish_statistic,
     .add_own = gs_cpu__add_own,
+    .copy = gs_cpu__copy,
     .zero = gs_cpu__zero,
-    .begin_pass = cpu_begin_pass,
-    .end_pass = cpu_end_pass,
-    .measure_gemm = gs_cpu__measure_gemm,
-    .measure_gather = gs_cpu__measure_gather,
-    .measure_copy = gs_cpu__measure_copy,
 };
 
-gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads)
+static const gs_device_ceilings ceilings = {
+    .gemm = gs_cpu__measure_gemm,
+    .gather = gs_cpu__measure_gather,
+    .copy = gs_cpu__measure_copy,
+};
+
+static const gs_device_ops ops = {.close = cpu_close, .name = cpu_name, .compute = &compute, .ceilings = &ceilings};
+
+static gs_status cpu_open(const gs_device_ops **out, void **context, const gs_device_choice *choice)
 {
     const gs_cpu_kernels *kernels = NULL;
     const char *note = "";
@@ -222,14 +218,16 @@ gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threa
     if (cpu == NULL)
         return gs_fail(GS_ENOMEM, "device cpu: out of memory");
     cpu->k = kernels;
-    cpu->threads = threads > 0 ? threads : gs_machine_cpus();
+    cpu->threads = choice->threads > 0 ? choice->threads : gs_machine_cpus();
     if ((st = gs_threads_check(cpu->threads)) != GS_OK) {
         gs_free(cpu);
         return st;
     }
     snprintf(cpu->name, sizeof(cpu->name), "cpu (%s%s, %u thread%s)", kernels->name, note, cpu->threads,
              cpu->threads == 1 ? "" : "s");
-    *ops = &cpu_ops;
+    *out = &ops;
     *context = cpu;
     return GS_OK;
 }
+
+const gs_device_kind gs_cpu_kind = {.word = "cpu", .open = cpu_open};

@@ -72,6 +72,4 @@ typedef struct gs_cpu {
     gs_metrics lot_metrics[GS_CPU_LOTS];
 } gs_cpu;
 
-gs_status gs_cpu__open(const gs_device_ops **ops, void **context, unsigned threads);
-
 #endif /* GS_DEVICE_CPU_CPU_H */
