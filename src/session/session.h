@@ -31,7 +31,7 @@
 #include "gnnstream.h" /* gs_train_options, gs_plan_report */
 #include "plan/plan.h"
 #include "program/program.h"
-#include "session/batch_deal.h"
+#include "sample/sample_batch.h"
 #include "session/devices.h"
 #include "session/edges.h"
 #include "session/learned.h"
@@ -40,7 +40,17 @@
 #include "session/tables.h"
 #include "store/store.h"
 
-typedef struct gs_batch_shape gs_batch_shape;
+#define GS_BATCH_DEVICES 8u /* most that train batches */
+
+/* What batches can be. */
+typedef struct gs_batch_shape {
+    gs_batch_limits limits;
+    uint32_t edge_types;
+    uint32_t hops;              /* as in gs_batch; 0: all rows are expanded */
+    bool coefficients;          /* weights of edges are GraphSAINT's coefficients alone, and losses have theirs */
+    uint32_t targets;           /* most of a batch */
+    uint64_t edges_of[GS_SAMPLE_HOPS + 2]; /* [k] most edges into rows of the first k hops, 1 the rows of the loss */
+} gs_batch_shape;
 
 typedef enum gs_purpose {
     GS_FOR_TRAINING,   /* passes "train", and "eval" or "predict" */
@@ -83,7 +93,7 @@ typedef struct gs_session_config {
     uint32_t eval_every;  /* train passes from one evaluation to the next, where training computes other values;
                            * 0: none */
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
-    const struct gs_batch_shape *batch; /* for gs_batches_open() (batches.h); else NULL */
+    const gs_batch_shape *batch; /* for gs_batches_open() (batch/batches.h); else NULL */
     bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */
     uint64_t beside_device_bytes; /* likewise, of the device's own */

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "compile/compile.h"
 #include "model/model.h"
-#include "session/batches.h"
 #include "session/model_of.h"
 #include "session/session_prepare.h"
 #include "session/tables.h"

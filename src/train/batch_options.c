@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "session/batch_devices.h"
+#include "batch/batch_devices.h"
 #include "train/control.h"
 
 #define BATCH_SIZE 1024u

@@ -14,7 +14,7 @@
 #include "cost/cost.h"
 #include "device/device.h" /* GS_DEVICE_WORDS */
 #include "gnnstream.h" /* gs_task_figures */
-#include "session/batch_deal.h" /* GS_BATCH_DEVICES */
+#include "session/session.h" /* GS_BATCH_DEVICES */
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
 #include "train/control.h"
 

@@ -2,7 +2,7 @@
  * table no other row changes, as torch.optim.SparseAdam has it. */
 #include <math.h>
 
-#include "session/step_rows.h"
+#include "batch/batch_tables.h"
 #include "train/run_batches_internal.h"
 #include "train/run_internal.h"
 

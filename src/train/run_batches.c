@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "sample/sampler.h"
 #include "model/model.h"
-#include "session/batch_rows.h"
+#include "batch/batch_rows.h"
 #include "session/model_of.h"
 #include "session/store_rows.h"
 #include "train/batch_group.h"

@@ -7,7 +7,7 @@
 #define GS_TRAIN_RUN_BATCHES_H
 
 #include "gnnstream.h"
-#include "session/batch_devices.h"
+#include "batch/batch_devices.h"
 #include "session/profile.h"
 
 typedef struct gs_run gs_run;

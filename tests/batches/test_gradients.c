@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "reference/reference.h"
 #include "sample/sampler.h"
-#include "session/batches_internal.h" /* where rows of features come from */
+#include "batch/batches_internal.h" /* where rows of features come from */
 #include "support/support.h"
 
 enum { BATCH = 24, BATCHES = 3 };

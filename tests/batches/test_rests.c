@@ -8,7 +8,7 @@
 #include "compile/cases.h"
 #include "device/device.h"
 #include "program/zero_rows.h"
-#include "session/batch_hops.h"
+#include "batch/batch_edges.h"
 
 #define ROWS    37u
 #define CLASSES 5u

@@ -1,7 +1,7 @@
 # Where features do not fit, reads of the next batch are under way while one is trained, as far as the budget goes: with
 # a ring, with the least memory that is named, where nothing goes ahead, and on two devices weights are the same as with
 # all features in memory, and a run that was stopped in between goes on to them.
-[ -z "${GS_SANITIZED:-}" ] || exit 0 # whose memory is the program's: session/read_ring and batch_rows run with it
+[ -z "${GS_SANITIZED:-}" ] || exit 0 # whose memory is the program's: batches/read_ring and rows run with it
 gnnstream generate sbm graph --vertices 20000 --edges 200000 --features 512 --classes 4 >made
 gnnstream partition graph store --parts 4 --method natural >made
 options=(store --model sage --hidden 4 --sampler neighbor --batch-size 300 --fanout 4,3 --epochs 3 --eval-every 0)

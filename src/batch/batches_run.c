@@ -5,8 +5,7 @@
 #include "base/alloc.h"
 #include "base/index_width.h"
 #include "base/size.h"
-#include "session/batch_cost.h"
-#include "session/batches_internal.h"
+#include "batch/batches_internal.h"
 
 /* ---- rows ---------------------------------------------------------------- */
 

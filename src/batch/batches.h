@@ -5,22 +5,12 @@
  * that plan (exec.h, gs_exec_bind()): its rows are picked from the store, its edges are those that the sampler drew.
  * Parameters and gradients are those of the session that evaluates the model on the whole graph. One thread.
  */
-#ifndef GS_SESSION_BATCHES_H
-#define GS_SESSION_BATCHES_H
+#ifndef GS_BATCH_BATCHES_H
+#define GS_BATCH_BATCHES_H
 
 #include "cost/cost.h"
 #include "sample/sample_batch.h"
 #include "session/session.h"
-
-/* What batches can be. */
-struct gs_batch_shape {
-    gs_batch_limits limits;
-    uint32_t edge_types;
-    uint32_t hops;              /* as in gs_batch; 0: all rows are expanded */
-    bool coefficients;          /* weights of edges are GraphSAINT's coefficients alone, and losses have theirs */
-    uint32_t targets;           /* most of a batch */
-    uint64_t edges_of[GS_SAMPLE_HOPS + 2]; /* [k] most edges into rows of the first k hops, 1 the rows of the loss */
-};
 
 typedef struct gs_batches gs_batches;
 
@@ -108,4 +98,4 @@ uint32_t gs_batches_most_rows(const gs_batches *b);
 /* The batch that is next in the group is not run. */
 void gs_batches_pass(gs_batches *b);
 
-#endif /* GS_SESSION_BATCHES_H */
+#endif /* GS_BATCH_BATCHES_H */

@@ -1,13 +1,12 @@
 /* batches.c - opening a training on batches: one program, one plan of the largest batch. */
-#include "session/batches.h"
+#include "batch/batches.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "session/batch_cost.h"
-#include "session/batch_memory.h"
-#include "session/batches_internal.h"
+#include "batch/batches_internal.h"
+#include "batch/batches_internal.h"
 #include "session/describe.h"
 #include "session/session_plan.h"
 #include "session/session_prepare.h"

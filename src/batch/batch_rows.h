@@ -6,12 +6,15 @@
  * batch of the group follow behind those of this one, so they are under way while this one is trained; their rows are
  * taken when it is picked. All calls are one thread's at a time.
  */
-#ifndef GS_SESSION_BATCH_ROWS_H
-#define GS_SESSION_BATCH_ROWS_H
+#ifndef GS_BATCH_BATCH_ROWS_H
+#define GS_BATCH_BATCH_ROWS_H
 
 #include "base/status.h"
+#include "batch/read_ring.h"
+#include "exec/exec.h"
+#include "plan/plan.h"
 #include "sample/residency.h"
-#include "session/read_ring.h"
+#include "sample/sample_batch.h"
 #include "store/store.h"
 
 /* Shape of the rows' cache. Zero: none. */
@@ -86,4 +89,63 @@ void gs_batch_rows_close(gs_batch_rows *r);
  * failure the group is over. */
 gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *row, uint32_t rows, void *dst);
 
-#endif /* GS_SESSION_BATCH_ROWS_H */
+/* Features of a batch that are named, not copied.
+ *
+ * Where all rows are in memory, a batch's are picked for each tile of a vertex program, and sums over edges read them
+ * where they are.
+ */
+
+typedef struct gs_batch_named {
+    gs_exec_named rows;     /* of the batch at hand; `all` NULL: features are copied */
+    gs_edges edges;         /* its in-edges, with operands as rows of `all` */
+    uint32_t *target, *index; /* of those; NULL where no sum reads features */
+    uint8_t *tile;
+    uint64_t bytes;
+} gs_batch_named;
+
+/* May they be named in these stages? Takes memory for the largest tile and, where sums read features, for the edges of
+ * a batch. Else, and without GS_OK, nothing. */
+gs_status gs_batch_named_open(gs_batch_named *n, const gs_program *p, const gs_plan *plan,
+                              const gs_batch_limits *limits);
+/* Bytes that gs_batch_named_open() takes; 0 where rows may not be named. */
+uint64_t gs_batch_named_bytes(const gs_program *p, const gs_plan *plan, const gs_batch_limits *limits);
+void gs_batch_named_close(gs_batch_named *n);
+/* `all`: features of all vertices of the store. */
+void gs_batch_named_fill(gs_batch_named *n, const gs_batch *b, const void *all);
+
+/* Which rows of features do GPUs keep in memory of their own, and which of a batch's are not there?
+ *
+ * Those of the vertices with the most out-edges, which neighbours are drawn from most often (PaGraph, SoCC'20); of as
+ * many, the first ones. They are numbered in the order of the store, and dealt to the devices in turn, so that each of
+ * them is read as often. What is kept is the same for the whole run: beyond a group no use is known.
+ */
+
+typedef struct gs_batch_spread {
+    uint32_t vertices, rows;
+    uint64_t *bit;    /* [words] of vertices: it is kept */
+    uint32_t *before; /* [words] how many are kept before the word's first */
+} gs_batch_spread;
+
+/* Takes the `rows` vertices, fewer than there are or all. GS_ENOMEM, GS_EIO, GS_EFORMAT; blocks while it reads degrees.
+ * Release with gs_batch_spread_close() in any case. */
+gs_status gs_batch_spread_open(gs_batch_spread *s, const gs_store *store, uint32_t rows);
+void gs_batch_spread_close(gs_batch_spread *s);
+/* Memory that one takes, also while it is opened. */
+uint64_t gs_batch_spread_bytes(const gs_store *store);
+
+/* A batch's rows. */
+typedef struct gs_batch_places {
+    uint32_t *place; /* [rows] the number of the row; those that are not kept: s->rows on, in order */
+    uint32_t *left;  /* vertices of these */
+    uint32_t lefts, from_peers;
+} gs_batch_places;
+
+/* Of `devices` that the rows are dealt to, for the one of number `own`. place may be NULL. */
+void gs_batch_spread_find(gs_batch_places *out, const gs_batch_spread *s, const uint32_t *vertex, uint32_t rows,
+                          uint32_t own, uint32_t devices);
+/* The next vertices from *from on whose rows are dealt to number `own`, `rows` of them at most: how many. *from becomes
+ * the vertex behind. */
+uint32_t gs_batch_spread_list(uint32_t *vertex, const gs_batch_spread *s, uint32_t rows, uint32_t own,
+                              uint32_t devices, uint32_t *from);
+
+#endif /* GS_BATCH_BATCH_ROWS_H */

@@ -8,8 +8,8 @@
  * a call of io_uring sleeps where the disk's queue is full. All calls are one thread's at a time. Nothing is allocated
  * after opening. A ring does not move in memory while it is open.
  */
-#ifndef GS_SESSION_READ_RING_H
-#define GS_SESSION_READ_RING_H
+#ifndef GS_BATCH_READ_RING_H
+#define GS_BATCH_READ_RING_H
 
 #include <pthread.h>
 
@@ -67,4 +67,4 @@ void gs_read_ring_pop(gs_read_ring *r);
 /* Gives up what waits, waits for what is under way and forgets it. */
 void gs_read_ring_drain(gs_read_ring *r);
 
-#endif /* GS_SESSION_READ_RING_H */
+#endif /* GS_BATCH_READ_RING_H */

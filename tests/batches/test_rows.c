@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "io/io_internal.h"
-#include "session/batch_rows.h"
+#include "batch/batch_rows.h"
 
 /* The batch EMPTY of a group has no rows: a subgraph without training vertices, which is passed over. */
 enum { VERTICES = 20000, BATCHES = 5, EMPTY = 2, MOST = 900, GROUPS = 3 };

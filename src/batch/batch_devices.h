@@ -7,11 +7,36 @@
  * share of the threads, and waits as long as its speed in a topology file says. Of processors and GPUs the processors
  * are device 0, as in a pass over the whole graph. One thread calls.
  */
-#ifndef GS_SESSION_BATCH_DEVICES_H
-#define GS_SESSION_BATCH_DEVICES_H
+#ifndef GS_BATCH_BATCH_DEVICES_H
+#define GS_BATCH_BATCH_DEVICES_H
 
-#include "session/batch_deal.h"
-#include "session/batches.h"
+#include <stdint.h>
+
+#include "base/status.h"
+#include "batch/batches.h"
+
+/* Which device runs which batch of a step.
+ *
+ * Batches of a step are about as long as each other, so each in turn goes to the device that is done with it first: of
+ * equal jobs on machines of unlike speeds no other way ends a step sooner. The number of a batch alone decides, not
+ * what was drawn and not how many batches a group has: so what is added to what does not depend on budgets.
+ */
+typedef struct gs_batch_deal {
+    uint32_t devices, step;          /* batches of a step */
+    double rate[GS_BATCH_DEVICES];   /* batches a second of each, in proportion to each other */
+    uint8_t *device;                 /* [step] */
+    uint32_t share[GS_BATCH_DEVICES]; /* batches of a whole step */
+} gs_batch_deal;
+
+/* rate[devices], 0 or more and at most GS_BATCH_DEVICES of them; a device of 0 has none. GS_ENOMEM. Release with
+ * gs_batch_deal_close(). */
+gs_status gs_batch_deal_open(gs_batch_deal *out, uint32_t devices, uint32_t step, const double *rate);
+void gs_batch_deal_close(gs_batch_deal *d);
+
+/* The device of a batch by its number in the epoch; that is a multiple of `step` for the first of a step. */
+uint32_t gs_batch_deal_of(const gs_batch_deal *d, uint32_t number);
+/* Most batches of any `group` in a row that are one device's. */
+uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t group);
 
 #define GS_BATCH_GROUP 64u /* most batches of a group */
 #define GS_BATCH_ROUND 8u  /* most passes of a round */
@@ -70,4 +95,4 @@ void gs_batch_devices_reduce(gs_batch_devices *d, double mass);
 /* Behind either: rows of learned tables that the step's batches have. */
 const struct gs_step_rows *gs_batch_devices_rows(const gs_batch_devices *d);
 
-#endif /* GS_SESSION_BATCH_DEVICES_H */
+#endif /* GS_BATCH_BATCH_DEVICES_H */

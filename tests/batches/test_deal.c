@@ -1,5 +1,5 @@
 /* Devices of a step's batches: no other way ends a step sooner, and groups know how many of theirs one device has. */
-#include "session/batch_deal.h"
+#include "batch/batch_devices.h"
 
 #include "base/hash.h"
 #include "support/support.h"

@@ -1,5 +1,5 @@
-/* batch_rows.c - rows of a store picked for a batch, from memory or from the disk. */
-#include "session/batch_rows.h"
+/* batch_rows.c - where a batch's rows come from: memory, the disk, or the memories of GPUs. */
+#include "batch/batch_rows.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,9 +7,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/index_width.h"
 #include "base/radix.h"
 #include "base/size.h"
 #include "session/store_rows.h"
+#include "store/chunk_table.h"
+#include "store/store.h"
 
 /* Between two rows that are needed so many bytes are read along: about as much as a request takes time for. With a
  * cache, a block, and of all that is read no more than one byte of GAP_SHARE, which leaves it within 1.1 times what the
@@ -431,4 +434,245 @@ gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *r
         return read_rows(r, row, rows, dst);
     pick_here(all, gs_store_array(r->store, id)->row_bytes, row, rows, dst);
     return GS_OK;
+}
+
+/* ---- rows that are named, not copied -------------------------------------- */
+
+/* How stages use features. */
+typedef struct uses {
+    uint32_t array;
+    bool sums, named; /* some stage sums them; they may be named */
+} uses;
+
+/* A sum of rows of float32 over in-edges finds rows by number, as a vertex program's tile does. Scales of its rows have
+ * the batch's numbers. */
+static bool may_name(const gs_program *p, const gs_stage *s, const gs_array_use *u)
+{
+    gs_row_sum rows;
+    if (u->role == GS_USE_LOAD)
+        return true;
+    return u->role == GS_USE_OPERAND && u->sum != GS_NONE && s->direction == GS_BY_DEST && !s->sum[u->sum].self &&
+           p->array[u->array].dtype == GS_F32 && gs_sum_of_rows(&rows, s, u->sum) && rows.types == GS_TYPES_NONE &&
+           rows.scale == GS_NONE;
+}
+
+static uses uses_of(const gs_program *p)
+{
+    uses x = {.array = 0};
+    while (x.array < p->arrays && p->array[x.array].store_id != GS_ARRAY_FEATURES)
+        x.array++;
+    x.named = x.array < p->arrays;
+    for (uint32_t k = 0; k < p->stages; k++)
+        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
+            if (u.array == x.array) {
+                x.named = x.named && may_name(p, &p->stage[k], &u);
+                x.sums = x.sums || u.role == GS_USE_OPERAND;
+            }
+    return x;
+}
+
+static bool loads(const gs_stage *s, uint32_t array)
+{
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_LOAD && s->reg[r].array == array)
+            return true;
+    return false;
+}
+
+static uint64_t tile_bytes(const gs_program *p, const gs_plan *plan, uint32_t array)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < plan->tasks; i++)
+        if (plan->task[i].kind == GS_TASK_VERTEX && loads(&p->stage[plan->task[i].stage], array))
+            rows = GS_MAX(rows, plan->task[i].rows);
+    return rows * p->array[array].width * gs_dtype_bytes(p->array[array].dtype);
+}
+
+static uint64_t edge_bytes(const gs_batch_limits *l) { return (l->edges + GS_MIN(l->vertices, l->edges)) * 4; }
+
+uint64_t gs_batch_named_bytes(const gs_program *p, const gs_plan *plan, const gs_batch_limits *limits)
+{
+    const uses x = uses_of(p);
+    return x.named ? tile_bytes(p, plan, x.array) + (x.sums ? edge_bytes(limits) : 0) : 0;
+}
+
+gs_status gs_batch_named_open(gs_batch_named *n, const gs_program *p, const gs_plan *plan,
+                              const gs_batch_limits *limits)
+{
+    const uses x = uses_of(p);
+
+    *n = (gs_batch_named){0};
+    if (!x.named)
+        return GS_OK;
+    n->bytes = tile_bytes(p, plan, x.array);
+    n->tile = gs_alloc_pages(n->bytes);
+    n->target = x.sums ? gs_malloc_array(GS_MIN(limits->vertices, limits->edges), sizeof(*n->target)) : NULL;
+    n->index = x.sums ? gs_malloc_array(limits->edges, sizeof(*n->index)) : NULL;
+    if (n->tile == NULL || (x.sums && (n->target == NULL || n->index == NULL))) {
+        gs_batch_named_close(n);
+        return gs_fail(GS_ENOMEM, "out of memory for rows of features of a batch");
+    }
+    n->rows = (gs_exec_named){.array = x.array, .tile = n->tile};
+    return GS_OK;
+}
+
+void gs_batch_named_close(gs_batch_named *n)
+{
+    if (n->tile != NULL)
+        gs_free_pages(n->tile, n->bytes);
+    gs_free(n->target);
+    gs_free(n->index);
+    *n = (gs_batch_named){0};
+}
+
+void gs_batch_named_fill(gs_batch_named *n, const gs_batch *b, const void *all)
+{
+    const gs_chunk_view *const v = &b->view[GS_BY_DEST];
+
+    n->rows.all = all;
+    n->rows.row = b->vertex;
+    n->rows.edges = &n->edges;
+    n->edges = (gs_edges){0};
+    if (n->index == NULL || b->edges == 0)
+        return;
+    for (uint32_t t = 0; t < v->targets; t++)
+        n->target[t] = gs_index_at(v->target, v->index_bytes, t);
+#pragma omp parallel for schedule(static) if (b->edges > 65536)
+    for (uint64_t k = 0; k < b->edges; k++)
+        n->index[k] = b->vertex[gs_index_at(v->index, v->index_bytes, k)];
+    n->edges = (gs_edges){.index_bytes = 4, .targets = v->targets, .target = n->target, .start = v->start,
+                          .index = n->index};
+}
+
+/* ---- rows that stay in the memories of GPUs, by out-degree ---------------- */
+
+/* Rows of features that stay in the memories of GPUs, by out-degree. */
+
+/* Degrees of so many and more count as so many. */
+#define DEGREES 65536u
+
+static uint64_t words_of(uint64_t vertices) { return gs_div_up(vertices, 64); }
+
+uint64_t gs_batch_spread_bytes(const gs_store *store)
+{
+    return words_of(gs_store_get_info(store)->vertices) * (sizeof(uint64_t) + sizeof(uint32_t)) +
+           DEGREES * sizeof(uint32_t) + GS_SUM_BYTES;
+}
+
+static uint32_t degree_of(const gs_block_reader *r, uint64_t i)
+{
+    return (uint32_t)GS_MIN(((const float *)r->block)[i], (float)(DEGREES - 1));
+}
+
+typedef struct choice {
+    gs_batch_spread *s;
+    uint32_t *count;       /* [DEGREES] vertices of each */
+    uint32_t least, equal; /* degrees that stay: those above, and of `least` so many more vertices */
+} choice;
+
+static gs_status count_degrees(choice *c, const gs_store *store)
+{
+    gs_block_reader r = {0};
+    uint64_t bytes;
+    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_OUT_DEGREE);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++)
+        if ((st = gs_block_reader_next(&r, k, &bytes)) == GS_OK)
+            for (uint64_t i = 0; i < bytes / sizeof(float); i++)
+                c->count[degree_of(&r, i)]++;
+    gs_block_reader_close(&r);
+    return st;
+}
+
+static void find_least(choice *c)
+{
+    c->equal = c->s->rows;
+    for (c->least = DEGREES - 1; c->least > 0 && c->count[c->least] < c->equal; c->least--)
+        c->equal -= c->count[c->least];
+}
+
+static gs_status mark_rows(choice *c, const gs_store *store)
+{
+    gs_block_reader r = {0};
+    uint64_t bytes;
+    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_OUT_DEGREE);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
+            const uint64_t v = at / sizeof(float) + i;
+            const uint32_t degree = degree_of(&r, i);
+            const bool stays = degree > c->least || (degree == c->least && c->equal > 0);
+            c->equal -= stays && degree == c->least;
+            c->s->bit[v / 64] |= (uint64_t)stays << v % 64;
+        }
+    }
+    gs_block_reader_close(&r);
+    return st;
+}
+
+gs_status gs_batch_spread_open(gs_batch_spread *s, const gs_store *store, uint32_t rows)
+{
+    const uint64_t vertices = gs_store_get_info(store)->vertices, words = words_of(vertices);
+    choice c = {.s = s, .count = gs_calloc(DEGREES, sizeof(*c.count))};
+    gs_status st = GS_OK;
+
+    *s = (gs_batch_spread){.vertices = (uint32_t)vertices, .rows = rows};
+    s->bit = gs_calloc(words, sizeof(*s->bit));
+    s->before = gs_calloc(words, sizeof(*s->before));
+    if (c.count == NULL || s->bit == NULL || s->before == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory for the numbers of rows that stay in devices' memory");
+    if (st == GS_OK && (st = count_degrees(&c, store)) == GS_OK) {
+        find_least(&c);
+        st = mark_rows(&c, store);
+    }
+    for (uint64_t w = 1; st == GS_OK && w < words; w++)
+        s->before[w] = s->before[w - 1] + (uint32_t)__builtin_popcountll(s->bit[w - 1]);
+    gs_free(c.count);
+    return st;
+}
+
+void gs_batch_spread_close(gs_batch_spread *s)
+{
+    gs_free(s->bit);
+    gs_free(s->before);
+    *s = (gs_batch_spread){0};
+}
+
+/* The number of a vertex's row; s->rows: it is not kept. */
+static uint32_t number_of(const gs_batch_spread *s, uint32_t v)
+{
+    const uint64_t word = s->bit[v / 64], bit = 1ull << v % 64;
+    return (word & bit) == 0 ? s->rows : s->before[v / 64] + (uint32_t)__builtin_popcountll(word & (bit - 1));
+}
+
+void gs_batch_spread_find(gs_batch_places *out, const gs_batch_spread *s, const uint32_t *vertex, uint32_t rows,
+                          uint32_t own, uint32_t devices)
+{
+    out->lefts = out->from_peers = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        uint32_t number = number_of(s, vertex[i]);
+        if (number == s->rows) {
+            number += out->lefts;
+            out->left[out->lefts++] = vertex[i];
+        } else {
+            out->from_peers += number % devices != own;
+        }
+        if (out->place != NULL)
+            out->place[i] = number;
+    }
+}
+
+uint32_t gs_batch_spread_list(uint32_t *vertex, const gs_batch_spread *s, uint32_t rows, uint32_t own,
+                              uint32_t devices, uint32_t *from)
+{
+    uint32_t n = 0;
+
+    for (; *from < s->vertices && n < rows; ++*from) {
+        const uint32_t number = number_of(s, *from);
+        if (number < s->rows && number % devices == own)
+            vertex[n++] = *from;
+    }
+    return n;
 }

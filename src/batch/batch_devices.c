@@ -1,0 +1,607 @@
+/* batch_devices.c - several devices train batches: which batch is whose, their plans and memory, and their threads. */
+#include "batch/batch_devices.h"
+
+#include <assert.h>
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "batch/batches_internal.h"
+
+typedef struct gs_batch_member {
+    gs_batch_devices *all;
+    uint32_t number;
+    gs_batches *engine;
+    gs_train_options options; /* of one device */
+    char spec[32];
+    double waits; /* seconds for each of a pass, as its speed is less than that of what it runs on */
+    gs_batch group[GS_BATCH_GROUP]; /* its batches of the group */
+    pthread_t thread;
+    bool started;
+    gs_status status;
+    char why[GS_ERROR_BYTES];
+} gs_batch_member;
+
+struct gs_batch_devices {
+    uint32_t devices, gpus;
+    gs_batch_member *at; /* [devices] processors before GPUs */
+    gs_batch_deal deal;
+    float *statistics; /* [GS_BATCH_ROUND][gs_batches_statistics()] of the passes of a round; NULL: there are none */
+    gs_step_rows rows; /* of learned tables */
+    pthread_mutex_t lock;
+    pthread_cond_t begin, end, next;
+    gs_batch_pass *pass; /* [passes] of the round at hand */
+    uint32_t passes, added; /* the first so many of them have added their rows' gradients */
+    uint64_t rounds;
+    uint32_t running;
+    bool quit;
+};
+
+/* ---- which batch is whose ------------------------------------------------- */
+
+/* Of those that would be done first, the first. */
+static uint32_t first_done(const gs_batch_deal *d)
+{
+    double soonest = INFINITY;
+    uint32_t best = 0;
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const double end = d->rate[k] > 0 ? (d->share[k] + 1) / d->rate[k] : INFINITY;
+        best = end < soonest ? k : best;
+        soonest = GS_MIN(soonest, end);
+    }
+    return best;
+}
+
+gs_status gs_batch_deal_open(gs_batch_deal *out, uint32_t devices, uint32_t step, const double *rate)
+{
+    gs_batch_deal d = {.devices = devices, .step = step};
+
+    assert(devices > 0 && devices <= GS_BATCH_DEVICES && step > 0);
+    if ((d.device = gs_malloc_array(step, sizeof(*d.device))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the devices of a step's batches");
+    for (uint32_t k = 0; k < devices; k++)
+        d.rate[k] = rate[k];
+    for (uint32_t i = 0; i < step; i++) {
+        const uint32_t k = first_done(&d);
+        d.device[i] = (uint8_t)k;
+        d.share[k]++;
+    }
+    *out = d;
+    return GS_OK;
+}
+
+void gs_batch_deal_close(gs_batch_deal *d)
+{
+    gs_free(d->device);
+    *d = (gs_batch_deal){0};
+}
+
+uint32_t gs_batch_deal_of(const gs_batch_deal *d, uint32_t number) { return d->device[number % d->step]; }
+
+/* A group begins anywhere in a step, and an epoch's last step, which may be short, ends its last group. */
+uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t group)
+{
+    uint32_t most = 0, held = 0;
+
+    for (uint32_t i = 0; i < d->step + group; i++) {
+        held += gs_batch_deal_of(d, i) == device;
+        held -= i >= group && gs_batch_deal_of(d, i - group) == device;
+        most = GS_MAX(most, held);
+    }
+    return most;
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+static void wait_for_speed(const gs_batch_member *m, double seconds, gs_exec_stats *stats)
+{
+    const double more = seconds * m->waits;
+
+    if (more <= 0)
+        return;
+    gs_sleep(more);
+    stats->compute_seconds += more;
+}
+
+static float *statistics_of(const gs_batch_devices *d, uint32_t pass)
+{
+    return d->statistics == NULL ? NULL : d->statistics + (uint64_t)pass * gs_batches_statistics(d->at[0].engine);
+}
+
+static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistics)
+{
+    const double began = gs_now();
+
+    if (p->batch == NULL) {
+        gs_batches_pass(m->engine);
+        return GS_OK;
+    }
+    const gs_status st = gs_batches_add(m->engine, p->batch, p->key, &p->mass, &p->stats);
+    if (st != GS_OK)
+        return st;
+    gs_batches_copy_statistics(m->engine, statistics);
+    wait_for_speed(m, gs_now() - began, &p->stats);
+    return GS_OK;
+}
+
+/* Waits until all batches before it have added their rows of tables, or will not, as a pass has failed. Batches are
+ * dealt to the device that is done with them first, so about in the order in which they end. */
+static void add_rows(gs_batch_member *m, uint32_t number, gs_status of_pass)
+{
+    gs_batch_devices *const d = m->all;
+    const gs_batch_pass *const p = &d->pass[number];
+
+    if (!gs_step_rows_adds(&d->rows)) /* no device waits for others within a step */
+        return;
+    pthread_mutex_lock(&d->lock);
+    while (d->added < number)
+        pthread_cond_wait(&d->next, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    if (of_pass == GS_OK && p->batch != NULL)
+        gs_step_rows_add(&d->rows, gs_batches_tables(m->engine), p->batch);
+    pthread_mutex_lock(&d->lock);
+    d->added++;
+    pthread_cond_broadcast(&d->next);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* The device's passes of the round, in their order. Those behind one that failed are passed over, as others wait for
+ * them. */
+static void run_passes(gs_batch_member *m)
+{
+    const gs_batch_devices *const d = m->all;
+
+    m->status = GS_OK;
+    for (uint32_t i = 0; i < d->passes; i++) {
+        if (d->pass[i].device != m->number)
+            continue;
+        if (m->status == GS_OK && (m->status = run_pass(m, &d->pass[i], statistics_of(d, i))) != GS_OK)
+            snprintf(m->why, sizeof(m->why), "%s", gs_last_error());
+        add_rows(m, i, m->status);
+    }
+}
+
+static void *member_thread(void *arg)
+{
+    gs_batch_member *const m = arg;
+    gs_batch_devices *const d = m->all;
+
+    omp_set_num_threads((int)GS_MAX(m->options.threads, 1));
+    pthread_mutex_lock(&d->lock);
+    for (uint64_t seen = 0;;) {
+        while (!d->quit && d->rounds == seen)
+            pthread_cond_wait(&d->begin, &d->lock);
+        if (d->quit)
+            break;
+        seen = d->rounds;
+        pthread_mutex_unlock(&d->lock);
+        run_passes(m);
+        pthread_mutex_lock(&d->lock);
+        if (--d->running == 0)
+            pthread_cond_signal(&d->end);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void open_round(gs_batch_devices *d)
+{
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->begin, NULL);
+    pthread_cond_init(&d->end, NULL);
+    pthread_cond_init(&d->next, NULL);
+}
+
+static uint64_t statistics_bytes(const gs_batch_devices *d)
+{
+    return (uint64_t)GS_BATCH_ROUND * gs_batches_statistics(d->at[0].engine) * sizeof(float);
+}
+
+static uint64_t round_bytes(const gs_batch_devices *d)
+{
+    const gs_batches *const first = d->at[0].engine;
+    return statistics_bytes(d) +
+           gs_step_rows_bytes(gs_batches_session(first), d->deal.step, gs_batches_most_rows(first));
+}
+
+static gs_status start_round(gs_batch_devices *d)
+{
+    const gs_batches *const first = d->at[0].engine;
+    const uint64_t bytes = statistics_bytes(d);
+    const gs_status st = gs_step_rows_open(&d->rows, gs_batches_tables(first), d->deal.step,
+                                           gs_batches_most_rows(first));
+
+    if (st != GS_OK)
+        return st;
+    if (bytes > 0 && (d->statistics = gs_malloc(bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for statistics of batches");
+    for (uint32_t k = 0; k < d->devices && d->devices > 1; k++) {
+        const int error = pthread_create(&d->at[k].thread, NULL, member_thread, &d->at[k]);
+        d->at[k].started = error == 0;
+        if (error != 0)
+            return gs_fail(GS_ENOMEM, "a thread for device %u could not be had: %s", k, strerror(error));
+    }
+    return GS_OK;
+}
+
+static void close_round(gs_batch_devices *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->quit = true;
+    pthread_cond_broadcast(&d->begin);
+    pthread_mutex_unlock(&d->lock);
+    for (uint32_t k = 0; k < d->devices; k++)
+        if (d->at[k].started)
+            pthread_join(d->at[k].thread, NULL);
+    pthread_mutex_destroy(&d->lock);
+    pthread_cond_destroy(&d->begin);
+    pthread_cond_destroy(&d->end);
+    pthread_cond_destroy(&d->next);
+    gs_step_rows_close(&d->rows);
+    gs_free(d->statistics);
+}
+
+/* ---- a round ------------------------------------------------------------- */
+
+void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches)
+{
+    for (uint32_t k = 0; k < d->devices; k++) {
+        gs_batch_member *const m = &d->at[k];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < batches; i++) {
+            if (gs_batch_deal_of(&d->deal, batch[i].number) != k)
+                continue;
+            m->group[n] = batch[i];
+            if (batch[i].targets == 0) /* it is passed over, and nothing is read for it */
+                m->group[n].vertices = 0;
+            n++;
+        }
+        gs_batches_begin(m->engine, m->group, n);
+    }
+}
+
+void gs_batch_devices_clear(gs_batch_devices *d)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_clear(d->at[k].engine);
+    gs_step_rows_clear(&d->rows);
+}
+
+/* Threads that have nothing to do in this round are woken, too, and sleep again. */
+static void run_round(gs_batch_devices *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->rounds++;
+    d->running = d->devices;
+    pthread_cond_broadcast(&d->begin);
+    while (d->running > 0)
+        pthread_cond_wait(&d->end, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Running statistics go on batch by batch, in the order of the batches. */
+gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_t passes)
+{
+    d->pass = pass;
+    d->passes = passes;
+    d->added = 0;
+    if (d->devices == 1)
+        run_passes(&d->at[0]);
+    else
+        run_round(d);
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const gs_batch_member *const m = &d->at[k];
+        if (m->status != GS_OK)
+            return d->devices == 1 ? m->status : gs_fail(m->status, "%s", m->why);
+    }
+    for (uint32_t i = 0; i < passes; i++)
+        if (pass[i].batch != NULL)
+            gs_batches_follow(d->at[pass[i].device].engine, pass[i].batch, statistics_of(d, i));
+    return GS_OK;
+}
+
+gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
+{
+    const double began = gs_now();
+    gs_step_rows_take_one(&d->rows);
+    const gs_status st = gs_batches_run(d->at[0].engine, pass->batch, pass->key, &pass->mass, &pass->stats);
+
+    if (st == GS_OK)
+        wait_for_speed(&d->at[0], gs_now() - began, &pass->stats);
+    return st;
+}
+
+void gs_batch_devices_reduce(gs_batch_devices *d, double mass)
+{
+    for (uint32_t k = 1; k < d->devices; k++)
+        gs_batches_collect(d->at[k].engine);
+    gs_batches_divide(d->at[0].engine, mass);
+    gs_step_rows_divide(&d->rows, mass);
+}
+
+const gs_step_rows *gs_batch_devices_rows(const gs_batch_devices *d) { return &d->rows; }
+
+/* ---- opening ------------------------------------------------------------- */
+
+gs_status gs_batch_devices_count(uint32_t *out, const gs_train_options *o)
+{
+    const uint32_t several = gs_device_count(o->device);
+
+    *out = GS_MAX(several, 1);
+    if (several > GS_BATCH_DEVICES)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are trained on %u devices at most", o->device,
+                       GS_BATCH_DEVICES);
+    return GS_OK;
+}
+
+uint32_t gs_batch_devices_step(const gs_train_options *o)
+{
+    return o->batches_per_step != 0 ? o->batches_per_step : GS_MAX(gs_device_count(o->device), 1);
+}
+
+/* The one of `gpus`, "cuda:0,1", that has this number in their list. */
+static void name_gpu(gs_batch_member *m, const char *gpus, uint32_t index)
+{
+    const char *number = strchr(gpus, ':');
+
+    if (number++ == NULL) {
+        snprintf(m->spec, sizeof(m->spec), "%.*s", (int)sizeof(m->spec) - 1, gpus);
+        return;
+    }
+    for (uint32_t i = 0; i < index; i++)
+        number = strchr(number, ',') + 1;
+    snprintf(m->spec, sizeof(m->spec), "cuda:%.*s", (int)GS_MIN(strcspn(number, ","), 8), number);
+}
+
+/* One of cpu:N is "cpu" with its share of the threads. Beside GPUs, each of which has a thread that picks its rows, the
+ * processors have the other threads. */
+static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t device, uint32_t devices)
+{
+    const uint32_t threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    const char *const beside = gs_device_gpus_beside(o->device);
+
+    m->options = *o;
+    if (devices == 1 && strncmp(o->device, "cpu:", 4) != 0)
+        return;
+    snprintf(m->spec, sizeof(m->spec), "cpu");
+    if (beside != NULL) {
+        m->options.threads = device > 0 || threads < devices ? 1 : threads - (devices - 1);
+        if (device > 0)
+            name_gpu(m, beside, device - 1);
+    } else if (strncmp(o->device, "cpu", 3) == 0) {
+        m->options.threads = GS_MAX(threads / devices, 1);
+    } else {
+        name_gpu(m, o->device, device);
+    }
+    m->options.device = m->spec;
+    m->options.topology = NULL;
+}
+
+/* What a topology file says: speeds, so that a device of cpu:N waits for as long as its own has it take; or shares. */
+static gs_status read_topology(gs_batch_devices *d, double *rate, const gs_train_options *o)
+{
+    gs_topology wires = {0};
+    gs_status st;
+
+    if (o->topology == NULL || gs_device_count(o->device) == 0)
+        return GS_OK;
+    if ((st = gs_topology_load(&wires, o->topology, d->devices)) != GS_OK)
+        return st;
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const double speed = gs_topology_speed(&wires, k);
+        if (strncmp(o->device, "cpu:", 4) == 0)
+            d->at[k].waits = 1 / speed - 1;
+        rate[k] = wires.place.said ? wires.place.edges[k] : rate[k] * speed;
+    }
+    return GS_OK;
+}
+
+/* Batches a second of each device, in proportion to each other. */
+static gs_status deal_batches(gs_batch_devices *d, const gs_session_config *config)
+{
+    const gs_session_earlier *const e = config->earlier;
+    double rate[GS_BATCH_DEVICES];
+    gs_status st;
+
+    for (uint32_t k = 0; k < d->devices; k++)
+        rate[k] = d->gpus > 0 && d->gpus < d->devices ? 1 / gs_batches_seconds(d->at[k].engine) : 1;
+    if ((st = read_topology(d, rate, config->options)) != GS_OK)
+        return st;
+    if (e != NULL && e->batch_rates == d->devices)
+        memcpy(rate, e->batch_rate, sizeof(rate));
+    return gs_batch_deal_open(&d->deal, d->devices, gs_batch_devices_step(config->options), rate);
+}
+
+static gs_status open_each(gs_batch_devices *d, const gs_session_config *config, uint32_t devices,
+                           const gs_batch *typical)
+{
+    gs_session_config one = *config;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; st == GS_OK && k < devices; k++) {
+        gs_batch_member *const m = &d->at[k];
+        m->all = d;
+        m->number = k;
+        name_one(m, config->options, k, devices);
+        one.options = &m->options;
+        st = gs_batches_open(&m->engine, &one);
+        if (st == GS_OK && typical != NULL)
+            gs_batches_take_typical(m->engine, typical);
+        d->gpus += st == GS_OK && gs_batches_device_bytes(m->engine) > 0;
+        d->devices++;
+    }
+    return st;
+}
+
+gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config,
+                                const gs_batch *typical)
+{
+    gs_batch_devices *d = gs_calloc(1, sizeof(*d));
+    uint32_t devices;
+    gs_status st;
+
+    if (d == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    open_round(d);
+    if ((st = gs_batch_devices_count(&devices, config->options)) == GS_OK &&
+        (d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory");
+    if (st != GS_OK || (st = open_each(d, config, devices, typical)) != GS_OK ||
+        (st = deal_batches(d, config)) != GS_OK) {
+        gs_batch_devices_close(d);
+        return st;
+    }
+    *out = d;
+    return GS_OK;
+}
+
+void gs_batch_devices_close(gs_batch_devices *d)
+{
+    if (d == NULL)
+        return;
+    close_round(d);
+    for (uint32_t k = d->devices; k-- > 0;)
+        gs_batches_close(d->at[k].engine);
+    gs_batch_deal_close(&d->deal);
+    gs_free(d->at);
+    gs_free(d);
+}
+
+gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device) { return d->at[device].engine; }
+const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d) { return &d->deal; }
+
+double gs_batch_devices_seconds(const gs_batch_devices *d)
+{
+    double end = 0;
+    for (uint32_t k = 0; k < d->devices; k++)
+        end = GS_MAX(end, d->deal.share[k] * gs_batches_seconds(d->at[k].engine) * (1 + d->at[k].waits));
+    return end;
+}
+
+/* Processors come before GPUs. */
+static uint32_t first_gpu(const gs_batch_devices *d) { return d->gpus > 0 ? d->devices - d->gpus : 0; }
+
+gs_batches *gs_batch_devices_lead(const gs_batch_devices *d) { return d->at[first_gpu(d)].engine; }
+
+void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t group)
+{
+    uint32_t most[GS_BATCH_DEVICES], sum = 0;
+
+    for (uint32_t k = 0; k < d->devices; k++)
+        sum += most[k] = gs_batch_deal_most(&d->deal, k, group);
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_set_cache(d->at[k].engine, (uint64_t)((double)bytes * most[k] / sum), GS_MAX(most[k], 1));
+}
+
+void gs_batch_devices_read_ahead(gs_batch_devices *d, uint64_t ring)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_read_ahead(d->at[k].engine, ring);
+}
+
+#define FREE_SHARE 0.9 /* of a GPU's memory */
+
+static const gs_device *device_at(const gs_batch_devices *d, uint32_t k) { return gs_batches_device(d->at[k].engine); }
+
+static bool reach_all(const gs_batch_devices *d)
+{
+    bool all = true;
+    for (uint32_t k = first_gpu(d); k < d->devices; k++)
+        for (uint32_t i = first_gpu(d); i < d->devices; i++)
+            all = all && (i == k || gs_device_reaches(device_at(d, k), device_at(d, i)).reaches);
+    return all;
+}
+
+/* Of each GPU; 0 where it does not say. */
+static uint64_t free_memory(const gs_batch_devices *d)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t k = first_gpu(d); k < d->devices; k++) {
+        uint64_t bytes = 0;
+        uint32_t sharing = 1;
+        for (uint32_t i = first_gpu(d); i < d->devices; i++)
+            sharing += i != k && gs_device_reaches(device_at(d, k), device_at(d, i)).same;
+        if (gs_device_free_memory(device_at(d, k), &bytes) != GS_OK)
+            return 0;
+        least = GS_MIN(least, bytes / sharing);
+    }
+    return (uint64_t)(FREE_SHARE * (double)least);
+}
+
+void gs_batch_devices_do_not_spread(gs_batch_devices *d)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_keep_rows(d->at[k].engine, 0, 1, 0);
+}
+
+bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share)
+{
+    gs_batches *const lead = gs_batch_devices_lead(d);
+
+    gs_batch_devices_do_not_spread(d);
+    const uint64_t plan = gs_batches_device_bytes(lead);
+    if (plan == 0)
+        return false;
+    const uint64_t all = memory != 0 ? memory : free_memory(d), left = all > plan ? all - plan : 0;
+    const uint32_t rows = gs_batches_rows_within(lead, left / share);
+    const uint64_t vertices = gs_batches_rows_within(lead, UINT64_MAX);
+    const bool together = reach_all(d);
+    /* Places of a batch's rows cross, too. Rows that stay are used as often as others at the least. */
+    if (!gs_batches_gain(lead, together ? (uint64_t)rows * d->gpus : rows))
+        return false;
+    for (uint32_t k = first_gpu(d); k < d->devices; k++) {
+        if (together)
+            gs_batches_keep_rows(d->at[k].engine, (uint32_t)GS_MIN((uint64_t)rows * d->gpus, vertices), d->gpus,
+                                 k - first_gpu(d));
+        else
+            gs_batches_keep_rows(d->at[k].engine, rows, 1, 0);
+    }
+    return true;
+}
+
+/* The first has them for all. */
+void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_keep_features(d->at[k].engine, keep);
+}
+
+void gs_batch_devices_pause(gs_batch_devices *d)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_pause(d->at[k].engine);
+}
+
+/* The first device's features, and the first GPU's list of rows that stay, are there once for all. */
+uint64_t gs_batch_devices_bytes(const gs_batch_devices *d)
+{
+    uint64_t bytes = round_bytes(d);
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const gs_batches *const b = d->at[k].engine;
+        bytes += gs_batches_bytes(b) - (k > 0 ? gs_batches_shared_features(b) : 0) -
+                 (k > first_gpu(d) ? gs_batches_shared_list(b) : 0);
+    }
+    return bytes;
+}
+
+gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole)
+{
+    gs_batches *gpu[GS_BATCH_DEVICES];
+    const uint32_t lead = first_gpu(d);
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < d->devices && st == GS_OK; k++)
+        st = gs_batches_start(d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL,
+                              k > lead ? d->at[lead].engine : NULL);
+    for (uint32_t k = lead; k < d->devices; k++)
+        gpu[k - lead] = d->at[k].engine;
+    for (uint32_t k = lead; k < d->devices && st == GS_OK; k++)
+        st = gs_batches_meet(d->at[k].engine, gpu);
+    return st == GS_OK ? start_round(d) : st;
+}
