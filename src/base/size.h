@@ -32,6 +32,12 @@ static inline bool gs_mul_u64(uint64_t *out, uint64_t a, uint64_t b)
     *out = r;
     return true;
 }
+/* UINT64_MAX on overflow. */
+static inline uint64_t gs_mul_capped(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
 static inline bool gs_add_u64(uint64_t *out, uint64_t a, uint64_t b)
 {
     uint64_t r;

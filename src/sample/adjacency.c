@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/index_width.h"
 #include "base/size.h"
-#include "sample/columns.h"
+#include "sample/sample_internal.h"
 #include "store/edge_scan.h"
 
 /* While a list is sorted by type: one edge with all that it carries. */

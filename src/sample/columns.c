@@ -1,5 +1,5 @@
 /* columns.c - rows and queries, sorted, meet the columns of the store, which go by once. */
-#include "sample/columns.h"
+#include "sample/sample_internal.h"
 
 #include <string.h>
 
@@ -86,7 +86,7 @@ static void sort_rows(gs_batch_arena *a, uint32_t first)
         r->order[p] += first;
 }
 
-void gs_columns__sort_rows(const gs_column_pass *w, bool named)
+void gs_columns__sort_rows(const gs_sample_pass *w, bool named)
 {
     const uint64_t parts = w->columns->table->parts;
 
@@ -121,7 +121,7 @@ static void meet_chunk(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, cons
 }
 
 typedef struct meeting {
-    const gs_column_pass *w;
+    const gs_sample_pass *w;
     gs_column_want *wants;
     gs_column_visit *visit;
     uint32_t which;
@@ -130,7 +130,7 @@ typedef struct meeting {
 static gs_status meet(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     const meeting *const m = context;
-    const gs_column_pass *const w = m->w;
+    const gs_sample_pass *const w = m->w;
     const uint32_t base = (uint32_t)gs_interval_first(w->columns->table, target),
                    other = (uint32_t)gs_interval_first(w->columns->table, operand);
 
@@ -140,7 +140,7 @@ static gs_status meet(void *context, uint32_t target, uint32_t operand, const gs
     return gs_sample__check_stop(w->s);
 }
 
-gs_status gs_columns__meet(const gs_column_pass *w, gs_column_want *batch_wants, gs_column_visit *visit)
+gs_status gs_columns__meet(const gs_sample_pass *w, gs_column_want *batch_wants, gs_column_visit *visit)
 {
     meeting m = {.w = w, .wants = batch_wants, .visit = visit};
 
@@ -181,7 +181,7 @@ static void answer_chunk(gs_list_query *q, const gs_chunk_view *v, uint32_t targ
 static gs_status answer(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     const meeting *const m = context;
-    const gs_column_pass *const w = m->w;
+    const gs_sample_pass *const w = m->w;
     const uint32_t base = (uint32_t)gs_interval_first(w->columns->table, target),
                    other = (uint32_t)gs_interval_first(w->columns->table, operand);
 
@@ -191,7 +191,7 @@ static gs_status answer(void *context, uint32_t target, uint32_t operand, const 
     return gs_sample__check_stop(w->s);
 }
 
-gs_status gs_columns__ask(const gs_column_pass *w, uint32_t which)
+gs_status gs_columns__ask(const gs_sample_pass *w, uint32_t which)
 {
     const uint64_t parts = w->columns->table->parts;
     meeting m = {.w = w, .which = which};

@@ -1,10 +1,13 @@
 /* neighbor.c - the targets, drawn in-edges of theirs, drawn in-edges of the sources of these, and so on.
  *
- * As NeighborLoader of torch_geometric draws: a vertex is expanded once, at the hop where it first appears. Memory is
- * waited for seldom: edges are named first, looked at GS_SAMPLE_PENDING later, their vertices looked up in the table
- * after all of these are under way. */
+ * As NeighborLoader of torch_geometric draws: a vertex is expanded once, at the hop where it first appears. The draw
+ * from a list depends on its length and on the stream of random numbers of its vertex alone, so a hop names the edges
+ * that it draws by their places, and whoever has the lists says which vertices these are, in the order in which they
+ * were drawn: the same batches of lists in memory and in the store. */
 #include <assert.h>
+#include <string.h>
 
+#include "base/index_width.h"
 #include "base/size.h"
 #include "sample/sample_internal.h"
 
@@ -18,7 +21,10 @@ typedef struct drawing {
     bool full;       /* too many vertices, or told to give up */
 } drawing;
 
-/* Looks at what is pending: vertices become rows. */
+/* ---- of lists in memory -------------------------------------------------- */
+
+/* Looks at what is pending: vertices become rows. Memory is waited for seldom: edges are named first, looked at
+ * GS_SAMPLE_PENDING later, their vertices looked up in the table after all of these are under way. */
 static void take_pending(drawing *d)
 {
     gs_batch_arena *a = d->a;
@@ -51,57 +57,6 @@ static inline void add_edge(drawing *d, uint64_t edge)
         take_pending(d);
 }
 
-/* Edges that are drawn from a list; of weighted ones, at most so many. */
-uint64_t gs_sample__drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree)
-{
-    if (fanout == 0 || degree == 0 || (!o->replace && degree <= fanout))
-        return degree;
-    return fanout;
-}
-
-void gs_sample__draw_places(const gs_sampler *s, gs_batch_arena *a, uint32_t k, uint32_t degree, gs_random_stream *r)
-{
-    if (s->options.replace)
-        gs_draw__repeated(a->place, k, degree, r);
-    else
-        gs_draw__distinct(a->place, k, degree, r, &a->set);
-}
-
-/* Draws from [first, first + degree), the edges of a vertex or those of one type; how many. */
-static uint32_t draw_places(drawing *d, uint64_t first, uint32_t degree, gs_random_stream *r)
-{
-    const gs_sampler_options *o = &d->s->options;
-    gs_batch_arena *a = d->a;
-    const uint32_t k = (uint32_t)gs_sample__drawn_of(o, d->fanout, degree);
-
-    if (o->weighted) {
-        const float *weight = d->s->in->weight + first;
-        return o->replace ? gs_draw__weighted_repeated(a->place, k, weight, degree, r, &a->set)
-                          : gs_draw__weighted(a->place, k, weight, degree, r, &a->set);
-    }
-    gs_sample__draw_places(d->s, a, k, degree, r);
-    return k;
-}
-
-/* False where the batch's edges would be too many. */
-static bool expand(drawing *d, uint64_t first, uint64_t degree, gs_random_stream *r)
-{
-    const gs_sampler_options *o = &d->s->options;
-    gs_batch_arena *a = d->a;
-
-    if (d->full || a->raw.count + a->pendings + gs_sample__drawn_of(o, d->fanout, degree) > a->raw.most)
-        return false;
-    if (d->fanout == 0 || degree == 0 || (!o->replace && !o->weighted && degree <= d->fanout)) {
-        for (uint64_t k = 0; k < degree && !d->full; k++)
-            add_edge(d, first + k);
-        return !d->full;
-    }
-    const uint32_t n = draw_places(d, first, (uint32_t)degree, r);
-    for (uint32_t k = 0; k < n; k++)
-        add_edge(d, first + a->place[k]);
-    return true;
-}
-
 /* First edge of another type than that of `first`, before `end`. */
 static uint64_t type_end(const gs_adjacency *a, uint64_t first, uint64_t end)
 {
@@ -121,50 +76,232 @@ static uint64_t type_end(const gs_adjacency *a, uint64_t first, uint64_t end)
     return low;
 }
 
+/* ---- naming edges -------------------------------------------------------- */
+
+/* Edges that are drawn from a list; of weighted ones, at most so many. */
+static uint64_t drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree)
+{
+    if (fanout == 0 || degree == 0 || (!o->replace && degree <= fanout))
+        return degree;
+    return fanout;
+}
+
+/* Draws from [first, first + degree), the edges of a vertex or those of one type, into a->place; how many. */
+static uint32_t draw_places(const drawing *d, uint64_t first, uint32_t degree, gs_random_stream *r)
+{
+    const gs_sampler_options *o = &d->s->options;
+    gs_batch_arena *a = d->a;
+    const uint32_t k = (uint32_t)drawn_of(o, d->fanout, degree);
+
+    if (o->weighted) {
+        const float *weight = d->s->in->weight + first;
+        return o->replace ? gs_draw__weighted_repeated(a->place, k, weight, degree, r, &a->set)
+                          : gs_draw__weighted(a->place, k, weight, degree, r, &a->set);
+    }
+    if (o->replace)
+        gs_draw__repeated(a->place, k, degree, r);
+    else
+        gs_draw__distinct(a->place, k, degree, r, &a->set);
+    return k;
+}
+
+/* Of a list in the store: its first n edges, or those of a->place. */
+static void note_places(gs_batch_arena *a, uint64_t n, bool all, uint32_t type)
+{
+    uint32_t *const place = a->rows.place + a->raw.count;
+
+    for (uint32_t k = 0; k < n; k++)
+        place[k] = all ? k : a->place[k];
+    for (uint32_t k = 0; k < n && a->rows.types != NULL; k++)
+        a->raw.type[a->raw.count + k] = (uint16_t)type;
+    a->raw.count += n;
+}
+
+/* Names edges of a list of so many, which begins at edge `first` in memory. False where the batch's edges would be too
+ * many. */
+static bool expand(drawing *d, uint64_t first, uint64_t degree, uint32_t type, gs_random_stream *r)
+{
+    const gs_sampler_options *o = &d->s->options;
+    gs_batch_arena *a = d->a;
+    const bool all = d->fanout == 0 || degree == 0 || (!o->replace && !o->weighted && degree <= d->fanout);
+
+    if (d->full || a->raw.count + a->pendings + drawn_of(o, d->fanout, degree) > a->raw.most)
+        return false;
+    const uint64_t n = all ? degree : draw_places(d, first, (uint32_t)degree, r);
+    if (a->rows.place != NULL)
+        note_places(a, n, all, type);
+    else if (all)
+        for (uint64_t k = 0; k < n && !d->full; k++)
+            add_edge(d, first + k);
+    else
+        for (uint64_t k = 0; k < n; k++)
+            add_edge(d, first + a->place[k]);
+    return !d->full;
+}
+
 static bool expand_row(drawing *d, uint32_t row)
 {
     const gs_adjacency *in = d->s->in;
-    const uint32_t v = d->a->unique.vertex[row];
+    const gs_batch_arena *const a = d->a;
+    const uint32_t v = a->unique.vertex[row];
     const uint64_t first = gs_adjacency_first(in, v), end = gs_adjacency_first(in, (uint64_t)v + 1);
     gs_random_stream r = gs_random_stream_of(d->s->key, v, d->b->number, d->b->epoch);
 
-    d->a->raw.start[row] = (uint32_t)(d->a->raw.count + d->a->pendings);
+    if (a->rows.types != NULL) {
+        const uint32_t *const edges = a->rows.types + (uint64_t)row * in->edge_types;
+        for (uint32_t type = 0; type < in->edge_types; type++)
+            if (!expand(d, 0, edges[type], type, &r))
+                return false;
+        return true;
+    }
     if (!d->s->options.by_type || in->type == NULL)
-        return expand(d, first, end - first, &r);
+        return expand(d, first, end - first, 0, &r);
     for (uint64_t at = first, next; at < end; at = next) {
         next = type_end(in, at, end);
-        if (!expand(d, at, next - at, &r))
+        if (!expand(d, at, next - at, 0, &r))
             return false;
     }
     return true;
 }
 
-static gs_status draw_hops(drawing *d, gs_batch *b)
+static inline void prefetch_list(const gs_adjacency *in, uint32_t v)
 {
-    gs_batch_arena *a = d->a;
-    const gs_adjacency *in = d->s->in;
-    uint32_t row = 0;
-
-    for (uint32_t h = 0; h < b->hops; h++) {
-        const uint32_t end = a->unique.count;
-        d->fanout = d->s->options.fanout[h];
-        for (; row < end; row++) {
-            if (row + AHEAD < end) {
-                const uint32_t v = a->unique.vertex[row + AHEAD];
-                __builtin_prefetch(in->first32 != NULL ? (const void *)&in->first32[v] : &in->first64[v]);
-            }
-            if (!expand_row(d, row))
-                return gs_sample__overflow(b, d->s);
-        }
-        take_pending(d);
-        if (d->full)
-            return gs_sample__overflow(b, d->s);
-        b->hop_end[h + 1] = a->unique.count;
-    }
-    b->expanded = row;
-    a->raw.start[row] = (uint32_t)a->raw.count;
-    return GS_OK;
+    __builtin_prefetch(in->first32 != NULL ? (const void *)&in->first32[v] : &in->first64[v]);
 }
+
+/* Names the edges of all rows that are not expanded. */
+static void draw_hop(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t hop)
+{
+    drawing d = {.s = s, .a = a, .b = b, .fanout = s->options.fanout[hop], .full = b->overflows};
+    const uint32_t end = a->unique.count;
+
+    for (uint32_t row = b->expanded; row < end && !b->overflows; row++) {
+        if (row + AHEAD < end)
+            prefetch_list(s->in, a->unique.vertex[row + AHEAD]);
+        a->raw.start[row] = (uint32_t)(a->raw.count + a->pendings);
+        b->overflows = !expand_row(&d, row) || (row % GS_STOP_EVERY == 0 && gs_sample__is_stopped(s));
+    }
+    if (b->overflows)
+        return;
+    if (a->pendings > 0)
+        take_pending(&d);
+    a->raw.start[end] = (uint32_t)a->raw.count;
+    b->overflows = d.full;
+}
+
+/* ---- of lists in the store: what chunks say ------------------------------ */
+
+/* Draws by type need the edges of each type in a list, which a pass before counts. */
+
+static void carry(gs_raw_edges *raw, uint64_t k, const gs_chunk_view *v, uint64_t at, uint32_t operand)
+{
+    raw->source[k] = operand + gs_index_at(v->index, v->index_bytes, at);
+    gs_raw__carry_chunk(raw, k, v, at);
+}
+
+/* Those of the row's edges that were drawn of this chunk get their sources and what they carry. */
+static void answer_row(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, uint32_t p, const gs_chunk_view *v,
+                       uint32_t t, uint32_t operand)
+{
+    const uint32_t row = a->rows.order[p], passed = a->rows.passed[p], n = v->start[t + 1] - v->start[t];
+    (void)s;
+    (void)b;
+
+    for (uint32_t k = a->raw.start[row]; k < a->raw.start[row + 1]; k++) {
+        const uint32_t place = a->rows.place[k] - passed;
+        if (place < n) /* else of a chunk before or after this one */
+            carry(&a->raw, k, v, (uint64_t)v->start[t] + place, operand);
+    }
+    a->rows.passed[p] = passed + n;
+}
+
+/* The end of edges of the type of edge `from`. */
+static uint32_t chunk_type_end(const gs_chunk_view *v, uint32_t from, uint32_t end, uint32_t *type)
+{
+    *type = gs_type_at(v->type, v->type_bytes, from);
+    while (from < end && gs_type_at(v->type, v->type_bytes, from) == *type)
+        from++;
+    return from;
+}
+
+static void count_types(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, uint32_t p, const gs_chunk_view *v,
+                        uint32_t t, uint32_t operand)
+{
+    uint32_t *const types = a->rows.types + (uint64_t)a->rows.order[p] * s->in->edge_types;
+    (void)b;
+    (void)operand;
+
+    for (uint32_t at = v->start[t], end = v->start[t + 1], next, type; at < end; at = next) {
+        next = chunk_type_end(v, at, end, &type);
+        types[type] += next - at;
+    }
+}
+
+/* answer_row() where places are among the edges of their types, which ascend as those of the chunk do. */
+static void answer_types(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, uint32_t p, const gs_chunk_view *v,
+                         uint32_t t, uint32_t operand)
+{
+    const uint32_t row = a->rows.order[p], last = a->raw.start[row + 1];
+    uint32_t *const passed = a->rows.types + (uint64_t)row * s->in->edge_types;
+    uint32_t k = a->raw.start[row];
+    (void)b;
+
+    for (uint32_t at = v->start[t], end = v->start[t + 1], next, type; at < end; at = next) {
+        next = chunk_type_end(v, at, end, &type);
+        while (k < last && a->raw.type[k] < type)
+            k++;
+        for (; k < last && a->raw.type[k] == type; k++)
+            if (a->rows.place[k] - passed[type] < next - at)
+                carry(&a->raw, k, v, (uint64_t)at + (a->rows.place[k] - passed[type]), operand);
+        passed[type] += next - at;
+    }
+}
+
+/* ---- hops ---------------------------------------------------------------- */
+
+static void zero_types(const gs_sample_pass *w)
+{
+    const uint64_t types = w->s->in->edge_types;
+    for (uint32_t k = 0; k < w->batches; k++)
+        if (!w->batch[k].overflows) {
+            const uint64_t first = w->batch[k].expanded, rows = w->arena[k]->unique.count - first;
+            memset(w->arena[k]->rows.types + first * types, 0, rows * types * sizeof(uint32_t));
+        }
+}
+
+/* Of the rows that are not expanded, where draws are by type. */
+static gs_status find_types(const gs_sample_pass *w)
+{
+    if (w->arena[0]->rows.types == NULL)
+        return GS_OK;
+    zero_types(w);
+    gs_columns__sort_rows(w, false);
+    return gs_columns__meet(w, NULL, count_types);
+}
+
+/* What the hop's edges are. */
+static gs_status resolve(const gs_sample_pass *w)
+{
+    const bool by_type = w->arena[0]->rows.types != NULL;
+
+    if (w->columns == NULL) /* draw_hop() has looked */
+        return GS_OK;
+    gs_columns__sort_rows(w, true);
+    if (by_type)
+        zero_types(w);
+    return gs_columns__meet(w, NULL, by_type ? answer_types : answer_row);
+}
+
+/* Sources of the hop's edges, which are rows of the graph, become rows of the batch. */
+static void number_sources(gs_batch *b, gs_batch_arena *a)
+{
+    for (uint64_t k = a->raw.start[b->expanded]; k < a->raw.count && !b->overflows; k++) {
+        a->raw.source[k] = gs_unique_put(&a->unique, a->raw.source[k]);
+        b->overflows = a->raw.source[k] == GS_UNIQUE_NONE;
+    }
+}
+
+/* ---- degrees ------------------------------------------------------------- */
 
 /* Self loops of a vertex in the graph. */
 static uint64_t own_loops(const gs_adjacency *in, uint32_t v)
@@ -190,13 +327,13 @@ static void would_draw(const gs_sampler *s, const gs_batch_arena *a, uint32_t ro
 
     if (a->rows.types != NULL)
         for (uint32_t type = 0; type < in->edge_types; type++)
-            drawn += gs_sample__drawn_of(o, fanout, a->rows.types[(uint64_t)row * in->edge_types + type]);
+            drawn += drawn_of(o, fanout, a->rows.types[(uint64_t)row * in->edge_types + type]);
     else if (!o->by_type || in->type == NULL)
-        drawn = gs_sample__drawn_of(o, fanout, end - first);
+        drawn = drawn_of(o, fanout, end - first);
     else
         for (uint64_t at = first, next; at < end; at = next) {
             next = type_end(in, at, end);
-            drawn += gs_sample__drawn_of(o, fanout, next - at);
+            drawn += drawn_of(o, fanout, next - at);
         }
     *in_degree = (float)drawn;
     if (loops == NULL)
@@ -205,7 +342,8 @@ static void would_draw(const gs_sampler *s, const gs_batch_arena *a, uint32_t ro
     *loops = own == 0 ? 0 : (float)((double)own * (double)drawn / (double)(end - first));
 }
 
-void gs_sample__count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
+/* in_degree and loops of all rows, when all hops were drawn. */
+static void count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
 {
     const gs_adjacency *in = s->in;
 
@@ -220,15 +358,16 @@ void gs_sample__count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_a
                 a->loops[row] += a->raw.source[k] == row;
     }
     for (uint32_t row = b->expanded; row < a->unique.count; row++) {
-        if (row + AHEAD < a->unique.count) {
-            const uint32_t v = a->unique.vertex[row + AHEAD];
-            __builtin_prefetch(in->first32 != NULL ? (const void *)&in->first32[v] : &in->first64[v]);
-        }
+        if (row + AHEAD < a->unique.count)
+            prefetch_list(in, a->unique.vertex[row + AHEAD]);
         would_draw(s, a, row, &a->in_degree[row], a->loops != NULL ? &a->loops[row] : NULL);
     }
 }
 
-void gs_sample__take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
+/* ---- batches ------------------------------------------------------------- */
+
+/* The batch's targets from `first` on, at most `count`, as rows. */
+static void take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
 {
     const gs_order order = gs_order_of(s->options.seed, b->epoch, s->targets);
     const uint32_t from = b->number * s->options.batch_size + first;
@@ -243,15 +382,129 @@ void gs_sample__take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a
     }
 }
 
-gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
+static void end_hop(gs_batch *b, gs_batch_arena *a, uint32_t hop)
 {
-    drawing d = {.s = s, .a = a, .b = b};
-    gs_status st;
+    if (a->rows.place != NULL)
+        number_sources(b, a);
+    b->expanded = b->hop_end[hop];
+    b->hop_end[hop + 1] = a->unique.count;
+}
 
-    gs_sample__take_targets(b, s, a, first, count);
-    if ((st = draw_hops(&d, b)) != GS_OK)
-        return st;
-    gs_sample__count_degrees(b, s, a);
-    b->vertices = a->unique.count;
+static gs_status draw_hops(const gs_sample_pass *w)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t h = 0; h < w->s->options.hops; h++) {
+        if ((st = find_types(w)) != GS_OK)
+            return st;
+#pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
+        for (uint32_t k = 0; k < w->batches; k++)
+            draw_hop(&w->batch[k], w->s, w->arena[k], h);
+        if ((st = resolve(w)) != GS_OK)
+            return st;
+#pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
+        for (uint32_t k = 0; k < w->batches; k++)
+            end_hop(&w->batch[k], w->arena[k], h);
+    }
+    return find_types(w);
+}
+
+static gs_status draw(const gs_sample_pass *w, uint32_t first, uint32_t count)
+{
+    for (uint32_t k = 0; k < w->batches; k++)
+        take_targets(&w->batch[k], w->s, w->arena[k], first, count);
+    const gs_status st = draw_hops(w);
+    for (uint32_t k = 0; k < w->batches && st == GS_OK; k++)
+        if (!w->batch[k].overflows) {
+            count_degrees(&w->batch[k], w->s, w->arena[k]);
+            w->batch[k].vertices = w->arena[k]->unique.count;
+        }
+    return st;
+}
+
+/* ---- the law ------------------------------------------------------------- */
+
+static gs_status check(const gs_sampler_options *o, const gs_adjacency *in, uint32_t targets)
+{
+    if (targets == 0)
+        return gs_fail(GS_EINVAL, "no vertex is to be trained, so there is none to draw the neighbours of");
+    if (o->hops == 0 || o->hops > GS_SAMPLE_HOPS)
+        return gs_fail(GS_EINVAL, "fanouts of %u hops: give 1 to %u", o->hops, GS_SAMPLE_HOPS);
+    if (o->weighted && in->columns != NULL)
+        return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and they do not fit in memory");
+    if (o->weighted && in->weight == NULL)
+        return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and the store has no weights");
+    if (o->by_type && in->edge_types == 0)
+        return gs_fail(GS_EINVAL, "edges are to be drawn by type, and the store has no types");
+    assert(!o->by_type || in->columns != NULL || in->by_type); /* gs_adjacency_sort_types() */
+    for (uint64_t k = 0; o->weighted && k < in->edges; k++)
+        if (in->weight[k] < 0)
+            return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and one has the weight %g",
+                           (double)in->weight[k]);
     return GS_OK;
 }
+
+/* A fanout above all in-degrees draws no more than these. */
+static gs_status find_longest(gs_sampler *s)
+{
+    for (uint32_t v = 0; v < s->in->vertices; v++)
+        s->longest = GS_MAX(s->longest, gs_adjacency_degree(s->in, v));
+    return GS_OK;
+}
+
+static uint32_t most_places(const gs_sampler *s)
+{
+    const gs_sampler_options *const o = &s->options;
+    uint32_t most = 1;
+
+    for (uint32_t h = 0; h < o->hops; h++)
+        most = GS_MAX(most, o->replace ? o->fanout[h] : (uint32_t)GS_MIN(o->fanout[h], s->longest));
+    return most;
+}
+
+static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
+{
+    const gs_sampler_options *o = &s->options;
+    const uint64_t all = s->in->edges, types = o->by_type && s->in->edge_types > 0 ? s->in->edge_types : 1;
+    const uint64_t first = GS_MIN(o->batch_size, s->targets), others = s->in->vertices - first;
+    uint64_t frontier = first, taken = first, sum = 0;
+
+    for (uint32_t h = 0; h < o->hops; h++) {
+        uint64_t most = o->fanout[h] == 0 ? all : gs_mul_capped(gs_mul_capped(frontier, o->fanout[h]), types);
+        if (!o->replace)
+            most = GS_MIN(most, all);
+        sum = most > UINT64_MAX - sum ? UINT64_MAX : sum + most;
+        frontier = GS_MIN(most, others); /* an earlier hop may have reached less than it could */
+        taken += frontier;
+    }
+    *rows = GS_MIN(taken, s->in->vertices);
+    *edges = o->replace ? sum : GS_MIN(sum, all);
+}
+
+static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
+                        uint64_t n)
+{
+    if (s->in->columns != NULL && s->options.by_type)
+        a->rows.types =
+            gs_sample__place_array(memory, &n, (uint64_t)l->vertices * s->in->edge_types, sizeof(uint32_t));
+    return n;
+}
+
+static uint32_t passes(const gs_sampler_options *o, bool out)
+{
+    (void)out;
+    return o->by_type ? 2 * o->hops + 1 : o->hops;
+}
+
+const gs_sample_law gs_sample__neighbor = {
+    .facts = {.name = "neighbor", .reads = GS_SAMPLER_READS_FANOUT | GS_SAMPLER_READS_SHUFFLE, .has_parts = true},
+    .orders_targets = true,
+    .has_rows_by_vertex = true,
+    .check = check,
+    .open = find_longest,
+    .bound = bound,
+    .places = most_places,
+    .lay_out = lay_out,
+    .passes = passes,
+    .draw = draw,
+};

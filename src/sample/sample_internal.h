@@ -1,4 +1,9 @@
-/* sample_internal.h - what the files of this room share: a sampler, an arena, and a batch while it is drawn. */
+/* sample_internal.h - what the files of this room share: a sampler and its law, an arena, a batch while it is drawn.
+ *
+ * A law names what a batch is to have: places in lists of edges, or vertices. Where the lists are in memory it looks
+ * there at once; where they stay in the store, all batches that are drawn together name theirs, and one pass over the
+ * columns that these need says what they are (columns.c).
+ */
 #ifndef GS_SAMPLE_SAMPLE_INTERNAL_H
 #define GS_SAMPLE_SAMPLE_INTERNAL_H
 
@@ -6,6 +11,7 @@
 #include "sample/random_draw.h"
 #include "sample/sampler.h"
 #include "sample/unique.h"
+#include "store/edge_scan.h"
 
 /* Edges that are on their way from memory: named, not yet looked at. */
 #define GS_SAMPLE_PENDING 512u
@@ -29,12 +35,15 @@ typedef struct gs_saint_drawn {
     uint32_t *number;
 } gs_saint_drawn;
 
+typedef struct gs_sample_law gs_sample_law;
+
 struct gs_sampler {
+    const gs_sample_law *law;
     const gs_adjacency *in, *out;
     gs_sampler_options options;
     gs_batch_limits limits;
     uint32_t *target;          /* [targets] ascending */
-    uint64_t *is_target;       /* a bit a vertex; of all kinds but NEIGHBOR */
+    uint64_t *is_target;       /* a bit a vertex, where the law has subgraphs */
     uint32_t targets, batches, things; /* things: what an epoch puts into an order: targets, or intervals */
     uint64_t longest;          /* NEIGHBOR: the greatest in-degree */
     uint32_t key[2];
@@ -99,70 +108,96 @@ struct gs_batch_arena {
                                 * in the store: the batch has rows there. All 0 between batches. */
 };
 
+/* Edges of lists that stay in the store: one pass over the columns that a group of batches needs.
+ *
+ * Columns come in the order of the file, and the chunks of a column in the order of its operands; so the list of a
+ * vertex, as gs_adjacency has it, goes by in order, in pieces. All batches of a group meet a chunk together, each in an
+ * arena of its own. Threads: one at a time. */
+typedef struct gs_columns {
+    gs_edge_scanner *scan;
+    const gs_chunk_table *table; /* the store's, which outlives this */
+    uint8_t *wanted;             /* [parts * parts] chunks of the pass at hand */
+    bool weights;                /* edges have them */
+    uint64_t bytes;              /* of memory */
+} gs_columns;
+
+/* Batches that are drawn together. Those that have more than the limits overflow, and are left out from then on. */
+typedef struct gs_sample_pass {
+    const gs_sampler *s;
+    gs_columns *columns;          /* of lists that stay in the store; else NULL, and there is one batch */
+    gs_batch *batch;              /* [batches] */
+    gs_batch_arena *const *arena; /* [batches] */
+    uint32_t batches, threads;
+} gs_sample_pass;
+
+/* Gives the next array of an arena its place; `memory` NULL: only counts. */
+void *gs_sample__place_array(unsigned char *memory, uint64_t *bytes, uint64_t count, uint64_t size);
+
+/* One way to draw batches. A slot that may be NULL says so. */
+struct gs_sample_law {
+    gs_sampler_facts facts;
+    bool subgraph;        /* batches are some vertices and all edges between them, without hops */
+    bool orders_targets;  /* an epoch's order is of targets; else of intervals, if of anything */
+    bool has_rows_by_vertex; /* gs_batch_arena.unique says which row a vertex has */
+    /* GS_EINVAL: an option that makes no sense, or makes none with these lists. */
+    gs_status (*check)(const gs_sampler_options *o, const gs_adjacency *in, uint32_t targets);
+    /* Vertices that are drawn for a batch, all told, where an epoch is as many as draw each vertex about once. NULL: an
+     * epoch is an order. */
+    uint64_t (*draws)(const gs_sampler_options *o);
+    gs_status (*open)(gs_sampler *s); /* what draws of this graph need once; may be NULL */
+    void (*bound)(uint64_t *rows, uint64_t *edges, const gs_sampler *s); /* what a batch can have at most */
+    uint32_t (*places)(const gs_sampler *s); /* drawn at once, at most; NULL: 1 */
+    /* The arena's arrays that are this law's own, from byte n on: behind them. May be NULL. */
+    uint64_t (*lay_out)(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
+                        uint64_t n);
+    uint32_t (*passes)(const gs_sampler_options *o, bool out); /* gs_sampler_passes() */
+    /* Fills vertices, targets, expanded, hops, degrees and the raw edges of batches whose epochs and numbers are set.
+     * Of laws that have parts: of each batch's targets from `first` on, at most `count`. Batches overflow, also when
+     * the sampler was told to give up; errors are of reading. */
+    gs_status (*draw)(const gs_sample_pass *w, uint32_t first, uint32_t count);
+    /* GraphSAINT's: lets the tables of the arenas list the vertices of the batches; as draw(). */
+    gs_status (*draw_vertices)(const gs_sample_pass *w);
+};
+
+#define GS_SAMPLE_LAW(KIND, law) extern const gs_sample_law gs_sample__##law;
+GS_SAMPLER_MAP(GS_SAMPLE_LAW)
+#undef GS_SAMPLE_LAW
+
 /* batch_arena.c: bytes that an arena of such limits takes. */
 uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l);
-/* The greatest number of places that is drawn at once: a fanout above all in-degrees draws no more than these. */
-uint32_t gs_sample__most_places(const gs_sampler *s);
+/* An arena for drawing vertices alone. GS_ENOMEM. */
+gs_status gs_sample__vertex_arena_make(gs_batch_arena **out, const gs_sampler *s);
+uint64_t gs_sample__vertex_arena_bytes(const gs_sampler *s);
+/* What a batch can have at most. */
+void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s);
 
 /* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-
-/* neighbor.c: the batch's targets from `first` on, at most `count`, as rows; how many edges a list of `degree` gives;
- * and these, in a->place, for all but weighted draws (of lists in memory alone). */
-void gs_sample__take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count);
-uint64_t gs_sample__drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree);
-void gs_sample__draw_places(const gs_sampler *s, gs_batch_arena *a, uint32_t k, uint32_t degree, gs_random_stream *r);
-/* neighbor.c: in_degree and loops of all rows, when all hops were drawn. */
-void gs_sample__count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-
-/* neighbor_columns.c: the same as gs_sample__neighbor() of batches whose epochs and numbers are set, in hops of all of
- * them, for lists that stay in the store. Those that have more than the limits overflow: GS_EBUDGET, of the first. */
-gs_status gs_sample__neighbor_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
-                                      uint32_t first, uint32_t count, uint32_t threads);
-
-/* Each fills vertices, targets, expanded, hops, degrees and the raw edges. NEIGHBOR: of the batch's targets from
- * `first` on, at most `count`. */
-gs_status gs_sample__neighbor(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count);
-gs_status gs_sample__cluster(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-gs_status gs_sample__saint(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-
-/* cluster.c: the same of batches whose epochs and numbers are set, for lists that stay in the store: their chunks go by
- * once. Errors as gs_sample__neighbor_columns(). */
-gs_status gs_sample__cluster_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches);
-
-/* saint_draw.c: what drawing vertices of a graph needs once. Then the vertices of a batch, as the arena's table lists
- * them: GS_EBUDGET where they are too many. And their rows: those of targets first. */
-gs_status gs_saint__open(gs_sampler *s);
-gs_status gs_saint__draw(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-gs_status gs_saint__number_rows(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-/* The same of lists that stay in the store, in steps: edges to follow, as a query of a->query[]; what the answers
- * add. Batches overflow. */
-void gs_saint__begin(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-void gs_saint__ask_step(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
-void gs_saint__take_step(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t query);
-
-/* saint_cover.c: coefficients from batches drawn beforehand, and that of an edge where lists stay in the store. */
-gs_status gs_saint__cover(gs_sampler *s);
-float gs_saint__edge_factor(const gs_sampler *s, uint32_t source, uint32_t dest);
-#define GS_SAINT_MOST_FACTOR 1e4f /* as torch_geometric bounds coefficients */
-
-/* saint_steps.c: draws vertices alone of batches whose epochs and numbers are set. Those that are too many overflow. */
-gs_status gs_saint__draw_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
-                                 uint32_t threads);
-/* saint_columns.c: the same of GraphSAINT's batches, for lists that stay in the store. */
-gs_status gs_sample__saint_columns(gs_batch *b, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
-                                   uint32_t threads);
-
-/* row_order.c: edges in any order, each with its row in a->rows.place, come in the order of their rows, those of a row
- * as they were, and a->raw.start says where. */
+/* Edges in any order, each with its row in a->rows.place, come in the order of their rows, those of a row as they were,
+ * and a->raw.start says where. */
 void gs_sample__order_by_row(gs_batch_arena *a, uint32_t rows);
 
-/* saint.c: lists in memory: edges between the batch's rows become its raw edges, or with `count` are counted there. */
-gs_status gs_saint__find_edges(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a, gs_saint_edge *count);
+/* saint.c: coefficients from batches drawn beforehand. */
+gs_status gs_saint__cover(gs_sampler *s);
 
-/* batch_arena.c: an arena for drawing vertices alone. GS_ENOMEM. */
-gs_status gs_sample__vertex_arena_make(gs_batch_arena **out, const gs_sampler *s);
-uint64_t gs_sample__vertex_arena_bytes(const gs_sampler *s);
+/* columns.c: with a window of 8 MiB, or of the largest chunk, whatever the budget. GS_EIO, GS_ENOMEM. */
+gs_status gs_columns__open(gs_columns **out, const gs_store *s, gs_direction d);
+void gs_columns__close(gs_columns *c); /* NULL is allowed */
+
+/* Rows of each batch that are not expanded, in order of their vertices, for a pass; all chunks of columns that have one
+ * are wanted; with `named`, of those that have one of which an edge was named. */
+void gs_columns__sort_rows(const gs_sample_pass *w, bool named);
+
+/* Row a->rows.order[p] of the batch is target t of the chunk, whose operands begin at row `operand` of the graph. */
+typedef void gs_column_visit(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, uint32_t p, const gs_chunk_view *v,
+                             uint32_t t, uint32_t operand);
+/* The wanted chunks go by, and each meets the sorted rows of each batch. `batch_wants` (NULL: all do) is asked whether
+ * a batch has use of a chunk. Blocks for the disk. GS_EFORMAT: a damaged chunk; GS_EIO, GS_EINTERRUPTED. */
+typedef bool gs_column_want(const gs_batch_arena *a, uint32_t target, uint32_t operand);
+gs_status gs_columns__meet(const gs_sample_pass *w, gs_column_want *batch_wants, gs_column_visit *visit);
+
+/* query[which] of each arena is answered. Blocks for the disk; errors as above. */
+gs_status gs_columns__ask(const gs_sample_pass *w, uint32_t which);
 
 /* Has the caller told the sampler to give up? It is asked this every GS_STOP_EVERY steps at the latest, less than a
  * hundredth of a second. Then what is drawn does not fit, and this is why. */
@@ -171,13 +206,10 @@ static inline bool gs_sample__is_stopped(const gs_sampler *s)
 {
     return s->options.stop != NULL && *s->options.stop != 0;
 }
-/* batch_limits.c: GS_EINTERRUPTED where it has; else GS_OK. */
+/* batch_arena.c: GS_EINTERRUPTED where it has; else GS_OK. */
 gs_status gs_sample__check_stop(const gs_sampler *s);
 
-/* batch_limits.c: what a batch can have at most. */
-void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s);
-
-/* batch_limits.c: "batch 3 of epoch 1 has more than 5 vertices ..." and what to do. GS_EBUDGET; GS_EINTERRUPTED where
+/* batch_arena.c: "batch 3 of epoch 1 has more than 5 vertices ..." and what to do. GS_EBUDGET; GS_EINTERRUPTED where
  * the sampler was told to give up, which ends draws as an overflow does. */
 gs_status gs_sample__overflow(const gs_batch *b, const gs_sampler *s);
 
@@ -193,6 +225,15 @@ static inline void gs_raw__carry(gs_raw_edges *raw, uint64_t k, const gs_adjacen
         raw->type[k] = (uint16_t)gs_adjacency_type(a, place);
     if (raw->weight != NULL)
         raw->weight[k] = a->weight != NULL ? a->weight[place] : 1;
+}
+
+/* The same of edge `place` of a chunk. */
+static inline void gs_raw__carry_chunk(gs_raw_edges *raw, uint64_t k, const gs_chunk_view *v, uint64_t place)
+{
+    if (raw->type != NULL)
+        raw->type[k] = (uint16_t)gs_type_at(v->type, v->type_bytes, place);
+    if (raw->weight != NULL)
+        raw->weight[k] = v->weight != NULL ? v->weight[place] : 1;
 }
 
 #endif /* GS_SAMPLE_SAMPLE_INTERNAL_H */

@@ -1,4 +1,4 @@
-/* sampler.c - opens a sampler and hands each batch to the kind that draws it. */
+/* sampler.c - opens a sampler and hands each batch to the law that draws it. */
 #include "sample/sampler.h"
 
 #include <assert.h>
@@ -11,51 +11,25 @@
 
 #define TRIED_TOGETHER 8u /* batches, of lists that stay in the store */
 
-static bool is_saint(const gs_sampler_options *o)
-{
-    return o->kind == GS_SAMPLER_SAINT_NODE || o->kind == GS_SAMPLER_SAINT_EDGE || o->kind == GS_SAMPLER_SAINT_WALK;
-}
+#define LAW(KIND, law) [GS_SAMPLER_##KIND] = &gs_sample__##law,
+static const gs_sample_law *const laws[] = {GS_SAMPLER_MAP(LAW)};
+#undef LAW
 
-static gs_status check_neighbor(const gs_sampler_options *o, const gs_adjacency *in, uint32_t targets)
-{
-    if (targets == 0)
-        return gs_fail(GS_EINVAL, "no vertex is to be trained, so there is none to draw the neighbours of");
-    if (o->hops == 0 || o->hops > GS_SAMPLE_HOPS)
-        return gs_fail(GS_EINVAL, "fanouts of %u hops: give 1 to %u", o->hops, GS_SAMPLE_HOPS);
-    if (o->weighted && in->columns != NULL)
-        return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and they do not fit in memory");
-    if (o->weighted && in->weight == NULL)
-        return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and the store has no weights");
-    if (o->by_type && in->edge_types == 0)
-        return gs_fail(GS_EINVAL, "edges are to be drawn by type, and the store has no types");
-    assert(!o->by_type || in->columns != NULL || in->by_type); /* gs_adjacency_sort_types() */
-    for (uint64_t k = 0; o->weighted && k < in->edges; k++)
-        if (in->weight[k] < 0)
-            return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and one has the weight %g",
-                           (double)in->weight[k]);
-    return GS_OK;
-}
+const gs_sampler_facts *gs_sampler_facts_of(gs_sampler_kind kind) { return &laws[kind]->facts; }
+
+uint32_t gs_sampler_passes(const gs_sampler_options *o, bool out) { return laws[o->kind]->passes(o, out); }
 
 static gs_status check_options(const gs_sampler_options *o, const gs_adjacency *in, uint32_t targets)
 {
     if (o->batch_size == 0)
         return gs_fail(GS_EINVAL, "batches of 0: give a batch size of 1 or more");
-    if (o->kind == GS_SAMPLER_NEIGHBOR)
-        return check_neighbor(o, in, targets);
-    if (o->kind == GS_SAMPLER_CLUSTER && o->batch_size > in->parts)
-        return gs_fail(GS_EINVAL, "batches of %u intervals, and the store has %u: give a batch size of fewer",
-                       o->batch_size, in->parts);
-    if (is_saint(o) && in->edges == 0)
-        return gs_fail(GS_EINVAL, "the graph has no edges to draw a subgraph by");
-    if (o->kind == GS_SAMPLER_SAINT_WALK && o->walk_length == 0)
-        return gs_fail(GS_EINVAL, "walks of no edge: give a walk length of 1 or more");
-    return GS_OK;
+    return laws[o->kind]->check(o, in, targets);
 }
 
 static gs_status copy_targets(gs_sampler *s, const uint32_t *target, uint32_t targets)
 {
     const uint64_t words = gs_div_up(s->in->vertices, 64);
-    const bool bits = s->options.kind != GS_SAMPLER_NEIGHBOR;
+    const bool bits = s->law->subgraph;
 
     s->targets = targets;
     s->target = gs_malloc_array(GS_MAX(targets, 1), sizeof(*s->target));
@@ -72,23 +46,15 @@ static gs_status copy_targets(gs_sampler *s, const uint32_t *target, uint32_t ta
     return GS_OK;
 }
 
-static void find_longest(gs_sampler *s)
-{
-    for (uint32_t v = 0; s->options.kind == GS_SAMPLER_NEIGHBOR && v < s->in->vertices; v++)
-        s->longest = GS_MAX(s->longest, gs_adjacency_degree(s->in, v));
-}
-
 static void count_batches(gs_sampler *s)
 {
     const gs_sampler_options *o = &s->options;
-    const uint64_t drawn = (uint64_t)o->batch_size * (o->kind == GS_SAMPLER_SAINT_EDGE   ? 2
-                                                      : o->kind == GS_SAMPLER_SAINT_WALK ? o->walk_length + 1ull
-                                                                                         : 1);
-    s->things = o->kind == GS_SAMPLER_NEIGHBOR ? s->targets : s->in->parts;
-    if (!is_saint(o))
+
+    s->things = s->law->orders_targets ? s->targets : s->in->parts;
+    if (s->law->draws == NULL)
         s->batches = (uint32_t)gs_div_up(s->things, o->batch_size);
     else
-        s->batches = o->batches != 0 ? o->batches : (uint32_t)gs_div_up(s->in->vertices, drawn);
+        s->batches = o->batches != 0 ? o->batches : (uint32_t)gs_div_up(s->in->vertices, s->law->draws(o));
 }
 
 static gs_status check_limits(const gs_sampler *s)
@@ -100,7 +66,7 @@ static gs_status check_limits(const gs_sampler *s)
         return gs_fail(GS_EBUDGET, "a batch takes %s at least, and %s are left: give smaller batches or more memory",
                        gs_size_format(need, sizeof(need), s->limits.arena_bytes),
                        gs_size_format(have, sizeof(have), o->arena_bytes));
-    if (o->kind == GS_SAMPLER_NEIGHBOR && s->limits.vertices < GS_MIN(o->batch_size, s->targets))
+    if (s->law->orders_targets && s->limits.vertices < GS_MIN(o->batch_size, s->targets))
         return gs_fail(GS_EBUDGET, "batches of %u vertices, and memory or a limit that holds %u: give smaller batches",
                        o->batch_size, s->limits.vertices);
     return GS_OK;
@@ -112,25 +78,25 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
     gs_sampler *s = NULL;
     gs_status st = check_options(options, in, targets);
 
-    assert(out == NULL || options->kind == GS_SAMPLER_SAINT_NODE || (out->columns != NULL) == (in->columns != NULL));
+    assert(out == NULL || laws[options->kind]->facts.needs_out_places ||
+           (out->columns != NULL) == (in->columns != NULL));
     if (st != GS_OK)
         return st;
     if ((s = gs_calloc(1, sizeof(*s))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a sampler");
-    *s = (gs_sampler){.in = in, .out = out, .options = *options};
-    if (options->kind != GS_SAMPLER_NEIGHBOR)
+    *s = (gs_sampler){.law = laws[options->kind], .in = in, .out = out, .options = *options};
+    if (s->law->subgraph)
         s->options.hops = 0;
     gs_random_key(s->key, options->seed, GS_RANDOM_SAMPLE);
     if ((st = copy_targets(s, target, targets)) != GS_OK)
         goto done;
     count_batches(s);
-    find_longest(s);
-    if (is_saint(options) && (st = gs_saint__open(s)) != GS_OK)
+    if (s->law->open != NULL && (st = s->law->open(s)) != GS_OK)
         goto done;
     gs_sample__bounds(&s->limits, s);
     if ((st = check_limits(s)) != GS_OK)
         goto done;
-    if (is_saint(options) && options->coverage > 0)
+    if ((s->law->facts.reads & GS_SAMPLER_READS_COVERAGE) != 0 && options->coverage > 0)
         st = gs_saint__cover(s);
 done:
     if (st == GS_OK)
@@ -159,6 +125,11 @@ void gs_sampler_order(gs_sampler *s, bool ordered) { s->options.ordered = ordere
 uint32_t gs_sampler_batches(const gs_sampler *s) { return s->batches; }
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s) { return &s->limits; }
 
+uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number)
+{
+    return GS_MIN(s->options.batch_size, s->targets - number * s->options.batch_size);
+}
+
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number)
 {
     return gs_sampler_draw_part(out, s, a, epoch, number, 0, UINT32_MAX);
@@ -185,7 +156,7 @@ uint64_t gs_sampler_bytes(const gs_sampler *s)
 
 static void clear(const gs_sampler *s, gs_batch_arena *a)
 {
-    if (s->options.kind != GS_SAMPLER_CLUSTER)
+    if (s->law->has_rows_by_vertex)
         gs_unique_clear(&a->unique);
     a->raw.count = 0;
     a->pendings = 0;
@@ -201,19 +172,20 @@ static void finish(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
     gs_sample__assemble(b, s, a);
 }
 
-/* Batches whose epochs and numbers are set, of lists that stay in the store. */
-static gs_status draw_streamed(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
-                               uint32_t first, uint32_t count, uint32_t threads)
+/* Batches whose epochs and numbers are set: one, of lists in memory. */
+static gs_status draw_pass(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches,
+                           uint32_t first, uint32_t count, uint32_t threads)
 {
+    const gs_sample_pass w = {s, s->in->columns, out, arena, batches, threads};
+
     for (uint32_t k = 0; k < batches; k++)
         clear(s, arena[k]);
-    const gs_status st = s->options.kind == GS_SAMPLER_CLUSTER
-                             ? gs_sample__cluster_columns(out, s, arena, batches)
-                         : s->options.kind == GS_SAMPLER_NEIGHBOR
-                             ? gs_sample__neighbor_columns(out, s, arena, batches, first, count, threads)
-                             : gs_sample__saint_columns(out, s, arena, batches, threads);
-    if (st != GS_OK && st != GS_EBUDGET)
+    gs_status st = s->law->draw(&w, first, count);
+    if (st != GS_OK || (st = gs_sample__check_stop(s)) != GS_OK)
         return st;
+    for (uint32_t k = batches; k-- > 0;)
+        if (out[k].overflows)
+            st = gs_sample__overflow(&out[k], s);
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
     for (uint32_t k = 0; k < batches; k++)
         if (out[k].overflows)
@@ -226,23 +198,9 @@ static gs_status draw_streamed(gs_batch *out, const gs_sampler *s, gs_batch_aren
 gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,
                                uint32_t first, uint32_t count)
 {
-    gs_batch b = {.epoch = epoch, .number = number};
-    gs_status st;
-
     assert(number < s->batches);
-    if (s->in->columns != NULL) {
-        *out = b;
-        return draw_streamed(out, s, &a, 1, first, count, 1);
-    }
-    clear(s, a);
-    st = s->options.kind == GS_SAMPLER_NEIGHBOR  ? gs_sample__neighbor(&b, s, a, first, count)
-         : s->options.kind == GS_SAMPLER_CLUSTER ? gs_sample__cluster(&b, s, a)
-                                                 : gs_sample__saint(&b, s, a);
-    if (st != GS_OK || (st = gs_sample__check_stop(s)) != GS_OK)
-        return st;
-    finish(&b, s, a);
-    *out = b;
-    return GS_OK;
+    *out = (gs_batch){.epoch = epoch, .number = number};
+    return draw_pass(out, s, &a, 1, first, count, 1);
 }
 
 /* Batches without room are expected; what else there is to say goes first. */
@@ -258,14 +216,13 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     if (s->in->columns != NULL) {
         for (uint32_t k = 0; k < count; k++)
             out[k] = (gs_batch){.epoch = epoch, .number = first + k};
-        return draw_streamed(out, s, arena, count, 0, UINT32_MAX, threads);
+        return draw_pass(out, s, arena, count, 0, UINT32_MAX, threads);
     }
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
     for (uint32_t k = 0; k < count; k++) {
         const gs_status st = gs_sampler_draw(&out[k], s, arena[k], epoch, first + k);
         if (st == GS_OK)
             continue;
-        out[k] = (gs_batch){.epoch = epoch, .number = first + k, .overflows = st == GS_EBUDGET};
 #pragma omp critical(gs_sampler_error)
         if (is_graver(st, worst) || (k < of && !is_graver(worst, st))) { /* the line is the thread's that failed */
             worst = st;
@@ -291,8 +248,7 @@ static gs_status try_batches(const gs_sampler *s, uint32_t trials, uint32_t toge
         const uint32_t n = GS_MIN(together, trials - first);
         for (uint32_t k = 0; k < n; k++)
             b[k] = (gs_batch){.number = (uint32_t)(trials > 1 ? last * (first + k) / (trials - 1) : 0)};
-        st = s->in->columns != NULL ? draw_streamed(b, s, arena, n, 0, UINT32_MAX, 1)
-                                    : gs_sampler_draw(b, s, arena[0], 0, b[0].number);
+        st = draw_pass(b, s, arena, n, 0, UINT32_MAX, 1);
         for (uint32_t k = 0; k < n && st == GS_OK; k++) {
             *vertices = GS_MAX(*vertices, b[k].vertices);
             *edges = GS_MAX(*edges, b[k].edges);

@@ -12,13 +12,37 @@
 #include "sample/adjacency.h"
 #include "sample/sample_batch.h"
 
+/* All samplers. X(KIND, law): the law, of the sampler's own file, is all that is known of it (sample_internal.h). */
+#define GS_SAMPLER_MAP(X)       \
+    X(NEIGHBOR, neighbor)       \
+    X(CLUSTER, cluster)         \
+    X(SAINT_NODE, saint_node)   \
+    X(SAINT_EDGE, saint_edge)   \
+    X(SAINT_WALK, saint_walk)
+
 typedef enum gs_sampler_kind {
-    GS_SAMPLER_NEIGHBOR,   /* in-edges of the targets, of their sources, ... */
-    GS_SAMPLER_CLUSTER,    /* random sets of the store's intervals and the edges within them */
-    GS_SAMPLER_SAINT_NODE, /* sources of random edges and the edges within them */
-    GS_SAMPLER_SAINT_EDGE, /* ends of random edges */
-    GS_SAMPLER_SAINT_WALK, /* random walks */
+#define GS_SAMPLER_KIND(KIND, law) GS_SAMPLER_##KIND,
+    GS_SAMPLER_MAP(GS_SAMPLER_KIND)
+#undef GS_SAMPLER_KIND
+    GS_SAMPLER_KINDS, /* how many */
 } gs_sampler_kind;
+
+/* Options that not every sampler reads. */
+#define GS_SAMPLER_READS_FANOUT (1u << 0)      /* and how draws from a list are made: .by_type, .replace, .weighted */
+#define GS_SAMPLER_READS_SHUFFLE (1u << 1)
+#define GS_SAMPLER_READS_WALK_LENGTH (1u << 2)
+#define GS_SAMPLER_READS_COVERAGE (1u << 3)
+
+/* What callers may know of a sampler before one is opened. */
+typedef struct gs_sampler_facts {
+    const char *name;      /* of .sampler */
+    uint32_t reads;        /* GS_SAMPLER_READS_* */
+    bool counts_intervals; /* batch_size does */
+    bool needs_edges;      /* a graph without any has no batch */
+    bool needs_out;        /* lists of out-edges, where the graph is not symmetric */
+    bool needs_out_places; /* their places alone, of lists in memory as in the store: gs_adjacency_count() */
+    bool has_parts;        /* a batch that is too large can be drawn in parts: gs_sampler_draw_part() */
+} gs_sampler_facts;
 
 typedef struct gs_sampler_options {
     gs_sampler_kind kind;
@@ -61,6 +85,12 @@ typedef struct gs_batch_arena gs_batch_arena;
 gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs_adjacency *out,
                           const uint32_t *target, uint32_t targets, const gs_sampler_options *options);
 void gs_sampler_close(gs_sampler *s); /* NULL is allowed */
+
+const gs_sampler_facts *gs_sampler_facts_of(gs_sampler_kind kind);
+/* Passes over the edges of lists that stay in the store, for batches that are drawn together; 0 where each chunk goes
+ * by in one batch of an epoch, whatever is drawn together. `out`: there are lists of out-edges. */
+uint32_t gs_sampler_passes(const gs_sampler_options *o, bool out);
+
 /* What coefficients take where lists stay in the store, and as much again of 4 * coverage bytes a vertex meanwhile. */
 uint64_t gs_sampler_cover_bytes(uint64_t vertices, uint32_t coverage);
 uint64_t gs_sampler_bytes(const gs_sampler *s); /* of memory that it takes, arenas excluded */
@@ -84,15 +114,15 @@ gs_status gs_sampler_fit(gs_sampler_options *options, const gs_adjacency *in, co
 gs_status gs_batch_arena_make(gs_batch_arena **out, const gs_sampler *s);
 void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
 
-/* Draws batch `number` of `epoch` into the arena; what was drawn there before is gone. GS_EBUDGET where it has more
- * vertices or edges than the limits; GS_EINTERRUPTED once .stop is set. Over lists that stay in the
- * store this, too, blocks for the disk and gives what reading it gives. */
+/* Draws batch `number` of `epoch` into the arena; what was drawn there before is gone. GS_EBUDGET, and the batch
+ * overflows, where it has more vertices or edges than the limits; GS_EINTERRUPTED once .stop is set. Over lists that
+ * stay in the store this, too, blocks for the disk and gives what reading it gives. */
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
 
-/* Of GS_SAMPLER_NEIGHBOR: targets of the batch, and a part of it, those from `first` on, at most `count`, in the order
- * that the batch has them, with what they reach: as a batch of these alone. With all in-edges the parts of a batch give
- * what the batch gives; else a vertex that one part reaches at another hop than the batch is drawn at that one's
- * fanout. */
+/* Of samplers that have parts: targets of the batch, and a part of it, those from `first` on, at most `count`, in the
+ * order that the batch has them, with what they reach: as a batch of these alone. With all in-edges the parts of a
+ * batch give what the batch gives; else a vertex that one part reaches at another hop than the batch is drawn at that
+ * one's fanout. */
 uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number);
 gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,
                                uint32_t first, uint32_t count);

@@ -1,5 +1,6 @@
 #include "train/batch_options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,57 +36,82 @@ static gs_status read_fanout(gs_sampler_options *out, const char *text)
     return GS_OK;
 }
 
-static const char *const samplers[] = {
-    [GS_SAMPLER_NEIGHBOR] = "neighbor",     [GS_SAMPLER_CLUSTER] = "cluster",
-    [GS_SAMPLER_SAINT_NODE] = "saint-node", [GS_SAMPLER_SAINT_EDGE] = "saint-edge",
-    [GS_SAMPLER_SAINT_WALK] = "saint-walk",
-};
-
-/* The field that is given though this sampler has no use for it, or NULL. */
-static const char *given_in_vain(const gs_train_options *o, gs_sampler_kind kind)
+/* "neighbor and cluster": the samplers that read this option. */
+static void list_readers(char *out, size_t room, uint32_t option)
 {
-    if (kind != GS_SAMPLER_NEIGHBOR && o->fanout != NULL)
-        return ".fanout: is of .sampler neighbor";
-    if (kind != GS_SAMPLER_NEIGHBOR && o->replace)
-        return ".replace: is of .sampler neighbor";
-    if (kind != GS_SAMPLER_NEIGHBOR && o->weighted)
-        return ".weighted: is of .sampler neighbor";
-    if (kind != GS_SAMPLER_NEIGHBOR && o->by_type)
-        return ".by_type: is of .sampler neighbor";
-    if (kind != GS_SAMPLER_SAINT_WALK && o->walk_length != 0)
-        return ".walk_length: is of .sampler saint-walk";
-    if (kind >= GS_SAMPLER_SAINT_NODE && o->shuffle != NULL)
-        return ".shuffle: is of .sampler neighbor and cluster";
-    if (kind < GS_SAMPLER_SAINT_NODE && o->coverage != 0)
-        return ".coverage: is of .sampler saint-node, saint-edge and saint-walk";
-    return NULL;
+    uint32_t left = 0;
+    size_t at = 0;
+
+    for (int k = 0; k < GS_SAMPLER_KINDS; k++)
+        left += (gs_sampler_facts_of((gs_sampler_kind)k)->reads & option) != 0;
+    for (int k = 0; k < GS_SAMPLER_KINDS; k++)
+        if ((gs_sampler_facts_of((gs_sampler_kind)k)->reads & option) != 0 && at < room)
+            at += (size_t)snprintf(out + at, room - at, "%s%s", gs_sampler_facts_of((gs_sampler_kind)k)->name,
+                                   --left > 1 ? ", " : left == 1 ? " and " : "");
+}
+
+/* Refuses options that are given though this sampler has no use for them. */
+static gs_status check_in_vain(const gs_train_options *o, gs_sampler_kind kind)
+{
+    const struct {
+        const char *name;
+        bool given;
+        uint32_t option;
+    } options[] = {
+        {".fanout", o->fanout != NULL, GS_SAMPLER_READS_FANOUT},
+        {".replace", o->replace, GS_SAMPLER_READS_FANOUT},
+        {".weighted", o->weighted, GS_SAMPLER_READS_FANOUT},
+        {".by_type", o->by_type, GS_SAMPLER_READS_FANOUT},
+        {".walk_length", o->walk_length != 0, GS_SAMPLER_READS_WALK_LENGTH},
+        {".shuffle", o->shuffle != NULL, GS_SAMPLER_READS_SHUFFLE},
+        {".coverage", o->coverage != 0, GS_SAMPLER_READS_COVERAGE},
+    };
+    char readers[128];
+
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(options); k++)
+        if (options[k].given && (gs_sampler_facts_of(kind)->reads & options[k].option) == 0) {
+            list_readers(readers, sizeof(readers), options[k].option);
+            return gs_fail(GS_EINVAL, "%s: is of .sampler %s; leave it out with %s", options[k].name, readers,
+                           o->sampler);
+        }
+    return GS_OK;
+}
+
+static gs_status find_sampler(uint32_t *out, const char *name)
+{
+    char names[128] = "none";
+
+    for (*out = 0; *out < GS_SAMPLER_KINDS; ++*out) {
+        const char *const known = gs_sampler_facts_of((gs_sampler_kind)*out)->name;
+        if (strcmp(name, known) == 0)
+            return GS_OK;
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "|%s", known);
+    }
+    return gs_fail(GS_EINVAL, ".sampler %s: must be one of %s", name, names);
 }
 
 gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options *o)
 {
     gs_shuffles shuffles;
-    uint32_t kind = 0;
+    uint32_t kind;
+    gs_status st = find_sampler(&kind, o->sampler);
 
-    while (kind < GS_ARRAY_LEN(samplers) && strcmp(o->sampler, samplers[kind]) != 0)
-        kind++;
-    if (kind == GS_ARRAY_LEN(samplers))
-        return gs_fail(GS_EINVAL, ".sampler %s: must be one of none|neighbor|cluster|saint-node|saint-edge|saint-walk",
-                       o->sampler);
+    if (st != GS_OK)
+        return st;
     if (!gs_control_find_shuffles(&shuffles, o->shuffle))
         return gs_fail(GS_EINVAL, ".shuffle %s: must be one of always|never|adaptive", o->shuffle);
-    const char *const in_vain = given_in_vain(o, (gs_sampler_kind)kind);
-    if (in_vain != NULL)
-        return gs_fail(GS_EINVAL, "%s; leave it out with %s", in_vain, o->sampler);
+    if ((st = check_in_vain(o, (gs_sampler_kind)kind)) != GS_OK)
+        return st;
     *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = gs_batch_size_of(o),
                                 .replace = o->replace, .weighted = o->weighted, .by_type = o->by_type,
                                 .walk_length = gs_walk_length_of(o),
                                 .coverage = o->coverage, .coefficients_alone = true,
                                 .stop = o->stop};
-    if (kind != GS_SAMPLER_NEIGHBOR)
+    if ((gs_sampler_facts_of(out->kind)->reads & GS_SAMPLER_READS_FANOUT) == 0)
         return GS_OK;
     if (o->fanout == NULL)
-        return gs_fail(GS_EINVAL, ".fanout: none given; .sampler neighbor needs how many in-edges each hop draws: "
-                       "15,10 (0: all)");
+        return gs_fail(GS_EINVAL, ".fanout: none given; .sampler %s needs how many in-edges each hop draws: 15,10 (0: "
+                       "all)", o->sampler);
     return read_fanout(out, o->fanout);
 }
 

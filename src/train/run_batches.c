@@ -122,11 +122,13 @@ static uint64_t beside_lists(const gs_run_batches *b, uint64_t host)
     return host > taken ? host - taken : 0;
 }
 
+static const gs_sampler_facts *facts_of(const gs_run_batches *b) { return gs_sampler_facts_of(b->options.kind); }
+
 /* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
 static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *config, uint64_t host, gs_shuffles shuffles)
 {
     const uint32_t coverage = b->options.coverage;
-    const bool parts = b->options.kind == GS_SAMPLER_NEIGHBOR; /* of which a row could be in several */
+    const bool parts = facts_of(b)->has_parts; /* of which a row could be in several */
     bool drawn = b->options.batch_size >= TRIED_TARGETS && !(parts && b->learns_rows);
     gs_status st;
 
@@ -161,11 +163,10 @@ static gs_status find_tables(gs_run_batches *b, const gs_train_options *o)
     return st;
 }
 
-/* Lists of out-edges are needed, too: of GraphSAINT's edges and walks in a graph that is not symmetric. */
+/* Lists of out-edges are needed, too. */
 static bool needs_out(const gs_run_batches *b)
 {
-    return (b->options.kind == GS_SAMPLER_SAINT_EDGE || b->options.kind == GS_SAMPLER_SAINT_WALK) &&
-           !gs_store_get_info(b->store)->symmetric;
+    return facts_of(b)->needs_out && !gs_store_get_info(b->store)->symmetric;
 }
 
 /* All in memory within `share` of it each, or none; with what puts them in order by type. */
@@ -207,7 +208,7 @@ static gs_status load_edges(gs_run_batches *b, const gs_session_config *config, 
         return refuse_weighted(b, config, host);
     if (st == GS_EBUDGET && (st = gs_adjacency_stream(&b->in, b->store, GS_BY_DEST, stop)) == GS_OK && needs_out(b))
         st = gs_adjacency_stream(&b->out, b->store, GS_BY_SOURCE, stop);
-    if (st == GS_OK && b->options.kind == GS_SAMPLER_SAINT_NODE && !gs_store_get_info(b->store)->symmetric)
+    if (st == GS_OK && facts_of(b)->needs_out_places && !gs_store_get_info(b->store)->symmetric)
         st = gs_adjacency_count(&b->out, b->store, GS_BY_SOURCE, stop);
     return st;
 }
@@ -250,12 +251,12 @@ static gs_status check_sampler(const gs_run_batches *b, const gs_session_config 
                        "input whose edges have some", config->store);
     if (b->options.by_type && info->edge_types == 0)
         return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", config->store);
-    if (b->options.kind >= GS_SAMPLER_SAINT_NODE && info->edges == 0)
+    if (facts_of(b)->needs_edges && info->edges == 0)
         return gs_fail(GS_EINVAL, ".sampler %s: draws subgraphs by edges, and %s has none; use neighbor, cluster or "
                        "none", o->sampler, config->store);
-    if (b->options.kind == GS_SAMPLER_CLUSTER && b->options.batch_size > info->parts)
-        return gs_fail(GS_EINVAL, ".batch_size %u%s: counts intervals of the store with .sampler cluster, and %s has "
-                       "%u; use 1 to %u", b->options.batch_size, o->batch_size == 0 ? " (the default)" : "",
+    if (facts_of(b)->counts_intervals && b->options.batch_size > info->parts)
+        return gs_fail(GS_EINVAL, ".batch_size %u%s: counts intervals of the store with .sampler %s, and %s has %u; "
+                       "use 1 to %u", b->options.batch_size, o->batch_size == 0 ? " (the default)" : "", o->sampler,
                        config->store, info->parts, info->parts);
     if (b->options.coverage > 0 && info->weights && !o->ignore_edge_weights)
         return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
@@ -324,28 +325,11 @@ static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
            (double)cache.item_bytes;
 }
 
-/* Passes over all edges in the store for a group of batches. Clusters have chunks of their own, whatever the group. */
-static double passes_of(const gs_run_batches *b)
-{
-    switch (b->in->columns != NULL ? b->options.kind : GS_SAMPLER_CLUSTER) {
-    case GS_SAMPLER_NEIGHBOR:
-        return b->options.by_type ? 2.0 * b->options.hops + 1 : b->options.hops;
-    case GS_SAMPLER_SAINT_NODE:
-        return 1;
-    case GS_SAMPLER_SAINT_EDGE:
-        return b->out != NULL ? 3 : 2;
-    case GS_SAMPLER_SAINT_WALK:
-        return b->options.walk_length + 1.0;
-    case GS_SAMPLER_CLUSTER:
-        break;
-    }
-    return 0;
-}
-
 /* Bytes that are read for a batch. */
 static double reads_of(gs_run_batches *b, uint64_t host, uint32_t group)
 {
-    const double edges = (double)(b->in->edges * sizeof(uint32_t)) * passes_of(b) / group;
+    const uint32_t passes = b->in->columns != NULL ? gs_sampler_passes(&b->options, b->out != NULL) : 0;
+    const double edges = (double)(b->in->edges * sizeof(uint32_t)) * passes / group;
     return edges + (b->keeps ? 0 : feature_reads(b, host, group));
 }
 

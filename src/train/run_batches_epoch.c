@@ -15,7 +15,7 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
         b->first = number;
         b->held = GS_MIN(b->group, gs_sampler_batches(b->sampler) - number);
         st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, b->held, epoch, number, b->threads);
-        if (st == GS_EBUDGET && b->options.kind == GS_SAMPLER_NEIGHBOR)
+        if (st == GS_EBUDGET && gs_sampler_facts_of(b->options.kind)->has_parts)
             st = GS_OK; /* those that overflow go in parts */
         if (st == GS_OK)
             gs_batch_devices_begin(b->engine, b->batch, b->held);
