@@ -9,6 +9,7 @@
 /* Bits of rows, and answers of scans, get one part in so many of what the budget leaves. They live only while the plan
  * is made. */
 #define NEED_SHARE 16
+#define SCANS_SHARE 8
 #define NEED_MOST (64 * GS_MIB)
 #define SETS_EXPECTED 6 /* edge sets of a model of a few layers */
 
@@ -17,7 +18,7 @@ gs_status gs_session_list_edges(gs_session *s)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
 
     if (s->edges.scans != NULL)
-        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, gs_session_left(&s->memory) / NEED_SHARE);
+        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, gs_session_left(&s->memory) / SCANS_SHARE);
     s->edges.sets = 2;
     for (uint32_t d = 0; d < 2; d++)
         s->edges.set[d] = (gs_edge_set){.chunk = t->chunk[d]};

@@ -17,15 +17,81 @@ static bool same_question(const gs_scan_key *a, const gs_scan_key *b)
            same_set(a->operands, b->operands, a->words);
 }
 
+/* Its bytes stay counted. */
+static void drop_last(gs_scans *s)
+{
+    const gs_scan_key *const k = &s->scan[--s->count].key;
+    gs_free((void *)(uintptr_t)k->targets);
+    gs_free((void *)(uintptr_t)k->operands);
+    for (int p = 0; p < 2; p++)
+        gs_free(s->scan[s->count].packed[p]);
+}
+
+/* ---- bytes without runs of 0 ---- */
+
+/* A byte below PACK_BYTES stands for one 0 more than it says; another one comes before bytes as they are, one more than
+ * it says above PACK_BYTES. */
+#define PACK_BYTES 128u
+
+static uint64_t zeros_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint64_t n = 0;
+    while (n < PACK_BYTES && at + n < bytes && from[at + n] == 0)
+        n++;
+    return n;
+}
+
+/* Bytes up to the next two of 0. */
+static uint64_t others_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint64_t n = 0;
+    while (n < PACK_BYTES && at + n < bytes && (from[at + n] != 0 || (at + n + 1 < bytes && from[at + n + 1] != 0)))
+        n++;
+    return n;
+}
+
+/* Gives their number; with `out` NULL that is all. */
+static uint64_t pack(uint8_t *out, const uint8_t *from, uint64_t bytes)
+{
+    uint64_t packed = 0;
+
+    for (uint64_t at = 0; at < bytes;) {
+        const uint64_t zeros = zeros_at(from, at, bytes), n = zeros > 0 ? zeros : others_at(from, at, bytes);
+        if (out != NULL)
+            out[packed] = (uint8_t)(zeros > 0 ? n - 1 : PACK_BYTES + n - 1);
+        if (out != NULL && zeros == 0)
+            memcpy(out + packed + 1, from + at, n);
+        packed += 1 + (zeros > 0 ? 0 : n);
+        at += n;
+    }
+    return packed;
+}
+
+static void unpack(uint8_t *to, uint64_t bytes, const uint8_t *packed)
+{
+    for (uint64_t at = 0; at < bytes;) {
+        const uint8_t control = *packed++;
+        const uint64_t n = control % PACK_BYTES + 1u;
+        if (control < PACK_BYTES) {
+            memset(to + at, 0, n);
+        } else {
+            memcpy(to + at, packed, n);
+            packed += n;
+        }
+        at += n;
+    }
+}
+
+/* ---- questions and answers ---- */
+
 bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
 {
     for (uint32_t i = 0; s != NULL && i < s->count; i++) {
-        const gs_scan_answer *const known = &s->scan[i].answer;
-        if (!same_question(&s->scan[i].key, k) || known->bytes[0] != a->bytes[0] || known->bytes[1] != a->bytes[1])
+        const uint64_t *const known = s->scan[i].bytes;
+        if (!same_question(&s->scan[i].key, k) || known[0] != a->bytes[0] || known[1] != a->bytes[1])
             continue;
         for (int p = 0; p < 2; p++)
-            if (a->bytes[p] > 0)
-                memcpy(a->part[p], known->part[p], a->bytes[p]);
+            unpack(a->part[p], a->bytes[p], s->scan[i].packed[p]);
         return true;
     }
     return false;
@@ -41,40 +107,38 @@ static void *copy_of(const void *from, uint64_t bytes, bool *whole)
     return to;
 }
 
-static void drop_one(gs_scan_key *k, gs_scan_answer *a)
-{
-    gs_free((void *)(uintptr_t)k->targets);
-    gs_free((void *)(uintptr_t)k->operands);
-    gs_free(a->part[0]);
-    gs_free(a->part[1]);
-}
-
 void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
 {
     const uint64_t set = k->words * sizeof(uint64_t);
-    const uint64_t bytes = (k->targets != NULL ? set : 0) + (k->operands != NULL ? set : 0) + a->bytes[0] + a->bytes[1];
+    uint64_t packed[2], bytes = (k->targets != NULL ? set : 0) + (k->operands != NULL ? set : 0);
     bool whole = true;
 
-    if (s == NULL || s->count == GS_SCANS || bytes > s->most - s->bytes)
+    if (s == NULL || s->count == GS_SCANS)
         return;
-    gs_scan_key key = *k;
-    key.targets = copy_of(k->targets, set, &whole);
-    key.operands = copy_of(k->operands, set, &whole);
-    gs_scan_answer answer = *a;
     for (int p = 0; p < 2; p++)
-        answer.part[p] = copy_of(a->part[p], a->bytes[p], &whole);
-    if (!whole) {
-        drop_one(&key, &answer);
+        bytes += packed[p] = pack(NULL, a->part[p], a->bytes[p]);
+    if (bytes > s->most - s->bytes)
         return;
+    gs_scan_key *const key = &s->scan[s->count].key;
+    *key = *k;
+    key->targets = copy_of(k->targets, set, &whole);
+    key->operands = copy_of(k->operands, set, &whole);
+    for (int p = 0; p < 2; p++) {
+        uint8_t *const to = s->scan[s->count].packed[p] = gs_malloc(packed[p]);
+        s->scan[s->count].bytes[p] = a->bytes[p];
+        whole = whole && to != NULL;
+        if (to != NULL)
+            pack(to, a->part[p], a->bytes[p]);
     }
-    s->scan[s->count].key = key;
-    s->scan[s->count++].answer = answer;
+    s->count++;
     s->bytes += bytes;
+    if (!whole)
+        drop_last(s);
 }
 
 void gs_scans_drop(gs_scans *s)
 {
-    for (uint32_t i = 0; i < s->count; i++)
-        drop_one(&s->scan[i].key, &s->scan[i].answer);
+    while (s->count > 0)
+        drop_last(s);
     *s = (gs_scans){0};
 }

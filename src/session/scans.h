@@ -2,7 +2,8 @@
  *
  * Each program that is compared has a session of its own and asks for the same: which rows others name, how many edges
  * there are between two sets of rows, which rows chunks need. A scan goes over a whole edge file; its answer is a
- * table. A cache: what it has no room for is scanned for again. One thread.
+ * table, most of whose bytes are 0, and which is kept without these. A cache: what it has no room for is scanned for
+ * again. One thread.
  */
 #ifndef GS_SESSION_SCANS_H
 #define GS_SESSION_SCANS_H
@@ -38,7 +39,8 @@ typedef struct gs_scans {
     uint32_t count;
     struct {
         gs_scan_key key;
-        gs_scan_answer answer;
+        uint64_t bytes[2]; /* of the answer's parts, */
+        uint8_t *packed[2]; /* and they without runs of 0 */
     } scan[GS_SCANS]; /* with copies of its own */
 } gs_scans;
 
