@@ -212,18 +212,55 @@ static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
     return st;
 }
 
+/* Is there room for the tables of so many pruned sets, which the run needs, too? */
+static bool have_room(const gs_session *s, uint32_t sets, gs_granules coarse)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    return sets * parts * parts * (sizeof(gs_chunk) + sizeof(gs_exec_chunk) + coarse.words * sizeof(uint64_t)) <=
+           gs_session_left(&s->memory);
+}
+
 static bool is_between(const gs_pruned_edges *p, uint32_t direction, const struct gs_stage_rows *r)
 {
     return p->direction == direction && p->targets == r->targets && p->operands == r->operands;
+}
+
+static bool needs_pruned(const gs_session *s, uint32_t stage)
+{
+    const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
+    return s->program->stage[stage].sums > 0 && (r->targets != GS_ALL_ROWS || r->operands != GS_ALL_ROWS);
+}
+
+static uint32_t direction_of(const gs_session *s, uint32_t stage)
+{
+    return gs_store_chunks(s->store)->shared ? GS_BY_DEST : s->program->stage[stage].direction;
+}
+
+/* Pruned sets that the stages need in all. */
+static uint32_t count_sets(const gs_session *s)
+{
+    uint32_t sets = 0;
+
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        const struct gs_stage_rows *const r = &s->edges.rows.stage[k];
+        const gs_pruned_edges p = {
+            .direction = direction_of(s, k), .targets = r->targets, .operands = r->operands};
+        uint32_t before = 0;
+        while (before < k && !(needs_pruned(s, before) &&
+                               is_between(&p, direction_of(s, before), &s->edges.rows.stage[before])))
+            before++;
+        sets += needs_pruned(s, k) && before == k;
+    }
+    return sets;
 }
 
 /* The edge set that the stage needs, made when it is the first that wants it. GS_NONE: too many. */
 static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_status *st)
 {
     const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
-    const uint32_t d = gs_store_chunks(s->store)->shared ? GS_BY_DEST : s->program->stage[stage].direction;
+    const uint32_t d = direction_of(s, stage);
 
-    if (s->program->stage[stage].sums == 0 || (r->targets == GS_ALL_ROWS && r->operands == GS_ALL_ROWS))
+    if (!needs_pruned(s, stage))
         return d;
     for (uint32_t k = 2; k < s->edges.sets; k++)
         if (is_between(&s->edges.pruned[k], d, r))
@@ -312,10 +349,14 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     gs_status st;
 
     if (!left_on || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
-        gs_edge_scan_least(s->store) > scan_memory(s))
+        gs_edge_scan_least(s->store) > scan_memory(s) || !have_room(s, 1, config->needs.granules))
         return GS_OK;
     if ((st = find_sets(s, row_granules(s))) != GS_OK)
         return st;
+    if (!have_room(s, count_sets(s), config->needs.granules)) {
+        gs_row_sets_drop(&s->edges.rows);
+        return GS_OK;
+    }
     s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
     s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
     if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
