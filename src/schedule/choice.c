@@ -23,7 +23,7 @@ static uint64_t largest_chunk(const gs_layout *l)
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
     const uint64_t files = l->program->arrays + l->sets, sums = (uint64_t)l->program->stages * GS_STAGE_SUMS;
-    gs_choice c = {0};
+    gs_choice c = {.host_most = l->config->host_memory};
     c.block = gs_calloc(l->program->stages + 1, sizeof(*c.block));
     c.group = gs_calloc(l->program->stages + 1, sizeof(*c.group));
     c.kept_intervals = gs_calloc(l->program->arrays + 1, sizeof(*c.kept_intervals));
@@ -52,7 +52,11 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     }
     while (c.cached_pass < l->program->passes && strcmp(l->program->pass[c.cached_pass].name, "train") != 0)
         c.cached_pass++;
-    gs_choice_deal(&c, l);
+    const gs_status st = gs_choice_deal(&c, l);
+    if (st != GS_OK) {
+        gs_choice_drop(&c);
+        return st;
+    }
     gs_order_reset(&c, l);
     *out = c;
     return GS_OK;

@@ -87,7 +87,8 @@ typedef struct gs_choice {
     uint64_t keep_bytes;      /* that gs_choice_keep() was given */
     uint32_t *order;          /* [stages * parts] block of columns that the stage takes k-th */
     uint64_t *mask;           /* [granules.words] scratch */
-    bool any_tables;          /* also plans whose own tables are beyond the host's budget, to say what would do */
+    uint64_t host_most;       /* a plan is given up whose own tables leave no room in so much of the host's memory: the
+                               * budget, or more of it, to say what would do */
     bool counts;              /* gs_emit_count() */
     bool crammed;             /* the plan emitted last was given up for its own tables */
     bool chunks_alone;        /* a read for each chunk: the ring has no room for more */

@@ -5,6 +5,7 @@
  */
 #include "schedule/deal.h"
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/link.h"
 #include "schedule/simulate.h"
@@ -85,15 +86,16 @@ static double stage_seconds(const gs_layout *l, uint32_t stage, uint32_t device)
     return seconds;
 }
 
-/* How fast each device is at the stage: of a kind, all are as fast as the topology says. */
-static void stage_speeds(const gs_layout *l, uint32_t stage, double *speed)
+/* How fast each device is at the stage, which takes the first one so long: of a kind, all are as fast as the topology
+ * says. */
+static void stage_speeds(const gs_layout *l, uint32_t stage, double first, double *speed)
 {
-    const gs_schedule_config *const config = l->config;
+    const bool *const on_host = l->config->topology->on_host;
     double of[2] = {0, 0}; /* a stage takes longer on such devices than on the first */
 
-    for (uint32_t d = 0; d < config->topology->devices; d++) {
-        double *const times = &of[config->topology->on_host[d] ? 1 : 0];
-        const double first = d == 0 || *times > 0 ? 0 : stage_seconds(l, stage, 0);
+    of[on_host[0] ? 1 : 0] = 1;
+    for (uint32_t d = 0; d < l->config->topology->devices; d++) {
+        double *const times = &of[on_host[d] ? 1 : 0];
         if (*times == 0)
             *times = first > 0 ? stage_seconds(l, stage, d) / first : 1;
         speed[d] = 1 / *times;
@@ -126,32 +128,40 @@ static double share_before(const gs_layout *l, uint32_t stage, const double *spe
     return before / all;
 }
 
-static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage)
+/* `seconds`: [parts] scratch. */
+static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage, double *seconds)
 {
     const uint32_t devices = gs_layout_devices(l);
-    const double total = stage_seconds(l, stage, 0);
     uint32_t *const first = &c->deal[stage * (devices + 1)];
-    double before = 0, speed[GS_TOPOLOGY_DEVICES];
+    double total = 0, before = 0, speed[GS_TOPOLOGY_DEVICES];
     uint32_t at = 0;
 
-    stage_speeds(l, stage, speed);
+    for (uint32_t i = 0; i < l->parts; i++)
+        total += seconds[i] = interval_seconds(l, stage, i, 0);
+    stage_speeds(l, stage, total, speed);
     first[0] = 0;
     for (uint32_t d = 1; d <= devices; d++) {
         const double share = share_before(l, stage, speed, d);
         for (; at < l->parts; at++) { /* up to the bound between two intervals that is nearest to the share */
-            const double seconds = interval_seconds(l, stage, at, 0);
-            if (before + seconds / 2 > total * share)
+            if (before + seconds[at] / 2 > total * share)
                 break;
-            before += seconds;
+            before += seconds[at];
         }
         first[d] = d == devices ? l->parts : at;
     }
 }
 
-void gs_choice_deal(gs_choice *c, const gs_layout *l)
+gs_status gs_choice_deal(gs_choice *c, const gs_layout *l)
 {
-    for (uint32_t s = 0; l->config->topology != NULL && s < l->program->stages; s++)
-        deal_stage(c, l, s);
+    if (l->config->topology == NULL)
+        return GS_OK;
+    double *const seconds = gs_malloc_array(l->parts, sizeof(*seconds));
+    if (seconds == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    for (uint32_t s = 0; s < l->program->stages; s++)
+        deal_stage(c, l, s, seconds);
+    gs_free(seconds);
+    return GS_OK;
 }
 
 uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage)

@@ -11,7 +11,7 @@ bool gs_layout_on_host(const gs_layout *l, uint32_t device);
 /* Number of devices that compute on host memory. */
 uint32_t gs_layout_host_devices(const gs_layout *l);
 /* Fills c->deal: runs of target intervals of about equal predicted seconds, stage by stage. */
-void gs_choice_deal(gs_choice *c, const gs_layout *l);
+gs_status gs_choice_deal(gs_choice *c, const gs_layout *l);
 /* Intervals that the device with most of them has in the stage. */
 uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage);
 

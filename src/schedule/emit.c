@@ -165,6 +165,16 @@ static gs_status take_scratch(struct emitter *e)
     return GS_OK;
 }
 
+/* Bytes of the plan itself with which it cannot fit: the search leaves its tables an eighth more. */
+static uint64_t most_tables(const gs_layout *l, const gs_choice *c)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const uint64_t left = c->host_most - GS_MIN(c->host_most, cfg->host_fixed);
+    const uint64_t each = cfg->device_fixed + c->arena_bytes;
+    const uint64_t arenas = cfg->topology != NULL ? gs_layout_host_devices(l) * each : 0;
+    return (left - GS_MIN(left, arenas)) / 9 * 8;
+}
+
 static gs_status emitter_open(struct emitter *e)
 {
     const gs_program *p = e->l->program;
@@ -172,13 +182,9 @@ static gs_status emitter_open(struct emitter *e)
 
     const gs_schedule_config *cfg = e->l->config;
     gs_ring_init(&e->ring, e->c->ring_bytes);
-    const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
     e->devices = gs_layout_devices(e->l);
     e->copies = cfg->topology != NULL;
-    const uint64_t each = cfg->device_fixed + e->c->arena_bytes;
-    const uint64_t arenas = e->copies ? gs_layout_host_devices(e->l) * each : 0;
-    /* the search leaves them an eighth more */
-    e->tables_most = e->c->any_tables ? UINT64_MAX : (left - GS_MIN(left, arenas)) / 9 * 8;
+    e->tables_most = most_tables(e->l, e->c);
     e->beside = gs_choice_listed_bytes(e->c);
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -288,7 +294,9 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
     struct emitter e = {.l = l, .c = c};
     gs_status st;
 
-    c->crammed = false;
+    c->crammed = l->least_tables > most_tables(l, c);
+    if (c->crammed)
+        return GS_EAGAIN;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {

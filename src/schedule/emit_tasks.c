@@ -12,6 +12,11 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
+_Static_assert(GS_PLAN_LANES <= UINT8_MAX, "a lane's number is a byte");
+
+/* A ring of the largest size that helps has no room for more reads than these. */
+#define EARLIES_MOST 32768u
+
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size)
 {
     if (need <= *room)
@@ -188,13 +193,13 @@ static gs_status note_made(struct emitter *e, const gs_task *t, uint32_t lane, u
 
     if (st != GS_OK)
         return st;
-    m->lane[task] = (uint16_t)lane;
+    m->lane[task] = (uint8_t)lane;
     if (t->kind == GS_TASK_WRITE)
         return note_moved(&m->write, &m->writes, &e->room.write,
                           (struct moved){task, t->file, t->offset, t->bytes});
     if (t->kind != GS_TASK_READ || m->late)
         return GS_OK;
-    m->late = waits > 0 || t->place.region != GS_REGION_RING;
+    m->late = waits > 0 || t->place.region != GS_REGION_RING || m->earlies == EARLIES_MOST;
     return m->late ? GS_OK : note_moved(&m->early, &m->earlies, &e->room.early,
                                         (struct moved){task, t->file, t->place.offset, t->bytes});
 }

@@ -131,7 +131,7 @@ struct moved {
 
 /* What tasks behind it ask of one that is made. */
 struct made {
-    uint16_t *lane;      /* [tasks] */
+    uint8_t *lane;       /* [tasks] */
     struct moved *write; /* [writes] of the pass, by task */
     struct moved *early; /* [earlies] the pass's first reads, up to one that waits */
     uint32_t writes, earlies;

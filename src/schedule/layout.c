@@ -266,6 +266,40 @@ static void measure_sets(gs_layout *l)
     }
 }
 
+/* Bytes of a plan's tables for a chunk that a stage goes over: each of its sums of rows, and an edge program, is a task
+ * of its own, whatever is resident. */
+static uint64_t chunk_tables(const gs_layout *l, const gs_stage *s)
+{
+    const uint64_t task = sizeof(gs_task) + l->config->task_bytes;
+    uint64_t bytes = 0;
+
+    if (gs_stage_is_back(s))
+        return task;
+    for (uint32_t i = 0; i < s->sums; i++)
+        bytes += gs_stage_sums_rows(s, i) ? task : 0;
+    if (gs_stage_has_edge_program(s))
+        bytes += task + (s->edge_regs + s->sums * (uint64_t)GS_SUM_PLACES) * sizeof(gs_place);
+    return bytes;
+}
+
+static gs_status measure_tables(gs_layout *l)
+{
+    uint32_t *const chunks = gs_calloc((uint64_t)l->sets * l->parts + 1, sizeof(*chunks)); /* of a target interval */
+
+    if (chunks == NULL)
+        return GS_ENOMEM;
+    for (uint32_t k = 0; k < l->sets; k++)
+        for (uint64_t i = 0; l->set[k].chunk != NULL && i < (uint64_t)l->parts * l->parts; i++)
+            chunks[k * l->parts + i / l->parts] += l->set[k].chunk[i].edges > 0;
+    for (uint32_t s = 0; s < l->program->stages; s++) {
+        const uint64_t bytes = chunk_tables(l, &l->program->stage[s]);
+        for (uint32_t t = 0; t < l->parts; t++)
+            l->least_tables += gs_layout_rows(l, s, t) > 0 ? bytes * chunks[l->stage_set[s] * l->parts + t] : 0;
+    }
+    gs_free(chunks);
+    return GS_OK;
+}
+
 static void find_sparse(gs_layout *l)
 {
     for (uint32_t a = 0; a < l->program->arrays; a++) {
@@ -329,6 +363,8 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_ti
     find_stores(&l);
     find_sparse(&l);
     measure_spans(&l);
+    if (measure_tables(&l) != GS_OK)
+        goto done;
     for (uint32_t a = 0; a < p->arrays; a++) {
         l.row_bytes[a] = p->array[a].width * (uint64_t)gs_dtype_bytes(p->array[a].dtype);
         if (p->array[a].store_id < 0)

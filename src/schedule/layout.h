@@ -49,12 +49,19 @@ typedef struct gs_layout {
     uint32_t *first_use;      /* [stages + 1] */
     bool *sparse;             /* [arrays] the run makes less than half of its rows */
     uint64_t set_bytes[GS_EDGE_SETS]; /* of a set's edge file; 0 where another set has the same one */
+    uint64_t least_tables;    /* bytes that the tables of any plan have at least */
 } gs_layout;
 
 /* Uses that the stage makes of arrays: from here to those of the next stage. */
 static inline const gs_array_use *gs_layout_uses(const gs_layout *l, uint32_t stage)
 {
     return &l->use[l->first_use[stage]];
+}
+
+/* Bytes of the host's memory that any plan takes, for its tables and with what is fixed. */
+static inline uint64_t gs_layout_least_host(const gs_layout *l)
+{
+    return l->config->host_fixed + l->least_tables + l->least_tables / 8;
 }
 
 /* The stage that makes an array, in its vertex program or its edge pass; GS_NONE: the store has it. */

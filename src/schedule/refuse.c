@@ -13,13 +13,17 @@
 #include "schedule/emit.h"
 #include "schedule/keep.h"
 #include "schedule/regrid.h"
+#include "schedule/ring_sim.h"
 
 /* The smallest staging ring is looked for to one part of it in so many: where a refusal names a device's memory; and
  * where it is a term of the host's, for which several arenas are tried. */
 #define DEVICE_PART 100u
 #define MORE_TRIES 32
-/* And the ring, which is a small term, to one part of it in so many. */
+/* And the ring, which is a small term, to one part of it in so many, or of all that the host needs. */
 #define RING_PART 128u
+#define HOST_PART 512u
+/* A budget less by so small a part is not looked for. */
+#define NEXT_TO_NOTHING 128u
 #define STAGING_PART 16u
 
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
@@ -52,7 +56,8 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
         return st;
     *tables = plan->table_bytes;
     gs_plan_free(plan);
-    while (high - low > GS_MAX(step, high / RING_PART)) {
+    const uint64_t near = GS_MAX(step, GS_MAX(high / RING_PART, (l->config->host_fixed + *tables) / HOST_PART));
+    while (high - low > near) {
         c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
         if (c->ring_bytes >= high)
             break;
@@ -97,7 +102,7 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
     gs_status st;
 
     gs_choice_keep(c, l, 0);
-    c->ring_bytes = UINT64_MAX / 4;
+    c->ring_bytes = GS_RING_ENDLESS;
     while ((st = try_staging(l, c, high)) == GS_EAGAIN && high < most && !c->crammed) {
         low = high;
         high = GS_MIN(2 * high, most);
@@ -127,34 +132,75 @@ static bool any_on_host(const gs_layout *l)
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most)
 {
     const gs_schedule_config *cfg = l->config;
-    uint64_t tables = 0;
     gs_status st = GS_OK;
 
+    c->crammed = false;
     if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
         return GS_EAGAIN;
     if (any_on_host(l))
         st = least_staging(&out->staging, l, c, c->spare_bytes, STAGING_PART);
     if (st == GS_OK)
-        st = least_ring(&out->ring, &tables, l, c, ring_most);
-    out->host = cfg->host_fixed + tables + tables / 8 + out->ring + GS_BLOCK_BYTES + gs_choice_devices_bytes(c, l);
+        st = least_ring(&out->ring, &out->tables, l, c, ring_most);
+    out->host = cfg->host_fixed + out->tables + out->tables / 8 + out->ring + GS_BLOCK_BYTES +
+                gs_choice_devices_bytes(c, l);
     return st;
 }
 
-/* The smallest host budget: larger blocks need more memory for sums, but fewer
- * tasks, whose tables count too. */
-static gs_status least_host(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
+/* What is found out about the host's memory. */
+struct least_host {
+    uint64_t bytes;   /* the smallest budget; UINT64_MAX: none was found */
+    uint64_t tables;  /* with it, those of the plan */
+    bool beyond;      /* an arena was given up, as it needs more than is known to do */
+    gs_least finest;  /* of the least arena; host 0: it was given up */
+};
+
+/* Arenas from the largest on: smaller blocks need less memory for sums, but more tasks, whose tables count too. So none
+ * is tried where what it saves is next to nothing. */
+static bool is_worth_less(const struct least_host *found, const gs_least *last, const gs_layout *l, uint64_t arena)
 {
-    *out = UINT64_MAX;
-    for (uint64_t arena = least_arena; arena <= GS_REFUSED_ARENAS * least_arena; arena *= 2) {
-        gs_least least = {0};
-        const gs_status st = gs_choice_least(&least, l, c, arena, UINT64_MAX / 8);
-        if (st == GS_EAGAIN) /* several devices: no room for what is staged there */
-            break;
-        if (st != GS_OK)
-            return st;
-        *out = GS_MIN(*out, least.host);
+    const gs_schedule_config *const cfg = l->config;
+    const uint64_t least = cfg->host_fixed + last->tables + last->tables / 8 +
+                           gs_layout_host_devices(l) * (cfg->device_fixed + arena);
+    return last->host == 0 || least + found->bytes / NEXT_TO_NOTHING < found->bytes;
+}
+
+static void note_least(struct least_host *out, const gs_least *least, bool finest)
+{
+    if (least->host < out->bytes) {
+        out->bytes = least->host;
+        out->tables = least->tables;
     }
-    return GS_OK;
+    if (finest)
+        out->finest = *least;
+}
+
+/* The smallest host budget. */
+static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
+{
+    const uint64_t known = l->config->host_known > 0 ? l->config->host_known : UINT64_MAX;
+    gs_least last = {0};
+    gs_status st = GS_OK;
+
+    *out = (struct least_host){.bytes = UINT64_MAX};
+    for (uint64_t arena = GS_REFUSED_ARENAS * least_arena; arena >= least_arena; arena /= 2) {
+        gs_least least = {0};
+        if (!is_worth_less(out, &last, l, least_arena))
+            break;
+        c->host_most = GS_MIN(known, out->bytes);
+        st = gs_choice_least(&least, l, c, arena, UINT64_MAX / 8);
+        if (st != GS_OK && st != GS_EAGAIN) /* which is: several devices have no room for what is staged there */
+            break;
+        const bool crammed = st == GS_EAGAIN && c->crammed;
+        out->beyond = out->beyond || crammed;
+        if (st == GS_OK)
+            note_least(out, &least, arena == least_arena);
+        last = st == GS_OK ? least : last;
+        st = GS_OK;
+        if (crammed && l->config->topology == NULL) /* by tables alone: with smaller arenas more so */
+            break;
+    }
+    c->host_most = UINT64_MAX;
+    return st;
 }
 
 /* Memory of devices with copies as tasks: the least arena, and behind it the smallest staging ring. */
@@ -191,28 +237,30 @@ gs_status gs_refusal_fail(const gs_refusal *r)
 
 static gs_status refuse(const gs_schedule_config *config, gs_refusal refusal)
 {
-    if (config->refusal != NULL)
+    if (config->refusal != NULL) {
+        refusal.least_tables = config->refusal->least_tables;
         *config->refusal = refusal;
+    }
     return gs_refusal_fail(&refusal);
 }
 
-/* Of a finer grid, where that would do; or 0. `device`: what this one's devices need. */
-static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t device)
+/* Of a finer grid, where that would do; or 0. `device`: what this one's devices need; `least`: of the least arena, or
+ * with .host 0. */
+static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t device, gs_least least)
 {
-    uint64_t ring = 0, tables = 0;
-
-    if (!gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
+    if (gs_layout_least_host(l) > l->config->host_memory || !gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
         return 0;
     c->staging_bytes = l->config->topology != NULL ? device - l->config->device_fixed - c->arena_bytes : 0;
-    return least_ring(&ring, &tables, l, c, UINT64_MAX / 8) == GS_OK
-               ? gs_regrid_parts(l, c->staging_bytes, ring, tables)
-               : 0;
+    if (least.host == 0 && least_ring(&least.ring, &least.tables, l, c, UINT64_MAX / 8) != GS_OK)
+        return 0;
+    return gs_regrid_parts(l, c->staging_bytes, least.ring, least.tables);
 }
 
 static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device)
 {
     const gs_schedule_config *const cfg = l->config;
-    return refuse(cfg, (gs_refusal){.device = device, .have = cfg->device_memory, .parts = finer_grid(l, c, device)});
+    return refuse(cfg, (gs_refusal){.device = device, .have = cfg->device_memory,
+                                    .parts = finer_grid(l, c, device, (gs_least){0})});
 }
 
 /* Both budgets are named by the host's: the device's is a part of it where none was given. */
@@ -221,25 +269,37 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
     const gs_schedule_config *const cfg = l->config;
     gs_schedule_config enough = *cfg;
     gs_layout wide = *l;
-    uint64_t least = 0;
+    struct least_host least;
     gs_status st;
 
     enough.device_memory = GS_MAX(cfg->device_memory, device);
     wide.config = &enough;
     st = least_host(&least, &wide, c, arena);
-    for (int k = 0; st == GS_OK && least == UINT64_MAX && k < MORE_TRIES; k++) {
+    for (int k = 0; st == GS_OK && least.bytes == UINT64_MAX && !least.beyond && k < MORE_TRIES; k++) {
         enough.device_memory += enough.device_memory / 8;
         device = enough.device_memory;
         st = least_host(&least, &wide, c, arena);
     }
     if (st != GS_OK)
         return st;
+    if (least.bytes == UINT64_MAX && least.beyond)
+        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     if (cfg->host_parts == 0 && device > cfg->device_memory)
         return refuse_device(c, l, device);
-    least = GS_MAX(least + cfg->host_varies, cfg->host_parts * device);
-    return refuse(cfg, (gs_refusal){.host = least, .have = cfg->host_memory, .fixed = cfg->host_fixed,
-                                    .libraries = cfg->host_libraries,
-                                    .parts = finer_grid(&wide, c, device)});
+    const uint64_t host = GS_MAX(least.bytes + cfg->host_varies, cfg->host_parts * device);
+    return refuse(cfg, (gs_refusal){.host = host, .have = cfg->host_memory, .fixed = cfg->host_fixed,
+                                    .tables = least.tables, .libraries = cfg->host_libraries,
+                                    .parts = finer_grid(&wide, c, device, least.finest)});
+}
+
+bool gs_refuse_early(const gs_layout *l)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const uint64_t least = gs_layout_least_host(l);
+
+    if (cfg->refusal != NULL)
+        cfg->refusal->least_tables = l->least_tables;
+    return least > cfg->host_memory && (cfg->no_sizes || (cfg->host_known > 0 && least >= cfg->host_known));
 }
 
 gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
@@ -252,7 +312,7 @@ gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
     gs_device_cache_drop(c);
     if (cfg->no_sizes)
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
-    c->any_tables = true;
+    c->host_most = UINT64_MAX;
     if ((st = least_device(&device, l, c, arena)) != GS_OK)
         return st;
     return device <= cfg->device_memory || cfg->host_parts > 0 ? refuse_host(c, l, arena, device)

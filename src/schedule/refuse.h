@@ -12,13 +12,15 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l);
 /* With how little of the host's memory one arena works. */
 typedef struct gs_least {
     uint64_t staging; /* of each device, where any of them computes on the host's memory; else 0 */
-    uint64_t ring;
+    uint64_t ring, tables;
     uint64_t host;    /* all of it */
 } gs_least;
 
 /* Sets the arena, and its least staging and ring, of at most about `ring_most`, with nothing kept anywhere. GS_EAGAIN:
  * it does not work with these, or has no room in the devices' memory. */
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most);
+/* Is it clear without a plan that none fits, and is nothing to be said of what would do? */
+bool gs_refuse_early(const gs_layout *l);
 /* GS_EBUDGET: says which budget is too small, and the smallest one that works. */
 gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l);
 

@@ -248,8 +248,12 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
 
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
 {
-    const struct spot s = piece_after(r, offset);
-    if (s.lot < r->lots && piece_at(r, s)->offset == offset && piece_at(r, s)->release == GS_NONE)
+    struct spot s = piece_after(r, offset);
+    if (s.lot == r->lots || piece_at(r, s)->offset != offset || piece_at(r, s)->release != GS_NONE)
+        return;
+    if (r->bytes == GS_RING_ENDLESS)
+        take_out(r, &s, 1);
+    else
         piece_at(r, s)->release = task;
 }
 

@@ -20,6 +20,9 @@ typedef struct gs_ring_lot {
     uint32_t pieces;      /* not 0 */
 } gs_ring_lot;
 
+/* Of a ring of so many bytes no place is ever taken again, so pieces are forgotten when they are released. */
+#define GS_RING_ENDLESS (UINT64_MAX / 4)
+
 typedef struct gs_ring_sim {
     uint64_t bytes, head;
     uint64_t taken, most; /* bytes taken since it was reset; the most of any time between two resets */

@@ -18,6 +18,8 @@ typedef struct gs_refusal {
     uint64_t have;  /* the budget */
     uint64_t fixed; /* of the host's, for the program itself; 0: not known; */
     uint64_t libraries; /* of that, libraries' of devices */
+    uint64_t tables; /* of the plan that the host's is for */
+    uint64_t least_tables; /* what those of any plan take, also where nothing else is known; 0: not known */
     uint32_t parts; /* of a finer grid that would do, too; 0: none */
     uint64_t process; /* what was resident before there was a plan; 0: not known */
 } gs_refusal;
@@ -91,6 +93,7 @@ typedef struct gs_schedule_config {
     double disk_bps, disk_request_seconds;
     gs_refusal *refusal;       /* NULL: not asked for */
     bool no_sizes;             /* a refusal need not say what would do */
+    uint64_t host_known;       /* nor that it is as much of the host's memory as another way needs, or more; 0: none */
     bool any_plan;             /* the first that fits will do */
     gs_effort *effort;         /* plans are compared while it lasts; NULL: without an end */
 } gs_schedule_config;

@@ -16,6 +16,7 @@
 #include "schedule/flight.h"
 #include "schedule/keep.h"
 #include "schedule/refuse.h"
+#include "schedule/ring_sim.h"
 #include "schedule/simulate.h"
 
 /* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */
@@ -65,7 +66,7 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
     c->ring_bytes = GS_MAX(c->ring_bytes, gs_align_up(c->device.load_most, GS_BLOCK_BYTES));
     c->ring_bytes = GS_MAX(c->ring_bytes, c->ring_least);
     st = gs_emit(&plan, l, c);
-    if (st == GS_EAGAIN && !c->chunks_alone) {
+    if (st == GS_EAGAIN && !c->chunks_alone && !c->crammed) {
         c->chunks_alone = true;
         st = gs_emit(&plan, l, c);
         c->chunks_alone = false;
@@ -111,6 +112,7 @@ struct best {
     uint64_t capacity; /* of the cache; 0: there is none */
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
+    bool crammed;      /* tables of an arena had no room, so those of smaller ones, with more tasks, have none */
 };
 
 /* Are there plans enough? Where only so many may be made, as others are there, also without one that fits. */
@@ -207,7 +209,7 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
     gs_status st;
 
     gs_choice_keep(c, l, 0);
-    c->ring_bytes = UINT64_MAX / 4;
+    c->ring_bytes = GS_RING_ENDLESS;
     c->device.tracing = c->device.devices > 0;
     st = gs_emit_count(&probe, l, c);
     if (st == GS_EAGAIN && c->device.crowded) {
@@ -293,8 +295,12 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     if (!gs_choice_set_arena(c, l, arena))
         return GS_EAGAIN;
     make_room(best, l);
-    if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
+    if ((st = gs_device_cache_begin(c, l)) != GS_OK)
         return st;
+    if ((st = probe_arena(l, c, &tables, &tasks)) != GS_OK) {
+        best->crammed = st == GS_EAGAIN && c->crammed && l->config->topology == NULL;
+        return st;
+    }
     tables += tight ? tables / 2 : 0;
     const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
     bool any = false;
@@ -341,7 +347,7 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
     gs_plan *probe = NULL;
     gs_status st;
 
-    c->ring_bytes = UINT64_MAX / 4;
+    c->ring_bytes = GS_RING_ENDLESS;
     c->host.tracing = true;
     st = gs_emit_count(&probe, l, c);
     c->host.tracing = false;
@@ -551,7 +557,7 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     struct best best = {0};
     gs_status st = GS_OK;
 
-    if (cfg->device_memory < cfg->device_fixed + least)
+    if (cfg->device_memory < cfg->device_fixed + least || gs_layout_least_host(l) > cfg->host_memory)
         return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
     if (cfg->effort != NULL)
         cfg->effort->chosen = true;
@@ -562,13 +568,13 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
         if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_EAGAIN)
             break;
         st = GS_OK;
-        if (arena == least || (best.found && best.cost == 0) || is_enough(&best, l))
+        if (arena == least || (best.found && best.cost == 0) || best.crammed || is_enough(&best, l))
             break;
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
     if (st == GS_OK && best.found && best.cost > 0 && cfg->effort != NULL)
         st = refine(&best, l, c, least, &tried);
-    if (st == GS_OK && !best.found)
+    if (st == GS_OK && !best.found && !best.crammed)
         st = try_named(&best, l, c, least);
     if (st == GS_OK && !best.found)
         return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
@@ -616,6 +622,10 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
 
     if ((st = gs_layout_make(&l, config, tiles)) != GS_OK)
         return st;
+    if (gs_refuse_early(&l)) {
+        gs_layout_drop(&l);
+        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
+    }
     if ((st = gs_choice_make(&c, &l)) == GS_OK)
         st = tiles == GS_TILES_IN_PLACE ? keep_all(out, &l, &c) : search(out, cost, &l, &c);
     if (st == GS_OK)

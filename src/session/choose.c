@@ -56,6 +56,7 @@ typedef struct candidate {
     bool fused;          /* some sums share an edge program */
     bool dealt;          /* to devices that are not alike, in one of several ways */
     gs_refusal refused;  /* it has no plan: what would do */
+    uint64_t sets;       /* bytes of tables of edges */
 } candidate;
 
 typedef struct choosing {
@@ -69,6 +70,8 @@ typedef struct choosing {
     uint32_t features;
     bool least_windows;  /* no program has a plan beside windows that are more than the least */
     bool tried[1 << CHOICES];      /* by the choices of a variant */
+    uint64_t tables[1 << CHOICES]; /* of those that were refused, that any plan's tables take at least; 0: not known */
+    uint64_t tables_planned[1 << CHOICES]; /* the same, of planned[] */
     uint64_t planned[1 << CHOICES]; /* programs that were planned */
     uint32_t plans;
     uint64_t tasks, most_tasks;    /* of all plans that were compared, and how many there may be (effort.h) */
@@ -118,12 +121,14 @@ static uint64_t program_of(const gs_session *s)
 }
 
 /* Was it planned before? Where that is not known, it is taken to be so. */
-static bool is_planned(const choosing *c, uint64_t program)
+static bool is_planned(choosing *c, const candidate *x)
 {
     for (uint32_t k = 0; k < c->plans; k++)
-        if (c->planned[k] == program)
+        if (c->planned[k] == x->program) {
+            c->tables[number_of(x->variant)] = c->tables_planned[k];
             return true;
-    return program == 0;
+        }
+    return x->program == 0;
 }
 
 /* Columns that the pass "setup" leaves to others. */
@@ -153,6 +158,7 @@ static void learn(candidate *x, const gs_session *s)
     const gs_plan_pass *const pass = s->plan == NULL || s->pass.train == GS_NONE ? NULL : &s->plan->pass[s->pass.train];
 
     x->refused = s->memory.refused;
+    x->sets = s->memory.sets;
     x->columns = standing_columns(s->program);
     x->fused = has_fused(s->program);
     x->moves = pass != NULL && pass->read_bytes + pass->written_bytes > 0;
@@ -194,6 +200,19 @@ static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant
     return GS_OK;
 }
 
+/* What a plan takes of the host's memory beside what is fixed: its tables at the least, or, where the best program is
+ * known in full, what they and those of edges are expected to be. Arenas and rings, which are not known, are none. */
+static uint64_t least_bytes(const choosing *c, gs_variant v, bool sizes)
+{
+    const gs_refusal *const best = &c->best.refused;
+    const uint64_t tables = c->tables[number_of(v)], least = tables + tables / 8;
+    const bool alike = (v.no_prune != GS_NOT_TAKEN) == (c->best.variant.no_prune != GS_NOT_TAKEN);
+
+    if (!sizes || !alike || tables == 0 || best->host == 0 || best->least_tables == 0)
+        return least;
+    return (uint64_t)((double)least * (double)best->tables / (double)best->least_tables) + c->best.sets;
+}
+
 /* `sizes`: a refusal says what would do. It makes larger plans to find out, so it is for runs that do not begin. */
 static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
 {
@@ -201,17 +220,23 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
 
     s->memory.sizes = sizes;
     s->memory.least_windows = c->least_windows;
+    s->memory.known = sizes && c->best.refused.device == 0 ? c->best.refused.host : 0;
+    s->memory.least = least_bytes(c, s->variant, sizes);
     const gs_status st = gs_session_plan(s, &effort);
     c->tasks += effort.tasks;
     learn(x, s);
+    if (st == GS_EBUDGET)
+        c->tables[number_of(s->variant)] = GS_MAX(c->tables[number_of(s->variant)], x->refused.least_tables);
     return st;
 }
 
 static void note_planned(choosing *c, const candidate *x)
 {
     c->tried[number_of(x->variant)] = true;
-    if (c->plans < GS_ARRAY_LEN(c->planned))
-        c->planned[c->plans++] = x->program;
+    if (c->plans == GS_ARRAY_LEN(c->planned))
+        return;
+    c->tables_planned[c->plans] = c->tables[number_of(x->variant)];
+    c->planned[c->plans++] = x->program;
 }
 
 /* Another session of the same, where the best one was closed. */
@@ -252,7 +277,7 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most,
     c->tried[number_of(variant)] = true;
     if (!has_room(c, tables))
         close_best(c);
-    if (prepare(&other, c, &x, variant) != GS_OK || is_planned(c, x.program))
+    if (prepare(&other, c, &x, variant) != GS_OK || is_planned(c, &x))
         goto done;
     if (!has_room(c, plans))
         close_best(c);
@@ -355,6 +380,8 @@ static bool is_refused(const candidate *x) { return x->refused.host != 0 || x->r
 static bool asks_less(const candidate *x, const candidate *than)
 {
     const gs_refusal *const a = &x->refused, *const b = &than->refused;
+    if (!is_refused(than))
+        return is_refused(x);
     if (!is_refused(x) || (a->host != 0) != (b->host != 0))
         return a->host != 0;
     return a->host + a->device < b->host + b->device;
@@ -369,41 +396,58 @@ static bool may_fit(const choosing *c, gs_variant v)
            (v.recompute == GS_NOT_TAKEN && v.lean == GS_NOT_TAKEN && v.no_hoist == GS_NOT_TAKEN);
 }
 
+/* Programs that may fit where others do not. */
+static const gs_variant other_variants[] = {
+    {.no_hoist = GS_NOT_TAKEN}, /* where the first is another one */
+    {.recompute = GS_TAKEN_TO_FIT},
+    {.lean = GS_TAKEN_TO_FIT},
+    {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
+    {.typed = GS_TAKEN_TO_FIT},
+    {.recompute = GS_TAKEN_TO_FIT, .typed = GS_TAKEN_TO_FIT},
+    {.no_hoist = GS_TAKEN_TO_FIT},
+    {.no_hoist = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
+    {.no_hoist = GS_TAKEN_TO_FIT, .typed = GS_TAKEN_TO_FIT},
+    {.no_fuse = GS_TAKEN_TO_FIT},
+    {.no_fuse = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
+    {.no_fuse = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
+    {.no_move = GS_TAKEN_TO_FIT},
+    {.no_move = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
+    {.no_prune = GS_TAKEN_TO_FIT},
+    {.no_prune = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
+};
+
+/* The next one that was not tried and may fit: where sizes are asked for, one with the smallest tables, as others need
+ * not be looked at whose tables are beyond what it needs. Else GS_NONE. */
+static uint32_t next_variant(const choosing *c, const bool *done, bool sizes)
+{
+    uint32_t next = GS_NONE;
+
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(other_variants); k++) {
+        if (done[k] || !may_fit(c, other_variants[k]))
+            continue;
+        if (next == GS_NONE ||
+            (sizes && c->tables[number_of(other_variants[k])] < c->tables[number_of(other_variants[next])]))
+            next = k;
+    }
+    return next;
+}
+
 /* The first program has no plan within the budgets: another one may have. `sizes`: none has, and the error is of the
  * one that needs least. */
 static gs_status fit_another(choosing *c, bool sizes)
 {
-    static const gs_variant variants[] = {
-        {.no_hoist = GS_NOT_TAKEN}, /* where the first is another one */
-        {.recompute = GS_TAKEN_TO_FIT},
-        {.lean = GS_TAKEN_TO_FIT},
-        {.recompute = GS_TAKEN_TO_FIT, .lean = GS_TAKEN_TO_FIT},
-        {.typed = GS_TAKEN_TO_FIT},
-        {.recompute = GS_TAKEN_TO_FIT, .typed = GS_TAKEN_TO_FIT},
-        {.no_hoist = GS_TAKEN_TO_FIT},
-        {.no_hoist = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
-        {.no_hoist = GS_TAKEN_TO_FIT, .typed = GS_TAKEN_TO_FIT},
-        {.no_fuse = GS_TAKEN_TO_FIT},
-        {.no_fuse = GS_TAKEN_TO_FIT, .recompute = GS_TAKEN_TO_FIT},
-        {.no_fuse = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
-        {.no_move = GS_TAKEN_TO_FIT},
-        {.no_move = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
-        {.no_prune = GS_TAKEN_TO_FIT},
-        {.no_prune = GS_TAKEN_TO_FIT, .no_hoist = GS_TAKEN_TO_FIT},
-    };
-    bool fits = false;
+    bool fits = false, done[GS_ARRAY_LEN(other_variants)] = {false};
     char error[GS_ERROR_BYTES];
 
     snprintf(error, sizeof(error), "%s", gs_last_error());
-    for (uint32_t k = 0; !fits && k < sizeof(variants) / sizeof(variants[0]); k++) {
+    for (uint32_t k; !fits && (k = next_variant(c, done, sizes)) != GS_NONE;) {
         gs_session *other = NULL;
         candidate x = {0};
         gs_status st;
+        done[k] = true;
         close_best(c); /* what was refused */
-        if (!may_fit(c, variants[k]))
-            continue;
-        if ((st = prepare(&other, c, &x, variants[k])) == GS_OK) {
-            st = is_planned(c, x.program) ? GS_EBUDGET : plan(c, other, &x, sizes);
+        if ((st = prepare(&other, c, &x, other_variants[k])) == GS_OK) {
+            st = is_planned(c, &x) ? GS_EBUDGET : plan(c, other, &x, sizes);
             note_planned(c, &x);
         }
         fits = st == GS_OK;
@@ -422,16 +466,11 @@ static gs_status fit_another(choosing *c, bool sizes)
  * the figure would not do when it is given; so there may be a plan after all. */
 static gs_status say_sizes(choosing *c)
 {
-    gs_status st;
-
     c->least_windows = true;
     close_best(c);
     c->plans = 0;
-    if ((st = prepare(&c->s, c, &c->best, (gs_variant){0})) != GS_OK)
-        return st;
-    st = plan(c, c->s, &c->best, true);
-    note_planned(c, &c->best);
-    return st == GS_EBUDGET && is_refused(&c->best) ? fit_another(c, true) : st;
+    c->best = (candidate){0};
+    return fit_another(c, true);
 }
 
 /* The last error names a device's budget that was not asked for. (One that is a part of the host's is never named.) */

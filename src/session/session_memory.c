@@ -246,7 +246,7 @@ void gs_session_charge_sets(gs_session *s)
     }
     if (s->machine.direct.possible)
         bytes += s->edges.sets * parts * parts * GS_EXEC_MARK_BYTES;
-    charge(s, "chunk tables", bytes, false);
+    charge(s, "chunk tables", s->memory.sets = bytes, false);
 }
 
 void gs_session_note_plan(gs_session *s)

@@ -27,6 +27,9 @@ typedef struct gs_session_memory {
     bool least_windows;         /* both are no more than they must be, whatever the budget */
     gs_refusal refused;         /* of a plan that does not fit: what would, */
     bool sizes;                 /* where that is asked for: finding it takes the memory of plans that do not fit */
+    uint64_t known;             /* what another program needs of the host's: only less is of interest; 0: none */
+    uint64_t least;             /* what a plan, and tables of edges, are known or expected to take of the host's */
+    uint64_t sets;              /* tables of edges */
 } gs_session_memory;
 
 /* Sets the budgets; then accounts for what a run takes beside its plan. GS_EDEVICE: a device that was asked how much of

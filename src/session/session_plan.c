@@ -39,7 +39,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
         return st;
     config->no_swap = s->config.options->no_swap;
     config->no_sizes = true;
-    config->any_plan = s->config.trial;
+    config->any_plan = false;
     st = gs_schedule(&plan, config);
     if (st == GS_OK) {
         drop_plan(s);
@@ -59,9 +59,11 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 /* Of a plan that was made to see whether there is one: the best one, if it is another. */
 static gs_status plan_better(gs_session *s, gs_schedule_config *config)
 {
+    if (s->config.trial) /* there is one */
+        return GS_OK;
     if (config->needs.granules.words > 0 && moves_anything(s->plan))
         return plan_selective(s, config);
-    if (!config->any_plan || !config->effort->chosen || s->config.trial)
+    if (!config->any_plan || !config->effort->chosen)
         return GS_OK;
     drop_plan(s);
     config->any_plan = false;
@@ -116,6 +118,17 @@ static void recall_machine(gs_session *s)
         gs_session_recall_cost(s, &s->machine.host_cost, s->machine.on_host);
 }
 
+/* A budget less by so small a part is not looked for. */
+#define NEXT_TO_NOTHING 64u
+
+/* Is there no plan, whatever edges and rows it needs, or none that is of interest? */
+static bool is_beyond(const gs_session *s)
+{
+    const gs_session_memory *const m = &s->memory;
+    const uint64_t least = m->host_fixed + m->least;
+    return (!m->sizes && least > m->host) || (m->known > 0 && least + m->known / NEXT_TO_NOTHING >= m->known);
+}
+
 /* Which edges and rows the program needs, and what memory that takes beside a plan. */
 static gs_status find_needs(gs_session *s, gs_schedule_config *config)
 {
@@ -123,6 +136,8 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
 
     gs_session_find_direct(s);
     gs_session_charge_fixed(s);
+    if (is_beyond(s))
+        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     if ((st = gs_session_list_edges(s)) != GS_OK)
         return st;
     if (!s->config.options->no_selective)
@@ -182,6 +197,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
                   .granules = config.needs.granules},
         .refusal = &s->memory.refused,
         .no_sizes = !s->memory.sizes,
+        .host_known = s->memory.known,
         .any_plan = s->config.trial || config.needs.granules.words > 0,
         .effort = effort,
     };

@@ -48,25 +48,29 @@ static void same_plan(const gs_plan *a, const gs_plan *b)
     assert_memory_equal(a->dep, b->dep, a->deps * sizeof(*a->dep));
 }
 
-/* What would do is found without a plan of that size. The first of this program's tests, as the heap's peak is the
- * process's. */
+/* What would do is found without a plan of that size, and by counting few. The first of this program's tests, as the
+ * heap's peak is the process's. */
 static void test_budget__is_named_without_its_plan(void **state)
 {
     const uint64_t before = gs_alloc_live_bytes();
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_refusal refused = {0};
+    gs_effort effort = {0};
     (void)state;
     fixture_program(&f, 37, 16);
     fixture_chunks(&f, 60000, 60, false, 5);
     gs_schedule_config c = fixture_config(&f, 6 * GS_MIB, 2 * GS_MIB);
     c.refusal = &refused;
+    c.effort = &effort;
     assert_int_equal(gs_schedule(&plan, &c), GS_EBUDGET);
     assert_true(refused.host > c.host_memory);
     const uint64_t peak = gs_alloc_peak_bytes() - before;
     c.host_memory = refused.host;
+    c.effort = NULL;
     gs_assert_ok(gs_schedule(&plan, &c));
     assert_true(peak < plan->table_bytes);
+    assert_true(effort.tasks < 10ull * plan->tasks);
     gs_plan_free(plan);
     fixture_drop(&f);
 }
