@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/size.h"
 #include "partition/edge_block.h"
 #include "partition/input.h"
@@ -20,13 +21,11 @@
 #include "partition/npy_edges.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
-#include "partition/spill.h"
 
 #define MOST_BLOCKS 256u
 #define MOST_PIECE 65536u /* edges: reads of 1 MiB */
 #define LEAST_PIECE 1024u
 #define AHEAD_PIECES 8u
-#define REBUCKET_RECORDS 8192u
 
 /* -- symmetry --------------------------------------------------------------- */
 
@@ -67,9 +66,9 @@ static gs_status bucket_piece(reading *r, const gs_part_edge_block *block, uint3
 
     for (uint64_t i = 0; i < block->count; i++) {
         const uint32_t u = block->src[i], v = block->dst[i];
-        uint32_t *record = gs_part__spill_put(b->spill, writer, GS_MAX(u, v) >> shift);
+        uint32_t *record = gs_sort_put(b->edges_by_end, writer, GS_MAX(u, v) >> shift);
         if (__builtin_expect(record == NULL, 0))
-            return gs_part__spill_failure(b->spill);
+            return gs_sort_failure(b->edges_by_end);
         uint32_t w = 2;
         record[0] = u;
         record[1] = v;
@@ -141,7 +140,7 @@ static gs_status read_all(gs_part_blocks *b, gs_part_job *job, gs_part_input *in
     b->self_loops = r.loops;
     b->edges = in->edges;
     b->edge_types = !in->typed ? 0 : in->edge_types != 0 ? in->edge_types : r.most_type + 1;
-    return gs_part__spill_finish(b->spill);
+    return gs_sort_finish(b->edges_by_end);
 }
 
 /* -- visiting --------------------------------------------------------------- */
@@ -154,94 +153,60 @@ typedef struct visiting {
     uint64_t done; /* edges */
 } visiting;
 
-static gs_status visit_stream(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices);
-
-static gs_status rebucket(const visiting *w, gs_spill *sub, const gs_spill *s, uint32_t stream, uint64_t first,
-                          uint32_t shift)
+static uint64_t larger_end(void *context, const uint32_t *record)
 {
-    gs_spill_cursor at = gs_part__spill_first(s, stream);
-    const uint32_t words = w->b->words;
-    uint32_t *records = gs_malloc_array(REBUCKET_RECORDS, words * 4u);
-    uint64_t count = 1;
-    gs_status st = records != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to split a block", w->job->dir);
-
-    while (count != 0 && st == GS_OK) {
-        if ((st = gs_part__spill_read(s, &at, records, REBUCKET_RECORDS, &count)) != GS_OK ||
-            (st = gs_part__job_result(w->job)) != GS_OK)
-            break;
-        for (const uint32_t *r = records; r < records + count * words && st == GS_OK; r += words) {
-            uint32_t *to = gs_part__spill_put(sub, 0, (uint32_t)((GS_MAX(r[0], r[1]) - first) >> shift));
-            if (to != NULL)
-                memcpy(to, r, words * 4u);
-            else
-                st = gs_part__spill_failure(sub);
-        }
-    }
-    gs_free(records);
-    return st == GS_OK ? gs_part__spill_finish(sub) : st;
+    (void)context;
+    return GS_MAX(record[0], record[1]);
 }
 
-/* A block beyond the memory bound: bucketed once more, by smaller blocks. */
-static gs_status visit_large(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices)
+static gs_status check_job(void *context)
 {
-    gs_spill *sub = NULL;
-    uint32_t shift = 0;
-    gs_status st;
-
-    if (vertices == 1)
-        return gs_fail(GS_EBUDGET,
-                       "vertex %llu: has %llu edges to smaller ids, more than fit the memory bound; raise .memory",
-                       (unsigned long long)first, (unsigned long long)gs_part__spill_records(s, stream));
-    while ((vertices - 1) >> shift >= MOST_BLOCKS)
-        shift++;
-    const uint32_t count = (uint32_t)((vertices - 1) >> shift) + 1;
-    if ((st = gs_part__spill_make(&sub, w->job->dir, "tmp.subblocks", count, 1, w->b->words, w->job->buffers / 16)) !=
-            GS_OK ||
-        (st = rebucket(w, sub, s, stream, first, shift)) != GS_OK)
-        goto done;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint64_t from = (uint64_t)i << shift, left = vertices - from, width = 1ull << shift;
-        if ((st = visit_stream(w, sub, i, first + from, GS_MIN(left, width))) != GS_OK)
-            break;
-    }
-done:
-    gs_part__spill_free(sub);
-    return st;
+    const visiting *const w = context;
+    return gs_part__job_result(w->job);
 }
 
-static gs_status visit_stream(visiting *w, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t vertices)
+static gs_status too_many_edges(void *context, uint64_t vertex, uint64_t edges)
 {
-    const uint64_t records = gs_part__spill_records(s, stream);
-    gs_spill_cursor at = gs_part__spill_first(s, stream);
+    (void)context;
+    return gs_fail(GS_EBUDGET,
+                   "vertex %llu: has %llu edges to smaller ids, more than fit the memory bound; raise .memory",
+                   (unsigned long long)vertex, (unsigned long long)edges);
+}
+
+static gs_status visit_block(void *context, const gs_sort_part *p)
+{
+    visiting *const w = context;
+    uint32_t *const data = gs_malloc_array(GS_MAX(p->records, 1), w->b->words * 4u);
+    gs_sort_cursor at = gs_sort_first(p->sort, p->bucket);
     uint64_t count;
     gs_status st;
 
-    if (records > w->b->cap)
-        return visit_large(w, s, stream, first, vertices);
-    uint32_t *const data = gs_malloc_array(GS_MAX(records, 1), w->b->words * 4u);
     if (data == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %llu edges", w->job->dir, (unsigned long long)records);
-    if ((st = gs_part__spill_read(s, &at, data, records, &count)) != GS_OK ||
+        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %llu edges", w->job->dir,
+                       (unsigned long long)p->records);
+    if ((st = gs_sort_read(p->sort, &at, data, p->records, &count)) != GS_OK ||
         (st = gs_part__job_result(w->job)) != GS_OK) {
         gs_free(data);
         return st;
     }
     w->done += count;
     gs_part__tick(w->job, "ordering", (double)w->done / (double)GS_MAX(w->b->edges, 1));
-    return w->visit(w->context, first, vertices, data, count);
+    return w->visit(w->context, p->first, p->keys, data, count);
 }
 
 gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_part_visit *visit, void *context)
 {
     visiting w = {.b = b, .job = job, .visit = visit, .context = context};
+    const gs_sort_visitor v = {.most = b->cap, .memory = job->buffers / 16, .context = &w, .visit = visit_block,
+                               .key = larger_end, .check = check_job, .too_many = too_many_edges};
     gs_status st = GS_OK;
 
-    gs_part__spill_prefetch(b->spill, 0);
+    gs_sort_prefetch(b->edges_by_end, 0);
     for (uint32_t i = 0; i < b->count && st == GS_OK; i++) {
         const uint64_t first = (uint64_t)i << b->shift, width = 1ull << b->shift;
         if (i + 1 < b->count)
-            gs_part__spill_prefetch(b->spill, i + 1);
-        st = visit_stream(&w, b->spill, i, first, GS_MIN(width, b->vertices - first));
+            gs_sort_prefetch(b->edges_by_end, i + 1);
+        st = gs_sort_visit(b->edges_by_end, i, first, GS_MIN(width, b->vertices - first), &v);
     }
     return st;
 }
@@ -250,7 +215,7 @@ gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_par
 
 typedef struct reversing {
     gs_part_blocks *b;
-    gs_spill *out;
+    gs_external_sort *out;
     uint64_t *keys, *spare; /* [cap] */
     uint64_t balance, added;
 } reversing;
@@ -278,9 +243,9 @@ static bool holds(const uint64_t *keys, uint64_t n, uint64_t key)
 
 static gs_status put_record(reversing *w, const uint32_t *record, bool reversed)
 {
-    uint32_t *to = gs_part__spill_put(w->out, 0, GS_MAX(record[0], record[1]) >> w->b->shift);
+    uint32_t *to = gs_sort_put(w->out, 0, GS_MAX(record[0], record[1]) >> w->b->shift);
     if (to == NULL)
-        return gs_part__spill_failure(w->out);
+        return gs_sort_failure(w->out);
     memcpy(to, record, w->b->words * 4u);
     to[0] = record[reversed];
     to[1] = record[!reversed];
@@ -324,18 +289,19 @@ static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
         st = gs_fail(GS_ENOMEM, "%s: no memory to look for reverse edges", job->dir);
         goto done;
     }
-    if ((st = gs_part__spill_make(&w.out, job->dir, "tmp.reversed", b->count, 1, b->words, job->buffers / 8)) !=
-            GS_OK ||
+    const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.reversed", .buckets = b->count, .writers = 1,
+                               .words = b->words, .memory = job->buffers / 8};
+    if ((st = gs_sort_make(&w.out, &spec)) != GS_OK ||
         (st = gs_part__blocks_each(b, job, reverse_block, &w)) != GS_OK ||
-        (st = gs_part__spill_finish(w.out)) != GS_OK)
+        (st = gs_sort_finish(w.out)) != GS_OK)
         goto done;
-    gs_part__spill_free(b->spill);
-    b->spill = w.out;
+    gs_sort_free(b->edges_by_end);
+    b->edges_by_end = w.out;
     w.out = NULL;
     b->edges += w.added;
     b->symmetric = w.balance == 0;
 done:
-    gs_part__spill_free(w.out);
+    gs_sort_free(w.out);
     gs_free(w.keys);
     gs_free(w.spare);
     return st;
@@ -352,15 +318,15 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
         b->shift++;
     b->count = (uint32_t)((b->vertices - 1) >> b->shift) + 1;
     b->cap = GS_MAX(job->buffers / 8 / (b->words * 4u), 1024);
-    if ((st = gs_part__spill_make(&b->spill, job->dir, "tmp.blocks", b->count, job->threads, b->words,
-                                  job->buffers / 4)) != GS_OK ||
-        (st = read_all(b, job, in)) != GS_OK)
+    const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.blocks", .buckets = b->count, .writers = job->threads,
+                               .words = b->words, .memory = job->buffers / 4};
+    if ((st = gs_sort_make(&b->edges_by_end, &spec)) != GS_OK || (st = read_all(b, job, in)) != GS_OK)
         return st;
     return job->opt->undirected || in->undirected ? add_reverses(b, job) : GS_OK;
 }
 
 void gs_part__blocks_free(gs_part_blocks *b)
 {
-    gs_part__spill_free(b->spill);
+    gs_sort_free(b->edges_by_end);
     memset(b, 0, sizeof(*b));
 }

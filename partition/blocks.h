@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/external_sort.h"
 #include "partition/input_files.h"
-#include "partition/spill.h"
 
 typedef struct gs_part_blocks {
-    gs_spill *spill;
+    gs_external_sort *edges_by_end;
     uint32_t count, shift; /* block of an edge: max(src, dst) >> shift */
     uint32_t words;        /* of a record: src, dst, [type], [weight bits] */
     uint64_t vertices, edges, self_loops, cap; /* cap: most records in memory at once */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
@@ -21,7 +22,6 @@
 #include "partition/grid.h"
 #include "partition/job.h"
 #include "partition/sort.h"
-#include "partition/spill.h"
 #include "store/chunk_view.h"
 #include "store/store_write.h"
 
@@ -30,7 +30,6 @@
 #define LEAST_CAP 1024u
 #define FIXED_BYTES (512u * GS_KIB)   /* a thread's buffers that do not grow with the edges */
 #define OVERHEAD_BYTES (2u * 4096u)   /* a chunk's header, alignment of sections, padding */
-#define MOST_SUBREGIONS 256u
 
 typedef struct writing {
     gs_part_job *job;
@@ -226,32 +225,34 @@ static void make_keys(worker *k, const uint32_t *records, uint64_t at, uint64_t 
     }
 }
 
-static gs_status load(worker *k, const gs_spill *s, uint32_t stream, uint64_t first_chunk, uint64_t *edges)
+static gs_status load(worker *k, const gs_sort_part *p, uint64_t *edges)
 {
-    gs_spill_cursor at = gs_part__spill_first(s, stream);
+    gs_sort_cursor at = gs_sort_first(p->sort, p->bucket);
     uint64_t count = 1;
 
     *edges = 0;
     while (count != 0) {
-        const gs_status st = gs_part__spill_read(s, &at, k->stage, STAGE_RECORDS, &count);
+        const gs_status st = gs_sort_read(p->sort, &at, k->stage, STAGE_RECORDS, &count);
         if (st != GS_OK)
             return st;
-        make_keys(k, k->stage, *edges, count, first_chunk);
+        make_keys(k, k->stage, *edges, count, p->first);
         *edges += count;
     }
     return GS_OK;
 }
 
 /* A run of chunks that fits memory. */
-static gs_status write_leaf(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks)
+static gs_status write_run(void *context, const gs_sort_part *p)
 {
+    worker *const k = context;
+    const uint64_t first = p->first, chunks = p->keys;
     const gs_part_grid *const g = &k->w->grid;
     const bool payload = k->w->spec->typed || k->w->spec->weighted;
     const uint32_t bits = bits_for(chunks) + 2 * g->local_bits;
     uint64_t edges;
     gs_status st;
 
-    if ((st = load(k, s, stream, first, &edges)) != GS_OK)
+    if ((st = load(k, p, &edges)) != GS_OK)
         return st;
     const char *const keys =
         payload ? (char *)gs_part__sort16(k->keys, k->spare, edges, bits, g->local_bits, k->w->spec->typed ? 16 : 0)
@@ -269,69 +270,30 @@ static gs_status write_leaf(worker *k, const gs_spill *s, uint32_t stream, uint6
     return st;
 }
 
-static gs_status write_run(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks);
-
-static gs_status split_stream(worker *k, gs_spill *sub, const gs_spill *s, uint32_t stream, uint64_t first,
-                              uint32_t shift)
+static uint64_t chunk_of(void *context, const uint32_t *record)
 {
-    const gs_part_chunks_spec *const spec = k->w->spec;
+    const worker *const k = context;
     const gs_part_grid *const g = &k->w->grid;
-    const bool by_dest = spec->direction == GS_BY_DEST;
-    gs_spill_cursor at = gs_part__spill_first(s, stream);
-    uint64_t count = 1;
-    gs_status st;
+    const uint32_t *const position = k->w->spec->order->position;
+    const bool by_dest = k->w->spec->direction == GS_BY_DEST;
 
-    while (count != 0) {
-        if ((st = gs_part__spill_read(s, &at, k->stage, STAGE_RECORDS, &count)) != GS_OK ||
-            (st = gs_part__job_result(k->w->job)) != GS_OK)
-            return st;
-        for (const uint32_t *r = k->stage; r < k->stage + count * spec->words; r += spec->words) {
-            const uint64_t ti = gs_fastdiv_of(g->by_rows, spec->order->position[r[by_dest]]);
-            const uint64_t chunk = ti * g->parts + gs_fastdiv_of(g->by_rows, spec->order->position[r[!by_dest]]);
-            uint32_t *to = gs_part__spill_put(sub, 0, (uint32_t)((chunk - first) >> shift));
-            if (to == NULL)
-                return gs_part__spill_failure(sub);
-            memcpy(to, r, spec->words * 4u);
-        }
-    }
-    return gs_part__spill_finish(sub);
+    return (uint64_t)gs_fastdiv_of(g->by_rows, position[record[by_dest]]) * g->parts +
+           gs_fastdiv_of(g->by_rows, position[record[!by_dest]]);
 }
 
-/* A run of chunks beyond the memory bound: bucketed once more, by shorter runs. */
-static gs_status write_large(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks)
+static gs_status check_job(void *context)
 {
-    const writing *const w = k->w;
-    gs_spill *sub = NULL;
-    uint32_t shift = 0;
-    gs_status st;
-
-    if (chunks == 1)
-        return gs_fail(GS_EBUDGET,
-                       "chunk (%llu, %llu): %llu edges, but %llu fit the memory bound; use more .parts or .memory",
-                       (unsigned long long)(first / w->grid.parts), (unsigned long long)(first % w->grid.parts),
-                       (unsigned long long)gs_part__spill_records(s, stream), (unsigned long long)w->cap);
-    while ((chunks - 1) >> shift >= MOST_SUBREGIONS)
-        shift++;
-    const uint32_t count = (uint32_t)((chunks - 1) >> shift) + 1;
-    if ((st = gs_part__spill_make(&sub, w->job->dir, "tmp.subregions", count, 1, w->spec->words,
-                                  FIXED_BYTES / 4)) != GS_OK ||
-        (st = split_stream(k, sub, s, stream, first, shift)) != GS_OK)
-        goto done;
-    for (uint32_t i = 0; i < count && st == GS_OK; i++) {
-        const uint64_t from = (uint64_t)i << shift;
-        st = write_run(k, sub, i, first + from, GS_MIN(chunks - from, 1ull << shift));
-    }
-done:
-    gs_part__spill_free(sub);
-    return st;
+    const worker *const k = context;
+    return gs_part__job_stop(k->w->job) ? gs_part__job_result(k->w->job) : GS_OK;
 }
 
-static gs_status write_run(worker *k, const gs_spill *s, uint32_t stream, uint64_t first, uint64_t chunks)
+static gs_status too_many_edges(void *context, uint64_t chunk, uint64_t edges)
 {
-    if (gs_part__job_stop(k->w->job))
-        return gs_part__job_result(k->w->job);
-    return gs_part__spill_records(s, stream) > k->w->cap ? write_large(k, s, stream, first, chunks)
-                                                         : write_leaf(k, s, stream, first, chunks);
+    const writing *const w = ((const worker *)context)->w;
+    return gs_fail(GS_EBUDGET,
+                   "chunk (%llu, %llu): %llu edges, but %llu fit the memory bound; use more .parts or .memory",
+                   (unsigned long long)(chunk / w->grid.parts), (unsigned long long)(chunk % w->grid.parts),
+                   (unsigned long long)edges, (unsigned long long)w->cap);
 }
 
 /* -- all regions ---------------------------------------------------------------- */
@@ -364,32 +326,26 @@ static gs_status worker_make(worker *k, writing *w, uint64_t most)
     return GS_OK;
 }
 
-static uint64_t largest_stream(const gs_spill *s)
-{
-    uint64_t most = 1;
-    for (uint32_t i = 0; i < s->streams; i++)
-        most = GS_MAX(most, gs_part__spill_records(s, i));
-    return most;
-}
-
 static void write_region(worker *k, uint64_t region)
 {
     writing *const w = k->w;
-    const gs_spill *const s = w->spec->order->chunked[w->spec->direction];
+    const gs_external_sort *const s = w->spec->order->chunked[w->spec->direction];
     const uint32_t shift = w->spec->order->region_shift;
     const uint64_t first = region << shift;
+    const gs_sort_visitor v = {.most = w->cap, .memory = FIXED_BYTES / 4, .context = k, .visit = write_run,
+                               .key = chunk_of, .check = check_job, .too_many = too_many_edges};
     gs_status st;
 
-    if (region + 1 < s->streams)
-        gs_part__spill_prefetch(s, (uint32_t)region + 1);
+    if (region + 1 < s->spec.buckets)
+        gs_sort_prefetch(s, (uint32_t)region + 1);
     gs_part__tick(w->job, "writing chunks",
                   w->spec->progress_from +
-                      (w->spec->progress_to - w->spec->progress_from) * (double)region / (double)s->streams);
+                      (w->spec->progress_to - w->spec->progress_from) * (double)region / (double)s->spec.buckets);
     k->region = region;
     k->has_turn = false;
     k->out_bytes = 0;
     k->out_first = k->out_next = first;
-    st = write_run(k, s, (uint32_t)region, first, GS_MIN(w->chunks - first, 1ull << shift));
+    st = gs_sort_visit(s, (uint32_t)region, first, GS_MIN(w->chunks - first, 1ull << shift), &v);
     if (st == GS_OK)
         st = flush(k, true);
     if (st != GS_OK) {
@@ -400,8 +356,8 @@ static void write_region(worker *k, uint64_t region)
 
 static gs_status write_all(writing *w)
 {
-    const gs_spill *const s = w->spec->order->chunked[w->spec->direction];
-    const uint64_t most = largest_stream(s);
+    const gs_external_sort *const s = w->spec->order->chunked[w->spec->direction];
+    const uint64_t most = gs_sort_most_records(s);
 
 #pragma omp parallel num_threads(w->spec->threads)
     {
@@ -409,7 +365,7 @@ static gs_status write_all(writing *w)
         gs_part__job_fail(w->job, worker_make(&k, w, most));
         /* dynamic, 1: a region starts only after all before it, so turns come */
 #pragma omp for schedule(monotonic : dynamic, 1)
-        for (uint64_t region = 0; region < s->streams; region++) {
+        for (uint64_t region = 0; region < s->spec.buckets; region++) {
             if (gs_part__job_stop(w->job))
                 wake_all(w); /* this region's turn will not be passed on */
             else

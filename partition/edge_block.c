@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/size.h"
 #include "partition/input_files.h"
-#include "partition/spill.h"
 
 gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *in, uint64_t edges)
 {
@@ -21,7 +21,7 @@ gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *i
     if (in->weighted)
         ok = (b->weight = gs_malloc_array(b->cap, sizeof(*b->weight))) != NULL && ok;
     if (in->text != NULL)
-        b->at = gs_part__spill_first(in->text, 0);
+        b->at = gs_sort_first(in->text, 0);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
 }
 

@@ -12,7 +12,7 @@ typedef struct gs_part_edge_block {
     float *weight;
     void *raw; /* as in the file */
     uint64_t cap, count, first;
-    gs_spill_cursor at; /* text only */
+    gs_sort_cursor at; /* text only */
 } gs_part_edge_block;
 
 gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *in, uint64_t edges);

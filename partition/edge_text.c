@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/size.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/spill.h"
 #include "partition/text_blocks.h"
 
 #define LEAST_ROOM 4096u
@@ -15,7 +15,9 @@
 gs_status gs_part__text_begin(gs_part_input *in, const gs_part_job *job)
 {
     const uint32_t words = 2u + in->weighted + in->typed;
-    return gs_part__spill_make(&in->text, job->dir, "tmp.edges", 1, 1, words, 256 * GS_KIB);
+    const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.edges", .buckets = 1, .writers = 1, .words = words,
+                               .memory = 256 * GS_KIB};
+    return gs_sort_make(&in->text, &spec);
 }
 
 static void set_record(uint32_t *record, const gs_part_input *in, uint64_t u, uint64_t v, float weight, uint32_t type)
@@ -30,9 +32,9 @@ static void set_record(uint32_t *record, const gs_part_input *in, uint64_t u, ui
 
 gs_status gs_part__text_put(gs_part_input *in, uint64_t u, uint64_t v, float weight, uint32_t type)
 {
-    uint32_t *const record = gs_part__spill_put(in->text, 0, 0);
+    uint32_t *const record = gs_sort_put(in->text, 0, 0);
     if (record == NULL)
-        return gs_part__spill_failure(in->text);
+        return gs_sort_failure(in->text);
     set_record(record, in, u, v, weight, type);
     in->edges++;
     return GS_OK;
@@ -42,7 +44,7 @@ gs_status gs_part__text_end(gs_part_input *in)
 {
     if (in->edges == 0 && in->vertices == 0)
         return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
-    return gs_part__spill_finish(in->text);
+    return gs_sort_finish(in->text);
 }
 
 /* -- the records of a block ------------------------------------------------------------ */
@@ -78,7 +80,7 @@ gs_status gs_part__edge_put(gs_edge_block *b, uint64_t u, uint64_t v, float weig
 
 gs_status gs_part__edge_block_end(gs_part_input *in, gs_edge_block *b)
 {
-    const gs_status st = gs_part__spill_append(in->text, 0, 0, b->record, b->count);
+    const gs_status st = gs_sort_append(in->text, 0, 0, b->record, b->count);
     in->edges += b->count;
     b->count = 0;
     return st;
@@ -129,7 +131,7 @@ static void parse(void *context, const gs_text_block *text, void *own)
     gs_edge_block *const b = own;
 
     b->lines = context;
-    b->words = b->lines->in->text->words;
+    b->words = b->lines->in->text->spec.words;
     b->whole = !b->lines->in_order && memchr(text->text, '\0', text->bytes) == NULL &&
                read_lines(b, text) == GS_OK;
 }

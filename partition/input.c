@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/edge_block.h"
@@ -22,7 +23,6 @@
 #include "partition/names.h"
 #include "partition/npy_edges.h"
 #include "partition/relations.h"
-#include "partition/spill.h"
 #include "partition/stream.h"
 #include "partition/text_lines.h" /* GS_TEXT_MARK */
 #include "partition/text_number.h" /* GS_TEXT_PADDING */
@@ -239,7 +239,7 @@ void gs_part__input_close(gs_part_input *in)
                                    &in->data,    &in->label, &in->split[0], &in->split[1], &in->split[2]};
     for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
         gs_part__file_close(files[i]);
-    gs_part__spill_free(in->text);
+    gs_sort_free(in->text);
     gs_part__names_free(in->names);
     gs_part__relations_free(in->relations);
     gs_free(in->path);
@@ -250,11 +250,11 @@ void gs_part__input_close(gs_part_input *in)
 /* Text input was checked when it was parsed. */
 static gs_status text_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t count)
 {
-    const uint32_t words = in->text->words;
+    const uint32_t words = in->text->spec.words;
     const uint32_t *const type = in->relations != NULL ? gs_part__relations_type(in->relations) : NULL;
     const uint32_t *record = b->raw;
     uint64_t got;
-    const gs_status st = gs_part__spill_read(in->text, &b->at, b->raw, count, &got);
+    const gs_status st = gs_sort_read(in->text, &b->at, b->raw, count, &got);
 
     if (st != GS_OK)
         return st;

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/external_sort.h"
 #include "base/npy.h"
 #include "base/train_task.h"
 #include "partition/job.h"
-#include "partition/spill.h"
 
 typedef struct gs_part_file {
     gs_npy npy; /* fd -1: not there */
@@ -39,7 +39,7 @@ typedef struct gs_part_input {
     gs_part_file indptr, indices, data;    /* CSR */
     gs_part_file label, split[3];          /* train, valid, test */
     gs_train_task task;                          /* that the labels are of, once they are loaded */
-    gs_spill *text;                        /* edges of a text file, one stream */
+    gs_external_sort *text;                        /* edges of a text file, one stream */
     struct gs_relations *relations;        /* edge types that are words (partition/relations.h); NULL: numbers */
     struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
     char note[160];

@@ -175,7 +175,7 @@ static void parse(void *context, const gs_text_block *text, void *own)
     metis_block *const b = own;
 
     b->edges.lines = &m->lines;
-    b->edges.words = m->in->text->words;
+    b->edges.words = m->in->text->spec.words;
     b->end = (place){.line = {.path = m->in->path}};
     b->whole = read_block(m, &b->end, &b->edges, text) == GS_OK;
 }

@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/file.h"
 #include "base/grow.h"
 #include "base/size.h"
+#include "base/temporary.h"
 #include "partition/blocks.h"
 #include "partition/job.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
-#include "partition/spill.h"
 
 #define MOST_GROUPS 65536u
 #define RANGES 192u        /* about so many where memory does not ask for more */
@@ -45,7 +46,7 @@ struct gs_lp_sink {
      * number of threads does not; the real share decides about ranges. */
     uint64_t least_cap, cap;
     uint32_t most;    /* pairs of a vertex above which they are thinned out */
-    gs_spill *spill;  /* NULL while counting */
+    gs_external_sort *pairs;  /* NULL while counting */
     pthread_mutex_t lock; /* guards g's file and table while lists are written */
 };
 
@@ -65,7 +66,7 @@ static bool thinned_out(const gs_lp_sink *s, uint32_t u, uint32_t v)
 
 gs_status gs_lp__put(gs_lp_sink *s, uint32_t writer, uint32_t vertex, uint32_t neighbour, uint32_t weight)
 {
-    if (s->spill == NULL) {
+    if (s->pairs == NULL) {
         /* saturated counts need no care: they are only compared with `most` and summed into ranges */
         if (__atomic_load_n(&s->count[vertex], __ATOMIC_RELAXED) < INT32_MAX)
             __atomic_fetch_add(&s->count[vertex], 1, __ATOMIC_RELAXED);
@@ -73,9 +74,9 @@ gs_status gs_lp__put(gs_lp_sink *s, uint32_t writer, uint32_t vertex, uint32_t n
     }
     if (thinned_out(s, vertex, neighbour))
         return GS_OK;
-    uint32_t *const to = gs_part__spill_put(s->spill, writer, s->range[vertex >> s->shift]);
+    uint32_t *const to = gs_sort_put(s->pairs, writer, s->range[vertex >> s->shift]);
     if (to == NULL)
-        return gs_part__spill_failure(s->spill);
+        return gs_sort_failure(s->pairs);
     to[0] = vertex;
     to[1] = neighbour;
     if (s->g->weighted)
@@ -267,11 +268,11 @@ static gs_status write_lists(listing *w, uint32_t first, uint64_t vertices, cons
 static gs_status load_range(listing *w, uint32_t range, uint32_t first, uint64_t *count)
 {
     const uint32_t words = record_words(w->s->g);
-    gs_spill_cursor at = gs_part__spill_first(w->s->spill, range);
+    gs_sort_cursor at = gs_sort_first(w->s->pairs, range);
     uint64_t n = 0, got = 1;
     gs_status st = GS_OK;
 
-    while (got != 0 && (st = gs_part__spill_read(w->s->spill, &at, w->stage, STAGE, &got)) == GS_OK) {
+    while (got != 0 && (st = gs_sort_read(w->s->pairs, &at, w->stage, STAGE, &got)) == GS_OK) {
         for (const uint32_t *r = w->stage; r < w->stage + got * words; r += words, n++) {
             const uint64_t key = (uint64_t)(r[0] - first) << 32 | r[1];
             if (w->s->g->weighted)
@@ -358,11 +359,9 @@ static int by_first(const void *a, const void *b)
 static gs_status list_all(gs_lp_sink *s)
 {
     const uint64_t record = 2 * (s->g->weighted ? sizeof(gs_part_key16) : 8);
-    uint64_t most = 1;
+    const uint64_t most = gs_sort_most_records(s->pairs);
     uint32_t next = 0; /* atomic */
 
-    for (uint32_t r = 0; r < s->ranges; r++)
-        most = GS_MAX(most, gs_part__spill_records(s->spill, r));
     s->cap = most;
     const uint64_t threads = GS_MIN(s->job->buffers / 2 / (most * record), s->job->threads);
     if (threads == 0)
@@ -378,6 +377,14 @@ static gs_status list_all(gs_lp_sink *s)
 
 /* -- the graph ------------------------------------------------------------------ */
 
+static gs_status make_sort(gs_lp_sink *s)
+{
+    const gs_sort_spec spec = {.dir = s->job->dir, .name = "tmp.pairs", .buckets = s->ranges,
+                               .writers = s->job->threads, .words = record_words(s->g),
+                               .memory = s->job->buffers / 4};
+    return gs_sort_make(&s->pairs, &spec);
+}
+
 static gs_status fill_graph(gs_lp_sink *s, gs_lp_source *source, void *context)
 {
     gs_lp_graph *const g = s->g;
@@ -390,10 +397,9 @@ static gs_status fill_graph(gs_lp_sink *s, gs_lp_source *source, void *context)
     if ((s->count = gs_calloc(g->vertices, 4)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to count %llu lists", s->job->dir, (unsigned long long)g->vertices);
     if ((st = source(context, s)) != GS_OK || (st = cut_ranges(s)) != GS_OK ||
-        (st = gs_part__spill_make(&s->spill, s->job->dir, "tmp.pairs", s->ranges, s->job->threads, record_words(g),
-                                  s->job->buffers / 4)) != GS_OK ||
-        (st = source(context, s)) != GS_OK || (st = gs_part__spill_finish(s->spill)) != GS_OK ||
-        (st = gs_part__unnamed_file(&g->fd, &g->path, s->job->dir, "tmp.lists")) != GS_OK)
+        (st = make_sort(s)) != GS_OK || (st = source(context, s)) != GS_OK ||
+        (st = gs_sort_finish(s->pairs)) != GS_OK ||
+        (st = gs_unnamed_file_called(&g->fd, &g->path, s->job->dir, "tmp.lists")) != GS_OK)
         return st;
     gs_free(s->count);
     s->count = NULL;
@@ -407,7 +413,7 @@ gs_status gs_lp__graph_make(gs_lp_graph *g, gs_part_job *job, gs_lp_source *sour
     g->fd = -1;
     pthread_mutex_init(&s.lock, NULL);
     const gs_status st = fill_graph(&s, source, context);
-    gs_part__spill_free(s.spill);
+    gs_sort_free(s.pairs);
     gs_free(s.count);
     gs_free(s.range);
     gs_free(s.begins);

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/spill.h"
+#include "base/temporary.h"
 
 #define WRITE_BYTES (256 * GS_KIB)
 #define DATA_OFFSET 4096u /* whole blocks, as rows are read */
@@ -33,7 +33,7 @@ gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job 
     file->npy = (gs_npy){.fd = -1};
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", job->place);
-    if ((st = gs_part__unnamed_file(&file->npy.fd, &hidden, job->dir, "tmp.array")) != GS_OK)
+    if ((st = gs_unnamed_file_called(&file->npy.fd, &hidden, job->dir, "tmp.array")) != GS_OK)
         goto done;
     file->npy.dims = 1; /* so that it is closed, whatever follows */
     snprintf(link, sizeof(link), "/proc/self/fd/%d", file->npy.fd); /* its only name */

@@ -8,6 +8,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/size.h"
+#include "base/temporary.h"
 #include "partition/names_internal.h"
 
 #define LEAST_ROOM (64u * GS_KIB)
@@ -43,7 +44,7 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     if (n->bytes == NULL || n->slot == NULL || n->slot_key == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory for the names of vertices", path);
     else
-        st = gs_part__unnamed_file(&n->fd, &n->runs_path, job->dir, "tmp.names");
+        st = gs_unnamed_file_called(&n->fd, &n->runs_path, job->dir, "tmp.names");
     if (st == GS_OK)
         *out = n;
     else

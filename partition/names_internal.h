@@ -2,8 +2,8 @@
 #ifndef GS_PARTITION_NAMES_INTERNAL_H
 #define GS_PARTITION_NAMES_INTERNAL_H
 
+#include "base/external_sort.h"
 #include "partition/names.h"
-#include "partition/spill.h"
 
 typedef struct gs_names_run {
     uint64_t begin, end; /* bytes in the file of runs */

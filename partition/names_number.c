@@ -32,7 +32,7 @@ typedef struct merge {
     uint32_t heaped;
     char *buffers;
     uint64_t buffer_bytes;
-    gs_spill *keys;      /* of the names in order */
+    gs_external_sort *keys;      /* of the names in order */
     char last[GS_MOST_NAME];
     size_t last_length;
     char *block;         /* [GS_SUM_BYTES] of names.bin */
@@ -124,11 +124,11 @@ static gs_status put_bytes(merge *m, const char *bytes, size_t count)
 static gs_status put_name(merge *m, const char *name, size_t length)
 {
     const uint64_t key = gs_names__hash(m->n, name, length);
-    uint32_t *const record = gs_part__spill_put(m->keys, 0, 0);
+    uint32_t *const record = gs_sort_put(m->keys, 0, 0);
     gs_status st;
 
     if (record == NULL)
-        return gs_part__spill_failure(m->keys);
+        return gs_sort_failure(m->keys);
     memcpy(record, &key, 8);
     m->n->count++;
     memcpy(m->last, name, length);
@@ -160,7 +160,7 @@ static gs_status merge_runs(merge *m)
     }
     if (st == GS_OK && m->fill > 0)
         st = write_block(m);
-    return st == GS_OK ? gs_part__spill_finish(m->keys) : st;
+    return st == GS_OK ? gs_sort_finish(m->keys) : st;
 }
 
 static gs_status open_runs(merge *m)
@@ -194,7 +194,9 @@ static gs_status open_output(merge *m)
     m->fd = open(m->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0)
         return gs_fail_errno(errno, "%s: cannot make this file", m->path);
-    return gs_part__spill_make(&m->keys, m->n->dir, "tmp.keys", 1, 1, 2, 256 * GS_KIB);
+    const gs_sort_spec spec = {.dir = m->n->dir, .name = "tmp.keys", .buckets = 1, .writers = 1, .words = 2,
+                               .memory = 256 * GS_KIB};
+    return gs_sort_make(&m->keys, &spec);
 }
 
 /* -- key -> vertex ------------------------------------------------------------------- */
@@ -228,7 +230,7 @@ static bool enter(gs_names *n, uint64_t key, uint32_t vertex)
 static gs_status make_table(merge *m, bool *same)
 {
     gs_names *const n = m->n;
-    gs_spill_cursor at = gs_part__spill_first(m->keys, 0);
+    gs_sort_cursor at = gs_sort_first(m->keys, 0);
     uint32_t piece[2 * 1024], vertex = 0;
     uint64_t got = 1;
     gs_status st = GS_OK;
@@ -239,7 +241,7 @@ static gs_status make_table(merge *m, bool *same)
     if (n->key == NULL || n->vertex == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu names", n->path, (unsigned long long)n->count);
     memset(n->vertex, 0xff, n->cap * sizeof(*n->vertex));
-    while (got > 0 && !*same && (st = gs_part__spill_read(m->keys, &at, piece, 1024, &got)) == GS_OK)
+    while (got > 0 && !*same && (st = gs_sort_read(m->keys, &at, piece, 1024, &got)) == GS_OK)
         for (uint64_t i = 0; i < got; i++) {
             uint64_t key;
             memcpy(&key, piece + 2 * i, 8);
@@ -274,7 +276,7 @@ gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, 
 done:
     if (m.fd >= 0)
         close(m.fd);
-    gs_part__spill_free(m.keys);
+    gs_sort_free(m.keys);
     gs_free(m.source);
     gs_free(m.heap);
     gs_free(m.buffers);

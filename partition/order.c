@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/blocks.h"
@@ -16,7 +17,6 @@
 #include "partition/order_metis.h"
 #include "partition/permute.h"
 #include "partition/position.h"
-#include "partition/spill.h"
 #include "partition/vertex_order.h"
 #include "store/store.h" /* gs_split */
 
@@ -74,9 +74,9 @@ static gs_status put_chunked(const gs_part_order *o, gs_direction d, uint32_t wr
                              uint32_t operand, const uint32_t *record, uint32_t words)
 {
     const uint64_t chunk = (uint64_t)target * o->grid.parts + operand;
-    uint32_t *to = gs_part__spill_put(o->chunked[d], writer, (uint32_t)(chunk >> o->region_shift));
+    uint32_t *to = gs_sort_put(o->chunked[d], writer, (uint32_t)(chunk >> o->region_shift));
     if (__builtin_expect(to == NULL, 0))
-        return gs_part__spill_failure(o->chunked[d]);
+        return gs_sort_failure(o->chunked[d]);
     for (uint32_t w = 0; w < words; w++)
         to[w] = record[w];
     return GS_OK;
@@ -197,21 +197,21 @@ static gs_status scatter_all(scattering *s)
 }
 
 /* Streams: runs of 2^shift chunks in file order, few enough to buffer. */
-static gs_status make_spills(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b)
+static gs_status make_sorts(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b)
 {
     const uint64_t chunks = (uint64_t)o->grid.parts * o->grid.parts;
     const uint64_t most = GS_MAX(GS_MIN(job->buffers / 8 / job->threads / LANE_BYTES, MOST_REGIONS), 1);
+    gs_sort_spec spec = {.dir = job->dir, .name = "tmp.dest", .writers = job->threads, .words = b->words,
+                         .memory = job->buffers / 8};
     gs_status st;
 
     while ((chunks - 1) >> o->region_shift >= most)
         o->region_shift++;
-    const uint32_t streams = (uint32_t)((chunks - 1) >> o->region_shift) + 1;
-    if ((st = gs_part__spill_make(&o->chunked[0], job->dir, "tmp.dest", streams, job->threads, b->words,
-                                  job->buffers / 8)) != GS_OK ||
-        b->symmetric)
+    spec.buckets = (uint32_t)((chunks - 1) >> o->region_shift) + 1;
+    if ((st = gs_sort_make(&o->chunked[0], &spec)) != GS_OK || b->symmetric)
         return st;
-    return gs_part__spill_make(&o->chunked[1], job->dir, "tmp.source", streams, job->threads, b->words,
-                               job->buffers / 8);
+    spec.name = "tmp.source";
+    return gs_sort_make(&o->chunked[1], &spec);
 }
 
 static void fill_natural(gs_part_order *o)
@@ -299,10 +299,10 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
         st = gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)b->vertices);
         goto done;
     }
-    if ((placed && (st = take_levels(o, job)) != GS_OK) || (st = make_spills(o, job, b)) != GS_OK ||
+    if ((placed && (st = take_levels(o, job)) != GS_OK) || (st = make_sorts(o, job, b)) != GS_OK ||
         (st = scatter_all(&s)) != GS_OK ||
-        (st = gs_part__spill_finish(o->chunked[0])) != GS_OK ||
-        (o->chunked[1] != NULL && (st = gs_part__spill_finish(o->chunked[1])) != GS_OK))
+        (st = gs_sort_finish(o->chunked[0])) != GS_OK ||
+        (o->chunked[1] != NULL && (st = gs_sort_finish(o->chunked[1])) != GS_OK))
         goto done;
     o->cut = s.cut;
     gs_part__fennel_free(s.fennel);
@@ -320,7 +320,7 @@ void gs_part__order_free(gs_part_order *o)
     gs_free(o->level);
     gs_free(o->position);
     gs_free(o->input_id);
-    gs_part__spill_free(o->chunked[0]);
-    gs_part__spill_free(o->chunked[1]);
+    gs_sort_free(o->chunked[0]);
+    gs_sort_free(o->chunked[1]);
     memset(o, 0, sizeof(*o));
 }

@@ -20,8 +20,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/arguments.h"
+#include "base/clock.h"
+#include "base/external_sort.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/thread_check.h"
@@ -33,11 +34,10 @@
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/labels.h"
-#include "partition/order.h"
 #include "partition/names.h"
+#include "partition/order.h"
 #include "partition/position.h"
 #include "partition/rows.h"
-#include "partition/spill.h"
 #include "partition/split_draw.h"
 #include "partition/text_ids.h"
 #include "partition/vertex_order.h"
@@ -261,7 +261,7 @@ static gs_status write_edges(run *r, const gs_part_blocks *b)
             .progress_to = b->symmetric ? 1 : 0.5 * d + 0.5,
         };
         st = gs_part__chunks_write(&r->job, &spec);
-        gs_part__spill_free(r->order.chunked[d]);
+        gs_sort_free(r->order.chunked[d]);
         r->order.chunked[d] = NULL;
     }
     r->edge_seconds = gs_now() - start;
@@ -474,7 +474,7 @@ static gs_status run_phases(run *r, gs_partition_report *report)
     if ((st = read_graph(r)) != GS_OK)
         return st;
     gs_part_blocks facts = r->blocks; /* its numbers, after its file is gone */
-    facts.spill = NULL;
+    facts.edges_by_end = NULL;
     r->read_seconds = gs_now() - start;
     gs_alloc_trim(); /* what a phase has given back is the next one's */
     if ((st = order_graph(r)) != GS_OK)

@@ -14,13 +14,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/grid.h"
 #include "partition/job.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
-#include "partition/spill.h"
 #include "partition/vertex_order.h"
 
 #define NEED_BITS 64u /* of a set of intervals, or of neighbours where there are more */
@@ -160,21 +160,21 @@ gs_status gs_part__positions(gs_part_order *o, gs_part_job *job)
 
 gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64_t cap)
 {
-    const gs_spill *s = o->chunked[0];
+    const gs_external_sort *s = o->chunked[0];
     const uint64_t width = 1ull << o->region_shift, piece = 4096;
     uint64_t most = 0, *count = gs_malloc_array(width, 8);
-    uint32_t *records = gs_malloc_array(piece, s->words * 4u);
+    uint32_t *records = gs_malloc_array(piece, s->spec.words * 4u);
     gs_status st =
         count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)width);
 
-    for (uint32_t region = 0; st == GS_OK && region < s->streams; region++) {
-        gs_spill_cursor at = gs_part__spill_first(s, region);
+    for (uint32_t region = 0; st == GS_OK && region < s->spec.buckets; region++) {
+        gs_sort_cursor at = gs_sort_first(s, region);
         uint64_t got = 1;
-        if (gs_part__spill_records(s, region) <= cap)
+        if (gs_sort_records(s, region) <= cap)
             continue; /* so has each of its chunks */
         memset(count, 0, width * 8);
-        while (st == GS_OK && got != 0 && (st = gs_part__spill_read(s, &at, records, piece, &got)) == GS_OK) {
-            for (uint32_t *r = records; r < records + got * s->words; r += s->words) {
+        while (st == GS_OK && got != 0 && (st = gs_sort_read(s, &at, records, piece, &got)) == GS_OK) {
+            for (uint32_t *r = records; r < records + got * s->spec.words; r += s->spec.words) {
                 const uint64_t t = gs_fastdiv_of(o->grid.by_rows, o->position[r[1]]);
                 const uint64_t chunk = t * o->grid.parts + gs_fastdiv_of(o->grid.by_rows, o->position[r[0]]);
                 count[chunk - region * width]++;

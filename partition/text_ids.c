@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/size.h"
 #include "partition/edge_text.h"
-#include "partition/spill.h"
 
 #define MOST_TRIES 4 /* of seeds, when two of all names have one key: one in 2^64 each for each pair */
 #define PIECE 16384u
@@ -135,8 +135,9 @@ gs_status gs_part__reading_begin(gs_text_reading *r)
 
     if (r->names == NULL)
         return gs_part__text_begin(in, r->lines.job);
-    return gs_part__spill_make(&in->text, r->lines.job->dir, "tmp.keys", 1, 1, 4u + in->weighted + in->typed,
-                               256 * GS_KIB);
+    const gs_sort_spec spec = {.dir = r->lines.job->dir, .name = "tmp.keys", .buckets = 1, .writers = 1,
+                               .words = 4u + in->weighted + in->typed, .memory = 256 * GS_KIB};
+    return gs_sort_make(&in->text, &spec);
 }
 
 gs_status gs_part__reading_lines(gs_text_reading *r, gs_lines *l)
@@ -148,18 +149,18 @@ gs_status gs_part__reading_lines(gs_text_reading *r, gs_lines *l)
 
 /* -- keys to vertices ------------------------------------------------------------------ */
 
-static gs_status translate(gs_part_input *in, gs_part_job *job, gs_spill *keys, const gs_names *names)
+static gs_status translate(gs_part_input *in, gs_part_job *job, gs_external_sort *keys, const gs_names *names)
 {
-    gs_spill_cursor at = gs_part__spill_first(keys, 0);
-    uint32_t *const piece = gs_malloc_array(PIECE, keys->words * sizeof(*piece));
+    gs_sort_cursor at = gs_sort_first(keys, 0);
+    uint32_t *const piece = gs_malloc_array(PIECE, keys->spec.words * sizeof(*piece));
     uint64_t got = 1, done = 0;
     const uint64_t edges = in->edges;
     gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
 
     in->edges = 0;
-    while (st == GS_OK && got > 0 && (st = gs_part__spill_read(keys, &at, piece, PIECE, &got)) == GS_OK) {
+    while (st == GS_OK && got > 0 && (st = gs_sort_read(keys, &at, piece, PIECE, &got)) == GS_OK) {
         for (uint64_t i = 0; i < got && st == GS_OK; i++) {
-            const uint32_t *const record = piece + i * keys->words;
+            const uint32_t *const record = piece + i * keys->spec.words;
             float weight = 1;
             uint64_t key[2];
             memcpy(key, record, sizeof(key));
@@ -182,19 +183,19 @@ static gs_status compact(gs_text_reading *r, bool *same)
 {
     gs_part_input *const in = r->lines.in;
     gs_part_job *const job = r->lines.job;
-    gs_spill *const keys = in->text;
+    gs_external_sort *const keys = in->text;
     uint64_t count = 0;
     gs_status st;
 
     if (in->edges == 0)
         return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
-    if ((st = gs_part__spill_finish(keys)) != GS_OK ||
+    if ((st = gs_sort_finish(keys)) != GS_OK ||
         (st = gs_part__names_number(r->names, job, &count, same)) != GS_OK || *same)
         return st;
     in->text = NULL;
     if ((st = gs_part__text_begin(in, job)) == GS_OK && (st = translate(in, job, keys, r->names)) == GS_OK)
         st = gs_part__text_end(in);
-    gs_part__spill_free(keys);
+    gs_sort_free(keys);
     gs_part__names_forget(r->names);
     in->vertices = count;
     return st;
@@ -204,7 +205,7 @@ static gs_status compact(gs_text_reading *r, bool *same)
 
 static void begin_again(gs_part_input *in)
 {
-    gs_part__spill_free(in->text);
+    gs_sort_free(in->text);
     in->text = NULL;
     in->edges = in->vertices = 0;
     in->typed = in->weighted = false;

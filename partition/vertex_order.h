@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/external_sort.h"
 #include "partition/grid.h"
-#include "partition/spill.h"
 
 /* How near a vertex is to a label: what a loss on few vertices sees first. LEARNED: of the training split, FED: an edge
  * leads to such a one; LABELLED: of another split, HEARD: an edge leads to one of any split. Gradients are 0 but in the
@@ -24,7 +24,7 @@ typedef struct gs_part_order {
     uint32_t *position; /* [N] by input id */
     uint32_t *input_id; /* [N] by position */
     uint32_t groups;    /* runs of ascending input ids that positions consist of, upper bound */
-    gs_spill *chunked[2]; /* edges by chunk, [direction] */
+    gs_external_sort *chunked[2]; /* edges by chunk, [direction] */
     uint32_t region_shift; /* stream of chunk c: c >> region_shift */
     uint64_t cut;       /* edges between intervals */
     char method[16];

@@ -126,6 +126,13 @@ gs_status gs_unnamed_file(int *out, const char *dir)
     return GS_OK;
 }
 
+gs_status gs_unnamed_file_called(int *fd, char **path, const char *dir, const char *name)
+{
+    if ((*path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
+    return gs_unnamed_file(fd, dir);
+}
+
 /* ---- leftovers ----------------------------------------------------------- */
 
 /* Empties the folder `fd` of files, but for OWNER: that goes last, so that a sweep that is killed can be repeated. */

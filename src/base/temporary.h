@@ -32,6 +32,8 @@ gs_status gs_temporary_file(int *fd, char name[GS_TEMPORARY_BYTES], int folder, 
 
 /* Makes an empty file without a name in `dir`, open for reading and writing: it goes away however the process ends. */
 gs_status gs_unnamed_file(int *fd, const char *dir);
+/* The same; *path, of `name`, is for messages and the caller's, on failure too. */
+gs_status gs_unnamed_file_called(int *fd, char **path, const char *dir, const char *name);
 
 /* A folder for what does not fit in memory. */
 typedef struct gs_scratch {

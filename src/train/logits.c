@@ -2,33 +2,27 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/external_sort.h"
 #include "base/size.h"
-#include "base/temporary.h"
 #include "session/store_rows.h"
 
 #define LEAST_MEMORY (64u << 10)  /* bytes */
-#define BUCKET_BUFFER (64u << 10) /* most bytes that a window gathers before they are written */
 
-/* Input ids [window * window_rows, + window_rows) go to one window. A record
- * in the scratch file is a u32 id and `classes` floats; window w's records
- * start at w * window_rows * record_bytes, which is exact as ids are a permutation. */
+/* Input ids [window * window_rows, + window_rows) go to one window: a bucket of records, each a u32 id and a row. */
 typedef struct dealer {
     const gs_logits_job *job;
     gs_outfile *out;
     uint64_t data_offset;
-    uint64_t rows, row_bytes, record_bytes, window_rows, batch_rows;
-    uint32_t windows;
+    uint64_t rows, row_bytes, window_rows, batch_rows;
+    uint32_t windows, record_words;
     unsigned char *window;   /* [window_rows, row_bytes] */
     unsigned char *seen;     /* [window_rows] bits: rows of the window that are filled */
-    unsigned char *buffer;   /* [windows, buffer_records, record_bytes]; NULL for one window */
-    uint64_t buffer_records;
-    uint64_t *dealt;         /* [windows] records so far, written or buffered */
+    uint64_t *dealt;         /* [windows] records so far */
     float *batch;            /* [batch_rows, classes] in store order */
-    int scratch;             /* in job->scratch_dir; -1: none */
+    uint64_t buffers;        /* bytes of the windows' buffers, then of what is read of one at once */
+    gs_external_sort *sort;  /* in job->scratch_dir; NULL for one window */
 } dealer;
 
 static uint64_t rows_of_window(const dealer *d, uint64_t w)
@@ -53,7 +47,7 @@ static void dealer_sizes(dealer *d, uint64_t logit_bytes, const gs_logits_job *j
     d->windows = (uint32_t)gs_div_up(d->rows, d->window_rows);
     /* A batch is what one checksummed block of ids names, at most. */
     d->batch_rows = GS_MAX(1, GS_MIN(batch, GS_SUM_BYTES / sizeof(uint32_t)));
-    d->buffer_records = GS_MAX(1, GS_MIN(half / 2 / GS_MAX(d->windows, 1), BUCKET_BUFFER) / d->record_bytes);
+    d->buffers = half / 2;
 }
 
 static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
@@ -61,47 +55,34 @@ static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, con
     const uint64_t logit_bytes = (uint64_t)job->classes * sizeof(float);
     const uint64_t row_bytes = job->form == GS_LOGITS_ARGMAX ? sizeof(int64_t) : logit_bytes;
 
-    *d = (dealer){.job = job, .out = o, .data_offset = data_offset, .scratch = -1, .row_bytes = row_bytes};
+    *d = (dealer){.job = job, .out = o, .data_offset = data_offset, .row_bytes = row_bytes};
     d->rows = gs_store_get_info(job->store)->vertices;
-    d->record_bytes = row_bytes + sizeof(uint32_t);
+    d->record_words = 1 + (uint32_t)(row_bytes / sizeof(uint32_t));
     dealer_sizes(d, logit_bytes, job);
     d->window = gs_malloc_array(d->window_rows, row_bytes);
     d->seen = gs_calloc(d->window_rows / 8 + 1, 1);
     d->batch = gs_malloc_array(d->batch_rows, logit_bytes);
     d->dealt = gs_calloc(d->windows, sizeof(*d->dealt));
-    if (d->windows > 1)
-        d->buffer = gs_malloc_array(d->windows * d->buffer_records, d->record_bytes);
-    if (d->window == NULL || d->seen == NULL || d->batch == NULL || d->dealt == NULL ||
-        (d->windows > 1 && d->buffer == NULL))
+    if (d->window == NULL || d->seen == NULL || d->batch == NULL || d->dealt == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", o->path);
     return GS_OK;
 }
 
-static gs_status open_scratch(dealer *d)
+static gs_status make_sort(dealer *d)
 {
-    const gs_status st = gs_unnamed_file(&d->scratch, d->job->scratch_dir);
-    return st == GS_OK ? GS_OK : gs_fail_hint(st, "choose another folder with .spill");
+    const gs_sort_spec spec = {.dir = d->job->scratch_dir, .name = "logits", .buckets = d->windows, .writers = 1,
+                               .words = d->record_words, .memory = d->buffers, .each = d->window_rows};
+    const gs_status st = gs_sort_make(&d->sort, &spec);
+    return st == GS_OK || st == GS_ENOMEM ? st : gs_fail_hint(st, "choose another folder with .spill");
 }
 
 static void dealer_free(dealer *d)
 {
-    if (d->scratch >= 0)
-        close(d->scratch);
+    gs_sort_free(d->sort);
     gs_free(d->window);
     gs_free(d->seen);
-    gs_free(d->buffer);
     gs_free(d->dealt);
     gs_free(d->batch);
-}
-
-/* Writes what bucket `w` holds: it has just become full, or is the last, partly full one. */
-static gs_status flush_bucket(dealer *d, uint32_t w)
-{
-    const uint64_t part = d->dealt[w] % d->buffer_records, held = part == 0 ? d->buffer_records : part;
-    const uint64_t first = w * d->window_rows + d->dealt[w] - held;
-
-    return gs_pwrite_exact(d->scratch, d->buffer + w * d->buffer_records * d->record_bytes, held * d->record_bytes,
-                           first * d->record_bytes, d->job->scratch_dir);
 }
 
 /* Puts the row of input id `id` into its place in the window that starts at `base`. */
@@ -159,19 +140,18 @@ static const void *form_of(float *row, int64_t *own, const gs_logits_job *job)
 static gs_status deal(dealer *d, uint32_t id, const void *row)
 {
     const uint32_t w = (uint32_t)(id / d->window_rows);
-    unsigned char *record;
 
     if (id >= d->rows || d->dealt[w] == rows_of_window(d, w))
         return not_a_permutation(d->job);
-    if (d->windows == 1) {
-        d->dealt[w]++;
-        return place(d, 0, id, row);
-    }
-    record = d->buffer + (w * d->buffer_records + d->dealt[w] % d->buffer_records) * d->record_bytes;
-    memcpy(record, &id, sizeof(id));
-    memcpy(record + sizeof(id), row, d->row_bytes);
     d->dealt[w]++;
-    return d->dealt[w] % d->buffer_records == 0 ? flush_bucket(d, w) : GS_OK;
+    if (d->windows == 1)
+        return place(d, 0, id, row);
+    uint32_t *const record = gs_sort_put(d->sort, 0, w);
+    if (record == NULL)
+        return gs_sort_failure(d->sort);
+    *record = id;
+    memcpy(record + 1, row, d->row_bytes);
+    return GS_OK;
 }
 
 /* Deals rows [first, first + count), whose input ids are at `id`. */
@@ -208,47 +188,43 @@ static gs_status deal_all(dealer *d)
         first += count;
     }
     gs_block_reader_close(&ids);
-    for (uint32_t w = 0; d->buffer != NULL && w < d->windows && st == GS_OK; w++)
-        if (d->dealt[w] % d->buffer_records != 0)
-            st = flush_bucket(d, w);
-    return st;
+    return st == GS_OK && d->sort != NULL ? gs_sort_finish(d->sort) : st;
 }
 
-/* Puts window `w` in order, reading its records through the buckets' memory. */
-static gs_status order_window(dealer *d, uint32_t w)
+/* Puts window `w` in order, its records read into `piece`. */
+static gs_status order_window(dealer *d, uint32_t w, uint32_t *piece, uint64_t cap)
 {
-    const uint64_t base = w * d->window_rows, count = rows_of_window(d, w);
-    const uint64_t step = d->windows * d->buffer_records;
+    gs_sort_cursor at = gs_sort_first(d->sort, w);
+    uint64_t count = 1;
     gs_status st = GS_OK;
 
     memset(d->seen, 0, d->window_rows / 8 + 1);
-    for (uint64_t at = 0; at < count && st == GS_OK; at += step) {
-        const uint64_t n = GS_MIN(step, count - at);
-        st = gs_pread_exact(d->scratch, d->buffer, n * d->record_bytes, (base + at) * d->record_bytes,
-                            d->job->scratch_dir);
-        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
-            const unsigned char *const record = d->buffer + i * d->record_bytes;
-            uint32_t id;
-            memcpy(&id, record, sizeof(id));
-            st = place(d, base, id, record + sizeof(id));
+    while (count != 0 && st == GS_OK && (st = gs_sort_read(d->sort, &at, piece, cap, &count)) == GS_OK)
+        for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+            const uint32_t *const record = piece + i * d->record_words;
+            st = place(d, w * d->window_rows, *record, record + 1);
         }
-    }
     return st;
 }
 
 static gs_status write_windows(dealer *d)
 {
+    const uint64_t record = d->record_words * sizeof(uint32_t), cap = GS_MAX(d->buffers / record, 1);
+    uint32_t *const piece = d->windows > 1 ? gs_malloc_array(cap, record) : NULL;
     gs_status st = GS_OK;
 
+    if (d->windows > 1 && piece == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", d->out->path);
     for (uint32_t w = 0; w < d->windows && st == GS_OK; w++) {
         if (d->dealt[w] != rows_of_window(d, w))
             st = not_a_permutation(d->job);
         else if (d->windows > 1)
-            st = order_window(d, w);
+            st = order_window(d, w, piece, cap);
         if (st == GS_OK)
             st = gs_outfile_write(d->out, d->window, rows_of_window(d, w) * d->row_bytes,
                                  d->data_offset + w * d->window_rows * d->row_bytes);
     }
+    gs_free(piece);
     return st;
 }
 
@@ -258,7 +234,7 @@ gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_j
     gs_status st = dealer_init(&d, o, data_offset, job);
 
     if (st == GS_OK && d.windows > 1)
-        st = open_scratch(&d);
+        st = make_sort(&d);
     if (st == GS_OK)
         st = deal_all(&d);
     if (st == GS_OK)

@@ -1,4 +1,4 @@
-/* The pieces that everything else stands on: sorts, bijection, division, spill, numbers in a text. */
+/* The pieces that everything else stands on: sorts, bijection, division, numbers in a text. */
 #include "graphs.h"
 
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "partition/grid.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
-#include "partition/spill.h"
 #include "partition/text_number.h"
 
 static uint64_t random_at(uint64_t i)
@@ -130,60 +129,6 @@ static void test_fastdiv__equals_division(void **state)
     }
 }
 
-static void test_spill__gives_back_every_record_of_a_stream(void **state)
-{
-    enum { STREAMS = 5, RECORDS = 3001 };
-    gs_spill *s = NULL;
-    uint32_t record[2 * 37];
-    uint64_t sums[STREAMS] = {0}, counts[STREAMS] = {0};
-
-    gs_assert_ok(gs_part__spill_make(&s, *state, "tmp.test", STREAMS, 2, 2, 1)); /* 64 records a lane */
-    for (uint32_t i = 0; i < RECORDS; i++) {
-        const uint32_t stream = (uint32_t)(random_at(i) % (STREAMS - 1)); /* the last stays empty */
-        uint32_t *to = gs_part__spill_put(s, i % 2, stream);
-        assert_non_null(to);
-        to[0] = i;
-        to[1] = stream;
-        sums[stream] += i;
-        counts[stream]++;
-    }
-    gs_assert_ok(gs_part__spill_finish(s));
-    for (uint32_t stream = 0; stream < STREAMS; stream++) {
-        gs_spill_cursor at = gs_part__spill_first(s, stream);
-        uint64_t got = 1, count = 0, sum = 0;
-        assert_int_equal(gs_part__spill_records(s, stream), counts[stream]);
-        while (got != 0) {
-            gs_assert_ok(gs_part__spill_read(s, &at, record, 37, &got)); /* across segments */
-            for (uint64_t i = 0; i < got; i++) {
-                assert_int_equal(record[2 * i + 1], stream);
-                sum += record[2 * i];
-            }
-            count += got;
-        }
-        assert_int_equal(count, counts[stream]);
-        assert_int_equal(sum, sums[stream]);
-    }
-    gs_part__spill_free(s);
-    assert_gone(*state); /* the file had no name */
-}
-
-/* Two threads that split a region each opened, for a moment, the same file: a
- * spill must never take a file that is already there. */
-static void test_spill__never_takes_a_file_that_is_there(void **state)
-{
-    enum { FILES = 64 };
-    gs_spill *s = NULL;
-
-    gs_test_write_file(gs_test_path(*state, "tmp.same"), "x", 1);
-    for (int i = 0; i < FILES; i++)
-        gs_test_write_file(gs_test_path(*state, "tmp.same.%d", i), "x", 1);
-    gs_assert_ok(gs_part__spill_make(&s, *state, "tmp.same", 1, 1, 1, 1));
-    gs_part__spill_free(s);
-    assert_true(gs_path_exists(gs_test_path(*state, "tmp.same")));
-    for (int i = 0; i < FILES; i++)
-        assert_true(gs_path_exists(gs_test_path(*state, "tmp.same.%d", i)));
-}
-
 /* -- numbers in a text ---------------------------------------------------------------- */
 
 static void test_text__digits_are_a_number_wherever_they_end(void **state)
@@ -253,8 +198,6 @@ int main(void)
         T(test_sort16__type_stands_between_target_and_operand),
         T(test_permute__is_a_bijection_with_an_inverse),
         T(test_fastdiv__equals_division),
-        T(test_spill__gives_back_every_record_of_a_stream),
-        T(test_spill__never_takes_a_file_that_is_there),
         T(test_text__digits_are_a_number_wherever_they_end),
         T(test_text__fractions_are_the_nearest_numbers),
     };
