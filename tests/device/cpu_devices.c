@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cpu/isa.h" /* gs_cpu__test_kernels */
+#include "device/cpu/cpu.h" /* gs_cpu__test_kernels */
 #include "device_fixture.h"
 
 /* meson.build */

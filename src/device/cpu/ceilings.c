@@ -9,10 +9,8 @@
 #include "base/clock.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "device/cpu/ceilings.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/gemm.h"
-#include "device/cpu/team.h"
 
 #define SECONDS 0.5
 #define ALL UINT64_MAX               /* tasks: all threads */

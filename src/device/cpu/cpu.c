@@ -1,24 +1,150 @@
 /* The CPU device: computes on host memory, returns when done. */
+#include "device/cpu/cpu.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/thread_check.h"
-#include "device/cpu/ceilings.h"
-#include "device/cpu/cpu.h"
-#include "device/cpu/edge_layout.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/gemm.h"
-#include "device/cpu/isa.h"
-#include "device/cpu/lots.h"
-#include "device/cpu/row_sums.h"
-#include "device/cpu/sequence.h"
-#include "device/cpu/team.h"
-#include "device/cpu/edge_typed.h"
-#include "device/cpu/type_matrices.h"
-#include "device/cpu/vertex.h"
+#include "device/cpu/steps.h"
+
+/* ---- which kernels may run here ---- */
+
+extern const gs_cpu_kernels gs_cpu__kernels_generic;
+#if defined(__x86_64__)
+extern const gs_cpu_kernels gs_cpu__kernels_avx2, gs_cpu__kernels_avx512;
+#endif
+
+static bool always(void) { return true; }
+#if defined(__x86_64__)
+/* These ask for everything that meson.build lets the compiler use in the files. F16C is asked of
+ * CPUID itself: not every compiler's __builtin_cpu_supports() knows it. */
+static bool has_avx2(void)
+{
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) &&
+           (c & bit_F16C) != 0;
+}
+
+static bool has_avx512(void) { return has_avx2() && __builtin_cpu_supports("avx512f"); }
+#endif
+
+static const struct {
+    const char *word; /* of GS_ISA */
+    const gs_cpu_kernels *kernels;
+    bool (*supported)(void);
+} isas[] = {
+    {"generic", &gs_cpu__kernels_generic, always},
+#if defined(__x86_64__)
+    {"avx2", &gs_cpu__kernels_avx2, has_avx2},
+    {"avx512", &gs_cpu__kernels_avx512, has_avx512},
+#else
+    {"avx2", NULL, NULL},
+    {"avx512", NULL, NULL},
+#endif
+};
+
+const gs_cpu_kernels *gs_cpu__test_kernels;
+
+/* The best kernels that this CPU and GS_ISA (generic, avx2, avx512) allow. `note` says, for
+ * the device's name, when GS_ISA asked for other ones ("" else). GS_EINVAL for an unknown GS_ISA. */
+static gs_status find_kernels(const gs_cpu_kernels **out, const char **note)
+{
+    const char *const wish = getenv("GS_ISA");
+    size_t limit = GS_ARRAY_LEN(isas) - 1, best;
+
+    if (gs_cpu__test_kernels != NULL) {
+        *out = gs_cpu__test_kernels;
+        *note = " of a test";
+        return GS_OK;
+    }
+    if (wish != NULL && wish[0] != '\0') {
+        for (limit = 0; limit < GS_ARRAY_LEN(isas) && strcmp(wish, isas[limit].word) != 0; limit++)
+            continue;
+        if (limit == GS_ARRAY_LEN(isas))
+            return gs_fail(GS_EINVAL, "GS_ISA=%s: not an instruction set; use generic, avx2 or avx512", wish);
+    }
+    for (best = limit; isas[best].kernels == NULL || !isas[best].supported(); best--)
+        continue; /* ends at generic at the latest */
+
+    *out = isas[best].kernels;
+    *note = wish == NULL || wish[0] == '\0' ? "" : best == limit ? " as GS_ISA says" : ", the best below GS_ISA here";
+    return GS_OK;
+}
+
+/* ---- threads of a launch, and launches that are nothing but pieces of memory ---- */
+
+/* Bytes below which a second thread costs more than it brings. */
+#define PARALLEL_BYTES (256 * GS_KIB)
+
+/* One or all, nothing between: libgomp ends the threads that a smaller team leaves out. */
+int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks)
+{
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(tasks == 1 ? 1 : (int)cpu->threads);
+    return before;
+}
+
+void gs_cpu__leave(int before) { omp_set_num_threads(before); }
+
+float *gs_cpu__tile(const gs_cpu *cpu)
+{
+    const gs_cpu_room *const tiles = &cpu->room[GS_CPU_TILES];
+    return tiles->at + (uint64_t)omp_get_thread_num() * tiles->floats;
+}
+
+/* Pieces of a flat launch: one a thread, none for what one thread does as fast. */
+static uint64_t piece_bytes(const gs_cpu *cpu, uint64_t bytes)
+{
+    return bytes < PARALLEL_BYTES ? bytes : gs_align_up(gs_div_up(bytes, cpu->threads), 64);
+}
+
+static gs_status cpu_add_own(void *context, const gs_own_launch *l)
+{
+    const gs_cpu *const cpu = context;
+    const uint64_t row = l->width * sizeof(float), piece = gs_div_up(piece_bytes(cpu, l->rows * row), row);
+    const int before = gs_cpu__enter(cpu, gs_div_up(l->rows, piece));
+#pragma omp parallel for schedule(static)
+    for (uint64_t i = 0; i < l->rows; i += piece)
+        cpu->k->add_own(l, i, GS_MIN(i + piece, l->rows));
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
+static gs_status cpu_zero(void *context, void *memory, uint64_t bytes)
+{
+    const gs_cpu *const cpu = context;
+    const uint64_t piece = piece_bytes(cpu, bytes);
+    const int before = gs_cpu__enter(cpu, gs_div_up(bytes, piece));
+#pragma omp parallel for schedule(static)
+    for (uint64_t i = 0; i < bytes; i += piece)
+        memset((char *)memory + i, 0, GS_MIN(piece, bytes - i));
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
+static gs_status cpu_copy(void *context, void *to, const void *from, uint64_t bytes)
+{
+    const gs_cpu *const cpu = context;
+    const uint64_t piece = piece_bytes(cpu, bytes);
+    const int before = gs_cpu__enter(cpu, gs_div_up(bytes, piece));
+#pragma omp parallel for schedule(static)
+    for (uint64_t i = 0; i < bytes; i += piece)
+        memcpy((char *)to + i, (const char *)from + i, GS_MIN(piece, bytes - i));
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
+/* ---- opening, and scratch ---- */
 
 static void cpu_close(void *context)
 {
@@ -193,9 +319,9 @@ static const gs_device_compute compute = {
     .run_sequence = gs_cpu__run_sequence,
     .run_sequence_back = gs_cpu__run_sequence_back,
     .finish_statistic = cpu_finish_statistic,
-    .add_own = gs_cpu__add_own,
-    .copy = gs_cpu__copy,
-    .zero = gs_cpu__zero,
+    .add_own = cpu_add_own,
+    .copy = cpu_copy,
+    .zero = cpu_zero,
 };
 
 static const gs_device_ceilings ceilings = {
@@ -211,7 +337,7 @@ static gs_status cpu_open(const gs_device_ops **out, void **context, const gs_de
     const gs_cpu_kernels *kernels = NULL;
     const char *note = "";
 
-    gs_status st = gs_cpu__kernels(&kernels, &note);
+    gs_status st = find_kernels(&kernels, &note);
     if (st != GS_OK)
         return st;
     gs_cpu *const cpu = gs_calloc(1, sizeof(*cpu));

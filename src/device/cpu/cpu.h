@@ -1,26 +1,16 @@
 /* cpu.h - the CPU device, for its parts and for tests.
  *
- *   cpu.c            the table of operations: opening, scratch memory
- *   isa.c            which kernels this CPU may run
- *   team.c           how many threads a launch uses; copies, zeros and sums of memory over them
- *   row_sums.c       sums of rows: ranges of targets over threads
- *   edge_values.c    edge programs: where a value is, and the steps that copy, multiply and combine values
- *   edge_plan.c      edge programs: instructions to steps on tiles of edges
- *   edge_layout.c    edge programs: scratch of a tile
- *   type_matrices.c  edge programs: matrices of edges' types, transposed
- *   edge_typed.c     edge programs: gradients of the matrices of edges' types
- *   edge_program.c   edge programs: targets over threads, and sums before and after
- *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
- *   sequence_order.c the order of steps where edges have types
- *   sequence_tile.c  the steps of one tile, forward and backward
- *   dropout.c        what masks and dropout draw with
- *   lots.c           vertex launches: how many partial sums, and how large
- *   step_runs.c      vertex launches: which steps may run block by block without waiting
- *   resolve.c        vertex launches: instructions to steps with pointers
- *   vertex.c         vertex launches: steps over threads
- *   gemm.c           dense products (oneDNN)
- *   ceilings.c       what this machine can do at most
+ * From bottom to top:
+ *
  *   kernels_*.c      inner loops, compiled for each instruction set
+ *   gemm.c           dense products (oneDNN)
+ *   edge_plan.c      edge programs: instructions to steps on tiles of edges, and the scratch of a tile
+ *   edge_program.c   launches over edges: targets over threads, and sums before and after
+ *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
+ *   steps.c          vertex launches: instructions to steps with pointers, and which may run without waiting
+ *   vertex.c         vertex launches: steps over threads
+ *   ceilings.c       what this machine can do at most
+ *   cpu.c            which kernels may run, threads of a launch, opening, scratch memory
  *
  * Results do not depend on the number of threads: work is cut by sizes alone, and
  * partial sums are added in the order of their parts.
@@ -28,11 +18,13 @@
 #ifndef GS_DEVICE_CPU_CPU_H
 #define GS_DEVICE_CPU_CPU_H
 
-#include "device/cpu/step.h"
+#include "device/cpu/kernels.h"
 #include "device/device_table.h"
 
 /* Most lots that the rows of a launch are dealt in. Each has its own partial sums. */
 #define GS_CPU_LOTS 64
+
+typedef struct gs_cpu_step gs_cpu_step;
 
 /* Uses that launches have for floats. Contents outlive no launch, but for those that say so. */
 typedef enum gs_cpu_use {
@@ -71,5 +63,36 @@ typedef struct gs_cpu {
     const gs_stage *matrix_stage; /* whose MATRICES are there, in the pass that goes on; else NULL */
     gs_metrics lot_metrics[GS_CPU_LOTS];
 } gs_cpu;
+
+/* ---- kernels ---- */
+
+/* Set by a test: opened devices use these. */
+extern const gs_cpu_kernels *gs_cpu__test_kernels;
+
+/* ---- threads ---- */
+
+/* Every launch lies between these: OpenMP, and oneDNN with it, use the device's threads, or one
+ * where the launch is a single task: waking the others would cost more than a small task takes. */
+int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
+void gs_cpu__leave(int before);
+/* The calling thread's TILES. */
+float *gs_cpu__tile(const gs_cpu *cpu);
+
+/* ---- ceilings ---- */
+
+gs_status gs_cpu__measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
+gs_status gs_cpu__measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
+gs_status gs_cpu__measure_copy(void *context, double *bytes_per_second);
+
+/* ---- vertex launches ---- */
+
+gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l);
+
+/* ---- LSTMs over edges ---- */
+
+gs_status gs_cpu__run_sequence(void *context, const gs_sequence_launch *l);
+gs_status gs_cpu__run_sequence_back(void *context, const gs_sequence_launch *l);
+/* Floats of scratch that the stage's sequence wants, all threads together; 0 without one. */
+uint64_t gs_cpu__sequence_floats(const gs_cpu *cpu, const gs_program *p, const gs_stage *stage);
 
 #endif /* GS_DEVICE_CPU_CPU_H */

@@ -1,23 +1,457 @@
-/* Edge instructions of a launch to a plan: operands looked up, steps chosen, scratch laid out.
+/* Edge programs before a launch: instructions to steps on tiles of edges, and where the values of a tile lie. */
+#include <assert.h>
+
+#include "base/philox.h" /* gs_random_edge_key */
+#include "base/size.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/edge_program.h"
+
+typedef struct planner {
+    const gs_cpu *cpu;
+    const gs_edge_program_launch *l;
+    gs_cpu_edge_plan *plan;
+    uint32_t index;   /* of the instruction or sum */
+    uint32_t outer;   /* the sum of kind OUTER that the plan is for, or GS_NONE: for all others */
+    const char *noun; /* "edge instruction" or "sum" */
+    gs_status st;     /* of the first refusal; after it nothing more is planned */
+} planner;
+
+/* ---- keys with which masks and dropout draw ---- */
+
+/* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
+ * are at least p * 2^24, which a double holds exactly. */
+void gs_cpu__dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
+{
+    const float p = in->alpha;
+    assert(p >= 0.0f && p < 1.0f);
+    const double exact = (double)p * 0x1p24;
+    const uint32_t whole = (uint32_t)exact;
+    *out = (gs_cpu_dropout){.site = in->site,
+                            .epoch = epoch,
+                            .threshold = whole + ((double)whole < exact),
+                            .scale = 1.0f / (1.0f - p)};
+}
+
+void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
+{
+    gs_cpu__dropout(out, in, epoch);
+    gs_random_edge_key(out->key, seed, in->site, epoch);
+}
+
+/* ---- matrices of edges' types ----
+ *
+ * The matrices of edges' types, transposed where edges are multiplied by so: made once a pass, one after the other in
+ * the order of the stage's instructions.
+ */
+
+static bool is_transposed(const gs_stage *stage, const gs_instr *in, uint32_t params)
+{
+    return in->op == GS_OP_BY_TYPE_T && in->b.kind == GS_FROM_PARAM && in->b.index < params &&
+           in->dst < stage->edge_regs;
+}
+
+uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage)
+{
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < stage->edge_instrs; i++)
+        if (is_transposed(stage, &stage->edge_instr[i], p->params))
+            floats += gs_param_elements(&p->param[stage->edge_instr[i].b.index]);
+    return floats;
+}
+
+/* Where those of a by_type_t are. */
+static const float *transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
+{
+    const gs_stage *const stage = l->stage;
+    const float *at = cpu->room[GS_CPU_MATRICES].at;
+    for (const gs_instr *i = stage->edge_instr; i < in; i++)
+        if (is_transposed(stage, i, l->program->params))
+            at += gs_param_elements(&l->program->param[i->b.index]);
+    return at;
+}
+
+void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
+{
+    const gs_stage *const stage = l->stage;
+    if (cpu->room[GS_CPU_MATRICES].floats < gs_cpu__transposed_matrix_floats(l->program, stage) || l->param == NULL ||
+        (cpu->in_pass && cpu->matrix_stage == stage))
+        return;
+    for (uint32_t k = 0; k < stage->edge_instrs; k++) {
+        const gs_instr *const i = &stage->edge_instr[k];
+        if (!is_transposed(stage, i, l->program->params))
+            continue;
+        const gs_param *const w = &l->program->param[i->b.index];
+        const uint32_t in = stage->edge_reg[i->dst].width, out = w->cols;
+        const float *const from = l->param[i->b.index];
+        float *const all = cpu->room[GS_CPU_MATRICES].at;
+        float *const to = all + (transposed_matrices(cpu, l, i) - all);
+        for (uint64_t m = 0; m + in <= w->rows; m += in)
+            for (uint32_t r = 0; r < in; r++)
+                for (uint32_t c = 0; c < out; c++)
+                    to[m * out + (uint64_t)c * in + r] = from[(m + r) * out + c];
+    }
+    cpu->matrix_stage = stage;
+}
+
+/* ---- scratch of a tile ---- */
+
+#define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
+#define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
+#define TILE_STEP 8
+#define TILE_MOST 256 /* edges of a tile without typed products */
+
+static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
+{
+    if (v->form == GS_CPU_EDGE_SLOT)
+        plan->slot[v->slot].last = step;
+}
+
+/* A free place of the same width, or a new one. */
+static uint64_t find_place(gs_cpu_edge_plan *plan, uint32_t width)
+{
+    for (uint32_t i = 0; i < plan->slots; i++)
+        if (plan->slot[i].free && plan->slot[i].width == width) {
+            plan->slot[i].free = false;
+            return plan->slot[i].offset;
+        }
+    plan->floats += width;
+    return plan->floats - width;
+}
+
+static void release(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
+{
+    if (v->form == GS_CPU_EDGE_SLOT && plan->slot[v->slot].last == step)
+        plan->slot[v->slot].free = true;
+}
+
+/* Slots whose values are not needed at the same time share a place. Only operators of one operand may write over
+ * theirs: rows of other steps are written in vectors that overlap. */
+static void place_slots(gs_cpu_edge_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        if (plan->step[i].dst != GS_NONE)
+            plan->slot[plan->step[i].dst].last = i;
+        note_last(plan, &plan->step[i].a, i);
+        note_last(plan, &plan->step[i].b, i);
+        note_last(plan, &plan->step[i].c, i);
+    }
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        const gs_cpu_edge_step *const s = &plan->step[i];
+        const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};
+        if (s->kind == GS_CPU_EDGE_UNARY)
+            release(plan, &s->a, i);
+        if (s->dst != GS_NONE)
+            plan->slot[s->dst].offset = find_place(plan, s->width);
+        if (s->kind != GS_CPU_EDGE_UNARY)
+            release(plan, &s->a, i);
+        release(plan, &s->b, i);
+        if (s->dst != GS_NONE)
+            release(plan, &dst, i); /* nobody reads it */
+    }
+}
+
+/* As many edges as leave what a tile needs in a near cache: the first level's, or, where typed products are to be
+ * more than an edge or two, the second's. */
+static void choose_tile(gs_cpu_edge_plan *plan)
+{
+    const uint64_t room = plan->typed ? TYPED_BYTES : TILE_BYTES,
+                   most = plan->typed ? GS_CPU_TILE_EDGES : TILE_MOST;
+    uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
+    for (uint32_t g = 0; g < plan->gathers; g++)
+        bytes += plan->gather[g].bytes;
+    const uint64_t edges = room / bytes / TILE_STEP * TILE_STEP;
+    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, most), (uint64_t)TILE_STEP);
+}
+
+/* Rows of at least a vector, times a number that is there: kernels_edge_sum.c. */
+static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    const gs_cpu_edge_step *const s = &plan->step[0];
+    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
+           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
+           (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
+           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1) && !(s->a.half && plan->types > 0);
+}
+
+/* Places of slots, edges of a tile, whether it only adds rows;
+ * floats of scratch of so many edges, and at the most. */
+static void lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    plan->only_rows = has_only_rows(plan, lanes);
+    place_slots(plan);
+    choose_tile(plan);
+}
+
+static uint64_t edge_tile_floats(uint64_t floats, uint64_t edges)
+{
+    return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
+}
+
+static uint64_t most_edge_floats(uint64_t floats, bool typed)
+{
+    const uint64_t room = typed ? TYPED_BYTES : TILE_BYTES, most = typed ? GS_CPU_TILE_EDGES : TILE_MOST;
+    return GS_MAX(edge_tile_floats(floats, TILE_STEP),
+                  room / sizeof(float) + edge_tile_floats(0, most));
+}
+
+/* ---- before any launch ---- */
+
+/* Are the register's rows of bfloat16? */
+static bool is_half(const gs_program *program, const gs_edge_reg *r)
+{
+    return (r->kind == GS_EDGE_OPERAND || r->kind == GS_EDGE_TARGET) && r->array < program->arrays &&
+           program->array[r->array].dtype == GS_BF16;
+}
+
+/* Values that are copied to be kept. */
+static uint64_t outer_floats(const gs_stage *stage, const gs_sum *sum)
+{
+    const bool there = sum->value < stage->edge_regs && sum->score < stage->edge_regs;
+    return there ? 2ull * stage->edge_reg[sum->value].width + 2ull * stage->edge_reg[sum->score].width : 0;
+}
+
+gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage)
+{
+    gs_cpu_edge_needs n = {0};
+    uint64_t floats = 0;
+
+    for (uint32_t s = 0; s < stage->sums; s++)
+        if (!gs_stage_sums_rows(stage, s) && !gs_sum_is_sequence(&stage->sum[s]) &&
+            stage->sum[s].reg < stage->regs) {
+            const uint64_t width = stage->reg[stage->sum[s].reg].width;
+            floats += 4 * width + (stage->sum[s].kind == GS_SUM_OUTER ? outer_floats(stage, &stage->sum[s]) : 0);
+            n.row_floats += 3 * width;
+            n.steps += 6;
+        }
+    if (n.steps == 0)
+        return n;
+    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        const uint64_t to = in->dst < stage->edge_regs ? stage->edge_reg[in->dst].width : 0;
+        const uint64_t from =
+            in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs ? stage->edge_reg[in->a.index].width : 0;
+        const uint32_t steps = gs_op_inputs(in->op) > 2 ? 4 : 3; /* its own, and copies of operands */
+        floats += steps * GS_MAX(to, from);
+        n.steps += steps;
+    }
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        if (is_half(program, &stage->edge_reg[r])) { /* a copy in float32 */
+            floats += stage->edge_reg[r].width;
+            n.steps++;
+        }
+    n.states = stage->edge_regs;
+    n.floats = most_edge_floats(floats, gs_stage_has_typed(stage));
+    return n;
+}
+
+/* ---- values ----
+ *
+ * Values of an edge program while it is planned: where their rows are, and the steps that copy, multiply or combine
+ * them. A value is copied to a slot where a step wants rows contiguous: operators of one operand, and all of them where
+ * rows are narrower than a vector and no half of one.
+ */
+
+/* Names the stage and the instruction or sum in p->st, if nothing was refused before. */
+static void refuse_edges(planner *p, const char *what)
+{
+    if (p->st == GS_OK)
+        p->st = gs_fail(GS_EINVAL, "stage \"%s\", %s %u: %s", p->l->stage->name, p->noun, p->index, what);
+}
+
+static gs_cpu_edge_value new_slot(planner *p, uint32_t width)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    if (plan->slots == p->cpu->edge_steps) {
+        refuse_edges(p, "not prepared for so many values");
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    plan->slot[plan->slots] = (gs_cpu_edge_slot){.width = width};
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = width, .slot = plan->slots++};
+}
+
+static void emit(planner *p, gs_cpu_edge_step step)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    if (p->st != GS_OK)
+        return;
+    if (plan->steps == p->cpu->edge_steps) {
+        refuse_edges(p, "not prepared for so many steps");
+        return;
+    }
+    plan->step[plan->steps++] = step;
+}
+
+/* The result of a new step that writes a slot of its width. */
+static gs_cpu_edge_value emit_value(planner *p, gs_cpu_edge_step step)
+{
+    const gs_cpu_edge_value v = new_slot(p, step.width);
+    step.dst = v.slot;
+    emit(p, step);
+    return v;
+}
+
+/* True where rows of `width` lie one after the other, or are one number for all. */
+static bool is_flat(const gs_cpu_edge_value *v, uint32_t width)
+{
+    const bool contiguous = v->form == GS_CPU_EDGE_SLOT || v->form == GS_CPU_EDGE_WEIGHT;
+    return (contiguous && v->width == width) || (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
+}
+
+/* Rows of bfloat16 as a copy in float32, one for all who want it; others as they are. */
+static gs_cpu_edge_value widened(planner *p, gs_cpu_edge_value v)
+{
+    const gs_cpu_edge_plan *const plan = p->plan;
+    for (uint32_t i = 0; v.half && i < plan->steps; i++)
+        if (plan->step[i].kind == GS_CPU_EDGE_COPY && plan->step[i].a.half && plan->step[i].a.p == v.p &&
+            plan->step[i].a.form == v.form)
+            return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = v.width, .slot = plan->step[i].dst};
+    return !v.half ? v
+                   : emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = v.width, .a = v});
+}
+
+/* The value, stretched to `width`, in a slot. */
+static gs_cpu_edge_value copied(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    v = widened(p, v);
+    if (v.form == GS_CPU_EDGE_SLOT && v.width == width)
+        return v;
+    return emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_COPY, .width = width, .a = v});
+}
+
+/* The value, stretched to `width`: one row after the other in a slot or in the order of edges; ... */
+static gs_cpu_edge_value make_contiguous(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return is_flat(&v, width) && v.form != GS_CPU_EDGE_FIXED ? v : copied(p, v, width);
+}
+
+/* ... so, or one number for all; ... */
+static gs_cpu_edge_value flattened(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return is_flat(&v, width) ? v : copied(p, v, width);
+}
+
+/* ... rows of the full width, anywhere, of float32; ... */
+static gs_cpu_edge_value full_rows(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return v.width == width && !v.half ? v : copied(p, v, width);
+}
+
+/* ... or of bfloat16, too, of a vector or more. */
+static gs_cpu_edge_value stored_rows(planner *p, gs_cpu_edge_value v, uint32_t width)
+{
+    return v.half && v.width == width && width >= p->cpu->k->lanes ? v : full_rows(p, v, width);
+}
+
+static void swap_values(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
+{
+    const gs_cpu_edge_value t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* Can rows of `width` be multiplied by a number for each `each` columns as they are? */
+static bool takes_groups(const planner *p, uint32_t width, uint32_t each)
+{
+    const uint32_t lanes = p->cpu->k->lanes;
+    return width % lanes == 0 && (each % lanes == 0 || 2 * each == lanes);
+}
+
+static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = op, .width = width};
+    const uint32_t lanes = p->cpu->k->lanes;
+    const bool flat = is_flat(&a, width) && is_flat(&b, width);
+    const bool fills = width >= lanes || 2 * width == lanes; /* a vector, or two edges together */
+
+    if (p->st != GS_OK)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    a = widened(p, a);
+    b = widened(p, b);
+    if (!flat && !fills) {
+        a = flattened(p, a, width);
+        b = flattened(p, b, width);
+    } else if (!flat) {
+        s.kind = GS_CPU_EDGE_BINARY;
+        if (op == GS_OP_MUL && a.width != width)
+            swap_values(&a, &b);
+        a = a.width == 1 && b.width == width ? a : full_rows(p, a, width);
+        if (b.width != 1 && !(op == GS_OP_MUL && takes_groups(p, width, width / b.width)))
+            b = full_rows(p, b, width);
+    }
+    s.a = a;
+    s.b = b;
+    return emit_value(p, s);
+}
+
+static gs_cpu_edge_value multiply(planner *p, gs_cpu_edge_value a, gs_cpu_edge_value b, uint32_t width)
+{
+    return binary(p, GS_OP_MUL, a, b, width);
+}
+
+/* The register's rows, `width` of them. */
+static gs_cpu_edge_value register_value(planner *p, uint32_t index, uint32_t *width)
+{
+    const gs_stage *const stage = p->l->stage;
+    assert(index < stage->edge_regs && p->cpu->edge_state[index].ready);
+    gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
+    *width = stage->edge_reg[index].width;
+    if (s->b.form != GS_CPU_EDGE_NOTHING) {
+        s->a = multiply(p, s->a, s->b, *width);
+        s->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    return s->a;
+}
+
+/* Any operand, and its width before a spread that is still to be done. */
+static gs_cpu_edge_value operand_value(planner *p, const gs_operand *o, uint32_t *width)
+{
+    const gs_program *const program = p->l->program;
+    if (o->kind == GS_FROM_REG)
+        return register_value(p, o->index, width);
+    *width = 1;
+    if (o->kind == GS_FROM_CONST)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &o->value};
+    assert(o->kind == GS_FROM_PARAM && o->index < program->params && program->param[o->index].dims == 1);
+    *width = program->param[o->index].cols;
+    return (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = *width, .p = p->l->param[o->index]};
+}
+
+/* An operand that stretches over `width` columns. */
+static gs_cpu_edge_value stretched(planner *p, const gs_operand *o, uint32_t width)
+{
+    uint32_t own = width;
+    const gs_cpu_edge_value v = operand_value(p, o, &own);
+    assert(own == width || own == 1);
+    return v;
+}
+
+/* Something of the stage is `times` as wide as a value, by type of the edges; it has so many rows. */
+static void note_types(planner *p, uint32_t times, uint32_t rows)
+{
+    const gs_edges *const e = &p->l->edges;
+    if (e->type == NULL || (e->type_bytes != 1 && e->type_bytes != 2) || times == 0 ||
+        (p->plan->types != 0 && p->plan->types != times))
+        refuse_edges(p, "columns by the type of edges that have none, or another number of types");
+    else if ((uint64_t)times * rows > UINT32_MAX)
+        refuse_edges(p, "more rows by type than 2^32");
+    p->plan->types = times;
+}
+
+/* ---- steps ----
+ *
+ * Edge instructions of a launch to a plan: operands looked up, steps chosen, scratch laid out.
  *
  * Values stay where they are as long as a step can read them there. An instruction gives no step
  * of its own where the one that uses its result can do it on the way: a product that only one sum or fold
  * reads, and every spread. That the program obeys program.h was proved before (gs_program_check()); what is refused
  * here is what the launch lacks.
  */
-#include <assert.h>
-
-#include "device/cpu/dropout.h"
-#include "device/cpu/edge_layout.h"
-#include "device/cpu/edge_program.h"
-#include "device/cpu/edge_values.h"
-#include "device/cpu/type_matrices.h"
 
 #define LINE 64 /* bytes of a cache line */
 
 /* ---- instructions ---- */
 
-static void plan_fold(gs_cpu_planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
+static void plan_fold(planner *p, const gs_instr *in, uint32_t groups, gs_cpu_edge_state *d)
 {
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FOLD, .width = groups};
     assert(in->a.kind == GS_FROM_REG && p->cpu->edge_state[in->a.index].ready);
@@ -25,76 +459,76 @@ static void plan_fold(gs_cpu_planner *p, const gs_instr *in, uint32_t groups, gs
     const uint32_t width = p->l->stage->edge_reg[in->a.index].width;
     assert(width % groups == 0);
     const bool product = a->b.form != GS_CPU_EDGE_NOTHING;
-    s.a = product ? gs_cpu__stored_rows(p, a->a, width) : gs_cpu__full_rows(p, a->a, width);
+    s.a = product ? stored_rows(p, a->a, width) : full_rows(p, a->a, width);
     if (product)
-        s.b = gs_cpu__stored_rows(p, a->b, width);
-    d->a = gs_cpu__emit_value(p, s);
+        s.b = stored_rows(p, a->b, width);
+    d->a = emit_value(p, s);
 }
 
 /* A mask, or whether an edge is a loop: of the ids of its ends. */
-static void plan_ids(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_ids(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
     const bool mask = in->op == GS_OP_EDGE_MASK;
     gs_cpu_edge_step s = {
         .kind = mask ? GS_CPU_EDGE_MASK : GS_CPU_EDGE_LOOP, .width = width, .loops_as_one = in->self};
     uint32_t source = 0, destination = 0;
 
-    s.a = gs_cpu__operand_value(p, &in->a, &source);
-    s.b = gs_cpu__operand_value(p, &in->b, &destination);
+    s.a = operand_value(p, &in->a, &source);
+    s.b = operand_value(p, &in->b, &destination);
     assert(source == 1 && destination == 1 && (mask || width == 1));
     if (mask)
         gs_cpu__edge_mask(&s.mask, in, p->l->seed, p->l->epoch);
-    d->a = gs_cpu__emit_value(p, s);
+    d->a = emit_value(p, s);
 }
 
-static void plan_rowmax(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_rowmax(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
     uint32_t own = 0;
-    d->a = gs_cpu__operand_value(p, &in->a, &own);
+    d->a = operand_value(p, &in->a, &own);
     assert(width == 1);
-    const gs_cpu_edge_value a = gs_cpu__full_rows(p, d->a, own);
-    d->a = gs_cpu__emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = width, .a = a});
+    const gs_cpu_edge_value a = full_rows(p, d->a, own);
+    d->a = emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_ROWMAX, .width = width, .a = a});
 }
 
 /* A matrix of each type: those of the parameter, or all of them transposed. */
-static void plan_by_type(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
     const gs_program *const program = p->l->program;
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_BY_TYPE, .width = width};
     uint32_t own = 0;
 
-    s.a = gs_cpu__operand_value(p, &in->a, &own);
+    s.a = operand_value(p, &in->a, &own);
     const uint64_t one = (uint64_t)own * width, all = gs_param_elements(&program->param[in->b.index]);
     assert(all % one == 0);
-    gs_cpu__note_types(p, (uint32_t)(all / one), 1);
-    s.a = gs_cpu__full_rows(p, s.a, own);
-    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__transposed_matrices(p->cpu, p->l, in);
+    note_types(p, (uint32_t)(all / one), 1);
+    s.a = full_rows(p, s.a, own);
+    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : transposed_matrices(p->cpu, p->l, in);
     p->plan->typed = true;
-    d->a = gs_cpu__emit_value(p, s);
+    d->a = emit_value(p, s);
 }
 
 /* An element of the elements at the same place. */
-static void plan_each(gs_cpu_planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
-    d->a = gs_cpu__stretched(p, &in->a, width);
+    d->a = stretched(p, &in->a, width);
     if (gs_op_inputs(in->op) == 2) {
-        d->a = gs_cpu__binary(p, in->op, d->a, gs_cpu__stretched(p, &in->b, width), width);
+        d->a = binary(p, in->op, d->a, stretched(p, &in->b, width), width);
         return;
     }
     if (gs_op_inputs(in->op) == 3) {
         gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_FLAT, .op = in->op, .width = width};
-        s.a = gs_cpu__flattened(p, d->a, width);
-        s.b = gs_cpu__flattened(p, gs_cpu__stretched(p, &in->b, width), width);
-        s.c = gs_cpu__flattened(p, gs_cpu__stretched(p, &in->c, width), width);
-        d->a = gs_cpu__emit_value(p, s);
+        s.a = flattened(p, d->a, width);
+        s.b = flattened(p, stretched(p, &in->b, width), width);
+        s.c = flattened(p, stretched(p, &in->c, width), width);
+        d->a = emit_value(p, s);
         return;
     }
-    d->a = gs_cpu__contiguous(p, d->a, width);
-    d->a = gs_cpu__emit_value(
+    d->a = make_contiguous(p, d->a, width);
+    d->a = emit_value(
         p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
 }
 
-static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
+static void plan_instr(planner *p, const gs_instr *in)
 {
     gs_cpu_edge_state *const d = &p->cpu->edge_state[in->dst];
     const uint32_t width = p->l->stage->edge_reg[in->dst].width;
@@ -103,11 +537,11 @@ static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
     assert(p->l->stage->edge_reg[in->dst].kind == GS_EDGE_TEMP && gs_op_is(in->op, GS_FACT_EDGE));
     switch (in->op) {
     case GS_OP_MUL:
-        d->a = gs_cpu__stretched(p, &in->a, width);
-        d->b = gs_cpu__stretched(p, &in->b, width);
+        d->a = stretched(p, &in->a, width);
+        d->b = stretched(p, &in->b, width);
         if (d->foldable)
             break;
-        d->a = gs_cpu__multiply(p, d->a, d->b, width);
+        d->a = multiply(p, d->a, d->b, width);
         d->b = (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
         break;
     case GS_OP_BY_TYPE:
@@ -126,7 +560,7 @@ static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
         plan_rowmax(p, in, width, d);
         break;
     case GS_OP_EXPAND:
-        d->a = gs_cpu__operand_value(p, &in->a, &own);
+        d->a = operand_value(p, &in->a, &own);
         assert(width % own == 0);
         break;
     default:
@@ -138,22 +572,22 @@ static void plan_instr(gs_cpu_planner *p, const gs_instr *in)
 /* ---- sums ---- */
 
 /* acc += a * b: the first one of the full width; the second one with a number for each vector at least. */
-static void plan_product_sum(gs_cpu_planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
+static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a, gs_cpu_edge_value b)
 {
     const uint32_t lanes = p->cpu->k->lanes;
     if (a.width != s.width || (b.half && b.width == s.width))
-        gs_cpu__swap_values(&a, &b);
-    s.a = gs_cpu__stored_rows(p, a, s.width);
-    b = gs_cpu__widened(p, b);
+        swap_values(&a, &b);
+    s.a = stored_rows(p, a, s.width);
+    b = widened(p, b);
     const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) ||
-                                         gs_cpu__takes_groups(p, s.width, s.width / b.width));
-    s.b = b.width == 1 || groups ? b : gs_cpu__full_rows(p, b, s.width);
-    gs_cpu__emit(p, s);
+                                         takes_groups(p, s.width, s.width / b.width));
+    s.b = b.width == 1 || groups ? b : full_rows(p, b, s.width);
+    emit(p, s);
 }
 
 /* Takes the factor out of an attended value that is a product with a number for each head (a mask, a weight): it goes
  * to the head's weight instead. */
-static gs_cpu_edge_value take_factor(gs_cpu_planner *p, const gs_sum *sum, uint32_t heads)
+static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t heads)
 {
     const gs_cpu_edge_value none = {.form = GS_CPU_EDGE_NOTHING};
     gs_cpu_edge_state *const v = &p->cpu->edge_state[sum->value];
@@ -162,7 +596,7 @@ static gs_cpu_edge_value take_factor(gs_cpu_planner *p, const gs_sum *sum, uint3
     if (!v->ready || v->b.form == GS_CPU_EDGE_NOTHING)
         return none;
     if (v->a.width != width)
-        gs_cpu__swap_values(&v->a, &v->b);
+        swap_values(&v->a, &v->b);
     if (v->a.width != width || (v->b.width != heads && v->b.width != 1) || v->b.width == width)
         return none;
     const gs_cpu_edge_value factor = v->b;
@@ -170,7 +604,7 @@ static gs_cpu_edge_value take_factor(gs_cpu_planner *p, const gs_sum *sum, uint3
     return factor;
 }
 
-static void plan_sum(gs_cpu_planner *p, const gs_sum *sum)
+static void plan_sum(planner *p, const gs_sum *sum)
 {
     const gs_stage *const stage = p->l->stage;
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_SUM, .fold = sum->kind, .dst = GS_NONE, .sum = p->index};
@@ -178,13 +612,13 @@ static void plan_sum(gs_cpu_planner *p, const gs_sum *sum)
     uint32_t width = 0, heads = 0;
 
     if (p->l->sum[p->index].acc == NULL) {
-        gs_cpu__refuse_edges(p, "no place for this sum");
+        refuse_edges(p, "no place for this sum");
         return;
     }
     s.width = stage->reg[sum->reg].width;
     if (sum->kind == GS_SUM_ADD_TYPE) {
         width = stage->edge_reg[sum->value].width;
-        gs_cpu__note_types(p, s.width / width, p->l->edges.target_rows);
+        note_types(p, s.width / width, p->l->edges.target_rows);
         s.kind = GS_CPU_EDGE_SUM_TYPE;
         s.width = width;
     }
@@ -198,63 +632,63 @@ static void plan_sum(gs_cpu_planner *p, const gs_sum *sum)
     }
     if (sum->kind == GS_SUM_ATTEND)
         factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
-    gs_cpu_edge_value value = gs_cpu__register_value(p, sum->value, &width);
+    gs_cpu_edge_value value = register_value(p, sum->value, &width);
     assert(width == s.width);
     if (sum->kind != GS_SUM_ATTEND) {
-        s.a = gs_cpu__stored_rows(p, value, s.width);
-        gs_cpu__emit(p, s);
+        s.a = stored_rows(p, value, s.width);
+        emit(p, s);
         return;
     }
-    const gs_cpu_edge_value score = gs_cpu__register_value(p, sum->score, &heads);
+    const gs_cpu_edge_value score = register_value(p, sum->score, &heads);
     assert(width % heads == 0);
     if (p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
-        gs_cpu__refuse_edges(p, "no place for maximum and norm");
+        refuse_edges(p, "no place for maximum and norm");
         return;
     }
     const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
-                                     .a = gs_cpu__contiguous(p, score, heads)};
+                                     .a = make_contiguous(p, score, heads)};
     s.fold = GS_SUM_ADD;
-    value = gs_cpu__stored_rows(p, value, s.width);
-    gs_cpu_edge_value weight = gs_cpu__emit_value(p, attend);
+    value = stored_rows(p, value, s.width);
+    gs_cpu_edge_value weight = emit_value(p, attend);
     if (factor.form != GS_CPU_EDGE_NOTHING)
-        weight = gs_cpu__multiply(p, weight, factor, heads);
+        weight = multiply(p, weight, factor, heads);
     plan_product_sum(p, s, value, weight);
 }
 
 /* Both sides of an outer product go to where rows of their type lie together. */
-static void plan_outer(gs_cpu_planner *p, const gs_sum *sum)
+static void plan_outer(planner *p, const gs_sum *sum)
 {
     const uint32_t side[2] = {sum->score, sum->value};
     uint64_t one = 1;
     for (uint32_t i = 0; i < 2; i++) {
         gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_KEEP, .dst = GS_NONE, .sum = i};
-        s.a = gs_cpu__register_value(p, side[i], &s.width);
+        s.a = register_value(p, side[i], &s.width);
         if (p->st == GS_OK)
-            s.a = gs_cpu__full_rows(p, s.a, s.width);
-        gs_cpu__emit(p, s);
+            s.a = full_rows(p, s.a, s.width);
+        emit(p, s);
         one *= s.width;
     }
     if (p->st == GS_OK)
-        gs_cpu__note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
+        note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
 }
 
 /* ---- the whole ---- */
 
 /* Is the sum one of the plan's? */
-static bool is_planned(const gs_cpu_planner *p, uint32_t sum)
+static bool is_planned(const planner *p, uint32_t sum)
 {
     const gs_stage *const s = p->l->stage;
     return p->outer != GS_NONE ? sum == p->outer
                                : !gs_stage_sums_rows(s, sum) && s->sum[sum].kind != GS_SUM_OUTER;
 }
 
-static void need(const gs_cpu_planner *p, uint32_t reg)
+static void need(const planner *p, uint32_t reg)
 {
     p->cpu->edge_state[reg].needed = true;
 }
 
 /* Registers that the planned sums depend on. */
-static void find_needed(const gs_cpu_planner *p)
+static void find_needed(const planner *p)
 {
     const gs_stage *const stage = p->l->stage;
     for (uint32_t i = 0; i < stage->sums; i++) {
@@ -274,7 +708,7 @@ static void find_needed(const gs_cpu_planner *p)
     }
 }
 
-static bool is_needed(const gs_cpu_planner *p, const gs_instr *in) { return p->cpu->edge_state[in->dst].needed; }
+static bool is_needed(const planner *p, const gs_instr *in) { return p->cpu->edge_state[in->dst].needed; }
 
 static void note_use(const gs_cpu *cpu, const gs_operand *o, bool can_multiply)
 {
@@ -284,7 +718,7 @@ static void note_use(const gs_cpu *cpu, const gs_operand *o, bool can_multiply)
     cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
 }
 
-static void find_uses(const gs_cpu_planner *p)
+static void find_uses(const planner *p)
 {
     const gs_cpu *const cpu = p->cpu;
     const gs_stage *const stage = p->l->stage;
@@ -321,7 +755,7 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes
 }
 
 /* Leaves: where their rows are. */
-static void plan_register(gs_cpu_planner *p, uint32_t index)
+static void plan_register(planner *p, uint32_t index)
 {
     static const float one = 1.0f;
     const gs_edges *const e = &p->l->edges;
@@ -336,14 +770,14 @@ static void plan_register(gs_cpu_planner *p, uint32_t index)
         s->a = e->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
                                  : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = e->weight};
     } else if (r->kind != GS_EDGE_TEMP) {
-        const bool operand = r->kind == GS_EDGE_OPERAND, half = gs_cpu__is_half(p->l->program, r);
+        const bool operand = r->kind == GS_EDGE_OPERAND, half = is_half(p->l->program, r);
         if (rows == NULL)
-            gs_cpu__refuse_edges(p, "rows that the launch does not have");
+            refuse_edges(p, "rows that the launch does not have");
         s->a = (gs_cpu_edge_value){
             .form = operand ? GS_CPU_EDGE_OPERAND : GS_CPU_EDGE_TARGET, .width = r->width, .p = rows, .half = half};
         if (r->typed && p->st == GS_OK) {
-            gs_cpu__note_types(p, p->l->program->array[r->array].width / r->width,
-                               operand ? e->operand_rows : e->target_rows);
+            note_types(p, p->l->program->array[r->array].width / r->width,
+                       operand ? e->operand_rows : e->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
         if (operand && s->uses > 0)
@@ -354,7 +788,7 @@ static void plan_register(gs_cpu_planner *p, uint32_t index)
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
 {
     const gs_stage *const stage = l->stage;
-    gs_cpu_planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
+    planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
 
     *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot};
     if (stage->edge_regs > cpu->edge_states)
@@ -375,8 +809,8 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
             (outer == GS_NONE ? plan_sum : plan_outer)(&p, &stage->sum[p.index]);
     if (p.st != GS_OK)
         return p.st;
-    gs_cpu__lay_out_edges(plan, cpu->k->lanes);
-    if (gs_cpu__edge_tile_floats(plan->floats, plan->tile) > cpu->room[GS_CPU_TILES].floats)
+    lay_out_edges(plan, cpu->k->lanes);
+    if (edge_tile_floats(plan->floats, plan->tile) > cpu->room[GS_CPU_TILES].floats)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
     return GS_OK;
 }

@@ -1,20 +1,298 @@
-/* Edge programs over threads, and what happens to sums before the first and after the
- * last chunk.
- *
- * Targets are cut into ranges of equal work (row_sums.c), and one thread takes all edges of a target that is no hub.
- * A hub, with more edges than its share of a launch, is cut in pieces of edges by the sizes of the launch
- * alone; each piece has accumulators of its own, which are added in the order of the pieces.
- */
+/* Launches over edges on all threads: sums of rows, edge programs, and what happens to sums before the first chunk and
+ * after the last. */
+#include "device/cpu/edge_program.h"
+
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "base/index_width.h"
 #include "base/size.h"
-#include "device/cpu/edge_program.h"
-#include "device/cpu/row_sums.h"
-#include "device/cpu/team.h"
-#include "device/cpu/edge_typed.h"
-#include "device/cpu/type_matrices.h"
+#include "device/cpu/cpu.h"
+
+/* Targets of a launch in ranges of about equal work; the results of a range do not depend on it. */
+typedef struct cut_ranges {
+    const uint32_t *start;
+    uint32_t targets;
+    uint64_t work, ranges;
+} cut_ranges;
+
+/* ---- sums of rows ----
+ *
+ * Edge launches over threads.
+ *
+ * Targets are cut into ranges of equal work, several a thread, taken as threads
+ * become free. The work before target t is its edges plus its targets,
+ * start[t] - start[0] + t: a target's own row costs about as much as an edge's.
+ *
+ * A target with more edges than a range (a hub) starts in one range and covers the
+ * following ones, which then have no targets of their own: each of them takes a slice of the
+ * hub's columns instead. Columns are independent, so results stay the same.
+ */
+
+#define RANGES_PER_THREAD 16
+#define RANGE_WORK 512        /* at least: below, handing out costs more than it balances */
+#define SLICE_COLUMNS 16      /* a cache line: narrower slices read lines twice */
+
+static uint64_t work_before(const cut_ranges *c, uint32_t t) { return c->start[t] - c->start[0] + (uint64_t)t; }
+static uint64_t range_start(const cut_ranges *c, uint64_t r) { return c->work * r / c->ranges; }
+
+static cut_ranges cut_targets(const gs_cpu *cpu, const gs_edges *e)
+{
+    cut_ranges c = {.start = e->start, .targets = e->targets};
+    c.work = work_before(&c, e->targets);
+    c.ranges = cpu->threads == 1 ? 1 : GS_MIN(cpu->threads * RANGES_PER_THREAD, c.work / RANGE_WORK + 1);
+    return c;
+}
+
+/* First target whose work starts at `position` or later. */
+static uint32_t first_target(const cut_ranges *c, uint64_t position)
+{
+    uint32_t low = 0, high = c->targets;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (work_before(c, mid) < position)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* First target of range r; r may be the number of ranges. */
+static uint32_t cut_target(const cut_ranges *c, uint64_t r) { return first_target(c, range_start(c, r)); }
+
+/* The range that `position` lies in. */
+static uint64_t range_of(const cut_ranges *c, uint64_t position)
+{
+    uint64_t r = position * c->ranges / c->work;
+    while (r + 1 < c->ranges && range_start(c, r + 1) <= position)
+        r++;
+    while (r > 0 && range_start(c, r) > position)
+        r--;
+    return r;
+}
+
+/* A launch of rows, by type or not. */
+typedef struct edge_task {
+    const gs_cpu *cpu;
+    cut_ranges cut;
+    const gs_edge_launch *l;
+} edge_task;
+
+static void run_columns(const edge_task *k, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
+{
+    if (k->l->types > 0)
+        k->cpu->k->typed(k->l, first, end, column, columns);
+    else
+        k->cpu->k->edges(k->l, first, end, column, columns);
+}
+
+/* In how many slices target t's columns are cut, and the range that takes the first. */
+static uint32_t slices_of(const edge_task *k, uint32_t t, uint64_t *first_range)
+{
+    *first_range = range_of(&k->cut, work_before(&k->cut, t));
+    const uint64_t covered = range_of(&k->cut, work_before(&k->cut, t + 1) - 1) - *first_range + 1;
+    const uint64_t most = GS_MAX(k->l->width / SLICE_COLUMNS, 1u);
+    return covered <= 2 ? 1 : (uint32_t)GS_MIN(covered, most);
+}
+
+static void run_slice(const edge_task *k, uint32_t t, uint32_t slice, uint32_t slices)
+{
+    const uint64_t lines = gs_div_up(k->l->width, SLICE_COLUMNS);
+    const uint32_t from = (uint32_t)(lines * slice / slices * SLICE_COLUMNS);
+    const uint32_t to = (uint32_t)GS_MIN(lines * (slice + 1) / slices * SLICE_COLUMNS, k->l->width);
+    run_columns(k, t, t + 1, from, to - from);
+}
+
+static void sum_range(const edge_task *k, uint64_t r)
+{
+    const uint32_t first = cut_target(&k->cut, r);
+    uint32_t end = cut_target(&k->cut, r + 1);
+    uint64_t owner;
+
+    if (first > 0) { /* the target before may be a hub that reaches into this range */
+        const uint32_t slices = slices_of(k, first - 1, &owner);
+        if (r > owner && r - owner < slices)
+            run_slice(k, first - 1, (uint32_t)(r - owner), slices);
+    }
+    if (first == end)
+        return;
+    const uint32_t slices = slices_of(k, end - 1, &owner);
+    if (slices > 1) {
+        end--;
+        run_slice(k, end, 0, slices);
+    }
+    run_columns(k, first, end, 0, k->l->width);
+}
+
+gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l)
+{
+    const gs_cpu *const cpu = context;
+    const edge_task k = {.cpu = cpu, .cut = cut_targets(cpu, &l->edges), .l = l};
+    const int before = gs_cpu__enter(cpu, k.cut.ranges);
+#pragma omp parallel for schedule(dynamic, 1)
+    for (uint64_t r = 0; r < k.cut.ranges; r++)
+        sum_range(&k, r);
+    gs_cpu__leave(before);
+    return GS_OK;
+}
+
+/* ---- gradients of the matrices of edges' types ----
+ *
+ * The gradients of the matrices of edges' types: sums over edges of rows' outer products, each in the place of the
+ * edge's type. A portion of a launch's edges is put in order by type; threads compute what the edges bring, tile by
+ * tile, and put it where the edges of its type lie together; then each type's product is made, a few rows of its matrix
+ * at a time, by one thread and in the order of the edges. So nothing depends on the number of threads, and a large type
+ * is many threads' work.
+ */
+
+#define KEPT_BYTES (2 * GS_MIB) /* of a portion's rows */
+#define PORTION_LEAST 1024u     /* edges */
+#define PORTION_MOST 16384u
+#define MATRIX_ROWS 8 /* that a thread takes: those that stand in registers together */
+
+/* Edges of a portion for rows of so many columns, both sides together. */
+static uint32_t portion_edges(uint64_t columns)
+{
+    const uint64_t fit = KEPT_BYTES / sizeof(float) / GS_MAX(columns, (uint64_t)1);
+    return (uint32_t)GS_MIN(GS_MAX(fit, (uint64_t)PORTION_LEAST), (uint64_t)PORTION_MOST);
+}
+
+uint64_t gs_cpu__kept_floats(const gs_stage *stage)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        const gs_sum *const m = &stage->sum[i];
+        if (m->kind != GS_SUM_OUTER || m->value >= stage->edge_regs || m->score >= stage->edge_regs)
+            continue;
+        const uint64_t columns = (uint64_t)stage->edge_reg[m->score].width + stage->edge_reg[m->value].width;
+        most = GS_MAX(most, portion_edges(columns) * (columns + 5) + 1);
+    }
+    return most;
+}
+
+typedef struct outer_task {
+    const gs_cpu *cpu;
+    gs_cpu_edge_plan plan;
+    float *grad;
+    uint32_t in, out;
+    uint32_t from, edges;    /* of the portion */
+    float *kept[2];          /* [edges, in], [edges, out], by type */
+    uint32_t *type, *order, *spare, *place; /* [edges] */
+    uint32_t *group;         /* [groups + 1] where those of a type begin */
+    uint32_t groups;
+} outer_task;
+
+/* Which edge goes where. */
+static void sort_portion(outer_task *k)
+{
+    const gs_edges *const e = &k->plan.l->edges;
+    for (uint32_t i = 0; i < k->edges; i++)
+        k->type[i] = gs_type_at(e->type, e->type_bytes, k->from + i);
+    gs_cpu_edge_order(k->type, k->edges, k->plan.types, k->order, k->spare);
+    k->groups = 0;
+    for (uint32_t i = 0; i < k->edges; i++) {
+        k->place[k->order[i]] = i;
+        if (i == 0 || k->type[k->order[i]] != k->type[k->order[i - 1]])
+            k->group[k->groups++] = i;
+    }
+    k->group[k->groups] = k->edges;
+}
+
+/* Keeps the rows that a tile's worth of edges brings. */
+static void keep_piece(const outer_task *k, uint32_t piece)
+{
+    const gs_edge_program_launch *const l = k->plan.l;
+    const uint32_t from = k->from + piece * k->plan.tile, to = GS_MIN(from + k->plan.tile, k->from + k->edges);
+    const gs_cpu_edge_work work = {.first = gs_cpu_edge_owner(&l->edges, from),
+                                   .end = l->edges.targets,
+                                   .from = from,
+                                   .to = to,
+                                   .kept = {k->kept[0], k->kept[1]},
+                                   .place = k->place,
+                                   .place_first = k->from,
+                                   .scratch = gs_cpu__tile(k->cpu)};
+    k->cpu->k->edge_program(&k->plan, &work);
+}
+
+/* Some rows of the gradient of one type's matrix. */
+static void add_rows(const outer_task *k, uint32_t item, uint32_t blocks)
+{
+    const uint32_t group = item / blocks, row = item % blocks * MATRIX_ROWS, first = k->group[group];
+    const uint32_t type = k->type[k->order[first]];
+    k->cpu->k->outer(k->grad + ((uint64_t)type * k->in + row) * k->out, k->kept[0] + (uint64_t)first * k->in + row,
+                     k->in, k->kept[1] + (uint64_t)first * k->out, k->group[group + 1] - first,
+                     GS_MIN((uint32_t)MATRIX_ROWS, k->in - row), k->out);
+}
+
+static void run_portion(outer_task *k)
+{
+    const uint32_t blocks = (uint32_t)gs_div_up(k->in, MATRIX_ROWS),
+                   pieces = (uint32_t)gs_div_up(k->edges, k->plan.tile);
+    sort_portion(k);
+    const int before = gs_cpu__enter(k->cpu, pieces);
+#pragma omp parallel for schedule(dynamic, 1)
+    for (uint32_t i = 0; i < pieces; i++)
+        keep_piece(k, i);
+#pragma omp parallel for schedule(dynamic, 4)
+    for (uint32_t i = 0; i < k->groups * blocks; i++)
+        add_rows(k, i, blocks);
+    gs_cpu__leave(before);
+}
+
+static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t index)
+{
+    const gs_sum *const m = &l->stage->sum[index];
+    outer_task k = {.cpu = cpu};
+    const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, index);
+
+    if (st != GS_OK)
+        return st;
+    k.in = l->stage->edge_reg[m->score].width;
+    k.out = l->stage->edge_reg[m->value].width;
+    if (l->grad == NULL || m->weight >= l->program->params || l->grad[m->weight] == NULL ||
+        gs_param_elements(&l->program->param[m->weight]) != (uint64_t)k.plan.types * k.in * k.out)
+        return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name,
+                       index);
+    const uint32_t most = portion_edges((uint64_t)k.in + k.out);
+    if (cpu->room[GS_CPU_KEPT].floats < gs_cpu__kept_floats(l->stage))
+        return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for outer products of edges", l->stage->name);
+    k.grad = l->grad[m->weight];
+    k.kept[0] = cpu->room[GS_CPU_KEPT].at;
+    k.kept[1] = k.kept[0] + (uint64_t)most * k.in;
+    k.type = (uint32_t *)(void *)(k.kept[1] + (uint64_t)most * k.out);
+    k.order = k.type + most;
+    k.spare = k.order + most;
+    k.place = k.spare + most;
+    k.group = k.place + most;
+    for (uint32_t at = l->edges.start[0], end = l->edges.start[l->edges.targets]; at < end; at += k.edges) {
+        k.from = at;
+        k.edges = GS_MIN(most, end - at);
+        run_portion(&k);
+    }
+    return GS_OK;
+}
+
+/* The sums of kind OUTER of a launch. */
+static gs_status run_outers(gs_cpu *cpu, const gs_edge_program_launch *l)
+{
+    gs_status st = GS_OK;
+    for (uint32_t i = 0; i < l->stage->sums && st == GS_OK; i++)
+        if (l->stage->sum[i].kind == GS_SUM_OUTER)
+            st = run_outer(cpu, l, i);
+    return st;
+}
+
+/* ---- edge programs ----
+ *
+ * Edge programs over threads, and what happens to sums before the first and after the
+ * last chunk.
+ *
+ * Targets are cut into ranges of equal work (above), and one thread takes all edges of a target that is no hub.
+ * A hub, with more edges than its share of a launch, is cut in pieces of edges by the sizes of the launch
+ * alone; each piece has accumulators of its own, which are added in the order of the pieces.
+ */
 
 #define SHARES 32                        /* of a launch: hubs have more edges than one, pieces not */
 #define PIECE_EDGES 4096                 /* at least */
@@ -32,7 +310,7 @@ typedef struct hub {
 typedef struct task {
     const gs_cpu *cpu;
     gs_cpu_edge_plan plan;
-    gs_cpu_cut cut;
+    cut_ranges cut;
     hub hub[MOST_HUBS];
     uint32_t hubs, pieces;
 } task;
@@ -182,8 +460,8 @@ static void run_targets(const task *k, uint32_t first, uint32_t end)
 
 static void run_range(const task *k, uint64_t range)
 {
-    uint32_t first = gs_cpu__cut_target(&k->cut, range);
-    const uint32_t end = gs_cpu__cut_target(&k->cut, range + 1);
+    uint32_t first = cut_target(&k->cut, range);
+    const uint32_t end = cut_target(&k->cut, range + 1);
     for (uint32_t h = 0; h < k->hubs; h++) {
         const uint32_t t = k->hub[h].target;
         if (t < first || t >= end)
@@ -202,8 +480,8 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
     gs_cpu__transpose_matrices(cpu, l);
     const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
-        return st == GS_OK ? gs_cpu__run_outers(cpu, l) : st;
-    k.cut = gs_cpu__cut(cpu, &l->edges);
+        return st == GS_OK ? run_outers(cpu, l) : st;
+    k.cut = cut_targets(cpu, &l->edges);
     find_hubs(&k);
     const int before = gs_cpu__enter(cpu, k.pieces + k.cut.ranges);
 #pragma omp parallel for schedule(dynamic, 1)
@@ -214,7 +492,7 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
             run_range(&k, i - k.pieces);
     gs_cpu__leave(before);
     merge_pieces(&k);
-    return gs_cpu__run_outers(cpu, l);
+    return run_outers(cpu, l);
 }
 
 /* ---- before the first chunk, after the last ---- */

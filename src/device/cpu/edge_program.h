@@ -1,8 +1,32 @@
-/* edge_program.h - edge programs: their plan, their launch, and sums before the first chunk and after the last. */
+/* edge_program.h - launches over edges, and what is made for one before it: its plan, masks' keys, scratch. */
 #ifndef GS_DEVICE_CPU_EDGE_PROGRAM_H
 #define GS_DEVICE_CPU_EDGE_PROGRAM_H
 
 #include "device/cpu/cpu.h"
+
+/* All but the keys. */
+void gs_cpu__dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch);
+/* Keys with which edge_mask draws. */
+void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch);
+
+/* Scratch of the edge program of a stage. */
+typedef struct gs_cpu_edge_needs {
+    uint32_t steps, states;
+    uint64_t floats;     /* of scratch, a thread */
+    uint64_t row_floats; /* of the accumulators of one target */
+} gs_cpu_edge_needs;
+
+gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage);
+
+/* Floats of the stage's transposed matrices. */
+uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage);
+/* The stage's matrices, transposed where they are to be multiplied by so, once a pass. */
+void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l);
+
+gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);
+
+/* Floats of the rows that are kept for gradients. */
+uint64_t gs_cpu__kept_floats(const gs_stage *stage);
 
 /* Most pieces that the targets with very many edges are cut in, all together. */
 #define GS_CPU_HUB_PIECES 128

@@ -25,9 +25,8 @@
 
 #include "base/size.h"
 #include "device/cpu/gemm.h"
-#include "device/cpu/resolve.h"
-#include "device/cpu/team.h"
-#include "device/cpu/vertex.h"
+#include "device/cpu/steps.h"
+#include "device/cpu/cpu.h"
 
 #define TILES_LEAST 4u                     /* of the result, each a task of an outer product */
 #define TILE_FLOATS 65536u                 /* at most */

@@ -1,7 +1,7 @@
 /* kernels.h - the CPU device's inner loops, as a table for each instruction set.
  *
  * Every kernel works on one thread's share and knows nothing of threads. The
- * files kernels_*.c are compiled once for every instruction set; isa.c
+ * files kernels_*.c are compiled once for every instruction set; cpu.c
  * picks a table at run time. Pointers are aligned as their element type needs,
  * no more. Lengths are elements. A kernel may write in place where `dst` is
  * exactly an operand, and not where they overlap otherwise.

@@ -1,15 +1,391 @@
-/* A tile of edges is added to its targets: sums, largest and least values, and
+/* Sums of edge programs: rows at the operand end alone, products by the matrix of an edge's type, and tiles of
+ * values. */
+#include <math.h>
+
+#include "base/index_width.h"
+#include "device/cpu/kernels_isa.h"
+#include "device/cpu/simd_math.h"
+#include "device/cpu/simd_rows.h"
+
+/* ---- rows at the operand end ----
+ *
+ * Edge programs that add up rows at the operand end, each times one number or as it is: weighted sums, means by type
+ * of edges, and their gradients.
+ *
+ * They need no tile of values, so edges go straight from their numbers to sums in registers, in the order that the
+ * evaluator has. A row may be the columns of the edge's type, and so may the accumulator's.
+ */
+
+#define MAX_VECTORS 8 /* of sums in registers */
+#define AHEAD 32      /* edges */
+#define LINE 64
+
+/* An address that is linear in the numbers that an edge has. */
+typedef struct place {
+    const float *p;
+    size_t by_operand, by_target, by_type, by_edge; /* floats, of rows of bfloat16 the places of so many */
+} place;
+
+typedef struct walk {
+    const gs_edges *edges;
+    const void *type; /* or NULL: nothing goes by it */
+    place row, number;
+    uint32_t columns, from; /* at hand, from this one on */
+    uint32_t last;    /* edge that may be prefetched */
+} walk;
+
+/* How the numbers of edges lie in memory: constants of a loop. */
+typedef struct numbers {
+    uint32_t index_bytes;
+    bool typed, half;
+} numbers;
+
+GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return gs_type_at(w->type, w->edges->type_bytes, k); }
+
+GS_INLINE const float *operand_at(const place *p, uint32_t operand, uint32_t type)
+{
+    return p->p + operand * p->by_operand + type * p->by_type;
+}
+
+GS_INLINE void prefetch_ahead(const walk *w, uint32_t k, const uint32_t vectors, const numbers f)
+{
+    const uint32_t next = w->last - k > AHEAD ? k + AHEAD : w->last;
+    const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, next), type = f.typed ? type_of(w, next) : 0;
+    const uint32_t bytes = f.half ? sizeof(uint16_t) : sizeof(float);
+    const char *const row = (const char *)operand_at(&w->row, operand, type) + w->from * bytes;
+    for (uint32_t b = 0; b < vectors * GS_LANES * bytes; b += LINE)
+        __builtin_prefetch(row + b);
+    __builtin_prefetch(row + w->columns * bytes - 1);
+    __builtin_prefetch(operand_at(&w->number, operand, type));
+}
+
+/* acc += edges [k, end) of a target; `n` vectors (a constant) cover the columns, the last one ends where they do. */
+GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint32_t k, uint32_t end, const uint32_t n,
+                           const numbers f)
+{
+    const uint32_t tail = w->columns - GS_LANES;
+    gs_vf sum[MAX_VECTORS];
+    _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
+        sum[v] = gs_load(acc + (v + 1 < n ? v * GS_LANES : tail));
+    for (; k < end; k++) {
+        const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
+        const float *const x = operand_at(&w->row, operand, type);
+        const gs_vf y =
+            gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
+        prefetch_ahead(w, k, n, f);
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
+            sum[v] += gs_load_row(x, w->from + (v + 1 < n ? v * GS_LANES : tail), f.half) * y;
+    }
+    _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
+        gs_store(acc + (v + 1 < n ? v * GS_LANES : tail), sum[v]);
+}
+
+GS_INLINE void add_columns(const walk *w, float *acc, const float *number, uint32_t k, uint32_t end, const numbers f)
+{
+#define ADD_VECTORS(N) add_vectors(w, acc, number, k, end, N, f)
+    GS_BY_VECTORS(w->columns, ADD_VECTORS);
+}
+
+/* Wider rows in blocks of vectors, the last of which may overlap another of its block. */
+static void add_row(const walk *whole, float *acc, const float *number, uint32_t k, uint32_t end, bool half)
+{
+    const uint32_t vectors = (whole->columns + GS_LANES - 1) / GS_LANES,
+                   blocks = (vectors + MAX_VECTORS - 1) / MAX_VECTORS;
+    for (uint32_t i = 0; i < blocks; i++) {
+        const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
+        walk w = *whole;
+        w.from = first;
+        w.columns = (next < whole->columns ? next : whole->columns) - first;
+        if (half && w.edges->index_bytes == 2)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .half = true});
+        else if (half)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .half = true});
+        else if (w.type != NULL && w.edges->index_bytes == 2)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .typed = true});
+        else if (w.type != NULL)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .typed = true});
+        else if (w.edges->index_bytes == 2)
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2});
+        else
+            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4});
+    }
+}
+
+static place place_of(const gs_cpu_edge_value *v, uint32_t types)
+{
+    static const float one = 1.0f;
+    const size_t width = v->width;
+    switch (v->form) {
+    case GS_CPU_EDGE_OPERAND:
+        return (place){.p = v->p, .by_operand = gs_row_floats(v)};
+    case GS_CPU_EDGE_OPERAND_TYPE:
+        return (place){.p = v->p, .by_operand = width * types, .by_type = width};
+    case GS_CPU_EDGE_TARGET:
+        return (place){.p = v->p, .by_target = width};
+    case GS_CPU_EDGE_TARGET_TYPE:
+        return (place){.p = v->p, .by_target = width * types, .by_type = width};
+    case GS_CPU_EDGE_WEIGHT:
+        return (place){.p = v->p, .by_edge = 1};
+    case GS_CPU_EDGE_FIXED:
+        return (place){.p = v->p};
+    default: /* NOTHING */
+        return (place){.p = &one};
+    }
+}
+
+/* Edges [k, end) of target t, whose sums are row `row`. */
+static void add_target(const walk *w, const gs_cpu_edge_plan *plan, float *acc, uint32_t t, uint32_t k, uint32_t end)
+{
+    const gs_cpu_edge_step *const s = &plan->step[0];
+    const float *const number = w->number.p + t * w->number.by_target;
+    if (s->kind == GS_CPU_EDGE_SUM) {
+        add_row(w, acc, number, k, end, s->a.half);
+        return;
+    }
+    for (uint32_t next; k < end; k = next) { /* edges lie sorted by type */
+        const uint32_t type = type_of(w, k);
+        for (next = k + 1; next < end && type_of(w, next) == type; next++)
+            ;
+        add_row(w, acc + (size_t)type * s->width, number, k, next, false);
+    }
+}
+
+void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
+{
+    const gs_edges *const e = &plan->l->edges;
+    const gs_cpu_edge_step *const s = &plan->step[0];
+    const size_t stride = (size_t)s->width * (s->kind == GS_CPU_EDGE_SUM ? 1 : plan->types);
+    float *const acc = work->sum[s->sum].acc;
+    walk w = {.edges = e,
+              .type = plan->types > 0 ? e->type : NULL,
+              .row = place_of(&s->a, plan->types),
+              .number = place_of(&s->b, plan->types),
+              .columns = s->width};
+
+    if (work->from < work->to) {
+        w.last = work->to - 1;
+        add_target(&w, plan, acc + work->row * stride, gs_index_at(e->target, e->index_bytes, work->first), work->from,
+                   work->to);
+        return;
+    }
+    if (e->start[work->first] == e->start[work->end])
+        return;
+    w.last = e->start[work->end] - 1;
+    for (uint32_t t = work->first; t < work->end; t++) {
+        const uint32_t target = gs_index_at(e->target, e->index_bytes, t);
+        add_target(&w, plan, acc + target * stride, target, e->start[t], e->start[t + 1]);
+    }
+}
+
+/* ---- products by type ----
+ *
+ * Products of edges' rows by the matrix of their type, the edges of a type together (WiseGraph's gTask), and the
+ * gradient of these matrices.
+ *
+ * Their rows are read where they are and written where the tile has them: what is ordered by type are their
+ * numbers. A matrix is read once for as many rows as fit registers, so it should lie in a near cache, and batches
+ * should not be of one edge. A number of the result is a sum in the order of the row's columns, whatever rows are
+ * beside it.
+ */
+
+#if GS_LANES == 16
+#define MOST_VECTORS 4 /* of a row's result in registers; the others have half as many of these */
+#else
+#define MOST_VECTORS 2
+#endif
+#define MOST_ROWS 8
+
+/* Rows of one type, and their columns at hand. */
+typedef struct product {
+    const gs_cpu_rows *a;
+    const uint32_t *at;  /* their numbers */
+    const float *matrix; /* first column at hand */
+    float *dst;          /* the same, of row 0 */
+    uint32_t in, out;    /* columns of a row of a and of dst */
+    uint32_t columns;    /* at hand */
+} product;
+
+/* Rows [i, i + rows) of the product; `vectors` cover the columns, the last one ends where they do. `part`: there are
+ * less columns than a vector has. All three are constants. */
+GS_INLINE void multiply_rows(const product *k, uint32_t i, const uint32_t rows, const uint32_t vectors, const bool part)
+{
+    const uint32_t tail = part ? 0 : k->columns - GS_LANES;
+    const float *x[MOST_ROWS];
+    gs_vf sum[MOST_ROWS][MOST_VECTORS];
+
+    _Pragma("GCC unroll 8") for (uint32_t r = 0; r < rows; r++) {
+        x[r] = gs_row(k->a, k->at[i + r]);
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            sum[r][v] = gs_splat(0);
+    }
+    for (uint32_t c = 0; c < k->in; c++) {
+        const float *const w = k->matrix + (size_t)c * k->out;
+        gs_vf m[MOST_VECTORS];
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            m[v] = part ? gs_load_part(w, k->columns) : gs_load(w + (v + 1 < vectors ? v * GS_LANES : tail));
+        _Pragma("GCC unroll 8") for (uint32_t r = 0; r < rows; r++) {
+            const gs_vf number = gs_splat(x[r][c]);
+            _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+                sum[r][v] += number * m[v];
+        }
+    }
+    _Pragma("GCC unroll 8") for (uint32_t r = 0; r < rows; r++) {
+        float *const y = k->dst + (size_t)k->at[i + r] * k->out;
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            if (part)
+                gs_store_part(y, sum[r][v], k->columns);
+            else
+                gs_store(y + (v + 1 < vectors ? v * GS_LANES : tail), sum[r][v]);
+    }
+}
+
+GS_INLINE void multiply_all_rows(const product *k, uint32_t rows, const uint32_t vectors, const bool part)
+{
+    uint32_t i = 0;
+    for (; vectors == 1 && i + 8 <= rows; i += 8)
+        multiply_rows(k, i, 8, vectors, part);
+    for (; i + 4 <= rows; i += 4)
+        multiply_rows(k, i, 4, vectors, part);
+    for (; i + 2 <= rows; i += 2)
+        multiply_rows(k, i, 2, vectors, part);
+    if (i < rows)
+        multiply_rows(k, i, 1, vectors, part);
+}
+
+/* All columns, in blocks of which the last may overlap none. */
+static void multiply(const product *whole, uint32_t rows)
+{
+    for (uint32_t first = 0; first < whole->out; first += MOST_VECTORS * GS_LANES) {
+        product k = *whole;
+        k.matrix += first;
+        k.dst += first;
+        k.columns = k.out - first < MOST_VECTORS * GS_LANES ? k.out - first : MOST_VECTORS * GS_LANES;
+        if (k.columns < GS_LANES) {
+            multiply_all_rows(&k, rows, 1, true);
+            continue;
+        }
+        switch ((k.columns + GS_LANES - 1) / GS_LANES) {
+        case 1:
+            multiply_all_rows(&k, rows, 1, false);
+            break;
+        case 2:
+            multiply_all_rows(&k, rows, 2, false);
+            break;
+#if MOST_VECTORS == 4
+        case 3:
+            multiply_all_rows(&k, rows, 3, false);
+            break;
+        default:
+            multiply_all_rows(&k, rows, 4, false);
+#else
+        default:
+            break;
+#endif
+        }
+    }
+}
+
+void GS_KERNEL(edge_by_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_edge_tile *const t = f->tile;
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    product k = {.a = &a, .dst = gs_slot(f, s->dst), .in = s->a.width, .out = s->width};
+
+    for (uint32_t first = 0, end; first < t->edges; first = end) {
+        const uint32_t type = t->type[t->order[first]];
+        for (end = first + 1; end < t->edges && t->type[t->order[end]] == type; end++)
+            ;
+        k.at = t->order + first;
+        k.matrix = s->matrix + (size_t)type * k.in * k.out;
+        multiply(&k, end - first);
+    }
+}
+
+/* ---- gradients of the matrices ---- */
+
+/* Columns at hand: `in` of a [rows, stride], and some of b [rows, out]. */
+typedef struct pair {
+    float *sum; /* first row, first column at hand */
+    const float *a, *b;
+    uint32_t stride, out, columns;
+} pair;
+
+/* `in` columns of a by the columns at hand of b; constants as above. */
+GS_INLINE void outer_rows(const pair *k, uint32_t rows, const uint32_t in, const uint32_t vectors, const bool part)
+{
+    const uint32_t tail = part ? 0 : k->columns - GS_LANES;
+    gs_vf sum[MOST_ROWS][MOST_VECTORS];
+
+    _Pragma("GCC unroll 8") for (uint32_t i = 0; i < in; i++)
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            sum[i][v] = gs_splat(0);
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = k->a + (size_t)r * k->stride, *const y = k->b + (size_t)r * k->out;
+        gs_vf g[MOST_VECTORS];
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            g[v] = part ? gs_load_part(y, k->columns) : gs_load(y + (v + 1 < vectors ? v * GS_LANES : tail));
+        _Pragma("GCC unroll 8") for (uint32_t i = 0; i < in; i++) {
+            const gs_vf number = gs_splat(x[i]);
+            _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+                sum[i][v] += number * g[v];
+        }
+    }
+    for (uint32_t i = 0; i < in; i++) { /* vectors that overlap are added to once */
+        float *const to = k->sum + (size_t)i * k->out;
+        float row[MOST_VECTORS * GS_LANES];
+        for (uint32_t v = 0; v < vectors; v++)
+            if (part)
+                gs_store_part(row, sum[i][v], k->columns);
+            else
+                gs_store(row + (v + 1 < vectors ? v * GS_LANES : tail), sum[i][v]);
+        for (uint32_t c = 0; c < k->columns; c++)
+            to[c] += row[c];
+    }
+}
+
+GS_INLINE void outer_columns(const pair *whole, uint32_t rows, uint32_t in, const uint32_t vectors, const bool part)
+{
+    pair k = *whole;
+    uint32_t i = 0;
+    for (; vectors == 1 && i + 8 <= in; i += 8, k.a += 8, k.sum += 8 * (size_t)k.out)
+        outer_rows(&k, rows, 8, vectors, part);
+    for (; i + 4 <= in; i += 4, k.a += 4, k.sum += 4 * (size_t)k.out)
+        outer_rows(&k, rows, 4, vectors, part);
+    for (; i < in; i++, k.a++, k.sum += k.out)
+        outer_rows(&k, rows, 1, vectors, part);
+}
+
+void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
+                      uint32_t out)
+{
+    for (uint32_t first = 0; first < out; first += MOST_VECTORS * GS_LANES) {
+        const uint32_t left = out - first;
+        const pair k = {.sum = sum + first, .a = a, .b = b + first, .stride = a_stride, .out = out,
+                        .columns = left < MOST_VECTORS * GS_LANES ? left : MOST_VECTORS * GS_LANES};
+        if (k.columns < GS_LANES)
+            outer_columns(&k, rows, in, 1, true);
+        else if (k.columns == GS_LANES)
+            outer_columns(&k, rows, in, 1, false);
+        else if (k.columns <= 2 * GS_LANES)
+            outer_columns(&k, rows, in, 2, false);
+#if MOST_VECTORS == 4
+        else if (k.columns <= 3 * GS_LANES)
+            outer_columns(&k, rows, in, 3, false);
+        else
+            outer_columns(&k, rows, in, 4, false);
+#endif
+    }
+}
+
+/* ---- sums of a tile ----
+ *
+ * A tile of edges is added to its targets: sums, largest and least values, and
  * the running maximum and norm of attention.
  *
  * Columns of a target's row stay in registers over its edges in the tile, up to MAX_TILE vectors at a time.
  * The last vector ends where the row ends and may overlap the one before it: both then hold the same sums.
  * Wider rows are cut in blocks of at least MAX_TILE / 2 vectors, so that the overlap is within a block.
  */
-#include <math.h>
-
-#include "device/cpu/kernels_isa.h"
-#include "device/cpu/simd_math.h"
-#include "device/cpu/simd_rows.h"
 
 #define MAX_TILE 8
 

@@ -1,6 +1,6 @@
 /* Vertex launches: a stage's steps over the rows of a tile.
  *
- * A run of steps (step_runs.c) is one parallel region. Its rows are cut by their number alone into
+ * A run of steps (steps.c) is one parallel region. Its rows are cut by their number alone into
  * strips, and strips into parts. A part goes through the steps of the run while what they write is still
  * in the cache: products a part at a time, sequences of cheap steps a block of fewer rows at a time. An
  * outer product takes a whole strip, as each of its calls reads and writes the whole gradient.
@@ -14,11 +14,8 @@
 
 #include "base/size.h"
 #include "device/cpu/gemm.h"
-#include "device/cpu/lots.h"
-#include "device/cpu/resolve.h"
-#include "device/cpu/step_runs.h"
-#include "device/cpu/team.h"
-#include "device/cpu/vertex.h"
+#include "device/cpu/steps.h"
+#include "device/cpu/cpu.h"
 
 #define PART_ROWS 256u /* reaches 95 % of the speed of whole tiles (64 -> 64 and wider) */
 #define STRIP_LEAST 128u

@@ -1,9 +1,9 @@
-/* step.h - an instruction of a vertex program with everything looked up. resolve.c makes them, vertex.c and gemm.c run
- * them. */
-#ifndef GS_DEVICE_CPU_STEP_H
-#define GS_DEVICE_CPU_STEP_H
+/* steps.h - an instruction of a vertex program with everything looked up, and how many of them run together. steps.c
+ * makes them, vertex.c and gemm.c run them. */
+#ifndef GS_DEVICE_CPU_STEPS_H
+#define GS_DEVICE_CPU_STEPS_H
 
-#include "device/cpu/kernels.h"
+#include "device/cpu/cpu.h"
 
 #define GS_CPU_STEP_REGS 4
 
@@ -31,7 +31,7 @@ typedef struct gs_cpu_run {
 } gs_cpu_run;
 
 /* An instruction with everything looked up. Pointers are those of row 0. */
-typedef struct gs_cpu_step {
+struct gs_cpu_step {
     gs_op op;
     uint32_t width;          /* of dst; REDUCE and losses: of a */
     float *dst;              /* NULL where the result is no register */
@@ -54,6 +54,42 @@ typedef struct gs_cpu_step {
     gs_cpu_range reg[GS_CPU_STEP_REGS]; /* dst first where there is one */
     uint32_t regs;
     gs_cpu_run run;          /* the first step of one */
-} gs_cpu_step;
+};
 
-#endif /* GS_DEVICE_CPU_STEP_H */
+/* ---- partial sums ---- */
+
+#define GS_CPU_LOTS_LEAST 16u /* where there are as many strips */
+
+/* Lots that a run with `floats` partial sums each may have. */
+uint32_t gs_cpu__most_lots(uint64_t floats);
+/* Is the gradient small enough, beside so many rows, for each lot to have one of its own? */
+bool gs_cpu__outer_is_small(uint32_t out, uint32_t in, uint32_t rows);
+/* Floats of a lot's partial sums for an operator into a parameter [rows, cols]: of COLSUM also those of the part that
+ * it is busy with, of statistics two doubles a column, of losses what they add up of columns. Even, so that doubles
+ * are aligned. */
+static inline uint64_t gs_cpu__lot_floats(gs_op op, uint32_t rows, uint32_t cols)
+{
+    const uint64_t n = (uint64_t)rows * cols;
+    if (gs_op_has_column_sums(op))
+        return 2 * n * GS_LOSS_SPLITS * GS_LOSS_SUMS;
+    return op == GS_OP_COLSUM ? 2 * n : gs_op_is_outer(op) ? n + n % 2 : 4 * n;
+}
+/* Does it have partial sums? */
+static inline bool gs_cpu__has_partial(gs_op op) { return gs_op_into_param(op) || gs_op_has_column_sums(op); }
+/* Floats that a launch may need for partial sums of `floats` a lot. */
+uint64_t gs_cpu__partial_floats(uint64_t floats);
+
+/* ---- runs ---- */
+
+static inline bool gs_cpu__is_product(gs_op op)
+{
+    return op == GS_OP_MATMUL || op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T;
+}
+
+/* An outer product over `rows` that is a run of its own: all threads compute it together. */
+bool gs_cpu__stands_alone(const gs_cpu_step *s, uint32_t rows);
+
+/* Fills cpu->step for a launch; GS_EINVAL names the stage and the instruction that the launch lacks something for. */
+gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l);
+
+#endif /* GS_DEVICE_CPU_STEPS_H */
