@@ -17,7 +17,6 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "topology/topology.h"
-#include "topology/tree.h"
 
 typedef struct gs_exec gs_exec;
 

@@ -1,6 +1,6 @@
 /* exec_merge.c - chunks that stay in memory are laid out for speed before the first pass.
  *
- * Doubled edges of a chunk become one (chunk_merge.c). Then the chunks of a column become one (chunk_join.c) wherever
+ * Doubled edges of a chunk become one. Then the chunks of a column become one (store/chunk_view.c) wherever
  * every stage that goes over them has all their operand rows side by side: a column's first task does what all of its
  * tasks would, and the others nothing. An own row is added in its turn, before the chunk of its own interval, so
  * columns of sums with own rows are joined on either side of that. Every number is added as the plan has it.

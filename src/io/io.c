@@ -3,17 +3,242 @@
 #include "io/io.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/grow.h"
 #include "base/size.h"
 #include "io/io_internal.h"
+
+/* ---- pieces of requests ------------------------------------------------ */
+
+/* What became of a piece: all there, again, or failed? */
+
+/* A transfer that moves nothing this many times in a row is given up. */
+#define MAX_TRIES 1000u
+/* The page cache keeps up to this much as one folio, and drops it only whole. */
+#define FOLIO_BYTES (2 * GS_MIB)
+
+static gs_io__verdict fail(gs_status *st, int *error, gs_status why, int number)
+{
+    *st = why;
+    *error = number;
+    return GS_IO__FAILED;
+}
+
+static gs_io__verdict try_again(gs_io__piece *p, gs_status *st, int *error, int number)
+{
+    if (p->tries++ < MAX_TRIES)
+        return GS_IO__AGAIN;
+    return fail(st, error, GS_EIO, number);
+}
+
+/* Some file systems accept O_DIRECT at open() and refuse it, or the alignment
+ * that it has here, with EINVAL at the transfer. */
+static bool leave_direct_mode(gs_io__file *file)
+{
+    const int flags = fcntl(file->fd, F_GETFL);
+    if (flags < 0 || fcntl(file->fd, F_SETFL, flags & ~O_DIRECT) != 0)
+        return false;
+    file->direct = false;
+    return true;
+}
+
+static gs_io__verdict judge_error(gs_io__piece *p, gs_io__file *file, gs_status *st, int *error, int number)
+{
+    if (number == EINTR || number == EAGAIN)
+        return try_again(p, st, error, number);
+    if (number == EINVAL && p->direct && (!file->direct || leave_direct_mode(file)))
+        return GS_IO__AGAIN;
+    return fail(st, error, GS_EIO, number);
+}
+
+/* A direct read that stopped at `end` for a reason other than the end of the
+ * file (a block device has no st_size to compare with; its reads end with 0). */
+static bool ends_before(const gs_io__file *file, uint64_t end)
+{
+    struct stat info;
+    return fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size <= end;
+}
+
+/* The page cache is no place for a stream. A folio that began in an earlier
+ * piece goes with the piece that ends it. */
+static void drop_behind(const gs_io__file *file, uint64_t start, uint64_t end)
+{
+    start -= GS_MIN(start, FOLIO_BYTES);
+    posix_fadvise(file->fd, (off_t)start, (off_t)(end - start), POSIX_FADV_DONTNEED);
+}
+
+gs_io__verdict gs_io__judge(gs_io__piece *p, gs_io__file *file, uint64_t *moved, gs_status *st, int *error)
+{
+    if (p->result < 0)
+        return judge_error(p, file, st, error, (int)-p->result);
+
+    uint64_t bytes = GS_MIN((uint64_t)p->result, p->counts);
+    assert(bytes <= p->left);
+    const bool last = p->bytes - p->left + bytes >= p->needed; /* the file may end here */
+    if (bytes == 0 && !p->write)
+        return last ? GS_IO__COMPLETE : fail(st, error, GS_EFORMAT, 0);
+    if (bytes < p->left && p->direct) {
+        if (!p->write && ends_before(file, p->offset + bytes)) {
+            if (!last)
+                return fail(st, error, GS_EFORMAT, 0);
+            *moved += bytes;
+            return GS_IO__COMPLETE;
+        }
+        bytes = gs_align_down(bytes, GS_BLOCK_BYTES); /* what is left must stay aligned */
+    }
+    if (!p->write && !p->direct)
+        drop_behind(file, p->offset, p->offset + bytes);
+    p->offset += bytes;
+    p->memory += bytes;
+    p->left -= bytes;
+    *moved += bytes;
+    if (p->left == 0)
+        return GS_IO__COMPLETE;
+    if (bytes == 0)
+        return try_again(p, st, error, EIO);
+    p->tries = 0;
+    return GS_IO__AGAIN;
+}
+
+/* ---- files ------------------------------------------------------------- */
+
+/* Opening and sizing the files of a gs_io. */
+
+/* A store's files and a run's own: links are refused by who names them, or were put there meanwhile. */
+static int open_flags(gs_io_mode mode)
+{
+    switch (mode) {
+    case GS_IO_CREATE:
+        return O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    case GS_IO_WRITE:
+        return O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    case GS_IO_INPUT:
+        return O_RDONLY | O_CLOEXEC;
+    case GS_IO_READ:
+    default:
+        return O_RDONLY | O_NOFOLLOW | O_CLOEXEC;
+    }
+}
+
+static int open_retrying(const char *path, int flags)
+{
+    int fd;
+    do
+        fd = open(path, flags, 0644);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static void close_file(gs_io__file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+    gs_free(file->path);
+    file->path = NULL;
+}
+
+static gs_status open_file(gs_io__file *out, const char *path, gs_io_mode mode, bool buffered)
+{
+    const int flags = open_flags(mode);
+    gs_io__file f = {.fd = -1, .direct = !buffered, .writable = mode == GS_IO_WRITE || mode == GS_IO_CREATE};
+    struct stat info;
+    gs_status st;
+
+    if ((f.path = gs_strdup(path)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
+    f.fd = open_retrying(path, flags | (f.direct ? O_DIRECT : 0));
+    if (f.fd < 0 && f.direct && errno == EINVAL) { /* this file system has no O_DIRECT */
+        f.direct = false;
+        f.fd = open_retrying(path, flags);
+    }
+    if (f.fd < 0) {
+        st = gs_fail_errno(errno, "%s: cannot be opened for %s", path, f.writable ? "writing" : "reading");
+        goto done;
+    }
+    if (fstat(f.fd, &info) != 0) {
+        st = gs_fail_errno(errno, "%s: cannot be examined", path);
+        goto done;
+    }
+    if (!S_ISREG(info.st_mode) && !S_ISBLK(info.st_mode)) {
+        st = gs_fail(GS_EINVAL, "%s: is neither a file nor a block device", path);
+        goto done;
+    }
+    *out = f;
+    return GS_OK;
+done:
+    close_file(&f);
+    return st;
+}
+
+/* Asking for more than there is would first take all that there is, which
+ * others may need. */
+static bool disk_has(const gs_io__file *file, const struct stat *now, uint64_t bytes)
+{
+    const uint64_t allocated = (uint64_t)now->st_blocks * 512;
+    return bytes <= allocated || bytes - allocated <= gs_disk_free_of(file->fd);
+}
+
+/* 0 or an errno. fallocate() allocates blocks, which posix_fallocate() would
+ * imitate by writing where a file system cannot; a sparse file serves there. */
+static int reserve(int fd, uint64_t bytes)
+{
+    int r;
+    do
+        r = fallocate(fd, 0, 0, (off_t)bytes);
+    while (r != 0 && errno == EINTR);
+    if (r == 0)
+        return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        return errno;
+    return ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
+}
+
+static gs_status set_file_size(const gs_io__file *file, uint64_t bytes)
+{
+    char size[32];
+    struct stat info;
+    int error = 0;
+
+    if (!file->writable)
+        return gs_fail(GS_EINVAL, "%s: is open for reading only, its size cannot be set", file->path);
+    if (bytes > INT64_MAX)
+        return gs_fail(GS_EINVAL, "%s: a file cannot have %llu bytes", file->path, (unsigned long long)bytes);
+    if (fstat(file->fd, &info) != 0)
+        return gs_fail_errno(errno, "%s: cannot be examined", file->path);
+    if (S_ISBLK(info.st_mode))
+        return gs_fail(GS_EINVAL, "%s: is a block device, its size cannot be set", file->path);
+    if (!disk_has(file, &info, bytes))
+        error = ENOSPC;
+    else if (bytes > 0)
+        error = reserve(file->fd, bytes);
+    if (error == 0 && ftruncate(file->fd, (off_t)bytes) != 0)
+        error = errno;
+    if (error == 0)
+        return GS_OK;
+    /* A reservation that ran out of space may have grown the file: give that back. */
+    if (ftruncate(file->fd, info.st_size) != 0)
+        return gs_fail_errno(errno, "%s: cannot be cut back to its size", file->path);
+    gs_size_format(size, sizeof(size), bytes);
+    if (error == ENOSPC || error == EDQUOT)
+        return gs_fail(GS_EIO, "%s: disk full: %s cannot be reserved; free space or choose a folder on another disk",
+                       file->path, size);
+    return gs_fail_errno(error, "%s: cannot be given a size of %s", file->path, size);
+}
+
+/* ---- readers ----------------------------------------------------------- */
 
 typedef struct slot {
     struct slot *next;     /* in the list of free, pending or done ones, or in none */
@@ -190,7 +415,7 @@ void gs_io_close(gs_io *io)
     if (io->ops != NULL)
         io->ops->close(io->backend);
     for (uint32_t i = 0; i < io->file_count; i++)
-        gs_io__file_close(&io->files[i]);
+        close_file(&io->files[i]);
     gs_free(io->files);
     gs_free(io->pieces);
     gs_free(io->slots);
@@ -208,7 +433,7 @@ gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mod
 
     if (!gs_grow(&io->files, io->file_count, &io->file_capacity, sizeof(*io->files)))
         return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
-    st = gs_io__file_open(&io->files[io->file_count], path, mode, io->test.buffered);
+    st = open_file(&io->files[io->file_count], path, mode, io->test.buffered);
     if (st != GS_OK)
         return st;
     io->ops->add_file(io->backend, io->file_count, io->files[io->file_count].fd);
@@ -225,7 +450,7 @@ bool gs_io_is_direct(const gs_io *io, uint32_t file)
 gs_status gs_io_set_size(gs_io *io, uint32_t file, uint64_t bytes)
 {
     assert(file < io->file_count);
-    return gs_io__file_set_size(&io->files[file], bytes);
+    return set_file_size(&io->files[file], bytes);
 }
 
 void gs_io__force_buffered(gs_io *io, bool on) { io->test.buffered = on; }

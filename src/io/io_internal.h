@@ -1,7 +1,7 @@
 /* io_internal.h - what the two backends and the request table agree on.
  *
- * io.c keeps requests and cuts them into pieces, piece.c judges what became of a
- * piece, io_file.c opens files; uring.c and threads.c move one piece once.
+ * io.c opens files, keeps requests, cuts them into pieces, and judges what became of each; uring.c and threads.c move
+ * one piece once.
  *
  *   request  FREE -> PENDING -> CUT -> DONE -> FREE      (pieces under way in PENDING and CUT)
  *   piece    free -> issued -> settled -> free, or issued again for what is left
@@ -108,10 +108,6 @@ typedef enum gs_io__verdict { GS_IO__COMPLETE, GS_IO__AGAIN, GS_IO__FAILED } gs_
  * number to `*moved`. GS_IO__FAILED sets *st and *error. May take a file
  * out of direct mode. */
 gs_io__verdict gs_io__judge(gs_io__piece *p, gs_io__file *file, uint64_t *moved, gs_status *st, int *error);
-
-gs_status gs_io__file_open(gs_io__file *out, const char *path, gs_io_mode mode, bool buffered);
-void gs_io__file_close(gs_io__file *file);
-gs_status gs_io__file_set_size(const gs_io__file *file, uint64_t bytes);
 
 /* For tests: told of each request of any gs_io of the process when it is taken, and again (`ended`) when its completion
  * is given back. NULL: nobody is told. Set before the first request. */

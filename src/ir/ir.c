@@ -1,12 +1,11 @@
 /* ir.c - the graph: nodes found by value, outputs, and the first error. */
-#include "ir/ir_internal.h"
-
 #include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
+#include "ir/ir_internal.h"
 
 gs_ir *gs_ir_new(const char *source, bool fold)
 {
@@ -256,4 +255,137 @@ void gs_ir_forward_only(gs_ir *ir)
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD_ROWS);
     ir->differentiated = false;
+}
+
+/* ---- rewriting --------------------------------------------------------- */
+
+/* The rewrite that passes are made of. */
+
+/* live[i]: some output reaches node i. Inputs have lower numbers, so one sweep down does it. */
+static void mark_live(const gs_ir *ir, bool *live)
+{
+    for (uint32_t i = 0; i < ir->outputs; i++) {
+        live[ir->output[i].node] = true;
+        if (gs_output_has_param(&ir->output[i]))
+            live[ir->output[i].param] = true;
+    }
+    for (uint32_t i = ir->nodes; i-- > 0;) {
+        const gs_node *n = &ir->node[i];
+        if (n->op == GS_OP_PARAM)
+            live[i] = true;
+        for (uint32_t k = 0; live[i] && k < gs_node_inputs(n); k++)
+            live[n->in[k]] = true;
+    }
+}
+
+static void rewrite_nodes(gs_ir *to, const gs_ir *from, const bool *live, uint32_t *map, gs_ir_rewriter fn,
+                          void *context)
+{
+    for (uint32_t i = 0; i < from->nodes && to->status == GS_OK; i++) {
+        const gs_node *n = &from->node[i];
+        uint32_t in[GS_IR_INPUTS] = {GS_IR_NONE, GS_IR_NONE, GS_IR_NONE};
+        map[i] = GS_IR_NONE;
+        if (!live[i])
+            continue;
+        for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+            in[k] = map[n->in[k]];
+        gs_ir_at(to, n->line, n->column);
+        map[i] = fn != NULL ? fn(to, from, i, in, context) : gs_ir_like(to, n, in);
+        if (map[i] != GS_IR_NONE && n->name[0] != 0)
+            gs_ir_label(to, map[i], n->name);
+    }
+    for (uint32_t i = 0; i < from->outputs && to->status == GS_OK; i++) {
+        const gs_output *o = &from->output[i];
+        gs_ir_add_output(to, o->kind, map[o->node], gs_output_has_param(o) ? map[o->param] : GS_IR_NONE);
+    }
+}
+
+gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context)
+{
+    gs_ir *to = gs_ir_new(ir->source, true);
+    bool *live = gs_calloc((size_t)ir->nodes + 1, sizeof(*live));
+    uint32_t *map = gs_malloc_array((size_t)ir->nodes + 1, sizeof(*map));
+    gs_status st = ir->status;
+
+    if (st != GS_OK)
+        goto done;
+    if (to == NULL || live == NULL || map == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
+        goto done;
+    }
+    gs_ir_set_text(to, ir->text);
+    mark_live(ir, live);
+    rewrite_nodes(to, ir, live, map, fn, context);
+    st = to->status;
+    if (st != GS_OK)
+        goto done;
+    to->differentiated = ir->differentiated;
+    gs_ir_swap(ir, to);
+done:
+    gs_ir_free(to);
+    gs_free(live);
+    gs_free(map);
+    return st;
+}
+
+/* ---- normal form ------------------------------------------------------- */
+
+/* The two passes after which nothing that depends on one end of an edge only is left on the edges. */
+
+static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    const gs_node *n = gs_ir_node(from, i), *e;
+    uint32_t s;
+    (void)context;
+
+    if (n->op == GS_OP_MAX_IN || n->op == GS_OP_MIN_IN) {
+        e = gs_ir_node(to, in[0]);
+        if ((e->type & GS_TYPE_S) == 0) /* the same on all edges */
+            return gs_ir_ternary(to, GS_OP_WHERE, gs_ir_input(to, "in_degree", 1, GS_F32), in[0],
+                                 gs_ir_const(to, 0.0f, 1));
+    }
+    if (n->op == GS_OP_SUM_IN) {
+        s = gs_ir__sum(to, GS_OP_SUM_IN, in[0], true);
+        /* With `self` the graph was normal before; folding finds the own row again. */
+        if (s == GS_IR_NONE || !n->self)
+            return s;
+        e = gs_ir_node(to, in[0]);
+        return gs_ir_binary(to, GS_OP_ADD, s, e->op == GS_OP_SRC ? e->in[0] : in[0]);
+    }
+    return gs_ir_like(to, n, in);
+}
+
+/* Arithmetic on parameters alone is done a row at a time, as instructions work on rows; and
+ * no matrix product is left on the edges. */
+static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    const gs_node *n = gs_ir_node(from, i);
+    const gs_op_class cls = gs_op_classof(n->op);
+    uint32_t again[GS_IR_INPUTS], type = GS_TYPE_P;
+    (void)context;
+
+    if (n->op == GS_OP_TYPED)
+        return gs_ir__pick_by_type(to, in[0], in[1]);
+    if (cls == GS_CLASS_MATMUL && n->type == GS_TYPE_E && n->op != GS_OP_BY_TYPE && n->op != GS_OP_BY_TYPE_T)
+        return gs_ir_error(
+            to, GS_EUNSUPPORTED,
+            "a matrix product of a value of both ends cannot leave the edges; multiply at one end first");
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        type |= (uint32_t)gs_ir_node(to, in[k])->type;
+    if (cls != GS_CLASS_ELEMENTWISE || type != GS_TYPE_P || n->type != GS_TYPE_P)
+        return gs_ir_like(to, n, in);
+    memcpy(again, in, sizeof(again));
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if (gs_ir_node(to, in[k])->op == GS_OP_PARAM ||
+            gs_op_classof(gs_ir_node(to, in[k])->op) == GS_CLASS_STATISTIC) {
+            again[k] = gs_ir_binary(to, GS_OP_ADD, in[k], gs_ir__zeros(to));
+            break;
+        }
+    return gs_ir_like(to, n, again);
+}
+
+gs_status gs_ir_normalise(gs_ir *ir)
+{
+    const gs_status st = gs_ir_rewrite(ir, rewrite, NULL);
+    return st == GS_OK ? gs_ir_rewrite(ir, promote, NULL) : st; /* what splitting left behind goes */
 }

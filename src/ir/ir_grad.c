@@ -9,7 +9,153 @@
  */
 #include <string.h>
 
-#include "ir/ir_tape.h"
+#include "base/alloc.h"
+#include "ir/ir_internal.h"
+
+/* ---- the tape ---------------------------------------------------------- */
+
+/* What has flowed to each node of a graph that is being differentiated.
+ *
+ * The gradient of a node is the sum of the contributions of all nodes that read it. A contribution may be narrower than
+ * its node, where all columns have the same one. */
+typedef struct gs_tape {
+    gs_ir *ir;
+    uint32_t *grad; /* per node: what has flowed to it, GS_IR_NONE for nothing */
+    uint32_t *edge; /* per vertex value: what has flowed to it on in-edges, not yet summed */
+    bool *needs;    /* something that gradients are wanted of is below it, and not only through flat operators */
+} gs_tape;
+
+/* -- open and free ------------------------------------------------------------ */
+
+static void find_needs(const gs_ir *ir, bool *needs, const char *input)
+{
+    for (uint32_t i = 0; i < ir->nodes; i++) {
+        const gs_node *n = &ir->node[i];
+        needs[i] = (n->op == GS_OP_PARAM && !n->fixed) || gs_node_table(n) != NULL ||
+                   (n->op == GS_OP_INPUT && input != NULL && strcmp(n->name, input) == 0);
+        for (uint32_t k = 0; k < gs_node_inputs(n) && !gs_op_is(n->op, GS_FACT_FLAT); k++)
+            needs[i] |= needs[n->in[k]];
+    }
+}
+
+static gs_status open_tape(gs_tape *t, gs_ir *ir, const char *input)
+{
+    const uint32_t forward = ir->nodes;
+
+    *t = (gs_tape){.ir = ir};
+    t->grad = gs_malloc_array(forward, sizeof(*t->grad));
+    t->edge = gs_malloc_array(forward, sizeof(*t->edge));
+    t->needs = gs_calloc(forward, sizeof(*t->needs));
+    if (t->grad == NULL || t->edge == NULL || t->needs == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
+    memset(t->grad, 0xff, forward * sizeof(*t->grad)); /* GS_IR_NONE */
+    memset(t->edge, 0xff, forward * sizeof(*t->edge));
+    find_needs(ir, t->needs, input);
+    return GS_OK;
+}
+
+/* A tape of the graph's nodes as they are now, to which nothing has flowed. Gradients are wanted of the parameters that
+ * are learned, of the tables, and of the input of the name `input`, if it is not NULL. free_tape() frees it, also
+ * after GS_ENOMEM. */
+static void free_tape(gs_tape *t)
+{
+    gs_free(t->grad);
+    gs_free(t->edge);
+    gs_free(t->needs);
+}
+
+/* -- flows ---------------------------------------------------------------------- */
+
+static bool is_zero(const gs_ir *ir, uint32_t i)
+{
+    return ir->node[i].op == GS_OP_CONST && ir->node[i].alpha == 0.0f;
+}
+
+static void accumulate(const gs_tape *t, uint32_t *slot, uint32_t c)
+{
+    *slot = *slot == GS_IR_NONE ? c : gs_ir_binary(t->ir, GS_OP_ADD, *slot, c);
+}
+
+static void param_gradient(const gs_tape *t, uint32_t param, uint32_t c)
+{
+    if (!t->ir->node[param].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, gs_ir__make(t->ir, gs_ir__blank(GS_OP_COLSUM, c, GS_IR_NONE)), param);
+}
+
+/* A gradient narrower than its value, the same in every column, gets its width. */
+static uint32_t fit(const gs_tape *t, uint32_t to, uint32_t c)
+{
+    const uint32_t want = t->ir->node[to].width, has = t->ir->node[c].width;
+    if (want == 1 && has > 1)
+        return gs_ir_unary(t->ir, GS_OP_ROWSUM, c, 0.0f);
+    return want > has ? gs_ir_resize(t->ir, GS_OP_EXPAND, c, want) : c;
+}
+
+/* Adds contribution `c` to what flows to node `to`: a vertex value's gradient is accumulated, a parameter's is an
+ * output. */
+static void flow(gs_tape *t, uint32_t to, uint32_t c)
+{
+    if (c == GS_IR_NONE || !t->needs[to] || is_zero(t->ir, c))
+        return;
+    c = fit(t, to, c);
+    if (t->ir->node[to].op == GS_OP_PARAM)
+        param_gradient(t, to, c);
+    else
+        accumulate(t, &t->grad[to], c);
+}
+
+/* The same for a contribution `c` on every in-edge. */
+static void flow_on_edges(gs_tape *t, uint32_t to, uint32_t c)
+{
+    if (c == GS_IR_NONE || !t->needs[to] || is_zero(t->ir, c))
+        return;
+    c = fit(t, to, c);
+    if (t->ir->node[to].op == GS_OP_PARAM)
+        param_gradient(t, to, gs_ir__sum(t->ir, GS_OP_SUM_IN, c, false));
+    else if (t->ir->node[to].type == GS_TYPE_D)
+        accumulate(t, &t->edge[to], c);
+    else
+        accumulate(t, &t->grad[to], c);
+}
+
+/* From a node to one of its inputs: from a value of edges it flows on edges. */
+static void pass(gs_tape *t, uint32_t from, uint32_t to, uint32_t c)
+{
+    if ((t->ir->node[from].type & GS_TYPE_S) != 0)
+        flow_on_edges(t, to, c);
+    else
+        flow(t, to, c);
+}
+
+/* -- what has come of them ------------------------------------------------------ */
+
+/* All that has flowed to node i, on in-edges too; GS_IR_NONE for nothing. */
+static uint32_t total(const gs_tape *t, uint32_t i)
+{
+    uint32_t g = t->grad[i];
+
+    if (t->edge[i] != GS_IR_NONE)
+        accumulate(t, &g, gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[i], false));
+    return g;
+}
+
+/* A gradient with rows: one that is the same for all vertices (of a statistic) gets some. */
+static uint32_t rows_of(const gs_tape *t, uint32_t g)
+{
+    return t->ir->node[g].type == GS_TYPE_P ? gs_ir_binary(t->ir, GS_OP_ADD, g, gs_ir__zeros(t->ir)) : g;
+}
+
+/* The same as rows of the node's width, once nothing more flows there; GS_IR_NONE also after an error. */
+static uint32_t flowed_to(const gs_tape *t, uint32_t i)
+{
+    const uint32_t g = total(t, i);
+
+    if (g == GS_IR_NONE || t->ir->status != GS_OK)
+        return GS_IR_NONE;
+    return fit(t, i, rows_of(t, g));
+}
+
+/* ---- gradients --------------------------------------------------------- */
 
 static uint32_t bin(const gs_tape *t, gs_op op, uint32_t a, uint32_t b)
 {
@@ -38,30 +184,30 @@ static void through_binary(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 
     switch (n->op) {
     case GS_OP_ADD:
-        gs_tape__pass(t, i, a, g);
-        gs_tape__pass(t, i, b, g);
+        pass(t, i, a, g);
+        pass(t, i, b, g);
         return;
     case GS_OP_SUB:
-        gs_tape__pass(t, i, a, g);
+        pass(t, i, a, g);
         if (t->needs[b])
-            gs_tape__pass(t, i, b, un(t, GS_OP_NEG, g));
+            pass(t, i, b, un(t, GS_OP_NEG, g));
         return;
     case GS_OP_MUL:
         if (t->needs[a])
-            gs_tape__pass(t, i, a, mul(t, g, b));
+            pass(t, i, a, mul(t, g, b));
         if (t->needs[b])
-            gs_tape__pass(t, i, b, mul(t, g, a));
+            pass(t, i, b, mul(t, g, a));
         return;
     case GS_OP_DIV: /* y = a / b: da = g / b, db = -(g / b) y */
         g = bin(t, GS_OP_DIV, g, b);
-        gs_tape__pass(t, i, a, g);
+        pass(t, i, a, g);
         if (t->needs[b])
-            gs_tape__pass(t, i, b, un(t, GS_OP_NEG, mul(t, g, i)));
+            pass(t, i, b, un(t, GS_OP_NEG, mul(t, g, i)));
         return;
     default: /* GS_OP_MAX, GS_OP_MIN: a tie goes to b */
         mask = un(t, GS_OP_STEP, n->op == GS_OP_MIN ? bin(t, GS_OP_SUB, b, a) : bin(t, GS_OP_SUB, a, b));
-        gs_tape__pass(t, i, a, mul(t, g, mask));
-        gs_tape__pass(t, i, b, mul(t, g, bin(t, GS_OP_SUB, number(t, 1), mask)));
+        pass(t, i, a, mul(t, g, mask));
+        pass(t, i, b, mul(t, g, bin(t, GS_OP_SUB, number(t, 1), mask)));
         return;
     }
 }
@@ -129,41 +275,41 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
 
     switch (n->op) {
     case GS_OP_DROPOUT:
-        gs_tape__pass(t, i, a, gs_ir_dropout(t->ir, g, n->alpha, n->site));
+        pass(t, i, a, gs_ir_dropout(t->ir, g, n->alpha, n->site));
         return;
     case GS_OP_CAST:
     case GS_OP_ROWSUM: /* fit() widens it */
-        gs_tape__pass(t, i, a, g);
+        pass(t, i, a, g);
         return;
     case GS_OP_CONCAT:
-        gs_tape__pass(t, i, a, gs_ir_part(t->ir, gs_tape__rows(t, g), 0, width));
-        gs_tape__pass(t, i, n->in[1], gs_ir_part(t->ir, gs_tape__rows(t, g), width, n->width - width));
+        pass(t, i, a, gs_ir_part(t->ir, rows_of(t, g), 0, width));
+        pass(t, i, n->in[1], gs_ir_part(t->ir, rows_of(t, g), width, n->width - width));
         return;
     case GS_OP_PART:
-        gs_tape__pass(t, i, a, padded(t, gs_tape__rows(t, g), n->site, width - n->site - n->width));
+        pass(t, i, a, padded(t, rows_of(t, g), n->site, width - n->site - n->width));
         return;
     case GS_OP_FOLD:
-        gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_EXPAND, g, width));
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_EXPAND, g, width));
         return;
     case GS_OP_EXPAND:
-        gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_FOLD, g, width));
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_FOLD, g, width));
         return;
     case GS_OP_ACROSS:
-        gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_TILE, g, width));
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_TILE, g, width));
         return;
     case GS_OP_TILE:
-        gs_tape__pass(t, i, a, gs_ir_resize(t->ir, GS_OP_ACROSS, g, width));
+        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_ACROSS, g, width));
         return;
     default:
         break;
     }
     if (n->op == GS_OP_WHERE) { /* a choice and no product: what is not taken may be infinite */
-        gs_tape__pass(t, i, n->in[1], gs_ir_ternary(t->ir, GS_OP_WHERE, a, g, number(t, 0)));
-        gs_tape__pass(t, i, n->in[2], gs_ir_ternary(t->ir, GS_OP_WHERE, a, number(t, 0), g));
+        pass(t, i, n->in[1], gs_ir_ternary(t->ir, GS_OP_WHERE, a, g, number(t, 0)));
+        pass(t, i, n->in[2], gs_ir_ternary(t->ir, GS_OP_WHERE, a, number(t, 0), g));
     } else if (gs_op_inputs(n->op) == 2)
         through_binary(t, i, n, g);
     else
-        gs_tape__pass(t, i, a, mul(t, g, slope(t, i, n)));
+        pass(t, i, a, mul(t, g, slope(t, i, n)));
 }
 
 /* A product y = a W, W some arrangement of parameter w's numbers: da = g W', dw = a' g as they are arranged. */
@@ -173,20 +319,20 @@ static void through_product(gs_tape *t, const gs_node *n, uint32_t g, gs_op back
     if (!t->ir->node[w].fixed)
         gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, transposed ? bin(t, outer, g, a) : bin(t, outer, a, g), w);
     if (t->needs[a])
-        gs_tape__flow(t, a, bin(t, back, g, w));
+        flow(t, a, bin(t, back, g, w));
 }
 
 /* The same edge by edge, y = x W[type]: the gradient of W has an edge pass of its own. */
 static void through_by_type(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
     const uint32_t x = n->in[0], w = n->in[1];
-    gs_node outer = gs_ir__blank(GS_OP_TYPE_OUTER, x, gs_tape__rows(t, g));
+    gs_node outer = gs_ir__blank(GS_OP_TYPE_OUTER, x, rows_of(t, g));
 
     outer.in[2] = w;
     if (!t->ir->node[w].fixed)
         gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, un(t, GS_OP_TYPE_WEIGHT, gs_ir__make(t->ir, outer)), w);
     if (t->needs[x])
-        gs_tape__pass(t, i, x, bin(t, GS_OP_BY_TYPE_T, gs_tape__rows(t, g), w));
+        pass(t, i, x, bin(t, GS_OP_BY_TYPE_T, rows_of(t, g), w));
 }
 
 static void through_matmul(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
@@ -231,12 +377,12 @@ static void through_attend(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
     uint32_t gx, gy;
 
     if (t->needs[x])
-        gs_tape__flow_on_edges(t, x, mul(t, heads == 1 ? p : gs_ir_resize(t->ir, GS_OP_EXPAND, p, n->width), g));
+        flow_on_edges(t, x, mul(t, heads == 1 ? p : gs_ir_resize(t->ir, GS_OP_EXPAND, p, n->width), g));
     if (!t->needs[s])
         return;
     gx = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, x), heads);
     gy = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, i), heads);
-    gs_tape__flow_on_edges(t, s, mul(t, p, bin(t, GS_OP_SUB, gx, gy)));
+    flow_on_edges(t, s, mul(t, p, bin(t, GS_OP_SUB, gx, gy)));
 }
 
 /* The gradient goes to the edges that attain the extreme, in equal parts (as torch's amax). */
@@ -245,7 +391,7 @@ static void through_extreme(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g
     const uint32_t attains = bin(t, GS_OP_EQ, n->in[0], i);
     const uint32_t ties = gs_ir__sum(t->ir, GS_OP_SUM_IN, attains, false);
     const uint32_t share = bin(t, GS_OP_DIV, g, bin(t, GS_OP_MAX, ties, number(t, 1)));
-    gs_tape__flow_on_edges(t, n->in[0], mul(t, attains, share));
+    flow_on_edges(t, n->in[0], mul(t, attains, share));
 }
 
 /* The states of a sequence are computed again where they are needed; one pass over the in-edges gives the
@@ -259,7 +405,7 @@ static void through_lstm(gs_tape *t, const gs_node *n, uint32_t g)
     y = gs_ir__make(t->ir, back);
     if (y == GS_IR_NONE)
         return;
-    gs_tape__flow(t, t->ir->node[n->in[0]].in[0], y);
+    flow(t, t->ir->node[n->in[0]].in[0], y);
     if (!t->ir->node[n->in[1]].fixed)
         gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, gs_ir_unary(t->ir, GS_OP_LSTM_WEIGHT, y, 0), n->in[1]);
 }
@@ -271,25 +417,25 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 
     switch (n->op) {
     case GS_OP_SRC:
-        gs_tape__flow(t, a, gs_ir__sum(t->ir, GS_OP_SUM_OUT, g, false));
+        flow(t, a, gs_ir__sum(t->ir, GS_OP_SUM_OUT, g, false));
         return;
     case GS_OP_SUM_IN:
         if (rows)
-            gs_tape__flow(t, t->ir->node[a].in[0], gs_ir_sum(t->ir, GS_OP_SUM_OUT, g, n->self));
+            flow(t, t->ir->node[a].in[0], gs_ir_sum(t->ir, GS_OP_SUM_OUT, g, n->self));
         else
-            gs_tape__flow_on_edges(t, a, g);
+            flow_on_edges(t, a, g);
         return;
     case GS_OP_TYPE_SRC:
-        gs_tape__flow(t, a, gs_ir_resize(t->ir, GS_OP_SPLIT_OUT, gs_tape__rows(t, g), t->ir->node[a].width));
+        flow(t, a, gs_ir_resize(t->ir, GS_OP_SPLIT_OUT, rows_of(t, g), t->ir->node[a].width));
         return;
     case GS_OP_SPLIT_IN:
-        gs_tape__flow(t, t->ir->node[a].in[0], gs_ir_resize(t->ir, GS_OP_PICK_OUT, g, t->ir->node[a].width));
+        flow(t, t->ir->node[a].in[0], gs_ir_resize(t->ir, GS_OP_PICK_OUT, g, t->ir->node[a].width));
         return;
     case GS_OP_ATTEND:
         through_attend(t, i, n, g);
         return;
     case GS_OP_LSE_IN:
-        gs_tape__flow_on_edges(t, a, mul(t, softmax_again(t, a, n->self), g));
+        flow_on_edges(t, a, mul(t, softmax_again(t, a, n->self), g));
         return;
     case GS_OP_LSTM_IN:
         through_lstm(t, n, g);
@@ -309,9 +455,9 @@ static void through_statistic(gs_tape *t, const gs_node *n, uint32_t g)
 {
     const uint32_t x = n->in[0], mean = un(t, GS_OP_MEAN_ALL, g);
     if (n->op == GS_OP_MEAN_ALL)
-        gs_tape__flow(t, x, mean);
+        flow(t, x, mean);
     else
-        gs_tape__flow(t, x, mul(t, mul(t, bin(t, GS_OP_SUB, x, un(t, GS_OP_MEAN_ALL, x)), number(t, 2)), mean));
+        flow(t, x, mul(t, mul(t, bin(t, GS_OP_SUB, x, un(t, GS_OP_MEAN_ALL, x)), number(t, 2)), mean));
 }
 
 static void through(gs_tape *t, uint32_t i)
@@ -321,9 +467,9 @@ static void through(gs_tape *t, uint32_t i)
     char label[GS_IR_NAME_BYTES + 8];
 
     gs_ir_at(t->ir, n.line, n.column);
-    g = gs_tape__total(t, i);
+    g = total(t, i);
     if (n.type == GS_TYPE_D && t->ir->node[g].type == GS_TYPE_P) /* instructions work on rows */
-        g = gs_tape__rows(t, g);
+        g = rows_of(t, g);
     if (n.name[0] != 0) {
         snprintf(label, sizeof(label), "d.%s", n.name);
         gs_ir_label(t->ir, g, label);
@@ -383,7 +529,7 @@ static uint32_t loss_of(const gs_ir *ir)
 /* Everything that flows to the tape's nodes, from the root on, whose gradient is `seed`. */
 static void flow_back(gs_tape *t, uint32_t root, uint32_t seed)
 {
-    gs_tape__flow(t, root, seed);
+    flow(t, root, seed);
     for (uint32_t i = root + 1; i-- > 0 && t->ir->status == GS_OK;)
         if (t->ir->node[i].op != GS_OP_INPUT && (t->grad[i] != GS_IR_NONE || t->edge[i] != GS_IR_NONE))
             through(t, i);
@@ -393,7 +539,7 @@ static void flow_back(gs_tape *t, uint32_t root, uint32_t seed)
 static void add_tables(const gs_tape *t, uint32_t forward)
 {
     for (uint32_t i = 0; i < forward && t->ir->status == GS_OK; i++) {
-        const uint32_t g = gs_node_table(&t->ir->node[i]) == NULL ? GS_IR_NONE : gs_tape__gradient(t, i);
+        const uint32_t g = gs_node_table(&t->ir->node[i]) == NULL ? GS_IR_NONE : flowed_to(t, i);
         if (g != GS_IR_NONE)
             gs_ir_add_output(t->ir, GS_OUTPUT_GRAD_ROWS, g, i);
     }
@@ -413,14 +559,14 @@ gs_status gs_ir_differentiate(gs_ir *ir)
         return st;
     loss = loss_of(ir);
     root = ir->node[loss].in[0];
-    if ((st = gs_tape__open(&t, ir, NULL)) == GS_OK) {
+    if ((st = open_tape(&t, ir, NULL)) == GS_OK) {
         const uint32_t forward = ir->nodes;
         flow_back(&t, root, make_loss(ir, gradient_of(ir->node[loss].op), root, ir->node[loss].in[1]));
         add_tables(&t, forward);
         ir->differentiated = true;
         st = ir->status;
     }
-    gs_tape__free(&t);
+    free_tape(&t);
     return st;
 }
 
@@ -443,15 +589,15 @@ gs_status gs_ir_differentiate_from(gs_ir *ir)
     if ((st = gs_ir_normalise(ir)) != GS_OK)
         return st;
     root = gs_ir_root(ir);
-    if ((st = gs_tape__open(&t, ir, "features")) == GS_OK) {
+    if ((st = open_tape(&t, ir, "features")) == GS_OK) {
         const uint32_t features = input_named(ir, "features");
         flow_back(&t, root, gs_ir_input(ir, GS_IR_UPSTREAM, ir->node[root].width, GS_F32));
-        const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : gs_tape__gradient(&t, features);
+        const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : flowed_to(&t, features);
         if (g != GS_IR_NONE)
             gs_ir_add_output(ir, GS_OUTPUT_STORE, g, GS_IR_NONE);
         ir->differentiated = true;
         st = ir->status;
     }
-    gs_tape__free(&t);
+    free_tape(&t);
     return st;
 }

@@ -23,8 +23,6 @@ struct gs_ir {
 
 /* Fills type and width of `n` from its inputs; false after recording an error. */
 bool gs_ir__infer(gs_ir *ir, gs_node *n);
-/* A node equal to what `n` would be, but simpler, or GS_IR_NONE. */
-uint32_t gs_ir__fold(gs_ir *ir, const gs_node *n);
 /* Is an equal name what makes two nodes one? */
 static inline bool gs_ir__is_named(gs_op op)
 {
@@ -39,11 +37,9 @@ uint32_t gs_ir__make(gs_ir *ir, gs_node n);
 /* The sum (SUM_IN or SUM_OUT) of a value of edges, normalised: one-end work leaves the edges.
  * `attend`: softmax-weighted sums become ATTEND. */
 uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool attend);
-/* A vertex value that is 1 (0) everywhere, of width 1, which folding leaves alone. */
-uint32_t gs_ir__ones(gs_ir *ir);
+/* A vertex value that is 0 everywhere, of width 1, which folding leaves alone. */
 uint32_t gs_ir__zeros(gs_ir *ir);
-/* ir_typed.c: x @ W[type of the edge], summed over in-edges, and as a value of edges. */
-uint32_t gs_ir__sum_by_type(gs_ir *ir, uint32_t x, uint32_t matrices, bool mean);
+/* ir_edges.c: x @ W[type of the edge] as a value of edges. */
 uint32_t gs_ir__pick_by_type(gs_ir *ir, uint32_t x, uint32_t matrices);
 gs_node gs_ir__blank(gs_op op, uint32_t a, uint32_t b);
 

@@ -1,8 +1,401 @@
 /* ir_make.c - new nodes: types inferred, folded, and made once. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
 #include "ir/ir_internal.h"
 
-#include <assert.h>
-#include <string.h>
+/* ---- what a node folds to ---------------------------------------------- */
+
+/* Local simplification: what a new node equals, if something simpler.
+ *
+ * Each rule either returns an existing node or makes strictly simpler ones, so
+ * that folding ends. Values may differ from the unfolded ones by rounding.
+ */
+
+static const gs_node *at(const gs_ir *ir, uint32_t i)
+{
+    return &ir->node[i];
+}
+
+static bool is_const(const gs_ir *ir, uint32_t i)
+{
+    return at(ir, i)->op == GS_OP_CONST;
+}
+
+static bool is_value(const gs_ir *ir, uint32_t i, float v)
+{
+    return is_const(ir, i) && at(ir, i)->alpha == v;
+}
+
+/* The input of a binary node that is not `i`; GS_IR_NONE where `i` is none of them. */
+static uint32_t other_input(const gs_node *n, uint32_t i)
+{
+    return n->in[0] == i ? n->in[1] : n->in[1] == i ? n->in[0] : GS_IR_NONE;
+}
+
+/* The vertex value that an edge sum of rows adds up: through SRC for in-edges. */
+static uint32_t summed(const gs_ir *ir, const gs_node *n)
+{
+    if (n->op == GS_OP_SUM_OUT && at(ir, n->in[0])->type == GS_TYPE_D)
+        return n->in[0];
+    if (n->op == GS_OP_SUM_IN && at(ir, n->in[0])->op == GS_OP_SRC)
+        return at(ir, n->in[0])->in[0];
+    return GS_IR_NONE;
+}
+
+/* sum(y) + y, also inside a longer sum (a few terms deep), is the sum with the vertex's own row. */
+static uint32_t fold_self(gs_ir *ir, uint32_t a, uint32_t b, int depth)
+{
+    const gs_node n = *at(ir, a);
+
+    if (n.op == GS_OP_ADD && depth < 4) {
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t s = fold_self(ir, n.in[k], b, depth + 1);
+            if (s != GS_IR_NONE)
+                return gs_ir_binary(ir, GS_OP_ADD, s, n.in[1 - k]);
+        }
+        return GS_IR_NONE;
+    }
+    if (n.self || summed(ir, &n) != b)
+        return GS_IR_NONE;
+    return gs_ir_sum(ir, n.op, n.in[0], true);
+}
+
+/* a s + b s = (a + b) s, and the same for a common divisor. */
+static uint32_t fold_common_factor(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]), b = *at(ir, n->in[1]);
+
+    if (a.op == GS_OP_MUL && b.op == GS_OP_MUL)
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t rest = other_input(&b, a.in[k]);
+            if (rest != GS_IR_NONE && at(ir, rest)->width == at(ir, a.in[1 - k])->width)
+                return gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_ADD, a.in[1 - k], rest), a.in[k]);
+        }
+    if (a.op == GS_OP_DIV && b.op == GS_OP_DIV && a.in[1] == b.in[1] &&
+        at(ir, a.in[0])->width == at(ir, b.in[0])->width)
+        return gs_ir_binary(ir, GS_OP_DIV, gs_ir_binary(ir, GS_OP_ADD, a.in[0], b.in[0]), a.in[1]);
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_add(gs_ir *ir, const gs_node *n)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t a = n->in[k], b = n->in[1 - k];
+        uint32_t s;
+        if (is_value(ir, a, 0.0f) && at(ir, b)->width == n->width)
+            return b;
+        if (at(ir, a)->op == GS_OP_NEG)
+            return gs_ir_binary(ir, GS_OP_SUB, b, at(ir, a)->in[0]);
+        s = fold_self(ir, a, b, 0);
+        if (s != GS_IR_NONE)
+            return s;
+    }
+    return fold_common_factor(ir, n);
+}
+
+static uint32_t fold_sub(gs_ir *ir, const gs_node *n)
+{
+    const uint32_t a = n->in[0], b = n->in[1];
+    if (is_value(ir, b, 0.0f) && at(ir, a)->width == n->width)
+        return a;
+    if (is_value(ir, a, 0.0f) && at(ir, b)->width == n->width)
+        return gs_ir_unary(ir, GS_OP_NEG, b, 0);
+    if (at(ir, b)->op == GS_OP_NEG)
+        return gs_ir_binary(ir, GS_OP_ADD, a, at(ir, b)->in[0]);
+    if (a == b)
+        return gs_ir_const(ir, 0.0f, n->width);
+    return GS_IR_NONE;
+}
+
+/* (p q) b = p (q b) where q b is there already: scalars p, q, and a wide b. The
+ * wide product is then an array that is stored once instead of two. */
+static uint32_t fold_known_product(gs_ir *ir, uint32_t a, uint32_t b)
+{
+    const gs_node n = *at(ir, a);
+    if (n.op != GS_OP_MUL || n.width != 1 || at(ir, b)->width == 1)
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < 2; k++) {
+        gs_node product = gs_ir__blank(GS_OP_MUL, GS_MIN(n.in[k], b), GS_MAX(n.in[k], b));
+        uint32_t found;
+        product.width = at(ir, b)->width;
+        found = gs_ir__find(ir, &product);
+        if (found != GS_IR_NONE)
+            return gs_ir_binary(ir, GS_OP_MUL, n.in[1 - k], found);
+    }
+    return GS_IR_NONE;
+}
+
+/* A number for each head times another one: multiplied before each is repeated for its head. */
+static uint32_t fold_spread_product(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]), b = *at(ir, n->in[1]);
+    if (a.op != GS_OP_EXPAND || b.op != GS_OP_EXPAND || at(ir, a.in[0])->width != at(ir, b.in[0])->width)
+        return GS_IR_NONE;
+    return gs_ir_resize(ir, GS_OP_EXPAND, gs_ir_binary(ir, GS_OP_MUL, a.in[0], b.in[0]), n->width);
+}
+
+static uint32_t fold_mul(gs_ir *ir, const gs_node *n)
+{
+    const uint32_t narrow = fold_spread_product(ir, n);
+    if (narrow != GS_IR_NONE)
+        return narrow;
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t a = n->in[k], b = n->in[1 - k];
+        const gs_node m = *at(ir, b);
+        uint32_t known;
+        if (is_value(ir, a, 0.0f))
+            return gs_ir_const(ir, 0.0f, n->width);
+        if (is_value(ir, a, 1.0f) && m.width == n->width)
+            return b;
+        if (is_const(ir, a) && m.op == GS_OP_MUL)
+            for (uint32_t j = 0; j < 2; j++)
+                if (is_const(ir, m.in[j]))
+                    return gs_ir_binary(ir, GS_OP_MUL, m.in[1 - j], gs_ir_binary(ir, GS_OP_MUL, a, m.in[j]));
+        known = fold_known_product(ir, a, b);
+        if (known != GS_IR_NONE)
+            return known;
+    }
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_div(gs_ir *ir, const gs_node *n)
+{
+    const uint32_t a = n->in[0], b = n->in[1];
+    if (is_const(ir, b) && at(ir, b)->alpha != 0.0f)
+        return gs_ir_binary(ir, GS_OP_MUL, a, gs_ir_const(ir, 1.0f / at(ir, b)->alpha, at(ir, b)->width));
+    if (is_value(ir, a, 0.0f))
+        return gs_ir_const(ir, 0.0f, n->width);
+    return GS_IR_NONE;
+}
+
+static uint32_t fold_neg(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]);
+    if (a.op == GS_OP_NEG)
+        return a.in[0];
+    if (a.op == GS_OP_SUB)
+        return gs_ir_binary(ir, GS_OP_SUB, a.in[1], a.in[0]);
+    return GS_IR_NONE;
+}
+
+/* One number of some columns, or several. */
+static bool resizes(gs_op op)
+{
+    const gs_op_form form = gs_op_form_of(op);
+    return form == GS_FORM_ROW || form == GS_FORM_FEWER || form == GS_FORM_MORE;
+}
+
+/* Elements of the input that one element of the result adds up. */
+static uint32_t added(const gs_node *n, const gs_node *a)
+{
+    const bool adds = n->op == GS_OP_ROWSUM || gs_op_form_of(n->op) == GS_FORM_FEWER;
+    return adds ? a->width / n->width : 1;
+}
+
+static uint32_t fold_constants(gs_ir *ir, const gs_node *n)
+{
+    const gs_node *a = at(ir, n->in[0]);
+    float x[GS_IR_INPUTS] = {0};
+    double v;
+
+    for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
+        if (!is_const(ir, n->in[k]))
+            return GS_IR_NONE;
+        x[k] = at(ir, n->in[k])->alpha;
+    }
+    if (gs_op_is_each(n->op))
+        v = gs_op_value(n->op, x[0], x[1], x[2], n->alpha);
+    else if (resizes(n->op))
+        v = (double)x[0] * added(n, a);
+    else
+        return GS_IR_NONE;
+    if (!isfinite((float)v))
+        return gs_ir_error(ir, GS_EFORMAT, "%s of constants is not a finite number", gs_op_name(n->op));
+    return gs_ir_const(ir, (float)v, n->width);
+}
+
+/* A number has no width in a program: where a wide constant alone makes a result wide, a scalar is
+ * computed and spread. */
+static uint32_t fold_wide_constant(gs_ir *ir, const gs_node *n)
+{
+    gs_node scalar = *n;
+    bool wide = false;
+    for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
+        const gs_node c = *at(ir, n->in[k]);
+        if (!is_const(ir, n->in[k]) && c.width > 1)
+            return GS_IR_NONE;
+        if (c.width > 1) {
+            wide = true;
+            scalar.in[k] = gs_ir_const(ir, c.alpha, 1);
+        }
+    }
+    return wide ? gs_ir_resize(ir, GS_OP_EXPAND, gs_ir__make(ir, scalar), n->width) : GS_IR_NONE;
+}
+
+/* (e + d1) + d2 = e + (d1 + d2): what is of one end is added there, and one array less is read. */
+static uint32_t fold_ends(gs_ir *ir, const gs_node *n)
+{
+    if (n->type != GS_TYPE_E || (n->op != GS_OP_ADD && n->op != GS_OP_SUB))
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < (n->op == GS_OP_ADD ? 2u : 1u); k++) {
+        const gs_node a = *at(ir, n->in[k]), d2 = *at(ir, n->in[1 - k]);
+        if (a.type != GS_TYPE_E || d2.type == GS_TYPE_E || d2.type == GS_TYPE_P ||
+            (a.op != GS_OP_ADD && a.op != GS_OP_SUB))
+            continue;
+        for (uint32_t j = 0; j < 2; j++) {
+            const uint32_t e = a.in[j], d1 = a.in[1 - j];
+            const bool minus = a.op == GS_OP_SUB && j == 0; /* of d1 */
+            uint32_t d;
+            if (at(ir, e)->type != GS_TYPE_E || at(ir, d1)->type != d2.type || (a.op == GS_OP_SUB && j == 1))
+                continue;
+            if (minus) /* (e - d1) +- d2 = e - (d1 -+ d2) */
+                d = gs_ir_binary(ir, n->op == GS_OP_ADD ? GS_OP_SUB : GS_OP_ADD, d1, n->in[1 - k]);
+            else /* (e + d1) +- d2 = e + (d1 +- d2) */
+                d = gs_ir_binary(ir, n->op, d1, n->in[1 - k]);
+            return gs_ir_binary(ir, minus ? GS_OP_SUB : GS_OP_ADD, e, d);
+        }
+    }
+    return GS_IR_NONE;
+}
+
+/* What is left of the product `value` without a factor that has one number for each of `groups`
+ * groups of columns, which *factor gets; GS_IR_NONE where there is none. */
+static uint32_t without_group_factor(gs_ir *ir, uint32_t value, uint32_t groups, uint32_t *factor, int depth)
+{
+    const gs_node n = *at(ir, value);
+    if (n.op != GS_OP_MUL || depth == 4)
+        return GS_IR_NONE;
+    for (uint32_t k = 0; k < 2; k++) {
+        const gs_node f = *at(ir, n.in[k]);
+        const uint32_t rest = n.in[1 - k];
+        if (f.op == GS_OP_EXPAND && at(ir, f.in[0])->width == groups && at(ir, rest)->width == n.width) {
+            *factor = f.in[0];
+            return rest;
+        }
+        if (f.width == 1 && groups == 1 && at(ir, rest)->width == n.width && n.width > 1) {
+            *factor = n.in[k];
+            return rest;
+        }
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t rest = without_group_factor(ir, n.in[k], groups, factor, depth + 1);
+        if (rest != GS_IR_NONE)
+            return gs_ir_binary(ir, GS_OP_MUL, rest, n.in[1 - k]);
+    }
+    return GS_IR_NONE;
+}
+
+/* On edges: the sum within each head of what has a factor for the head. */
+static uint32_t fold_fold(gs_ir *ir, const gs_node *n)
+{
+    uint32_t factor = GS_IR_NONE, rest;
+    if (n->type != GS_TYPE_E)
+        return GS_IR_NONE;
+    rest = without_group_factor(ir, n->in[0], n->width, &factor, 0);
+    return rest == GS_IR_NONE ? rest
+                              : gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_FOLD, rest, n->width), factor);
+}
+
+/* Some columns of columns side by side, or of some columns. */
+static uint32_t fold_part(gs_ir *ir, const gs_node *n)
+{
+    const gs_node a = *at(ir, n->in[0]);
+    const uint32_t left = a.op == GS_OP_CONCAT ? at(ir, a.in[0])->width : 0;
+    if (a.width == n->width)
+        return n->in[0];
+    if (a.op == GS_OP_PART)
+        return gs_ir_part(ir, a.in[0], a.site + n->site, n->width);
+    if (a.op == GS_OP_CONCAT && n->site + n->width <= left)
+        return gs_ir_part(ir, a.in[0], n->site, n->width);
+    if (a.op == GS_OP_CONCAT && n->site >= left)
+        return gs_ir_part(ir, a.in[1], n->site - left, n->width);
+    return GS_IR_NONE;
+}
+
+/* To the width that it has. */
+static uint32_t fold_resize(gs_ir *ir, const gs_node *n)
+{
+    if (at(ir, n->in[0])->width == n->width)
+        return n->in[0];
+    return n->op == GS_OP_FOLD ? fold_fold(ir, n) : GS_IR_NONE;
+}
+
+static uint32_t fold_elementwise(gs_ir *ir, const gs_node *n)
+{
+    if (gs_op_form_of(n->op) == GS_FORM_COLUMNS)
+        return n->op == GS_OP_PART ? fold_part(ir, n) : GS_IR_NONE;
+    uint32_t folded = fold_constants(ir, n);
+    if (folded == GS_IR_NONE && ir->status == GS_OK)
+        folded = gs_op_is_each(n->op) ? fold_wide_constant(ir, n) : GS_IR_NONE;
+    if (folded == GS_IR_NONE && ir->status == GS_OK)
+        folded = fold_ends(ir, n);
+    if (folded != GS_IR_NONE || ir->status != GS_OK)
+        return folded;
+    switch (n->op) {
+    case GS_OP_ADD:
+        return fold_add(ir, n);
+    case GS_OP_SUB:
+        return fold_sub(ir, n);
+    case GS_OP_MUL:
+        return fold_mul(ir, n);
+    case GS_OP_DIV:
+        return fold_div(ir, n);
+    case GS_OP_NEG:
+        return fold_neg(ir, n);
+    case GS_OP_DROPOUT:
+        return n->alpha == 0.0f || is_value(ir, n->in[0], 0.0f) ? n->in[0] : GS_IR_NONE;
+    default:
+        return resizes(n->op) ? fold_resize(ir, n) : GS_IR_NONE;
+    }
+}
+
+/* f(SRC a, SRC b, parameter) = SRC(f(a, b, parameter)): work of the source alone is done once a vertex. */
+static uint32_t fold_source(gs_ir *ir, const gs_node *n)
+{
+    gs_node vertex = *n;
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if (at(ir, n->in[k])->op == GS_OP_SRC)
+            vertex.in[k] = at(ir, n->in[k])->in[0];
+    vertex.name[0] = 0;
+    return gs_ir_unary(ir, GS_OP_SRC, gs_ir__make(ir, vertex), 0);
+}
+
+static uint32_t fold_edge(gs_ir *ir, const gs_node *n)
+{
+    const gs_node *a = at(ir, n->in[0]);
+    if (n->op == GS_OP_SRC && a->type == GS_TYPE_P)
+        return n->in[0];
+    if (n->op == GS_OP_LSE_IN || n->op == GS_OP_ATTEND || n->op == GS_OP_TYPED || n->op == GS_OP_TYPE_OUTER)
+        return GS_IR_NONE;
+    return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+}
+
+/* A node equal to what `n` would be, but simpler, or GS_IR_NONE. */
+static uint32_t fold(gs_ir *ir, const gs_node *n)
+{
+    const gs_op_class cls = gs_op_classof(n->op);
+    if (n->type == GS_TYPE_S && (cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL))
+        return fold_source(ir, n);
+    switch (cls) {
+    case GS_CLASS_ELEMENTWISE:
+        return fold_elementwise(ir, n);
+    case GS_CLASS_MATMUL:
+        return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
+    case GS_CLASS_STATISTIC: /* of what is the same for all vertices */
+        if (at(ir, n->in[0])->type != GS_TYPE_P)
+            return GS_IR_NONE;
+        return n->op == GS_OP_MEAN_ALL ? n->in[0] : gs_ir_const(ir, 0.0f, n->width);
+    case GS_CLASS_EDGE:
+        return fold_edge(ir, n);
+    default:
+        return GS_IR_NONE;
+    }
+}
+
+/* ---- making nodes ------------------------------------------------------ */
 
 /* a + b and b + a are one node. */
 static void order_inputs(gs_node *n)
@@ -42,7 +435,7 @@ uint32_t gs_ir__make(gs_ir *ir, gs_node n)
         return GS_IR_NONE;
     if (ir->fold) {
         order_inputs(&n);
-        found = gs_ir__fold(ir, &n);
+        found = fold(ir, &n);
         if (found != GS_IR_NONE || ir->status != GS_OK)
             return found;
     }

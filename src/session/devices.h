@@ -10,7 +10,6 @@
 #include "device/device.h"
 #include "session/direct_reads.h"
 #include "topology/topology.h"
-#include "topology/tree.h"
 
 typedef struct gs_session gs_session;
 

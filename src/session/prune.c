@@ -15,11 +15,10 @@
 #include "base/hash.h"
 #include "base/index_width.h"
 #include "base/size.h"
-#include "store/edge_filter.h"
-#include "store/edge_scan.h"
 #include "session/prune.h"
 #include "session/session.h"
 #include "session/store_rows.h"
+#include "store/edge_scan.h"
 
 /* Sets that a model of a few layers makes, for the choice of granules. */
 #define SETS_EXPECTED 24

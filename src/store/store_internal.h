@@ -57,7 +57,7 @@ gs_status gs_manifest__check(const gs_manifest *m, const char *path);
 /* A new checksummed text; free with gs_free(). */
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m);
 
-/* store_files.c: the names and sizes of the files. k counts manifest, chunks, sums, the two
+/* store.c: the names and sizes of the files. k counts manifest, chunks, sums, the two
  * edge files, then the arrays. */
 enum {
     GS_FILE_MANIFEST,
@@ -107,9 +107,7 @@ static inline uint32_t gs_chunk__type(const gs_chunk_view *v, uint64_t k)
 /* The bytes between and after the sections of a checked view. */
 bool gs_chunk__padding_is_zero(const gs_chunk_view *v, const void *data, uint64_t length);
 
-/* verify_edges.c: the edge part of gs_store_verify(). */
-gs_status gs_store__verify_edges(const gs_store *s, uint64_t memory);
-/* verify_window.c: a file read once, front to back, in large pieces. */
+/* edge_scan.c: a file read once, front to back, in large pieces. */
 typedef struct gs_window {
     char *path;
     int fd;

@@ -1,17 +1,402 @@
-/* verify.c - reads every byte of a store's vertex arrays and says what is wrong.
+/* verify.c - reads every byte of a store and says what is wrong.
  *
- * Manifest, chunk table and checksums were verified when the store was opened;
- * the edges are verify_edges.c's. Here: each block's checksum, zero padding, and
- * what the values must be: finite features, labels below the number of
+ * Manifest, chunk table and checksums were verified when the store was opened. Here: the edges, then of vertex arrays
+ * each block's checksum, zero padding, and what the values must be: finite features, labels below the number of
  * classes, split sizes as promised, input ids that are a permutation. */
+#include <assert.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "store/store_internal.h"
+#include "store/store_write.h" /* gs_store_edges_name */
 
-#define WINDOW_BYTES (8 * GS_MIB) /* enough for an SSD's full sequential rate */
+/* ---- edges ------------------------------------------------------------- */
+
+/* Reads every edge chunk and says what is wrong.
+ *
+ * A chunk: its checksum, its padding, every index, and that the list of distinct
+ * operand rows is what the indices hold. All of them: that both directions have the
+ * same edges, that a symmetric graph is one, and that degrees and loops are
+ * what the edges give.
+ *
+ * Edge sets are compared without sorting: each edge hashes to 64 bits and a
+ * chunk's hashes are summed, which does not depend on their order. What should
+ * be equal is added from one side and subtracted from the other; what is
+ * left in the end must be 0. */
+
+#define WINDOW_BYTES (16 * GS_MIB)
+
+typedef struct edge_scan {
+    const gs_store *store;
+    const gs_store_info *info;
+    const gs_chunk_table *table;
+    uint64_t *directions; /* [P * P] by destination minus by source; NULL where shared */
+    uint64_t *mirror;     /* [P * P] a chunk minus its mirror image; NULL where not symmetric */
+    uint64_t *degree;     /* [interval_rows] edges of each row of the target interval */
+    uint32_t *loops;      /* [interval_rows] those that end where they begin */
+    float *said;          /* [interval_rows] of the array that `degree` or `loops` must equal */
+    uint64_t *present;    /* a bit an operand row of the chunk */
+    uint64_t loop_sum, degree_max;
+    gs_window window;
+    gs_direction direction;
+    uint32_t target, operand; /* the chunk at hand */
+} edge_scan;
+
+/* splitmix64's finaliser (Steele et al., OOPSLA'14): each bit of the input changes
+ * half of those of the output. */
+static inline uint64_t mix(uint64_t v)
+{
+    v = (v ^ (v >> 30)) * 0xBF58476D1CE4E5B9ull;
+    v = (v ^ (v >> 27)) * 0x94D049BB133111EBull;
+    return v ^ (v >> 31);
+}
+
+/* `extra`: type and weight bits. Row ids are below 2^32. */
+static inline uint64_t edge_hash(uint64_t source, uint64_t dest, uint64_t extra)
+{
+    return mix(mix(source << 32 | dest) + extra * 0x9E3779B97F4A7C15ull);
+}
+
+static gs_status chunk_fail(const edge_scan *s, const char *what)
+{
+    return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) %s: %s" GS_STORE_DAMAGED, s->window.path, s->target,
+                   s->operand, gs_chunk__direction_name(s->direction), what);
+}
+
+/* The listed operand rows (distinct, in range: deep check) are as many as the
+ * distinct ones in `index`, and each of those is listed. Leaves `present` 0. */
+static bool operands_match(edge_scan *s, const gs_chunk_view *v)
+{
+    uint64_t found = 0, listed = 0;
+    for (uint64_t k = 0; k < v->edges; k++) {
+        const uint32_t row = gs_index_at(v->index, v->index_bytes, k);
+        const uint64_t bit = 1ull << (row % 64);
+        found += (s->present[row / 64] & bit) == 0;
+        s->present[row / 64] |= bit;
+    }
+    for (uint32_t k = 0; k < v->operands; k++) {
+        const uint32_t row = gs_index_at(v->operand, v->index_bytes, k);
+        listed += s->present[row / 64] >> (row % 64) & 1;
+        s->present[row / 64] &= ~(1ull << (row % 64));
+    }
+    return found == v->operands && listed == v->operands;
+}
+
+/* Type and weight of edge k, as bits. */
+static uint64_t edge_extra(const gs_chunk_view *v, uint64_t k)
+{
+    uint64_t extra = v->type ? gs_chunk__type(v, k) : 0;
+    if (v->weight != NULL) {
+        uint32_t bits;
+        memcpy(&bits, &v->weight[k], sizeof(bits));
+        extra |= (uint64_t)bits << 32;
+    }
+    return extra;
+}
+
+static gs_status attributes_check(const edge_scan *s, const gs_chunk_view *v)
+{
+    if (v->type_bytes != s->table->type_bytes || (v->weight != NULL) != s->table->weights)
+        return chunk_fail(s, "its edges carry other types or weights than the manifest says");
+    for (uint64_t k = 0; v->type != NULL && k < v->edges; k++)
+        if (gs_chunk__type(v, k) >= s->info->edge_types)
+            return chunk_fail(s, "the type of an edge is out of range");
+    for (uint64_t k = 0; v->weight != NULL && k < v->edges; k++)
+        if (!__builtin_isfinite(v->weight[k]))
+            return chunk_fail(s, "the weight of an edge is not finite");
+    return GS_OK;
+}
+
+/* Sum of the hashes of target -> operand, or with `back` of operand -> target.
+ * `plain`: no types, no weights. With both constant the loop has no branch. */
+static inline __attribute__((always_inline)) uint64_t hash_sum(const gs_chunk_view *v, uint64_t first_target,
+                                                               uint64_t first_operand, bool back, bool plain)
+{
+    uint64_t sum = 0;
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint64_t target = first_target + gs_index_at(v->target, v->index_bytes, t);
+        for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++) {
+            const uint64_t operand = first_operand + gs_index_at(v->index, v->index_bytes, k);
+            const uint64_t extra = plain ? 0 : edge_extra(v, k);
+            sum += back ? edge_hash(operand, target, extra) : edge_hash(target, operand, extra);
+        }
+    }
+    return sum;
+}
+
+static uint64_t hash_edges(const edge_scan *s, const gs_chunk_view *v, bool back)
+{
+    const uint64_t target = gs_interval_first(s->table, s->target),
+                   operand = gs_interval_first(s->table, s->operand);
+    const bool plain = v->type == NULL && v->weight == NULL;
+    if (back)
+        return plain ? hash_sum(v, target, operand, true, true) : hash_sum(v, target, operand, true, false);
+    return plain ? hash_sum(v, target, operand, false, true) : hash_sum(v, target, operand, false, false);
+}
+
+/* Adds and subtracts what must cancel over the whole store. */
+static void hashes_add(edge_scan *s, const gs_chunk_view *v)
+{
+    const uint64_t here = (uint64_t)s->target * s->table->parts + s->operand;
+    const uint64_t twin = (uint64_t)s->operand * s->table->parts + s->target;
+    if (s->direction == GS_BY_SOURCE) {
+        if (s->directions != NULL)
+            s->directions[twin] -= hash_edges(s, v, false);
+        return;
+    }
+    const uint64_t back = hash_edges(s, v, true); /* operand -> target is source -> destination here */
+    if (s->directions != NULL)
+        s->directions[here] += back;
+    if (s->mirror != NULL) {
+        s->mirror[here] += back;
+        s->mirror[twin] -= hash_edges(s, v, false);
+    }
+}
+
+/* Degrees and loops of the rows of the target interval. */
+static void edges_count(edge_scan *s, const gs_chunk_view *v)
+{
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint32_t local = gs_index_at(v->target, v->index_bytes, t);
+        s->degree[local] += v->start[t + 1] - v->start[t];
+        if (s->target != s->operand)
+            continue; /* a loop's ends are in one interval */
+        for (uint64_t k = v->start[t]; k < v->start[t + 1]; k++)
+            s->loops[local] += gs_index_at(v->index, v->index_bytes, k) == local;
+    }
+}
+
+static gs_status chunk_verify(edge_scan *s)
+{
+    const gs_chunk_table *t = s->table;
+    const gs_chunk *c = gs_chunk_at(t, s->direction, s->target, s->operand);
+    const gs_chunk_expect expect = {.target_rows = gs_interval_rows(t, s->target),
+                                    .operand_rows = gs_interval_rows(t, s->operand),
+                                    .index_bytes = gs_index_bytes(t),
+                                    .edges = c->edges,
+                                    .targets = c->targets,
+                                    .operands = c->operands,
+                                    .largest = c->largest};
+    const void *data = NULL;
+    gs_chunk_view v;
+    gs_status st;
+
+    if (c->length == 0)
+        return GS_OK;
+    if ((st = gs_window__get(&s->window, &data, c->offset, c->length, UINT64_MAX)) != GS_OK)
+        return st;
+    if (gs_hash64(data, c->length) != c->checksum)
+        return chunk_fail(s, "checksum mismatch");
+    if ((st = gs_chunk_view_make(&v, data, c->length, &expect, true)) != GS_OK)
+        return chunk_fail(s, gs_last_error());
+    if ((st = attributes_check(s, &v)) != GS_OK)
+        return st;
+    if (!gs_chunk__padding_is_zero(&v, data, c->length))
+        return chunk_fail(s, "its padding is not zero");
+    if (!operands_match(s, &v))
+        return chunk_fail(s, "its list of operands is not what its edges name");
+    edges_count(s, &v);
+    hashes_add(s, &v);
+    return GS_OK;
+}
+
+/* Rows of the target interval in one of the arrays that count edges. */
+static gs_status load_said(edge_scan *s, gs_array_id id)
+{
+    const uint64_t offset = gs_interval_first(s->table, s->target) * sizeof(float);
+    const uint64_t rows = gs_interval_rows(s->table, s->target);
+    char *path = gs_store_array_path(s->store, id);
+    uint64_t bytes;
+    int fd = -1;
+    gs_status st = GS_OK;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to verify its degrees", gs_store_dir(s->store));
+    if ((st = gs_file_open_own(&fd, &bytes, path)) == GS_OK)
+        st = gs_pread_exact(fd, s->said, rows * sizeof(float), offset, path);
+    if (fd >= 0)
+        close(fd);
+    gs_free(path);
+    return st;
+}
+
+static gs_status count_fail(const edge_scan *s, gs_array_id id, uint32_t local, double counted)
+{
+    return gs_fail(GS_EFORMAT, "%s/%s.bin: row %llu says %.9g, but it has %.9g such edges" GS_STORE_DAMAGED,
+                   gs_store_dir(s->store), gs_array_stem(id),
+                   (unsigned long long)(gs_interval_first(s->table, s->target) + local),
+                   (double)s->said[local], counted);
+}
+
+static gs_status degrees_check(edge_scan *s, gs_array_id id)
+{
+    const uint32_t rows = gs_interval_rows(s->table, s->target);
+    const gs_status st = load_said(s, id);
+    for (uint32_t r = 0; st == GS_OK && r < rows; r++)
+        if (s->said[r] != (float)s->degree[r]) /* rounded to nearest above 2^24, like any f32 */
+            return count_fail(s, id, r, (double)s->degree[r]);
+    return st;
+}
+
+static gs_status loops_check(edge_scan *s)
+{
+    const uint32_t rows = gs_interval_rows(s->table, s->target);
+    gs_status st;
+    for (uint32_t r = 0; r < rows; r++)
+        s->loop_sum += s->loops[r];
+    if (!gs_store_array(s->store, GS_ARRAY_LOOPS)->present)
+        return GS_OK; /* "self_loops" is 0 then, and sums_check() compares that */
+    if ((st = load_said(s, GS_ARRAY_LOOPS)) != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < rows; r++)
+        if (s->said[r] != (float)s->loops[r])
+            return count_fail(s, GS_ARRAY_LOOPS, r, (double)s->loops[r]);
+    return GS_OK;
+}
+
+/* All chunks of one target interval, then what they add up to. */
+static gs_status interval_verify(edge_scan *s)
+{
+    const uint32_t rows = gs_interval_rows(s->table, s->target);
+    gs_status st = GS_OK;
+
+    memset(s->degree, 0, rows * sizeof(*s->degree));
+    memset(s->loops, 0, rows * sizeof(*s->loops));
+    for (s->operand = 0; st == GS_OK && s->operand < s->table->parts; s->operand++)
+        if ((st = chunk_verify(s)) != GS_OK)
+            return st;
+    for (uint32_t r = 0; r < rows; r++)
+        s->degree_max = GS_MAX(s->degree_max, s->degree[r]);
+    if (s->direction == GS_BY_DEST && (st = loops_check(s)) != GS_OK)
+        return st;
+    if (s->table->shared && (st = degrees_check(s, GS_ARRAY_OUT_DEGREE)) != GS_OK)
+        return st;
+    return degrees_check(s, s->direction == GS_BY_DEST ? GS_ARRAY_IN_DEGREE : GS_ARRAY_OUT_DEGREE);
+}
+
+static gs_status manifest_fail(const edge_scan *s, const char *key, uint64_t said, uint64_t counted)
+{
+    return gs_fail(GS_EFORMAT,
+                   "%s/" GS_MANIFEST_NAME ": \"%s\" is %llu, but the edges give %llu" GS_STORE_DAMAGED,
+                   gs_store_dir(s->store), key, (unsigned long long)said, (unsigned long long)counted);
+}
+
+static gs_status direction_verify(edge_scan *s, gs_direction d, uint64_t window_bytes)
+{
+    const uint64_t said = d == GS_BY_DEST ? s->info->max_in_degree : s->info->max_out_degree;
+    gs_status st = gs_window__open(&s->window, gs_store_edges_path(s->store, d), window_bytes);
+
+    s->direction = d;
+    s->degree_max = 0;
+    for (s->target = 0; st == GS_OK && s->target < s->table->parts; s->target++)
+        if ((st = interval_verify(s)) != GS_OK)
+            break;
+    gs_window__close(&s->window);
+    if (st == GS_OK && s->degree_max != said)
+        return manifest_fail(s, d == GS_BY_DEST ? "max_in_degree" : "max_out_degree", said, s->degree_max);
+    if (st == GS_OK && s->table->shared && s->degree_max != s->info->max_out_degree)
+        return manifest_fail(s, "max_out_degree", s->info->max_out_degree, s->degree_max);
+    return st;
+}
+
+/* After both directions: nothing may be left of what should cancel. */
+static gs_status sums_check(const edge_scan *s)
+{
+    const uint32_t p = s->table->parts;
+    if (s->loop_sum != s->info->self_loops)
+        return manifest_fail(s, "self_loops", s->info->self_loops, s->loop_sum);
+    for (uint64_t k = 0; k < (uint64_t)p * p; k++) {
+        const unsigned i = (unsigned)(k / p), j = (unsigned)(k % p);
+        if (s->directions != NULL && s->directions[k] != 0)
+            return gs_fail(GS_EFORMAT,
+                           "%s: chunk (%u, %u) by destination and (%u, %u) by source hold different "
+                           "edges" GS_STORE_DAMAGED,
+                           gs_store_dir(s->store), i, j, j, i);
+        if (s->mirror != NULL && s->mirror[k] != 0)
+            return gs_fail(GS_EFORMAT,
+                           "%s: the graph is said to be symmetric, but chunks (%u, %u) and (%u, %u) are not "
+                           "mirror images" GS_STORE_DAMAGED,
+                           gs_store_dir(s->store), i, j, j, i);
+    }
+    return GS_OK;
+}
+
+/* Bytes that the scan needs beside the window. */
+static uint64_t table_bytes(const gs_chunk_table *t, bool symmetric)
+{
+    const uint64_t square = (uint64_t)t->parts * t->parts, rows = t->interval_rows;
+    const uint64_t sums = (t->shared ? 0u : 1u) + (symmetric ? 1u : 0u);
+    return square * sums * sizeof(uint64_t) + rows * (sizeof(uint64_t) + sizeof(uint32_t) + sizeof(float)) +
+           gs_div_up(rows, 64) * sizeof(uint64_t);
+}
+
+static uint64_t largest_chunk(const gs_chunk_table *t)
+{
+    uint64_t largest = GS_BLOCK_BYTES;
+    for (int d = 0; d < (t->shared ? 1 : 2); d++)
+        for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++)
+            largest = GS_MAX(largest, t->chunk[d][k].length);
+    return largest;
+}
+
+static gs_status scan_alloc(edge_scan *s)
+{
+    const uint64_t square = (uint64_t)s->table->parts * s->table->parts, rows = s->table->interval_rows;
+    const bool both = !s->table->shared, symmetric = s->info->symmetric;
+    if ((both && (s->directions = gs_calloc(square, sizeof(uint64_t))) == NULL) ||
+        (symmetric && (s->mirror = gs_calloc(square, sizeof(uint64_t))) == NULL) ||
+        (s->degree = gs_calloc(rows, sizeof(*s->degree))) == NULL ||
+        (s->loops = gs_calloc(rows, sizeof(*s->loops))) == NULL ||
+        (s->said = gs_calloc(rows, sizeof(*s->said))) == NULL ||
+        (s->present = gs_calloc(gs_div_up(rows, 64), sizeof(*s->present))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to verify its edges", gs_store_dir(s->store));
+    return GS_OK;
+}
+
+static void scan_free(edge_scan *s)
+{
+    gs_free(s->directions);
+    gs_free(s->mirror);
+    gs_free(s->degree);
+    gs_free(s->loops);
+    gs_free(s->said);
+    gs_free(s->present);
+}
+
+/* The edge part of gs_store_verify(). */
+static gs_status verify_edges(const gs_store *store, uint64_t memory)
+{
+    edge_scan s = {.store = store,
+                   .info = gs_store_get_info(store),
+                   .table = gs_store_chunks(store),
+                   .window = GS_WINDOW_NONE};
+    const uint64_t tables = table_bytes(s.table, s.info->symmetric), chunk = largest_chunk(s.table);
+    char need[16], have[16];
+    gs_status st;
+
+    if (memory < tables || memory - tables < chunk)
+        return gs_fail(GS_EBUDGET, "%s: verifying its edges takes at least %s of memory, and %s are allowed",
+                       gs_store_dir(store), gs_size_format(need, sizeof(need), tables + chunk),
+                       gs_size_format(have, sizeof(have), memory));
+    const uint64_t window =
+        gs_align_down(GS_MIN(memory - tables, GS_MAX(chunk, WINDOW_BYTES)), GS_BLOCK_BYTES);
+    if ((st = scan_alloc(&s)) == GS_OK && (st = direction_verify(&s, GS_BY_DEST, window)) == GS_OK &&
+        !s.table->shared)
+        st = direction_verify(&s, GS_BY_SOURCE, window);
+    if (st == GS_OK)
+        st = sums_check(&s);
+    scan_free(&s);
+    return st;
+}
+
+/* ---- all files --------------------------------------------------------- */
+
+#define FILE_WINDOW_BYTES (8 * GS_MIB) /* enough for an SSD's full sequential rate */
 
 /* Sums over all blocks of an array. */
 typedef struct array_scan {
@@ -150,7 +535,7 @@ static uint64_t names_check(array_scan *scan, const void *data, uint64_t count)
 }
 
 /* Rules of an element, for the check above and the message. Degrees and
- * loops are compared with the edges in verify_edges.c. */
+ * loops were compared with the edges. */
 static const struct {
     element_check check;
     const char *fault;
@@ -258,11 +643,11 @@ gs_status gs_store_verify(const gs_store *s, uint64_t memory)
         return gs_fail(GS_EBUDGET, "%s: verifying it takes at least %s of memory, and %s are allowed",
                        gs_store_dir(s), gs_size_format(need, sizeof(need), least),
                        gs_size_format(have, sizeof(have), memory));
-    const uint64_t window = gs_align_down(GS_MIN(memory - bitmap, WINDOW_BYTES), GS_SUM_BYTES);
+    const uint64_t window = gs_align_down(GS_MIN(memory - bitmap, FILE_WINDOW_BYTES), GS_SUM_BYTES);
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
         const gs_status st = gs_store_array(s, id)->present ? array_verify(s, id, window) : GS_OK;
         if (st != GS_OK)
             return st;
     }
-    return gs_store__verify_edges(s, memory);
+    return verify_edges(s, memory);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "store/edge_filter.h"
+#include "store/edge_scan.h"
 
 #define ROWS 300u
 

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "support/support.h"
-#include "topology/tree.h"
+#include "topology/topology.h"
 
 #define GPU_A "0000:17:00.0" /* behind a switch of the first socket */
 #define GPU_B "00000000:18:00.0"
