@@ -3,12 +3,35 @@
 #define GS_CUDA_CODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "cuda/typed_plan.h"
+#include "base/status.h"
 #include "cuda/driver.h"
 #include "cuda/kernel_text.h"
 
 typedef struct gs_cuda gs_cuda;
+
+/* The text that every module begins with, that of the fixed kernels, what kernels of LSTMs are made with, and those of
+ * products by the type of edges. */
+extern const char gs_cuda_common_text[];
+extern const char gs_cuda_fixed_text[];
+extern const char gs_cuda_sequence_text[];
+extern const char gs_cuda_typed_text[];
+/* walk.inc, which the texts of programs include. */
+extern const char gs_cuda_walk_text[];
+
+/* What is compiled for: the GPU, or where the compiler is older than it, the newest before it: machine code of the same
+ * generation (compute capability 9.x runs that of 9.0), else an intermediate text that the driver compiles (PTX). */
+typedef struct gs_cuda_target {
+    int architecture; /* 90: compute capability 9.0 */
+    bool intermediate;
+} gs_cuda_target;
+
+gs_cuda_target gs_cuda_target_of(const gs_cuda_driver *d, int major, int minor);
+
+/* Compiles `text` (which follows gs_cuda_common_text) for what gs_cuda_target_of() says. On GS_OK *image is the
+ * caller's, to be freed with gs_free(). GS_EDEVICE: the first line that the compiler complains of. */
+gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, int major, int minor, const char *text);
 
 /* A launch over edges that is being put together. */
 typedef struct gs_cuda_held {
@@ -93,7 +116,7 @@ typedef struct gs_cuda_code {
  * products of edges' rows may round so. After a failure, too, both are the caller's. */
 gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32);
 void gs_cuda_free_code(gs_cuda_code *k); /* but for its module */
-/* gs_cuda_module() for this GPU. */
+/* Compiled for this GPU, or from the file where that is kept, and loaded. */
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
 /* The functions of the kernels that every program has. */
 gs_status gs_cuda_load_fixed(gs_cuda *c);

@@ -2,31 +2,19 @@
  *
  * The room from bottom to top; a file calls those above it in this list alone:
  *
- *   driver.c, library.c, folders.c  the functions of CUDA's libraries, and which of those that are installed
- *   resident.c           what those hold of the host's memory
- *   file_library.c       those of cuFile
- *   kernel_text.c, text_*.c, typed_plan.c  kernels of a program, as text
- *   module.c             text to modules
- *   context.c            about which GPU a call is, and what failed
- *   chain.c              copies to and from the arena, from the host and from other GPUs
- *   streams.c            what is under way
- *   code.c               the kernels of a program, found
- *   state.c              what a program has on the device
+ *   driver.c             the functions of CUDA's libraries, and which of those that are installed
+ *   text_*.c             kernels of a program, as text
+ *   gpu_links.c          copies to and from the arena, sums over devices, what a GPU's maker says of its speed
+ *   streams.c            about which GPU a call is, what failed, and what is under way
+ *   code.c               text to modules, and the kernels of a program, found
  *   file_reads.c         files that come to the arena past the host
- *   memory.c             the arena, and host memory that is pinned
- *   pass.c               what a pass brings to the device and takes back
- *   reduce.c             sums over devices
- *   kept_params.c        parameters that stay there for a run, and the optimiser's step
- *   launch_small.c       launches that every program has
- *   launch_edges.c       kernels over edges
- *   launch_typed.c       products of edges by the matrix of their type
- *   launch_edge_program.c  edge programs
- *   launch_vertex.c      vertex programs
+ *   gpu_params.c         parameters that stay there for a run, and what a pass brings and takes back
+ *   launch_edges.c       kernels over edges, edge programs, products by type
+ *   launch_vertex.c      vertex programs, and launches that every program has
  *   launch_sequence.c    LSTMs over edges
- *   prepare.c            a program: its kernels, its memory, scratch
+ *   state.c              what a program has on the device, its scratch, the arena, pinned memory
  *   measure.c            ceilings
- *   attributes.c         what a GPU's maker says of its speed
- *   cuda.c               opening, closing, the table
+ *   cuda.c               opening, closing, the tables
  *
  * Launches return when they are in the stream `compute`, and find everything in the arena: copies to it and from it are
  * asked for by themselves, in streams of their own.
@@ -34,11 +22,13 @@
 #ifndef GS_CUDA_CUDA_DEVICE_H
 #define GS_CUDA_CUDA_DEVICE_H
 
+#include <stdint.h>
+
 #include "base/size.h"
-#include "cuda/chain.h"
+#include "base/status.h"
 #include "cuda/code.h"
 #include "cuda/file_reads.h"
-#include "cuda/memory.h"
+#include "cuda/gpu_links.h"
 #include "cuda/state.h"
 #include "cuda/streams.h"
 
@@ -74,5 +64,11 @@ static inline uint64_t gs_cuda_share(const gs_cuda *c, uint32_t parts, uint64_t 
 {
     return GS_MIN(GS_MAX(c->budget_bytes / parts / GS_BLOCK_BYTES * GS_BLOCK_BYTES, least), most);
 }
+
+/* ---- ceilings ---- */
+
+gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
+gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
+gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second);
 
 #endif /* GS_CUDA_CUDA_DEVICE_H */

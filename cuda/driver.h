@@ -142,7 +142,7 @@ typedef struct gs_cuda_driver {
 } gs_cuda_driver;
 
 /* The libraries' functions, found once and kept. GS_EUNSUPPORTED says which library or function is missing, or which
- * library is too new for the driver (library.h). */
+ * library is too new for the driver (driver.c). */
 gs_status gs_cuda_driver_open(const gs_cuda_driver **out);
 /* Host memory that the process has grown by when the libraries were opened; 0: those of a test. */
 uint64_t gs_cuda_libraries_bytes(void);

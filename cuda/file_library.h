@@ -87,13 +87,7 @@ typedef struct gs_cufile {
 #undef X
 } gs_cufile;
 
-/* Opens the library and its driver, once a process: to start takes long, so both stay until it ends, and the library
- * closes itself. GS_EUNSUPPORTED: which of the two is missing. Any thread, whose context is a GPU's. */
-gs_status gs_cufile_open(const gs_cufile **out);
-/* Words for a CUfileOpError. */
-const char *gs_cufile_text(int error);
-
-/* Set by a test, before the first call: gs_cufile_open() takes this one in place of the library's. */
+/* Set by a test, before the first read: file_reads.c takes this one in place of the library's. */
 extern const gs_cufile *gs_cuda_test_files;
 
 #endif /* GS_CUDA_FILE_LIBRARY_H */

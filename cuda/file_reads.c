@@ -7,16 +7,113 @@
  */
 #include "cuda/file_reads.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "cuda/context.h"
 #include "cuda/cuda_device.h"
+#include "cuda/file_library.h"
+#include "cuda/streams.h"
+
+/* ---- cuFile's library and driver, opened once a process ---- */
+
+#define LIBRARY "libcufile.so.0"
+
+const gs_cufile *gs_cuda_test_files;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gs_cufile table;
+static void *library;
+static bool started;
+
+typedef struct entry {
+    const char *symbol;
+    size_t offset;
+} entry;
+
+#define X(type, member, symbol, parameters) {symbol, offsetof(gs_cufile, member)},
+static const entry entries[] = {GS_CUFILE_MAP(X)};
+static const entry newer[] = {GS_CUFILE_NEWER_MAP(X)};
+#undef X
+
+/* Words for a CUfileOpError. */
+static const char *cufile_text(int error)
+{
+    switch (error) {
+    case GS_CUFILE_DRIVER_NOT_INITIALIZED:
+        return "the driver nvidia-fs is not loaded";
+    case GS_CUFILE_PLATFORM_NOT_SUPPORTED:
+        return "it does not support this machine";
+    case GS_CUFILE_IO_NOT_SUPPORTED:
+        return "it does not support the file's file system";
+    case GS_CUFILE_DEVICE_NOT_SUPPORTED:
+        return "it does not support this GPU";
+    case GS_CUFILE_CUDA_ERROR:
+        return "a call of CUDA's driver failed";
+    case GS_CUFILE_PERMISSION_DENIED:
+        return "permission denied";
+    case GS_CUFILE_IO_DISABLED:
+        return "its configuration turns it off for this file";
+    default:
+        return "see its log, cufile.log";
+    }
+}
+
+static bool fill(const entry *e, size_t n)
+{
+    bool whole = true;
+    for (size_t i = 0; i < n; i++) {
+        void *const f = dlsym(library, e[i].symbol);
+        whole = whole && f != NULL;
+        memcpy((char *)&table + e[i].offset, &f, sizeof(f));
+    }
+    return whole;
+}
+
+static gs_status open_library(const gs_cufile **out)
+{
+    *out = gs_cuda_test_files;
+    if (*out != NULL)
+        return GS_OK;
+    if (library == NULL && (library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)) == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "cuFile's library (" LIBRARY ") was not found: GPUDirect Storage is not "
+                       "installed here");
+    if (!fill(entries, GS_ARRAY_LEN(entries)))
+        return gs_fail(GS_EUNSUPPORTED, LIBRARY " has no batches of requests: it is older than CUDA 12");
+    (void)fill(newer, GS_ARRAY_LEN(newer));
+    *out = &table;
+    return GS_OK;
+}
+
+static gs_status open_driver(const gs_cufile *f)
+{
+    if (f->set_bool != NULL) /* what it answers where it cannot is not asked: it then is slower, and right */
+        (void)f->set_bool(GS_CUFILE_ALLOW_COMPAT_MODE, false);
+    const gs_cufile_error r = f->driver_open();
+    return r.error == 0 ? GS_OK : gs_fail(GS_EUNSUPPORTED, "cuFile does not start: %s (its error %d)",
+                                          cufile_text(r.error), r.error);
+}
+
+/* Opens the library and its driver, once a process: to start takes long, so both stay until it ends, and the library
+ * closes itself. GS_EUNSUPPORTED: which of the two is missing. Any thread, whose context is a GPU's. */
+static gs_status cufile_open(const gs_cufile **out)
+{
+    pthread_mutex_lock(&lock);
+    gs_status st = open_library(out);
+    if (st == GS_OK && !started)
+        st = open_driver(*out);
+    started = started || st == GS_OK;
+    pthread_mutex_unlock(&lock);
+    return st;
+}
+
+/* ---- reads ---- */
 
 #define REQUEST_BYTES GS_MIB /* a longer request is no faster; more of them than there is room for are longer */
 #define SUMS_BYTES ((uint64_t)GS_DEVICE_READS * GS_MARK_BLOCKS * sizeof(uint64_t))
@@ -28,7 +125,7 @@ _Static_assert(sizeof(gs_cuda_reads) + SUMS_BYTES + GS_BLOCK_BYTES <= GS_DEVICE_
 
 static gs_status refused(gs_cufile_error r, const char *path)
 {
-    return gs_fail(GS_EUNSUPPORTED, "%s: cuFile does not read it: %s (its error %d)", path, gs_cufile_text(r.error),
+    return gs_fail(GS_EUNSUPPORTED, "%s: cuFile does not read it: %s (its error %d)", path, cufile_text(r.error),
                    r.error);
 }
 
@@ -49,7 +146,7 @@ static gs_status make_batch(const gs_cufile *f, gs_cu_handle *batch)
 {
     const gs_cufile_error r = f->batch_make(batch, GS_CUDA_REQUESTS);
     return r.error == 0 ? GS_OK : gs_fail(GS_EUNSUPPORTED, "cuFile takes no batches of requests: %s (its error %d)",
-                                          gs_cufile_text(r.error), r.error);
+                                          cufile_text(r.error), r.error);
 }
 
 gs_status gs_cuda_probe_reads(void *context, const char *path)
@@ -60,7 +157,7 @@ gs_status gs_cuda_probe_reads(void *context, const char *path)
     int fd = -1;
     gs_status st = gs_cuda_enter(c);
 
-    if (st != GS_OK || (st = gs_cufile_open(&f)) != GS_OK)
+    if (st != GS_OK || (st = cufile_open(&f)) != GS_OK)
         return st;
     if ((st = open_file(f, path, &fd, &handle)) == GS_OK) {
         if ((st = make_batch(f, &batch)) == GS_OK)
@@ -124,7 +221,7 @@ gs_status gs_cuda_open_reads(void *context, void *first, uint64_t bytes)
         return st;
     if ((k = gs_calloc(1, sizeof(*k))) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for reads of files", c->device);
-    if ((st = gs_cufile_open(&k->f)) != GS_OK) {
+    if ((st = cufile_open(&k->f)) != GS_OK) {
         gs_free(k);
         return st;
     }
@@ -209,7 +306,7 @@ static void submit(gs_cuda *c, gs_cuda_read *r)
     r->state = GS_CUDA_READ_READING;
     if (e.error == 0)
         return;
-    fail(r, gs_fail(GS_EIO, "cuFile takes no request: %s (its error %d)", gs_cufile_text(e.error), e.error));
+    fail(r, gs_fail(GS_EIO, "cuFile takes no request: %s (its error %d)", cufile_text(e.error), e.error));
     r->state = GS_CUDA_READ_OVER;
 }
 
@@ -243,7 +340,7 @@ static void take_event(gs_cuda_read *r, const gs_cufile_event *e)
     if (e->status != GS_CUFILE_COMPLETE || moved < 0) {
         const int error = moved < 0 && moved > -INT32_MAX ? (int)-moved : 0;
         fail(r, error > 5000 || error == 0
-                    ? gs_fail(GS_EIO, "cuFile's read failed: %s (its error %d)", gs_cufile_text(error), error)
+                    ? gs_fail(GS_EIO, "cuFile's read failed: %s (its error %d)", cufile_text(error), error)
                     : gs_fail_errno(error, "cuFile's read failed"));
     } else if (moved == 0 || (size_t)moved > q->bytes) {
         fail(r, gs_fail(GS_EIO, "the file ends before byte %lld", (long long)q->file_offset + (long long)q->bytes));
@@ -285,7 +382,7 @@ static void reap(gs_cuda *c, gs_cuda_read *r, bool wait)
     const gs_cufile_error e = c->reads->f->batch_status(r->batch, wait ? r->left : 0, &count, r->event, NULL);
 
     if (e.error != 0) {
-        fail(r, gs_fail(GS_EIO, "cuFile lost its requests: %s (its error %d)", gs_cufile_text(e.error), e.error));
+        fail(r, gs_fail(GS_EIO, "cuFile lost its requests: %s (its error %d)", cufile_text(e.error), e.error));
         r->state = GS_CUDA_READ_OVER;
         return;
     }

@@ -7,12 +7,9 @@
  * gradients of its edges are added to the operand rows, and to the weight's gradient by one product. Sizes alone
  * decide, so results are the same from run to run.
  */
-#include "cuda/launch_sequence.h"
-
 #include "base/size.h"
-#include "cuda/context.h"
 #include "cuda/cuda_device.h"
-#include "cuda/launch_vertex.h" /* gs_cuda_multiply */
+#include "cuda/launch.h"
 #include "cuda/streams.h"
 
 #define DIGIT 256u /* of the sort */

@@ -1,6 +1,4 @@
 /* Ceilings of a GPU, each a short run between two waits. */
-#include "cuda/measure.h"
-
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -8,7 +6,6 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "cuda/code.h"
-#include "cuda/context.h"
 #include "cuda/cuda_device.h"
 #include "cuda/streams.h"
 

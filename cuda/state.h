@@ -1,18 +1,46 @@
-/* state.h - what a program has on the device: parameters, what passes add up, and scratch. */
+/* state.h - what a device holds: of the host's memory, for a program, and for a run. */
 #ifndef GS_CUDA_STATE_H
 #define GS_CUDA_STATE_H
 
 #include <stdbool.h>
 
+#include "base/size.h"
 #include "cuda/driver.h"
 #include "cuda/streams.h"
+#include "device/device.h"
 #include "program/program.h"
 
 typedef struct gs_cuda gs_cuda;
 
+/* ---- CUDA's libraries ----
+ *
+ * How much of the host's memory do CUDA's libraries and its driver hold?
+ *
+ * Measured, as nobody says it: what the process grows by when the libraries are opened, when the first device of each
+ * GPU is, and its kernels are compiled. It stays when devices are closed. Devices are opened by one thread at a time.
+ */
+
+/* NVRTC, where the kernels so far came from files: it takes some 45 MiB when it first compiles (measured, CUDA 13.0),
+ * and more for a long text. */
+#define GS_CUDA_COMPILER_BYTES (64 * GS_MIB)
+/* What cuBLAS and the driver load at the first launch of a kernel. An estimate: no GPU has shown it yet. */
+#define GS_CUDA_FIRST_USE_BYTES (32 * GS_MIB)
+
+/* Resident bytes, while a device is opened: before there is a context, before the fixed kernels are compiled, and after
+ * that. */
+typedef struct gs_cuda_resident {
+    uint64_t before, made, compiled;
+} gs_cuda_resident;
+
+/* Device `gpu` is open: notes what it added, the first time. */
+void gs_cuda_note_resident(int gpu, const gs_cuda_resident *r);
+gs_device_libraries gs_cuda_libraries(const void *context);
+
+/* ---- state of a program ---- */
+
 #define GS_CUDA_SORTED 4096u         /* targets of a sequence that are sorted together */
 #define GS_CUDA_ORDER_WORDS ((GS_CUDA_FLIGHT + 2u) * GS_CUDA_SORTED + 1u)
-#define GS_CUDA_LEAST_WORKSPACE (4u << 20) /* bytes of cuBLAS's; see gs_cuda_workspace() */
+#define GS_CUDA_LEAST_WORKSPACE (4u << 20) /* bytes of cuBLAS's; see workspace_bytes() */
 #define GS_CUDA_WORKSPACE_PARTS 32u
 
 /* One allocation: parameters, gradients, sums of statistics, totals of the loss, scratch. Offsets are bytes in it. */
@@ -31,7 +59,7 @@ typedef struct gs_cuda_state {
                       * GS_CUDA_SORTED targets as sequences take them, as many to sort with, and where the edges of as
                       * many and one begin */
     bool order_pinned;
-    /* kept_params.c */
+    /* gpu_params.c */
     bool kept;                  /* gs_device_keep_params(): the learned parameters are the run's */
     uint32_t states;
     gs_cu_memory moments;       /* [states] runs of learned_bytes; 0: none */
@@ -45,18 +73,26 @@ typedef struct gs_cuda_scratch {
     uint64_t launch, order, typed;
 } gs_cuda_scratch;
 
-/* Bytes that cuBLAS works in: 32 MiB from Hopper on, 4 MiB before it, as its documents ask for; of budgets of less than
- * a GiB a 32nd, but 4 MiB at least. With less it takes kernels that need less. */
-uint64_t gs_cuda_workspace(const gs_cuda *c);
-/* Bytes beside and between parameters, gradients, the optimiser's state and scratch. */
-uint64_t gs_cuda_state_bytes(const gs_cuda *c, const gs_program *p);
-gs_status gs_cuda_take_state(gs_cuda *c, const gs_program *p, const gs_cuda_scratch *scratch);
-/* For programs with sequences, besides. */
-gs_status gs_cuda_take_order(gs_cuda *c);
-void gs_cuda_give_state(gs_cuda *c);
 gs_cu_memory gs_cuda_param(const gs_cuda *c, uint32_t param);
 gs_cu_memory gs_cuda_grad(const gs_cuda *c, uint32_t param);
 /* Sums of a statistic. */
 gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
+
+/* ---- memory of a run ---- */
+
+typedef struct gs_cuda_memory {
+    gs_cu_memory arena;
+    uint32_t registered;
+    void *pinned[2];    /* host memory */
+} gs_cuda_memory;
+
+gs_status gs_cuda_take_memory(void *context, const gs_device_memory *m, void **arena);
+void gs_cuda_give_memory(void *context);
+
+/* ---- programs ---- */
+
+uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p);
+gs_status gs_cuda_prepare(void *context, const gs_program *p);
+void gs_cuda_drop_program(gs_cuda *c);
 
 #endif /* GS_CUDA_STATE_H */

@@ -1,10 +1,8 @@
 /* text_internal.h - the state of one edge kernel while it is written.
  *
- *   text_edges.c  which registers it needs, how lanes share its columns, the kernel
- *   text_sums.c   its sums
- *   text_masks.c  masks of edges: who draws, who takes
- *   text_rows.c   what comes from memory into its registers
- *   text_lanes.c  registers as a lane holds them: loads, stores, instructions
+ *   text_sums.c   registers as a lane holds them: loads, stores, instructions; and the kernel's sums
+ *   text_edges.c  which registers it needs and what comes from memory into them, how lanes share its columns, masks of
+ *                 edges, the kernel
  *
  * All registers are seen in the columns of one frame, whose width is a multiple of all of theirs. A lane
  * holds of each register what belongs to its columns of the frame:
@@ -62,42 +60,13 @@ void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t 
 void gs_gen_each_slot(gs_gen_writer *w);
 /* The loop head over a register's values. */
 void gs_gen_over(gs_gen_writer *w, gs_gen_shape s);
-/* "r7[i]": a value of shape `of` within a loop over values of shape `in`. */
-void gs_gen_reference(const gs_gen_writer *w, char *text, size_t bytes, const char *name, gs_gen_shape of,
-                      gs_gen_shape in);
 
-/* Index in a.all.in[] of a register's rows at the operand end, or of a parameter. */
-uint32_t gs_gen_input(gs_gen_writer *w, bool param, uint32_t index);
 /* Index of a chunk's own pointer in own[]. */
 uint32_t gs_gen_own(gs_gen_writer *w, gs_kernel_own_kind kind, uint32_t index);
 
-/* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a
- * burst of edges ("burst7[b]"), and from there as the edge b's. */
-void gs_gen_load_registers(gs_gen_writer *w);
-bool gs_gen_is_typed(const gs_gen_writer *w, uint32_t r);
-void gs_gen_point_typed(gs_gen_writer *w);
-void gs_gen_declare_typed(gs_gen_writer *w);
-void gs_gen_load_typed(gs_gen_writer *w);
-void gs_gen_take_typed(gs_gen_writer *w);
-/* Is the register a row of a table: a product by the matrix of the edge's type, made before? */
-bool gs_gen_is_made(const gs_gen_writer *w, uint32_t r);
-bool gs_gen_needs_place(const gs_gen_writer *w);
-/* Stores the register that the kernel keeps. */
-void gs_gen_keep_edge(gs_gen_writer *w);
-/* Do registers or sums go by the type of the edge? */
-bool gs_gen_needs_type(const gs_gen_writer *w);
-void gs_gen_load_params(gs_gen_writer *w);
 /* Instructions whose values change with the edge, or the others. */
 void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge);
 
-/* Masks of edges. A draw is 4 columns of an edge. Before the first edge; what a burst's draws are made of (its numbers
- * are at hand); the draws; and the mask of edge b from them. */
-bool gs_gen_draws(const gs_gen_writer *w);
-/* May a burst have more edges than the group has lanes? */
-bool gs_gen_draws_alone(const gs_gen_writer *w);
-void gs_gen_begin_draws(gs_gen_writer *w);
-void gs_gen_count_draws(gs_gen_writer *w);
-void gs_gen_make_draws(gs_gen_writer *w);
 void gs_gen_take_mask(gs_gen_writer *w, const gs_instr *in);
 
 /* Floats of a target's sums, as a hub's piece has them. */

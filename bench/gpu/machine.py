@@ -9,7 +9,7 @@ import sys
 
 def library_folders():
     """Where the loader does not look: beside nvcc, where containers have the driver, and among python3's packages,
-    which come last. Which of several releases fits the driver is the program's choice (cuda/library.h), so all folders
+    which come last. Which of several releases fits the driver is the program's choice (cuda/driver.c), so all folders
     are named."""
     known = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout \
         if shutil.which("ldconfig") else ""

@@ -14,7 +14,6 @@
 #include "bench_common.h"
 #include "compile/compile.h"
 #include "cuda/code.h"
-#include "cuda/module.h"
 #include "model/model.h"
 
 static const uint32_t widths[] = {41, 47, 64, 100, 256};

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "bench_common.h"
-#include "cuda/launch_edges.h"
+#include "cuda/launch.h"
 #include "store/edge_scan.h"
 #include "store/store.h"
 

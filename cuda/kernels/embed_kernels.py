@@ -18,7 +18,7 @@ for word in rest:
         groups.append([])
     else:
         groups[-1].append(word)
-lines = ["/* Made from cuda/kernels by embed_kernels.py. */", '#include "cuda/module.h"', ""]
+lines = ["/* Made from cuda/kernels by embed_kernels.py. */", '#include "cuda/code.h"', ""]
 for name, paths in zip(names, groups):
     texts = [pathlib.Path(p).read_text(encoding="utf-8") for p in paths]
     text = "".join(re.sub(r'^#include ".*"\n', "", t, flags=re.M) for t in texts)

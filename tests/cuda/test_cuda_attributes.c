@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cuda/attributes.h"
+#include "cuda/gpu_links.h"
 
 static void write_file(const char *folder, const char *name, const char *text)
 {

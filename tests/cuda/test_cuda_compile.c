@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "cases.h"
 #include "cuda/code.h"
-#include "cuda/module.h"
 
 static const gs_cuda_driver *compiler;
 static size_t programs; /* so far */

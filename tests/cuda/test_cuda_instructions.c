@@ -10,7 +10,6 @@
 #include "base/size.h"
 #include "cases.h"
 #include "cuda/code.h"
-#include "cuda/module.h"
 
 enum { INSTRUCTION = 16 }; /* bytes */
 enum { LD = 0x980, LDG = 0x981, LDL = 0x983, LDS = 0x984, ST = 0x385, STG = 0x986, STL = 0x387 };

@@ -4,13 +4,95 @@
  * else goes through two halves of a pinned buffer: a stream of the peer's GPU fills one while a stream of this GPU
  * empties the other, and events of both order them.
  */
-#include "cuda/chain.h"
+#include "cuda/gpu_links.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/context.h"
 #include "cuda/cuda_device.h"
+#include "cuda/gpu_params.h"
+#include "cuda/streams.h"
+#include "device/device.h"
+
+/* ---- attributes of a GPU, as rates ---- */
+
+static double attribute(const gs_cuda *c, int which)
+{
+    int value = 0;
+    return c->d->device_attribute(&value, which, c->device) == 0 && value > 0 ? value : 0;
+}
+
+/* The number that a file of sysfs begins with ("32.0 GT/s PCIe"); 0: there is none. */
+static double number_in(const char *folder, const char *name)
+{
+    char path[256], line[64];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *const in = fopen(path, "re");
+    if (in == NULL)
+        return 0;
+    const double value = fgets(line, sizeof(line), in) != NULL ? strtod(line, NULL) : 0;
+    fclose(in);
+    return isfinite(value) && value > 0 ? value : 0;
+}
+
+double gs_cuda_pcie_bps(const char *folder)
+{
+    const double transfers = number_in(folder, "max_link_speed") * 1e9, width = number_in(folder, "max_link_width");
+    const double coded = transfers < 6e9 ? 0.8 : 128.0 / 130; /* PCIe 1, 2: 8 bits as 10; then 128 as 130 */
+    return transfers * coded / 8 * width;
+}
+
+/* Guess for a link that the system does not show: 16 lanes of the PCIe that GPUs of this kind have. */
+static double usual_pcie_bps(int major)
+{
+    return 16 * 128.0 / 130 / 8 * (major >= 9 ? 32e9 : major == 8 ? 16e9 : 8e9);
+}
+
+/* Of NVLink, where a GPU has it: half of what the modules of a generation have in all (V100, A100, H100: 150, 300, 450
+ * GB/s a way), as bridges between cards have fewer links than switches. */
+static double usual_linked_bps(int major)
+{
+    return 0.5 * (major >= 9 ? 450e9 : major == 8 ? 300e9 : 150e9);
+}
+
+/* Operations of a tensor core, for each of a float32 lane (sheets of the A100, H100 and RTX GPUs). */
+static double rounded_gain(const gs_cuda *c)
+{
+    const bool large = c->major >= 9 || (c->major == 8 && c->minor == 0);
+    const double tf32 = c->major < 8 ? 1 : large ? 8 : 2;
+    return c->compute_type == GS_CUBLAS_COMPUTE_TF32   ? tf32
+           : c->compute_type == GS_CUBLAS_COMPUTE_BF16 ? (c->major < 8 ? 1 : 2 * tf32)
+                                                       : 1;
+}
+
+bool gs_cuda_speed(const void *context, gs_gpu_speed *out)
+{
+    const gs_cuda *const c = context;
+    const double lanes = c->major == 7 || (c->major == 8 && c->minor == 0) ? 64 : 128; /* of a processor */
+    char place[GS_DEVICE_PLACE_BYTES], folder[64];
+
+    gs_cuda_bus_place(c, place);
+    for (char *at = place; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    snprintf(folder, sizeof(folder), "/sys/bus/pci/devices/%s", place);
+    *out = (gs_gpu_speed){
+        .memory_bps = 2 * attribute(c, GS_CU_MEMORY_CLOCK) * 1e3 * attribute(c, GS_CU_MEMORY_BITS) / 8,
+        .lane_ops = lanes * attribute(c, GS_CU_PROCESSORS) * attribute(c, GS_CU_CLOCK) * 1e3,
+        .host_bps = gs_cuda_pcie_bps(folder),
+        .linked_bps = usual_linked_bps(c->major),
+    };
+    out->rounding = c->compute_type == GS_CUBLAS_COMPUTE_TF32 ? 1 : c->compute_type == GS_CUBLAS_COMPUTE_BF16 ? 2 : 0;
+    out->product_flops = 2 * out->lane_ops * rounded_gain(c);
+    if (!(out->host_bps > 0))
+        out->host_bps = usual_pcie_bps(c->major);
+    return out->memory_bps > 0 && out->lane_ops > 0;
+}
+
+/* ---- copies ---- */
 
 void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES])
 {
@@ -302,4 +384,65 @@ gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t numb
     return r == GS_CU_NOT_READY
                ? GS_OK
                : gs_cuda_check(c, r, way == GS_DEVICE_FROM_PEER ? "copying from another GPU" : "a copy");
+}
+
+/* ---- sums over the devices of a run ---- */
+
+static gs_status reduce_by_nccl(void *const *context, uint32_t devices, const gs_cu_memory *at, uint64_t count,
+                                bool f64)
+{
+    const gs_cuda *const first = context[0];
+    int r = first->d->group_start();
+    for (uint32_t d = 0; d < devices && r == 0; d++) {
+        const gs_cuda *const c = context[d];
+        r = first->d->all_reduce((const void *)at[d], (void *)at[d], count, f64 ? GS_NCCL_F64 : GS_NCCL_F32,
+                                 GS_NCCL_SUM, c->chain.comm, c->streams.compute);
+    }
+    const int ended = first->d->group_end();
+    gs_cuda_left();
+    return r == 0 && ended == 0
+               ? GS_OK
+               : gs_fail(GS_EDEVICE, "device cuda: NCCL could not add up what %u GPUs have (its error %d)", devices,
+                         r != 0 ? r : ended);
+}
+
+bool gs_cuda_sums_alone(const void *context) { return ((const gs_cuda *)context)->chain.comm != NULL; }
+
+static gs_status find_part(gs_cu_memory *at, const gs_cuda *c, const void *part)
+{
+    *at = gs_cuda_part(c, part);
+    return *at != 0 ? GS_OK : gs_fail(GS_EINVAL, "device cuda: a sum over devices of what is no part of their passes");
+}
+
+gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)
+{
+    gs_cu_memory at[GS_DEVICE_COUNT_MOST];
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
+        st = find_part(&at[d], context[d], part[d]);
+    return st == GS_OK ? reduce_by_nccl(context, devices, at, count, f64) : st;
+}
+
+gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_cu_memory at;
+    gs_status st = find_part(&at, c, part);
+
+    if (st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK &&
+        (st = gs_cuda_copy_out(c, part, at, bytes, c->streams.compute, "copying gradients")) == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
+    return st;
+}
+
+gs_status gs_cuda_put_part(void *context, const void *part, uint64_t bytes)
+{
+    gs_cuda *const c = context;
+    gs_cu_memory at;
+    gs_status st = find_part(&at, c, part);
+
+    if (st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK &&
+        (st = gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, "copying gradients")) == GS_OK)
+        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
+    return st;
 }

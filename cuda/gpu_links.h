@@ -1,12 +1,24 @@
-/* chain.h - copies to and from the arena, from the host and from other GPUs. */
-#ifndef GS_CUDA_CHAIN_H
-#define GS_CUDA_CHAIN_H
+/* gpu_links.h - copies to and from the arena, from the host and from other GPUs; sums over GPUs; and how fast a GPU and
+ * its links are by what its maker says. */
+#ifndef GS_CUDA_GPU_LINKS_H
+#define GS_CUDA_GPU_LINKS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/gpu_speed.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "cuda/driver.h"
 #include "device/device.h"
 
 typedef struct gs_cuda gs_cuda;
+
+/* False where the driver does not say it. */
+bool gs_cuda_speed(const void *context, gs_gpu_speed *out);
+/* Bytes a second of the widest and fastest link that the device in `folder` (/sys/bus/pci/devices/PLACE) can have; 0:
+ * not known. An idle GPU's link is slower than that. */
+double gs_cuda_pcie_bps(const char *folder);
 
 /* How copies come from another device of the run. */
 typedef struct gs_cuda_link {
@@ -48,4 +60,10 @@ gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t numb
 /* Waits for copies from peers, all of them also behind one that failed; `in` and `out` are not among them. */
 gs_status gs_cuda_wait_for_peers(gs_cuda *c);
 
-#endif /* GS_CUDA_CHAIN_H */
+/* By NCCL? */
+bool gs_cuda_sums_alone(const void *context);
+gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
+gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes);
+gs_status gs_cuda_put_part(void *context, const void *part, uint64_t bytes);
+
+#endif /* GS_CUDA_GPU_LINKS_H */
