@@ -39,6 +39,12 @@ static inline uint64_t gs_effort_left(const gs_schedule_config *c, double second
     return c->effort == NULL ? most : most - GS_MIN(most, c->effort->tasks);
 }
 
+/* Of a refusal, for which no epoch is predicted: are so many made that what would do is not looked for more closely? */
+static inline bool gs_effort_spent(const gs_schedule_config *c)
+{
+    return c->effort != NULL && c->effort->tasks >= gs_effort_all(0);
+}
+
 /* May another plan like the last one be made? */
 static inline bool gs_effort_lasts(const gs_schedule_config *c, double seconds)
 {

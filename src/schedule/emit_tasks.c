@@ -41,6 +41,10 @@ void gs_emit__wait(struct emitter *e, uint32_t task)
 uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks)
 {
     const uint32_t at = e->wait.joins;
+    if (e->c->counts) { /* it is waited for once */
+        e->counted.deps += tasks - 1;
+        return task[tasks - 1];
+    }
     /* Without memory, or with more of them than numbers, the last one stands for all: no plan, then. */
     if (at + tasks + 1 >= JOINED ||
         gs_emit__grow((void **)&e->wait.joined, &e->wait.joined_room, at + tasks + 1, sizeof(*e->wait.joined)) !=

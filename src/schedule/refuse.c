@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "schedule/deal.h"
 #include "schedule/device_cache.h"
+#include "schedule/effort.h"
 #include "schedule/emit.h"
 #include "schedule/keep.h"
 #include "schedule/regrid.h"
@@ -57,7 +58,7 @@ static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l,
     *tables = plan->table_bytes;
     gs_plan_free(plan);
     const uint64_t near = GS_MAX(step, GS_MAX(high / RING_PART, (l->config->host_fixed + *tables) / HOST_PART));
-    while (high - low > near) {
+    while (high - low > near && !gs_effort_spent(l->config)) {
         c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
         if (c->ring_bytes >= high)
             break;
@@ -110,7 +111,7 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
     const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES);
     while (st == GS_EAGAIN && high > low + less && !c->crammed)
         st = try_staging(l, c, high -= less);
-    while (st == GS_OK && high - low > GS_MAX(step, high / part)) {
+    while (st == GS_OK && high - low > GS_MAX(step, high / part) && !gs_effort_spent(l->config)) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
         const gs_status tried = try_staging(l, c, middle);
         if (tried != GS_OK && tried != GS_EAGAIN)
@@ -143,16 +144,23 @@ gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint6
         st = least_ring(&out->ring, &out->tables, l, c, ring_most);
     out->host = cfg->host_fixed + out->tables + out->tables / 8 + out->ring + GS_BLOCK_BYTES +
                 gs_choice_devices_bytes(c, l);
+    out->device = cfg->device_fixed + GS_MAX(c->held_bytes, c->arena_bytes) + out->staging;
     return st;
 }
 
 /* What is found out about the host's memory. */
 struct least_host {
     uint64_t bytes;   /* the smallest budget; UINT64_MAX: none was found */
-    uint64_t tables;  /* with it, those of the plan */
+    gs_least with;    /* what it is made of */
     bool beyond;      /* an arena was given up, as it needs more than is known to do */
     gs_least finest;  /* of the least arena; host 0: it was given up */
 };
+
+/* The budget that has all of it, where the device's is a part of it, too. */
+static uint64_t budget_for(const gs_schedule_config *cfg, const gs_least *least)
+{
+    return GS_MAX(least->host + cfg->host_varies, cfg->host_parts * least->device);
+}
 
 /* Arenas from the largest on: smaller blocks need less memory for sums, but more tasks, whose tables count too. So none
  * is tried where what it saves is next to nothing. */
@@ -164,11 +172,11 @@ static bool is_worth_less(const struct least_host *found, const gs_least *last, 
     return last->host == 0 || least + found->bytes / NEXT_TO_NOTHING < found->bytes;
 }
 
-static void note_least(struct least_host *out, const gs_least *least, bool finest)
+static void note_least(struct least_host *out, const gs_schedule_config *cfg, const gs_least *least, bool finest)
 {
-    if (least->host < out->bytes) {
-        out->bytes = least->host;
-        out->tables = least->tables;
+    if (budget_for(cfg, least) < out->bytes) {
+        out->bytes = budget_for(cfg, least);
+        out->with = *least;
     }
     if (finest)
         out->finest = *least;
@@ -184,7 +192,7 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
     *out = (struct least_host){.bytes = UINT64_MAX};
     for (uint64_t arena = GS_REFUSED_ARENAS * least_arena; arena >= least_arena; arena /= 2) {
         gs_least least = {0};
-        if (!is_worth_less(out, &last, l, least_arena))
+        if (!is_worth_less(out, &last, l, least_arena) || (last.host > 0 && gs_effort_spent(l->config)))
             break;
         c->host_most = GS_MIN(known, out->bytes);
         st = gs_choice_least(&least, l, c, arena, UINT64_MAX / 8);
@@ -193,7 +201,7 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
         const bool crammed = st == GS_EAGAIN && c->crammed;
         out->beyond = out->beyond || crammed;
         if (st == GS_OK)
-            note_least(out, &least, arena == least_arena);
+            note_least(out, l->config, &least, arena == least_arena);
         last = st == GS_OK ? least : last;
         st = GS_OK;
         if (crammed && l->config->topology == NULL) /* by tables alone: with smaller arenas more so */
@@ -244,26 +252,37 @@ static gs_status refuse(const gs_schedule_config *config, gs_refusal refusal)
     return gs_refusal_fail(&refusal);
 }
 
-/* Of a finer grid, where that would do; or 0. `device`: what this one's devices need; `least`: of the least arena, or
+/* Of a finer grid, where that would do; or 0. `staging`: what this one's devices need; `least`: of the least arena, or
  * with .host 0. */
-static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t device, gs_least least)
+static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t staging, gs_least least)
 {
     if (gs_layout_least_host(l) > l->config->host_memory || !gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
         return 0;
-    c->staging_bytes = l->config->topology != NULL ? device - l->config->device_fixed - c->arena_bytes : 0;
+    c->staging_bytes = staging;
     if (least.host == 0 && least_ring(&least.ring, &least.tables, l, c, UINT64_MAX / 8) != GS_OK)
         return 0;
     return gs_regrid_parts(l, c->staging_bytes, least.ring, least.tables);
 }
 
+/* Tables of a finer grid are no smaller than those of any arena of this one. */
+static uint32_t finer_than(const gs_layout *l, gs_choice *c, const struct least_host *found)
+{
+    const uint64_t tables = found->with.tables;
+    const bool none = l->config->host_fixed + tables + tables / 8 > l->config->host_memory;
+    return none ? 0 : finer_grid(l, c, found->with.staging, found->finest);
+}
+
 static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device)
 {
     const gs_schedule_config *const cfg = l->config;
+    const uint64_t taken = cfg->device_fixed + gs_layout_least_arena(l);
     return refuse(cfg, (gs_refusal){.device = device, .have = cfg->device_memory,
-                                    .parts = finer_grid(l, c, device, (gs_least){0})});
+                                    .parts = finer_grid(l, c, cfg->topology != NULL ? device - taken : 0,
+                                                        (gs_least){0})});
 }
 
-/* Both budgets are named by the host's: the device's is a part of it where none was given. */
+/* Both budgets are named by the host's: the device's is a part of it where none was given, and then as large as is
+ * wanted. */
 static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, uint64_t device)
 {
     const gs_schedule_config *const cfg = l->config;
@@ -272,24 +291,24 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
     struct least_host least;
     gs_status st;
 
-    enough.device_memory = GS_MAX(cfg->device_memory, device);
+    enough.device_memory = cfg->host_parts > 0 ? UINT64_MAX / 8 : GS_MAX(cfg->device_memory, device);
     wide.config = &enough;
     st = least_host(&least, &wide, c, arena);
-    for (int k = 0; st == GS_OK && least.bytes == UINT64_MAX && !least.beyond && k < MORE_TRIES; k++) {
+    for (int k = 0; st == GS_OK && cfg->host_parts == 0 && least.bytes == UINT64_MAX && !least.beyond &&
+                    k < MORE_TRIES; k++) {
         enough.device_memory += enough.device_memory / 8;
         device = enough.device_memory;
         st = least_host(&least, &wide, c, arena);
     }
     if (st != GS_OK)
         return st;
-    if (least.bytes == UINT64_MAX && least.beyond)
-        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     if (cfg->host_parts == 0 && device > cfg->device_memory)
         return refuse_device(c, l, device);
-    const uint64_t host = GS_MAX(least.bytes + cfg->host_varies, cfg->host_parts * device);
-    return refuse(cfg, (gs_refusal){.host = host, .have = cfg->host_memory, .fixed = cfg->host_fixed,
-                                    .tables = least.tables, .libraries = cfg->host_libraries,
-                                    .parts = finer_grid(&wide, c, device, least.finest)});
+    if (least.bytes == UINT64_MAX)
+        return gs_fail(GS_EBUDGET, "no plan fits the budgets");
+    return refuse(cfg, (gs_refusal){.host = least.bytes, .have = cfg->host_memory, .fixed = cfg->host_fixed,
+                                    .tables = least.with.tables, .libraries = cfg->host_libraries,
+                                    .parts = finer_than(&wide, c, &least)});
 }
 
 bool gs_refuse_early(const gs_layout *l)
@@ -313,7 +332,7 @@ gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
     if (cfg->no_sizes)
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     c->host_most = UINT64_MAX;
-    if ((st = least_device(&device, l, c, arena)) != GS_OK)
+    if (cfg->host_parts == 0 && (st = least_device(&device, l, c, arena)) != GS_OK)
         return st;
     return device <= cfg->device_memory || cfg->host_parts > 0 ? refuse_host(c, l, arena, device)
                                                                : refuse_device(c, l, device);

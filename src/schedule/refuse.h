@@ -14,6 +14,7 @@ typedef struct gs_least {
     uint64_t staging; /* of each device, where any of them computes on the host's memory; else 0 */
     uint64_t ring, tables;
     uint64_t host;    /* all of it */
+    uint64_t device;  /* of each device's memory, all of it */
 } gs_least;
 
 /* Sets the arena, and its least staging and ring, of at most about `ring_most`, with nothing kept anywhere. GS_EAGAIN:

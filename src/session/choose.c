@@ -432,6 +432,12 @@ static uint32_t next_variant(const choosing *c, const bool *done, bool sizes)
     return next;
 }
 
+/* Is there a budget to name, and no time left to look for less? */
+static bool is_named(const choosing *c, bool sizes)
+{
+    return sizes && is_refused(&c->best) && c->tasks >= gs_effort_all(0);
+}
+
 /* The first program has no plan within the budgets: another one may have. `sizes`: none has, and the error is of the
  * one that needs least. */
 static gs_status fit_another(choosing *c, bool sizes)
@@ -440,7 +446,7 @@ static gs_status fit_another(choosing *c, bool sizes)
     char error[GS_ERROR_BYTES];
 
     snprintf(error, sizeof(error), "%s", gs_last_error());
-    for (uint32_t k; !fits && (k = next_variant(c, done, sizes)) != GS_NONE;) {
+    for (uint32_t k; !fits && !is_named(c, sizes) && (k = next_variant(c, done, sizes)) != GS_NONE;) {
         gs_session *other = NULL;
         candidate x = {0};
         gs_status st;
@@ -469,6 +475,7 @@ static gs_status say_sizes(choosing *c)
     c->least_windows = true;
     close_best(c);
     c->plans = 0;
+    c->tasks = 0;
     c->best = (candidate){0};
     return fit_another(c, true);
 }
