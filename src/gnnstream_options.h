@@ -1,6 +1,7 @@
-/* gnnstream_options.h - a part of gnnstream.h: the options of training, predictions and plans.
+/* gnnstream_options.h - a part of gnnstream.h: the options of training, predictions and plans, and a table of them.
  *
- * New fields are added at the end of the struct only. Programs include <gnnstream.h>, which explains `size`.
+ * New fields are added at the end of the struct only, and get a row in the table below it. Programs include
+ * <gnnstream.h>, which explains `size`.
  */
 #ifndef GS_GNNSTREAM_OPTIONS_H
 #define GS_GNNSTREAM_OPTIONS_H
@@ -145,6 +146,215 @@ typedef struct gs_train_options {
     const char *command; /* how a program was told to make this run, at most 4095 bytes: checkpoints keep it for
                           * gs_checkpoint_command(), and nothing else reads it */
 } gs_train_options;
+
+/* ---- what is known of each option ---------------------------------------- */
+
+/* One row an option, in the order of the manual; defaults, checks, checkpoints, the command line, its help, manual and
+ * completions are made of them:
+ *
+ *   X(field, kind, default, least, most, changes, counts_as, shown, option, value, help, unset)
+ *
+ * kind       FLAG; COUNT (uint32_t), LONG (uint64_t), SIZE (bytes); REAL (from `least` to below `most`), ABOVE (above
+ *            `least`), TIME (seconds, at least 0); TEXT; PATH; CHOICE (one of the words of `value`)
+ * least,most of numbers; most 0: no bound. A default of 0 is always allowed
+ * changes    NOTHING of the results but their rounding, or what its comment says; RESULTS: a checkpoint's run goes on
+ *            with the same value alone; SHAPES: also weights fit this value alone, and predictions take it from them
+ * counts_as  what 0 or NULL is short for, or NULL
+ * shown      COMMON: by --help; RARE: by --help-all
+ * option     its name on the command line; of which `value` stands for the value, NULL: it has none
+ * unset      what help calls a default of 0 or NULL, or NULL
+ */
+#define GS_MODEL_OPTION_MAP(X)                                                                                       \
+    X(model, TEXT, NULL, 0, 0, NOTHING, NULL, COMMON, "--model", "M",                                                \
+      "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"                                           \
+      "ggcn, ggnn, rgcn, rgcn_bases, or the file of a model's text;\nrequired, but where weights say it", NULL)      \
+    GS_LAYER_OPTION_MAP(X)
+/* Of the model, all but itself. */
+#define GS_LAYER_OPTION_MAP(X)                                                                                       \
+    X(layers, COUNT, 2, 1, 64, SHAPES, NULL, COMMON, "--layers", "N", "layers", "the weights'")                      \
+    X(hidden, COUNT, 64, 1, 1048576, SHAPES, NULL, COMMON, "--hidden", "N", "width of a hidden layer",               \
+      "the weights'")                                                                                                \
+    X(heads, COUNT, 1, 1, 1048576, SHAPES, NULL, COMMON, "--heads", "N",                                             \
+      "attention heads, for models that have them", "the weights'")                                                  \
+    X(bases, COUNT, 0, 1, 1048576, SHAPES, "4", RARE, "--bases", "B",                                                \
+      "matrices that those of edge types are made of, for models\nthat have them (rgcn_bases)", "4")                 \
+    X(activation, TEXT, "relu", 0, 0, SHAPES, NULL, RARE, "--act", "NAME", "activation between layers",              \
+      "the weights'")                                                                                                \
+    X(dropout, REAL, 0, 0, 1, RESULTS, NULL, COMMON, "--dropout", "P",                                               \
+      "after each hidden layer, and of attention weights; from 0 to below 1", NULL)                                  \
+    X(input_dropout, REAL, 0, 0, 1, RESULTS, NULL, RARE, "--input-dropout", "P",                                     \
+      "of the features, from 0 to below 1", NULL)                                                                    \
+    /* What stands around layers, and constants, are in the model's text, which checkpoints and weights have. */     \
+    X(norm, CHOICE, "none", 0, 0, NOTHING, "none", RARE, "--norm", "none|batch|layer|layer_node",                    \
+      "behind each hidden layer, as PyG's BasicGNN; layer: over\nthe whole graph, as there; layer_node: over a row", \
+      NULL)                                                                                                          \
+    X(jk, CHOICE, "none", 0, 0, NOTHING, "none", RARE, "--jk", "none|cat|max|lstm|last",                             \
+      "what the last linear map gets of all layers", NULL)                                                           \
+    X(residual, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--residual", NULL,                                          \
+      "add what a hidden layer got to what comes of it", NULL)                                                       \
+    X(act_first, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--act-first", NULL, "the activation before the norm",      \
+      NULL)                                                                                                          \
+    X(set, TEXT, NULL, 0, 0, NOTHING, NULL, RARE, "--set", "NAME=X,...",                                             \
+      "constants of the model's text (appnp: alpha=0.2,steps=5)", "as it has them")                                  \
+    X(ignore_edge_weights, FLAG, false, 0, 0, RESULTS, NULL, RARE, "--ignore-edge-weights", NULL,                    \
+      "each edge counts 1, whatever the store says", NULL)
+
+#define GS_TASK_OPTION_MAP(X)                                                                                        \
+    X(task, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--task", "classify|multilabel|regress",                        \
+      "what is learned: one class, several labels, or numbers", "as the store's labels are")                         \
+    X(class_weights, TEXT, NULL, 0, 0, RESULTS, NULL, RARE, "--class-weights", "balanced|W1,W2,...|W.npy",           \
+      "of classes in the loss; of several labels, of those that\nare there", "1")                                    \
+    X(label_smoothing, REAL, 0, 0, 1, RESULTS, NULL, RARE, "--label-smoothing", "X",                                 \
+      "of classes in the loss, from 0 to below 1", NULL)
+
+#define GS_BATCH_OPTION_MAP(X)                                                                                       \
+    X(sampler, CHOICE, "none", 0, 0, RESULTS, "none", RARE, "--sampler",                                             \
+      "none|neighbor|cluster|saint-node|saint-edge|saint-walk",                                                      \
+      "train on batches that are drawn so; none: the whole graph is\none step", NULL)                                \
+    GS_SAMPLER_OPTION_MAP(X)
+/* Of batches, all but what draws them. */
+#define GS_SAMPLER_OPTION_MAP(X)                                                                                     \
+    X(batch_size, COUNT, 0, 1, 1073741824, RESULTS, "1024", RARE, "--batch-size", "B",                               \
+      "training vertices of a batch; of clusters, intervals of the\nstore; of GraphSAINT, vertices, edges or walks", \
+      "1024")                                                                                                        \
+    X(fanout, TEXT, NULL, 0, 0, RESULTS, NULL, RARE, "--fanout", "N,N,...",                                          \
+      "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor")            \
+    X(replace, FLAG, false, 0, 0, RESULTS, NULL, RARE, "--replace", NULL, "draw edges with replacement", NULL)       \
+    X(weighted, FLAG, false, 0, 0, RESULTS, NULL, RARE, "--weighted", NULL,                                          \
+      "draw an edge as likely as its weight", NULL)                                                                  \
+    X(by_type, FLAG, false, 0, 0, RESULTS, NULL, RARE, "--by-type", NULL, "the fanout is of each type of edge",      \
+      NULL)                                                                                                          \
+    X(walk_length, COUNT, 0, 1, 4096, RESULTS, "2", RARE, "--walk-length", "N", "edges of a walk of saint-walk",     \
+      "2")                                                                                                           \
+    X(coverage, COUNT, 0, 0, 10000, RESULTS, NULL, RARE, "--coverage", "N",                                          \
+      "of GraphSAINT: draw each vertex N times beforehand, so that losses\n"                                         \
+      "and sums estimate those of the whole graph", "0: they are the subgraph's")                                    \
+    X(batches_per_step, COUNT, 0, 1, 1048576, RESULTS, NULL, RARE, "--batches-per-step", "N",                        \
+      "batches that are one step: its loss is the mean over\ntheir targets", "one for each device")                  \
+    X(shuffle, CHOICE, NULL, 0, 0, RESULTS, "always", RARE, "--shuffle", "always|never|adaptive",                    \
+      "targets, or intervals, in another order in each epoch; never: in\n"                                           \
+      "the store's, so that less is read; adaptive: never until the\nloss falls slowly", "always")
+
+#define GS_TRAINING_OPTION_MAP(X)                                                                                    \
+    X(epochs, COUNT, 100, 0, 0, RESULTS, NULL, COMMON, "--epochs", "N", "passes over the whole graph", NULL)         \
+    X(optimizer, CHOICE, "adam", 0, 0, RESULTS, NULL, RARE, "--optimizer", "adam|adamw|sgd",                         \
+      "as PyTorch defines them", NULL)                                                                               \
+    X(lr, ABOVE, 0.01, 0, 0, RESULTS, NULL, COMMON, "--lr", "X", "learning rate", NULL)                              \
+    X(weight_decay, REAL, 0, 0, 0, RESULTS, NULL, COMMON, "--weight-decay", "X",                                     \
+      "L2, added to the gradient; of adamw, shrinks the weights", NULL)                                              \
+    X(momentum, REAL, 0, 0, 1, RESULTS, NULL, RARE, "--momentum", "X", "of sgd, from 0 to below 1", NULL)            \
+    X(clip_norm, ABOVE, 0, 0, 0, RESULTS, "none", RARE, "--clip-norm", "X",                                          \
+      "most 2-norm of all gradients together; 0: any", NULL)                                                         \
+    X(schedule, CHOICE, "none", 0, 0, RESULTS, NULL, RARE, "--schedule", "none|step|cosine|plateau",                 \
+      "how the learning rate falls", NULL)                                                                           \
+    X(schedule_every, COUNT, 0, 0, 0, RESULTS, NULL, RARE, "--schedule-every", "K",                                  \
+      "step: epochs from one fall to the next; plateau: without\na better validation result", "30; plateau: 10")     \
+    X(schedule_by, ABOVE, 0.1, 0, 1, RESULTS, NULL, RARE, "--schedule-by", "X",                                      \
+      "step, plateau: what a fall multiplies the rate by", NULL)                                                     \
+    X(warmup, COUNT, 0, 0, 0, RESULTS, NULL, RARE, "--warmup", "N", "epochs over which the rate rises to --lr",      \
+      NULL)                                                                                                          \
+    X(keep, CHOICE, NULL, 0, 0, RESULTS, "best", RARE, "--keep", "best|last",                                        \
+      "weights of the best validation result (--keep-by), or the\nlast", "best, where it is known")                  \
+    X(keep_by, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--keep-by",                                                 \
+      "loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2",                                                        \
+      "figure of validation that --keep, --patience and the schedule\n"                                              \
+      "plateau go by; balanced: the mean of the classes' accuracies", "loss; of numbers mse")                        \
+    X(patience, COUNT, 0, 0, 0, RESULTS, NULL, COMMON, "--patience", "K",                                            \
+      "stop when the validation result has not been better for K\nepochs; 0: never", NULL)                           \
+    X(seed, LONG, 0, 0, 0, RESULTS, NULL, COMMON, "--seed", "S", "of the first weights and of dropout", NULL)        \
+    X(eval_every, COUNT, 1, 0, 0, RESULTS, NULL, RARE, "--eval-every", "K",                                          \
+      "with dropout: epochs between evaluations; 0: at the end alone", NULL)                                         \
+    X(init, PATH, NULL, 0, 0, RESULTS, NULL, RARE, "--init", "W.safetensors", "weights to start from",               \
+      "drawn, as the model says")
+
+#define GS_MACHINE_OPTION_MAP(X)                                                                                     \
+    X(device, TEXT, "cpu", 0, 0, NOTHING, NULL, COMMON, "--device", "cpu[:N]|cuda[:N]",                              \
+      "what computes: processors, N parts of them, GPU N (0,1: both), or cpu,cuda:N", NULL)                          \
+    X(topology, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--topology", "FILE",                                         \
+      "of several devices: switches, the speed of their wires and their own (JSON)", "one switch")                   \
+    X(matmul, CHOICE, "fp32", 0, 0, RESULTS, NULL, RARE, "--matmul", "fp32|tf32|bf16",                               \
+      "what a GPU's dense products may round to", NULL)                                                              \
+    X(host_memory, SIZE, 0, 0, 0, NOTHING, NULL, COMMON, "--host-memory", "SIZE", "most memory that is resident",    \
+      "80 % of what is free")                                                                                        \
+    X(device_memory, SIZE, 0, 0, 0, NOTHING, NULL, COMMON, "--device-memory", "SIZE",                                \
+      "most that a device holds; for cpu a part of the host's", "half of --host-memory")                             \
+    X(threads, COUNT, 0, 0, 4096, NOTHING, NULL, COMMON, "--threads", "N", "threads that compute", "all")            \
+    X(io_timeout, TIME, 600, 0, 0, NOTHING, "never", RARE, "--io-timeout", "TIME",                                   \
+      "end a run where no read, write or launch of a GPU comes back\nfor so long (90s, 10m); 0: never", NULL)        \
+    X(spill, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--spill", "DIR", "folder for what does not fit in memory",      \
+      "inside the store")                                                                                            \
+    X(spill_type, CHOICE, "f32", 0, 0, RESULTS, NULL, RARE, "--spill-type", "f32|bf16",                              \
+      "what is kept for later stages may be rounded to", NULL)                                                       \
+    X(gather_type, CHOICE, "f32", 0, 0, RESULTS, NULL, RARE, "--gather-type", "f32|bf16",                            \
+      "what edges read may be rounded to", NULL)                                                                     \
+    X(disk_to_device, CHOICE, "auto", 0, 0, NOTHING, NULL, RARE, "--disk-to-device", "auto|yes|no",                  \
+      "edges come to one GPU past host memory (GPUDirect Storage);\nauto: where that is measured to be faster",      \
+      NULL)                                                                                                          \
+    X(no_cache, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-cache", NULL, "keep nothing in memory between tasks",  \
+      NULL)                                                                                                          \
+    X(no_pipeline, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-pipeline", NULL,                                    \
+      "read only when what was computed before is done", NULL)                                                       \
+    X(no_verify, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-verify", NULL,                                        \
+      "do not check checksums as data arrives", NULL)                                                                \
+    X(no_selective, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-selective", NULL,                                  \
+      "read whole intervals of rows, needed or not", NULL)                                                           \
+    X(no_prune, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-prune", NULL,                                          \
+      "compute rows that the loss cannot see, too", NULL)                                                            \
+    X(no_swap, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-swap", NULL, "take columns in store order", NULL)       \
+    X(no_chain, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-chain", NULL,                                          \
+      "each of several devices takes all that it needs from the host", NULL)                                         \
+    X(no_spread, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-spread", NULL,                                        \
+      "keep no rows of features for batches in the memory of GPUs", NULL)                                            \
+    GS_COMPILER_OPTION_MAP(X)
+/* Of the machine's, those of the compiler. */
+#define GS_COMPILER_OPTION_MAP(X)                                                                                    \
+    X(no_move, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-move", NULL,                                            \
+      "do not move operators across an edge sum", NULL)                                                              \
+    X(no_fuse, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-fuse", NULL,                                            \
+      "compute edges anew for each sum over them", NULL)                                                             \
+    X(no_batch, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-batch", NULL,                                          \
+      "do not multiply edges by the matrix of their type in batches", NULL)                                          \
+    X(no_hoist, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-hoist", NULL,                                          \
+      "compute in every epoch what needs no parameter", NULL)
+
+#define GS_RESULT_OPTION_MAP(X)                                                                                      \
+    X(save, PATH, NULL, 0, 0, NOTHING, NULL, COMMON, "--save", "W.safetensors", "where the final weights go", NULL)  \
+    X(logits, PATH, NULL, 0, 0, NOTHING, NULL, COMMON, "--logits", "OUT.npy",                                        \
+      "float32 [vertices, classes] of the final weights, input order", NULL)                                         \
+    X(trace, PATH, NULL, 0, 0, NOTHING, NULL, COMMON, "--trace", "OUT.json",                                         \
+      "the last epoch's tasks as Chrome trace events (Perfetto opens them)", NULL)                                   \
+    X(metrics, PATH, NULL, 0, 0, NOTHING, NULL, COMMON, "--metrics", "OUT.jsonl", "one line of JSON an epoch",       \
+      NULL)
+
+#define GS_CHECKPOINT_OPTION_MAP(X)                                                                                  \
+    X(checkpoint, PATH, NULL, 0, 0, NOTHING, NULL, COMMON, "--checkpoint", "DIR",                                    \
+      "folder for the run's state, the last two of it", NULL)                                                        \
+    X(checkpoint_every, TEXT, NULL, 0, 0, NOTHING, NULL, RARE, "--checkpoint-every", "K|10m",                        \
+      "epochs from one to the next, or 90s, 10m, 2h", "at most 2 % of the time")                                     \
+    X(resume, PATH, NULL, 0, 0, NOTHING, NULL, COMMON, "--resume", "DIR",                                            \
+      "go on from the newest state there, and keep the run's there;\n"                                               \
+      "STORE and options that are left out are the run's", NULL)
+
+#define GS_PREDICT_OPTION_MAP(X)                                                                                     \
+    X(softmax, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--softmax", NULL,                                            \
+      "probabilities for logits: softmax; of several labels sigmoid", NULL)                                          \
+    X(argmax, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--argmax", "OUT.npy",                                          \
+      "int64 [vertices]: the class of the largest logit", NULL)                                                      \
+    X(classes, COUNT, 0, 1, 0, NOTHING, NULL, RARE, "--classes", "N",                                                \
+      "how many there are, where neither weights nor labels say it", "as they say")
+
+/* That a program sets, and no command line. */
+#define GS_PROGRAM_OPTION_MAP(X)                                                                                     \
+    X(keep_logits, FLAG, false, 0, 0, NOTHING, NULL, RARE, NULL, NULL, NULL, NULL)                                   \
+    X(profile, FLAG, false, 0, 0, NOTHING, NULL, RARE, NULL, NULL, NULL, NULL)                                       \
+    X(embeddings, FLAG, false, 0, 0, NOTHING, NULL, RARE, NULL, NULL, NULL, NULL)                                    \
+    X(config, TEXT, NULL, 0, 0, NOTHING, NULL, RARE, NULL, NULL, NULL, NULL)                                         \
+    X(command, TEXT, NULL, 0, 0, NOTHING, NULL, RARE, NULL, NULL, NULL, NULL)
+
+#define GS_TRAIN_OPTION_MAP(X)                                                                                       \
+    GS_MODEL_OPTION_MAP(X) GS_TASK_OPTION_MAP(X) GS_BATCH_OPTION_MAP(X) GS_TRAINING_OPTION_MAP(X)                    \
+    GS_MACHINE_OPTION_MAP(X) GS_RESULT_OPTION_MAP(X) GS_CHECKPOINT_OPTION_MAP(X) GS_PREDICT_OPTION_MAP(X)            \
+    GS_PROGRAM_OPTION_MAP(X)
 
 /* Sets the defaults: 2 layers of 64, relu, no dropout, 100 epochs of Adam with rate 0.01, on the CPU. `size`: of the
  * caller's struct. */

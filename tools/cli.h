@@ -22,10 +22,12 @@ typedef enum cli_kind {
     CLI_COUNT,   /* uint32_t in [least, most] */
     CLI_AUTO,    /* the same, or "auto", which is 0 */
     CLI_LONG,    /* uint64_t, at least `least` */
-    CLI_REAL,    /* double */
+    CLI_REAL,    /* double, as is CLI_ABOVE; their ranges are the library's */
+    CLI_ABOVE,
     CLI_TIME,    /* double, seconds: 90, 90s, 10m, 2h */
     CLI_SIZE,    /* uint64_t bytes: 64K, 1.5G */
     CLI_TEXT,    /* const char * */
+    CLI_PATH,    /* the same: a file or a folder */
     CLI_CHOICE,  /* const char *, one of `value`'s words, "adam|sgd" */
     CLI_CONFIG,  /* a file of options; has no field */
 } cli_kind;

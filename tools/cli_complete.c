@@ -14,20 +14,11 @@ typedef enum values {
 
 static values values_of(const cli_option *o)
 {
-    static const char *const paths[] = {"DIR", "FILE", NULL};
-
     if (o->kind == CLI_CHOICE)
         return VALUES_WORDS;
-    if (o->kind == CLI_CONFIG)
+    if (o->kind == CLI_PATH || o->kind == CLI_CONFIG)
         return VALUES_FILES;
-    if (o->kind != CLI_TEXT)
-        return VALUES_NONE;
-    if (strcmp(o->name, "--model") == 0)
-        return VALUES_BOTH;
-    for (const char *const *p = paths; *p != NULL; p++)
-        if (strcmp(o->value, *p) == 0)
-            return VALUES_FILES;
-    return strchr(o->value, '.') != NULL && strchr(o->value, '|') == NULL ? VALUES_FILES : VALUES_NONE;
+    return strcmp(o->name, "--model") == 0 ? VALUES_BOTH : VALUES_NONE;
 }
 
 static values values_of_place(const char *place)

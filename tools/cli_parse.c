@@ -207,12 +207,14 @@ static int set_option(const cli_command *c, const cli_option *o, char *options, 
     case CLI_LONG:
         return set_integer(c, o, field, text);
     case CLI_REAL:
+    case CLI_ABOVE:
         return set_real(c, o, field, text);
     case CLI_TIME:
         return set_time(c, o, field, text);
     case CLI_SIZE:
         return set_size(c, o, field, text);
     case CLI_TEXT:
+    case CLI_PATH:
         if (*text == '\0')
             return cli_fail(c, CLI_USAGE, "%s: its value is empty", o->name);
         *(const char **)field = text;

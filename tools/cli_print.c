@@ -95,6 +95,7 @@ const char *cli_default_text(const cli_option *o, const char *options)
     case CLI_CONFIG:
         return "";
     case CLI_TEXT:
+    case CLI_PATH:
     case CLI_CHOICE:
         if (*(const char *const *)field != NULL)
             return *(const char *const *)field;
@@ -103,6 +104,7 @@ const char *cli_default_text(const cli_option *o, const char *options)
         snprintf(out, TEXT_BYTES, "%g s", *(const double *)field);
         return out;
     case CLI_REAL:
+    case CLI_ABOVE:
         snprintf(out, TEXT_BYTES, "%g", *(const double *)field);
         return out;
     case CLI_COUNT:
@@ -142,9 +144,10 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     if (strlen(left) >= HELP_COLUMN)
         fprintf(out, "\n%*s", HELP_COLUMN, "");
     print_indented(out, o->help);
-    if (o->most != 0 && o->least == 0)
+    const bool bounded = o->most != 0 && (o->kind == CLI_COUNT || o->kind == CLI_AUTO); /* reals: in words */
+    if (bounded && o->least == 0)
         fprintf(out, ", at most %" PRIu32, o->most);
-    else if (o->most != 0)
+    else if (bounded)
         fprintf(out, ", %" PRIu32 " to %" PRIu32, o->least, o->most);
     if (*given != '\0')
         fprintf(out, " (default: %s)", given);

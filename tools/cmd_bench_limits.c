@@ -11,7 +11,7 @@ typedef struct limits_options {
 } limits_options;
 
 static const cli_option opts[] = {
-    {"--dir", CLI_TEXT, offsetof(limits_options, dir), NULL, "DIR",
+    {"--dir", CLI_PATH, offsetof(limits_options, dir), NULL, "DIR",
      "folder on the disk to measure; 1 GiB is written there",
      NULL, 0, 0},
     {"--device", CLI_TEXT, offsetof(limits_options, device), NULL, "NAME",

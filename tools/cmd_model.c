@@ -9,7 +9,6 @@ typedef struct model_options {
 } model_options;
 
 #define FIELD(name) offsetof(model_options, graph.name), #name
-#define TRAIN_FIELD(name) offsetof(model_options, command.train.name), #name
 
 static const cli_option graph_options[] = {
     {"--features", CLI_COUNT, FIELD(features), "N", "width of the features", NULL, 1, 1u << 20},
@@ -23,14 +22,6 @@ static const cli_option graph_options[] = {
 
 static const cli_option output_options[] = {
     {"--dot", CLI_FLAG, offsetof(model_options, dot), NULL, NULL, "graphs alone, for Graphviz's dot", NULL, 0, 0},
-    {"--no-move", CLI_FLAG, TRAIN_FIELD(no_move), NULL,
-     "do not move operators across an edge sum", NULL, 0, 0},
-    {"--no-fuse", CLI_FLAG, TRAIN_FIELD(no_fuse), NULL,
-     "compute edges anew for each sum over them", NULL, 0, 0},
-    {"--no-batch", CLI_FLAG, TRAIN_FIELD(no_batch), NULL,
-     "do not multiply edges by the matrix of their type in batches", NULL, 0, 0},
-    {"--no-hoist", CLI_FLAG, TRAIN_FIELD(no_hoist), NULL,
-     "compute in every epoch what needs no parameter", NULL, 0, 0},
     {0},
 };
 
@@ -57,7 +48,8 @@ const cli_command cmd_model = {
                "Its graph after each pass, forward and backward, and the stages of an epoch.\n"
                "MODEL is a built-in one's name or a text's file.",
     .group = (const cli_group[]){{"Output", output_options},
-                                 {"Model", train_model_options + 1}, /* all but --model */
+                                 {"Compiler", train_compiler_options},
+                                 {"Model", train_layer_options},
                                  {"Graph", graph_options},
                                  {0}},
     .defaults = defaults,

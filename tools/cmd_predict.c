@@ -6,20 +6,14 @@
 #include "train_options.h"
 
 static const cli_option opts[] = {
-    {"--weights", CLI_TEXT, offsetof(train_command, weights), NULL, "W.safetensors",
+    {"--weights", CLI_PATH, offsetof(train_command, weights), NULL, "W.safetensors",
      "the model's weights; required", NULL, 0, 0},
-    {"--logits", CLI_TEXT, offsetof(train_command, train.logits), "logits", "OUT.npy",
+    {"--logits", CLI_PATH, offsetof(train_command, train.logits), "logits", "OUT.npy",
      "float32 [vertices, classes], input order", NULL, 0, 0},
-    {"--softmax", CLI_FLAG, offsetof(train_command, train.softmax), "softmax", NULL,
-     "probabilities for logits: softmax; of several labels sigmoid", NULL, 0, 0},
-    {"--argmax", CLI_TEXT, offsetof(train_command, train.argmax), "argmax", "OUT.npy",
-     "int64 [vertices]: the class of the largest logit", NULL, 0, 0},
-    {"--embeddings", CLI_TEXT, offsetof(train_command, embeddings), "embeddings", "OUT.npy",
+    {"--embeddings", CLI_PATH, offsetof(train_command, embeddings), "embeddings", "OUT.npy",
      "float32 [vertices, hidden]: what the last layer gets", NULL, 0, 0},
-    {"--ids", CLI_TEXT, offsetof(train_command, ids), NULL, "FILE", "the input's own id of each row, one a line", NULL,
+    {"--ids", CLI_PATH, offsetof(train_command, ids), NULL, "FILE", "the input's own id of each row, one a line", NULL,
      0, 0},
-    {"--classes", CLI_COUNT, offsetof(train_command, train.classes), "classes", "N",
-     "how many there are, where neither weights nor labels say it", "as they say", 1, 0},
     {0},
 };
 
@@ -129,6 +123,7 @@ const cli_command cmd_predict = {
     .summary = "Computes every vertex's logits with given weights.",
     .group =
         (const cli_group[]){{"Files", opts},
+                            {"Logits", train_predict_options},
                             {"Output", train_json_options},
                             {"Model", train_model_options},
                             {"Task", train_task_options},

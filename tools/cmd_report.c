@@ -13,7 +13,7 @@ typedef struct report_options {
 } report_options;
 
 static const cli_option opts[] = {
-    {"-o", CLI_TEXT, offsetof(report_options, out), NULL, "OUT.html", "where the page goes", NULL, 0, 0},
+    {"-o", CLI_PATH, offsetof(report_options, out), NULL, "OUT.html", "where the page goes", NULL, 0, 0},
     {0},
 };
 

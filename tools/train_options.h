@@ -13,8 +13,10 @@ typedef struct train_command {
 
 void train_command_defaults(void *options);
 
-extern const cli_option train_model_options[], train_task_options[], train_batch_options[], train_learning_options[],
-    train_machine_options[], train_output_options[], train_checkpoint_options[], train_json_options[];
+/* train_layer_options: those of the model but for its name. train_compiler_options are a part of the machine's. */
+extern const cli_option train_model_options[], train_layer_options[], train_task_options[], train_batch_options[],
+    train_learning_options[], train_machine_options[], train_compiler_options[], train_output_options[],
+    train_checkpoint_options[], train_predict_options[], train_json_options[];
 /* Options that most runs need. */
 extern const char *const train_common_options[];
 

@@ -2,20 +2,20 @@
 #include "session/direct_reads.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/option_table.h"
 #include "base/temporary.h"
 #include "session/session.h"
-
-static bool is(const gs_session *s, const char *word) { return strcmp(s->config.options->disk_to_device, word) == 0; }
 
 /* Whoever asked for it is told why not. */
 static void give_up(gs_session *s, const char *why)
 {
     s->machine.direct.possible = false;
-    snprintf(s->machine.direct.why, sizeof(s->machine.direct.why), "%s", is(s, "yes") ? why : "");
+    if (gs_choice(s->config.options, disk_to_device) != GS_DIRECT_YES)
+        why = "";
+    snprintf(s->machine.direct.why, sizeof(s->machine.direct.why), "%s", why);
 }
 
 static gs_status probe_store(const gs_session *s)
@@ -31,8 +31,11 @@ static gs_status probe_store(const gs_session *s)
 
 void gs_session_find_direct(gs_session *s)
 {
+    const int wish = gs_choice(s->config.options, disk_to_device);
+
     s->machine.direct = (gs_session_direct){.possible = false};
-    if (is(s, "no") || (is(s, "auto") && s->machine.cost.source[GS_WORK_FROM_DISK] == GS_COST_DEFAULT))
+    if (wish == GS_DIRECT_NO ||
+        (wish == GS_DIRECT_AUTO && s->machine.cost.source[GS_WORK_FROM_DISK] == GS_COST_DEFAULT))
         return;
     if (s->machine.devices != 1 || !gs_session_has_memories(s))
         give_up(s, "it is for one device that has memory of its own: .device cuda, or cuda:N");

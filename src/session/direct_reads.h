@@ -8,6 +8,9 @@
 
 typedef struct gs_session gs_session;
 
+/* The words of .disk_to_device, in their order. */
+enum { GS_DIRECT_AUTO, GS_DIRECT_YES, GS_DIRECT_NO };
+
 typedef struct gs_session_direct {
     bool possible;  /* it was asked for, or may save time, and the device can */
     char why[GS_ERROR_BYTES]; /* not, where it was asked for; "": it can, or nobody asked */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/npy.h"
+#include "base/option_table.h"
 #include "base/size.h"
 #include "session/session.h"
 #include "session/store_rows.h"
@@ -19,9 +20,7 @@ static gs_status find_task(gs_train_task *out, const gs_session *s)
     const gs_train_task labels = gs_store_get_info(s->store)->labels;
     const char *const asked = s->config.options->task;
 
-    *out = labels;
-    if (asked != NULL)
-        (void)gs_train_task_parse(out, asked); /* gs_train_options_check() knows it */
+    *out = asked == NULL ? labels : (gs_train_task)gs_choice(s->config.options, task);
     if (*out == labels || *out == GS_TRAIN_TASK_REGRESS)
         return GS_OK;
     return gs_fail(GS_EINVAL, ".task %s: the labels of %s are for %s; leave it out, or partition with .task %s", asked,

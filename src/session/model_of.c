@@ -1,7 +1,7 @@
 /* model_of.c - options to the text that runs. */
 #include "session/model_of.h"
 
-#include <string.h>
+#include "base/option_table.h"
 
 gs_status gs_session_open_model(gs_model **out, const gs_train_options *o)
 {
@@ -19,6 +19,5 @@ gs_status gs_session_open_model(gs_model **out, const gs_train_options *o)
 
 bool gs_session_model_changed(const gs_train_options *o)
 {
-    return o->residual || o->act_first || o->set != NULL || (o->norm != NULL && strcmp(o->norm, "none") != 0) ||
-           (o->jk != NULL && strcmp(o->jk, "none") != 0);
+    return o->residual || o->act_first || o->set != NULL || gs_choice(o, norm) != 0 || gs_choice(o, jk) != 0;
 }

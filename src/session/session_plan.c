@@ -1,7 +1,6 @@
 /* session_plan.c - the rows, edges and costs that gs_schedule() is given, and the plan that it makes of them. */
-#include <string.h>
-
 #include "base/alloc.h"
+#include "base/option_table.h"
 #include "base/size.h"
 #include "cost/cost_file.h"
 #include "schedule/schedule.h"
@@ -170,7 +169,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .host_parts = s->memory.host_parts,
         .topology = s->machine.topology,
         .no_chain = s->config.options->no_chain,
-        .loads = s->machine.direct.possible && strcmp(s->config.options->disk_to_device, "yes") == 0,
+        .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,
         .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,

@@ -1,7 +1,6 @@
 /* session_prepare.c - a session without a plan: store, devices, and the passes of the model. */
-#include <string.h>
-
 #include "base/alloc.h"
+#include "base/option_table.h"
 #include "compile/compile.h"
 #include "model/model.h"
 #include "session/model_of.h"
@@ -88,8 +87,8 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
         .in_memory = s->config.batch != NULL,
         .rest_width = REST_WIDTH,
-        .rest = strcmp(o->spill_type, "bf16") == 0 ? GS_BF16 : GS_F32,
-        .read = strcmp(o->gather_type, "bf16") == 0 ? GS_BF16 : GS_F32,
+        .rest = gs_choice(o, spill_type) == 1 ? GS_BF16 : GS_F32,
+        .read = gs_choice(o, gather_type) == 1 ? GS_BF16 : GS_F32,
         .lean = s->variant.lean != GS_NOT_TAKEN,
         .typed = s->variant.typed != GS_NOT_TAKEN,
         .hoist = !o->no_hoist && s->variant.no_hoist == GS_NOT_TAKEN && s->config.purpose == GS_FOR_TRAINING &&

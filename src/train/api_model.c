@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/arguments.h"
+#include "base/option_table.h"
 #include "compile/compile.h"
 #include "gnnstream.h"
 #include "session/model_of.h"
@@ -26,10 +27,7 @@ static void show(void *context, const char *after, const gs_ir *ir)
 
 static gs_train_task task_of(const gs_train_options *o)
 {
-    gs_train_task task = GS_TRAIN_TASK_CLASSIFY;
-    if (o->task != NULL)
-        (void)gs_train_task_parse(&task, o->task); /* gs_train_options_check() knows it */
-    return task;
+    return o->task == NULL ? GS_TRAIN_TASK_CLASSIFY : (gs_train_task)gs_choice(o, task);
 }
 
 /* Takes `ir`. */

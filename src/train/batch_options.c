@@ -1,19 +1,15 @@
 #include "train/batch_options.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/option_table.h"
 #include "base/size.h"
 #include "batch/batch_devices.h"
-#include "train/control.h"
 
-#define BATCH_SIZE 1024u
-#define WALK_LENGTH 2u
+bool gs_train_on_batches(const gs_train_options *o) { return gs_choice(o, sampler) > 0; }
 
-bool gs_train_on_batches(const gs_train_options *o) { return o->sampler != NULL && strcmp(o->sampler, "none") != 0; }
-uint32_t gs_batch_size_of(const gs_train_options *o) { return o->batch_size != 0 ? o->batch_size : BATCH_SIZE; }
-uint32_t gs_walk_length_of(const gs_train_options *o) { return o->walk_length != 0 ? o->walk_length : WALK_LENGTH; }
 uint32_t gs_batches_per_step_of(const gs_train_options *o)
 {
     return gs_train_on_batches(o) ? gs_batch_devices_step(o) : 1; /* of the whole graph, on any number of devices */
@@ -77,34 +73,16 @@ static gs_status check_in_vain(const gs_train_options *o, gs_sampler_kind kind)
     return GS_OK;
 }
 
-static gs_status find_sampler(uint32_t *out, const char *name)
-{
-    char names[128] = "none";
-
-    for (*out = 0; *out < GS_SAMPLER_KINDS; ++*out) {
-        const char *const known = gs_sampler_facts_of((gs_sampler_kind)*out)->name;
-        if (strcmp(name, known) == 0)
-            return GS_OK;
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "|%s", known);
-    }
-    return gs_fail(GS_EINVAL, ".sampler %s: must be one of %s", name, names);
-}
-
 gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options *o)
 {
-    gs_shuffles shuffles;
-    uint32_t kind;
-    gs_status st = find_sampler(&kind, o->sampler);
+    const gs_sampler_kind kind = (gs_sampler_kind)(gs_choice(o, sampler) - 1); /* the first word is none */
+    gs_status st;
 
-    if (st != GS_OK)
+    if ((st = check_in_vain(o, kind)) != GS_OK)
         return st;
-    if (!gs_control_find_shuffles(&shuffles, o->shuffle))
-        return gs_fail(GS_EINVAL, ".shuffle %s: must be one of always|never|adaptive", o->shuffle);
-    if ((st = check_in_vain(o, (gs_sampler_kind)kind)) != GS_OK)
-        return st;
-    *out = (gs_sampler_options){.kind = (gs_sampler_kind)kind, .seed = o->seed, .batch_size = gs_batch_size_of(o),
+    *out = (gs_sampler_options){.kind = kind, .seed = o->seed, .batch_size = gs_count(o, batch_size),
                                 .replace = o->replace, .weighted = o->weighted, .by_type = o->by_type,
-                                .walk_length = gs_walk_length_of(o),
+                                .walk_length = gs_count(o, walk_length),
                                 .coverage = o->coverage, .coefficients_alone = true,
                                 .stop = o->stop};
     if ((gs_sampler_facts_of(out->kind)->reads & GS_SAMPLER_READS_FANOUT) == 0)
@@ -118,18 +96,17 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
 /* Refuses options of batches that are given without any. */
 static gs_status check_none(const gs_train_options *o)
 {
-    const char *const given = o->fanout != NULL       ? ".fanout"
-                              : o->replace            ? ".replace"
-                              : o->weighted           ? ".weighted"
-                              : o->by_type            ? ".by_type"
-                              : o->batch_size != 0    ? ".batch_size"
-                              : o->walk_length != 0   ? ".walk_length"
-                              : o->coverage != 0      ? ".coverage"
-                              : o->batches_per_step != 0 ? ".batches_per_step"
-                              : o->shuffle != NULL       ? ".shuffle"
-                                                      : NULL;
-    if (given != NULL)
-        return gs_fail(GS_EINVAL, "%s: is of batches; use it with .sampler, or leave it out", given);
+    static const size_t of_batches[] = {
+#define FIELD(name, ...) offsetof(gs_train_options, name),
+        GS_SAMPLER_OPTION_MAP(FIELD)
+#undef FIELD
+    };
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(of_batches); k++) {
+        const gs_option *const x = gs_option_at(of_batches[k]);
+        if (!gs_option_is_unset(x, o))
+            return gs_fail(GS_EINVAL, ".%s: is of batches; use it with .sampler, or leave it out", x->name);
+    }
     return GS_OK;
 }
 

@@ -7,9 +7,7 @@
 
 /* Do the options ask for batches? */
 bool gs_train_on_batches(const gs_train_options *o);
-/* Values of the options, or the defaults of those that are 0. */
-uint32_t gs_batch_size_of(const gs_train_options *o);
-uint32_t gs_walk_length_of(const gs_train_options *o);
+/* .batches_per_step, or its default. */
 uint32_t gs_batches_per_step_of(const gs_train_options *o);
 
 /* GS_EINVAL names the field: what speaks of batches, and what does not go with them. */

@@ -1,101 +1,64 @@
 #include "train/checkpoint_options.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/size.h"
-#include "model/model.h" /* GS_MODEL_BASES */
+#include "base/option_table.h"
 #include "train/batch_options.h"
 
-typedef enum kind { COUNT, REAL, FLAG, LONG, TEXT, LIST, FILE_NAME } kind;
+/* Not the model, whose text counts and not its name; nor what says where results go, nor what keeps numbers up to
+ * rounding at least. */
+#define EACH(x) GS_OPTION_EACH (x) if (x->changes != GS_OPTION_NOTHING)
 
-/* Not here: the model, whose text counts and not its name; what says how much is trained (epochs, but for a cosine over
- * them), where results go, and what keeps numbers up to rounding at least. */
-static const struct {
-    const char *name;
-    kind kind;
-    size_t field;
-} table[] = {
-#define ROW(name, kind) {#name, kind, offsetof(gs_train_options, name)}
-    ROW(layers, COUNT),        ROW(hidden, COUNT),    ROW(heads, COUNT),    ROW(bases, COUNT),
-    ROW(activation, TEXT),     ROW(dropout, REAL),    ROW(input_dropout, REAL), ROW(optimizer, TEXT),
-    ROW(lr, REAL),             ROW(weight_decay, REAL), ROW(seed, LONG),    ROW(eval_every, COUNT),
-    ROW(matmul, TEXT),         ROW(spill_type, TEXT), ROW(init, FILE_NAME), ROW(momentum, REAL),
-    ROW(clip_norm, REAL),      ROW(schedule, TEXT),   ROW(warmup, COUNT),   ROW(schedule_every, COUNT),
-    ROW(schedule_by, REAL),    ROW(keep, TEXT),       ROW(patience, COUNT), ROW(epochs, COUNT),
-    ROW(task, TEXT),           ROW(class_weights, LIST), ROW(label_smoothing, REAL),
-    ROW(ignore_edge_weights, FLAG),
-    ROW(sampler, TEXT),        ROW(batch_size, COUNT), ROW(fanout, LIST),   ROW(replace, FLAG),
-    ROW(walk_length, COUNT),   ROW(coverage, COUNT), ROW(batches_per_step, COUNT),
-    ROW(gather_type, TEXT),   ROW(shuffle, TEXT),   ROW(weighted, FLAG),    ROW(by_type, FLAG),
-    ROW(keep_by, TEXT),
-#undef ROW
-};
+static bool is(const gs_option *x, size_t field) { return x->field == field; }
+#define IS(x, name) is(x, offsetof(gs_train_options, name))
 
-_Static_assert(GS_ARRAY_LEN(table) <= GS_CHECKPOINT_OPTIONS, "options of a checkpoint");
+/* Of numbers of 64 bits, as JSON's hold 53, and of all texts. */
+static bool is_text(const gs_option *x) { return x->kind == GS_OPTION_LONG || gs_option_is_text(x); }
+
+static void take_text(char text[GS_CHECKPOINT_WORDS], const gs_option *x, const gs_train_options *o)
+{
+    const char *const given = gs_option_text(x, o);
+
+    if (given == NULL)
+        snprintf(text, GS_CHECKPOINT_WORDS, "%s", x->counts_as != NULL ? x->counts_as : "");
+    else if (x->kind == GS_OPTION_PATH || strlen(given) >= GS_CHECKPOINT_WORDS) /* a checksum stands for it */
+        snprintf(text, GS_CHECKPOINT_WORDS, "%016llx", (unsigned long long)gs_hash64(given, strlen(given)));
+    else
+        snprintf(text, GS_CHECKPOINT_WORDS, "%s", given);
+}
+
+static void take(gs_checkpoint_option *to, const gs_option *x, const gs_train_options *o)
+{
+    if (gs_option_is_text(x))
+        take_text(to->text, x, o);
+    else if (x->kind == GS_OPTION_LONG)
+        snprintf(to->text, sizeof(to->text), "%llu",
+                 (unsigned long long)*(const uint64_t *)(const void *)((const char *)o + x->field));
+    else if (IS(x, batches_per_step))
+        to->number = gs_batches_per_step_of(o);
+    else if (IS(x, epochs) && gs_choice(o, schedule) != GS_RATES_COSINE)
+        to->number = 0; /* says how much is trained */
+    else
+        to->number = gs_option_number(x, o);
+}
 
 void gs_checkpoint_list_options(gs_checkpoint *c)
 {
-    c->options = GS_ARRAY_LEN(table);
-    for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++) {
-        gs_checkpoint_option *const o = &c->option[k];
-        *o = (gs_checkpoint_option){.name = table[k].name, .is_text = table[k].kind >= LONG};
-        o->may_lack = table[k].field >= offsetof(gs_train_options, gather_type);
-        if (o->may_lack && o->is_text)
-            snprintf(o->text, sizeof(o->text), "%s",
-                     table[k].field == offsetof(gs_train_options, gather_type) ? "f32"
-                     : table[k].field == offsetof(gs_train_options, keep_by)   ? GS_KEPT_BEFORE
-                                                                               : "always");
+    c->options = 0;
+    for EACH (x) {
+        gs_checkpoint_option *const to = &c->option[c->options++];
+        *to = (gs_checkpoint_option){.name = x->name, .of = x, .is_text = is_text(x)};
+        to->may_lack = x->field >= offsetof(gs_train_options, gather_type);
+        if (to->may_lack)
+            take(to, x, &gs_option_defaults);
+        if (IS(x, keep_by))
+            snprintf(to->text, sizeof(to->text), "%s", GS_KEPT_BEFORE);
     }
-}
-
-/* Numbers of 64 bits are text, as JSON's hold 53; of a file's name its checksum stands for it. */
-static void take(gs_checkpoint_option *to, size_t k, const gs_train_options *o)
-{
-    const void *const field = (const char *)o + table[k].field;
-    const char *const text = table[k].kind >= TEXT ? *(const char *const *)field : NULL;
-
-    switch (table[k].kind) {
-    case COUNT:
-        to->number = *(const uint32_t *)field;
-        if (table[k].field == offsetof(gs_train_options, bases) && o->bases == 0)
-            to->number = GS_MODEL_BASES;
-        if (table[k].field == offsetof(gs_train_options, batch_size))
-            to->number = gs_batch_size_of(o);
-        if (table[k].field == offsetof(gs_train_options, walk_length))
-            to->number = gs_walk_length_of(o);
-        if (table[k].field == offsetof(gs_train_options, batches_per_step))
-            to->number = gs_batches_per_step_of(o);
-        if (table[k].field == offsetof(gs_train_options, epochs) && strcmp(o->schedule, "cosine") != 0)
-            to->number = 0;
-        break;
-    case REAL:
-        to->number = *(const double *)field;
-        break;
-    case FLAG:
-        to->number = *(const bool *)field;
-        break;
-    case LONG:
-        snprintf(to->text, sizeof(to->text), "%llu", (unsigned long long)*(const uint64_t *)field);
-        break;
-    case TEXT:
-        snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
-        if (table[k].field == offsetof(gs_train_options, keep) && text == NULL)
-            snprintf(to->text, sizeof(to->text), "best"); /* wherever it is known */
-        if (table[k].field == offsetof(gs_train_options, shuffle) && text == NULL)
-            snprintf(to->text, sizeof(to->text), "always");
-        break;
-    case LIST: /* of any length */
-        snprintf(to->text, sizeof(to->text), "%s", text != NULL ? text : "");
-        if (text != NULL && strlen(text) >= sizeof(to->text))
-            snprintf(to->text, sizeof(to->text), "%016llx", (unsigned long long)gs_hash64(text, strlen(text)));
-        break;
-    case FILE_NAME:
-        if (text != NULL)
-            snprintf(to->text, sizeof(to->text), "%016llx", (unsigned long long)gs_hash64(text, strlen(text)));
-        break;
-    }
+    assert(c->options <= GS_CHECKPOINT_OPTIONS);
 }
 
 gs_checkpoint_option *gs_checkpoint_find_option(gs_checkpoint *c, const char *name)
@@ -110,14 +73,13 @@ gs_checkpoint_option *gs_checkpoint_find_option(gs_checkpoint *c, const char *na
 void gs_checkpoint_take_options(gs_checkpoint *c, const gs_train_options *o)
 {
     gs_checkpoint_list_options(c);
-    for (uint32_t k = 0; k < GS_ARRAY_LEN(table); k++)
-        take(&c->option[k], k, o);
+    for (uint32_t k = 0; k < c->options; k++)
+        take(&c->option[k], c->option[k].of, o);
 }
 
-static gs_status differs(size_t k, const gs_checkpoint_option *mine, const gs_checkpoint_option *other,
-                         const char *path)
+static gs_status differs(const gs_checkpoint_option *mine, const gs_checkpoint_option *other, const char *path)
 {
-    if (table[k].kind == FILE_NAME)
+    if (mine->of->kind == GS_OPTION_PATH)
         return gs_fail(GS_EINVAL, ".%s: the checkpoint %s has weights of its own, and was begun with %s; leave it out",
                        mine->name, path, other->text[0] != '\0' ? "another file" : "none");
     if (mine->is_text)
@@ -134,10 +96,10 @@ gs_status gs_checkpoint_match_options(const gs_checkpoint *c, const gs_train_opt
     gs_checkpoint_take_options(&mine, o);
     for (uint32_t k = 0; k < mine.options; k++) {
         const gs_checkpoint_option *const a = &mine.option[k], *const b = &c->option[k];
-        if (table[k].kind == FILE_NAME && a->text[0] == '\0')
+        if (a->of->kind == GS_OPTION_PATH && a->text[0] == '\0')
             continue; /* the first weights are not needed any more */
         if (a->is_text ? strcmp(a->text, b->text) != 0 : a->number != b->number)
-            return differs(k, a, b, path);
+            return differs(a, b, path);
     }
     return GS_OK;
 }

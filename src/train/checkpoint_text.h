@@ -31,9 +31,10 @@ typedef struct gs_checkpoint_section {
     uint64_t bytes, checksum;
 } gs_checkpoint_section;
 
-/* An option of the run. Its kind is the table's in checkpoint_options.c. */
+/* An option of the run. */
 typedef struct gs_checkpoint_option {
     const char *name; /* constant: not of the text */
+    const struct gs_option *of;
     bool is_text;
     bool may_lack; /* checkpoints were written before there was such an option, and had the value that is here */
     double number;

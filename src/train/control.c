@@ -1,64 +1,25 @@
 #include "train/control.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/option_table.h"
 
 #define STEP_EPOCHS 30u    /* torch's examples' */
 #define PLATEAU_EPOCHS 10u /* ReduceLROnPlateau's */
 #define ELBOW 0.1 /* of the largest drop of the loss in an epoch */
 #define PI 3.14159265358979323846
 
-static const char *const rates_name[] = {"none", "step", "cosine", "plateau"};
-
-static bool find_rates(gs_rates *out, const char *name)
-{
-    for (int k = GS_RATES_NONE; name != NULL && k <= GS_RATES_PLATEAU; k++)
-        if (strcmp(name, rates_name[k]) == 0) {
-            *out = (gs_rates)k;
-            return true;
-        }
-    return false;
-}
-
-bool gs_control_find_shuffles(gs_shuffles *out, const char *name)
-{
-    static const char *const shuffles_name[] = {"always", "never", "adaptive"};
-    for (int k = GS_SHUFFLES_ALWAYS; k <= GS_SHUFFLES_ADAPTIVE; k++)
-        if (strcmp(name == NULL ? "always" : name, shuffles_name[k]) == 0) {
-            *out = (gs_shuffles)k;
-            return true;
-        }
-    return false;
-}
-
-gs_status gs_control_check(const gs_train_options *o)
-{
-    gs_rates rates;
-
-    if (!find_rates(&rates, o->schedule))
-        return gs_fail(GS_EINVAL, ".schedule %s: is none of none, step, cosine, plateau",
-                       o->schedule == NULL ? "(none)" : o->schedule);
-    if (!(o->schedule_by > 0 && o->schedule_by < 1))
-        return gs_fail(GS_EINVAL, ".schedule_by %g: must be above 0 and below 1", o->schedule_by);
-    if (o->schedule_every != 0 && rates != GS_RATES_STEP && rates != GS_RATES_PLATEAU)
-        return gs_fail(GS_EINVAL, ".schedule_every %u: is of the schedules step and plateau", o->schedule_every);
-    if (o->keep != NULL && strcmp(o->keep, "best") != 0 && strcmp(o->keep, "last") != 0)
-        return gs_fail(GS_EINVAL, ".keep %s: is neither best nor last", o->keep);
-    return gs_judge_check(o->keep_by);
-}
-
 gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_train_task task, uint64_t valid,
                           const char *store)
 {
-    const bool asked = o->keep != NULL && strcmp(o->keep, "best") == 0;
+    const bool best = gs_choice(o, keep) == 0, asked = best && o->keep != NULL;
     gs_control c = {.lr = o->lr, .by = o->schedule_by, .epochs = o->epochs, .warmup = o->warmup,
-                    .every = o->schedule_every, .patience = o->patience};
+                    .every = o->schedule_every, .patience = o->patience,
+                    .rates = (gs_rates)gs_choice(o, schedule), .shuffles = (gs_shuffles)gs_choice(o, shuffle)};
 
     const gs_status st = gs_judge_find(&c.judge, o->keep_by, task);
     if (st != GS_OK)
         return st;
-    (void)find_rates(&c.rates, o->schedule);
-    (void)gs_control_find_shuffles(&c.shuffles, o->shuffle);
     if (c.every == 0)
         c.every = c.rates == GS_RATES_STEP ? STEP_EPOCHS : PLATEAU_EPOCHS;
     if (valid == 0 && (asked || o->patience != 0 || o->keep_by != NULL))
@@ -66,7 +27,7 @@ gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_train_t
                                   "input, and .eval_every above 0", store,
                        asked ? ".keep best" : o->patience != 0 ? ".patience" : ".keep_by");
     c.valid = valid != 0;
-    c.keeps_best = valid != 0 && (o->keep == NULL || asked);
+    c.keeps_best = valid != 0 && best;
     gs_control_forget(&c);
     *out = c;
     return GS_OK;

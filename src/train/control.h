@@ -13,6 +13,7 @@
 #include "gnnstream.h" /* gs_train_options */
 #include "train/judge.h"
 
+/* In the order of the words of .shuffle and .schedule. */
 typedef enum gs_shuffles { GS_SHUFFLES_ALWAYS, GS_SHUFFLES_NEVER, GS_SHUFFLES_ADAPTIVE } gs_shuffles;
 typedef enum gs_rates { GS_RATES_NONE, GS_RATES_STEP, GS_RATES_COSINE, GS_RATES_PLATEAU } gs_rates;
 
@@ -41,8 +42,6 @@ typedef struct gs_control {
     gs_control_state state;
 } gs_control;
 
-/* GS_EINVAL names the field. */
-gs_status gs_control_check(const gs_train_options *o);
 /* Begins the control of a run that evaluates `valid` vertices now and then (0: none). GS_EINVAL: "best" or patience
  * without any, or a figure that the task has not. The store is for the message. */
 gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_train_task task, uint64_t valid,
@@ -59,8 +58,6 @@ bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
 void gs_control_note_loss(gs_control *c, uint32_t epoch, double loss);
 /* Are the targets of the next epoch in an order of its own? */
 bool gs_control_shuffles(const gs_control *c);
-/* GS_SHUFFLES_ALWAYS where nothing is said. False: there is none of that name. */
-bool gs_control_find_shuffles(gs_shuffles *out, const char *name);
 /* Has patience run out with this epoch? */
 bool gs_control_is_over(const gs_control *c, uint32_t epoch);
 

@@ -1,9 +1,10 @@
 #include "train/judge.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
+#include "base/option_table.h"
 #include "store/store.h" /* gs_split */
 
 #define CLASSIFY (1u << GS_TRAIN_TASK_CLASSIFY)
@@ -37,14 +38,11 @@ static const gs_judge usual[GS_TRAIN_TASK_COUNT] = {
 
 const char *gs_judge_name(gs_judge j) { return judge[j].name; }
 
-static bool find(gs_judge *out, const char *name)
+/* GS_JUDGES: there is none of that name. */
+static gs_judge find(const char *name)
 {
-    for (int k = 0; k < GS_JUDGES; k++)
-        if (strcmp(name, judge[k].name) == 0) {
-            *out = (gs_judge)k;
-            return true;
-        }
-    return false;
+    const int place = gs_word_place(gs_option_at(offsetof(gs_train_options, keep_by))->words, name);
+    return place < 0 ? GS_JUDGES : (gs_judge)place;
 }
 
 /* "loss|accuracy|...": those that some of `tasks` have. */
@@ -58,28 +56,12 @@ static void list(char out[NAMES_BYTES], unsigned tasks)
     }
 }
 
-gs_status gs_judge_check(const char *name)
-{
-    char names[NAMES_BYTES];
-    gs_judge j;
-
-    if (name == NULL || find(&j, name))
-        return GS_OK;
-    list(names, CLASSIFY | MULTILABEL | REGRESS);
-    return gs_fail(GS_EINVAL, ".keep_by %s: must be one of %s", name, names);
-}
-
 gs_status gs_judge_find(gs_judge *out, const char *name, gs_train_task task)
 {
     char names[NAMES_BYTES];
-    gs_judge j = usual[task];
-    gs_status st;
+    const gs_judge j = name != NULL ? find(name) : usual[task];
 
-    if ((st = gs_judge_check(name)) != GS_OK)
-        return st;
-    if (name != NULL)
-        (void)find(&j, name);
-    if ((judge[j].tasks >> task & 1) != 0) {
+    if (j < GS_JUDGES && (judge[j].tasks >> task & 1) != 0) {
         *out = j;
         return GS_OK;
     }
@@ -90,8 +72,8 @@ gs_status gs_judge_find(gs_judge *out, const char *name, gs_train_task task)
 
 bool gs_judge_ranks(const char *name)
 {
-    gs_judge j;
-    return name != NULL && find(&j, name) && (j == GS_BY_AUC || j == GS_BY_AP);
+    const gs_judge j = name != NULL ? find(name) : GS_JUDGES;
+    return j == GS_BY_AUC || j == GS_BY_AP;
 }
 
 double gs_judge_figure(gs_judge j, const gs_task_figures *f, const double accuracy[3])

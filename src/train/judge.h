@@ -11,6 +11,7 @@
 #include "gnnstream.h" /* gs_task_figures */
 #include "session/learned.h"
 
+/* In the order of the words of .keep_by. */
 typedef enum gs_judge {
     GS_BY_LOSS,
     GS_BY_ACCURACY,
@@ -28,8 +29,6 @@ typedef enum gs_judge {
 const char *gs_judge_name(gs_judge j);
 /* NULL: the task's own. GS_EINVAL: there is none of that name, or the task has none such. */
 gs_status gs_judge_find(gs_judge *out, const char *name, gs_train_task task);
-/* GS_EINVAL: there is none of that name for any task. */
-gs_status gs_judge_check(const char *name);
 /* Does it need the logits of a whole split in order? `name` may be NULL, or of none. */
 bool gs_judge_ranks(const char *name);
 /* The judge of validation that is shown; NaN where it was not evaluated. */

@@ -1,31 +1,19 @@
 #include "train/optim.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/option_table.h"
 
 #define BETA1 0.9
 #define BETA2 0.999
 #define EPSILON 1e-8
 #define CLIP_EPSILON 1e-6 /* clip_grad_norm_'s */
 
-gs_status gs_optim_parse(gs_optim_kind *out, const char *name)
+gs_optim gs_optim_open(const gs_train_options *options)
 {
-    if (strcmp(name, "adam") == 0)
-        *out = GS_OPTIM_ADAM;
-    else if (strcmp(name, "adamw") == 0)
-        *out = GS_OPTIM_ADAMW;
-    else if (strcmp(name, "sgd") == 0)
-        *out = GS_OPTIM_SGD;
-    else
-        return gs_fail(GS_EINVAL, ".optimizer %s: is none of adam, adamw, sgd", name);
-    return GS_OK;
-}
-
-gs_status gs_optim_open(gs_optim *out, const gs_train_options *options)
-{
-    *out = (gs_optim){.lr = options->lr, .weight_decay = options->weight_decay, .momentum = options->momentum,
+    return (gs_optim){.kind = (gs_optim_kind)gs_choice(options, optimizer), .lr = options->lr,
+                      .weight_decay = options->weight_decay, .momentum = options->momentum,
                       .clip = options->clip_norm};
-    return gs_optim_parse(&out->kind, options->optimizer);
 }
 
 uint32_t gs_optim_states(const gs_optim *o) { return o->kind != GS_OPTIM_SGD ? 2 : o->momentum != 0 ? 1 : 0; }

@@ -15,7 +15,8 @@
 #include "gnnstream.h"
 #include "session/params.h"
 
-typedef enum gs_optim_kind { GS_OPTIM_SGD, GS_OPTIM_ADAM, GS_OPTIM_ADAMW } gs_optim_kind;
+/* In the order of .optimizer's words. */
+typedef enum gs_optim_kind { GS_OPTIM_ADAM, GS_OPTIM_ADAMW, GS_OPTIM_SGD } gs_optim_kind;
 
 typedef struct gs_optim {
     gs_optim_kind kind;
@@ -24,10 +25,8 @@ typedef struct gs_optim {
     uint64_t steps; /* taken so far */
 } gs_optim;
 
-/* "sgd", "adam" or "adamw"; GS_EINVAL otherwise. */
-gs_status gs_optim_parse(gs_optim_kind *out, const char *name);
 /* As the options say, which have passed gs_train_options_check(). */
-gs_status gs_optim_open(gs_optim *out, const gs_train_options *options);
+gs_optim gs_optim_open(const gs_train_options *options);
 /* Runs of state for gs_params_alloc(): Adam's first and second moments, SGD's momentum. */
 uint32_t gs_optim_states(const gs_optim *o);
 /* Goes on to the next step: its scalars, for whoever has the parameters. `norm`: of the gradients, where they are

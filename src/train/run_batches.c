@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/option_table.h"
 #include "base/size.h"
 #include "sample/sampler.h"
 #include "model/model.h"
@@ -268,7 +269,6 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
 {
     const gs_train_options *const o = config->options;
     const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), REFUSED_HOST);
-    gs_shuffles shuffles = GS_SHUFFLES_ALWAYS;
     gs_status st;
 
     if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
@@ -284,9 +284,8 @@ static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config
     if ((st = check_sampler(b, config)) != GS_OK)
         return st;
     b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
-    (void)gs_control_find_shuffles(&shuffles, o->shuffle);
     if ((st = load_edges(b, config, host, stream)) != GS_OK || (st = check_coverage(b, config, host)) != GS_OK ||
-        (st = narrow_limits(b, config, host, shuffles)) != GS_OK ||
+        (st = narrow_limits(b, config, host, (gs_shuffles)gs_choice(o, shuffle))) != GS_OK ||
         (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
         return st;
     b->shape.limits = *gs_sampler_limits(b->sampler);

@@ -105,8 +105,8 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     gs_status st;
 
     r->whole = true;
-    if ((st = gs_optim_open(&r->optim, o)) != GS_OK ||
-        (st = gs_outputs_check(o, r->kind, store)) != GS_OK || (st = gs_run__identify_model(r)) != GS_OK ||
+    r->optim = gs_optim_open(o);
+    if ((st = gs_outputs_check(o, r->kind, store)) != GS_OK || (st = gs_run__identify_model(r)) != GS_OK ||
         (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
         (st = open_and_start(r, store, process_bytes)) != GS_OK)
         return st;

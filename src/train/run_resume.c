@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/arguments.h"
+#include "base/option_table.h"
 #include "base/size.h"
 #include "session/model_of.h"
 #include "session/plan_id.h"
@@ -134,11 +135,9 @@ static void judge_as_before(gs_run *r, gs_train_task labels)
     };
     gs_control_state *const c = &r->saver.from->control;
     gs_checkpoint_option *const by = gs_checkpoint_find_option(r->saver.from, "keep_by");
-    gs_train_task task = labels;
+    const gs_train_task task = r->options.task == NULL ? labels : (gs_train_task)gs_choice(&r->options, task);
     gs_judge judge;
 
-    if (r->options.task != NULL)
-        (void)gs_train_task_parse(&task, r->options.task); /* gs_train_options_check() knows it */
     if (strcmp(by->text, GS_KEPT_BEFORE) == 0) {
         if (c->best_epoch == 0) /* nothing was judged yet */
             snprintf(by->text, sizeof(by->text), "%s", r->options.keep_by != NULL ? r->options.keep_by : "");

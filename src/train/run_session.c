@@ -5,9 +5,9 @@
  * is tried before it is said, with all but the run, and a larger one until one does.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/machine.h"
+#include "base/option_table.h"
 #include "base/size.h"
 #include "schedule/schedule.h"
 #include "session/session.h"
@@ -170,7 +170,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .classes = training ? 0 : options->classes,
         .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits,
         .timed = options->profile || (training && options->trace != NULL),
-        .keep_best = training && (options->keep == NULL || strcmp(options->keep, "best") == 0),
+        .keep_best = training && gs_choice(options, keep) == 0,
         .ranks = training && gs_judge_ranks(options->keep_by),
         .eval_every = training ? options->eval_every : 0,
         .earlier = earlier,
@@ -178,12 +178,10 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .first = first,
     };
     gs_refusal refused = {0};
-    gs_optim optim;
+    const gs_optim optim = gs_optim_open(options);
     gs_status st;
 
     config.refused = &refused;
-    if ((st = gs_optim_open(&optim, options)) != GS_OK)
-        return st;
     config.states = training ? gs_optim_states(&optim) : 0;
     st = open_either(out, &config, batches);
     return st == GS_EBUDGET && (refused.host > 0 || refused.device > 0) ? confirm(&config, &refused, batches) : st;

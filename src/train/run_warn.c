@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option_table.h"
 #include "session/model_of.h"
 #include "train/run_internal.h"
 
@@ -94,7 +95,7 @@ static void say_in_vain(const gs_train_options *o, const char *option)
 static void warn_of_options(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
-    const bool around = o->residual || strcmp(o->norm, "none") != 0 || strcmp(o->jk, "none") != 0;
+    const bool around = o->residual || gs_choice(o, norm) != 0 || gs_choice(o, jk) != 0;
     gs_train_options usual;
     gs_model *m = NULL;
     char option[80];

@@ -375,10 +375,10 @@ static void test_batches__what_does_not_go_with_them_is_refused(void **state)
     o.sampler = "some";
     expect_refusal(&o, GS_EINVAL, ".sampler some");
     o.sampler = "none";
-    expect_refusal(&o, GS_EINVAL, ".fanout: is of batches");
-    o.fanout = NULL;
     expect_refusal(&o, GS_EINVAL, ".batch_size: is of batches");
     o.batch_size = 0;
+    expect_refusal(&o, GS_EINVAL, ".fanout: is of batches");
+    o.fanout = NULL;
     o.shuffle = "never";
     expect_refusal(&o, GS_EINVAL, ".shuffle: is of batches");
     o.shuffle = NULL;
