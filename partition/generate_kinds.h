@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "gnnstream.h" /* gs_generate_options */
+#include "gnnstream_store.h" /* gs_generate_options */
 #include "partition/permute.h"
 
 typedef struct gs_gen {

@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "gnnstream.h" /* gs_partition_options */
+#include "gnnstream_store.h" /* gs_partition_options */
 
 #define GS_PART_MOST_THREADS 16u
 

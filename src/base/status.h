@@ -8,7 +8,7 @@
 #ifndef GS_BASE_STATUS_H
 #define GS_BASE_STATUS_H
 
-#include "gnnstream.h" /* gs_status, gs_status_text(), gs_last_error() */
+#include "gnnstream_base.h" /* gs_status, gs_status_text(), gs_last_error() */
 
 #define GS_ERROR_BYTES 2048 /* any last error, with its 0 */
 

@@ -9,7 +9,7 @@
 #include "batch/batch_rows.h"
 #include "batch/batch_tables.h"
 #include "cost/cost.h"
-#include "gnnstream.h" /* gs_predicted */
+#include "gnnstream_reports.h" /* gs_predicted */
 #include "session/session.h"
 
 /* Rows of features that devices keep, of those that are trained together. */

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "gnnstream.h" /* GS_PLAN_DEVICES */
+#include "gnnstream_reports.h" /* GS_PLAN_DEVICES */
 #include "program/program.h"
 
 typedef enum gs_region {

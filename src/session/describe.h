@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "gnnstream.h" /* gs_pass_report, gs_plan_report */
+#include "gnnstream_reports.h" /* gs_pass_report, gs_plan_report */
 
 typedef struct gs_session gs_session;
 

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "cost/cost.h" /* gs_fit */
 #include "exec/exec.h"
-#include "gnnstream.h" /* gs_epoch_report */
+#include "gnnstream_reports.h" /* gs_epoch_report */
 
 typedef struct gs_session gs_session;
 

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "base/size.h"
-#include "gnnstream.h" /* gs_memory_item */
+#include "gnnstream_reports.h" /* gs_memory_item */
 #include "schedule/schedule.h" /* gs_refusal */
 
 typedef struct gs_session gs_session;

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "cost/cost.h"
 #include "device/device.h" /* GS_DEVICE_WORDS */
-#include "gnnstream.h" /* gs_task_figures */
+#include "gnnstream_reports.h" /* gs_task_figures */
 #include "session/session.h" /* GS_BATCH_DEVICES */
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
 #include "train/control.h"

@@ -3,7 +3,7 @@
 #define GS_TRAIN_FIGURES_H
 
 #include "exec/exec.h"
-#include "gnnstream.h" /* gs_task_figures */
+#include "gnnstream_reports.h" /* gs_task_figures */
 #include "session/learned.h"
 #include "train/judge.h"
 

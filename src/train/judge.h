@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "gnnstream.h" /* gs_task_figures */
+#include "gnnstream_reports.h" /* gs_task_figures */
 #include "session/learned.h"
 
 /* In the order of the words of .keep_by. */

@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "gnnstream.h" /* gs_epoch_report */
+#include "gnnstream_reports.h" /* gs_epoch_report */
 #include "train/metrics_log.h"
 
 #define GS_KEPT_LINES_NAME "metrics.jsonl"

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/outfile.h"
-#include "gnnstream.h" /* gs_epoch_report */
+#include "gnnstream_reports.h" /* gs_epoch_report */
 
 #define GS_METRICS_LINE 1280 /* bytes that any line fits in */
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gnnstream.h"
 #include "base/alloc.h"
 #include "base/size.h"
 #include "reference/reference.h"

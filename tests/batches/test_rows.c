@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gnnstream.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"

@@ -83,7 +83,7 @@ def room_of(path, root):
 
 def fault_of(name, quoted, path, own, rooms):
     """What is wrong with `#include name` in a file of room `own`; None if nothing is."""
-    if name == PUBLIC:
+    if name == PUBLIC or (PARTS.fullmatch(name) and rooms[own].folder.startswith(ROOM_FOLDERS)):
         return None  # the public types are rank 0: every room's
     head = name.split("/")[0]
     if "/" not in name or head not in rooms:
