@@ -40,7 +40,7 @@ static uint32_t unit_of(const gs_session *s, const gs_task *t)
     const gs_array *const a = &s->program->array[t->file];
     const uint64_t interval = a->width * (uint64_t)gs_dtype_bytes(a->dtype) * c->interval_rows;
     const uint64_t step = a->store_id >= 0 ? interval : gs_align_up(interval, GS_BLOCK_BYTES);
-    return t->file * parts + (uint32_t)GS_MIN((t->offset + t->bytes / 2) / step, parts - 1);
+    return t->file * parts + (uint32_t)GS_MIN((t->source.offset + t->bytes / 2) / step, parts - 1);
 }
 
 static trace trace_of(const gs_session *s)
@@ -56,7 +56,7 @@ static trace trace_of(const gs_session *s)
         exit(1);
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const task = &s->plan->task[i];
-        if (task->kind != GS_TASK_READ)
+        if (gs_task_lane(task) != GS_LANE_READ)
             continue;
         const uint32_t unit = unit_of(s, task);
         if (unit != last)

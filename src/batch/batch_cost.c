@@ -231,10 +231,10 @@ gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *pla
     if (t.bits == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the pages of a plan");
     if (gs_program_has_sequences(p)) /* states of all rows */
-        mark(&t, (gs_place){GS_REGION_RESIDENT, 0}, 0, all);
+        mark(&t, gs_place_on_host(GS_REGION_RESIDENT, 0), 0, all);
     for (uint32_t i = 0; i < plan->residents; i++)
         if (is_brought(p, &plan->resident[i]) && plan->resident[i].file != left)
-            mark(&t, (gs_place){GS_REGION_RESIDENT, plan->resident[i].offset}, 0, plan->resident[i].bytes);
+            mark(&t, gs_place_on_host(GS_REGION_RESIDENT, plan->resident[i].offset), 0, plan->resident[i].bytes);
     for (uint32_t i = 0; i < plan->tasks; i++)
         mark_task(&t, &plan->task[i], left);
     for (uint64_t k = 0; k < words; k++)

@@ -18,7 +18,7 @@ gs_status gs_exec__check_bound(const gs_exec *e)
     if (e->plan->devices > 0 || e->chunks.parts != 1)
         return gs_fail(GS_EINVAL, "a graph in memory is bound to one interval of a device to which no task copies");
     for (uint32_t i = 0; i < e->plan->tasks; i++)
-        if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
+        if (e->plan->task[i].kind == GS_TASK_MOVE)
             return gs_fail(GS_EINVAL, "a graph in memory is bound to a plan that keeps everything there");
     return GS_OK;
 }
@@ -139,7 +139,8 @@ gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
         if (first >= end)
             continue;
         const uint64_t row = (uint64_t)reg->width * gs_dtype_bytes(e->program->array[reg->array].dtype);
-        const gs_place at = {GS_REGION_RESIDENT, gs_exec__resident_of(e, reg->array)->offset + first * row};
+        const gs_place at =
+            gs_place_on_host(GS_REGION_RESIDENT, gs_exec__resident_of(e, reg->array)->offset + first * row);
         st = gs_device_zero(x->device, gs_exec__at(e, x, at), (end - first) * row);
     }
     return st;

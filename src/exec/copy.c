@@ -26,16 +26,23 @@ gs_device_way gs_exec__way_of(const gs_exec_lane *l)
                                         : GS_DEVICE_TO_HOST;
 }
 
+/* Whose memory the task copies from; NULL: the host's, or its own device's. */
+static const gs_exec_device *peer_of(const gs_exec *e, const gs_task *t)
+{
+    return gs_task_driver(t) == GS_DRIVER_PEER ? &e->on[t->source.memory - GS_DEVICE_MEMORIES] : NULL;
+}
+
 static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const uint8_t *from, uint64_t *bytes)
 {
     const gs_exec *const e = l->e;
     gs_device *const d = e->on[t->device].device;
-    gs_device *const peer = t->kind == GS_TASK_FORWARD ? e->on[t->peer].device : NULL;
+    const gs_exec_device *const from_peer = peer_of(e, t);
+    gs_device *const peer = from_peer != NULL ? from_peer->device : NULL;
     const gs_device_way way = gs_exec__way_of(l);
     gs_status st = GS_OK;
 
     *bytes = t->bytes;
-    if (t->kind == GS_TASK_DOWNLOAD || t->runs == 0)
+    if (t->runs == 0)
         return gs_device_transfer(d, way, peer, to, from, t->bytes);
     *bytes = 0;
     for (uint32_t r = 0; r < t->runs && st == GS_OK; r++) {
@@ -59,9 +66,10 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
 {
     const uint32_t number = gs_topology_switch_of(&w->topology, t->device);
     const gs_topology_switch *const at = &w->topology.at[number];
-    const bool forward = t->kind == GS_TASK_FORWARD;
-    const double bps = forward ? gs_topology_between(&w->topology, t->peer, t->device) : at->host_bps;
-    double *const wire = forward ? &w->peer[t->device] : &w->wire[number][t->kind == GS_TASK_DOWNLOAD];
+    const bool forward = gs_task_driver(t) == GS_DRIVER_PEER;
+    const double bps =
+        forward ? gs_topology_between(&w->topology, t->source.memory - GS_DEVICE_MEMORIES, t->device) : at->host_bps;
+    double *const wire = forward ? &w->peer[t->device] : &w->wire[number][t->place.memory == GS_HOST];
 
     if (bps <= 0)
         return false;
@@ -94,12 +102,12 @@ void gs_exec__pace(gs_exec_lane *l, double span[2])
 gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])
 {
     gs_exec *const e = l->e;
-    const gs_exec_device *const x = &e->on[t->device], *const from = t->kind == GS_TASK_FORWARD ? &e->on[t->peer] : x;
+    const gs_exec_device *const x = &e->on[t->device], *const peer = peer_of(e, t), *const from = peer ? peer : x;
     uint64_t bytes = 0;
     gs_status st = GS_OK;
 
     span[0] = gs_now();
-    if (!gs_device_unified(x->device) && t->kind == GS_TASK_UPLOAD && t->chunk_bytes > 0)
+    if (!gs_device_unified(x->device) && t->source.memory == GS_HOST && t->chunk_bytes > 0)
         st = gs_exec__check_upload(e, t);
     if (st == GS_OK)
         st = copy_runs(l, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source), &bytes);

@@ -17,8 +17,8 @@ typedef struct gs_exec_wires {
 
 void gs_exec__take_wires(gs_exec_wires *w, const gs_topology *topology);
 void gs_exec__give_wires(gs_exec_wires *w);
-/* An UPLOAD, FORWARD or DOWNLOAD, which could begin at `ready` and ends no sooner than its wire allows; on a device
- * with memory of its own it is only begun. */
+/* A copy, which could begin at `ready` and ends no sooner than its wire allows; on a device with memory of its own it
+ * is only begun. */
 gs_status gs_exec__copy(struct gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
 /* A computation of the device took `span`: waits, and moves the end, until it took what it would on a device of the
  * topology's speed. */

@@ -36,7 +36,7 @@ static gs_status open_files(gs_exec *e)
 
     for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *const t = &e->plan->task[i];
-        if (t->kind != GS_TASK_LOAD)
+        if (gs_task_driver(t) != GS_DRIVER_DIRECT)
             continue;
         first = GS_MIN(first, t->place.offset);
         end = GS_MAX(end, t->place.offset + t->bytes);
@@ -45,7 +45,7 @@ static gs_status open_files(gs_exec *e)
         return st;
     for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
         const gs_task *const t = &e->plan->task[i];
-        if (t->kind == GS_TASK_LOAD && e->direct.file[t->file] == GS_NONE)
+        if (gs_task_driver(t) == GS_DRIVER_DIRECT && e->direct.file[t->file] == GS_NONE)
             st = gs_device_add_file(x->device, e->files.file[t->file].path, &e->direct.file[t->file]);
     }
     return st;
@@ -56,7 +56,7 @@ static int by_place(const void *a, const void *b)
     const gs_task *const x = *(const gs_task *const *)a, *const y = *(const gs_task *const *)b;
     if (x->file != y->file)
         return x->file < y->file ? -1 : 1;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    return (x->source.offset > y->source.offset) - (x->source.offset < y->source.offset);
 }
 
 /* Chunks [0, count) lie side by side, or are the same one again. */
@@ -64,14 +64,14 @@ static gs_status check_stretch(gs_exec *e, const gs_task *const *load, uint32_t 
 {
     uint8_t *const ring = e->region[GS_REGION_RING];
     const gs_task *const last = load[count - 1];
-    gs_status st = gs_exec__read_now(e, load[0]->file, load[0]->offset, ring,
-                                     last->offset + last->bytes - load[0]->offset);
+    gs_status st = gs_exec__read_now(e, load[0]->file, load[0]->source.offset, ring,
+                                     last->source.offset + last->bytes - load[0]->source.offset);
 
     for (uint32_t i = 0; i < count && st == GS_OK; i++) {
         const gs_task *const t = load[i];
-        const uint8_t *const data = ring + (t->offset - load[0]->offset);
+        const uint8_t *const data = ring + (t->source.offset - load[0]->source.offset);
         const gs_resident chunk = {.file = t->file, .bytes = t->bytes, .target = t->target, .operand = t->operand};
-        if (i > 0 && t->offset == load[i - 1]->offset)
+        if (i > 0 && t->source.offset == load[i - 1]->source.offset)
             continue;
         if ((st = gs_exec__check_loaded(e, &chunk, data)) == GS_OK)
             *mark_of(e, t) = gs_fingerprint64(data, t->bytes);
@@ -87,9 +87,9 @@ static gs_status check_all(gs_exec *e, const gs_task *const *load, uint32_t coun
     for (uint32_t first = 0, end; first < count && st == GS_OK; first = end) {
         const gs_task *const begin = load[first];
         for (end = first + 1; end < count && load[end]->file == begin->file; end++) {
-            const gs_task *const before = load[end - 1], *const t = load[end];
-            if ((t->offset != before->offset && t->offset != before->offset + before->bytes) ||
-                t->offset + t->bytes - begin->offset > most)
+            const uint64_t before = load[end - 1]->source.offset, at = load[end]->source.offset;
+            if ((at != before && at != before + load[end - 1]->bytes) ||
+                at + load[end]->bytes - begin->source.offset > most)
                 break;
         }
         st = check_stretch(e, load + first, end - first);
@@ -105,7 +105,7 @@ static gs_status check_chunks(gs_exec *e)
     if (load == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the list of chunks that a device reads");
     for (uint32_t i = 0; i < e->plan->tasks; i++)
-        if (e->plan->task[i].kind == GS_TASK_LOAD)
+        if (gs_task_driver(&e->plan->task[i]) == GS_DRIVER_DIRECT)
             load[count++] = &e->plan->task[i];
     qsort(load, count, sizeof(*load), by_place);
     const gs_status st = check_all(e, load, count);
@@ -151,7 +151,7 @@ gs_status gs_exec__load_chunk(gs_exec_lane *l, const gs_task *t, uint64_t *numbe
 {
     const gs_exec *const e = l->e;
     const gs_exec_device *const x = &e->on[l->device];
-    const gs_device_read r = {.file = e->direct.file[t->file], .offset = t->offset, .bytes = t->bytes,
+    const gs_device_read r = {.file = e->direct.file[t->file], .offset = t->source.offset, .bytes = t->bytes,
                               .to = gs_exec__at(e, x, t->place), .mark = *mark_of(e, t)};
 
     l->bytes += t->bytes;

@@ -7,7 +7,7 @@
 struct gs_exec_lane;
 
 typedef struct gs_exec_direct {
-    uint32_t *file;  /* [files] the device's number of it, GS_NONE: it reads none of that. NULL: no task is a LOAD */
+    uint32_t *file;  /* [files] the device's number of it, GS_NONE: it reads none of that. NULL: it reads none */
     uint64_t *mark;  /* [sets * parts * parts] of chunks that come so (base/fingerprint.h) */
 } gs_exec_direct;
 
@@ -16,7 +16,7 @@ typedef struct gs_exec_direct {
  * first pass. GS_EFORMAT, GS_EIO; GS_EUNSUPPORTED: the device cannot. */
 gs_status gs_exec__open_direct(gs_exec *e);
 void gs_exec__close_direct(gs_exec *e);
-/* Begins a LOAD; its number is the device's. */
+/* Begins a move from the disk to the device; its number is the device's. */
 gs_status gs_exec__load_chunk(struct gs_exec_lane *l, const gs_task *t, uint64_t *number);
 /* Has it come? A failure names file and chunk. */
 gs_status gs_exec__poll_chunk(struct gs_exec_lane *l, const gs_task *t, uint64_t number, bool wait, bool *done);

@@ -132,7 +132,7 @@ static bool file_is_used(const gs_exec *e, uint32_t file)
 {
     for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *t = &e->plan->task[i];
-        if (gs_task_is_transfer(t->kind) && t->file == file)
+        if (gs_task_is_transfer(t) && t->file == file)
             return true;
     }
     const bool made = file < e->program->arrays && e->program->array[file].store_id < 0; /* then some task writes it */

@@ -74,7 +74,7 @@ static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
 {
     uint64_t loaded = 0;
     for (uint32_t i = 0; i < e->plan->residents; i++)
-        if (e->plan->resident[i].load && e->plan->resident[i].memory == 0)
+        if (e->plan->resident[i].load && e->plan->resident[i].memory == GS_HOST)
             loaded =
                 GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
     const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
@@ -216,7 +216,7 @@ static void note_task(const gs_exec *e, struct joining *j, uint32_t task)
 static gs_status next_view(gs_exec *e, gs_task *t, uint64_t at, uint32_t operand, gs_chunk_view *view)
 {
     t->operand = operand;
-    t->chunk = (gs_place){GS_REGION_RESIDENT, at};
+    t->chunk = gs_place_on_host(GS_REGION_RESIDENT, at);
     t->chunk_bytes = e->chunks.chunk[set_of(e, t)][(uint64_t)t->target * e->chunks.parts + operand].length;
     return gs_exec__view_chunk(e, e->on, t, view);
 }

@@ -13,7 +13,7 @@
 const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file)
 {
     for (uint32_t i = 0; i < e->plan->residents; i++)
-        if (e->plan->resident[i].memory == 0 && e->plan->resident[i].file == file)
+        if (e->plan->resident[i].memory == GS_HOST && e->plan->resident[i].file == file)
             return &e->plan->resident[i];
     return NULL;
 }
@@ -53,7 +53,7 @@ static const uint8_t *kept_on_host(const gs_exec *e, uint32_t file, uint64_t fir
 {
     for (uint32_t i = 0; i < e->plan->residents; i++) {
         const gs_resident *const r = &e->plan->resident[i];
-        if (r->memory == 0 && r->file == file && r->offset < e->plan->lasting_bytes && r->first <= first &&
+        if (r->memory == GS_HOST && r->file == file && r->offset < e->plan->lasting_bytes && r->first <= first &&
             first + bytes <= r->first + r->bytes)
             return e->region[GS_REGION_RESIDENT] + r->offset + (first - r->first);
     }
@@ -95,7 +95,7 @@ static gs_status read_chunk(gs_exec *e, const gs_resident *r, const uint8_t **fr
 
 static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
 {
-    const gs_exec_device *const x = &e->on[r->memory - 1];
+    const gs_exec_device *const x = &e->on[r->memory - GS_DEVICE_MEMORIES];
     uint64_t number;
     bool done;
     gs_status st = gs_device_transfer(x->device, GS_DEVICE_FROM_HOST, NULL, x->arena + r->offset, from, r->bytes);
@@ -128,13 +128,13 @@ gs_status gs_exec__load(gs_exec *e, uint32_t pass)
 
     for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
         const gs_resident *const r = &e->plan->resident[i];
-        const bool due = r->memory == 0 || r->made_by == GS_NONE
+        const bool due = r->memory == GS_HOST || r->made_by == GS_NONE
                              ? p == NULL
                              : p != NULL && r->made_by >= p->first_stage && r->made_by - p->first_stage < p->stages;
         if (r->load && due && p != NULL)
             gs_exec__forget_ahead(e); /* the ring is needed */
         if (r->load && due)
-            st = r->memory == 0 ? load_on_host(e, r) : load_on_device(e, r);
+            st = r->memory == GS_HOST ? load_on_host(e, r) : load_on_device(e, r);
     }
     return st;
 }

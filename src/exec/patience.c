@@ -17,29 +17,16 @@
 
 /* ---- where the pass stands ---- */
 
-static const char *kind_name(gs_task_kind kind)
-{
-    static const char *const name[GS_TASK_KINDS] = {
-        [GS_TASK_READ] = "read",     [GS_TASK_WRITE] = "write",       [GS_TASK_ZERO] = "zero",
-        [GS_TASK_BEGIN] = "begin",   [GS_TASK_FINISH] = "finish",     [GS_TASK_SELF] = "self",
-        [GS_TASK_EDGES] = "edges",   [GS_TASK_COPY] = "copy",         [GS_TASK_UNROLL] = "unroll",
-        [GS_TASK_BACK] = "back",     [GS_TASK_STATISTICS] = "statistics", [GS_TASK_VERTEX] = "vertex",
-        [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward",   [GS_TASK_DOWNLOAD] = "download",
-        [GS_TASK_LOAD] = "load",
-    };
-    return name[kind];
-}
-
 static const char *task_text(char out[TEXT], const gs_exec *e, uint32_t task)
 {
     const gs_task *const t = &e->plan->task[task];
-    const char *const path = gs_task_is_transfer(t->kind) ? e->files.file[t->file].path : NULL;
+    const char *const path = gs_task_is_transfer(t) ? e->files.file[t->file].path : NULL;
 
     if (path != NULL)
-        snprintf(out, TEXT, "task %u (%s of %" PRIu64 " bytes at %" PRIu64 " of %s)", task, kind_name(t->kind),
-                 gs_task_bytes(e->plan, t), t->offset, path);
+        snprintf(out, TEXT, "task %u (%s of %" PRIu64 " bytes at %" PRIu64 " of %s)", task, gs_task_word(t),
+                 gs_task_bytes(e->plan, t), gs_task_on_disk(t)->offset, path);
     else
-        snprintf(out, TEXT, "task %u (%s of stage %u)", task, kind_name(t->kind), t->stage);
+        snprintf(out, TEXT, "task %u (%s of stage %u)", task, gs_task_word(t), t->stage);
     return out;
 }
 

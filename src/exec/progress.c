@@ -20,7 +20,7 @@ void gs_exec__count(gs_exec *e, uint32_t task)
     const gs_task *const t = &e->plan->task[task];
 
     __atomic_fetch_add(&e->progress.tasks, 1, __ATOMIC_RELAXED);
-    if (gs_task_is_transfer(t->kind))
+    if (gs_task_is_transfer(t))
         __atomic_fetch_add(&e->progress.bytes, gs_task_bytes(e->plan, t), __ATOMIC_RELAXED);
 }
 

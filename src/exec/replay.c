@@ -44,7 +44,7 @@ gs_status gs_exec_replay(gs_exec *e, uint32_t pass, const volatile int *stop, do
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks && st == GS_OK; i++) {
         if (stop != NULL && *stop)
             st = gs_fail(GS_EINTERRUPTED, "interrupted while transfers were timed");
-        else if (e->plan->task[i].kind == GS_TASK_READ || e->plan->task[i].kind == GS_TASK_WRITE)
+        else if (gs_task_driver(&e->plan->task[i]) == GS_DRIVER_IO)
             st = hand_over(e, i);
     }
     while (st == GS_OK && gs_io_outstanding(e->files.io) > 0)

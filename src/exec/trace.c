@@ -11,16 +11,16 @@
 #include "exec/exec_run.h"
 
 static const char *const kind_name[GS_TASK_KINDS] = {
-    [GS_TASK_READ] = "read",   [GS_TASK_WRITE] = "write", [GS_TASK_ZERO] = "zero",
+    [GS_TASK_ZERO] = "zero",
     [GS_TASK_SELF] = "own rows", [GS_TASK_EDGES] = "edges", [GS_TASK_VERTEX] = "vertex program",
     [GS_TASK_COPY] = "copy",   [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",
     [GS_TASK_BEGIN] = "begin sum", [GS_TASK_FINISH] = "finish sum", [GS_TASK_STATISTICS] = "statistics",
-    [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward", [GS_TASK_DOWNLOAD] = "download",
-    [GS_TASK_LOAD] = "load",
 };
 
 static const char *name_of(const gs_task *t)
 {
+    if (t->kind == GS_TASK_MOVE)
+        return gs_task_word(t);
     return t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t) ? "edge program" : kind_name[t->kind];
 }
 
@@ -86,13 +86,13 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
                 t->file - e->program->arrays, (unsigned long long)chunk_of(e, t, t->operand)->edges);
     else if (t->kind == GS_TASK_VERTEX)
         fprintf(out, ",\"first_row\":%llu,\"rows\":%u", (unsigned long long)t->first_row, t->rows);
-    else if (gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD)
+    else if (t->kind == GS_TASK_MOVE)
         fprintf(out, ",\"bytes\":%llu", (unsigned long long)gs_task_bytes(e->plan, t));
-    if ((t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_LOAD) && t->chunk_bytes > 0)
+    if (t->kind == GS_TASK_MOVE && t->chunk_bytes > 0)
         fprintf(out, ",\"target\":%u,\"operand\":%u,\"set\":%u", t->target, t->operand,
                 t->file - e->program->arrays);
-    if (t->kind == GS_TASK_FORWARD)
-        fprintf(out, ",\"from\":%u", t->peer);
+    if (gs_task_driver(t) == GS_DRIVER_PEER)
+        fprintf(out, ",\"from\":%u", t->source.memory - GS_DEVICE_MEMORIES);
     fprintf(out, "}}");
 }
 
@@ -109,7 +109,7 @@ static void write_kernel_tracks(const gs_exec *e, FILE *out)
 static void write_kernels(const gs_exec *e, uint32_t index, double origin, FILE *out)
 {
     const gs_task *const t = &e->plan->task[index];
-    if (e->kernels == NULL || gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD || !(e->kernels[index][1] > 0))
+    if (e->kernels == NULL || t->kind == GS_TASK_MOVE || !(e->kernels[index][1] > 0))
         return;
     fprintf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"kernels\",\"args\":{"
                  "\"stage\":\"%s\",\"task\":\"%s\"}}", KERNEL_TRACKS + t->device,
@@ -122,17 +122,16 @@ static void write_transfer(const gs_exec *e, uint32_t index, double begin, doubl
     const gs_task *t = &e->plan->task[index];
     const bool edges = t->file >= e->program->arrays;
     const char *what = edges ? "edges" : e->program->array[t->file].name;
-    const int tid = t->kind == GS_TASK_READ ? 2 : 3;
-    fprintf(out, ",\n{\"ph\":\"b\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%d,\"ts\":%.1f,\"name\":\"%s\","
+    fprintf(out, ",\n{\"ph\":\"b\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"name\":\"%s\","
                  "\"args\":{\"bytes\":%llu,\"offset\":%llu",
-            kind_name[t->kind], index, tid, begin * 1e6, what, (unsigned long long)t->bytes,
-            (unsigned long long)t->offset);
+            name_of(t), index, track_of(gs_task_lane(t)), begin * 1e6, what, (unsigned long long)t->bytes,
+            (unsigned long long)gs_task_on_disk(t)->offset);
     if (edges && t->check == GS_CHECK_CHUNK)
         fprintf(out, ",\"set\":%u,\"target\":%u,\"operand\":%u,\"operands\":%u", t->file - e->program->arrays,
                 t->target, t->operand, chunks_read(e, t));
     fputs("}}", out);
-    fprintf(out, ",\n{\"ph\":\"e\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%d,\"ts\":%.1f,\"name\":\"%s\"}",
-            kind_name[t->kind], index, tid, end * 1e6, what);
+    fprintf(out, ",\n{\"ph\":\"e\",\"cat\":\"%s\",\"id\":%u,\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"name\":\"%s\"}",
+            name_of(t), index, track_of(gs_task_lane(t)), end * 1e6, what);
 }
 
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other, FILE *out, const char *path)
@@ -155,7 +154,7 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++) {
         const gs_task *t = &e->plan->task[i];
         const double begin = e->span[i][0] - origin, end = e->span[i][1] - origin;
-        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE)
+        if (gs_task_driver(t) == GS_DRIVER_IO)
             write_transfer(e, i, begin, end, out);
         else
             write_launch(e, t, begin, end - begin, out);

@@ -12,9 +12,6 @@
 #include "exec/lane.h"
 #include "exec/progress.h"
 
-/* Parts that a transfer is made of; a whole one is a single part. */
-static uint32_t parts_of(const gs_task *t) { return t->kind == GS_TASK_READ && t->runs > 0 ? t->runs : 1; }
-
 static uint64_t tag_of(uint32_t task, uint32_t part) { return (uint64_t)part << 32 | task; }
 static uint32_t task_of(uint64_t tag) { return (uint32_t)tag; }
 static uint32_t part_of(uint64_t tag) { return (uint32_t)(tag >> 32); }
@@ -22,9 +19,10 @@ static uint32_t part_of(uint64_t tag) { return (uint32_t)(tag >> 32); }
 gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag)
 {
     const gs_task *t = &e->plan->task[task_of(tag)];
-    gs_io_request r = {.file = e->files.io_file[t->file], .write = t->kind == GS_TASK_WRITE, .offset = t->offset,
-                       .length = t->bytes, .memory = gs_exec__host(e, t->place), .tag = tag};
-    if (t->kind == GS_TASK_READ && t->runs > 0) {
+    gs_io_request r = {.file = e->files.io_file[t->file], .write = gs_task_writes(t),
+                       .offset = gs_task_on_disk(t)->offset, .length = t->bytes,
+                       .memory = gs_exec__host(e, *gs_task_off_disk(t)), .tag = tag};
+    if (t->runs > 0) {
         const gs_block_run run = e->plan->run[t->first_run + part_of(tag)];
         r.offset += run.first * GS_BLOCK_BYTES;
         r.memory = (uint8_t *)r.memory + run.first * GS_BLOCK_BYTES;
@@ -41,7 +39,7 @@ static gs_exec_stats *counts_of(gs_exec *e, uint32_t task)
 
 gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part)
 {
-    const uint32_t parts = parts_of(&e->plan->task[task]);
+    const uint32_t parts = gs_task_requests(&e->plan->task[task]);
     gs_status st = GS_OK;
 
     if (*part == 0)
@@ -134,7 +132,7 @@ static gs_status finish_one(gs_exec *e, const gs_io_completion *c)
         return gs_io_explain(e->files.io, &r, c);
     if (counts == &e->stats && e->span != NULL)
         e->span[task][1] = gs_now();
-    if (t->kind == GS_TASK_WRITE) {
+    if (r.write) {
         counts->written_bytes += r.length;
     } else {
         counts->read_bytes += r.length;

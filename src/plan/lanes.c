@@ -96,7 +96,7 @@ static bool comes(const gs_lanes *l, const gs_task *t)
 {
     for (uint32_t i = 0; i < t->deps; i++) {
         const gs_task *const d = &l->plan->task[l->plan->dep[t->first_dep + i]];
-        if ((d->kind == GS_TASK_UPLOAD || d->kind == GS_TASK_LOAD) && d->chunk_bytes > 0)
+        if (d->kind == GS_TASK_MOVE && d->chunk_bytes > 0)
             return true;
     }
     return false;

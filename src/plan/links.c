@@ -1,33 +1,35 @@
 /* links.c - adds up the tasks of a pass, link by link. */
 #include "plan/links.h"
 
-enum { LINK_READ, LINK_WRITE, LINK_DEVICES, DEVICE_LINKS = GS_TASK_LOAD - GS_TASK_UPLOAD + 1 };
+/* Links of each device have the order of their lanes. */
+enum { DEVICE_LINKS = GS_DEVICE_LANES - GS_LANE_UPLOAD };
 
-_Static_assert(LINK_DEVICES + DEVICE_LINKS * GS_PLAN_DEVICES == GS_PLAN_LINKS, "a report has room for all links");
+_Static_assert(GS_LANE_DEVICES + DEVICE_LINKS * GS_PLAN_DEVICES == GS_PLAN_LINKS, "a report has room for all links");
 
-uint32_t gs_plan_links(const gs_plan *plan) { return LINK_DEVICES + DEVICE_LINKS * plan->devices; }
+uint32_t gs_plan_links(const gs_plan *plan) { return GS_LANE_DEVICES + DEVICE_LINKS * plan->devices; }
 
-static uint32_t link_of(const gs_task *t)
+static uint32_t number_of(gs_plan_link k)
 {
-    return t->kind == GS_TASK_READ    ? LINK_READ
-           : t->kind == GS_TASK_WRITE ? LINK_WRITE
-                                      : LINK_DEVICES + DEVICE_LINKS * t->device + (t->kind - GS_TASK_UPLOAD);
+    const uint32_t lane = gs_link_lane(k);
+    return lane < GS_LANE_DEVICES ? lane : lane - (gs_link_device(k) + 1) * GS_LANE_UPLOAD;
 }
 
 void gs_plan_load_links(gs_link_load *out, const gs_plan *plan, uint32_t pass)
 {
     const gs_task *const first = plan->task + plan->pass[pass].first_task;
 
-    out[LINK_READ] = (gs_link_load){.kind = GS_TASK_READ};
-    out[LINK_WRITE] = (gs_link_load){.kind = GS_TASK_WRITE};
-    for (uint32_t l = LINK_DEVICES; l < gs_plan_links(plan); l++)
-        out[l] = (gs_link_load){.kind = GS_TASK_UPLOAD + (l - LINK_DEVICES) % DEVICE_LINKS,
-                                .device = (l - LINK_DEVICES) / DEVICE_LINKS};
+    out[GS_LANE_READ] = (gs_link_load){.link = {GS_DISK, GS_HOST}};
+    out[GS_LANE_WRITE] = (gs_link_load){.link = {GS_HOST, GS_DISK}};
+    for (uint32_t m = GS_DEVICE_MEMORIES; m < GS_DEVICE_MEMORIES + plan->devices; m++) {
+        const gs_plan_link of[] = {{GS_HOST, m}, {GS_DEVICE_MEMORIES, m}, {m, GS_HOST}, {GS_DISK, m}};
+        for (uint32_t k = 0; k < DEVICE_LINKS; k++)
+            out[number_of(of[k])] = (gs_link_load){.link = of[k]};
+    }
     for (const gs_task *t = first; t < first + plan->pass[pass].tasks; t++) {
-        if (!gs_task_is_transfer(t->kind) && !gs_task_is_copy(t->kind))
+        if (t->kind != GS_TASK_MOVE)
             continue;
-        gs_link_load *const load = &out[link_of(t)];
-        load->peer = t->peer;
+        gs_link_load *const load = &out[number_of(gs_task_link(t))];
+        load->link = gs_task_link(t);
         load->bytes += gs_task_bytes(plan, t);
         load->requests += gs_task_requests(t);
     }

@@ -8,17 +8,13 @@
 
 #include "plan/plan.h"
 
-/* One way. Which it is, the task that goes over it says: READ from the disk to the host, WRITE back, UPLOAD from the
- * host to `device`, FORWARD to it from `peer`, which is before it in its chain or ring, DOWNLOAD to the host, LOAD from
- * the disk to `device`. */
 typedef struct gs_link_load {
-    gs_task_kind kind;
-    uint32_t device; /* READ, WRITE: 0 */
+    gs_plan_link link; /* of those from peers to a device, the last that was used */
     uint64_t bytes, requests;
-    uint32_t peer;   /* FORWARD: whom the device takes from, last */
 } gs_link_load;
 
-/* The disk's two, then four of each device whose copies are tasks. */
+/* The disk's two, then four of each device whose copies are tasks: from the host, from peers, to the host, from the
+ * disk. */
 uint32_t gs_plan_links(const gs_plan *plan);
 /* out[gs_plan_links()], in that order, those that nothing goes over too. */
 void gs_plan_load_links(gs_link_load *out, const gs_plan *plan, uint32_t pass);

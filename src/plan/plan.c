@@ -23,7 +23,7 @@ void gs_plan_free(gs_plan *p)
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
 {
     uint64_t bytes = 0;
-    if ((t->kind != GS_TASK_READ && t->kind != GS_TASK_UPLOAD && t->kind != GS_TASK_FORWARD) || t->runs == 0)
+    if (t->kind != GS_TASK_MOVE || t->runs == 0)
         return t->bytes;
     for (uint32_t r = 0; r < t->runs; r++) { /* a copy's last run ends where its rows do */
         const gs_block_run run = plan->run[t->first_run + r];
@@ -34,6 +34,25 @@ uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
 
 uint32_t gs_task_requests(const gs_task *t)
 {
-    const bool runs = t->kind == GS_TASK_READ || t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_FORWARD;
-    return runs && t->runs > 0 ? t->runs : 1;
+    return t->kind == GS_TASK_MOVE && t->runs > 0 ? t->runs : 1;
+}
+
+const char *gs_task_word(const gs_task *t)
+{
+    static const char *const kind[GS_TASK_KINDS] = {
+        [GS_TASK_ZERO] = "zero",     [GS_TASK_BEGIN] = "begin", [GS_TASK_FINISH] = "finish",
+        [GS_TASK_SELF] = "self",     [GS_TASK_EDGES] = "edges", [GS_TASK_COPY] = "copy",
+        [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back",   [GS_TASK_STATISTICS] = "statistics",
+        [GS_TASK_VERTEX] = "vertex",
+    };
+    static const char *const io[] = {[GS_LANE_READ] = "read", [GS_LANE_WRITE] = "write"};
+    static const char *const device[GS_DEVICE_LANES] = {
+        [GS_LANE_UPLOAD] = "upload", [GS_LANE_FORWARD] = "forward", [GS_LANE_DOWNLOAD] = "download",
+        [GS_LANE_LOAD] = "load",
+    };
+    const uint32_t lane = gs_task_lane(t);
+
+    if (t->kind != GS_TASK_MOVE)
+        return kind[t->kind];
+    return lane < GS_LANE_DEVICES ? io[lane] : device[(lane - GS_LANE_DEVICES) % GS_DEVICE_LANES];
 }

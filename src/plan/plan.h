@@ -1,13 +1,13 @@
 /* plan.h - one epoch as a static list of tasks. Data only; lanes.h says what may begin when.
  *
- * schedule makes it, exec runs it. Lanes take their tasks in list order:
- * reads, computes (with their vertex programs), writes. A task starts when
- * it is the next of its lane and every task in its `deps` is done. As deps always point to
- * earlier tasks of the list, a plan cannot deadlock.
+ * schedule makes it, exec runs it. A task either computes in one memory or moves bytes from one memory to another; how,
+ * and in which lane, follows from the two. Lanes take their tasks in list order: reads, computes (with their vertex
+ * programs), writes. A task starts when it is the next of its lane and every task in its `deps` is done. As deps always
+ * point to earlier tasks of the list, a plan cannot deadlock.
  *
- * Memory is three regions whose layout the plan fixes: RING (pinned staging:
- * what was read, what is to be written), RESIDENT (whole arrays and chunks
- * that stay in host memory) and ARENA (the device's: sums and registers).
+ * Memory of the host and of devices is three regions whose layout the plan fixes: RING (pinned staging: what was read,
+ * what is to be written), RESIDENT (whole arrays and chunks that stay in host memory) and ARENA (the device's: sums and
+ * registers).
  *
  * Several devices have an arena each, of one layout, and computations find everything there: copies are tasks,
  * with lanes of their own.
@@ -31,32 +31,41 @@ typedef enum gs_region {
     GS_REGION_COUNT
 } gs_region;
 
+/* Memories: the disk, the host's, and one of each device whose copies are tasks, in their order. A device without such
+ * copies computes on the host's. */
+enum { GS_DISK, GS_HOST, GS_DEVICE_MEMORIES };
+
+static inline bool gs_is_device_memory(uint32_t memory) { return memory >= GS_DEVICE_MEMORIES; }
+
 typedef struct gs_place {
-    gs_region region;
-    uint64_t offset;
+    gs_region region; /* NONE on the disk */
+    uint32_t memory;
+    uint64_t offset;  /* in the region; on the disk, in the file that the task names */
 } gs_place;
+
+static inline gs_place gs_place_on_disk(uint64_t offset) { return (gs_place){GS_REGION_NONE, GS_DISK, offset}; }
+static inline gs_place gs_place_behind(gs_place p, uint64_t bytes)
+{
+    return (gs_place){p.region, p.memory, p.offset + bytes};
+}
+static inline gs_place gs_place_on_host(gs_region r, uint64_t offset) { return (gs_place){r, GS_HOST, offset}; }
 
 /* Files of a run: one a program array, then one an edge set (those of the store's two directions first). */
 #define GS_FILE_EDGES(program, set) ((program)->arrays + (set))
 
 typedef enum gs_task_kind {
-    GS_TASK_READ,   /* file [offset, +bytes), or runs of it, -> place */
-    GS_TASK_WRITE,  /* place -> file [offset, +bytes) */
+    GS_TASK_MOVE,   /* `bytes`, or runs of them, from `source` to `place`, in another memory */
     GS_TASK_ZERO,   /* `bytes` at place = 0 */
     GS_TASK_BEGIN,  /* sum of an edge program over `rows` rows: neutral values */
     GS_TASK_FINISH, /* the same sum is complete: from running to final values */
     GS_TASK_SELF,   /* `rows` of operand from `first_row` on added to the sums at `place` */
     GS_TASK_EDGES,  /* chunk (target, operand): the sum of rows `sum` at `place` += operand rows; `sum` GS_NONE: the
                      * stage's edge program and all other sums */
-    GS_TASK_COPY,   /* `bytes` from `source` to `place` */
+    GS_TASK_COPY,   /* `bytes` from `source` to `place`, in the same memory */
     GS_TASK_UNROLL, /* chunk (target, operand) of an LSTM's derivative: states go on by its edges, forward */
     GS_TASK_BACK,   /* chunk (target, operand): gradients of states go back by its edges, to the operand rows */
     GS_TASK_STATISTICS, /* the stage's statistics are complete: from sums to values */
     GS_TASK_VERTEX, /* the stage's vertex program on `rows` rows from `first_row` */
-    GS_TASK_UPLOAD,   /* `bytes`, or runs of them, from `source` on the host to `place` on `device` */
-    GS_TASK_FORWARD,  /* the same from `source` on `peer` */
-    GS_TASK_DOWNLOAD, /* `bytes` from `source` on `device` to `place` on the host */
-    GS_TASK_LOAD,     /* chunk (target, operand): `file` [offset, +bytes) -> `place` on `device`, past the host */
     GS_TASK_KINDS
 } gs_task_kind;
 
@@ -74,39 +83,38 @@ enum { GS_LANE_READ, GS_LANE_WRITE, GS_LANE_DEVICES };
 enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_LANE_LOAD, GS_DEVICE_LANES };
 #define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
 
-/* A part of what a read stands for, in blocks of GS_BLOCK_BYTES from its offset and from its place alike. */
+/* A part of what a move stands for, in blocks of GS_BLOCK_BYTES from its source and from its place alike. */
 typedef struct gs_block_run {
     uint32_t first, blocks;
 } gs_block_run;
 
 typedef struct gs_task {
     gs_task_kind kind;
-    gs_check check;      /* READ */
+    gs_check check;      /* MOVE from the disk to the host */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
-    uint32_t file;       /* READ, WRITE; EDGES, LOAD, UPLOAD of a chunk: of the chunk */
+    uint32_t file;       /* MOVE from or to the disk; EDGES, MOVE of a chunk: of the chunk */
     uint32_t sum;        /* ZERO, SELF, BEGIN, FINISH: which of the stage's sums; EDGES: likewise, or GS_NONE */
-    uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; READ with CHECK_CHUNK: intervals, of
-                               * the first of the target's chunks that it brings */
+    uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; MOVE of a chunk: intervals; with
+                               * CHECK_CHUNK, of the first of the target's chunks that it brings */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH; EDGES: of the target interval, those that are there */
-        uint32_t runs;   /* READ, UPLOAD, FORWARD: of plan->run; 0: all of [offset, +bytes) */
+        uint32_t runs;   /* MOVE: of plan->run; 0: all of `bytes` */
     };
     /* plan->reg[first_reg ..): VERTEX: a place a register; BEGIN, FINISH: the sum's
      * GS_SUM_PLACES; EDGES, SELF of a scaled sum: one, the operand rows' scale; EDGES of no sum: a place an edge
      * register, then GS_SUM_PLACES a sum; UNROLL, BACK: GS_STATE_PLACES. */
     union {
         uint32_t first_reg;
-        uint32_t first_run; /* READ, UPLOAD, FORWARD */
+        uint32_t first_run; /* MOVE */
     };
-    uint16_t device;     /* whose arena it is, and who computes; READ, WRITE: 0 */
-    uint16_t peer;       /* FORWARD */
+    uint16_t device;     /* who computes, or whose lane moves; 0 where neither end is a device's */
     uint64_t first_row;  /* VERTEX, SELF: in store order */
-    uint64_t offset, bytes; /* READ, WRITE, LOAD: file extent; ZERO, COPY, UPLOAD...: bytes, the last run's end too */
-    gs_place place;      /* READ, WRITE: memory; ZERO, SELF, EDGES: the sums; COPY: to; BACK: operand rows' gradient */
-    gs_place source;     /* SELF, EDGES, UNROLL, BACK: operand rows; COPY: from */
+    uint64_t bytes;      /* ZERO, COPY, MOVE; the last run's end too */
+    gs_place place;      /* MOVE, COPY: to; ZERO, SELF, EDGES: the sums; BACK: operand rows' gradient */
+    gs_place source;     /* MOVE, COPY: from; SELF, EDGES, UNROLL, BACK: operand rows */
     gs_place chunk;      /* EDGES, UNROLL, BACK */
-    uint64_t chunk_bytes; /* likewise; LOAD; UPLOAD: nonzero where it is chunk (target, operand) of `file` */
+    uint64_t chunk_bytes; /* likewise; MOVE to a device: nonzero where it is chunk (target, operand) of `file` */
 } gs_task;
 
 /* A read of the pass, one of its first, that may begin while the pass's run before is still under way: when `deps` of
@@ -118,7 +126,7 @@ typedef struct gs_ahead {
 /* An array or a direction's edges kept in a memory in whole or in its first part, or an interval or chunk of them. */
 typedef struct gs_resident {
     uint32_t file;
-    uint32_t memory;     /* 0: the host's; 1 + device */
+    uint32_t memory;     /* GS_HOST or a device's */
     uint64_t first;      /* byte of the file (of an array of the run: as if all of its rows were there): 0, or of a unit
                           * of a cache, which is loaded as a pass expects it */
     uint64_t bytes;      /* from `first` on (arrays on the host: whole rows of whole intervals, or what their checksums
@@ -208,29 +216,81 @@ static inline bool gs_tasks_go_together(const gs_task *a, const gs_task *b)
 /* An edge pass's task for one sum of rows; else it is for the stage's edge program. */
 static inline bool gs_task_sums_rows(const gs_task *t) { return t->kind == GS_TASK_EDGES && t->sum != GS_NONE; }
 
-/* Between two memories, neither of which is the disk. */
-static inline bool gs_task_is_copy(gs_task_kind k)
+/* One way between two memories. */
+typedef struct gs_plan_link {
+    uint32_t from, to;
+} gs_plan_link;
+
+/* What takes bytes over a link: requests to the disk; a device, which copies from or to the host, or from a peer, or
+ * reads the disk past the host. */
+typedef enum gs_driver { GS_DRIVER_NONE, GS_DRIVER_IO, GS_DRIVER_ENGINE, GS_DRIVER_PEER, GS_DRIVER_DIRECT } gs_driver;
+
+static inline gs_driver gs_link_driver(gs_plan_link k)
 {
-    return k == GS_TASK_UPLOAD || k == GS_TASK_FORWARD || k == GS_TASK_DOWNLOAD;
+    if (!gs_is_device_memory(k.from) && !gs_is_device_memory(k.to))
+        return GS_DRIVER_IO;
+    if (gs_is_device_memory(k.from) && gs_is_device_memory(k.to))
+        return GS_DRIVER_PEER;
+    return k.from == GS_DISK ? GS_DRIVER_DIRECT : GS_DRIVER_ENGINE;
+}
+
+/* The device that works at it, which is the one that bytes come to where there are two. */
+static inline uint32_t gs_link_device(gs_plan_link k)
+{
+    return gs_is_device_memory(k.to)     ? k.to - GS_DEVICE_MEMORIES
+           : gs_is_device_memory(k.from) ? k.from - GS_DEVICE_MEMORIES
+                                         : 0;
+}
+
+static inline uint32_t gs_link_lane(gs_plan_link k)
+{
+    const uint32_t first = GS_LANE_DEVICES + gs_link_device(k) * (uint32_t)GS_DEVICE_LANES;
+    switch (gs_link_driver(k)) {
+    case GS_DRIVER_ENGINE:
+        return first + (k.from == GS_HOST ? GS_LANE_UPLOAD : GS_LANE_DOWNLOAD);
+    case GS_DRIVER_PEER:
+        return first + GS_LANE_FORWARD;
+    case GS_DRIVER_DIRECT:
+        return first + GS_LANE_LOAD;
+    default:
+        return k.from == GS_DISK ? GS_LANE_READ : GS_LANE_WRITE;
+    }
+}
+
+/* Of a MOVE. */
+static inline gs_plan_link gs_task_link(const gs_task *t) { return (gs_plan_link){t->source.memory, t->place.memory}; }
+
+/* NONE: the task computes. */
+static inline gs_driver gs_task_driver(const gs_task *t)
+{
+    return t->kind == GS_TASK_MOVE ? gs_link_driver(gs_task_link(t)) : GS_DRIVER_NONE;
+}
+
+/* Between two memories, neither of which is the disk. */
+static inline bool gs_task_is_copy(const gs_task *t)
+{
+    return t->kind == GS_TASK_MOVE && t->source.memory != GS_DISK && t->place.memory != GS_DISK;
 }
 
 /* Between the disk and a memory. */
-static inline bool gs_task_is_transfer(gs_task_kind k)
-{
-    return k == GS_TASK_READ || k == GS_TASK_WRITE || k == GS_TASK_LOAD;
-}
+static inline bool gs_task_is_transfer(const gs_task *t) { return t->kind == GS_TASK_MOVE && !gs_task_is_copy(t); }
+
+/* From the disk to any memory. */
+static inline bool gs_task_reads(const gs_task *t) { return t->kind == GS_TASK_MOVE && t->source.memory == GS_DISK; }
+
+/* To the disk. */
+static inline bool gs_task_writes(const gs_task *t) { return t->kind == GS_TASK_MOVE && t->place.memory == GS_DISK; }
+
+/* The end of a transfer that is on the disk, and the other. */
+static inline const gs_place *gs_task_on_disk(const gs_task *t) { return gs_task_writes(t) ? &t->place : &t->source; }
+static inline const gs_place *gs_task_off_disk(const gs_task *t) { return gs_task_writes(t) ? &t->source : &t->place; }
 
 /* In a plan for one device COMPUTE is the only lane of its own. */
 static inline uint32_t gs_task_lane(const gs_task *t)
 {
-    const uint32_t first = GS_LANE_DEVICES + t->device * (uint32_t)GS_DEVICE_LANES;
-    if (t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE)
-        return t->kind == GS_TASK_READ ? GS_LANE_READ : GS_LANE_WRITE;
-    return first + (uint32_t)(t->kind == GS_TASK_UPLOAD     ? GS_LANE_UPLOAD
-                              : t->kind == GS_TASK_FORWARD  ? GS_LANE_FORWARD
-                              : t->kind == GS_TASK_DOWNLOAD ? GS_LANE_DOWNLOAD
-                              : t->kind == GS_TASK_LOAD     ? GS_LANE_LOAD
-                                                            : GS_LANE_COMPUTE);
+    return t->kind == GS_TASK_MOVE
+               ? gs_link_lane(gs_task_link(t))
+               : GS_LANE_DEVICES + t->device * (uint32_t)GS_DEVICE_LANES + (uint32_t)GS_LANE_COMPUTE;
 }
 
 /* Lanes of every pass. */
@@ -241,9 +301,11 @@ static inline uint32_t gs_plan_lanes(const gs_plan *p)
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */
 
-/* Bytes that a READ, WRITE, LOAD, UPLOAD, FORWARD or DOWNLOAD moves. */
+/* Bytes that a MOVE moves. */
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
-/* Requests of a READ, WRITE or LOAD; runs of an UPLOAD, FORWARD or DOWNLOAD. */
+/* Requests to the disk, or runs that are copied one by one. */
 uint32_t gs_task_requests(const gs_task *t);
+/* For people: the kind, of moves "read", "write", "upload", "forward", "download" or "load". */
+const char *gs_task_word(const gs_task *t);
 
 #endif /* GS_PLAN_PLAN_H */

@@ -3,14 +3,6 @@
 
 #include <inttypes.h>
 
-static const char *const kinds[GS_TASK_KINDS] = {
-    [GS_TASK_READ] = "read", [GS_TASK_WRITE] = "write", [GS_TASK_ZERO] = "zero", [GS_TASK_BEGIN] = "begin",
-    [GS_TASK_FINISH] = "finish", [GS_TASK_SELF] = "self", [GS_TASK_EDGES] = "edges", [GS_TASK_COPY] = "copy",
-    [GS_TASK_UNROLL] = "unroll", [GS_TASK_BACK] = "back", [GS_TASK_STATISTICS] = "statistics",
-    [GS_TASK_VERTEX] = "vertex", [GS_TASK_UPLOAD] = "upload", [GS_TASK_FORWARD] = "forward",
-    [GS_TASK_DOWNLOAD] = "download", [GS_TASK_LOAD] = "load",
-};
-
 static const char *const regions[GS_REGION_COUNT] = {
     [GS_REGION_NONE] = "-", [GS_REGION_RING] = "ring", [GS_REGION_RESIDENT] = "resident", [GS_REGION_ARENA] = "arena",
 };
@@ -63,14 +55,9 @@ static uint32_t task_registers(const gs_program *p, const gs_task *t)
     }
 }
 
-static bool has_runs(const gs_task *t)
-{
-    return t->kind == GS_TASK_READ || t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_FORWARD;
-}
-
 static void print_runs_or_rows(const gs_plan *plan, const gs_program *program, const gs_task *t, FILE *out)
 {
-    if (!has_runs(t)) {
+    if (t->kind != GS_TASK_MOVE) {
         print_number("rows", t->rows, out);
         for (uint32_t r = 0; r < task_registers(program, t); r++)
             print_place("reg", plan->reg[t->first_reg + r], out);
@@ -94,20 +81,22 @@ static void print_task(const gs_plan *plan, const gs_program *program, uint32_t 
 {
     const gs_task *const t = &plan->task[number];
 
-    fprintf(out, "%" PRIu32 " %s lane %" PRIu32 " stage %" PRIu32, number, kinds[t->kind], gs_task_lane(t), t->stage);
+    fprintf(out, "%" PRIu32 " %s lane %" PRIu32 " stage %" PRIu32, number, gs_task_word(t), gs_task_lane(t), t->stage);
     print_number("check", t->check, out);
     print_number("device", t->device, out);
-    print_number("peer", t->peer, out);
+    if (gs_task_driver(t) == GS_DRIVER_PEER)
+        print_number("peer", t->source.memory - GS_DEVICE_MEMORIES, out);
     print_number("file", t->file, out);
     print_index("sum", t->sum, out);
     print_number("target", t->target, out);
     print_number("operand", t->operand, out);
     print_number("row", t->first_row, out);
-    print_number("offset", t->offset, out);
+    if (gs_task_is_transfer(t))
+        print_number("offset", gs_task_on_disk(t)->offset, out);
     print_number("bytes", t->bytes, out);
     print_number("chunk_bytes", t->chunk_bytes, out);
-    print_place("at", t->place, out);
-    print_place("from", t->source, out);
+    print_place("at", gs_task_writes(t) ? t->source : t->place, out);
+    print_place("from", gs_task_writes(t) ? t->place : t->source, out);
     print_place("chunk", t->chunk, out);
     print_runs_or_rows(plan, program, t, out);
     print_waits(plan, "after", t->first_dep, t->deps, out);
@@ -136,7 +125,7 @@ static void print_pass(const gs_plan_pass *x, uint32_t number, FILE *out)
 static void print_resident(const gs_resident *r, FILE *out)
 {
     fprintf(out, "kept file %" PRIu32 " memory %" PRIu32 " %" PRIu64 "+%" PRIu64 " at %" PRIu64 "%s", r->file,
-            r->memory, r->first, r->bytes, r->offset, r->load ? " load" : "");
+            r->memory - GS_HOST, r->first, r->bytes, r->offset, r->load ? " load" : "");
     print_index("made_by", r->made_by, out);
     print_number("target", r->target, out);
     print_number("operand", r->operand, out);

@@ -58,7 +58,7 @@ static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t inte
     const gs_stage *const s = &l->program->stage[stage];
     const gs_schedule_config *const config = l->config;
     const gs_cost *const cost = gs_cost_on(config->cost, config->host_cost, config->topology, device);
-    const double bps = gs_link_of(config->topology, cost, GS_LINK_TO_DEVICE, device, 0).bps;
+    const double bps = gs_link_of(config->topology, cost, gs_link_to(device)).bps;
     const uint32_t rows = gs_layout_rows(l, stage, interval);
     double seconds = 0, row = 0;
 

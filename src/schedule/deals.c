@@ -56,8 +56,8 @@ static uint32_t best_device(const gs_topology *t)
 
     for (uint32_t d = 1; d < t->devices; d++) {
         const double speed = gs_topology_speed(t, d), than = gs_topology_speed(t, best);
-        const double link = gs_link_said_bps(t, GS_LINK_TO_DEVICE, d, 0);
-        const double of = gs_link_said_bps(t, GS_LINK_TO_DEVICE, best, 0);
+        const double link = gs_link_said_bps(t, gs_link_to(d));
+        const double of = gs_link_said_bps(t, gs_link_to(best));
         if (speed > than || (speed == than && of > 0 && (link == 0 || link > of)))
             best = d;
     }
@@ -68,7 +68,7 @@ static bool is_alike(const gs_topology *t, uint32_t a, uint32_t b)
 {
     return t->on_host[a] == t->on_host[b] && t->memory[a] == t->memory[b] &&
            gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
-           gs_link_said_bps(t, GS_LINK_TO_DEVICE, a, 0) == gs_link_said_bps(t, GS_LINK_TO_DEVICE, b, 0);
+           gs_link_said_bps(t, gs_link_to(a)) == gs_link_said_bps(t, gs_link_to(b));
 }
 
 bool gs_deals_differ(const gs_schedule_config *config)

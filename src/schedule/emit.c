@@ -123,7 +123,7 @@ static gs_status list_residents(struct emitter *e)
         const uint64_t bytes = gs_choice_kept_bytes(e->c, e->l, f);
         if (bytes > 0)
             e->plan->resident[e->plan->residents++] =
-                (gs_resident){.file = f, .bytes = bytes, .offset = e->c->places.offset[f],
+                (gs_resident){.file = f, .memory = GS_HOST, .bytes = bytes, .offset = e->c->places.offset[f],
                               .load = f >= p->arrays || p->array[f].store_id >= 0};
     }
     e->plan->region_bytes[GS_REGION_RESIDENT] = e->plan->lasting_bytes = e->c->places.bytes;
@@ -291,7 +291,7 @@ static gs_status check_stop(const gs_schedule_config *c)
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_program *p = l->program;
-    struct emitter e = {.l = l, .c = c};
+    struct emitter e = {.l = l, .c = c, .cache.memory = GS_HOST};
     gs_status st;
 
     c->crammed = l->least_tables > most_tables(l, c);

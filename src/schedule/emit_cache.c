@@ -35,7 +35,8 @@ static gs_status list_first(struct emitter *e)
         if (st != GS_OK)
             return st;
         p->resident[p->residents++] = (gs_resident){
-            .file = t.file, .first = t.offset, .bytes = t.bytes, .offset = cell->first_place, .load = true};
+            .file = t.file, .memory = GS_HOST, .first = t.source.offset, .bytes = t.bytes,
+            .offset = cell->first_place, .load = true};
     }
     return GS_OK;
 }
@@ -56,7 +57,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
             gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
             return st;
-        gs_resident r = {.memory = 1 + device, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
+        gs_resident r = {.memory = k->memory, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
         if (array < l->program->arrays) {
             r.file = array;
             r.first = gs_interval_first(l->chunks, interval) * l->row_bytes[array];
@@ -65,7 +66,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
         } else {
             const gs_task t = gs_emit__whole_unit(e, f->unit, &skip);
             r.file = t.file;
-            r.first = t.offset;
+            r.first = t.source.offset;
             r.bytes = t.bytes;
             r.target = t.target;
             r.operand = t.operand;
@@ -81,7 +82,7 @@ static gs_status open_devices(struct emitter *e)
     gs_status st = GS_OK;
     for (uint32_t d = 0; e->c->device.devices > 0 && d < e->devices && st == GS_OK; d++) {
         struct cache *const k = &e->seat[d].cache;
-        k->on = 1 + d;
+        k->memory = GS_DEVICE_MEMORIES + d;
         k->base = e->c->arena_bytes + e->c->staging_bytes;
         k->tracing = e->c->device.tracing;
         if ((st = gs_emit__cells_open(e, k, gs_layout_units(e->l))) == GS_OK)
@@ -108,8 +109,8 @@ gs_status gs_emit__cache_open(struct emitter *e)
 /* The list that a pass traces or follows; NULL: none. */
 static gs_cache_list *list_of(struct emitter *e, const struct cache *k, uint32_t pass)
 {
-    if (k->on > 0)
-        return &e->c->device.list[(k->on - 1) * e->c->device.passes + pass];
+    if (k->memory != GS_HOST)
+        return &e->c->device.list[(k->memory - GS_DEVICE_MEMORIES) * e->c->device.passes + pass];
     return pass == e->c->cached_pass ? &e->c->host.list : NULL;
 }
 
@@ -117,8 +118,8 @@ static gs_cache_list *list_of(struct emitter *e, const struct cache *k, uint32_t
 static bool is_there(const struct emitter *e, const struct cache *k, uint32_t unit, uint32_t pass)
 {
     const gs_pass *const p = &e->l->program->pass[pass];
-    const uint32_t array = unit / e->l->parts,
-                   by = k->on > 0 && array < e->l->program->arrays ? e->l->stored_by[array] : GS_NONE;
+    const uint32_t array = unit / e->l->parts;
+    const uint32_t by = k->memory != GS_HOST && array < e->l->program->arrays ? e->l->stored_by[array] : GS_NONE;
     return k->cell[unit].first_place != GS_CACHE_NOWHERE &&
            (by == GS_NONE || by < p->first_stage || by - p->first_stage >= p->stages);
 }
@@ -200,15 +201,18 @@ static gs_status enter(struct emitter *e, struct cache *k, uint32_t unit, const 
     return GS_OK;
 }
 
-static gs_region region_of(const struct cache *k) { return k->on > 0 ? GS_REGION_ARENA : GS_REGION_RESIDENT; }
+static gs_place place_in(const struct cache *k, uint64_t offset)
+{
+    return (gs_place){k->memory == GS_HOST ? GS_REGION_RESIDENT : GS_REGION_ARENA, k->memory, offset};
+}
 
 /* One more user of the unit where it is in the memory. */
 static void use(struct cache *k, uint32_t unit, struct unit *out)
 {
     struct cell *const c = &k->cell[unit];
     c->inside++;
-    *out = (struct unit){.place = {region_of(k), c->place}, .read = c->read, .ring = NOT_STAGED, .cached = unit + 1,
-                         .in_cache = true, .on = k->on};
+    *out = (struct unit){.place = place_in(k, c->place), .read = c->read, .ring = NOT_STAGED, .cached = unit + 1,
+                         .in_cache = true};
 }
 
 /* A unit that is in use already gets no access of its own: its use becomes longer. */
@@ -247,7 +251,7 @@ static gs_status find_or_read(struct emitter *e, uint32_t unit, const struct acc
     gs_task t = gs_emit__whole_unit(e, unit, &skip);
     if ((st = gs_emit__settle(e, &e->cache, unit, to)) != GS_OK)
         return st;
-    t.place = (gs_place){GS_REGION_RESIDENT, to};
+    t.place = place_in(&e->cache, to);
     if ((st = gs_emit__task(e, &t, &c->read)) != GS_OK)
         return st;
     e->pass->read_bytes += t.bytes;
@@ -291,7 +295,7 @@ gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t ope
 static bool is_listed(const struct emitter *e, const struct cache *k)
 {
     return k->tracing && k->cell != NULL && k->list != NULL &&
-           (k->on > 0 || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
+           (k->memory != GS_HOST || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
 }
 
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before)
@@ -344,7 +348,7 @@ void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t ta
 {
     if (u->cached == 0)
         return;
-    struct cache *const k = u->on > 0 ? &e->seat[u->on - 1].cache : &e->cache;
+    struct cache *const k = gs_emit__cache_of(e, u->place.memory);
     struct cell *const c = &k->cell[u->cached - 1];
     c->users--;
     if (u->in_cache) {

@@ -25,7 +25,7 @@ gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *sk
 {
     const gs_layout *const l = e->l;
     const uint32_t parts = l->parts, rows_units = l->program->arrays * parts;
-    gs_task t = {.kind = GS_TASK_READ};
+    gs_task t = {.kind = GS_TASK_MOVE};
 
     *skip = 0;
     if (unit < rows_units) {
@@ -38,7 +38,7 @@ gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *sk
         t.check = GS_CHECK_CHUNK;
         t.target = chunk / parts;
         t.operand = chunk % parts;
-        t.offset = l->set[set].chunk[chunk].offset;
+        t.source = gs_place_on_disk(l->set[set].chunk[chunk].offset);
         t.bytes = l->set[set].chunk[chunk].length;
     }
     return t;
@@ -47,7 +47,7 @@ gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *sk
 uint64_t gs_emit__unit_bytes(const struct emitter *e, const struct cache *k, uint32_t unit)
 {
     uint64_t skip;
-    return k->on > 0 ? gs_layout_unit_bytes(e->l, unit) : gs_emit__whole_unit(e, unit, &skip).bytes;
+    return k->memory != GS_HOST ? gs_layout_unit_bytes(e->l, unit) : gs_emit__whole_unit(e, unit, &skip).bytes;
 }
 
 /* -- cells ------------------------------------------------------------------------------ */
@@ -104,7 +104,7 @@ static void wait_for_users(struct emitter *e, const struct cell *c)
 static gs_status vacate(struct cache *k, uint64_t at, uint64_t end, uint32_t last)
 {
     gs_status st;
-    if (k->on == 0 || at >= end || last == GS_NONE)
+    if (k->memory == GS_HOST || at >= end || last == GS_NONE)
         return GS_OK;
     if ((st = gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated))) == GS_OK)
         k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
@@ -176,7 +176,8 @@ static gs_status evict(struct emitter *e, struct cache *k, uint64_t at, uint64_t
         if (c->inside > 0)
             return GS_EAGAIN;
         wait_for_users(e, c);
-        st = k->on == 0 ? GS_OK : vacate_rest(k, c->place, end, at, bytes, gs_emit__later(e, c->read, c->last));
+        if (k->memory != GS_HOST)
+            st = vacate_rest(k, c->place, end, at, bytes, gs_emit__later(e, c->read, c->last));
         c->place = GS_CACHE_NOWHERE;
     }
     drop_occupants(k, first, i);
@@ -195,7 +196,8 @@ gs_status gs_emit__settle(struct emitter *e, struct cache *k, uint32_t unit, uin
         const uint32_t was = occupant_after(e, k, c->place);
         const uint64_t end = c->place + gs_emit__unit_bytes(e, k, unit);
         wait_for_users(e, c);
-        st = k->on == 0 ? GS_OK : vacate(k, c->place, end, gs_emit__later(e, c->read, c->last));
+        if (k->memory != GS_HOST)
+            st = vacate(k, c->place, end, gs_emit__later(e, c->read, c->last));
         drop_occupants(k, was, was + 1);
     }
     if (st != GS_OK)

@@ -40,7 +40,7 @@ static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand
         return GS_OK;
     if (!gs_emit__chunk_stays(e, target, operand))
         return gs_emit__cached_chunk(e, target, operand, out, there);
-    out->place = (gs_place){GS_REGION_RESIDENT, e->c->places.offset[file] + c->offset};
+    out->place = gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[file] + c->offset);
     e->pass->cached_bytes += c->length;
     *there = true;
     return GS_OK;
@@ -51,9 +51,9 @@ static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand
 static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
 {
     const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, first), *const end = c + count - 1;
-    gs_task t = {.kind = GS_TASK_READ, .check = GS_CHECK_CHUNK,
+    gs_task t = {.kind = GS_TASK_MOVE, .check = GS_CHECK_CHUNK,
                  .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = first,
-                 .offset = c->offset, .bytes = end->offset + end->length - c->offset};
+                 .source = gs_place_on_disk(c->offset), .bytes = end->offset + end->length - c->offset};
     struct unit all;
     gs_status st = gs_emit__take_ring(e, t.bytes, &all);
 
@@ -65,7 +65,7 @@ static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first,
     for (uint32_t k = 0; k < count; k++) {
         if (c[k].edges == 0)
             continue;
-        out[k].place = (gs_place){all.place.region, all.place.offset + (c[k].offset - c->offset)};
+        out[k].place = gs_place_on_host(all.place.region, all.place.offset + (c[k].offset - c->offset));
         out[k].read = all.read;
         out[k].ring = k + 1 == count ? all.ring : NOT_STAGED;
         gs_emit__cache_cost(e, gs_emit__chunk_unit(e, target, first + k), e->pass->read_bytes - c[k].length);

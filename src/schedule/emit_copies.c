@@ -69,9 +69,8 @@ gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out
     const gs_status st = gs_ring_take(&gs_emit__here(e)->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
 
     gs_emit__expand(e, before);
-    out->on = 1 + e->device;
     out->handed = out->cached = 0;
-    out->place = (gs_place){GS_REGION_ARENA, e->c->arena_bytes + out->ring};
+    out->place = gs_emit__in_arena(e, e->c->arena_bytes + out->ring);
     return st;
 }
 
@@ -87,7 +86,7 @@ gs_status gs_emit__copy_to(struct emitter *e, gs_task *t, const struct unit *fro
     if ((st = gs_emit__task(e, t, &out->read)) != GS_OK)
         return st;
     const uint64_t bytes = gs_task_bytes(e->plan, t);
-    *(t->kind == GS_TASK_UPLOAD ? &e->pass->upload_bytes : &e->pass->forward_bytes) += bytes;
+    *(gs_task_driver(t) == GS_DRIVER_PEER ? &e->pass->forward_bytes : &e->pass->upload_bytes) += bytes;
     gs_emit__came_here(e, out, out->read, bytes);
     return GS_OK;
 }
@@ -131,7 +130,7 @@ gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u)
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
     if (!e->copies)
         return GS_OK;
-    return bring(e, &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = bytes}, GS_CACHE_NOWHERE, &here, u);
+    return bring(e, &(gs_task){.kind = GS_TASK_MOVE, .bytes = bytes}, GS_CACHE_NOWHERE, &here, u);
 }
 
 gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
@@ -156,7 +155,7 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
         const bool part = to == GS_CACHE_NOWHERE;
         const uint32_t count = part ? rows : all;
         if ((st = gs_emit__load_rows(e, array, interval, part ? from : 0, count, out)) != GS_OK ||
-            (st = bring(e, &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = count * row}, to, &here, out)) != GS_OK || part)
+            (st = bring(e, &(gs_task){.kind = GS_TASK_MOVE, .bytes = count * row}, to, &here, out)) != GS_OK || part)
             return st;
     }
     out->place.offset += from * row;
@@ -166,9 +165,9 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
 /* The chunk comes to the device's ring, or to where it is to stay, past the host. `here` as above. */
 static gs_status load_here(struct emitter *e, const gs_task *t, uint64_t to, struct unit *here)
 {
-    gs_task l = {.kind = GS_TASK_LOAD, .file = t->file, .target = t->target, .operand = t->operand,
-                 .offset = gs_layout_chunk(e->l, e->stage, t->target, t->operand)->offset, .bytes = t->chunk_bytes,
-                 .chunk_bytes = t->chunk_bytes};
+    gs_task l = {.kind = GS_TASK_MOVE, .file = t->file, .target = t->target, .operand = t->operand,
+                 .source = gs_place_on_disk(gs_layout_chunk(e->l, e->stage, t->target, t->operand)->offset),
+                 .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes};
     gs_status st = place_here(e, l.bytes, to, here);
 
     l.place = here->place;
@@ -205,7 +204,7 @@ gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *
     if ((!loaded && (st = gs_emit__load_chunk(e, t->target, t->operand, u)) != GS_OK) || !e->copies)
         return st;
     return bring(e,
-                 &(gs_task){.kind = GS_TASK_UPLOAD, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes,
+                 &(gs_task){.kind = GS_TASK_MOVE, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes,
                             .file = t->file, .target = t->target, .operand = t->operand},
                  to, &here, u);
 }
@@ -217,16 +216,9 @@ bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
            gs_topology_switch_of(t, from) == gs_topology_switch_of(t, e->device);
 }
 
-gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u)
-{
-    struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
-    const gs_task t = {.kind = GS_TASK_FORWARD, .peer = (uint16_t)(u->on - 1), .bytes = bytes};
-    return bring(e, &t, GS_CACHE_NOWHERE, &here, u);
-}
-
 gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task)
 {
-    const gs_task t = {.kind = GS_TASK_DOWNLOAD, .place = to, .source = from->place, .bytes = bytes};
+    const gs_task t = {.kind = GS_TASK_MOVE, .place = to, .source = from->place, .bytes = bytes};
     const gs_status st = gs_emit__task(e, &t, task);
 
     if (st == GS_OK) {

@@ -15,7 +15,7 @@ gs_ring_sim *gs_emit__ring_here(struct emitter *e);
 uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
 /* A piece of the device's staging ring. */
 gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
-/* A whole unit that is on the host is brought to the device, and let go of on the host. Does nothing where the device
+/* A whole unit that is in another memory is brought to the device, and let go of there. Does nothing where the device
  * computes on host memory. */
 gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u);
 /* Rows of an array where the device that is here computes on them. `again`: they go on with the rows before. */
@@ -25,10 +25,8 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
 gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *u);
 /* Does what device `from` has come to this one from there? Else by way of the host. */
 bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
-/* A whole unit on such a device is handed on to this one, and let go of there. */
-gs_status gs_emit__hand_on(struct emitter *e, uint64_t bytes, struct unit *u);
-/* A copy of `from` into a new piece of the device's ring, or the place where it is to stay. `like`: kind, peer, bytes,
- * runs. `out` is what looking for it has left, `to` where it was told to be put. */
+/* A copy of `from` into a new piece of the device's ring, or the place where it is to stay. `like`: bytes, runs.
+ * `out` is what looking for it has left, `to` where it was told to be put. */
 gs_status gs_emit__copy_here(struct emitter *e, const gs_task *like, const struct unit *from, uint64_t to,
                              struct unit *out);
 /* The task brings bytes of `from` to `out`, which has its place. */

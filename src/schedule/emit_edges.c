@@ -25,8 +25,8 @@ gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uin
     for (uint32_t i = lasts ? sum : 0; i <= sum; i++)
         for (int k = 0; k < (i < sum ? GS_SUM_PLACES : part); k++)
             at += gs_align_up(4ull * gs_sum_width(s, i, k) * block * rows, 64);
-    return (gs_place){lasts ? GS_REGION_RESIDENT : GS_REGION_ARENA,
-                      at + 4ull * gs_sum_width(s, sum, part) * rows * local_interval};
+    at += 4ull * gs_sum_width(s, sum, part) * rows * local_interval;
+    return lasts ? gs_place_on_host(GS_REGION_RESIDENT, at) : gs_emit__in_arena(e, at);
 }
 
 static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
@@ -208,7 +208,7 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
             u = operand_of(e, reg->array);
         else if (reg->kind == GS_EDGE_TARGET)
             u = target_of(e, reg->array, local);
-        p->reg[p->regs++] = u ? u->place : (gs_place){GS_REGION_NONE, 0};
+        p->reg[p->regs++] = u ? u->place : (gs_place){GS_REGION_NONE, 0, 0};
         gs_emit__wait(e, u ? u->read : GS_NONE);
     }
     for (uint32_t i = 0; i < s->sums; i++)

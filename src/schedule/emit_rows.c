@@ -14,9 +14,7 @@ gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out
     const uint32_t before = e->wait.count;
     const gs_status st = gs_ring_take(&e->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
     gs_emit__expand(e, before);
-    out->on = 0;
-    if (st == GS_OK)
-        out->place = (gs_place){GS_REGION_RING, out->ring};
+    out->place = gs_place_on_host(GS_REGION_RING, out->ring);
     return st;
 }
 
@@ -24,7 +22,7 @@ void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
     const uint32_t last = u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task;
     if (u->ring != NOT_STAGED)
-        gs_ring_release(u->on > 0 ? &e->seat[u->on - 1].ring : &e->ring, u->ring, last);
+        gs_ring_release(gs_emit__ring_of(e, u->place.memory), u->ring, last);
     gs_emit__cache_release(e, u, last);
 }
 
@@ -86,7 +84,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
 {
     const gs_layout *l = e->l;
     const uint64_t first = gs_interval_first(l->chunks, interval) + from, row = l->row_bytes[array];
-    gs_task t = {.kind = GS_TASK_READ, .file = array};
+    gs_task t = {.kind = GS_TASK_MOVE, .file = array};
     uint64_t skip = 0, read = 0;
     gs_status st;
 
@@ -95,7 +93,7 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
     } else {
         const uint32_t *w = e->spill.written[(uint64_t)array * l->parts + interval];
         const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
-        t.offset = gs_emit__spilled_at(e, array, interval) + begin;
+        t.source = gs_place_on_disk(gs_emit__spilled_at(e, array, interval) + begin);
         t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;
         skip = from * row - begin;
         for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
@@ -118,18 +116,17 @@ static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interva
 gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
 {
     const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-    return (gs_place){GS_REGION_RESIDENT, e->c->places.offset[array] + first * e->l->row_bytes[array]};
+    return gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + first * e->l->row_bytes[array]);
 }
 
 static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
                       struct unit *out)
 {
-    const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     if (interval >= e->c->kept_intervals[array])
         return false;
     e->pass->cached_bytes += rows * e->l->row_bytes[array];
-    out->place = (gs_place){GS_REGION_RESIDENT, e->c->places.offset[array] + first * e->l->row_bytes[array]};
+    out->place = gs_emit__kept_place(e, array, interval, from);
     return true;
 }
 

@@ -53,7 +53,7 @@ static gs_place state_place(const struct emitter *e, uint32_t slot, uint32_t loc
 {
     const uint64_t unit = gs_state_bytes(e->l, gs_emit__stage(e));
     const uint64_t at = e->l->stage[e->stage].scratch_bytes + ((uint64_t)slot * e->c->block[e->stage] + local) * unit;
-    return (gs_place){GS_REGION_ARENA, at + (cell ? 4 * width_of(e) * e->l->chunks->interval_rows : 0)};
+    return gs_emit__in_arena(e, at + (cell ? 4 * width_of(e) * e->l->chunks->interval_rows : 0));
 }
 
 /* Where the state at the start of the block's `index`-th operand is, once it is there. */
@@ -273,7 +273,7 @@ static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *row
         home.place = gs_emit__kept_place(e, array, operand, 0);
     else
         st = gs_emit__take_ring(e, gs_align_up(bytes, GS_BLOCK_BYTES), &home);
-    e->device = rows->on - 1;
+    e->device = rows->place.memory - GS_DEVICE_MEMORIES;
     gs_emit__wait(e, rows->read);
     if (st == GS_OK)
         st = gs_emit__take_back(e, rows, home.place, bytes, &home.read);
@@ -318,9 +318,7 @@ static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit 
     }
     if (rows->place.region == GS_REGION_NONE)
         return begin_gradient(e, operand, bytes, rows);
-    if (rows->on > 0 && gs_emit__is_handed_on(e, rows->on - 1))
-        return gs_emit__hand_on(e, bytes, rows);
-    if (rows->on > 0)
+    if (gs_is_device_memory(rows->place.memory) && !gs_emit__is_handed_on(e, rows->place.memory - GS_DEVICE_MEMORIES))
         st = send_home(e, operand, rows);
     return st == GS_OK ? gs_emit__fetch(e, bytes, rows) : st;
 }
@@ -333,18 +331,18 @@ static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit
     uint32_t *const w = touched(e, operand);
     gs_status st = GS_OK;
 
-    if (rows->on > 0)
+    if (gs_is_device_memory(rows->place.memory))
         gs_emit__came_here(e, rows, rows->read, 0);
     if (rows->in_cache && is_own(e, operand)) {
         gs_emit__release(e, rows, rows->read);
         w[0] = w[1] = rows->read;
         return GS_OK;
     }
-    if (rows->on > 0)
+    if (gs_is_device_memory(rows->place.memory))
         st = send_home(e, operand, rows);
     if (st == GS_OK && !is_kept(e, operand)) {
-        const gs_task t = {.kind = GS_TASK_WRITE, .file = m->array, .place = rows->place,
-                           .offset = gs_emit__spilled_at(e, m->array, operand),
+        const gs_task t = {.kind = GS_TASK_MOVE, .file = m->array, .source = rows->place,
+                           .place = gs_place_on_disk(gs_emit__spilled_at(e, m->array, operand)),
                            .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
         gs_emit__wait(e, rows->read);
         gs_emit__wait_for_owners(e, &t);

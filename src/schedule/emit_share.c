@@ -61,7 +61,7 @@ static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array,
     const uint32_t words = l->config->needs.granules.words, rows = gs_interval_rows(l->chunks, operand);
     const gs_cost *const cost = gs_cost_on(l->config->cost, l->config->host_cost, l->config->topology,
                                            chain->device[from]);
-    const gs_link link = gs_link_of(l->config->topology, cost, GS_LINK_TO_DEVICE, chain->device[from], 0);
+    const gs_link link = gs_link_of(l->config->topology, cost, gs_link_to(chain->device[from]));
     const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES),
                                   .row = l->row_bytes[array], .rows = rows, .unit = GS_BLOCK_BYTES,
                                   .bps = link.bps, .request_seconds = link.request_seconds};
@@ -107,7 +107,7 @@ static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand
 {
     const uint32_t array = e->ends.operand_array[index];
     const bool alone = e->l->config->no_chain, whole = stays_whole(chain, needs, found);
-    gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
+    gs_task t = {.kind = GS_TASK_MOVE, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
     struct unit *before = NULL;
     bool chosen = false;
     gs_status st = GS_OK;
@@ -125,12 +125,10 @@ static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand
         if ((alone || !chosen) && !whole) /* for those that follow, too */
             st = choose_copy_runs(e, &t, array, operand, chain, i, alone, needs, found);
         chosen = true;
-        t.kind = before == NULL || alone ? GS_TASK_UPLOAD : GS_TASK_FORWARD;
-        t.peer = (uint16_t)(t.kind == GS_TASK_FORWARD ? before->on - 1 : 0);
-        const struct unit *const from = t.kind == GS_TASK_UPLOAD ? host : before;
+        const struct unit *const from = before == NULL || alone ? host : before;
         if (st != GS_OK || (st = gs_emit__copy_here(e, &t, from, found[d].to, to)) != GS_OK)
             return st;
-        if (t.kind == GS_TASK_UPLOAD)
+        if (from == host)
             upload[(*uploads)++] = to->read;
         else
             before->handed = 1 + to->read;
@@ -186,7 +184,6 @@ static gs_status hand_round(struct emitter *e, uint32_t index, gs_task *t, const
     uint32_t came[GS_PLAN_DEVICES];
     gs_status st = GS_OK;
 
-    t->kind = GS_TASK_FORWARD;
     for (uint32_t step = 1; step < n && st == GS_OK; step++) {
         for (uint32_t i = 0; i < n; i++)
             came[i] = e->seat[ring->device[i]].operand[index].read;
@@ -195,7 +192,6 @@ static gs_status hand_round(struct emitter *e, uint32_t index, gs_task *t, const
             struct unit from = e->seat[ring->device[before]].operand[index];
             e->device = ring->device[i];
             from.read = came[before];
-            t->peer = (uint16_t)ring->device[before];
             t->first_run = part[(i + n - step) % n].first_run;
             t->runs = part[(i + n - step) % n].runs;
             gs_emit__wait(e, came[i]);
@@ -214,7 +210,7 @@ static gs_status share_ring(struct emitter *e, uint32_t index, uint32_t operand,
 {
     const uint32_t array = e->ends.operand_array[index];
     struct part part[GS_PLAN_DEVICES];
-    gs_task t = {.kind = GS_TASK_UPLOAD, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
+    gs_task t = {.kind = GS_TASK_MOVE, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
     gs_status st = GS_OK;
 
     if (!stays_whole(ring, needs, found))

@@ -96,7 +96,9 @@ static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begi
 void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write)
 {
     const struct owners *const before = &e->spill.owners[write->file];
+    const uint64_t begin = write->place.offset;
+
     for (uint32_t k = before->first; k < before->end; k++)
-        if (wait_for_writes(e, e->spill.owner[k], write->offset, write->offset + write->bytes) == write->bytes)
+        if (wait_for_writes(e, e->spill.owner[k], begin, begin + write->bytes) == write->bytes)
             return;
 }

@@ -129,7 +129,7 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
 uint64_t gs_emit__table_bytes(const struct emitter *e)
 {
     const gs_plan *const p = e->plan;
-    return p->tasks * (sizeof(*p->task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
+    return p->tasks * (GS_TASK_COUNTED_BYTES + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
            (p->deps + e->counted.deps) * sizeof(*p->dep) + (p->regs + e->counted.regs) * sizeof(*p->reg) +
            (p->runs + e->counted.runs) * sizeof(*p->run) + p->aheads * sizeof(*p->ahead) +
            p->residents * sizeof(*p->resident);
@@ -198,10 +198,10 @@ static gs_status note_made(struct emitter *e, const gs_task *t, uint32_t lane, u
     if (st != GS_OK)
         return st;
     m->lane[task] = (uint8_t)lane;
-    if (t->kind == GS_TASK_WRITE)
+    if (lane == GS_LANE_WRITE)
         return note_moved(&m->write, &m->writes, &e->room.write,
-                          (struct moved){task, t->file, t->offset, t->bytes});
-    if (t->kind != GS_TASK_READ || m->late)
+                          (struct moved){task, t->file, t->place.offset, t->bytes});
+    if (lane != GS_LANE_READ || m->late)
         return GS_OK;
     m->late = waits > 0 || t->place.region != GS_REGION_RING || m->earlies == EARLIES_MOST;
     return m->late ? GS_OK : note_moved(&m->early, &m->earlies, &e->room.early,
@@ -226,14 +226,13 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
     gs_plan *p = e->plan;
     gs_status st;
-    const bool reads = t->kind == GS_TASK_READ || t->kind == GS_TASK_LOAD;
-    if (e->l->config->no_pipeline && reads) {
+    if (e->l->config->no_pipeline && gs_task_reads(t)) {
         gs_emit__wait(e, e->last_compute);
         gs_emit__wait(e, e->last_write);
     }
     gs_task own = *t;
     own.stage = e->stage;
-    own.device = (uint16_t)(t->kind == GS_TASK_READ || t->kind == GS_TASK_WRITE ? 0 : e->device);
+    own.device = (uint16_t)(gs_task_driver(t) == GS_DRIVER_IO ? 0 : e->device);
     const uint32_t lane = gs_task_lane(&own);
     if (e->copies)
         enter_stage(e, lane);
@@ -243,9 +242,9 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     if ((st = list_task(e, &own, n)) != GS_OK || (st = note_made(e, &own, lane, n)) != GS_OK)
         return st;
     e->wait.count = 0;
-    if (t->kind == GS_TASK_WRITE)
+    if (gs_task_writes(t))
         e->last_write = p->tasks;
-    else if (!reads)
+    else if (!gs_task_reads(t))
         e->last_compute = p->tasks;
     e->wait.lane_last[lane] = p->tasks;
     *index = p->tasks++;
@@ -258,7 +257,7 @@ void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, u
     const uint64_t block = l->config->array_sum_bytes, row = l->row_bytes[array];
     const uint64_t file = gs_align_up(l->chunks->vertices * row, GS_BLOCK_BYTES);
     const uint64_t begin = gs_align_down(first * row, block);
-    t->offset = begin;
+    t->source = gs_place_on_disk(begin);
     t->bytes = GS_MIN(gs_align_up((first + rows) * row, block), file) - begin;
     t->check = GS_CHECK_BLOCKS;
     *skip = first * row - begin;

@@ -37,7 +37,7 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
         } else if (reg->kind == GS_REG_LOAD) {
             st = gs_emit__rows_here(e, reg->array, interval, from, rows, !e->first_tile, &e->tile[r]);
         } else if (reg->kind == GS_REG_TEMP && reg->array == GS_NONE && sl->reg_offset[r] != UINT64_MAX) {
-            e->tile[r].place = (gs_place){GS_REGION_ARENA, sl->reg_offset[r]};
+            e->tile[r].place = gs_emit__in_arena(e, sl->reg_offset[r]);
         }
         place[r] = e->tile[r].place;
     }
@@ -79,7 +79,7 @@ static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval,
     for (uint32_t k = 0, runs = gs_layout_runs(e->l, e->stage, interval); k <= runs && st == GS_OK; k++) {
         const gs_row_run end = {gs_interval_rows(e->l->chunks, interval), 0},
                          run = k < runs ? gs_layout_run(e->l, e->stage, interval, k) : end;
-        const gs_task t = {.kind = GS_TASK_ZERO, .place = {to.region, to.offset + at * row},
+        const gs_task t = {.kind = GS_TASK_ZERO, .place = gs_place_behind(to, at * row),
                            .bytes = (run.first - at) * row};
         if (t.bytes > 0)
             st = gs_emit__task(e, &t, &task);
@@ -137,7 +137,7 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
 
 static gs_status zero_part(struct emitter *e, gs_place place, uint64_t from, uint64_t bytes)
 {
-    const gs_task t = {.kind = GS_TASK_ZERO, .place = {place.region, place.offset + from}, .bytes = bytes};
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = gs_place_behind(place, from), .bytes = bytes};
     uint32_t task;
     return bytes ? gs_emit__task(e, &t, &task) : GS_OK;
 }
@@ -205,9 +205,9 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         if ((st = bring_back(e, interval, from, rows, r, &made)) != GS_OK || is_kept(e, reg->array, interval))
             continue;
         const uint64_t row = e->l->row_bytes[reg->array];
-        const gs_task t = {.kind = GS_TASK_WRITE, .file = reg->array, .place = {GS_REGION_RING, e->tile[r].ring},
-                           .offset =
-                               gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES),
+        const uint64_t to = gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES);
+        const gs_task t = {.kind = GS_TASK_MOVE, .file = reg->array, .place = gs_place_on_disk(to),
+                           .source = gs_place_on_host(GS_REGION_RING, e->tile[r].ring),
                            .bytes = stored_bytes(row, from, rows)};
         uint32_t task, *w = e->spill.written[(uint64_t)reg->array * e->l->parts + interval];
         gs_emit__wait(e, made);
@@ -315,7 +315,8 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
 static gs_status zero_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t to)
 {
     const uint64_t row = e->l->row_bytes[array], first = gs_interval_first(e->l->chunks, interval) + from;
-    const gs_task t = {.kind = GS_TASK_ZERO, .place = {GS_REGION_RESIDENT, e->c->places.offset[array] + first * row},
+    const gs_task t = {.kind = GS_TASK_ZERO,
+                       .place = gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + first * row),
                        .bytes = (to - from) * row};
     uint32_t task;
     return from < to ? gs_emit__task(e, &t, &task) : GS_OK;

@@ -32,10 +32,9 @@
 struct unit {
     gs_place place;
     uint32_t read;
-    uint64_t ring; /* offset of its piece of the ring, or NOT_STAGED */
+    uint64_t ring; /* offset of its piece of the ring of the place's memory, or NOT_STAGED */
     uint32_t cached; /* 1 + the unit of the cache that it is, there or not; 0: none */
     bool in_cache;   /* it is there: `place` is in the cache's memory */
-    uint32_t on;   /* 1 + the device whose ring that is; 0: the host's */
     uint32_t handed; /* 1 + the task that copies it to the next device; 0: none */
 };
 
@@ -62,7 +61,7 @@ struct vacated {
 
 /* The contents of one memory while a plan is emitted. */
 struct cache {
-    uint32_t on;        /* 1 + device; 0: the host's */
+    uint32_t memory;    /* GS_HOST or a device's */
     struct cell *cell;  /* [units]; NULL: there is none */
     uint32_t *occupant; /* [occupants] units that are there, by place */
     uint32_t occupants, accesses; /* accesses: of the pass so far */
@@ -182,6 +181,28 @@ static inline uint32_t gs_emit__lane(const struct emitter *e, uint32_t task) { r
 
 /* Where tasks are being added for. */
 static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }
+
+/* Of a device's memory. */
+static inline struct seat *gs_emit__seat_of(const struct emitter *e, uint32_t memory)
+{
+    return &e->seat[memory - GS_DEVICE_MEMORIES];
+}
+
+static inline gs_ring_sim *gs_emit__ring_of(struct emitter *e, uint32_t memory)
+{
+    return gs_is_device_memory(memory) ? &gs_emit__seat_of(e, memory)->ring : &e->ring;
+}
+
+static inline struct cache *gs_emit__cache_of(struct emitter *e, uint32_t memory)
+{
+    return gs_is_device_memory(memory) ? &gs_emit__seat_of(e, memory)->cache : &e->cache;
+}
+
+/* In the arena of the device that is here. */
+static inline gs_place gs_emit__in_arena(const struct emitter *e, uint64_t offset)
+{
+    return (gs_place){GS_REGION_ARENA, e->copies ? GS_DEVICE_MEMORIES + e->device : GS_HOST, offset};
+}
 
 static inline const gs_stage *gs_emit__stage(const struct emitter *e)
 {

@@ -35,11 +35,10 @@ static double check_seconds(const gs_simulation_input *in, const gs_task *t)
     return t->check == GS_CHECK_NONE ? 0 : gs_cost_seconds(in->cost, &check) / requests;
 }
 
-static double upload_seconds(const gs_simulation_input *in, const gs_task *t)
+static double copy_seconds(const gs_simulation_input *in, const gs_task *t)
 {
-    const gs_link_load load = {.kind = t->kind, .device = t->device, .peer = t->peer,
-                               .bytes = gs_task_bytes(in->plan, t), .requests = gs_task_requests(t)};
-    return gs_link_seconds(in->topology, gs_cost_on(in->cost, in->host_cost, in->topology, t->device), &load);
+    const gs_link_load load = {gs_task_link(t), gs_task_bytes(in->plan, t), gs_task_requests(t)};
+    return gs_link_seconds(in->topology, in->cost, in->host_cost, &load);
 }
 
 /* Seconds between two looks at the disk: the longest of a computation of the thread that feeds it, a verification, and
@@ -52,11 +51,11 @@ static double between_looks(const gs_simulation_input *in)
     const gs_plan_pass *const pass = &in->plan->pass[in->pass];
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &in->plan->task[i];
-        if (t->kind == GS_TASK_READ)
+        if (gs_task_lane(t) == GS_LANE_READ)
             add(&checking, check_seconds(in, t));
-        else if (t->kind == GS_TASK_UPLOAD)
-            add(&copying, upload_seconds(in, t));
-        else if (in->plan->devices == 0 && t->kind != GS_TASK_WRITE) {
+        else if (gs_task_is_copy(t) && t->source.memory == GS_HOST)
+            add(&copying, copy_seconds(in, t));
+        else if (in->plan->devices == 0 && t->kind != GS_TASK_MOVE) {
             gs_task_work(&w, in->program, in->set, in->parts, t);
             add(&computing, gs_cost_seconds(in->cost, &w));
         }

@@ -9,38 +9,38 @@ const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const g
     return host_cost != NULL && t != NULL && t->on_host[device] ? host_cost : cost;
 }
 
-double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer)
+gs_link_way gs_link_way_of(gs_plan_link link)
 {
-    return way == GS_LINK_FROM_DISK ? 0
-           : way == GS_LINK_BETWEEN ? gs_topology_between(t, peer, device)
-                                    : t->at[gs_topology_switch_of(t, device)].host_bps;
+    return link.from == GS_DISK ? GS_LINK_FROM_DISK
+           : link.from == GS_HOST ? GS_LINK_TO_DEVICE
+           : link.to == GS_HOST ? GS_LINK_FROM_DEVICE
+                                : GS_LINK_BETWEEN;
 }
 
-gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_link_way way, uint32_t device, uint32_t peer)
+double gs_link_said_bps(const gs_topology *t, gs_plan_link link)
 {
-    const double said = gs_link_said_bps(t, way, device, peer);
-    gs_link link = cost != NULL ? gs_cost_link(cost, way) : (gs_link){USUAL_BPS, USUAL_SECONDS};
+    const gs_driver driver = gs_link_driver(link);
+    return driver == GS_DRIVER_DIRECT ? 0
+           : driver == GS_DRIVER_PEER
+               ? gs_topology_between(t, link.from - GS_DEVICE_MEMORIES, link.to - GS_DEVICE_MEMORIES)
+               : t->at[gs_topology_switch_of(t, gs_link_device(link))].host_bps;
+}
+
+gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_plan_link link)
+{
+    const double said = gs_link_said_bps(t, link);
+    gs_link out = cost != NULL ? gs_cost_link(cost, gs_link_way_of(link)) : (gs_link){USUAL_BPS, USUAL_SECONDS};
 
     if (said > 0)
-        link.bps = said;
-    return link;
+        out.bps = said;
+    return out;
 }
 
-gs_link_way gs_link_way_of(gs_task_kind kind)
+double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost *host_cost, const gs_link_load *l)
 {
-    return kind == GS_TASK_UPLOAD    ? GS_LINK_TO_DEVICE
-           : kind == GS_TASK_FORWARD ? GS_LINK_BETWEEN
-           : kind == GS_TASK_LOAD    ? GS_LINK_FROM_DISK
-                                     : GS_LINK_FROM_DEVICE;
-}
-
-bool gs_link_has_cost(gs_task_kind kind) { return gs_task_is_copy(kind) || kind == GS_TASK_LOAD; }
-
-double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_link_load *l)
-{
-    const bool own = gs_link_has_cost(l->kind);
-    const gs_link link = own ? gs_link_of(t, cost, gs_link_way_of(l->kind), l->device, l->peer)
-                             : (gs_link){l->kind == GS_TASK_READ ? cost->read_bps : cost->write_bps,
-                                         cost->request_seconds};
+    const gs_link link =
+        gs_link_driver(l->link) == GS_DRIVER_IO
+            ? (gs_link){l->link.from == GS_DISK ? cost->read_bps : cost->write_bps, cost->request_seconds}
+            : gs_link_of(t, gs_cost_on(cost, host_cost, t, gs_link_device(l->link)), l->link);
     return (double)l->requests * link.request_seconds + (double)l->bytes / link.bps;
 }

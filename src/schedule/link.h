@@ -9,16 +9,15 @@
 /* The costs of a device: `host_cost`, where it is given, for one on host memory among others that are not. `t` may be
  * NULL. */
 const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device);
-/* The link's speed as the topology says it; 0: it says none. `peer`: with GS_LINK_BETWEEN, the device's source. */
-double gs_link_said_bps(const gs_topology *t, gs_link_way way, uint32_t device, uint32_t peer);
-/* Speed and request cost of the device's link to or from the host, or from a peer. `cost` may be NULL. */
-gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_link_way way, uint32_t device, uint32_t peer);
-/* How long a link is busy with what is moved over it: the disk's with a READ or WRITE (`t` is not asked then), the
- * device's with an UPLOAD, FORWARD, DOWNLOAD or LOAD. */
-double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_link_load *load);
-/* The link that an UPLOAD, FORWARD, DOWNLOAD or LOAD goes over, which has a speed of its own in a device's costs; READs
- * and WRITEs have the disk's. */
-gs_link_way gs_link_way_of(gs_task_kind kind);
-bool gs_link_has_cost(gs_task_kind kind);
+/* From the host to a device. */
+static inline gs_plan_link gs_link_to(uint32_t device) { return (gs_plan_link){GS_HOST, GS_DEVICE_MEMORIES + device}; }
+/* The kind of a link at a device, in its costs. */
+gs_link_way gs_link_way_of(gs_plan_link link);
+/* The speed of such a link as the topology says it; 0: it says none. */
+double gs_link_said_bps(const gs_topology *t, gs_plan_link link);
+/* Its speed and request cost by the device's `cost`, which may be NULL. */
+gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_plan_link link);
+/* How long any link is busy with what is moved over it. `t` is not asked where neither end is a device's. */
+double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost *host_cost, const gs_link_load *load);
 
 #endif /* GS_SCHEDULE_LINK_H */

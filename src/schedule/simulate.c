@@ -53,9 +53,8 @@ static const gs_cost *cost_on(const struct sim *s, const gs_task *t)
 
 static double link_seconds(const struct sim *s, const gs_task *t)
 {
-    const gs_link_load load = {.kind = t->kind, .device = t->device, .peer = t->peer,
-                               .bytes = gs_task_bytes(s->in->plan, t), .requests = gs_task_requests(t)};
-    return gs_link_seconds(s->in->topology, gs_link_has_cost(t->kind) ? cost_on(s, t) : s->in->cost, &load);
+    const gs_link_load load = {gs_task_link(t), gs_task_bytes(s->in->plan, t), gs_task_requests(t)};
+    return gs_link_seconds(s->in->topology, s->in->cost, s->in->host_cost, &load);
 }
 
 /* The disk moves what is submitted in order. When this has arrived: */
@@ -63,14 +62,14 @@ static double move(struct sim *s, const gs_task *t, double submitted)
 {
     const double took = link_seconds(s, t);
 
-    *(t->kind == GS_TASK_READ ? &s->out.read_seconds : &s->out.write_seconds) += took;
+    *(gs_task_reads(t) ? &s->out.read_seconds : &s->out.write_seconds) += took;
     s->disk_free = GS_MAX(s->disk_free, submitted) + took;
     return s->disk_free + s->in->cost->latency_seconds;
 }
 
 static double check_seconds(const struct sim *s, const gs_task *t)
 {
-    if (t->kind != GS_TASK_READ || t->check == GS_CHECK_NONE)
+    if (t->check == GS_CHECK_NONE)
         return 0;
     const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->in->plan, t)}};
     return gs_cost_seconds(s->in->cost, &check);
@@ -80,11 +79,10 @@ static double check_seconds(const struct sim *s, const gs_task *t)
 static double copy(struct sim *s, const gs_task *t, double begin)
 {
     const uint32_t number = gs_topology_switch_of(s->in->topology, t->device);
-    const bool forward = t->kind == GS_TASK_FORWARD;
     const double took = link_seconds(s, t);
-    double *const wire = &s->wire_free[number][t->kind == GS_TASK_DOWNLOAD];
+    double *const wire = &s->wire_free[number][t->place.memory == GS_HOST];
 
-    if (forward)
+    if (gs_task_driver(t) == GS_DRIVER_PEER)
         return begin + took;
     s->wire_seconds += took;
     return *wire = GS_MAX(*wire, begin) + took;
@@ -94,7 +92,7 @@ static double copy(struct sim *s, const gs_task *t, double begin)
 static double load(struct sim *s, const gs_task *t, double begin)
 {
     const double took = link_seconds(s, t),
-                 bps = gs_link_of(s->in->topology, cost_on(s, t), GS_LINK_TO_DEVICE, t->device, 0).bps;
+                 bps = gs_link_of(s->in->topology, cost_on(s, t), gs_link_to(t->device)).bps;
     double *const wire = &s->wire_free[gs_topology_switch_of(s->in->topology, t->device)][0];
 
     s->out.read_seconds += took;
@@ -273,12 +271,12 @@ static void run_on_threads(struct sim *s)
         if (gs_lanes_is_done(&s->lanes, i)) /* read ahead */
             continue;
         gs_lanes_begin(&s->lanes, lane);
-        const double free = gs_task_is_transfer(t->kind) ? s->begin : s->lane_free[lane];
+        const double free = gs_task_is_transfer(t) ? s->begin : s->lane_free[lane];
         const double ready = last_end(s, t->first_dep, t->deps, s->begin), begin = GS_MAX(ready, free);
-        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES      ? transfer(s, t, begin)
-                                         : t->kind == GS_TASK_LOAD   ? load(s, t, begin)
-                                         : gs_task_is_copy(t->kind)  ? copy(s, t, begin)
-                                                                     : compute(s, t, ready, begin);
+        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES   ? transfer(s, t, begin)
+                                         : gs_task_is_transfer(t) ? load(s, t, begin)
+                                         : gs_task_is_copy(t)     ? copy(s, t, begin)
+                                                                  : compute(s, t, ready, begin);
         s->over = GS_MAX(s->over, s->end[i]);
         gs_lanes_finish(&s->lanes, i);
         read_ahead(s);

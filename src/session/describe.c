@@ -79,7 +79,7 @@ static uint64_t spilled_bytes(const gs_session *s, uint32_t array)
 {
     uint64_t bytes = gs_store_get_info(s->store)->vertices * s->program->array[array].width * sizeof(float);
     for (uint32_t i = 0; i < s->plan->residents; i++)
-        if (s->plan->resident[i].file == array && s->plan->resident[i].memory == 0)
+        if (s->plan->resident[i].file == array && s->plan->resident[i].memory == GS_HOST)
             bytes -= GS_MIN(bytes, s->plan->resident[i].bytes);
     return bytes;
 }
@@ -108,32 +108,34 @@ static void describe_files(const gs_session *s, gs_plan_report *out)
         (void)file_report(s, out, f);
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
-        if (t->kind == GS_TASK_READ || t->kind == GS_TASK_LOAD)
+        if (gs_task_reads(t))
             file_report(s, out, t->file)->read_bytes += gs_task_bytes(s->plan, t);
-        else if (t->kind == GS_TASK_WRITE)
+        else if (gs_task_writes(t))
             file_report(s, out, t->file)->written_bytes += t->bytes;
     }
     for (uint32_t i = 0; i < s->plan->residents; i++) {
         const gs_resident *const r = &s->plan->resident[i];
         gs_file_report *const f = file_report(s, out, r->file);
-        *(r->memory == 0 ? &f->kept_bytes : &out->device_kept_bytes[f - out->file][r->memory - 1]) += r->bytes;
+        *(r->memory == GS_HOST ? &f->kept_bytes
+                               : &out->device_kept_bytes[f - out->file][r->memory - GS_DEVICE_MEMORIES]) += r->bytes;
     }
 }
 
-static void name_link(gs_link_report *out, const gs_link_load *load, bool ring)
+static void name_memory(char *out, size_t room, uint32_t memory)
 {
-    char device[GS_ARRAY_LEN(out->to)];
+    if (gs_is_device_memory(memory))
+        snprintf(out, room, "device %u", (memory - GS_DEVICE_MEMORIES) % GS_PLAN_DEVICES);
+    else
+        snprintf(out, room, "%s", memory == GS_DISK ? "disk" : "host");
+}
 
-    snprintf(device, sizeof(device), "device %u", load->device % GS_PLAN_DEVICES);
-    snprintf(out->from, sizeof(out->from), "%s",
-             load->kind == GS_TASK_READ || load->kind == GS_TASK_LOAD        ? "disk"
-             : load->kind == GS_TASK_WRITE || load->kind == GS_TASK_UPLOAD ? "host"
-             : load->kind == GS_TASK_FORWARD                                 ? (ring ? "ring" : "chain")
-                                                                             : device);
-    snprintf(out->to, sizeof(out->to), "%s",
-             load->kind == GS_TASK_WRITE                                      ? "disk"
-             : load->kind == GS_TASK_READ || load->kind == GS_TASK_DOWNLOAD ? "host"
-                                                                              : device);
+static void name_link(gs_link_report *out, gs_plan_link link, bool ring)
+{
+    if (gs_link_driver(link) == GS_DRIVER_PEER)
+        snprintf(out->from, sizeof(out->from), "%s", ring ? "ring" : "chain");
+    else
+        name_memory(out->from, sizeof(out->from), link.from);
+    name_memory(out->to, sizeof(out->to), link.to);
 }
 
 static void describe_links(const gs_session *s, gs_plan_report *out)
@@ -145,14 +147,11 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
     for (uint32_t p = 0; p < out->passes; p++) {
         gs_plan_load_links(load, s->plan, p);
         for (uint32_t l = 0; l < out->links; l++) {
-            name_link(&out->link[l], &load[l], s->plan->ring);
+            name_link(&out->link[l], load[l].link, s->plan->ring);
             out->link[l].pass[p].bytes = load[l].bytes;
             out->link[l].pass[p].requests = load[l].requests;
-            const gs_cost *const cost =
-                gs_link_has_cost(load[l].kind)
-                    ? gs_cost_on(&m->cost, gs_session_host_cost(s), m->topology, load[l].device)
-                    : &m->cost;
-            out->link[l].pass[p].seconds = gs_link_seconds(m->topology, cost, &load[l]);
+            out->link[l].pass[p].seconds =
+                gs_link_seconds(m->topology, &m->cost, gs_session_host_cost(s), &load[l]);
         }
     }
 }
@@ -160,7 +159,13 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
 /* Do any copies go this way, at a speed that the topology does not say? */
 static bool link_counts(const gs_session *s, gs_link_way way)
 {
+    static const gs_plan_link first[GS_LINK_WAYS] = { /* of the first device */
+        [GS_LINK_TO_DEVICE] = {GS_HOST, GS_DEVICE_MEMORIES}, [GS_LINK_FROM_DEVICE] = {GS_DEVICE_MEMORIES, GS_HOST},
+        [GS_LINK_BETWEEN] = {GS_DEVICE_MEMORIES, GS_DEVICE_MEMORIES},
+        [GS_LINK_FROM_DISK] = {GS_DISK, GS_DEVICE_MEMORIES},
+    };
     uint64_t bytes = 0;
+
     for (uint32_t p = 0; p < s->plan->passes && s->plan->devices > 0; p++) {
         const gs_plan_pass *const pass = &s->plan->pass[p];
         bytes += way == GS_LINK_TO_DEVICE ? pass->upload_bytes
@@ -168,7 +173,7 @@ static bool link_counts(const gs_session *s, gs_link_way way)
                  : way == GS_LINK_FROM_DISK ? pass->loaded_bytes
                                           : pass->download_bytes;
     }
-    return bytes > 0 && !(gs_link_said_bps(s->machine.topology, way, 0, 0) > 0);
+    return bytes > 0 && !(gs_link_said_bps(s->machine.topology, first[way]) > 0);
 }
 
 /* Does any pass read or write files? Where all is in memory, epochs tell nothing of a disk, and need not. */

@@ -25,16 +25,27 @@ static gs_status add_program(gs_hash_stream *h, const gs_program *p)
     return whole ? GS_OK : gs_fail(GS_ENOMEM, "no memory to tell the plan's program");
 }
 
+/* By which checkpoints know kinds: reads and writes come first, copies and loads last. */
+static uint64_t number_of(const gs_task *t)
+{
+    const uint32_t lane = gs_task_lane(t);
+    if (t->kind != GS_TASK_MOVE)
+        return 1u + t->kind;
+    return lane < GS_LANE_DEVICES ? lane : GS_TASK_KINDS + (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES;
+}
+
 static void add_task(gs_hash_stream *h, const gs_plan *p, const gs_task *t)
 {
-    const bool runs = t->kind == GS_TASK_READ || t->kind == GS_TASK_UPLOAD || t->kind == GS_TASK_FORWARD;
+    const bool disk = gs_task_is_transfer(t), peer = gs_task_driver(t) == GS_DRIVER_PEER;
     const uint64_t field[] = {
-        t->kind, t->stage, t->file,   t->sum,       t->target, t->operand, t->rows,
-        t->peer, t->device, t->first_row, t->offset, t->bytes,   t->chunk_bytes, t->place.region, t->source.region,
+        number_of(t), t->stage, t->file, t->sum, t->target, t->operand, t->rows,
+        peer ? t->source.memory - GS_DEVICE_MEMORIES : 0, t->device, t->first_row,
+        disk ? gs_task_on_disk(t)->offset : 0, t->bytes, t->chunk_bytes,
+        disk ? gs_task_off_disk(t)->region : t->place.region, disk ? GS_REGION_NONE : t->source.region,
     };
 
     gs_hash_add(h, field, sizeof(field));
-    if (runs && t->runs > 0)
+    if (t->kind == GS_TASK_MOVE && t->runs > 0)
         gs_hash_add(h, p->run + t->first_run, t->runs * sizeof(*p->run));
 }
 
@@ -44,7 +55,8 @@ static void add_plan(gs_hash_stream *h, const gs_plan *p)
         add_task(h, p, &p->task[i]);
     for (uint32_t i = 0; i < p->residents; i++) {
         const gs_resident *const r = &p->resident[i];
-        const uint64_t field[] = {r->file, r->memory, r->first, r->bytes, r->load, r->made_by, r->target, r->operand};
+        const uint64_t field[] = {r->file, r->memory - GS_HOST, r->first, r->bytes, r->load,
+                                  r->made_by, r->target, r->operand};
         gs_hash_add(h, field, sizeof(field));
     }
 }

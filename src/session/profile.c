@@ -9,7 +9,7 @@
 /* Bytes that a lane of transfers moved, in one stretch of time after the other. */
 struct moved {
     const gs_session *session;
-    gs_task_kind kind;
+    uint32_t lane;
     uint32_t next, end;    /* tasks of the pass */
     bool over;
     double from, to, bytes; /* of the stretch */
@@ -25,7 +25,7 @@ static double together(double bytes)
 static bool next_transfer(struct moved *m, double *begin, double *end, double *bytes)
 {
     const gs_plan *const plan = m->session->plan;
-    while (m->next < m->end && plan->task[m->next].kind != m->kind)
+    while (m->next < m->end && gs_task_lane(&plan->task[m->next]) != m->lane)
         m->next++;
     if (m->next == m->end)
         return false;
@@ -67,10 +67,10 @@ static double moved_in(struct moved *m, double begin, double end)
     return bytes;
 }
 
-static struct moved moved_begin(const gs_session *s, gs_task_kind kind)
+static struct moved moved_begin(const gs_session *s, uint32_t lane)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
-    struct moved m = {.session = s, .kind = kind, .next = pass->first_task, .end = pass->first_task + pass->tasks};
+    struct moved m = {.session = s, .lane = lane, .next = pass->first_task, .end = pass->first_task + pass->tasks};
     next_stretch(&m);
     return m;
 }
@@ -108,13 +108,13 @@ static void observe_copies(const gs_session *s, gs_fit *fit, gs_fit *host_fit)
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
         double begin, end, *const before = &over[gs_task_lane(t)];
-        if (!gs_task_is_copy(t->kind))
+        if (!gs_task_is_copy(t))
             continue;
-        const gs_link_way way = gs_link_way_of(t->kind);
-        const gs_work w = {GS_WORK_LINKS + way, {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
+        const gs_work w = {GS_WORK_LINKS + gs_link_way_of(gs_task_link(t)),
+                           {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
-        if (!(gs_link_said_bps(s->machine.topology, way, t->device, t->peer) > 0))
+        if (!(gs_link_said_bps(s->machine.topology, gs_task_link(t)) > 0))
             gs_fit_add(f.fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(f.cost, &w), 1);
         *before = end;
     }
@@ -125,14 +125,14 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     const gs_topology *const topology = s->machine.topology;
-    struct moved reads = moved_begin(s, GS_TASK_READ), writes = moved_begin(s, GS_TASK_WRITE);
+    struct moved reads = moved_begin(s, GS_LANE_READ), writes = moved_begin(s, GS_LANE_WRITE);
     gs_work w;
 
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
-        if (gs_task_is_transfer(t->kind) || gs_task_is_copy(t->kind) ||
-            gs_exec_is_joined(s->run.exec, i) || (topology != NULL && gs_topology_speed(topology, t->device) < 1))
+        if (t->kind == GS_TASK_MOVE || gs_exec_is_joined(s->run.exec, i) ||
+            (topology != NULL && gs_topology_speed(topology, t->device) < 1))
             continue; /* what a slow device takes is not measured: it waits for it */
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);

@@ -84,7 +84,7 @@ static uint64_t writes_of(const gs_plan *p)
 {
     uint64_t writes = 0;
     for (uint32_t i = 0; i < p->pass[0].tasks; i++)
-        writes += p->task[p->pass[0].first_task + i].kind == GS_TASK_WRITE;
+        writes += gs_task_writes(&p->task[p->pass[0].first_task + i]);
     return writes;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "plan/lanes.h"
+#include "support/moves.h"
 #include "support/support.h"
 
 #define COMPUTE (GS_LANE_DEVICES + GS_LANE_COMPUTE)
@@ -23,12 +24,12 @@ struct fixture {
 static void make(struct fixture *f)
 {
     *f = (struct fixture){
-        .task = {{.kind = GS_TASK_READ},
+        .task = {{READS},
                  {.kind = GS_TASK_ZERO, .first_dep = 0, .deps = 1},
-                 {.kind = GS_TASK_READ},
+                 {READS},
                  {.kind = GS_TASK_ZERO, .first_dep = 1, .deps = 1},
-                 {.kind = GS_TASK_WRITE, .first_dep = 2, .deps = 1},
-                 {.kind = GS_TASK_READ}},
+                 {WRITES, .first_dep = 2, .deps = 1},
+                 {READS}},
         .dep = {READ_0, READ_1, COMPUTE_1, COMPUTE_0},
         .ahead = {{.task = READ_0, .first_dep = 3, .deps = 1}},
         .pass = {{.first_task = READ_0, .tasks = 5, .aheads = 1}, {.first_task = READ_2, .tasks = 1, .first_ahead = 1}},
@@ -158,7 +159,7 @@ static void test_lanes__one_device_with_copies_has_lanes_of_its_own(void **state
     make(&f);
     gs_lanes_close(&f.lanes);
     f.plan.devices = 1;
-    f.task[COMPUTE_0].kind = GS_TASK_UPLOAD;
+    f.task[COMPUTE_0] = (gs_task){UPLOADS_TO(0), .first_dep = 0, .deps = 1};
     gs_assert_ok(gs_lanes_open(&f.lanes, &f.plan));
     gs_lanes_enter(&f.lanes, 0);
     assert_int_equal(f.lanes.lanes, GS_LANE_DEVICES + GS_DEVICE_LANES);
@@ -210,7 +211,7 @@ static void test_lanes__chunks_of_one_operand_interval_are_ready_together(void *
     gs_lanes l;
     (void)state;
     for (uint32_t i = 0; i < UPLOADS; i++) {
-        task[i] = (gs_task){.kind = GS_TASK_UPLOAD, .chunk_bytes = 4096};
+        task[i] = (gs_task){UPLOADS_TO(0), .chunk_bytes = 4096};
         task[FIRST_COPIED + i] = (gs_task){.kind = GS_TASK_EDGES, .target = i, .first_dep = i, .deps = 1};
     }
     gs_assert_ok(gs_lanes_open(&l, &plan));

@@ -1,27 +1,28 @@
 /* What a pass moves over each link, of a plan made by hand: two devices, two passes, whole pieces and runs. */
 #include "base/size.h"
 #include "plan/links.h"
+#include "support/moves.h"
 #include "support/support.h"
 
 #define BLOCK GS_BLOCK_BYTES
 
 static gs_task task[] = {
-    {.kind = GS_TASK_READ, .bytes = 8 * BLOCK},
-    {.kind = GS_TASK_READ, .bytes = 8 * BLOCK, .runs = 2, .first_run = 0}, /* 1 + 2 blocks */
+    {READS, .bytes = 8 * BLOCK},
+    {READS, .bytes = 8 * BLOCK, .runs = 2, .first_run = 0}, /* 1 + 2 blocks */
     {.kind = GS_TASK_ZERO, .bytes = 1000},
-    {.kind = GS_TASK_UPLOAD, .device = 1, .bytes = 8 * BLOCK - 100, .runs = 2, .first_run = 2}, /* ends early */
-    {.kind = GS_TASK_UPLOAD, .device = 0, .bytes = 700},
-    {.kind = GS_TASK_FORWARD, .device = 1, .peer = 0, .bytes = 600},
+    {UPLOADS_TO(1), .bytes = 8 * BLOCK - 100, .runs = 2, .first_run = 2}, /* ends early */
+    {UPLOADS_TO(0), .bytes = 700},
+    {FORWARDS(0, 1), .bytes = 600},
     {.kind = GS_TASK_VERTEX, .device = 1, .rows = 10},
-    {.kind = GS_TASK_DOWNLOAD, .device = 1, .bytes = 500},
-    {.kind = GS_TASK_WRITE, .bytes = 2 * BLOCK},
-    {.kind = GS_TASK_WRITE, .bytes = BLOCK},
+    {DOWNLOADS_FROM(1), .bytes = 500},
+    {WRITES, .bytes = 2 * BLOCK},
+    {WRITES, .bytes = BLOCK},
     /* the other pass */
-    {.kind = GS_TASK_READ, .bytes = BLOCK},
-    {.kind = GS_TASK_DOWNLOAD, .device = 0, .bytes = 40},
-    {.kind = GS_TASK_DOWNLOAD, .device = 0, .bytes = 2},
-    {.kind = GS_TASK_LOAD, .device = 1, .bytes = 3 * BLOCK, .chunk_bytes = 3 * BLOCK},
-    {.kind = GS_TASK_LOAD, .device = 1, .bytes = BLOCK, .chunk_bytes = BLOCK},
+    {READS, .bytes = BLOCK},
+    {DOWNLOADS_FROM(0), .bytes = 40},
+    {DOWNLOADS_FROM(0), .bytes = 2},
+    {LOADS_TO(1), .bytes = 3 * BLOCK, .chunk_bytes = 3 * BLOCK},
+    {LOADS_TO(1), .bytes = BLOCK, .chunk_bytes = BLOCK},
 };
 static gs_block_run run[] = {{0, 1}, {4, 2}, {1, 1}, {6, 2}};
 static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 10}, {.first_task = 10, .tasks = 5}};
@@ -37,7 +38,7 @@ static void expect(uint32_t which, const gs_link_load *want, uint32_t wanted)
     gs_plan_load_links(got, &plan, which);
     for (uint32_t w = 0; w < wanted; w++) {
         uint32_t l = 0;
-        while (l < gs_plan_links(&plan) && (got[l].kind != want[w].kind || got[l].device != want[w].device))
+        while (l < gs_plan_links(&plan) && (got[l].link.from != want[w].link.from || got[l].link.to != want[w].link.to))
             l++;
         assert_true(l < gs_plan_links(&plan));
         assert_int_equal(got[l].bytes, want[w].bytes);
@@ -52,12 +53,13 @@ static void expect(uint32_t which, const gs_link_load *want, uint32_t wanted)
 static void test_links__add_up_what_goes_over_each(void **state)
 {
     (void)state;
-    static const gs_link_load first[] = {
-        {GS_TASK_READ, 0, 11 * BLOCK, 3, 0},        {GS_TASK_WRITE, 0, 3 * BLOCK, 2, 0},
-        {GS_TASK_UPLOAD, 0, 700, 1, 0},             {GS_TASK_UPLOAD, 1, 3 * BLOCK - 100, 2, 0},
-        {GS_TASK_FORWARD, 1, 600, 1, 0},            {GS_TASK_DOWNLOAD, 1, 500, 1, 0}};
-    static const gs_link_load second[] = {{GS_TASK_READ, 0, BLOCK, 1, 0}, {GS_TASK_DOWNLOAD, 0, 42, 2, 0},
-                                             {GS_TASK_LOAD, 1, 4 * BLOCK, 2, 0}};
+    const uint32_t a = GS_DEVICE_MEMORIES, b = GS_DEVICE_MEMORIES + 1;
+    const gs_link_load first[] = {
+        {{GS_DISK, GS_HOST}, 11 * BLOCK, 3}, {{GS_HOST, GS_DISK}, 3 * BLOCK, 2},
+        {{GS_HOST, a}, 700, 1},              {{GS_HOST, b}, 3 * BLOCK - 100, 2},
+        {{a, b}, 600, 1},                    {{b, GS_HOST}, 500, 1}};
+    const gs_link_load second[] = {
+        {{GS_DISK, GS_HOST}, BLOCK, 1}, {{a, GS_HOST}, 42, 2}, {{GS_DISK, b}, 4 * BLOCK, 2}};
 
     assert_int_equal(gs_plan_links(&plan), 10);
     expect(0, first, GS_ARRAY_LEN(first));
@@ -74,7 +76,7 @@ static void test_links__of_a_device_on_host_memory_are_the_disks(void **state)
     assert_int_equal(gs_plan_links(&on_host), 2);
     gs_plan_load_links(got, &on_host, 0);
     assert_int_equal(got[0].bytes, 11 * BLOCK);
-    assert_int_equal(got[1].kind, GS_TASK_WRITE);
+    assert_true(got[1].link.from == GS_HOST && got[1].link.to == GS_DISK);
     assert_int_equal(got[1].bytes + got[1].requests, 0);
 }
 

@@ -523,10 +523,11 @@ static void load_residents(struct sim *s, uint32_t pass)
 {
     for (uint32_t i = 0; i < s->plan->residents; i++) {
         const gs_resident *r = &s->plan->resident[i];
-        const gs_region region = r->memory > 0 ? GS_REGION_ARENA : GS_REGION_RESIDENT;
-        uint8_t *const to = (r->memory > 0 ? s->arena[r->memory - 1] : s->region[region]) + r->offset;
+        const bool here = gs_is_device_memory(r->memory);
+        const gs_region region = here ? GS_REGION_ARENA : GS_REGION_RESIDENT;
+        uint8_t *const to = (here ? s->arena[r->memory - GS_DEVICE_MEMORIES] : s->region[region]) + r->offset;
         assert_true(r->offset + r->bytes <= s->plan->region_bytes[region]);
-        const uint32_t by = r->memory > 0 ? r->made_by : GS_NONE;
+        const uint32_t by = here ? r->made_by : GS_NONE;
         const gs_pass *const p = pass == GS_NONE ? NULL : &s->p->pass[pass];
         if (!r->load || (p == NULL ? by != GS_NONE : by < p->first_stage || by >= p->first_stage + p->stages))
             continue;

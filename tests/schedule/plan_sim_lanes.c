@@ -7,92 +7,99 @@
 
 #include "base/size.h"
 #include "plan_sim_internal.h"
+#include "support/moves.h"
 
 /* Devices find all they use in their arenas, and never reach beyond them. */
-static void *copy_end(struct sim *s, gs_place at, uint32_t device, uint64_t bytes)
+static void *copy_end(struct sim *s, gs_place at, uint64_t bytes)
 {
     assert_true(at.offset + bytes <= s->plan->region_bytes[at.region]);
-    return (at.region == GS_REGION_ARENA ? s->arena[device] : s->region[at.region]) + at.offset;
+    assert_int_equal(at.region == GS_REGION_ARENA, gs_is_device_memory(at.memory));
+    return (at.region == GS_REGION_ARENA ? s->arena[at.memory - GS_DEVICE_MEMORIES] : s->region[at.region]) + at.offset;
+}
+
+/* Uploads, forwards, downloads. */
+static uint64_t *copied(struct sim *s, const gs_task *t)
+{
+    return &s->copied[is_task(t, "upload") ? 0 : is_task(t, "forward") ? 1 : 2];
 }
 
 static void copy_task(struct sim *s, const gs_task *t, bool complete)
 {
-    const bool down = t->kind == GS_TASK_DOWNLOAD;
-    uint8_t *const to = copy_end(s, t->place, t->device, t->bytes);
-    const uint8_t *const from = copy_end(s, t->source, t->kind == GS_TASK_FORWARD ? t->peer : t->device, t->bytes);
+    const uint32_t peer = t->source.memory - GS_DEVICE_MEMORIES;
+    uint8_t *const to = copy_end(s, t->place, t->bytes);
+    const uint8_t *const from = copy_end(s, t->source, t->bytes);
 
     assert_true(t->device < s->plan->devices && t->bytes > 0);
-    assert_true((t->place.region == GS_REGION_ARENA) != down);
-    assert_true((t->source.region == GS_REGION_ARENA) != (t->kind == GS_TASK_UPLOAD));
-    for (uint32_t i = 0; !complete && !down && i < t->runs; i++) { /* others may bring the rest at the same time */
+    assert_int_equal(gs_link_device(gs_task_link(t)), t->device);
+    for (uint32_t i = 0; !complete && i < t->runs; i++) { /* others may bring the rest at the same time */
         const gs_block_run run = s->plan->run[t->first_run + i];
         const uint64_t at = run.first * GS_BLOCK_BYTES;
         memset(to + at, 0xDD, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at));
     }
-    if (!complete && (down || t->runs == 0))
+    if (!complete && t->runs == 0)
         memset(to, 0xDD, t->bytes);
     if (!complete)
         return;
-    if (t->kind == GS_TASK_FORWARD)
-        assert_true(t->peer != t->device && t->peer < s->plan->devices);
-    if (t->kind == GS_TASK_FORWARD && !s->plan->ring) {
-        assert_true(t->peer < t->device);
-        assert_int_equal(gs_topology_switch_of(s->cfg->topology, t->peer),
+    if (is_task(t, "forward"))
+        assert_true(peer != t->device && peer < s->plan->devices);
+    if (is_task(t, "forward") && !s->plan->ring) {
+        assert_true(peer < t->device);
+        assert_int_equal(gs_topology_switch_of(s->cfg->topology, peer),
                          gs_topology_switch_of(s->cfg->topology, t->device));
     }
-    if (down || t->runs == 0) {
+    if (t->runs == 0) {
         memcpy(to, from, t->bytes);
-        s->copied[t->kind - GS_TASK_UPLOAD] += t->bytes;
+        *copied(s, t) += t->bytes;
     }
-    for (uint32_t i = 0; !down && i < t->runs; i++) {
+    for (uint32_t i = 0; i < t->runs; i++) {
         const gs_block_run run = s->plan->run[t->first_run + i];
         const uint64_t at = run.first * GS_BLOCK_BYTES, n = GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at);
         assert_true(run.blocks > 0 && at < t->bytes);
         memcpy(to + at, from + at, n);
-        s->copied[t->kind - GS_TASK_UPLOAD] += n;
+        *copied(s, t) += n;
     }
 }
 
 static void start_transfer(struct sim *s, uint32_t index)
 {
     const gs_task *t = &s->plan->task[index];
-    if (gs_task_is_copy(t->kind)) {
+    if (gs_task_is_copy(t)) {
         copy_task(s, t, false);
         return;
     }
-    assert_int_equal(t->offset % GS_BLOCK_BYTES, 0);
+    const gs_place memory = *gs_task_off_disk(t);
+    assert_int_equal(gs_task_on_disk(t)->offset % GS_BLOCK_BYTES, 0);
     assert_int_equal(t->bytes % GS_BLOCK_BYTES, 0);
-    assert_int_equal(t->place.offset % GS_BLOCK_BYTES, 0);
+    assert_int_equal(memory.offset % GS_BLOCK_BYTES, 0);
     assert_true(t->bytes > 0);
-    assert_true(t->kind == GS_TASK_LOAD ? t->place.region == GS_REGION_ARENA
-                                        : t->place.region == GS_REGION_RING ||
-                                              (t->kind == GS_TASK_READ && t->place.region == GS_REGION_RESIDENT));
-    assert_true(t->place.offset + t->bytes <= s->plan->region_bytes[t->place.region]);
-    if (t->kind != GS_TASK_WRITE)
-        memset(copy_end(s, t->place, t->device, t->bytes), 0xEE, t->bytes);
+    assert_true(is_task(t, "load") ? memory.region == GS_REGION_ARENA
+                                   : memory.region == GS_REGION_RING ||
+                                         (is_task(t, "read") && memory.region == GS_REGION_RESIDENT));
+    if (gs_task_reads(t))
+        memset(copy_end(s, memory, t->bytes), 0xEE, t->bytes);
 }
 
 static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t bytes)
 {
     const bool made = t->file < s->p->arrays && s->p->array[t->file].store_id < 0;
-    const uint64_t offset = t->offset + from;
-    uint8_t *m = (uint8_t *)copy_end(s, t->place, t->device, t->bytes) + from;
+    const uint64_t offset = gs_task_on_disk(t)->offset + from;
+    uint8_t *m = (uint8_t *)copy_end(s, *gs_task_off_disk(t), t->bytes) + from;
 
     assert_true(from + bytes <= t->bytes);
     if (made) {
         assert_true(offset >= s->plan->spill.first[t->file]);
         assert_true(offset + bytes <= s->plan->spill.first[t->file] + s->plan->spill.bytes[t->file]);
         assert_true(offset + bytes <= s->plan->spill.total);
-        if (t->kind == GS_TASK_READ)
+        if (gs_task_reads(t))
             memcpy(m, s->spill + offset, bytes);
         else
             memcpy(s->spill + offset, m, bytes);
     } else {
-        assert_int_not_equal(t->kind, GS_TASK_WRITE);
+        assert_false(gs_task_writes(t));
         plan_sim__bytes_of(s, t->file, offset, bytes, m);
     }
-    s->read_bytes += t->kind != GS_TASK_WRITE ? bytes : 0;
-    s->loaded_bytes += t->kind == GS_TASK_LOAD ? bytes : 0;
+    s->read_bytes += gs_task_reads(t) ? bytes : 0;
+    s->loaded_bytes += is_task(t, "load") ? bytes : 0;
 }
 
 /* Runs ascend, do not touch, and are whole checksum blocks where those are verified. */
@@ -101,18 +108,18 @@ static void complete_transfer(struct sim *s, uint32_t index)
     const gs_task *t = &s->plan->task[index];
     uint64_t end = 0;
 
-    if (gs_task_is_copy(t->kind)) {
+    if (gs_task_is_copy(t)) {
         copy_task(s, t, true);
         return;
     }
-    if (t->kind != GS_TASK_READ || t->runs == 0)
+    if (t->runs == 0)
         move_part(s, t, 0, t->bytes);
-    for (uint32_t i = 0; t->kind == GS_TASK_READ && i < t->runs; i++) {
+    for (uint32_t i = 0; i < t->runs; i++) {
         const gs_block_run run = s->plan->run[t->first_run + i];
         const uint64_t from = run.first * GS_BLOCK_BYTES, bytes = run.blocks * GS_BLOCK_BYTES;
         assert_true(run.blocks > 0 && (i == 0 || from > end));
         if (t->check == GS_CHECK_BLOCKS) {
-            assert_int_equal((t->offset + from) % s->cfg->array_sum_bytes, 0);
+            assert_int_equal((t->source.offset + from) % s->cfg->array_sum_bytes, 0);
             assert_true(from + bytes == t->bytes || bytes % s->cfg->array_sum_bytes == 0);
         }
         move_part(s, t, from, bytes);
@@ -159,8 +166,8 @@ static bool begin(struct sim *s, uint32_t lane)
     if (index == GS_NONE)
         return false;
     const gs_task *const t = &s->plan->task[index];
-    const bool copies = gs_task_is_copy(t->kind) || t->kind == GS_TASK_LOAD; /* which end in the order of their lane */
-    const bool transfers = lane < GS_LANE_DEVICES || copies;
+    const bool transfers = t->kind == GS_TASK_MOVE;
+    const bool copies = transfers && lane >= GS_LANE_DEVICES; /* which end in the order of their lane */
 
     for (uint32_t i = 0; i < t->deps; i++) /* a set, ascending, of tasks before it */
         assert_true(s->plan->dep[t->first_dep + i] < (i + 1 < t->deps ? s->plan->dep[t->first_dep + i + 1] : index));

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "schedule/flight.h"
+#include "support/moves.h"
 #include "support/support.h"
 
 enum { TASKS = 4 };
@@ -32,9 +33,13 @@ static void fixture_make(struct fixture *b)
     b->cost.latency_seconds = 1e-3;
 }
 
-static void add(struct fixture *b, gs_task_kind kind, gs_check check, uint64_t bytes)
+static const gs_task zero = {.kind = GS_TASK_ZERO};
+
+static void add(struct fixture *b, gs_task like, gs_check check, uint64_t bytes)
 {
-    b->task[b->plan.tasks++] = (gs_task){.kind = kind, .check = check, .bytes = bytes};
+    like.check = check;
+    like.bytes = bytes;
+    b->task[b->plan.tasks++] = like;
     b->pass[0].tasks++;
 }
 
@@ -51,9 +56,9 @@ static void test_flight__lasts_until_the_thread_looks_again(void **state)
     (void)state;
     struct fixture b;
     fixture_make(&b);
-    add(&b, GS_TASK_ZERO, GS_CHECK_NONE, 4 * 1000 * 1000); /* 1 ms */
+    add(&b, zero, GS_CHECK_NONE, 4 * 1000 * 1000); /* 1 ms */
     assert_int_equal(flight(&b, &b.cost, 0), whole_mib(1.25 * 1e10 * (1e-3 + 1e-3)));
-    add(&b, GS_TASK_ZERO, GS_CHECK_NONE, 4 * 3000 * 1000); /* 3 ms: of 4 ms, 3 are of this one */
+    add(&b, zero, GS_CHECK_NONE, 4 * 3000 * 1000); /* 3 ms: of 4 ms, 3 are of this one */
     assert_int_equal(flight(&b, &b.cost, 0), whole_mib(1.25 * 1e10 * (1e-3 + (1 * 1e-3 + 3 * 3e-3) / 4)));
     assert_int_equal(flight(&b, &b.cost, 1), whole_mib(1.25 * 1e10 * 1e-3)); /* a pass of nothing: the latency alone */
     b.cost.read_bps = 5e9;
@@ -67,10 +72,10 @@ static void test_flight__of_devices_with_memory_lasts_a_check_or_a_copy(void **s
     struct fixture b;
     fixture_make(&b);
     b.plan.devices = 1;
-    add(&b, GS_TASK_ZERO, GS_CHECK_NONE, 40 * 1000 * 1000);
-    add(&b, GS_TASK_READ, GS_CHECK_BLOCKS, 2 * 1000 * 1000); /* 2 ms */
+    add(&b, zero, GS_CHECK_NONE, 40 * 1000 * 1000);
+    add(&b, (gs_task){READS}, GS_CHECK_BLOCKS, 2 * 1000 * 1000); /* 2 ms */
     assert_int_equal(flight(&b, &b.cost, 0), whole_mib(1.25 * 1e10 * 3e-3));
-    add(&b, GS_TASK_UPLOAD, GS_CHECK_NONE, 3 * 1000 * 1000);
+    add(&b, (gs_task){UPLOADS_TO(0)}, GS_CHECK_NONE, 3 * 1000 * 1000);
     assert_int_equal(flight(&b, &b.cost, 0), whole_mib(1.25 * 1e10 * 4e-3));
     b.topology.at[0].host_bps = 3e9; /* that copy takes 1 ms then */
     assert_int_equal(flight(&b, &b.cost, 0), whole_mib(1.25 * 1e10 * 3e-3));

@@ -374,8 +374,8 @@ static uint32_t ordered_writes(const gs_plan *p)
     for (uint32_t i = 0; i < p->tasks; i++)
         for (uint32_t j = 0; j < i; j++) {
             const gs_task *const a = &p->task[j], *const b = &p->task[i];
-            if (a->kind != GS_TASK_WRITE || b->kind != GS_TASK_WRITE || a->offset >= b->offset + b->bytes ||
-                b->offset >= a->offset + a->bytes)
+            if (!gs_task_writes(a) || !gs_task_writes(b) || a->place.offset >= b->place.offset + b->bytes ||
+                b->place.offset >= a->place.offset + a->bytes)
                 continue;
             assert_true(waits_for(p, i, j));
             pairs++;

@@ -40,7 +40,7 @@ static void same_plan(const gs_plan *a, const gs_plan *b)
         const gs_task *const x = &a->task[i], *const y = &b->task[i];
         assert_int_equal(x->kind, y->kind);
         assert_int_equal(x->file, y->file);
-        assert_int_equal(x->offset, y->offset);
+        assert_int_equal(x->source.offset, y->source.offset);
         assert_int_equal(x->bytes, y->bytes);
         assert_int_equal(x->place.offset, y->place.offset);
         assert_int_equal(x->first_dep, y->first_dep);
@@ -220,7 +220,7 @@ static void test_order__is_taken_where_the_simulation_says_so(void **state)
 static uint32_t last_before(const gs_plan *p, const gs_plan_pass *pass, uint32_t i, bool writes)
 {
     while (i-- > pass->first_task)
-        if (p->task[i].kind != GS_TASK_READ && (p->task[i].kind == GS_TASK_WRITE) == writes)
+        if (!gs_task_reads(&p->task[i]) && gs_task_writes(&p->task[i]) == writes)
             return i;
     return GS_NONE;
 }
@@ -248,7 +248,7 @@ static void test_plan__without_pipeline_reads_wait_for_what_is_before_them(void 
     for (uint32_t p = 0; p < 2; p++) {
         const gs_plan_pass *const pass = &plan->pass[p];
         for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
-            if (plan->task[i].kind != GS_TASK_READ)
+            if (!gs_task_reads(&plan->task[i]))
                 continue;
             assert_true(waits_for(plan, &plan->task[i], last_before(plan, pass, i, false)));
             assert_true(waits_for(plan, &plan->task[i], last_before(plan, pass, i, true)));
@@ -317,7 +317,7 @@ static void test_plan__cache_is_safe_in_any_order(void **state)
             fixture_take_needs(&c, &f);
         gs_plan *plan = cache_plan_make(&c, (k + 1) * 200 * GS_KIB, k % 2 == 0);
         for (uint32_t i = 0; i < plan->tasks; i++)
-            brought += plan->task[i].kind == GS_TASK_READ && plan->task[i].place.region == GS_REGION_RESIDENT;
+            brought += gs_task_reads(&plan->task[i]) && plan->task[i].place.region == GS_REGION_RESIDENT;
         for (uint32_t i = 0; i < plan->residents; i++)
             left += plan->resident[i].first != 0;
         plan_sim_run(plan, &c, 0, 3, k);
@@ -386,7 +386,7 @@ static void check_ends(const gs_plan *p)
 {
     for (uint32_t i = 0; i < p->tasks; i++) {
         const gs_task *const t = &p->task[i];
-        if (t->kind == GS_TASK_READ && t->runs > 0) {
+        if (gs_task_reads(t) && t->runs > 0) {
             const gs_block_run last = p->run[t->first_run + t->runs - 1];
             assert_int_equal((last.first + (uint64_t)last.blocks) * GS_BLOCK_BYTES, t->bytes);
         }

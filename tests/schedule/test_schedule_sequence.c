@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "plan_sim.h"
 #include "smallest_plan.h"
+#include "support/moves.h"
 #include "support/support.h"
 #include "topologies.h"
 
@@ -257,8 +258,8 @@ static void count_travels(const gs_plan *p, uint32_t travels[3], uint32_t *zeroe
         const gs_task *const t = &p->task[i];
         if (t->stage != 2 || t->bytes != interval_bytes)
             continue;
-        if (gs_task_is_copy(t->kind) && t->chunk_bytes == 0)
-            travels[t->kind - GS_TASK_UPLOAD]++;
+        if (gs_task_is_copy(t) && t->chunk_bytes == 0)
+            travels[is_task(t, "upload") ? 0 : is_task(t, "forward") ? 1 : 2]++;
         *zeroed += t->kind == GS_TASK_ZERO;
     }
 }
@@ -308,7 +309,7 @@ static void count_copies(uint32_t copies[STAGES], uint64_t bytes)
     gs_assert_ok(gs_schedule(&plan, &c));
     memset(copies, 0, STAGES * sizeof(*copies));
     for (uint32_t i = 0; i < plan->tasks; i++)
-        copies[plan->task[i].stage] += gs_task_is_copy(plan->task[i].kind);
+        copies[plan->task[i].stage] += gs_task_is_copy(&plan->task[i]);
     plan_sim_run(plan, &c, 0, 2, 7);
     gs_plan_free(plan);
     drop(&f);

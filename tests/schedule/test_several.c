@@ -8,6 +8,7 @@
 #include "plan_sim.h"
 #include "schedule/simulate.h"
 #include "smallest_plan.h"
+#include "support/moves.h"
 #include "support/support.h"
 #include "topologies.h"
 
@@ -171,12 +172,12 @@ static void test_several__a_part_of_the_host_is_named_by_the_host(void **state)
 }
 
 /* Bytes that stage 1's edge passes bring of operand rows. */
-static uint64_t operand_bytes(const gs_plan *p, gs_task_kind kind, uint32_t rows)
+static uint64_t operand_bytes(const gs_plan *p, const char *word, uint32_t rows)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < p->pass[0].tasks; i++) {
         const gs_task *const t = &p->task[p->pass[0].first_task + i];
-        if (t->kind == kind && t->stage == 1 && t->bytes == rows * 16ull * sizeof(float))
+        if (is_task(t, word) && t->stage == 1 && t->bytes == rows * 16ull * sizeof(float))
             bytes += gs_task_bytes(p, t);
     }
     return bytes;
@@ -204,8 +205,8 @@ static void test_several__a_chain_takes_a_vertex_chunk_once(void **state)
             c.topology = chains[k].topology;
             c.no_chain = chain == 0;
             gs_assert_ok(gs_schedule(&plan, &c));
-            up[chain] = operand_bytes(plan, GS_TASK_UPLOAD, 1000);
-            on[chain] = operand_bytes(plan, GS_TASK_FORWARD, 1000);
+            up[chain] = operand_bytes(plan, "upload", 1000);
+            on[chain] = operand_bytes(plan, "forward", 1000);
             plan_sim_run(plan, &c, 0, 1, 3);
             gs_plan_free(plan);
         }
@@ -379,7 +380,7 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
         for (uint32_t i = 0; i < plan->pass[0].tasks; i++) {
             const gs_task *const t = &plan->task[plan->pass[0].first_task + i];
             to_switch[gs_topology_switch_of(&slow[k], t->device)] +=
-                t->kind == GS_TASK_UPLOAD ? gs_task_bytes(plan, t) : 0;
+                is_task(t, "upload") ? gs_task_bytes(plan, t) : 0;
         }
         assert_int_equal(to_switch[0] + to_switch[1], plan->pass[0].upload_bytes);
         const gs_simulation_input input = {plan, &f.p, f.set, 16, &cost, &slow[k], 0, false, NULL};
@@ -425,8 +426,8 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
             gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &t, 0, false, NULL}));
             seconds[share] = x.seconds;
             ring[share] = plan->ring;
-            up[share] = operand_bytes(plan, GS_TASK_UPLOAD, 1000);
-            on[share] = operand_bytes(plan, GS_TASK_FORWARD, 1000);
+            up[share] = operand_bytes(plan, "upload", 1000);
+            on[share] = operand_bytes(plan, "forward", 1000);
             if (gs_test_takes(share, 3)) /* the faster one is one of the others */
                 plan_sim_run(plan, &c, 0, 2, 3);
             gs_plan_free(plan);

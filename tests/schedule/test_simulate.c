@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "schedule/simulate.h"
+#include "support/moves.h"
 #include "support/support.h"
 
 enum { TASKS = 16 };
@@ -32,12 +33,17 @@ static void fixture_make(struct fixture *b)
     b->cost.read_bps = b->cost.write_bps = 1e8;
 }
 
+static const gs_task reads = {READS}, writes = {WRITES}, uploads = {UPLOADS_TO(0)}, downloads = {DOWNLOADS_FROM(0)},
+                     loads = {LOADS_TO(0)}, zero = {.kind = GS_TASK_ZERO}, edges = {.kind = GS_TASK_EDGES};
+
 /* Waits for tasks `a` and `b`, GS_NONE for nothing. */
-static uint32_t add(struct fixture *b, gs_task_kind kind, double milliseconds, uint32_t first, uint32_t second)
+static uint32_t add(struct fixture *b, gs_task like, double milliseconds, uint32_t first, uint32_t second)
 {
     gs_task *const t = &b->task[b->plan.tasks];
-    const double rate = kind == GS_TASK_ZERO ? 4e9 : 1e8; /* bytes a second */
-    *t = (gs_task){.kind = kind, .bytes = (uint64_t)(milliseconds * 1e-3 * rate + 0.5), .first_dep = b->plan.deps};
+    const double rate = like.kind == GS_TASK_ZERO ? 4e9 : 1e8; /* bytes a second */
+    *t = like;
+    t->bytes = (uint64_t)(milliseconds * 1e-3 * rate + 0.5);
+    t->first_dep = b->plan.deps;
     if (first != GS_NONE)
         b->dep[b->plan.deps++] = first;
     if (second != GS_NONE)
@@ -65,10 +71,10 @@ static void test_simulate__reads_run_ahead_of_computes(void **state)
     (void)state;
     struct fixture b;
     fixture_make(&b);
-    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
-    const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, r1, GS_NONE);
+    const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    add(&b, zero, 20, r0, GS_NONE);
+    const uint32_t r1 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    add(&b, zero, 20, r1, GS_NONE);
     const gs_predicted x = run(&b);
     assert_ms(x.seconds, 50);
     assert_ms(x.stall_seconds, 10);
@@ -82,10 +88,10 @@ static void test_simulate__a_read_that_waits_for_a_compute_does_not(void **state
     (void)state;
     struct fixture b;
     fixture_make(&b);
-    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
-    const uint32_t r1 = add(&b, GS_TASK_READ, 10, c0, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, r1, GS_NONE);
+    const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    const uint32_t c0 = add(&b, zero, 20, r0, GS_NONE);
+    const uint32_t r1 = add(&b, reads, 10, c0, GS_NONE);
+    add(&b, zero, 20, r1, GS_NONE);
     const gs_predicted x = run(&b);
     assert_ms(x.seconds, 60);
     assert_ms(x.stall_seconds, 20);
@@ -97,12 +103,12 @@ static void test_simulate__writes_and_reads_share_the_disk(void **state)
     (void)state;
     struct fixture b;
     fixture_make(&b);
-    const uint32_t r0 = add(&b, GS_TASK_READ, 30, GS_NONE, GS_NONE);
-    const uint32_t c0 = add(&b, GS_TASK_ZERO, 1, r0, GS_NONE);
-    const uint32_t w0 = add(&b, GS_TASK_WRITE, 40, c0, GS_NONE);
-    const uint32_t r1 = add(&b, GS_TASK_READ, 30, w0, GS_NONE); /* reads again what was written */
-    const uint32_t r2 = add(&b, GS_TASK_READ, 5, GS_NONE, GS_NONE); /* behind it in its lane */
-    add(&b, GS_TASK_ZERO, 2, r1, r2);
+    const uint32_t r0 = add(&b, reads, 30, GS_NONE, GS_NONE);
+    const uint32_t c0 = add(&b, zero, 1, r0, GS_NONE);
+    const uint32_t w0 = add(&b, writes, 40, c0, GS_NONE);
+    const uint32_t r1 = add(&b, reads, 30, w0, GS_NONE); /* reads again what was written */
+    const uint32_t r2 = add(&b, reads, 5, GS_NONE, GS_NONE); /* behind it in its lane */
+    add(&b, zero, 2, r1, r2);
     const gs_predicted x = run(&b);
     assert_ms(x.seconds, 30 + 1 + 40 + 30 + 5 + 2);
     assert_ms(x.write_seconds, 40);
@@ -116,10 +122,10 @@ static void test_simulate__small_requests_cost_their_number(void **state)
     gs_block_run run_of[3] = {{0, 1}, {10, 1}, {20, 1}};
     fixture_make(&b);
     b.cost.request_seconds = 2e-3;
-    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
+    const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
     b.task[r0].runs = 3;
     b.plan.run = run_of;
-    add(&b, GS_TASK_ZERO, 1, r0, GS_NONE);
+    add(&b, zero, 1, r0, GS_NONE);
     const gs_predicted x = run(&b);
     assert_int_equal(gs_task_bytes(&b.plan, &b.task[r0]), 3 * GS_BLOCK_BYTES);
     assert_ms(x.seconds, 3 * (2 + 4096 / 1e8 * 1e3) + 1); /* each on top of its bytes */
@@ -132,10 +138,10 @@ static void check_epochs(double last_compute, double epoch, double stall)
     struct fixture b;
     gs_ahead ahead[1];
     fixture_make(&b);
-    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    const uint32_t c0 = add(&b, GS_TASK_ZERO, 20, r0, GS_NONE);
-    const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    add(&b, GS_TASK_ZERO, last_compute, r1, GS_NONE);
+    const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    const uint32_t c0 = add(&b, zero, 20, r0, GS_NONE);
+    const uint32_t r1 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    add(&b, zero, last_compute, r1, GS_NONE);
     ahead[0] = (gs_ahead){.task = r0, .first_dep = b.plan.deps, .deps = 1};
     b.dep[b.plan.deps++] = c0;
     b.plan.ahead = ahead;
@@ -162,13 +168,13 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     fixture_make(&b);
     b.plan.devices = 1;
     b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}};
-    const uint32_t r0 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, r0, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, u0, GS_NONE);
-    const uint32_t r1 = add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    const uint32_t u1 = add(&b, GS_TASK_UPLOAD, 10, r1, GS_NONE);
-    const uint32_t c1 = add(&b, GS_TASK_ZERO, 20, u1, GS_NONE);
-    add(&b, GS_TASK_DOWNLOAD, 5, c1, GS_NONE);
+    const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    const uint32_t u0 = add(&b, uploads, 10, r0, GS_NONE);
+    add(&b, zero, 20, u0, GS_NONE);
+    const uint32_t r1 = add(&b, reads, 10, GS_NONE, GS_NONE);
+    const uint32_t u1 = add(&b, uploads, 10, r1, GS_NONE);
+    const uint32_t c1 = add(&b, zero, 20, u1, GS_NONE);
+    add(&b, downloads, 5, c1, GS_NONE);
     assert_ms(run(&b).seconds, 10 + 10 + 20 + 20 + 5);
     assert_ms(run(&b).stall_seconds, 25);
     ahead[0] = (gs_ahead){.task = r0, .first_dep = b.plan.deps, .deps = 1};
@@ -189,11 +195,11 @@ static void test_simulate__loads_share_the_disk_and_the_wire(void **state)
     b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}};
     b.cost.seconds[GS_WORK_FROM_DISK][1] = b.cost.seconds[GS_WORK_FROM_DISK][0] = 0;
     b.cost.seconds[GS_WORK_FROM_DISK][1] = 0.5 / b.cost.read_bps; /* twice as fast as reads */
-    add(&b, GS_TASK_READ, 10, GS_NONE, GS_NONE);
-    const uint32_t l0 = add(&b, GS_TASK_LOAD, 8, GS_NONE, GS_NONE);
-    const uint32_t l1 = add(&b, GS_TASK_LOAD, 8, GS_NONE, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, l0, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, l1, GS_NONE);
+    add(&b, reads, 10, GS_NONE, GS_NONE);
+    const uint32_t l0 = add(&b, loads, 8, GS_NONE, GS_NONE);
+    const uint32_t l1 = add(&b, loads, 8, GS_NONE, GS_NONE);
+    add(&b, zero, 20, l0, GS_NONE);
+    add(&b, zero, 20, l1, GS_NONE);
     /* the disk has the read's 10 ms, then 4 and 4; the wire 8 and 8 from the start */
     assert_ms(run(&b).seconds, 10 + 4 + 20 + 20);
     assert_ms(run(&b).read_seconds, 10 + 4 + 4);
@@ -209,8 +215,8 @@ static void test_simulate__computations_are_as_slow_as_their_device(void **state
     fixture_make(&b);
     b.plan.devices = 1;
     b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}, {0}, {0}, {0}, false, {0}};
-    const uint32_t u = add(&b, GS_TASK_UPLOAD, 10, GS_NONE, GS_NONE);
-    add(&b, GS_TASK_ZERO, 20, u, GS_NONE);
+    const uint32_t u = add(&b, uploads, 10, GS_NONE, GS_NONE);
+    add(&b, zero, 20, u, GS_NONE);
     assert_ms(run(&b).seconds, 10 + 4 * 20);
     assert_ms(run(&b).edge_seconds + run(&b).vertex_seconds, 80);
 }
@@ -230,10 +236,10 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
     b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}};
     b.cost.seconds[GS_WORK_EDGES][0] = 2e-3;
     b.cost.seconds[GS_WORK_EDGES][1] = 3e-6;
-    const uint32_t u0 = add(&b, GS_TASK_UPLOAD, 10, GS_NONE, GS_NONE);
-    const uint32_t u1 = add(&b, GS_TASK_UPLOAD, 2, GS_NONE, GS_NONE);
+    const uint32_t u0 = add(&b, uploads, 10, GS_NONE, GS_NONE);
+    const uint32_t u1 = add(&b, uploads, 2, GS_NONE, GS_NONE);
     for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t e = add(&b, GS_TASK_EDGES, 0, i == 0 ? u0 : i == 2 ? u1 : GS_NONE, GS_NONE);
+        const uint32_t e = add(&b, edges, 0, i == 0 ? u0 : i == 2 ? u1 : GS_NONE, GS_NONE);
         b.task[e].target = i % 3;
         b.task[e].operand = i / 3;
         b.task[e].sum = GS_NONE;
