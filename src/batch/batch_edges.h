@@ -10,7 +10,7 @@
 #include "exec/exec.h"
 #include "program/program.h"
 #include "program/zero_rows.h"
-#include "sample/sample_batch.h"
+#include "sample/sampler.h"
 
 /* Hops are counted from the first: 0 is no row, 1 the rows of the loss, `levels` all rows. */
 typedef struct gs_hop_needs {

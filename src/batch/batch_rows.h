@@ -14,7 +14,7 @@
 #include "exec/exec.h"
 #include "plan/plan.h"
 #include "sample/residency.h"
-#include "sample/sample_batch.h"
+#include "sample/sampler.h"
 #include "store/store.h"
 
 /* Shape of the rows' cache. Zero: none. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "sample/sample_batch.h"
+#include "sample/sampler.h"
 #include "sample/unique.h"
 
 typedef struct gs_session gs_session;

@@ -9,7 +9,7 @@
 #define GS_BATCH_BATCHES_H
 
 #include "cost/cost.h"
-#include "sample/sample_batch.h"
+#include "sample/sampler.h"
 #include "session/session.h"
 
 typedef struct gs_batches gs_batches;

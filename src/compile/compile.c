@@ -6,7 +6,7 @@
  *   typed       products by the matrix of an edge's type, on the edges, if wished
  *   loss, differentiate                                        (ir/ir_grad.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
- *   undo        x from x / s, instead of storing both          (compile_undo.c)
+ *   undo        x from x / s, instead of storing both          (compile_move.c)
  *   cut         stages                                         (compile_cut.c)
  *   emit        the program                                    (compile_emit.c)
  *

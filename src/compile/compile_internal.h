@@ -32,7 +32,7 @@ typedef struct gs_names {
  * what no parameter changes stay, as they are computed once. `typed`: products in front of sums by type may have any
  * number of columns, as gs_compile__typed() follows. */
 gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, bool typed);
-/* compile_isomorphic.c: gives each of weight[weights] a class in isomorphic[], from 0: weights of one class have the
+/* compile_hoist.c: gives each of weight[weights] a class in isomorphic[], from 0: weights of one class have the
  * same shapes, operators and neighbours around them, as those of a network's inner layers have. Returns how many
  * classes there are; 0 where memory is short. */
 uint32_t gs_compile__isomorphic(uint32_t *isomorphic, const gs_ir *ir, const uint32_t *weight, uint32_t weights);
@@ -59,15 +59,11 @@ static inline bool gs_compile__is_typed(const gs_node *n)
 bool gs_compile__is_sum(const gs_node *n);
 /* Is it one row that all vertices together make? */
 static inline bool gs_compile__is_statistic(const gs_node *n) { return gs_op_classof(n->op) == GS_CLASS_STATISTIC; }
-/* The array whose rows a sum adds up as they are; GS_IR_NONE where it needs an edge program. */
-uint32_t gs_compile__operand(const gs_ir *ir, const gs_node *n);
 /* What a sum of rows may read instead of those rows: an input whose cast they are, or, with a scale, its product by
  * a number a vertex. */
 typedef struct gs_rows_read {
     uint32_t operand, scale; /* scale: or GS_IR_NONE */
 } gs_rows_read;
-/* False: nothing. */
-bool gs_compile__read_instead(gs_rows_read *out, const gs_ir *ir, const gs_node *sum);
 /* Marked nodes, so that what was marked for one stage is cleared without looking at the whole graph. */
 typedef struct gs_marks {
     uint8_t *bits;  /* [nodes] */
@@ -80,8 +76,6 @@ void gs_compile__unmark(gs_marks *m); /* all */
 void gs_compile__sort_marks(gs_marks *m); /* in the order of the graph */
 /* Adds the cone of sum `i`. */
 void gs_compile__cone(const gs_ir *ir, uint32_t i, gs_marks *m);
-/* The ATTEND whose edge pass also gives the LSE_IN `i`, or GS_IR_NONE: one of attend[attends], in their order. */
-uint32_t gs_compile__partner(const gs_ir *ir, uint32_t i, const uint32_t *attend, uint32_t attends, gs_marks *m);
 
 /* ---- compile_cut.c: which stage computes, stores and loads what ---- */
 
@@ -159,7 +153,7 @@ typedef struct gs_cut {
 static inline uint32_t gs_cut_node(uint32_t value) { return value / 4; }
 static inline gs_cut_state gs_cut_state_of(uint32_t value) { return (gs_cut_state)(value % 4); }
 
-/* compile_levels.c: fills `when`. */
+/* compile_cone.c: fills `when`. */
 void gs_compile__find_levels(gs_cut *c);
 /* Lists items 0, 1, ... of each stage, in their order: those of t are list[start[t]], ... [start[t + 1]). */
 void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t items, uint32_t *list,
@@ -168,9 +162,6 @@ void gs_compile__sort_by_stage(const gs_cut *c, const uint32_t *stage, uint32_t 
 static inline bool gs_compile__may_round(uint32_t width, uint32_t least) { return width >= least && width % 2 == 0; }
 /* Type of the array that node v is, or is stored in. */
 gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
-uint64_t gs_compile__row_cost(const gs_cut *c, uint32_t v); /* bytes of its row */
-/* compile_cut_edges.c: bytes that do not depend on the search: what edge passes read, and arrays that must be. */
-uint64_t gs_compile__fixed_cost(gs_cut *c, double edges_per_vertex);
 /* `search`: also try other sets of stored values and other stages for gradients. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);
@@ -190,12 +181,8 @@ uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
 /* After a run: is v on the source's side? */
 bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 
-/* ---- compile_tables.c ---- */
+/* ---- compile_emit.c: learned tables ---- */
 
-/* The array of the table `n`, which is added where no pass before had it. */
-gs_status gs_compile__table(gs_program *p, uint32_t *array, const gs_node *n);
-/* The array for value v where it is the gradient of tables, which are there; else *array is GS_NONE. */
-gs_status gs_compile__table_gradient(gs_program *p, uint32_t *array, const gs_ir *ir, uint32_t v);
 /* Does the run, or another pass, read it when the pass is over? */
 static inline bool gs_compile__is_stored(const gs_output *o)
 {
@@ -214,7 +201,7 @@ gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program,
 /* The name of the array for a value of a setup graph. */
 gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, size_t bytes);
 
-/* ---- compile_undo.c ---- */
+/* ---- compile_move.c ---- */
 
 /* On a finished graph: values that can be had back from an array of theirs over a scalar
  * are, where that moves fewer bytes. */
@@ -234,11 +221,6 @@ typedef struct gs_emitter {
     uint8_t *state;   /* [nodes] gs_cut_state in the stage being made */
     gs_marks marks;   /* scratch */
 } gs_emitter;
-
-/* compile_emit_edges.c: the sums of stage `t`, and their edge program. */
-gs_status gs_compile__emit_edges(gs_emitter *e, gs_stage *s, uint32_t t);
-/* A register of the stage; its array has room for it. */
-uint32_t gs_compile__add_reg(gs_stage *s, gs_reg_kind kind, const gs_node *n, uint32_t array);
 
 gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_options *options);
 /* Takes away what was appended since the program was `old` (its counts). */

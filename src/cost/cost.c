@@ -4,6 +4,187 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- work -------------------------------------------------------------- */
+
+/* How many amounts each kind of work has. */
+
+static const uint32_t amounts[GS_WORK_KINDS] = {
+    [GS_WORK_MEMORY] = 3, [GS_WORK_SUM] = 6,       [GS_WORK_EDGES] = 7,
+    [GS_WORK_VERTEX] = 7, [GS_WORK_CHECK] = 2,     [GS_WORK_SUBMIT] = 1,
+    [GS_WORK_TO_DEVICE] = 2, [GS_WORK_FROM_DEVICE] = 2, [GS_WORK_BETWEEN] = 2,
+    [GS_WORK_FROM_DISK] = 2,
+};
+
+uint32_t gs_work_beside(gs_work_kind k)
+{
+    return k <= GS_WORK_VERTEX ? amounts[k] - 1 : GS_WORK_AMOUNTS;
+}
+
+static uint32_t amounts_of(gs_work_kind k)
+{
+    return amounts[k];
+}
+
+/* ---- least squares ----------------------------------------------------- */
+
+/* Coefficients by least squares over tasks that were timed.
+ *
+ * As DAHA fits its cost model on the machine's own runs. Amounts are scaled to equal
+ * size before the equations are solved, as they differ by nine orders of magnitude. A
+ * coefficient that would be negative is held at 0 and the rest solved again (seven unknowns: no
+ * more is needed), and a small ridge holds what the observations do not determine at its prior.
+ */
+
+#define RIDGE 1e-4
+
+void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double expected, double tasks)
+{
+    const uint32_t n = amounts_of(w->kind);
+    if (!(seconds >= 0) || !isfinite(seconds) || !(expected > 0) || !isfinite(expected))
+        return;
+    f->tasks[w->kind] += tasks;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++)
+            f->square[w->kind][i][j] += w->amount[i] * w->amount[j] / expected;
+        f->product[w->kind][i] += w->amount[i] * seconds / expected;
+    }
+}
+
+void gs_fit_add_newer(gs_fit *f, double share, const gs_fit *newer)
+{
+    for (int k = 0; k < GS_WORK_KINDS; k++) {
+        f->tasks[k] = f->tasks[k] * share + newer->tasks[k];
+        for (int i = 0; i < GS_WORK_AMOUNTS; i++) {
+            for (int j = 0; j < GS_WORK_AMOUNTS; j++)
+                f->square[k][i][j] = f->square[k][i][j] * share + newer->square[k][i][j];
+            f->product[k][i] = f->product[k][i] * share + newer->product[k][i];
+        }
+    }
+}
+
+/* Gauss with partial pivoting; false where the matrix is singular. */
+static bool solve(double a[GS_WORK_AMOUNTS][GS_WORK_AMOUNTS + 1], uint32_t n)
+{
+    for (uint32_t c = 0; c < n; c++) {
+        uint32_t pivot = c;
+        for (uint32_t r = c + 1; r < n; r++)
+            pivot = fabs(a[r][c]) > fabs(a[pivot][c]) ? r : pivot;
+        if (!(fabs(a[pivot][c]) > 1e-12))
+            return false;
+        for (uint32_t k = 0; k <= n; k++) {
+            const double swap = a[c][k];
+            a[c][k] = a[pivot][k];
+            a[pivot][k] = swap;
+        }
+        for (uint32_t r = 0; r < n; r++) {
+            const double by = r == c ? 0 : a[r][c] / a[c][c];
+            for (uint32_t k = c; by != 0 && k <= n; k++)
+                a[r][k] -= by * a[c][k];
+        }
+    }
+    for (uint32_t c = 0; c < n; c++)
+        a[c][n] /= a[c][c];
+    return true;
+}
+
+/* Solves for the amounts in `used`; x of the others is 0. */
+static bool solve_used(const gs_fit *f, const gs_cost *prior, gs_work_kind k, const bool *used, double *x)
+{
+    double a[GS_WORK_AMOUNTS][GS_WORK_AMOUNTS + 1], scale[GS_WORK_AMOUNTS];
+    uint32_t at[GS_WORK_AMOUNTS], n = 0;
+
+    for (uint32_t i = 0; i < amounts_of(k); i++)
+        if (used[i]) {
+            scale[n] = sqrt(f->square[k][i][i]);
+            at[n++] = i;
+        }
+    for (uint32_t r = 0; r < n; r++) {
+        for (uint32_t c = 0; c < n; c++)
+            a[r][c] = f->square[k][at[r]][at[c]] / (scale[r] * scale[c]) + (r == c ? RIDGE : 0);
+        a[r][n] = f->product[k][at[r]] / scale[r] + RIDGE * prior->seconds[k][at[r]] * scale[r];
+    }
+    memset(x, 0, GS_WORK_AMOUNTS * sizeof(*x));
+    if (n == 0 || !solve(a, n))
+        return false;
+    for (uint32_t r = 0; r < n; r++)
+        x[at[r]] = a[r][n] / scale[r];
+    return true;
+}
+
+static bool fit_kind(const gs_fit *f, gs_cost *c, gs_work_kind k)
+{
+    const uint32_t n = amounts_of(k);
+    bool used[GS_WORK_AMOUNTS] = {false};
+    double x[GS_WORK_AMOUNTS];
+
+    for (uint32_t i = 0; i < n; i++)
+        used[i] = f->square[k][i][i] > 0;
+    for (;;) {
+        uint32_t worst = n;
+        if (!solve_used(f, c, k, used, x))
+            return false;
+        for (uint32_t i = 0; i < n; i++) /* by what it takes away, in seconds */
+            if (x[i] < 0 &&
+                (worst == n || x[i] * sqrt(f->square[k][i][i]) < x[worst] * sqrt(f->square[k][worst][worst])))
+                worst = i;
+        if (worst == n)
+            break;
+        used[worst] = false;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (f->square[k][i][i] > 0) /* what never occurred keeps its prior */
+            c->seconds[k][i] = x[i];
+    return true;
+}
+
+void gs_fit_solve(const gs_fit *f, gs_cost *c)
+{
+    for (int k = 0; k < GS_WORK_KINDS; k++)
+        if (f->tasks[k] >= GS_FIT_TASKS && fit_kind(f, c, (gs_work_kind)k))
+            c->source[k] = GS_COST_FITTED;
+}
+
+/* ---- what a GPU's attributes say --------------------------------------- */
+
+/* Seconds of a piece of work on a GPU that nobody has measured, from its attributes. */
+
+/* What of the attributes a run sees, guessed: of memory's rate for rows that are gathered, and for rows read one after
+ * the other; of lanes that have work; of products of tall and thin matrices; of pinned copies, whose packets have
+ * headers. */
+#define GATHERED 0.75
+#define STREAMED 0.85
+#define BUSY_LANES 0.4
+#define PRODUCTS 0.6
+#define COPIES 0.85
+/* Threads that compute exponentials, of those that multiply: 16 of 64 or 128 a processor. */
+#define SPECIAL 6.0
+/* Asking for a kernel takes some 3 us; a sum has up to two, a vertex program some more. */
+#define KERNEL 3e-6
+#define GPU_COPY_SECONDS 3e-6
+
+void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
+{
+    const double gathered = sizeof(float) / (GATHERED * g->memory_bps),
+                 streamed = sizeof(float) / (STREAMED * g->memory_bps), lane = 1 / (BUSY_LANES * g->lane_ops),
+                 product = 1 / (PRODUCTS * g->product_flops), link = 1 / (COPIES * g->host_bps),
+                 between = g->linked_bps > 0 ? 1 / (COPIES * g->linked_bps) : link;
+    const double seconds[GS_WORK_LINKS + GS_LINK_WAYS][GS_WORK_AMOUNTS] = {
+        [GS_WORK_MEMORY] = {KERNEL, streamed},
+        /* an edge: its index; a target: its sums, read and written, where each has but a few edges of a chunk */
+        [GS_WORK_SUM] = {2 * KERNEL, streamed, gathered, 0, 2 * streamed},
+        [GS_WORK_EDGES] = {2 * KERNEL, streamed, lane, gathered, SPECIAL * lane, 1.5 * product},
+        [GS_WORK_VERTEX] = {3 * KERNEL, lane, product, product, streamed, SPECIAL * lane},
+        [GS_WORK_TO_DEVICE] = {GPU_COPY_SECONDS, link},
+        [GS_WORK_FROM_DEVICE] = {GPU_COPY_SECONDS, link},
+        [GS_WORK_BETWEEN] = {GPU_COPY_SECONDS, between},
+    };
+    for (int k = 0; k < GS_WORK_LINKS + GS_LINK_WAYS; k++)
+        if (k != GS_WORK_CHECK && k != GS_WORK_SUBMIT && k != GS_WORK_FROM_DISK) /* the host's, the disk's */
+            memcpy(out->seconds[k], seconds[k], sizeof(seconds[k]));
+}
+
+/* ---- costs ------------------------------------------------------------- */
+
 /* What a byte that the disk moves takes of a computation beside it: measured on two cores, 9 to 29 picoseconds. */
 #define BESIDE 12e-12
 
@@ -60,7 +241,7 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
 double gs_cost_seconds(const gs_cost *c, const gs_work *w)
 {
     double seconds = 0;
-    for (uint32_t a = 0; a < gs_work_amounts(w->kind); a++)
+    for (uint32_t a = 0; a < amounts_of(w->kind); a++)
         seconds += c->seconds[w->kind][a] * w->amount[a];
     return seconds;
 }
@@ -159,7 +340,7 @@ static void take_products(gs_cost *c, const gs_limits *l, unsigned rounding)
     c->source[GS_WORK_MEMORY] = GS_COST_CEILING;
 }
 
-/* Kernels that work of a kind is, by and large (cost_gpu.c has the same). */
+/* Kernels that work of a kind is, by and large. */
 static void take_launches(gs_cost *c, const gs_limits *l)
 {
     static const double kernels[] = {[GS_WORK_MEMORY] = 1, [GS_WORK_SUM] = 2, [GS_WORK_EDGES] = 2,

@@ -15,7 +15,74 @@
 #include <stdint.h>
 
 #include "base/gpu_speed.h"
-#include "cost/limits_data.h"
+
+/* ---- what a machine can do at best ------------------------------------- */
+
+/* What this server can do at best, as numbers.
+ *
+ * train/limits.h measures them, cost_file.h keeps them from run to run, cost.h starts its
+ * coefficients from them. Units: bytes and floating-point operations per second; 0: not measured.
+ */
+
+#define GS_LIMITS_RUNS 5    /* row runs of 4K, 16K, 64K, 256K, 1M */
+#define GS_LIMITS_DEPTHS 3  /* of the queue */
+#define GS_LIMITS_GEMMS 5
+#define GS_LIMITS_GATHERS 3
+#define GS_LIMITS_EDGES 9   /* three degrees by three widths */
+#define GS_LIMITS_COPIES 5  /* of 4K, 64K, 1M, 16M, 64M */
+#define GS_LIMITS_ROUNDED 2 /* products of factors rounded to tf32, to bf16 */
+
+/* What goes over a link that ends in a device's memory. */
+typedef enum gs_link_way {
+    GS_LINK_TO_DEVICE,   /* from the host */
+    GS_LINK_FROM_DEVICE, /* to the host */
+    GS_LINK_BETWEEN,     /* from the device before in a chain */
+    GS_LINK_FROM_DISK,   /* past the host */
+    GS_LINK_WAYS
+} gs_link_way;
+
+/* A copy takes request_seconds beside its bytes. */
+typedef struct gs_link {
+    double bps, request_seconds; /* bps 0: not measured */
+} gs_link;
+
+typedef struct gs_limits {
+    double disk_read_bps;  /* sequential */
+    double disk_write_bps; /* sequential, fsync included */
+    struct {
+        uint64_t bytes;    /* of a request at a random place */
+        double bps;        /* at the engine's depth */
+    } random_read[GS_LIMITS_RUNS];
+    uint32_t depth[GS_LIMITS_DEPTHS];
+    double at_depth[GS_LIMITS_RUNS][GS_LIMITS_DEPTHS]; /* the same at other depths, bytes a second */
+    bool disk_direct;      /* false: no O_DIRECT there, so memory may have served the reads */
+    char io_name[48];      /* "io_uring", "threads" */
+    char device_name[192];
+    double copy_bps;
+    gs_link link[GS_LINK_WAYS];
+    struct {
+        uint32_t rows, in, out;
+        double flops;
+    } gemm[GS_LIMITS_GEMMS];
+    struct {
+        uint32_t width;    /* floats a row */
+        double bps;
+    } gather[GS_LIMITS_GATHERS];
+    struct {
+        uint32_t degree, width; /* edges a target, floats a row */
+        double edges_per_second;
+    } edges[GS_LIMITS_EDGES];
+    uint32_t edge_count;   /* in each of them; 0: a million */
+    /* of a device with memory of its own; else 0 */
+    double launch_seconds; /* of a kernel with next to nothing to do, one behind the other */
+    double rounded[GS_LIMITS_ROUNDED]; /* operations a second of the fastest product */
+    struct {
+        uint64_t bytes;    /* of a copy, from and to pinned memory of the host; FROM_DISK: 0 */
+        double bps[GS_LINK_WAYS];
+    } copies[GS_LIMITS_COPIES];
+} gs_limits;
+
+/* ---- seconds of work --------------------------------------------------- */
 
 /* The last amount of what a device does (the first four) is bytes that the disk moves meanwhile: they take the
  * processor and its memory, too. */
@@ -62,7 +129,6 @@ typedef struct gs_cost {
 /* Which amount is bytes beside; GS_WORK_AMOUNTS: none, the kind is no device's. */
 uint32_t gs_work_beside(gs_work_kind k);
 /* Amounts that kind `k` names. */
-uint32_t gs_work_amounts(gs_work_kind k);
 const char *gs_cost_source_name(gs_cost_source s);
 
 /* A server of 2020 with an NVMe disk of 2 GB/s, per thread: a guess that is said to be one. */
@@ -77,7 +143,7 @@ gs_link gs_cost_link(const gs_cost *c, gs_link_way way);
 /* The same while the disk moves `bps` bytes a second for the next `busy` seconds. */
 double gs_cost_seconds_beside(const gs_cost *c, const gs_work *w, double busy, double bps);
 
-/* ---- fitting (fit.c) ---- */
+/* ---- fitting ---- */
 
 /* Normal equations of each kind, added up over tasks, epochs and runs. */
 typedef struct gs_fit {

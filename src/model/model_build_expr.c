@@ -3,9 +3,476 @@
  * Nothing is simplified here: what `gnnstream model` prints first is what the text says.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "model/model_builder.h"
+#include "base/alloc.h"
+#include "base/grow.h"
+#include "model/model_internal.h"
+
+/* ---- normalisation ----------------------------------------------------- */
+
+/* Normalisations with their parameters, named as torch's.
+ *
+ * batch_norm(x) is torch_geometric.nn.norm.BatchNorm, whose torch.nn.BatchNorm1d is called `module`: behind layer i
+ * BasicGNN calls it norms.i. In a network, which has no layer around it, its name is its whole name. While training it
+ * takes mean and biased variance of each column over all vertices,
+ */
+
+#define EPSILON 1e-5f /* torch's, of both norms */
+#define LEAST_VARIANCE 1e-30f /* below it the root's gradient is taken for 0, as torch does where all are equal */
+
+static uint32_t bin(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
+{
+    return gs_ir_binary(b->ir, op, x, y);
+}
+
+static bool is_there(const gs_ir *ir, const char *name)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        if (gs_ir_node(ir, i)->op == GS_OP_PARAM && strcmp(gs_ir_node(ir, i)->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A row of parameters of this norm alone. */
+static uint32_t new_row(gs_builder *b, const gs_expr *e, const char *name, uint32_t width, float start, bool fixed,
+                        bool counter)
+{
+    char full[2 * GS_TEXT_NAME + 32];
+    uint32_t row;
+
+    if (e->prefix[0] == 0)
+        snprintf(full, sizeof(full), "norms.%u.module.%s", b->index, name);
+    else
+        gs_model__full_name(b, full, sizeof(full), e->prefix, name);
+    if (is_there(b->ir, full))
+        return gs_ir_error(b->ir, GS_EFORMAT, "a second %s() with parameters '%s': give it a name, %s(x, NAME)",
+                           e->name, full, e->name);
+    row = gs_ir_param(b->ir, full, 1, 1, width);
+    gs_ir_param_shape(b->ir, row, 0, NULL, fixed);
+    gs_ir_initial(b->ir, row, (gs_initial){GS_INITIAL_FILL, start});
+    gs_ir_param_moves(b->ir, row, fixed, counter);
+    return row;
+}
+
+static uint32_t scaled(gs_builder *b, uint32_t d, uint32_t variance)
+{
+    const uint32_t above_0 = bin(b, GS_OP_ADD, variance, gs_model__number(b, EPSILON));
+    return bin(b, GS_OP_MUL, d, gs_ir_unary(b->ir, GS_OP_RSQRT, above_0, 0));
+}
+
+static uint32_t row_mean(gs_builder *b, uint32_t x)
+{
+    const uint32_t part = gs_model__number(b, 1.0f / (float)gs_ir_node(b->ir, x)->width);
+    return bin(b, GS_OP_MUL, gs_ir_unary(b->ir, GS_OP_ROWSUM, x, 0), part);
+}
+
+/* With a name also times weight plus bias. */
+static uint32_t affine(gs_builder *b, const gs_expr *e, uint32_t y)
+{
+    const uint32_t width = gs_ir_node(b->ir, y)->width;
+    uint32_t weight;
+    if (e->prefix[0] == 0)
+        return y;
+    weight = new_row(b, e, "weight", width, 1, false, false);
+    return bin(b, GS_OP_ADD, bin(b, GS_OP_MUL, y, weight), new_row(b, e, "bias", width, 0, false, false));
+}
+
+/* (x - mean) / sqrt(variance + eps) over the row, as torch.nn.LayerNorm. */
+static uint32_t build_layer_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    const uint32_t d = bin(b, GS_OP_SUB, x, row_mean(b, x));
+    return affine(b, e, scaled(b, d, row_mean(b, bin(b, GS_OP_MUL, d, d))));
+}
+
+/* (x - mean) / (sqrt(variance) + eps) over all elements of all vertices, as torch_geometric.nn.norm.LayerNorm with
+ * mode="graph", in an evaluation too. */
+static uint32_t build_layer_norm_all(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t mean = gs_ir_unary(ir, GS_OP_MEAN_ALL, row_mean(b, x), 0), d = bin(b, GS_OP_SUB, x, mean);
+    const uint32_t variance = gs_ir_unary(ir, GS_OP_MEAN_ALL, row_mean(b, bin(b, GS_OP_MUL, d, d)), 0);
+    const uint32_t above_0 = bin(b, GS_OP_MAX, variance, gs_model__number(b, LEAST_VARIANCE));
+    const uint32_t deviation = gs_ir_unary(ir, GS_OP_SQRT, above_0, 0);
+
+    return affine(b, e, bin(b, GS_OP_DIV, d, bin(b, GS_OP_ADD, deviation, gs_model__number(b, EPSILON))));
+}
+
+static uint32_t build_batch_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t width = gs_ir_node(ir, x)->width;
+    const uint32_t weight = new_row(b, e, "weight", width, 1, false, false);
+    const uint32_t bias = new_row(b, e, "bias", width, 0, false, false);
+    const uint32_t mean = new_row(b, e, "running_mean", width, 0, true, false);
+    const uint32_t variance = new_row(b, e, "running_var", width, 1, true, false);
+    uint32_t m = mean, v = variance;
+
+    new_row(b, e, "num_batches_tracked", 1, 0, true, true);
+    if (b->config->training) {
+        m = gs_ir_unary(ir, GS_OP_MEAN_ALL, x, 0);
+        v = gs_ir_unary(ir, GS_OP_VAR_ALL, x, 0);
+        gs_ir_add_output(ir, GS_OUTPUT_FOLLOW, m, mean);
+        gs_ir_add_output(ir, GS_OUTPUT_FOLLOW, v, variance);
+    }
+    return bin(b, GS_OP_ADD, bin(b, GS_OP_MUL, scaled(b, bin(b, GS_OP_SUB, x, m), v), weight), bias);
+}
+
+/* The normalised value of x. */
+static uint32_t build_norm(gs_builder *b, const gs_expr *e, uint32_t x)
+{
+    if (x == GS_IR_NONE)
+        return x;
+    if (strcmp(e->name, "layer_norm") == 0)
+        return build_layer_norm(b, e, x);
+    if (gs_ir_node(b->ir, x)->type != GS_TYPE_D)
+        return gs_ir_error(b->ir, GS_EFORMAT, "%s() needs a value of vertices; give it a name outside the reduction",
+                           e->name);
+    return e->name[0] == 'l' ? build_layer_norm_all(b, e, x) : build_batch_norm(b, e, x);
+}
+
+/* ---- products ---------------------------------------------------------- */
+
+/* Products: by one matrix, or by the one of each edge's type; and rows of the edge's type.
+ *
+ * Matrices of types are a parameter [types, in, out], or made from one: W = c @ V, with c [types, bases] and V
+ * [bases, in, out], says W[t] = sum over b of c[t, b] V[b] (Schlichtkrull et al., ESWC'18, equation 3).
+ */
+
+static const gs_text_param *text_param(const gs_builder *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->l->params; i++)
+        if (strcmp(name, b->l->param[i].name) == 0)
+            return &b->l->param[i];
+    return NULL;
+}
+
+static bool first_is(const gs_text_param *p, const char *name)
+{
+    return p->dims == 3 && p->dim[0].factors == 1 && strcmp(p->dim[0].factor[0].name, name) == 0;
+}
+
+/* x @ (c @ V)[e.type] where the graph has one type: x in as many columns as there are bases, and one product. */
+static uint32_t only_type(gs_builder *b, uint32_t x, uint32_t bases)
+{
+    const gs_node n = *gs_ir_node(b->ir, bases);
+    return gs_ir_binary(b->ir, GS_OP_MATMUL, gs_ir_binary(b->ir, GS_OP_MIX, x, n.in[0]), n.in[1]);
+}
+
+static uint32_t build_typed(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t w)
+{
+    if (gs_ir_node(b->ir, a)->type != GS_TYPE_S)
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x",
+                           e->name);
+    if (gs_model__types(b) > 1)
+        return gs_ir_binary(b->ir, GS_OP_TYPED, a, w);
+    if (gs_ir_node(b->ir, w)->op == GS_OP_BASES)
+        return only_type(b, a, w);
+    return gs_ir_binary(b->ir, GS_OP_MATMUL, a, w);
+}
+
+/* b[e.type]: the row 1 of one column times the matrix [1, n] of the edge's type. */
+static uint32_t build_pick(gs_builder *b, const gs_expr *e)
+{
+    uint32_t w;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    if (text_param(b, e->name) == NULL)
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of [e.type] a parameter must stand, and '%s' is none", e->name);
+    w = gs_model__lookup(b, e->name);
+    return gs_model__types(b) > 1 ? gs_ir_by_type(b->ir, w) : w;
+}
+
+/* A @ the parameter that `e` names. */
+static uint32_t build_matmul(gs_builder *b, const gs_expr *e, uint32_t a)
+{
+    const gs_text_param *const p = text_param(b, e->name);
+    uint32_t w;
+    bool typed;
+
+    gs_ir_at(b->ir, e->line, e->column);
+    w = gs_model__lookup(b, e->name);
+    if (w == GS_IR_NONE || (p == NULL && gs_ir_node(b->ir, w)->op != GS_OP_BASES))
+        return gs_ir_error(b->ir, GS_EFORMAT, "right of @ a parameter must stand, and '%s' is none", e->name);
+    if (a == GS_IR_NONE)
+        return a;
+    if (p != NULL && first_is(p, "bases")) {
+        if (e->typed || e->transposed)
+            return gs_ir_error(b->ir, GS_EFORMAT,
+                               "'%s' has a matrix for each basis, not for each type: say W = c @ %s with "
+                               "param c[types, bases], then W[e.type]",
+                               e->name, e->name);
+        return gs_ir_binary(b->ir, GS_OP_BASES, a, w);
+    }
+    typed = p == NULL || first_is(p, "types");
+    if (typed != e->typed)
+        return gs_ir_error(b->ir, GS_EFORMAT, e->typed ? "'%s' has no matrix for each type: param %s[types, ...] does"
+                                                       : "'%s' has a matrix for each type: say %s[e.type]",
+                           e->name, e->name);
+    if (typed)
+        return build_typed(b, e, a, w);
+    return gs_ir_binary(b->ir, e->transposed ? GS_OP_MATMUL_T : GS_OP_MATMUL, a, w);
+}
+
+/* ---- reductions -------------------------------------------------------- */
+
+/* Reductions over the in-edges, and over the vertex itself where the text says so. */
+
+#define FAR 1e30f /* below all scores, and finite also when some are added */
+#define LEAST_REST 1e-12f /* of a vertex with fewer than 10^12 self loops, all of which are there */
+
+/* Values at the vertex itself, so far: scratch of value_at_self(). */
+typedef struct gs_at_self {
+    gs_builder *b;
+    uint32_t nodes, *map;
+} gs_at_self;
+
+static uint32_t at_self(const gs_at_self *x, uint32_t value)
+{
+    gs_ir *ir = x->b->ir;
+    const gs_node n = *gs_ir_node(ir, value);
+    uint32_t in[GS_IR_INPUTS] = {GS_IR_NONE, GS_IR_NONE, GS_IR_NONE}, made;
+
+    if (!gs_model__is_of_edges(&n))
+        return value;
+    if (value < x->nodes && x->map[value] != GS_IR_NONE)
+        return x->map[value];
+    for (uint32_t i = 0; i < x->b->softs; i++)
+        if (x->b->soft[i].edge == value)
+            return x->b->soft[i].self;
+    if (n.op == GS_OP_SRC)
+        return n.in[0];
+    if (n.op == GS_OP_WEIGHT)
+        return gs_model__number(x->b, 1.0f);
+    if (n.op == GS_OP_IS_LOOP) /* the vertex's own edge is none of the graph's */
+        return gs_model__number(x->b, 0.0f);
+    if (n.op == GS_OP_TYPED)
+        return gs_ir_error(ir, GS_EFORMAT, "W[e.type] means nothing for the vertex itself: leave out 'self'");
+    if (n.op == GS_OP_EDGE_MASK && !n.self && x->b->config->self_loops)
+        return gs_ir_error(ir, GS_EFORMAT, "what runs over the vertex itself is dropped inside the sum(..., self)");
+    for (uint32_t k = 0; k < gs_node_inputs(&n); k++)
+        if ((in[k] = at_self(x, n.in[k])) == GS_IR_NONE)
+            return GS_IR_NONE;
+    made = gs_ir_like(ir, &n, in);
+    if (value < x->nodes)
+        x->map[value] = made;
+    return made;
+}
+
+static uint32_t value_at_self(gs_builder *b, uint32_t value)
+{
+    gs_at_self x = {.b = b, .nodes = gs_ir_count(b->ir)};
+    uint32_t made;
+
+    if (value == GS_IR_NONE)
+        return value;
+    x.map = gs_malloc_array((size_t)x.nodes + 1, sizeof(*x.map));
+    if (x.map == NULL)
+        return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
+    memset(x.map, 0xff, ((size_t)x.nodes + 1) * sizeof(*x.map)); /* GS_IR_NONE */
+    made = at_self(&x, value);
+    gs_free(x.map);
+    return made;
+}
+
+/* Remembers what a softmax is at the vertex itself; `edge` again. */
+static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
+{
+    if (gs_ir_status(b->ir) != GS_OK)
+        return GS_IR_NONE;
+    if (!gs_grow(&b->soft, b->softs, &b->soft_cap, sizeof(*b->soft)))
+        return gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
+    b->soft[b->softs++] = (gs_soft){edge, self};
+    return edge;
+}
+
+/* Is a value of edges made of this operator, or of vertices' values that are? */
+static bool is_made_of(gs_builder *b, uint32_t value, gs_op op)
+{
+    bool *seen, found = false;
+
+    if ((seen = gs_calloc((size_t)value + 1, sizeof(*seen))) == NULL) {
+        gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
+        return false;
+    }
+    seen[value] = true;
+    for (uint32_t i = value + 1; i-- > 0 && !found;) {
+        const gs_node *n = gs_ir_node(b->ir, i);
+        found = seen[i] && n->op == op;
+        for (uint32_t k = 0; seen[i] && gs_model__is_of_edges(n) && k < gs_node_inputs(n); k++)
+            seen[n->in[k]] = true;
+    }
+    gs_free(seen);
+    return found;
+}
+
+/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their
+ * number. */
+static bool loops_differ(gs_builder *b, uint32_t value)
+{
+    const bool may = b->config->self_loops && b->config->edge_weights && value != GS_IR_NONE;
+    return may && is_made_of(b, value, GS_OP_WEIGHT);
+}
+
+/* The term of a sum, as often as its edge stands for. What is a share of a softmax has that in it. Loops stand for
+ * themselves: who draws a vertex draws these. */
+static uint32_t as_often(gs_builder *b, uint32_t value)
+{
+    if (!b->config->edge_coefficients || value == GS_IR_NONE || is_made_of(b, value, GS_OP_LSE_IN))
+        return value;
+    return gs_ir_binary(b->ir, GS_OP_MUL, value, gs_ir_weight(b->ir));
+}
+
+/* The value, but far from all others at the graph's self loops: finite, so that a vertex with nothing but loops divides
+ * nothing by 0. */
+static uint32_t away_from_loops(gs_builder *b, uint32_t value, float away)
+{
+    const uint32_t far = gs_ir_binary(b->ir, GS_OP_MUL, gs_model__is_loop(b), gs_model__number(b, away));
+    return gs_ir_binary(b->ir, GS_OP_ADD, value, far);
+}
+
+/* A softmax of scores that are the same for all edges into a vertex, or, as weights that a store has not, for all:
+ * equal shares, also where there are no edges, whose log-sum-exp would be -inf and be looked at, as such a share leaves
+ * the sum over edges. */
+static uint32_t build_even_softmax(gs_builder *b, bool self)
+{
+    gs_ir *ir = b->ir;
+    const uint32_t one = gs_model__number(b, 1.0f);
+    uint32_t count = gs_ir_sum(ir, GS_OP_SUM_IN, as_often(b, one), false), p;
+
+    if (self)
+        count = gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_SUB, count, gs_model__loops(b)), one);
+    else /* shares of what counts less than 1 are right, too; only 0 becomes 1 */
+        count = gs_ir_binary(ir, GS_OP_ADD, count,
+                             gs_ir_binary(ir, GS_OP_SUB, one, gs_ir_unary(ir, GS_OP_STEP, count, 0)));
+    p = gs_ir_binary(ir, GS_OP_DIV, one, count);
+    return remember_soft(b, p, self ? p : GS_IR_NONE);
+}
+
+/* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
+ * self loops counted once: q = sigmoid(t - lse) is its share beside all the edges, and
+ *     at the vertex   q / (1 - L q),
+ *     at an edge      exp(s - lse) (1 - q) / (1 - L q);
+ * exact, and safe where there are no edges (lse = -inf: q = 1) or only loops (q <= 1 / (L + 1)). Loops that differ from
+ * the vertex's own edge have scores so low that they do not count, and L is 0. A vertex of a batch's last hop has L
+ * without its edges: what it gets is looked at by nobody, but must be a number, as it is multiplied by a gradient of
+ * 0. */
+static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
+{
+    gs_ir *ir = b->ir;
+    const bool differ = self && loops_differ(b, score);
+    const uint32_t own = score;
+    uint32_t lse, p, t, q, r, rest;
+
+    if (score == GS_IR_NONE)
+        return score;
+    if ((gs_ir_node(ir, score)->type & GS_TYPE_S) == 0)
+        return build_even_softmax(b, self);
+    if (differ)
+        score = away_from_loops(b, score, -FAR);
+    if (b->config->edge_coefficients)
+        score = gs_ir_binary(ir, GS_OP_ADD, score, gs_ir_unary(ir, GS_OP_LOG, gs_ir_weight(ir), 0));
+    lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, self);
+    p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, score, lse), 0);
+    if (!self)
+        return p;
+    t = value_at_self(b, own);
+    q = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, t, lse), 0);
+    r = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, lse, t), 0);
+    rest = gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f),
+                        gs_ir_binary(ir, GS_OP_MUL, differ ? gs_model__number(b, 0.0f) : gs_model__loops(b), q));
+    if (b->config->unexpanded && b->config->self_loops)
+        rest = gs_ir_binary(ir, GS_OP_MAX, rest, gs_model__number(b, LEAST_REST));
+    p = gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_DIV, r, rest), p);
+    return remember_soft(b, p, gs_ir_binary(ir, GS_OP_DIV, q, rest));
+}
+
+/* Edges that a mean runs over; a vertex without any gets 0, as in PyG. */
+static uint32_t mean_of(gs_builder *b, uint32_t sum, bool self)
+{
+    gs_ir *ir = b->ir;
+    uint32_t count = gs_model__degree(b);
+    if (self)
+        count = gs_ir_binary(ir, GS_OP_ADD, gs_ir_binary(ir, GS_OP_SUB, count, gs_model__loops(b)),
+                             gs_model__number(b, 1.0f));
+    else
+        count = gs_ir_binary(ir, GS_OP_MAX, count, gs_model__number(b, 1.0f));
+    return gs_ir_binary(ir, GS_OP_DIV, sum, count);
+}
+
+static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    gs_ir *ir = b->ir;
+    const bool mean = e->name[0] == 'm', self = e->over == GS_OVER_SELF;
+    uint32_t sum, own;
+
+    if (e->over == GS_OVER_TYPE && gs_model__types(b) > 1) {
+        gs_node n = *gs_ir_node(ir, value);
+        if (!mean || n.op != GS_OP_TYPED)
+            return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+        n.self = true;
+        return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_like(ir, &n, n.in), false);
+    }
+    if (self && loops_differ(b, value)) {
+        sum = gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f), gs_model__is_loop(b));
+        sum = gs_ir_binary(ir, GS_OP_MUL, value, sum);
+        sum = gs_ir_binary(ir, GS_OP_ADD, gs_ir_sum(ir, GS_OP_SUM_IN, sum, false), value_at_self(b, value));
+        return mean ? mean_of(b, sum, self) : sum;
+    }
+    sum = gs_ir_sum(ir, GS_OP_SUM_IN, as_often(b, value), false);
+    if (self) {
+        own = value_at_self(b, value);
+        own = gs_ir_binary(ir, GS_OP_MUL,
+                           gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f), gs_model__loops(b)), own);
+        sum = gs_ir_binary(ir, GS_OP_ADD, sum, own);
+    }
+    return mean ? mean_of(b, sum, self) : sum;
+}
+
+/* With the vertex itself: its own value alone where there are no edges. */
+static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    gs_ir *ir = b->ir;
+    const bool min = e->name[1] == 'i';
+    const bool differ = e->over == GS_OVER_SELF && loops_differ(b, value);
+    const uint32_t far = differ ? away_from_loops(b, value, min ? FAR : -FAR) : value;
+    const uint32_t y = gs_ir_sum(ir, min ? GS_OP_MIN_IN : GS_OP_MAX_IN, far, false);
+    uint32_t own, both;
+
+    if (e->over == GS_OVER_TYPE)
+        return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+    if (e->over != GS_OVER_SELF)
+        return y;
+    own = value_at_self(b, value);
+    if (min)
+        both = gs_ir_unary(
+            ir, GS_OP_NEG,
+            gs_ir_binary(ir, GS_OP_MAX, gs_ir_unary(ir, GS_OP_NEG, y, 0), gs_ir_unary(ir, GS_OP_NEG, own, 0)), 0);
+    else
+        both = gs_ir_binary(ir, GS_OP_MAX, y, own);
+    return gs_ir_ternary(ir, GS_OP_WHERE, gs_model__degree(b), both, own);
+}
+
+/* Sum, mean, max, min, or softmax of a value; b->reduction is the one around it. */
+static uint32_t reduce(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    const uint32_t outer = b->reduction;
+    bool self = e->over == GS_OVER_SELF;
+
+    if (strcmp(e->name, "softmax") == 0) {
+        if (e->over == GS_OVER_TYPE)
+            return gs_ir_error(b->ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+        /* inside sum(..., self) it runs over the same */
+        self |= outer != GS_TEXT_NONE && b->m->expr[outer].over == GS_OVER_SELF;
+        return build_softmax(b, value, self);
+    }
+    if (strcmp(e->name, "max") == 0 || strcmp(e->name, "min") == 0)
+        return build_extreme(b, e, value);
+    return build_sum(b, e, value);
+}
+
+/* ---- expressions ------------------------------------------------------- */
 
 #define LEAST_NORM 1e-12f /* eps of torch.nn.functional.normalize() */
 
@@ -33,7 +500,7 @@ static uint32_t build_reduction(gs_builder *b, uint32_t index)
     gs_ir_at(b->ir, e->line, e->column);
     if (value == GS_IR_NONE)
         return value;
-    return strcmp(e->name, "lstm") == 0 ? build_lstm(b, e, value) : gs_model__reduce(b, e, value);
+    return strcmp(e->name, "lstm") == 0 ? build_lstm(b, e, value) : reduce(b, e, value);
 }
 
 /* ---- functions ---- */
@@ -85,7 +552,7 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
     else if (strcmp(e->name, "act") == 0)
         *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
     else if (gs_model__is_norm(e->name))
-        *out = gs_model__build_norm(b, e, a);
+        *out = build_norm(b, e, a);
     else if (a == GS_IR_NONE || heads == 1)
         *out = a;
     else if (gs_model__is_of_edges(gs_ir_node(ir, a)) || gs_ir_node(ir, a)->width % heads != 0)
@@ -211,9 +678,9 @@ uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)
     case GS_EXPR_CALL:
         return build_call(b, index);
     case GS_EXPR_MATMUL:
-        return gs_model__build_matmul(b, e, gs_model__build_expr(b, e->a));
+        return build_matmul(b, e, gs_model__build_expr(b, e->a));
     case GS_EXPR_PICK:
-        return gs_model__build_pick(b, e);
+        return build_pick(b, e);
     case GS_EXPR_LAYER:
         return b->build_layer(b, e, gs_model__build_expr(b, e->a));
     case GS_EXPR_NEG:

@@ -185,7 +185,122 @@ bool gs_model__wraps(const gs_model_changes *c);
 gs_status gs_model__expand(char **out, size_t *bytes, const gs_text *text, const gs_model_changes *c);
 /* model_wrap.c: with a network behind the layers, as `c` says. */
 gs_status gs_model__wrap(char **out, size_t *bytes, const gs_model *m, const gs_model_changes *c);
-/* model_set.c: with other numbers in its constants. */
-gs_status gs_model__set(char **out, size_t *bytes, const gs_model *m, const char *set);
+
+/* ---- model_parse.c ----------------------------------------------------- */
+
+/* Where a parser is in the text: the next token, which is taken or refused.
+ *
+ * Functions that return a status record "PATH:LINE:COLUMN: ..." and GS_EFORMAT where the text does not go on so.
+ */
+
+typedef struct gs_parser {
+    gs_lexer lexer;
+    gs_token t; /* the next token, not yet taken */
+    gs_model *m;
+    uint32_t depth;
+} gs_parser;
+
+/* At the next token. */
+#define GS_PARSER_ERROR(p, ...) gs_model__error((p)->m->text, (p)->t.line, (p)->t.column, __VA_ARGS__)
+
+gs_status gs_parser__next(gs_parser *p);
+bool gs_parser__is_word(const gs_parser *p, const char *word);
+/* Refuses the next token: "expected WHAT, found ...". */
+gs_status gs_parser__expected(const gs_parser *p, const char *what);
+gs_status gs_parser__take_char(gs_parser *p, char c);
+
+/* ---- model_parse.c: numbers ---- */
+
+/* A number or a constant's name; a sign before a number where `sign`. */
+gs_status gs_parser__take_number(gs_parser *p, float *out, bool sign, const char *what);
+/* A width: a product of numbers and names. */
+gs_status gs_parser__dim(gs_parser *p, gs_dim *out);
+/* Behind "~": how parameters start (model.c). */
+gs_status gs_parser__initial(gs_parser *p, gs_text_initial *out);
+
+/* ---- model_build.c ----------------------------------------------------- */
+
+/* A network while it is built from its text: model_build.c does the layers, model_build_expr.c
+ * expressions, from the parts below. */
+
+typedef struct gs_named {
+    const char *name;
+    uint32_t node;
+} gs_named;
+
+/* A softmax over in-edges: its value at an edge, and, where it is over the vertex itself, too, at the vertex; else
+ * GS_IR_NONE. */
+typedef struct gs_soft {
+    uint32_t edge, self;
+} gs_soft;
+
+typedef struct gs_builder gs_builder;
+
+struct gs_builder {
+    const gs_model *m;
+    const gs_model_config *config;
+    gs_ir *ir;
+    const gs_text_layer *l;
+    uint32_t index;       /* of the layer in the network */
+    bool network;         /* `l` is the network's text, and not that of a layer */
+    uint32_t here;        /* node of what `l` gets */
+    uint32_t calls;       /* of layers, so far */
+    uint32_t in, out;     /* its widths */
+    const char *unknown;  /* the name that the header's output gives a width to, and the width */
+    uint32_t unknown_value;
+    uint32_t input[GS_MODEL_MOST_LAYERS]; /* node of the input of each layer so far */
+    uint32_t values;      /* variables that have a value so far */
+    gs_named *value;      /* room for [l->statements] */
+    uint32_t *param;      /* [l->params] nodes */
+    uint32_t softs, soft_cap;
+    gs_soft *soft;
+    uint32_t next_site;   /* of a dropout inside a layer's text */
+    uint32_t reduction;   /* expression of the reduction we are in, or GS_TEXT_NONE */
+    gs_op act;            /* the network's activation */
+    float act_alpha;
+    bool has_act;
+    /* model_build.c's: what the layer that a network calls with `e` makes of x. */
+    uint32_t (*build_layer)(gs_builder *b, const gs_expr *e, uint32_t x);
+};
+
+/* ---- model_build.c: values ---- */
+
+uint32_t gs_model__heads(const gs_builder *b);
+uint32_t gs_model__types(const gs_builder *b);
+uint32_t gs_model__number(gs_builder *b, float v);
+uint32_t gs_model__degree(gs_builder *b);
+/* What a width of the text comes to; 1 with an error recorded where it comes to nothing. */
+uint32_t gs_model__width_of(gs_builder *b, const gs_dim *d);
+/* The name in files of what the text calls NAME; with a prefix PREFIX.NAME. */
+void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name);
+/* Self loops that the graph has, of each vertex. */
+uint32_t gs_model__loops(gs_builder *b);
+/* 1 for the graph's self loops, 0 for its other edges. */
+uint32_t gs_model__is_loop(gs_builder *b);
+/* The vertex value or parameter called `name`, GS_IR_NONE where there is none (no error recorded). */
+uint32_t gs_model__lookup(gs_builder *b, const char *name);
+/* What a name says where an expression has it: x, u.x, e.weight. */
+uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e);
+/* A number a head against several a head: each is repeated for its head. */
+void gs_model__fit_heads(gs_builder *b, uint32_t *x, uint32_t *y);
+/* The operator of both, after that. */
+uint32_t gs_model__binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y);
+
+/* Columns of what the network gets: of a graph without features some, as long as nothing reads them. */
+static inline uint32_t gs_model__in_width(const gs_model_config *c) { return c->in_width > 0 ? c->in_width : 1; }
+
+static inline bool gs_model__is_of_edges(const gs_node *n)
+{
+    return (n->type & GS_TYPE_S) != 0;
+}
+
+/* ---- a file each, of operands that are built ---- */
+
+/* model.c: the parameter starts as its text says. */
+void gs_model__start_param(gs_builder *b, const gs_text_param *p, uint32_t node);
+
+/* ---- model_build_expr.c ---- */
+
+uint32_t gs_model__build_expr(gs_builder *b, uint32_t index);
 
 #endif /* GS_MODEL_MODEL_INTERNAL_H */

@@ -6,17 +6,489 @@
  *   statement := ("param" | "buffer") shape [ "~" rule ] { "," shape [ "~" rule ] } | NAME "=" expr | "return" expr
  *              | "repeat" NUMBER ":" | "end"
  *   shape  := NAME "[" dim [ "," dim [ "," dim ] ] "]"
- *   rule   := ... (model_initial.c), of all shapes before it that have none
+ *   rule   := ... (model.c), of all shapes before it that have none
  *   dim    := (NAME | NUMBER) { "*" (NAME | NUMBER) }
- *   expr   := ... (model_parse_expr.c)
+ *   expr   := ... ("expressions", below)
  *
  * A layer ends with its return. Blank lines and indentation mean nothing;
  * neither do line ends inside brackets.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/model_parser.h"
+#include "base/grow.h"
+#include "model/model_internal.h"
+
+/* ---- the parser -------------------------------------------------------- */
+
+/* The next token, taken or refused. */
+
+gs_status gs_parser__next(gs_parser *p)
+{
+    return gs_model__lex(&p->lexer, &p->t);
+}
+
+static bool is_char(const gs_parser *p, char c)
+{
+    return p->t.kind == GS_TOKEN_CHAR && p->t.bytes == 1 && p->t.text[0] == c;
+}
+
+bool gs_parser__is_word(const gs_parser *p, const char *word)
+{
+    return p->t.kind == GS_TOKEN_NAME && p->t.bytes == strlen(word) && memcmp(p->t.text, word, p->t.bytes) == 0;
+}
+
+/* What the next token is, for messages. */
+static const char *found(const gs_parser *p, char buf[48])
+{
+    if (p->t.kind == GS_TOKEN_END)
+        return "the end of the text";
+    if (p->t.kind == GS_TOKEN_NEWLINE)
+        return "the end of the line";
+    snprintf(buf, 48, "'%.*s'", (int)(p->t.bytes < 40 ? p->t.bytes : 40), p->t.text);
+    return buf;
+}
+
+gs_status gs_parser__expected(const gs_parser *p, const char *what)
+{
+    char buf[48];
+    return GS_PARSER_ERROR(p, "expected %s, found %s", what, found(p, buf));
+}
+
+gs_status gs_parser__take_char(gs_parser *p, char c)
+{
+    const char what[] = {'\'', c, '\'', 0};
+    return is_char(p, c) ? gs_parser__next(p) : gs_parser__expected(p, what);
+}
+
+/* `what` names it in messages; `dots`: it may have some. */
+static gs_status take_name(gs_parser *p, char out[GS_TEXT_NAME], const char *what, bool dots)
+{
+    if (p->t.kind != GS_TOKEN_NAME)
+        return gs_parser__expected(p, what);
+    if (p->t.bytes >= GS_TEXT_NAME)
+        return GS_PARSER_ERROR(p, "a name may have %d characters at most", GS_TEXT_NAME - 1);
+    memcpy(out, p->t.text, p->t.bytes);
+    out[p->t.bytes] = 0;
+    if (!dots && strchr(out, '.') != NULL)
+        return GS_PARSER_ERROR(p, "%s cannot have a dot: '%s'", what, out);
+    return gs_parser__next(p);
+}
+
+static gs_status skip_newlines(gs_parser *p)
+{
+    while (p->t.kind == GS_TOKEN_NEWLINE) {
+        const gs_status st = gs_parser__next(p);
+        if (st != GS_OK)
+            return st;
+    }
+    return GS_OK;
+}
+
+/* One more element in an array that grows by powers of two. */
+static gs_status grow_array(const gs_parser *p, void **array, uint32_t count, size_t size)
+{
+    void *q;
+    if (count > 0 && (count & (count - 1)) != 0)
+        return GS_OK;
+    q = gs_realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * size);
+    if (q == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
+    *array = q;
+    return GS_OK;
+}
+
+/* ---- numbers ----------------------------------------------------------- */
+
+/* Numbers, the constants of a text that stand for some, and widths. */
+
+/* The constant that the next token names, or NULL. */
+static const gs_text_const *constant_next(const gs_parser *p)
+{
+    for (uint32_t i = 0; i < p->m->consts && p->t.kind == GS_TOKEN_NAME; i++)
+        if (gs_parser__is_word(p, p->m->constant[i].name))
+            return &p->m->constant[i];
+    return NULL;
+}
+
+gs_status gs_parser__take_number(gs_parser *p, float *out, bool sign, const char *what)
+{
+    const bool minus = sign && is_char(p, '-');
+    const gs_text_const *named;
+    gs_status st = minus ? gs_parser__next(p) : GS_OK;
+
+    if (st != GS_OK)
+        return st;
+    named = constant_next(p);
+    if (named == NULL && p->t.kind != GS_TOKEN_NUMBER)
+        return gs_parser__expected(p, what);
+    *out = named != NULL ? named->value : p->t.number;
+    if (minus)
+        *out = -*out;
+    return gs_parser__next(p);
+}
+
+/* const NAME = NUMBER */
+static gs_status take_const(gs_parser *p)
+{
+    gs_model *const m = p->m;
+    gs_text_const c = {0};
+    gs_token name;
+    const char *begin;
+    void *array = m->constant;
+    gs_status st;
+
+    if ((st = gs_parser__next(p)) != GS_OK)
+        return st;
+    name = p->t;
+    c.line = name.line;
+    if ((st = take_name(p, c.name, "a constant's name", false)) != GS_OK)
+        return st;
+    if (gs_model__is_reserved(c.name))
+        return gs_model__error(m->text, name.line, name.column, "'%s' has a meaning of its own; choose another name",
+                               c.name);
+    for (uint32_t i = 0; i < m->consts; i++)
+        if (strcmp(m->constant[i].name, c.name) == 0)
+            return gs_model__error(m->text, name.line, name.column, "'%s' is defined already, at line %u", c.name,
+                                   m->constant[i].line);
+    if ((st = gs_parser__take_char(p, '=')) != GS_OK)
+        return st;
+    begin = p->t.text;
+    c.at = (size_t)(begin - p->lexer.text);
+    if (is_char(p, '-') && (st = gs_parser__next(p)) != GS_OK)
+        return st;
+    if (p->t.kind != GS_TOKEN_NUMBER)
+        return gs_parser__expected(p, "a number");
+    c.value = begin[0] == '-' ? -p->t.number : p->t.number;
+    c.bytes = (size_t)(p->t.text + p->t.bytes - begin);
+    if ((st = gs_parser__next(p)) != GS_OK || (st = grow_array(p, &array, m->consts, sizeof(c))) != GS_OK)
+        return st;
+    m->constant = array;
+    m->constant[m->consts++] = c;
+    return GS_OK;
+}
+
+gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
+{
+    float number;
+    gs_status st;
+
+    out->line = p->t.line;
+    out->column = p->t.column;
+    for (;;) {
+        if (out->factors == GS_DIM_FACTORS)
+            return GS_PARSER_ERROR(p, "a width is a product of %d at most", GS_DIM_FACTORS);
+        if (p->t.kind == GS_TOKEN_NUMBER || constant_next(p) != NULL) {
+            number = constant_next(p) != NULL ? constant_next(p)->value : p->t.number;
+            if (!(number >= 1.0f && number <= 1e6f) || number != (float)(uint32_t)number)
+                return GS_PARSER_ERROR(p, "a width must be a whole number from 1 to 1000000");
+            out->factor[out->factors].value = (uint32_t)number;
+            st = gs_parser__next(p);
+        } else {
+            st = take_name(p, out->factor[out->factors].name, "a width (a name or a number)", false);
+        }
+        out->factors++;
+        if (st != GS_OK || !is_char(p, '*') || (st = gs_parser__next(p)) != GS_OK)
+            return st;
+    }
+}
+
+/* ---- expressions ------------------------------------------------------- */
+
+/* Expressions of a model text, by recursive descent.
+ *
+ *   expr   := sum [ COMPARISON sum ]
+ *   sum    := term { ("+" | "-") term }
+ *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
+ *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME "[" "e.type" "]" | NAME [ "(" expr [ "," second ] ")" ]
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | NAME (of norms) | dim (of layers)
+ *           | expr { "," expr } (of dot, concat, and functions of several operands)
+ *
+ * A constant's name is a number.
+ *
+ * Infix signs and functions are those of the table of operators (tensor/op.h).
+ */
+
+static gs_status parse_expr(gs_parser *p, uint32_t *out);
+
+static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
+{
+    gs_model *m = p->m;
+    if (m->exprs == GS_TEXT_MAX_EXPRS)
+        return GS_PARSER_ERROR(p, "the text has more than %u operations, the most that fit; use repeat for repeats",
+                               GS_TEXT_MAX_EXPRS);
+    if (!gs_grow(&m->expr, m->exprs, &m->expr_cap, sizeof(*m->expr)))
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
+    m->expr[m->exprs] = *e;
+    *out = m->exprs++;
+    return GS_OK;
+}
+
+static gs_expr expr_at(const gs_parser *p, gs_expr_kind kind)
+{
+    return (gs_expr){.kind = kind, .line = p->t.line, .column = p->t.column, .a = GS_TEXT_NONE, .b = GS_TEXT_NONE,
+                     .c = GS_TEXT_NONE};
+}
+
+static gs_status parse_second_number(gs_parser *p, gs_expr *e)
+{
+    e->has_number = true;
+    return gs_parser__take_number(p, &e->number, true, "a number");
+}
+
+static gs_status parse_over(gs_parser *p, gs_expr *e)
+{
+    if (gs_parser__is_word(p, "self"))
+        e->over = GS_OVER_SELF;
+    else if (gs_parser__is_word(p, "type"))
+        e->over = GS_OVER_TYPE;
+    else
+        return gs_parser__expected(p, "'self' or 'type'");
+    return gs_parser__next(p);
+}
+
+/* part(a, K, N): the K-th of N equal parts, from 0. */
+static gs_status parse_which_part(gs_parser *p, gs_expr *e)
+{
+    gs_status st = parse_second_number(p, e);
+    if (st != GS_OK || (st = gs_parser__take_char(p, ',')) != GS_OK)
+        return st;
+    return gs_parser__take_number(p, &e->third, false, "a number");
+}
+
+/* concat(a, b, c) is concat(concat(a, b), c). */
+static gs_status parse_more_columns(gs_parser *p, gs_expr *e)
+{
+    gs_status st = GS_OK;
+    while (st == GS_OK && is_char(p, ','))
+        if ((st = add_expr(p, &e->a, e)) == GS_OK && (st = gs_parser__next(p)) == GS_OK)
+            st = parse_expr(p, &e->b);
+    return st;
+}
+
+/* After the first and its comma. */
+static gs_status parse_operands(gs_parser *p, gs_expr *e, uint32_t operands)
+{
+    gs_status st = parse_expr(p, &e->b);
+    if (st == GS_OK && strcmp(e->name, "concat") == 0)
+        return parse_more_columns(p, e);
+    if (st != GS_OK || operands < 3 || (st = gs_parser__take_char(p, ',')) != GS_OK)
+        return st;
+    return parse_expr(p, &e->c);
+}
+
+/* After NAME "(". */
+static gs_status parse_arguments(gs_parser *p, gs_expr *e)
+{
+    const char *const second = strcmp(e->name, "dot") == 0    ? "',' and what dot() multiplies by"
+                               : strcmp(e->name, "lstm") == 0 ? "',' and lstm()'s recurrent weight"
+                               : strcmp(e->name, "concat") == 0 ? "',' and what stands beside it"
+                                                              : NULL;
+    const bool reduces = gs_model__is_reduction(e->name); /* max and min run over edges, or have two operands */
+    gs_op op;
+    const uint32_t operands = second != NULL ? 2 : gs_model__function(e->name, &op) ? gs_op_inputs(op) : 0;
+    gs_status st;
+
+    if ((st = parse_expr(p, &e->a)) != GS_OK)
+        return st;
+    if (!is_char(p, ',') && second != NULL)
+        return gs_parser__expected(p, second);
+    if (!is_char(p, ','))
+        return gs_parser__take_char(p, operands > 1 && !reduces ? ',' : ')');
+    if ((st = gs_parser__next(p)) != GS_OK)
+        return st;
+    if (operands > 1 && !gs_parser__is_word(p, "self") && !gs_parser__is_word(p, "type"))
+        st = parse_operands(p, e, operands);
+    else if (strcmp(e->name, "part") == 0)
+        st = parse_which_part(p, e);
+    else if (gs_model__is_norm(e->name))
+        st = take_name(p, e->prefix, "a name for its parameters", true);
+    else
+        st = reduces ? parse_over(p, e) : parse_second_number(p, e);
+    return st == GS_OK ? gs_parser__take_char(p, ')') : st;
+}
+
+/* "[" "e.type" "]" */
+static gs_status parse_type(gs_parser *p)
+{
+    gs_status st = gs_parser__next(p);
+    if (st == GS_OK && !gs_parser__is_word(p, "e.type"))
+        st = gs_parser__expected(p, "'e.type'");
+    if (st == GS_OK && (st = gs_parser__next(p)) == GS_OK)
+        st = gs_parser__take_char(p, ']');
+    return st;
+}
+
+/* LAYER "(" expr "," dim ")", from its bracket on. */
+static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
+{
+    gs_model *const m = p->m;
+    gs_dim dim = {0};
+    gs_status st;
+
+    e->kind = GS_EXPR_LAYER;
+    if ((st = gs_parser__next(p)) != GS_OK || (st = parse_expr(p, &e->a)) != GS_OK)
+        return st;
+    if (!is_char(p, ','))
+        return gs_parser__expected(p, "',' and the layer's width");
+    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__dim(p, &dim)) != GS_OK)
+        return st;
+    void *array = m->dim; /* now: layers in the expression have grown it */
+    if ((st = grow_array(p, &array, m->dims, sizeof(dim))) != GS_OK)
+        return st;
+    m->dim = array;
+    e->dim = m->dims;
+    m->dim[m->dims++] = dim;
+    return gs_parser__take_char(p, ')');
+}
+
+/* Is it a layer that the network, in which we are, can call? */
+static bool is_layer(const gs_parser *p, gs_expr *e)
+{
+    for (uint32_t i = 0; p->m->network != NULL && i < p->m->layers && !gs_model__is_reserved(e->name); i++)
+        if (strcmp(p->m->layer[i].name, e->name) == 0) {
+            e->layer = i;
+            return true;
+        }
+    return false;
+}
+
+static gs_status parse_named(gs_parser *p, uint32_t *out)
+{
+    const gs_text_const *const constant = constant_next(p);
+    gs_expr e = expr_at(p, constant != NULL ? GS_EXPR_NUMBER : GS_EXPR_NAME);
+    gs_status st = take_name(p, e.name, "a name", true);
+
+    if (constant != NULL) {
+        e.number = constant->value;
+    } else if (st == GS_OK && is_char(p, '[')) {
+        e.kind = GS_EXPR_PICK;
+        st = parse_type(p);
+    } else if (st == GS_OK && is_char(p, '(') && is_layer(p, &e)) {
+        st = parse_layer_call(p, &e);
+    } else if (st == GS_OK && is_char(p, '(')) {
+        e.kind = GS_EXPR_CALL;
+        if ((st = gs_parser__next(p)) == GS_OK)
+            st = parse_arguments(p, &e);
+    }
+    return st == GS_OK ? add_expr(p, out, &e) : st;
+}
+
+static gs_status parse_sign(gs_parser *p, uint32_t *out)
+{
+    gs_expr e = expr_at(p, GS_EXPR_NUMBER);
+    gs_status st;
+
+    if (p->depth == GS_TEXT_MAX_DEPTH)
+        return GS_PARSER_ERROR(p, "nested deeper than %u", GS_TEXT_MAX_DEPTH);
+    p->depth++;
+    if (is_char(p, '-')) {
+        e.kind = GS_EXPR_NEG;
+        if ((st = gs_parser__next(p)) == GS_OK && (st = parse_sign(p, &e.a)) == GS_OK)
+            st = add_expr(p, out, &e);
+    } else if (is_char(p, '(')) {
+        if ((st = gs_parser__next(p)) == GS_OK && (st = parse_expr(p, out)) == GS_OK)
+            st = gs_parser__take_char(p, ')');
+    } else if (p->t.kind == GS_TOKEN_NUMBER) {
+        e.number = p->t.number;
+        if ((st = gs_parser__next(p)) == GS_OK)
+            st = add_expr(p, out, &e);
+    } else if (p->t.kind == GS_TOKEN_NAME) {
+        st = parse_named(p, out);
+    } else {
+        st = gs_parser__expected(p, "an expression");
+    }
+    p->depth--;
+    return st;
+}
+
+static gs_status parse_matmul(gs_parser *p, uint32_t *out)
+{
+    gs_expr e = expr_at(p, GS_EXPR_MATMUL);
+    gs_status st;
+
+    e.a = *out;
+    if ((st = gs_parser__next(p)) != GS_OK ||
+        (st = take_name(p, e.name, "a parameter right of @", true)) != GS_OK)
+        return st;
+    if (is_char(p, '\'')) {
+        e.transposed = true;
+        st = gs_parser__next(p);
+    } else if (is_char(p, '[')) {
+        e.typed = true;
+        st = parse_type(p);
+    }
+    return st == GS_OK ? add_expr(p, out, &e) : st;
+}
+
+/* How tightly an infix sign binds. */
+typedef enum gs_binding { GS_BINDS_COMPARISON, GS_BINDS_SUM, GS_BINDS_PRODUCT } gs_binding;
+
+static gs_binding binding_of(char sign)
+{
+    return strchr("*/", sign) ? GS_BINDS_PRODUCT : strchr("+-", sign) ? GS_BINDS_SUM : GS_BINDS_COMPARISON;
+}
+
+/* Is the next token an operator's sign that binds so tightly? */
+static bool is_sign(const gs_parser *p, gs_binding binding, gs_op *out)
+{
+    for (gs_op op = 0; op < GS_OP_COUNT && p->t.kind == GS_TOKEN_CHAR; op++) {
+        const char *const text = gs_op_facts_of(op)->text;
+        if (text != NULL && strlen(text) == p->t.bytes && memcmp(text, p->t.text, p->t.bytes) == 0) {
+            *out = op;
+            return binding_of(text[0]) == binding;
+        }
+    }
+    return false;
+}
+
+/* The sign and what stands right of it, which `right` parses; *out is what stands left. */
+static gs_status parse_infix(gs_parser *p, uint32_t *out, gs_op op, gs_status (*right)(gs_parser *p, uint32_t *out))
+{
+    gs_expr e = expr_at(p, GS_EXPR_BINARY);
+    gs_status st;
+    e.op = op;
+    e.a = *out;
+    if ((st = gs_parser__next(p)) == GS_OK && (st = right(p, &e.b)) == GS_OK)
+        st = add_expr(p, out, &e);
+    return st;
+}
+
+static gs_status parse_term(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_sign(p, out);
+    gs_op op = GS_OP_COUNT;
+
+    while (st == GS_OK && (is_char(p, '@') || is_sign(p, GS_BINDS_PRODUCT, &op)))
+        st = is_char(p, '@') ? parse_matmul(p, out) : parse_infix(p, out, op, parse_sign);
+    return st;
+}
+
+static gs_status parse_sum(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_term(p, out);
+    gs_op op;
+
+    while (st == GS_OK && is_sign(p, GS_BINDS_SUM, &op))
+        st = parse_infix(p, out, op, parse_term);
+    return st;
+}
+
+/* a < b < c would compare 0 or 1 with c: who means that writes brackets. */
+static gs_status parse_expr(gs_parser *p, uint32_t *out)
+{
+    gs_status st = parse_sum(p, out);
+    gs_op op;
+
+    if (st == GS_OK && is_sign(p, GS_BINDS_COMPARISON, &op))
+        st = parse_infix(p, out, op, parse_sum);
+    if (st == GS_OK && is_sign(p, GS_BINDS_COMPARISON, &op))
+        return GS_PARSER_ERROR(p, "comparisons do not follow one another; put one of them in brackets");
+    return st;
+}
+
+/* ---- statements -------------------------------------------------------- */
 
 /* A name may be given again only by a statement of a `repeat`, and only if it is a variable's. */
 static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, const char *name, uint32_t line,
@@ -48,20 +520,20 @@ static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
     void *array = l->param;
     gs_status st;
 
-    if ((st = gs_parser__take_name(p, q.name, "a parameter's name", true)) != GS_OK ||
+    if ((st = take_name(p, q.name, "a parameter's name", true)) != GS_OK ||
         (st = check_new_name(p, l, q.name, q.line, q.column, false)) != GS_OK ||
         (st = gs_parser__take_char(p, '[')) != GS_OK)
         return st;
     for (;;) {
         if ((st = gs_parser__dim(p, &q.dim[q.dims++])) != GS_OK)
             return st;
-        if (!gs_parser__is_char(p, ',') || q.dims == 3)
+        if (!is_char(p, ',') || q.dims == 3)
             break;
         if ((st = gs_parser__next(p)) != GS_OK)
             return st;
     }
     if ((st = gs_parser__take_char(p, ']')) != GS_OK ||
-        (st = gs_parser__grow(p, &array, l->params, sizeof(q))) != GS_OK)
+        (st = grow_array(p, &array, l->params, sizeof(q))) != GS_OK)
         return st;
     l->param = array;
     l->param[l->params++] = q;
@@ -75,23 +547,23 @@ static gs_status parse_params(gs_parser *p, gs_text_layer *l)
     uint32_t first = l->params;
     gs_status st;
     do {
-        if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__skip_newlines(p)) != GS_OK ||
+        if ((st = gs_parser__next(p)) != GS_OK || (st = skip_newlines(p)) != GS_OK ||
             (st = parse_shape(p, l, fixed)) != GS_OK)
             return st;
-        if (!gs_parser__is_char(p, '~'))
+        if (!is_char(p, '~'))
             continue;
         if ((st = gs_parser__initial(p, &initial)) != GS_OK)
             return st;
         while (first < l->params)
             l->param[first++].initial = initial;
-    } while (gs_parser__is_char(p, ','));
+    } while (is_char(p, ','));
     return GS_OK;
 }
 
 static gs_status add_statement(const gs_parser *p, gs_text_layer *l, const gs_statement *s)
 {
     void *array = l->statement;
-    const gs_status st = gs_parser__grow(p, &array, l->statements, sizeof(*s));
+    const gs_status st = grow_array(p, &array, l->statements, sizeof(*s));
     if (st != GS_OK)
         return st;
     l->statement = array;
@@ -117,9 +589,9 @@ static gs_status parse_assign(gs_parser *p, gs_text_layer *l)
     const bool again = open_repeat(l) != GS_TEXT_NONE;
     gs_status st;
 
-    if ((st = gs_parser__take_name(p, a.name, "a variable's name", false)) != GS_OK ||
+    if ((st = take_name(p, a.name, "a variable's name", false)) != GS_OK ||
         (st = check_new_name(p, l, a.name, a.line, a.column, again)) != GS_OK ||
-        (st = gs_parser__take_char(p, '=')) != GS_OK || (st = gs_parser__expr(p, &a.expr)) != GS_OK)
+        (st = gs_parser__take_char(p, '=')) != GS_OK || (st = parse_expr(p, &a.expr)) != GS_OK)
         return st;
     return add_statement(p, l, &a);
 }
@@ -135,7 +607,7 @@ static gs_status parse_repeat(gs_parser *p, gs_text_layer *l)
         return GS_PARSER_ERROR(p, "a repeat cannot stand inside a repeat");
     if ((st = gs_parser__next(p)) != GS_OK)
         return st;
-    named = gs_parser__const(p);
+    named = constant_next(p);
     often = named != NULL ? named->value : p->t.kind == GS_TOKEN_NUMBER ? p->t.number : 0.0f;
     if (!(often >= 1.0f && often <= 1000.0f) || often != (float)(uint32_t)often)
         return gs_parser__expected(p, "how often (a whole number from 1 to 1000)");
@@ -170,7 +642,7 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
     gs_status st;
     for (;;) {
         bool last = false;
-        if ((st = gs_parser__skip_newlines(p)) != GS_OK)
+        if ((st = skip_newlines(p)) != GS_OK)
             return st;
         if (gs_parser__is_word(p, "param") || gs_parser__is_word(p, "buffer")) {
             st = parse_params(p, l);
@@ -183,7 +655,7 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
             if (open_repeat(l) != GS_TEXT_NONE)
                 return GS_PARSER_ERROR(p, "the repeat of line %u is not ended", l->statement[open_repeat(l)].line);
             if ((st = gs_parser__next(p)) == GS_OK)
-                st = gs_parser__expr(p, &l->result);
+                st = parse_expr(p, &l->result);
         } else if (p->t.kind == GS_TOKEN_NAME && !gs_parser__is_word(p, "layer")) {
             st = parse_assign(p, l);
         } else {
@@ -202,7 +674,7 @@ static gs_status parse_header_and_body(gs_parser *p, gs_text_layer *l)
 
     l->first_expr = m->exprs;
     if ((st = gs_parser__take_char(p, '(')) != GS_OK ||
-        (st = gs_parser__take_name(p, l->input, "the input's name", false)) != GS_OK ||
+        (st = take_name(p, l->input, "the input's name", false)) != GS_OK ||
         (st = gs_parser__take_char(p, '[')) != GS_OK || (st = gs_parser__dim(p, &l->in)) != GS_OK ||
         (st = gs_parser__take_char(p, ']')) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
         return st;
@@ -228,7 +700,7 @@ static gs_status parse_layer(gs_parser *p)
 
     if (!gs_parser__is_word(p, "layer"))
         return gs_parser__expected(p, m->layers == 0 ? "'layer'" : "'layer' or 'network'");
-    if ((st = gs_parser__grow(p, &array, m->layers, sizeof(*m->layer))) != GS_OK)
+    if ((st = grow_array(p, &array, m->layers, sizeof(*m->layer))) != GS_OK)
         return st;
     m->layer = array;
     l = &m->layer[m->layers++]; /* freed by gs_model_close() from here on */
@@ -236,7 +708,7 @@ static gs_status parse_layer(gs_parser *p)
     l->line = p->t.line;
     l->column = p->t.column;
     if ((st = gs_parser__next(p)) != GS_OK ||
-        (st = gs_parser__take_name(p, l->name, "the layer's name", false)) != GS_OK)
+        (st = take_name(p, l->name, "the layer's name", false)) != GS_OK)
         return st;
     return parse_header_and_body(p, l);
 }
@@ -254,14 +726,14 @@ static gs_status parse_network(gs_parser *p)
     l->line = p->t.line;
     l->column = p->t.column;
     if ((st = gs_parser__next(p)) != GS_OK || (st = parse_header_and_body(p, l)) != GS_OK ||
-        (st = gs_parser__skip_newlines(p)) != GS_OK || p->t.kind == GS_TOKEN_END)
+        (st = skip_newlines(p)) != GS_OK || p->t.kind == GS_TOKEN_END)
         return st;
     return gs_parser__expected(p, "the end of the text behind the network");
 }
 
 static gs_status parse_const(gs_parser *p)
 {
-    const gs_status st = gs_parser__take_const(p);
+    const gs_status st = take_const(p);
     return st == GS_OK ? end_of_line(p) : st;
 }
 
@@ -273,13 +745,13 @@ gs_status gs_model__parse(gs_model *m)
     p.lexer.text = gs_text_bytes(m->text, &p.lexer.bytes);
     st = gs_parser__next(&p);
     if (st == GS_OK)
-        st = gs_parser__skip_newlines(&p);
+        st = skip_newlines(&p);
     while (st == GS_OK && p.t.kind != GS_TOKEN_END) {
         st = gs_parser__is_word(&p, "const")                        ? parse_const(&p)
              : m->layers > 0 && gs_parser__is_word(&p, "network") ? parse_network(&p)
                                                                    : parse_layer(&p);
         if (st == GS_OK)
-            st = gs_parser__skip_newlines(&p);
+            st = skip_newlines(&p);
     }
     return st == GS_OK && m->layers == 0 ? GS_PARSER_ERROR(&p, "the text has no layer") : st;
 }

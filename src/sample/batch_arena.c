@@ -55,7 +55,8 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     return gs_align_up(n, GS_BLOCK_BYTES);
 }
 
-uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l)
+/* Bytes that an arena of such limits takes. */
+static uint64_t arena_bytes_of(const gs_sampler *s, const gs_batch_limits *l)
 {
     gs_batch_arena a;
     return gs_alloc_pages_bytes(lay_out(&a, s, l, NULL)) + sizeof(gs_batch_arena);
@@ -64,7 +65,7 @@ uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l)
 static gs_status make(gs_batch_arena **out, const gs_sampler *s, const gs_batch_limits *l)
 {
     gs_batch_arena *a = gs_calloc(1, sizeof(*a));
-    const uint64_t bytes = gs_sample__arena_bytes(s, l) - sizeof(*a);
+    const uint64_t bytes = arena_bytes_of(s, l) - sizeof(*a);
     char text[16];
 
     if (a != NULL && (a->memory = gs_alloc_pages(bytes)) == NULL) {
@@ -95,7 +96,7 @@ gs_status gs_sample__vertex_arena_make(gs_batch_arena **out, const gs_sampler *s
 uint64_t gs_sample__vertex_arena_bytes(const gs_sampler *s)
 {
     const gs_batch_limits l = vertices_alone(s);
-    return gs_sample__arena_bytes(s, &l);
+    return arena_bytes_of(s, &l);
 }
 
 void gs_batch_arena_free(gs_batch_arena *a)
@@ -117,7 +118,7 @@ static uint64_t set_limits(gs_batch_limits *l, const gs_sampler *s, uint64_t row
     const uint32_t ends = (uint32_t)GS_MIN(l->vertices, l->edges);
     for (int d = 0; d < 2; d++)
         l->chunk_bytes[d] = gs_chunk_bytes(l->edges, ends, ends, gs_batch_index_bytes(l), l->type_bytes, l->weights);
-    return l->arena_bytes = gs_sample__arena_bytes(s, l);
+    return l->arena_bytes = arena_bytes_of(s, l);
 }
 
 void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s)

@@ -91,4 +91,20 @@ uint32_t gs_draw__weighted(uint32_t *place, uint32_t k, const float *weight, uin
 uint32_t gs_draw__weighted_repeated(uint32_t *place, uint32_t k, const float *weight, uint32_t n, gs_random_stream *r,
                                     gs_place_set *set);
 
+/* ---- an epoch's order -------------------------------------------------- */
+
+/* An epoch's order: which of n things comes at place i? A permutation that is computed, not stored. */
+
+#define GS_ORDER_ROUNDS 8u
+
+typedef struct gs_order {
+    uint32_t n;
+    uint32_t low_bits, high_bits;      /* of the two halves of a place */
+    uint32_t key[GS_ORDER_ROUNDS];     /* of each round */
+} gs_order;
+
+gs_order gs_order_of(uint64_t seed, uint32_t epoch, uint32_t n);
+/* i < n; another i gives another thing. */
+uint32_t gs_order_at(const gs_order *o, uint32_t i);
+
 #endif /* GS_SAMPLE_RANDOM_DRAW_H */

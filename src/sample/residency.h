@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "sample/sample_batch.h"
+#include "sample/sampler.h"
 
 #define GS_RESIDENCY_NONE UINT32_MAX
 #define GS_RESIDENCY_BATCHES 32768u /* of a group, at most */

@@ -7,7 +7,6 @@
 #ifndef GS_SAMPLE_SAMPLE_INTERNAL_H
 #define GS_SAMPLE_SAMPLE_INTERNAL_H
 
-#include "sample/epoch_order.h"
 #include "sample/random_draw.h"
 #include "sample/sampler.h"
 #include "sample/unique.h"
@@ -163,8 +162,6 @@ struct gs_sample_law {
 GS_SAMPLER_MAP(GS_SAMPLE_LAW)
 #undef GS_SAMPLE_LAW
 
-/* batch_arena.c: bytes that an arena of such limits takes. */
-uint64_t gs_sample__arena_bytes(const gs_sampler *s, const gs_batch_limits *l);
 /* An arena for drawing vertices alone. GS_ENOMEM. */
 gs_status gs_sample__vertex_arena_make(gs_batch_arena **out, const gs_sampler *s);
 uint64_t gs_sample__vertex_arena_bytes(const gs_sampler *s);

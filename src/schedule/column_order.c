@@ -6,7 +6,7 @@
  * first. The sums of a column are added up in the same order wherever it stands; gradients of parameters are added up
  * over columns, so they change by rounding. That is why an order must save a share of the time to be taken.
  *
- * The simulation's times are fitted to real epochs of this machine (cost/fit.c).
+ * The simulation's times are fitted to real epochs of this machine (cost/cost.c).
  */
 #include "schedule/column_order.h"
 

@@ -31,7 +31,7 @@
 #include "gnnstream.h" /* gs_train_options, gs_plan_report */
 #include "plan/plan.h"
 #include "program/program.h"
-#include "sample/sample_batch.h"
+#include "sample/sampler.h"
 #include "session/devices.h"
 #include "session/edges.h"
 #include "session/learned.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "cost/limits_data.h" /* gs_limits */
+#include "cost/cost.h" /* gs_limits */
 
 typedef struct gs_device gs_device;
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "sample/epoch_order.h"
 #include "sample/random_draw.h"
 
 #define DRAWS 1000000u
