@@ -135,7 +135,9 @@ class Tree:
                     kept.append(f'-I{self.overlay / (inside or "")}')
                 kept.append(word)
         at = self.overlay / path if path in self.changed else self.source / path
-        done = subprocess.run([*kept, '-O0', '-o', out, '-c', str(at)], cwd=self.build, capture_output=True, text=True)
+        # ccache does not notice that a header is found in another folder than before
+        done = subprocess.run([*kept, '-O0', '-o', out, '-c', str(at)], cwd=self.build, capture_output=True, text=True,
+                              env=dict(os.environ, CCACHE_DISABLE='1'))
         if done.returncode != 0:
             raise Wrong(done.stderr)
         return out
@@ -169,7 +171,7 @@ LIBRARY = ('src/libgnnstream.', 'src/device/cpu/')
 def make_program(tree, library):
     words = tree.link_words(PLAIN_PROGRAM)
     own = [w for w in words if w.startswith(PLAIN_PROGRAM)]
-    tools = compile_all(tree, ('tools/',))
+    tools = compile_all(tree, ('tools/libgnnstream_command.',))
     return tree.link('gnnstream', words, own[1:], [*tools, *library, 'tools/gnnstream.p/cli_start.c.o',
                                                   '-Wl,--start-group', 'tools/libgnnstream_command.a',
                                                   'src/libgnnstream.a', '-Wl,--end-group'])
@@ -208,6 +210,11 @@ def walk(build, source, recipe, most):
     if not files or len(files) > most:
         raise Wrong(f'{recipe}.patch: touches {len(files)} files; the recipe says at most {most}')
     apply_patch(files, source, overlay)
+    for path in files:
+        if path.endswith('.h'):  # headers beside it include it by its bare name, and find what is beside them first
+            for beside in (source / path).parent.glob('*.h'):
+                if not (overlay / path).with_name(beside.name).exists():
+                    shutil.copy(beside, (overlay / path).parent)
     tree = Tree(build, source, overlay, files)
     library = compile_all(tree, LIBRARY)
     make_program(tree, library)
