@@ -2,7 +2,7 @@
  *
  * edge_instructions.py counts in them. Needs NVRTC and no GPU. Writes FOLDER/WHAT.sm_NN.cubin and prints a line for
  * each kernel, columns by tabs: file, kernel, what it computes, columns, columns of the frame, lanes of a group, groups
- * a target, edges of a batch, and bytes that an edge reads: its rows at the source end and its index of 4.
+ * a target, edges of a burst, and bytes that an edge reads: its rows at the source end and its index of 4.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static const char *of_type(gs_dtype rows) { return rows == GS_BF16 ? ", bf16" : 
 static void print_kernel(const char *file, const gs_edge_kernel *k, const char *what, uint32_t width, uint64_t bytes)
 {
     printf("%s\t%s\t%s\t%u\t%u\t%u\t%u\t%u\t%llu\n", file, k->name, what, width, k->width, k->lanes, k->slices,
-           k->batch, (unsigned long long)bytes + 4);
+           k->burst, (unsigned long long)bytes + 4);
 }
 
 static void sums_of_rows(uint32_t width, bool scaled, gs_dtype dtype)

@@ -6,7 +6,7 @@ Python's packages (pip install nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump). Of e
 in its machine code: the largest loop without one inside. Its instructions, those of branches that are seldom taken
 too, divided by the edges that a warp takes in one turn, are "warp instructions an edge":
 
-    instructions of the loop / edges of a batch / (32 / lanes of a group) * groups a target
+    instructions of the loop / edges of a burst / (32 / lanes of a group) * groups a target
 
 Subroutines that the loop calls (divisions of very small numbers) are not counted. Beside it: loads from memory and
 shuffles, counted in the same way; registers; bytes of the stack, and accesses to it (spills). Then the picoseconds of
@@ -124,12 +124,12 @@ def usage(cubin):
 
 
 def row(folder, arch, line):
-    file, kernel, what, width, frame, lanes, slices, batch, read = line.split("\t")
+    file, kernel, what, width, frame, lanes, slices, burst, read = line.split("\t")
     cubin = f"{folder}/{file}.{arch}.cubin"
     code, labels = functions(cubin)[kernel]
     registers, stack = usage(cubin)[kernel]
     loop = edge_loop(code, labels)
-    edges = int(batch) * (32 // int(lanes)) / int(slices)
+    edges = int(burst) * (32 // int(lanes)) / int(slices)
     count = lambda what: sum(bool(re.search(what, i)) for i in loop) / edges
     spills = sum("LDL" in i or "STL" in i for i in code)
     _, l2, hbm, processors, clock = GPUS[arch]

@@ -1,7 +1,7 @@
 /* idle_lanes STORE - of the lanes that a GPU's sums of rows hold, how many have no edge left?
  *
  * Counted, without a GPU, from the chunks of a store and the kernels that cuda/text_edges.c writes: a group of lanes
- * takes a target, a batch of edges a step. A warp goes on until the longest of its groups is done, and a block's
+ * takes a target, a burst of edges a step. A warp goes on until the longest of its groups is done, and a block's
  * registers are free for the next one when its longest warp is. Printed for groups as widths make them: groups a warp,
  * targets, edges a target, and the idle share of what warps and of what blocks hold, with targets as they come and in
  * an order of falling degree, which launches do not have; and of a GPU with much memory, how many edges a piece of a
@@ -72,7 +72,7 @@ static gs_status visit(void *context, uint32_t target, uint32_t operand, const g
     c->piece = GS_MAX(c->piece, piece);
     for (uint32_t t = 0; t < v->targets; t++) {
         const uint32_t edges = v->start[t + 1] - v->start[t];
-        steps[t] = edges > piece ? 0 : (uint32_t)gs_div_up(edges, c->k.batch);
+        steps[t] = edges > piece ? 0 : (uint32_t)gs_div_up(edges, c->k.burst);
         c->hub_edges += edges > piece ? edges : 0;
     }
     sort_targets(order, v->start, v->targets);
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
                    100 * (double)c.hub_edges / (double)c.edges);
         printf("width %3u, %2u a warp, %u edges a step: of warps %2.0f %% idle, by degree %2.0f %%; of blocks %2.0f "
                "%%, by degree %2.0f %%; pieces of %u edges, %llu of %llu chunks without hubs\n",
-               widths[i], 32 / c.k.lanes, c.k.batch, 100 * idle(c.plain.busy, c.plain.warps),
+               widths[i], 32 / c.k.lanes, c.k.burst, 100 * idle(c.plain.busy, c.plain.warps),
                100 * idle(c.ordered.busy, c.ordered.warps), 100 * idle(c.plain.busy, c.plain.blocks),
                100 * idle(c.ordered.busy, c.ordered.blocks), c.piece, (unsigned long long)c.without_hubs,
                (unsigned long long)c.chunks);
