@@ -126,6 +126,12 @@ typedef struct gs_cpu_kernels {
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 } gs_cpu_kernels;
 
+/* The kernels among its entries. */
+#define GS_CPU_KERNELS(X) \
+    X(binary) X(ternary) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
+    X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(xent) X(bce) X(mse) X(edges) X(typed) X(add_own) \
+    X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(gather)
+
 static inline bool gs_cpu__can_cast(gs_dtype from)
 {
     return from == GS_F32 || from == GS_BF16 || from == GS_F16 || from == GS_U8 || from == GS_U16 ||
