@@ -1,10 +1,10 @@
-"""walk.py BUILD SOURCE RECIPE MOST: walks a recipe of CONTRIBUTING.md.
+"""walk.py BUILD SOURCE RECIPE MOST [TEST...]: walks a recipe of CONTRIBUTING.md.
 
 tests/recipes/RECIPE.patch is what one who follows the recipe would change: it adds one trivial thing, with its test
 and its page. It is applied to copies of the files that it touches, MOST at most, in BUILD/recipes/RECIPE. What depends
 on them is compiled without optimisation and linked with the other objects of BUILD, as `gnnstream` and as the test
-programs of the patch. Then the tests that the patch touches run: test programs, cases of tests/cli, and
-tests/recipes/RECIPE.sh where it is there, in an empty folder, with `gnnstream` on its PATH.
+programs of the patch. Then the tests that the patch touches run, and the test programs TEST: test programs, cases of
+tests/cli, and tests/recipes/RECIPE.sh where it is there, in an empty folder, with `gnnstream` on its PATH.
 
 A hunk goes where its old lines are, once, wherever that is in the file. A patch that no longer applies is to be made
 again by following the recipe: that the words still hold is what is tested here.
@@ -187,7 +187,8 @@ def make_test(tree, path, library):
     words = tree.link_words(target)
     if 'src/libgnnstream.a' not in words:
         raise Wrong(f'{path}: its program does not link the library statically; choose another test')
-    objects = compile_all(tree, (folder,))
+    archives = tuple(w + '.p/' for w in words if w.startswith('tests/') and w.endswith('.a'))
+    objects = compile_all(tree, (folder, *archives))
     drop = {own[0]['output']}
     return tree.link(os.path.basename(target), words, drop, [*objects, *library])
 
@@ -202,7 +203,7 @@ def run(words, folder, overlay):
         raise Wrong(f'{" ".join(str(w) for w in words)}: ended with {done.returncode}')
 
 
-def walk(build, source, recipe, most):
+def walk(build, source, recipe, most, besides):
     overlay = build / 'recipes' / recipe
     shutil.rmtree(overlay, ignore_errors=True)
     overlay.mkdir(parents=True)
@@ -219,7 +220,7 @@ def walk(build, source, recipe, most):
     library = compile_all(tree, LIBRARY)
     make_program(tree, library)
     tests = 0
-    for path in files:
+    for path in [*files, *besides]:
         if re.fullmatch(r'tests/.*/test_\w+\.c', path):
             run([make_test(tree, path, library)], overlay / 'run', overlay)
         elif re.fullmatch(r'tests/cli/.*\.sh', path):
@@ -239,6 +240,6 @@ def walk(build, source, recipe, most):
 
 if __name__ == '__main__':
     try:
-        walk(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3], int(sys.argv[4]))
+        walk(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3], int(sys.argv[4]), sys.argv[5:])
     except Wrong as e:
         sys.exit(str(e))
