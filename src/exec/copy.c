@@ -64,12 +64,8 @@ static void sleep_until(double when)
 /* From when to when the copy has the wire; false where that is not throttled. */
 static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double ready, double span[2])
 {
-    const uint32_t number = gs_topology_switch_of(&w->topology, t->device);
-    const gs_topology_switch *const at = &w->topology.at[number];
-    const bool forward = gs_task_driver(t) == GS_DRIVER_PEER;
-    const double bps =
-        forward ? gs_topology_between(&w->topology, t->source.memory - GS_DEVICE_MEMORIES, t->device) : at->host_bps;
-    double *const wire = forward ? &w->peer[t->device] : &w->wire[number][t->place.memory == GS_HOST];
+    const double bps = gs_link_said_bps(&w->topology, gs_task_link(t));
+    double *const wire = &w->busy[gs_link_wire(&w->topology, gs_task_link(t))];
 
     if (bps <= 0)
         return false;

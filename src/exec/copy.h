@@ -5,14 +5,14 @@
 #include <pthread.h>
 
 #include "exec/exec.h"
+#include "plan/links.h"
 
 struct gs_exec_lane;
 
 typedef struct gs_exec_wires {
     gs_topology topology;
     pthread_mutex_t lock;     /* guards the clocks */
-    double wire[GS_TOPOLOGY_DEVICES][2]; /* of each switch: busy until, to its devices and to the host */
-    double peer[GS_TOPOLOGY_DEVICES];    /* of each device, from the one before */
+    double busy[GS_WIRES];    /* until when */
 } gs_exec_wires;
 
 void gs_exec__take_wires(gs_exec_wires *w, const gs_topology *topology);

@@ -1,6 +1,29 @@
 /* links.c - adds up the tasks of a pass, link by link. */
 #include "plan/links.h"
 
+uint32_t gs_link_wire(const gs_topology *t, gs_plan_link link)
+{
+    const uint32_t device = gs_link_device(link);
+
+    if (link.from == GS_DISK || link.to == GS_DISK)
+        return GS_WIRE_DISK;
+    if (gs_link_driver(link) == GS_DRIVER_PEER)
+        return GS_WIRE_PEERS + device;
+    return GS_WIRE_SWITCHES + 2 * gs_topology_switch_of(t, device) + (link.to == GS_HOST ? 1 : 0);
+}
+
+double gs_link_said_bps(const gs_topology *t, gs_plan_link link)
+{
+    switch (gs_link_driver(link)) {
+    case GS_DRIVER_ENGINE:
+        return t->at[gs_topology_switch_of(t, gs_link_device(link))].host_bps;
+    case GS_DRIVER_PEER:
+        return gs_topology_between(t, link.from - GS_DEVICE_MEMORIES, link.to - GS_DEVICE_MEMORIES);
+    default:
+        return 0;
+    }
+}
+
 /* Links of each device have the order of their lanes. */
 enum { DEVICE_LINKS = GS_DEVICE_LANES - GS_LANE_UPLOAD };
 

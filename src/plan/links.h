@@ -7,6 +7,22 @@
 #define GS_PLAN_LINKS_H
 
 #include "plan/plan.h"
+#include "topology/topology.h"
+
+/* Wires serve one move after the other: the disk; each switch's to its devices, and to the host; each device's from its
+ * peers. */
+enum {
+    GS_WIRE_DISK,
+    GS_WIRE_SWITCHES,
+    GS_WIRE_PEERS = GS_WIRE_SWITCHES + 2 * GS_TOPOLOGY_DEVICES,
+    GS_WIRES = GS_WIRE_PEERS + GS_TOPOLOGY_DEVICES
+};
+
+/* The wire that the link takes. From the disk to a device it is the disk's, and the one from the host is taken, too.
+ * `t` is not asked where neither end is a device's. */
+uint32_t gs_link_wire(const gs_topology *t, gs_plan_link link);
+/* The speed of a device's link as the topology says it; 0: it says none. */
+double gs_link_said_bps(const gs_topology *t, gs_plan_link link);
 
 typedef struct gs_link_load {
     gs_plan_link link; /* of those from peers to a device, the last that was used */

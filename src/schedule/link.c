@@ -17,15 +17,6 @@ gs_link_way gs_link_way_of(gs_plan_link link)
                                 : GS_LINK_BETWEEN;
 }
 
-double gs_link_said_bps(const gs_topology *t, gs_plan_link link)
-{
-    const gs_driver driver = gs_link_driver(link);
-    return driver == GS_DRIVER_DIRECT ? 0
-           : driver == GS_DRIVER_PEER
-               ? gs_topology_between(t, link.from - GS_DEVICE_MEMORIES, link.to - GS_DEVICE_MEMORIES)
-               : t->at[gs_topology_switch_of(t, gs_link_device(link))].host_bps;
-}
-
 gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_plan_link link)
 {
     const double said = gs_link_said_bps(t, link);

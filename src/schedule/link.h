@@ -13,9 +13,7 @@ const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const g
 static inline gs_plan_link gs_link_to(uint32_t device) { return (gs_plan_link){GS_HOST, GS_DEVICE_MEMORIES + device}; }
 /* The kind of a link at a device, in its costs. */
 gs_link_way gs_link_way_of(gs_plan_link link);
-/* The speed of such a link as the topology says it; 0: it says none. */
-double gs_link_said_bps(const gs_topology *t, gs_plan_link link);
-/* Its speed and request cost by the device's `cost`, which may be NULL. */
+/* The speed and request cost of such a link by the device's `cost`, which may be NULL. */
 gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_plan_link link);
 /* How long any link is busy with what is moved over it. `t` is not asked where neither end is a device's. */
 double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost *host_cost, const gs_link_load *load);

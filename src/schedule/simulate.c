@@ -23,15 +23,14 @@ struct sim {
     gs_stage_work *work;    /* [stages] */
     double *end;            /* [tasks] when each of the plan's is over; of a transfer: has arrived */
     double now;             /* of the driving thread */
-    double disk_free;       /* the disk has moved all that was submitted */
+    double wire_free[GS_WIRES]; /* has moved all that was submitted */
+    double wire_seconds;    /* that wires between devices and the host were busy */
     /* with one thread: what is under way, in the order in which it will arrive */
     uint32_t *flying;       /* [tasks + aheads of the pass] */
     uint32_t first, last;
     /* with a thread for each lane of a device */
     double begin, over;     /* of the run: lanes begin together */
     double lane_free[GS_PLAN_LANES];
-    double wire_free[GS_TOPOLOGY_DEVICES][2]; /* of each switch: to its devices, to the host */
-    double wire_seconds;                      /* of those */
     double busy[GS_PLAN_DEVICES][2];          /* of each device: along edges, other */
     const gs_task *before[GS_PLAN_DEVICES];   /* what it computed last, NULL: nothing yet */
     double launched[GS_PLAN_DEVICES];         /* when that, or what was launched with it first, began */
@@ -51,20 +50,33 @@ static const gs_cost *cost_on(const struct sim *s, const gs_task *t)
     return gs_cost_on(s->in->cost, s->in->host_cost, s->in->topology, t->device);
 }
 
-static double link_seconds(const struct sim *s, const gs_task *t)
+/* A wire moves what it is given in order: until when? */
+static double take_wire(struct sim *s, gs_plan_link link, double seconds, double begin)
 {
-    const gs_link_load load = {gs_task_link(t), gs_task_bytes(s->in->plan, t), gs_task_requests(t)};
-    return gs_link_seconds(s->in->topology, s->in->cost, s->in->host_cost, &load);
+    const uint32_t wire = gs_link_wire(s->in->topology, link);
+
+    s->wire_seconds += wire >= GS_WIRE_SWITCHES && wire < GS_WIRE_PEERS ? seconds : 0;
+    s->wire_free[wire] = GS_MAX(s->wire_free[wire], begin) + seconds;
+    return s->wire_free[wire];
 }
 
-/* The disk moves what is submitted in order. When this has arrived: */
-static double move(struct sim *s, const gs_task *t, double submitted)
+/* When the bytes of a move that could begin then have arrived. */
+static double move(struct sim *s, const gs_task *t, double begin)
 {
-    const double took = link_seconds(s, t);
+    const gs_link_load load = {gs_task_link(t), gs_task_bytes(s->in->plan, t), gs_task_requests(t)};
+    const double took = gs_link_seconds(s->in->topology, s->in->cost, s->in->host_cost, &load);
+    double end = take_wire(s, load.link, took, begin);
 
+    if (gs_task_is_copy(t))
+        return end;
+    if (gs_link_driver(load.link) == GS_DRIVER_DIRECT) {
+        const gs_plan_link to = gs_link_to(t->device);
+        const double bps = gs_link_of(s->in->topology, cost_on(s, t), to).bps;
+        const double passed = take_wire(s, to, (double)t->bytes / bps, begin);
+        end = GS_MAX(end, passed);
+    }
     *(gs_task_reads(t) ? &s->out.read_seconds : &s->out.write_seconds) += took;
-    s->disk_free = GS_MAX(s->disk_free, submitted) + took;
-    return s->disk_free + s->in->cost->latency_seconds;
+    return end + s->in->cost->latency_seconds;
 }
 
 static double check_seconds(const struct sim *s, const gs_task *t)
@@ -73,33 +85,6 @@ static double check_seconds(const struct sim *s, const gs_task *t)
         return 0;
     const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->in->plan, t)}};
     return gs_cost_seconds(s->in->cost, &check);
-}
-
-/* The devices of a switch share its links to the host; each has the link from its neighbour for itself. */
-static double copy(struct sim *s, const gs_task *t, double begin)
-{
-    const uint32_t number = gs_topology_switch_of(s->in->topology, t->device);
-    const double took = link_seconds(s, t);
-    double *const wire = &s->wire_free[number][t->place.memory == GS_HOST];
-
-    if (gs_task_driver(t) == GS_DRIVER_PEER)
-        return begin + took;
-    s->wire_seconds += took;
-    return *wire = GS_MAX(*wire, begin) + took;
-}
-
-/* From the disk to a device: it shares the disk with reads and writes, and the wire with copies from the host. */
-static double load(struct sim *s, const gs_task *t, double begin)
-{
-    const double took = link_seconds(s, t),
-                 bps = gs_link_of(s->in->topology, cost_on(s, t), gs_link_to(t->device)).bps;
-    double *const wire = &s->wire_free[gs_topology_switch_of(s->in->topology, t->device)][0];
-
-    s->out.read_seconds += took;
-    s->wire_seconds += (double)t->bytes / bps;
-    s->disk_free = GS_MAX(s->disk_free, begin) + took;
-    *wire = GS_MAX(*wire, begin) + (double)t->bytes / bps;
-    return GS_MAX(s->disk_free, *wire) + s->in->cost->latency_seconds;
 }
 
 static bool is_along_edges(const gs_work *w) { return w->kind == GS_WORK_SUM || w->kind == GS_WORK_EDGES; }
@@ -183,7 +168,7 @@ static void run_on_one_thread(struct sim *s)
         wait_for(s, task);
         gs_lanes_begin(&s->lanes, lane);
         find_work(s, &w, task_at(s, task));
-        spend(s, gs_cost_seconds_beside(s->in->cost, &w, s->disk_free - s->now, s->in->cost->read_bps),
+        spend(s, gs_cost_seconds_beside(s->in->cost, &w, s->wire_free[GS_WIRE_DISK] - s->now, s->in->cost->read_bps),
               is_along_edges(&w) ? &s->out.edge_seconds : &s->out.vertex_seconds);
         gs_lanes_finish(&s->lanes, task);
     }
@@ -273,10 +258,9 @@ static void run_on_threads(struct sim *s)
         gs_lanes_begin(&s->lanes, lane);
         const double free = gs_task_is_transfer(t) ? s->begin : s->lane_free[lane];
         const double ready = last_end(s, t->first_dep, t->deps, s->begin), begin = GS_MAX(ready, free);
-        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES   ? transfer(s, t, begin)
-                                         : gs_task_is_transfer(t) ? load(s, t, begin)
-                                         : gs_task_is_copy(t)     ? copy(s, t, begin)
-                                                                  : compute(s, t, ready, begin);
+        s->end[i] = s->lane_free[lane] = lane < GS_LANE_DEVICES    ? transfer(s, t, begin)
+                                         : t->kind == GS_TASK_MOVE ? move(s, t, begin)
+                                                                   : compute(s, t, ready, begin);
         s->over = GS_MAX(s->over, s->end[i]);
         gs_lanes_finish(&s->lanes, i);
         read_ahead(s);

@@ -80,11 +80,37 @@ static void test_links__of_a_device_on_host_memory_are_the_disks(void **state)
     assert_int_equal(got[1].bytes + got[1].requests, 0);
 }
 
+/* Two switches, of two devices and of one: who waits for whom? */
+static void test_links__of_a_switch_share_a_wire_each_way(void **state)
+{
+    (void)state;
+    const gs_topology t = {.devices = 3, .switches = 2, .at = {{0, 2, 5e9, 7e9}, {2, 1, 6e9, 0}},
+                           .across = {.bps = 3e9}};
+    enum { A = GS_DEVICE_MEMORIES, B, C };
+    const gs_plan_link to_a = {GS_HOST, A}, to_b = {GS_HOST, B}, to_c = {GS_HOST, C}, from_b = {B, GS_HOST};
+    const gs_plan_link a_to_b = {A, B}, b_to_c = {B, C}, a_to_c = {A, C}, read_a = {GS_DISK, A};
+    const uint32_t disk = gs_link_wire(&t, (gs_plan_link){GS_DISK, GS_HOST});
+
+    assert_int_equal(gs_link_wire(&t, (gs_plan_link){GS_HOST, GS_DISK}), disk);
+    assert_int_equal(gs_link_wire(&t, read_a), disk);
+    assert_int_equal(gs_link_wire(&t, to_a), gs_link_wire(&t, to_b));
+    assert_int_equal(gs_link_wire(&t, b_to_c), gs_link_wire(&t, a_to_c));
+    const uint32_t wire[] = {disk, gs_link_wire(&t, to_a), gs_link_wire(&t, to_c), gs_link_wire(&t, from_b),
+                             gs_link_wire(&t, a_to_b), gs_link_wire(&t, b_to_c)};
+    for (size_t i = 0; i < GS_ARRAY_LEN(wire); i++)
+        for (size_t k = 0; k < i; k++)
+            assert_true(wire[i] != wire[k] && wire[i] < GS_WIRES);
+    assert_true(gs_link_said_bps(&t, to_b) == 5e9 && gs_link_said_bps(&t, to_c) == 6e9);
+    assert_true(gs_link_said_bps(&t, a_to_b) == 7e9 && gs_link_said_bps(&t, b_to_c) == 3e9);
+    assert_true(gs_link_said_bps(&t, read_a) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links__add_up_what_goes_over_each),
         cmocka_unit_test(test_links__of_a_device_on_host_memory_are_the_disks),
+        cmocka_unit_test(test_links__of_a_switch_share_a_wire_each_way),
     };
     return cmocka_run_group_tests_name("plan/links", tests, NULL, NULL);
 }
