@@ -273,13 +273,15 @@ static void finish(struct emitter *e)
         p->host_bytes += gs_layout_on_host(l, d) ? cfg->device_fixed + p->arena_bytes[d] : 0;
 }
 
-/* Planning is mostly this: what it has made, or what it gives up now. */
+/* Planning is mostly this: what it has made, or what it gives up now. A task of several devices takes a quarter longer,
+ * with what each of them keeps. */
 static void note_effort(const struct emitter *e, bool whole)
 {
     gs_effort *const effort = e->l->config->effort;
     if (effort == NULL || e->plan == NULL)
         return;
-    effort->tasks += e->c->counts ? e->plan->tasks / 2 : e->plan->tasks;
+    const uint64_t tasks = e->plan->tasks + (e->copies ? e->plan->tasks / 4 : 0);
+    effort->tasks += e->c->counts ? tasks / 2 : tasks;
     effort->last = whole ? e->plan->tasks : effort->last;
 }
 

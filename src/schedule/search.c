@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/column_order.h"
+#include "schedule/deal.h"
 #include "schedule/device_cache.h"
 #include "schedule/effort.h"
 #include "schedule/emit.h"
@@ -29,6 +30,8 @@
 /* Arenas that are noted when some around the best one are tried, and how near two of them are the same. */
 #define MOST_TRIED 32u
 #define LIKE_ARENAS 64u
+/* A part of the host's memory that does not matter. */
+#define NEXT_TO_NOTHING 64u
 /* Where the host's memory is short, devices on it stage this part of what they could, and this part of that. */
 #define STAGED_LESS 4u
 
@@ -280,6 +283,14 @@ static bool has_all(const gs_choice *c)
     return c->device.devices > 0;
 }
 
+/* Is the arena, of which smaller ones leave the more to tables, next to nothing of what tables may have? */
+static bool leaves_little(const gs_layout *l, const gs_choice *c)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
+    return cfg->topology == NULL || gs_layout_host_devices(l) * c->arena_bytes < left / NEXT_TO_NOTHING;
+}
+
 /* Plans with one arena. A first one tells the size of tables and what devices access; its ring being endless, a small
  * ring's tables may be larger by half: `tight`. */
 static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena, bool tight)
@@ -298,7 +309,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     if ((st = gs_device_cache_begin(c, l)) != GS_OK)
         return st;
     if ((st = probe_arena(l, c, &tables, &tasks)) != GS_OK) {
-        best->crammed = st == GS_EAGAIN && c->crammed && l->config->topology == NULL;
+        best->crammed = st == GS_EAGAIN && c->crammed && leaves_little(l, c);
         return st;
     }
     tables += tight ? tables / 2 : 0;
@@ -482,10 +493,12 @@ static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choic
 /* The arenas and staging rings of which a refusal names the least host memory: what it names must do. */
 static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least)
 {
-    const uint64_t most = GS_MIN(l->config->device_memory - l->config->device_fixed, GS_REFUSED_ARENAS * least);
+    const uint64_t most = l->config->device_memory - l->config->device_fixed;
     gs_status st = GS_OK;
 
-    for (uint64_t arena = least; arena <= most && !best->found && !is_enough(best, l) && st == GS_OK; arena *= 2) {
+    for (uint64_t arena = GS_REFUSED_ARENAS * least; arena >= least && !best->found && st == GS_OK; arena /= 2) {
+        if (arena > most || is_enough(best, l))
+            continue;
         st = try_arena(best, l, c, arena, true);
         st = st == GS_EAGAIN ? try_staged_less(best, l, c, arena) : st;
         st = st == GS_EAGAIN ? GS_OK : st;
