@@ -1,6 +1,7 @@
 /* input.c - which kind of input is it, and its edges piece by piece. */
 #include "partition/input.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,17 +9,9 @@
 #include "base/external_sort.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "gnnstream.h"
 #include "partition/edge_block.h"
-#include "partition/input_csv.h"
 #include "partition/input_files.h"
-#include "partition/input_graphbolt.h"
-#include "partition/input_igb.h"
-#include "partition/input_metis.h"
-#include "partition/input_mtx.h"
-#include "partition/input_npy.h"
-#include "partition/input_npz.h"
-#include "partition/input_ogb.h"
-#include "partition/input_snap.h"
 #include "partition/job.h"
 #include "partition/names.h"
 #include "partition/npy_edges.h"
@@ -27,64 +20,55 @@
 #include "partition/text_lines.h" /* GS_TEXT_MARK */
 #include "partition/text_number.h" /* GS_TEXT_PADDING */
 
-#define KNOWN_FORMATS \
-    "npy (a folder with edges.npy), npz (arrays in one file), snap (an edge list), mtx (MatrixMarket), csv (columns " \
-    "with a header), metis (.graph), ogb (a folder with raw/edge.csv.gz or raw/data.npz), igb (a folder with " \
-    "paper__cites__paper), graphbolt (a folder with metadata.yaml); texts may be .gz or .zst"
 #define HEAD_BYTES 65536u /* of a file that are looked at */
 
-typedef enum kind {
-    KIND_NPY,
-    KIND_SNAP,
-    KIND_MTX,
-    KIND_CSV,
-    KIND_METIS,
-    KIND_OGB,
-    KIND_NPZ,
-    KIND_IGB,
-    KIND_GRAPHBOLT
-} kind;
+/* In the order in which they look for their own. */
+static const gs_part_format *const families[] = {
+    gs_part__folder_formats, gs_part__npz_formats, gs_part__mtx_formats,      gs_part__metis_formats,
+    gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats,
+};
 
-static gs_status kind_by_name(kind *out, const char *format)
+/* The k-th of all; NULL after the last. */
+static const gs_part_format *format_at(size_t k)
 {
-    static const char *const names[] = {"npy", "snap", "mtx", "csv", "metis", "ogb", "npz", "igb", "graphbolt"};
-    for (uint32_t i = 0; i < GS_ARRAY_LEN(names); i++) {
-        if (strcmp(format, names[i]) == 0) {
-            *out = (kind)i;
-            return GS_OK;
-        }
-    }
-    return gs_fail(GS_EINVAL, "format: '%s' is not known; the formats are " KNOWN_FORMATS, format);
+    for (size_t i = 0; i < GS_ARRAY_LEN(families); i++)
+        for (const gs_part_format *f = families[i]; f->name != NULL; f++)
+            if (k-- == 0)
+                return f;
+    return NULL;
 }
 
-static gs_status look_into_folder(kind *out, const char *path)
+static char names[256]; /* of all, with | between them */
+static pthread_once_t named = PTHREAD_ONCE_INIT;
+
+static void name_all(void)
 {
-    char *edges = gs_path_join(path, "edges.npy");
-    if (edges == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
-    const bool npy = gs_path_exists(edges);
-    gs_free(edges);
-    if (npy)
-        *out = KIND_NPY;
-    else if (gs_part__graphbolt_looks(path))
-        *out = KIND_GRAPHBOLT;
-    else if (gs_part__ogb_looks(path))
-        *out = KIND_OGB;
-    else if (gs_part__igb_looks(path))
-        *out = KIND_IGB;
-    else
-        return gs_fail(GS_ENOTFOUND, "%s: this folder has no edges.npy; inputs are " KNOWN_FORMATS, path);
-    return GS_OK;
+    const gs_part_format *f;
+    size_t used = 0;
+
+    for (size_t k = 0; (f = format_at(k)) != NULL && used < sizeof(names); k++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", k == 0 ? "" : "|", f->name);
 }
 
-/* Whether the name ends so, before .gz or .zst. */
-static bool is_named(const char *path, const char *end)
+const char *gs_input_formats(void)
 {
-    size_t n = strlen(path);
-    const size_t e = strlen(end);
+    pthread_once(&named, name_all);
+    return names;
+}
 
-    n -= n > 3 && strcmp(path + n - 3, ".gz") == 0 ? 3 : n > 4 && strcmp(path + n - 4, ".zst") == 0 ? 4 : 0;
-    return n > e && strncmp(path + n - e, end, e) == 0;
+#define KNOWN_BYTES 800u
+/* "npy (a folder with edges.npy), ...", for a line that refuses an input. */
+#define KNOWN_FORMATS known_formats((char[KNOWN_BYTES]){0})
+static const char *known_formats(char text[KNOWN_BYTES])
+{
+    const gs_part_format *f;
+    size_t used = 0;
+
+    for (size_t k = 0; (f = format_at(k)) != NULL && used < KNOWN_BYTES; k++)
+        used += (size_t)snprintf(text + used, KNOWN_BYTES - used, "%s (%s), ", f->name, f->words);
+    if (used + 32 < KNOWN_BYTES)
+        snprintf(text + used - 2, KNOWN_BYTES - used + 2, "; texts may be .gz or .zst");
+    return text;
 }
 
 /* The first line that is no comment, ended by a 0. */
@@ -100,51 +84,32 @@ static char *first_line(char *head)
     return line;
 }
 
-/* True where the line has two or three words of letters, not of any bytes: an edge between names. */
-static bool has_words(const char *line)
+/* The first that says so; NULL where none does. */
+static const gs_part_format *find_looking(const char *path, bool folder, const gs_part_head *head)
 {
-    int words = 0;
+    const gs_part_format *f;
 
-    for (const char *p = line; *p != '\0'; p++) {
-        const bool blank = *p == ' ' || *p == '\t' || *p == '\r';
-        if (!blank && ((unsigned char)*p < ' ' || *p == 127))
-            return false;
-        words += !blank && (p == line || p[-1] == ' ' || p[-1] == '\t');
-    }
-    return words == 2 || words == 3;
+    for (size_t k = 0; (f = format_at(k)) != NULL; k++)
+        if (f->folder == folder && f->looks(path, head))
+            return f;
+    return NULL;
 }
 
-static gs_status look_at_head(kind *out, const char *path, char *head)
+static gs_status look_at_head(const gs_part_format **out, const char *path, char *head)
 {
     if (strncmp(head, GS_TEXT_MARK, 3) == 0)
         head += 3;
     const bool comment = gs_part__is_comment(head + strspn(head, " \t\r\n0123456789"));
 
-    if (strncmp(head, "%%MatrixMarket", 14) == 0) {
-        *out = KIND_MTX;
-        return GS_OK;
-    }
-    if (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0) {
-        *out = KIND_NPZ;
-        return GS_OK;
-    }
     if (memcmp(head, "\x93NUMPY", 6) == 0)
         return gs_fail(GS_EINVAL, "%s: is one .npy file; give the folder that holds edges.npy", path);
-    if (is_named(path, ".graph") || is_named(path, ".metis")) {
-        *out = KIND_METIS;
-        return GS_OK;
-    }
-    const char *const line = first_line(head);
-    if (*line != '\0' && gs_part__csv_looks(line))
-        *out = KIND_CSV;
-    else if (comment || strchr(" \t\r\n0123456789", *line) != NULL || has_words(line))
-        *out = KIND_SNAP;
-    else
-        return gs_fail(GS_EFORMAT, "%s: no known format; inputs are " KNOWN_FORMATS ", or say .format", path);
+    *out = find_looking(path, false, &(gs_part_head){head, first_line(head), comment});
+    if (*out == NULL)
+        return gs_fail(GS_EFORMAT, "%s: no known format; inputs are %s, or say .format", path, KNOWN_FORMATS);
     return GS_OK;
 }
 
-static gs_status look_into_file(kind *out, const char *path, uint64_t memory)
+static gs_status look_into_file(const gs_part_format **out, const char *path, uint64_t memory)
 {
     gs_stream *s = NULL;
     char *const head = gs_calloc(HEAD_BYTES + 1 + GS_TEXT_PADDING, 1);
@@ -155,25 +120,34 @@ static gs_status look_into_file(kind *out, const char *path, uint64_t memory)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
     if ((st = gs_part__stream_open(&s, path, memory / 4)) == GS_OK &&
         (st = gs_part__stream_read(s, head, HEAD_BYTES, &got)) == GS_OK)
-        st = got == 0 ? gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are " KNOWN_FORMATS, path)
+        st = got == 0 ? gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are %s", path, KNOWN_FORMATS)
                       : look_at_head(out, path, head);
     gs_part__stream_close(s);
     gs_free(head);
     return st;
 }
 
-static gs_status find_kind(kind *out, const char *path, const char *format, uint64_t memory)
+static gs_status find_format(const gs_part_format **out, const char *path, const char *name, uint64_t memory)
 {
+    const bool folder = gs_path_is_dir(path);
+
     if (gs_path_is_absent(path))
         return gs_fail(GS_ENOTFOUND, "%s: there is no such file or folder", path);
-    if (format == NULL)
-        return gs_path_is_dir(path) ? look_into_folder(out, path) : look_into_file(out, path, memory);
-    const gs_status st = kind_by_name(out, format);
-    if (st != GS_OK)
-        return st;
-    const bool folder = *out == KIND_NPY || *out == KIND_OGB || *out == KIND_IGB || *out == KIND_GRAPHBOLT;
-    if (gs_path_is_dir(path) != folder)
-        return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, format, folder ? "folder" : "file");
+    if (name == NULL && !folder)
+        return look_into_file(out, path, memory);
+    if (name == NULL) {
+        *out = find_looking(path, true, NULL);
+        return *out != NULL ? GS_OK
+                            : gs_fail(GS_ENOTFOUND, "%s: this folder has no edges.npy; inputs are %s", path,
+                                      KNOWN_FORMATS);
+    }
+    for (size_t k = 0; (*out = format_at(k)) != NULL; k++)
+        if (strcmp((*out)->name, name) == 0)
+            break;
+    if (*out == NULL)
+        return gs_fail(GS_EINVAL, "format: '%s' is not known; the formats are %s", name, KNOWN_FORMATS);
+    if (folder != (*out)->folder)
+        return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, name, (*out)->folder ? "folder" : "file");
     return GS_OK;
 }
 
@@ -190,32 +164,20 @@ static void files_reset(gs_part_input *in)
 
 gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path)
 {
-    static gs_status (*const parsers[])(gs_part_input *, gs_part_job *) = {
-        [KIND_SNAP] = gs_part__snap_read,
-        [KIND_MTX] = gs_part__mtx_read,
-        [KIND_CSV] = gs_part__csv_read,
-        [KIND_METIS] = gs_part__metis_read,
-        [KIND_OGB] = gs_part__ogb_read,
-        [KIND_NPZ] = gs_part__npz_read,
-        [KIND_IGB] = gs_part__igb_read,
-        [KIND_GRAPHBOLT] = gs_part__graphbolt_read,
-    };
-    kind k = KIND_NPY;
     gs_status st;
 
     memset(in, 0, sizeof(*in));
     files_reset(in);
-    if ((st = find_kind(&k, path, job->opt->format, job->memory)) != GS_OK)
+    if ((st = find_format(&in->format, path, job->opt->format, job->memory)) != GS_OK)
         return st;
     if ((in->path = gs_strdup(path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
-    in->parse = parsers[k];
-    return k == KIND_NPY ? gs_part__npy_folder(in, job) : GS_OK;
+    return in->format->open != NULL ? in->format->open(in, job) : GS_OK;
 }
 
 gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
 {
-    const gs_status st = in->parse != NULL ? in->parse(in, job) : GS_OK;
+    const gs_status st = in->format->read != NULL ? in->format->read(in, job) : GS_OK;
 
     if (st != GS_OK)
         return st;

@@ -5,6 +5,7 @@
 #define GS_PARTITION_INPUT_FILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/external_sort.h"
@@ -24,7 +25,7 @@ typedef enum gs_part_form { GS_FORM_NONE, GS_FORM_DENSE, GS_FORM_CSR, GS_FORM_RA
 
 typedef struct gs_part_input {
     char *path;
-    gs_status (*parse)(struct gs_part_input *in, gs_part_job *job); /* of a text file; else NULL */
+    const struct gs_part_format *format;
     uint64_t vertices, edges;
     bool typed, weighted;
     bool both_ways; /* the format has each edge in both directions, with one weight */
@@ -44,6 +45,61 @@ typedef struct gs_part_input {
     struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
     char note[160];
 } gs_part_input;
+
+/* -- formats ---------------------------------------------------------------- */
+
+/* What there is to know a file's format by; nothing of a folder. */
+typedef struct gs_part_head {
+    const char *bytes; /* its first ones, unpacked, and a 0 */
+    const char *line;  /* the first line that is no comment, and a 0 */
+    bool comment;      /* it begins with a comment */
+} gs_part_head;
+
+typedef struct gs_part_format {
+    const char *name;  /* of .format; NULL after the last of a family */
+    const char *words; /* what it is, for the list of all */
+    bool folder;
+    bool (*looks)(const char *path, const gs_part_head *head);
+    gs_status (*open)(gs_part_input *in, gs_part_job *job); /* checks headers, without a temporary file; or NULL */
+    gs_status (*read)(gs_part_input *in, gs_part_job *job); /* what has to be parsed; or NULL */
+} gs_part_format;
+
+/* Families, each with its source, in which formats look for theirs in this order; input.c lists them. */
+extern const gs_part_format gs_part__folder_formats[], gs_part__npz_formats[], gs_part__mtx_formats[],
+    gs_part__metis_formats[], gs_part__list_formats[], gs_part__ogb_formats[], gs_part__graphbolt_formats[];
+
+/* An array of a folder: what it is, and where. */
+typedef enum gs_part_kept {
+    GS_PART_NPY,   /* a .npy file */
+    GS_PART_TABLE, /* NAME.csv.gz stands for .csv and .csv.zst, too; rows of numbers of type `as` */
+    GS_PART_OWN    /* the format has its own way to open it, or none */
+} gs_part_kept;
+typedef struct gs_part_array {
+    size_t role;      /* the file of a gs_part_input: GS_PART_ROLE(edge) */
+    const char *name; /* from the input's folder */
+    gs_part_kept kept;
+    gs_dtype as;
+    const char *other[4]; /* names that others give it: where it is missing, a warning asks whether that was meant */
+} gs_part_array;
+#define GS_PART_ROLE(field) offsetof(gs_part_input, field)
+
+/* Opens all that are there, of a table that ends with {0}, in the folder `dir`. A .npy file of edges that is not there
+ * is GS_ENOTFOUND. */
+gs_status gs_part__arrays_open(gs_part_input *in, gs_part_job *job, const char *dir, const gs_part_array *table);
+/* One table of numbers, "NAME.csv.gz", packed or not. Not an error where it is not there. */
+gs_status gs_part__table_open(gs_part_file *f, gs_part_job *job, const char *dir, const char *name, gs_dtype as);
+/* Of the folder `dir` in `path` ("": itself), says by the job's `warn` which files nothing of the table is: a line for
+ * each whose name is near one that is missing, or another's for it, and one for all others. Folders, links to them and
+ * names that begin with a dot are nobody's business. Never fails: what cannot be listed is not. */
+void gs_part__arrays_warn(const char *path, const char *dir, const gs_part_array *table, const gs_part_job *job);
+/* Checks that the open files fit together. `vertices`, `features`: as stated, or 0. */
+gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t features);
+/* The one of `names` (NULL after the last) that is `name` but for a letter or two; NULL where none is. */
+const char *gs_part__near_name(const char *name, const char *const *names);
+/* The same of the files in the folder of `folder`/`name`, as a path from `folder`; false where none is. */
+bool gs_part__near_file(char *out, size_t room, const char *folder, const char *name);
+
+/* -- files ------------------------------------------------------------------ */
 
 /* Not an error where the file is not there and not `required`: npy.fd is -1 then. */
 gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name, bool required);

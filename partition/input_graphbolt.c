@@ -1,19 +1,253 @@
 /* input_graphbolt.c - GraphBolt's folders, before its own preprocessing: metadata.yaml names one file of edges (numpy
  * [2, E], or CSV), features of the vertices, and, for each split, a list of vertices with their labels. */
-#include "partition/input_graphbolt.h"
-
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <yaml.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/input_npy.h"
+#include "partition/input_files.h"
 #include "partition/input_table.h"
-#include "partition/input_unread.h"
 #include "partition/job.h"
 #include "partition/made_array.h"
-#include "partition/yaml_tree.h"
+
+/* ---- a YAML file as a tree, by libyaml ------------------------------------------------ */
+
+typedef struct yaml_tree {
+    const char *path;
+    yaml_document_t document;
+    bool loaded;
+} yaml_tree;
+/* A node is a number of the tree; 0 is none, and what is asked of it is none again. */
+typedef int tree_node;
+
+/* libyaml's scanner looks at all open levels for each token, and its loader at all anchors for each: a MiB of either
+ * takes minutes. Metadata have some ten levels, and no anchors. */
+#define MOST_LEVELS 64
+#define MOST_REFERENCES 1000 /* anchors, aliases and directives */
+
+/* What a token adds to the depth. */
+static int step_of(yaml_token_type_t type)
+{
+    switch (type) {
+    case YAML_BLOCK_SEQUENCE_START_TOKEN:
+    case YAML_BLOCK_MAPPING_START_TOKEN:
+    case YAML_FLOW_SEQUENCE_START_TOKEN:
+    case YAML_FLOW_MAPPING_START_TOKEN:
+        return 1;
+    case YAML_BLOCK_END_TOKEN:
+    case YAML_FLOW_SEQUENCE_END_TOKEN:
+    case YAML_FLOW_MAPPING_END_TOKEN:
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+/* GS_EFORMAT where the file is nested or refers to itself more than any metadata. What is no YAML ends this quietly:
+ * load() says what is wrong there. */
+static gs_status check_shape(const yaml_tree *y, const char *text, uint64_t bytes)
+{
+    yaml_parser_t parser;
+    yaml_token_t token;
+    int levels = 0, references = 0;
+    unsigned long long line = 1;
+    bool more = true;
+
+    if (!yaml_parser_initialize(&parser))
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
+    while (more && levels <= MOST_LEVELS && references <= MOST_REFERENCES && yaml_parser_scan(&parser, &token)) {
+        levels += step_of(token.type);
+        references += token.type == YAML_ANCHOR_TOKEN || token.type == YAML_ALIAS_TOKEN ||
+                      token.type == YAML_TAG_DIRECTIVE_TOKEN || token.type == YAML_VERSION_DIRECTIVE_TOKEN;
+        line = token.start_mark.line + 1;
+        more = token.type != YAML_STREAM_END_TOKEN;
+        yaml_token_delete(&token);
+    }
+    yaml_parser_delete(&parser);
+    if (levels > MOST_LEVELS)
+        return gs_fail(GS_EFORMAT, "%s: line %llu: lists and mappings in more than %d levels; metadata have some ten",
+                       y->path, line, MOST_LEVELS);
+    if (references > MOST_REFERENCES)
+        return gs_fail(GS_EFORMAT, "%s: line %llu: more than %d anchors, aliases and directives; write out what they "
+                                   "stand for",
+                       y->path, line, MOST_REFERENCES);
+    return GS_OK;
+}
+
+static gs_status load(yaml_tree *y, const char *text, uint64_t bytes)
+{
+    yaml_parser_t parser;
+    gs_status st = check_shape(y, text, bytes);
+
+    if (st != GS_OK)
+        return st;
+    if (!yaml_parser_initialize(&parser))
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
+    y->loaded = yaml_parser_load(&parser, &y->document) != 0;
+    if (!y->loaded && parser.error == YAML_MEMORY_ERROR)
+        st = gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
+    else if (!y->loaded)
+        st = gs_fail(GS_EFORMAT, "%s: line %llu: is no YAML: %s", y->path,
+                     (unsigned long long)parser.problem_mark.line + 1,
+                     parser.problem != NULL ? parser.problem : "it cannot be read");
+    else if (yaml_document_get_root_node(&y->document) == NULL)
+        st = gs_fail(GS_EFORMAT, "%s: is empty", y->path);
+    yaml_parser_delete(&parser);
+    return st;
+}
+
+static void tree_close(yaml_tree *y)
+{
+    if (y != NULL && y->loaded)
+        yaml_document_delete(&y->document);
+    gs_free(y);
+}
+
+/* Files above 1 MiB are GS_EFORMAT. *path must live as long. */
+static gs_status tree_open(yaml_tree **out, const char *path)
+{
+    yaml_tree *y = gs_calloc(1, sizeof(*y));
+    char *text = NULL;
+    uint64_t bytes = 0;
+    gs_status st;
+
+    if (y == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    y->path = path;
+    if ((st = gs_file_read_all(&text, &bytes, path, GS_MIB)) == GS_OK)
+        st = load(y, text, bytes);
+    gs_free(text);
+    if (st == GS_OK)
+        *out = y;
+    else
+        tree_close(y);
+    return st;
+}
+
+/* libyaml's functions take a document that they could change; none here does. */
+static yaml_node_t *node(const yaml_tree *y, tree_node n)
+{
+    return n == 0 ? NULL : yaml_document_get_node((yaml_document_t *)(uintptr_t)&y->document, n);
+}
+
+static tree_node tree_root(const yaml_tree *y)
+{
+    (void)y;
+    return 1;
+}
+
+/* From 1. */
+static uint64_t tree_line(const yaml_tree *y, tree_node n)
+{
+    const yaml_node_t *const at = node(y, n);
+    return at == NULL ? 1 : at->start_mark.line + 1;
+}
+
+static bool is_null(const yaml_node_t *at)
+{
+    if (at->type != YAML_SCALAR_NODE || at->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        return false;
+    const char *const word = (const char *)at->data.scalar.value;
+    return *word == '\0' || strcmp(word, "null") == 0 || strcmp(word, "~") == 0;
+}
+
+/* NULL where it is no word. */
+static const char *tree_word(const yaml_tree *y, tree_node n)
+{
+    const yaml_node_t *const at = node(y, n);
+
+    if (at == NULL || at->type != YAML_SCALAR_NODE || strlen((const char *)at->data.scalar.value) !=
+                                                          at->data.scalar.length) /* a byte of 0 within */
+        return NULL;
+    return (const char *)at->data.scalar.value;
+}
+
+/* The value of `key` in a mapping; 0 where there is none, or null. */
+static tree_node tree_get(const yaml_tree *y, tree_node n, const char *key)
+{
+    const yaml_node_t *const at = node(y, n);
+
+    if (at == NULL || at->type != YAML_MAPPING_NODE)
+        return 0;
+    for (const yaml_node_pair_t *p = at->data.mapping.pairs.start; p < at->data.mapping.pairs.top; p++) {
+        const char *const word = tree_word(y, p->key);
+        const yaml_node_t *const value = node(y, p->value);
+        if (word != NULL && strcmp(word, key) == 0)
+            return value == NULL || is_null(value) ? 0 : p->value;
+    }
+    return 0;
+}
+
+/* Of a list; 0 of anything else. */
+static uint64_t tree_length(const yaml_tree *y, tree_node n)
+{
+    const yaml_node_t *const at = node(y, n);
+    return at == NULL || at->type != YAML_SEQUENCE_NODE
+               ? 0
+               : (uint64_t)(at->data.sequence.items.top - at->data.sequence.items.start);
+}
+
+static tree_node tree_item(const yaml_tree *y, tree_node n, uint64_t k)
+{
+    return k < tree_length(y, n) ? node(y, n)->data.sequence.items.start[k] : 0;
+}
+
+/* GS_EFORMAT with file and line. */
+__attribute__((format(printf, 3, 4)))
+static gs_status tree_wrong(const yaml_tree *y, tree_node n, const char *format, ...)
+{
+    char text[600];
+    va_list rest;
+
+    va_start(rest, format);
+    vsnprintf(text, sizeof(text), format, rest);
+    va_end(rest);
+    return gs_fail(GS_EFORMAT, "%s: line %llu: %s", y->path, (unsigned long long)tree_line(y, n), text);
+}
+
+/* GS_EFORMAT where it is there and no whole number of 0 or more; else *out, which stays where there is none. */
+static gs_status tree_number(const yaml_tree *y, uint64_t *out, tree_node n, const char *what)
+{
+    const char *const word = tree_word(y, n);
+    uint64_t v = 0;
+
+    if (n == 0)
+        return GS_OK;
+    if (word == NULL || *word == '\0' || strlen(word) > 18 || strspn(word, "0123456789") != strlen(word))
+        return tree_wrong(y, n, "%s is not a whole number of 0 or more", what);
+    for (const char *c = word; *c != '\0'; c++)
+        v = v * 10 + (uint64_t)(*c - '0');
+    *out = v;
+    return GS_OK;
+}
+
+/* Says by the job's `warn` which keys of a mapping are none of `known` (NULL after the last). */
+static void tree_warn_of_keys(const yaml_tree *y, tree_node n, const char *const *known, const gs_part_job *job)
+{
+    const yaml_node_t *const at = node(y, n);
+
+    if (at == NULL || at->type != YAML_MAPPING_NODE)
+        return;
+    for (const yaml_node_pair_t *p = at->data.mapping.pairs.start; p < at->data.mapping.pairs.top; p++) {
+        const char *const key = tree_word(y, p->key);
+        bool found = false;
+        for (size_t i = 0; known[i] != NULL && key != NULL; i++)
+            found |= strcmp(key, known[i]) == 0;
+        if (found)
+            continue;
+        const char *const near = key != NULL ? gs_part__near_name(key, known) : NULL;
+        gs_part__warn(job, "%s: line %llu: '%.64s' is not read%s%s%s", y->path,
+                      (unsigned long long)tree_line(y, p->key), key != NULL ? key : "a key",
+                      near != NULL ? "; was " : "", near != NULL ? near : "", near != NULL ? " meant?" : "");
+    }
+}
+
+/* ---- the folder -------------------------------------------------------------------- */
 
 #define NAME "metadata.yaml"
 #define PIECE 65536u
@@ -21,33 +255,37 @@
 typedef struct graphbolt {
     gs_part_input *in;
     gs_part_job *job;
-    gs_yaml *yaml;
+    yaml_tree *yaml;
     uint64_t vertices, classes;
     gs_part_file label[3]; /* of the vertices in each split */
 } graphbolt;
 
-bool gs_part__graphbolt_looks(const char *path) { return gs_path_has(path, NAME); }
+static bool graphbolt_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return gs_path_has(path, NAME);
+}
 
 /* -- one file that the metadata names ------------------------------------------------- */
 
-static gs_status missing(const graphbolt *g, gs_yaml_node path, const char *name)
+static gs_status missing(const graphbolt *g, tree_node path, const char *name)
 {
     char near[300];
 
     if (gs_part__near_file(near, sizeof(near), g->in->path, name))
-        return gs_part__yaml_wrong(g->yaml, path, "there is no file %s; was %s meant?", name, near);
-    return gs_part__yaml_wrong(g->yaml, path, "there is no file %s in %s", name, g->in->path);
+        return tree_wrong(g->yaml, path, "there is no file %s; was %s meant?", name, near);
+    return tree_wrong(g->yaml, path, "there is no file %s in %s", name, g->in->path);
 }
 
 /* `what` has a format and a path. CSV is read as numbers of `table`; GS_F32 stands for no CSV at all. */
-static gs_status open_file(graphbolt *g, gs_part_file *f, gs_yaml_node what, gs_dtype table)
+static gs_status open_file(graphbolt *g, gs_part_file *f, tree_node what, gs_dtype table)
 {
-    const gs_yaml_node where = gs_part__yaml_get(g->yaml, what, "path");
-    const gs_yaml_node how = gs_part__yaml_get(g->yaml, what, "format");
-    const char *const name = gs_part__yaml_word(g->yaml, where), *const format = gs_part__yaml_word(g->yaml, how);
+    const tree_node where = tree_get(g->yaml, what, "path");
+    const tree_node how = tree_get(g->yaml, what, "format");
+    const char *const name = tree_word(g->yaml, where), *const format = tree_word(g->yaml, how);
 
     if (name == NULL || *name == '\0')
-        return gs_part__yaml_wrong(g->yaml, what, "a path is missing");
+        return tree_wrong(g->yaml, what, "a path is missing");
     char *const path = gs_path_join(g->in->path, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", g->in->path);
@@ -58,7 +296,7 @@ static gs_status open_file(graphbolt *g, gs_part_file *f, gs_yaml_node what, gs_
     if (absent)
         return missing(g, where, name);
     if (format == NULL || strcmp(format, "numpy") != 0)
-        return gs_part__yaml_wrong(g->yaml, how != 0 ? how : what,
+        return tree_wrong(g->yaml, how != 0 ? how : what,
                                    "%s: the format is %s; numpy%s is read: save it with numpy.save()", name,
                                    format != NULL ? format : "not stated", table != GS_F32 ? " or csv" : "");
     return gs_part__file_open(f, g->in->path, name, true);
@@ -66,55 +304,55 @@ static gs_status open_file(graphbolt *g, gs_part_file *f, gs_yaml_node what, gs_
 
 /* -- the parts of the metadata -------------------------------------------------------- */
 
-static gs_status read_edges(graphbolt *g, gs_yaml_node graph)
+static gs_status read_edges(graphbolt *g, tree_node graph)
 {
     static const char *const keys[] = {"nodes", "edges", "feature_data", NULL};
-    const gs_yaml *const y = g->yaml;
-    const gs_yaml_node nodes = gs_part__yaml_get(y, graph, "nodes"), edges = gs_part__yaml_get(y, graph, "edges");
+    const yaml_tree *const y = g->yaml;
+    const tree_node nodes = tree_get(y, graph, "nodes"), edges = tree_get(y, graph, "edges");
     gs_status st;
 
-    gs_part__yaml_warn_of_keys(y, graph, keys, g->job);
-    if (gs_part__yaml_length(y, nodes) > 1 || gs_part__yaml_length(y, edges) > 1)
+    tree_warn_of_keys(y, graph, keys, g->job);
+    if (tree_length(y, nodes) > 1 || tree_length(y, edges) > 1)
         return gs_fail(GS_EUNSUPPORTED, "%s/" NAME ": has %llu types of vertices and %llu of edges; a store of this "
                                         "format has one of each: make one of them",
-                       g->in->path, (unsigned long long)gs_part__yaml_length(y, nodes),
-                       (unsigned long long)gs_part__yaml_length(y, edges));
-    if (gs_part__yaml_length(y, edges) == 0)
-        return gs_part__yaml_wrong(y, graph, "graph: edges: no file of edges is listed");
-    if ((st = gs_part__yaml_number(y, &g->vertices, gs_part__yaml_get(y, gs_part__yaml_item(y, nodes, 0), "num"),
+                       g->in->path, (unsigned long long)tree_length(y, nodes),
+                       (unsigned long long)tree_length(y, edges));
+    if (tree_length(y, edges) == 0)
+        return tree_wrong(y, graph, "graph: edges: no file of edges is listed");
+    if ((st = tree_number(y, &g->vertices, tree_get(y, tree_item(y, nodes, 0), "num"),
                                    "the number of vertices (num)")) != GS_OK)
         return st;
-    if (gs_part__yaml_get(y, graph, "feature_data") != 0)
+    if (tree_get(y, graph, "feature_data") != 0)
         gs_part__warn(g->job, "%s/" NAME ": line %llu: feature_data of the graph is not read", g->in->path,
-                      (unsigned long long)gs_part__yaml_line(y, gs_part__yaml_get(y, graph, "feature_data")));
+                      (unsigned long long)tree_line(y, tree_get(y, graph, "feature_data")));
     g->in->two_rows = true;
-    return open_file(g, &g->in->edge, gs_part__yaml_item(y, edges, 0), GS_I64);
+    return open_file(g, &g->in->edge, tree_item(y, edges, 0), GS_I64);
 }
 
-static bool is_word(const graphbolt *g, gs_yaml_node n, const char *key, const char *word)
+static bool is_word(const graphbolt *g, tree_node n, const char *key, const char *word)
 {
-    const char *const text = gs_part__yaml_word(g->yaml, gs_part__yaml_get(g->yaml, n, key));
+    const char *const text = tree_word(g->yaml, tree_get(g->yaml, n, key));
     return text != NULL && strcmp(text, word) == 0;
 }
 
 /* Features of the vertices: those called feat, or the first; all others are named. */
-static gs_status read_features(graphbolt *g, gs_yaml_node list)
+static gs_status read_features(graphbolt *g, tree_node list)
 {
-    const gs_yaml *const y = g->yaml;
-    gs_yaml_node chosen = 0;
+    const yaml_tree *const y = g->yaml;
+    tree_node chosen = 0;
 
-    for (uint64_t k = 0; k < gs_part__yaml_length(y, list); k++) {
-        const gs_yaml_node one = gs_part__yaml_item(y, list, k);
+    for (uint64_t k = 0; k < tree_length(y, list); k++) {
+        const tree_node one = tree_item(y, list, k);
         if (is_word(g, one, "domain", "node") && (chosen == 0 || (is_word(g, one, "name", "feat") &&
                                                                   !is_word(g, chosen, "name", "feat"))))
             chosen = one;
     }
-    for (uint64_t k = 0; k < gs_part__yaml_length(y, list); k++) {
-        const gs_yaml_node one = gs_part__yaml_item(y, list, k);
-        const char *const name = gs_part__yaml_word(y, gs_part__yaml_get(y, one, "name"));
+    for (uint64_t k = 0; k < tree_length(y, list); k++) {
+        const tree_node one = tree_item(y, list, k);
+        const char *const name = tree_word(y, tree_get(y, one, "name"));
         if (one != chosen)
             gs_part__warn(g->job, "%s/" NAME ": line %llu: the features '%.64s' are not read", g->in->path,
-                          (unsigned long long)gs_part__yaml_line(y, one), name != NULL ? name : "without a name");
+                          (unsigned long long)tree_line(y, one), name != NULL ? name : "without a name");
     }
     const gs_status st = chosen != 0 ? open_file(g, &g->in->feature, chosen, GS_F32) : GS_OK;
     if (st == GS_OK && g->in->feature.npy.fd >= 0)
@@ -123,48 +361,48 @@ static gs_status read_features(graphbolt *g, gs_yaml_node list)
 }
 
 /* One split: a list of vertices, and one of their labels. */
-static gs_status read_set(graphbolt *g, int split, gs_yaml_node list)
+static gs_status read_set(graphbolt *g, int split, tree_node list)
 {
-    const gs_yaml *const y = g->yaml;
-    const gs_yaml_node data = gs_part__yaml_get(y, gs_part__yaml_item(y, list, 0), "data");
+    const yaml_tree *const y = g->yaml;
+    const tree_node data = tree_get(y, tree_item(y, list, 0), "data");
 
-    if (gs_part__yaml_length(y, list) > 1)
-        return gs_part__yaml_wrong(y, list, "sets of several types; a store of this format has one");
-    for (uint64_t k = 0; k < gs_part__yaml_length(y, data); k++) {
-        const gs_yaml_node one = gs_part__yaml_item(y, data, k);
-        const char *const name = gs_part__yaml_word(y, gs_part__yaml_get(y, one, "name"));
+    if (tree_length(y, list) > 1)
+        return tree_wrong(y, list, "sets of several types; a store of this format has one");
+    for (uint64_t k = 0; k < tree_length(y, data); k++) {
+        const tree_node one = tree_item(y, data, k);
+        const char *const name = tree_word(y, tree_get(y, one, "name"));
         const bool seeds = name == NULL ? k == 0 : strcmp(name, "seeds") == 0 || strcmp(name, "seed_nodes") == 0;
         const bool labels = name == NULL ? k == 1 : strcmp(name, "labels") == 0;
         gs_part_file *const f = seeds ? &g->in->split[split] : &g->label[split];
         if (!seeds && !labels)
-            return gs_part__yaml_wrong(y, one, "a set of '%s'; sets of vertices are read: seeds, and their labels",
+            return tree_wrong(y, one, "a set of '%s'; sets of vertices are read: seeds, and their labels",
                                        name != NULL ? name : "more than two arrays");
         if (f->path != NULL)
-            return gs_part__yaml_wrong(y, one, "a second array of %s in this set", seeds ? "seeds" : "labels");
+            return tree_wrong(y, one, "a second array of %s in this set", seeds ? "seeds" : "labels");
         const gs_status st = open_file(g, f, one, GS_F32);
         if (st != GS_OK)
             return st;
     }
     if (g->label[split].path != NULL && g->in->split[split].path == NULL)
-        return gs_part__yaml_wrong(y, data, "labels without seeds, the vertices that have them");
+        return tree_wrong(y, data, "labels without seeds, the vertices that have them");
     return GS_OK;
 }
 
-static gs_status read_tasks(graphbolt *g, gs_yaml_node tasks)
+static gs_status read_tasks(graphbolt *g, tree_node tasks)
 {
     static const char *const keys[] = {"name", "num_classes", "train_set", "validation_set", "test_set", NULL};
     static const char *const sets[] = {"train_set", "validation_set", "test_set"};
-    const gs_yaml_node task = gs_part__yaml_item(g->yaml, tasks, 0);
-    gs_status st = gs_part__yaml_number(g->yaml, &g->classes, gs_part__yaml_get(g->yaml, task, "num_classes"),
+    const tree_node task = tree_item(g->yaml, tasks, 0);
+    gs_status st = tree_number(g->yaml, &g->classes, tree_get(g->yaml, task, "num_classes"),
                                         "num_classes");
 
-    gs_part__yaml_warn_of_keys(g->yaml, task, keys, g->job);
-    if (gs_part__yaml_length(g->yaml, tasks) > 1)
+    tree_warn_of_keys(g->yaml, task, keys, g->job);
+    if (tree_length(g->yaml, tasks) > 1)
         gs_part__warn(g->job, "%s/" NAME ": line %llu: the first task is read, the others are not", g->in->path,
-                      (unsigned long long)gs_part__yaml_line(g->yaml, tasks));
+                      (unsigned long long)tree_line(g->yaml, tasks));
     for (int i = 0; i < 3 && st == GS_OK; i++)
-        if (gs_part__yaml_get(g->yaml, task, sets[i]) != 0)
-            st = read_set(g, i, gs_part__yaml_get(g->yaml, task, sets[i]));
+        if (tree_get(g->yaml, task, sets[i]) != 0)
+            st = read_set(g, i, tree_get(g->yaml, task, sets[i]));
     return st;
 }
 
@@ -242,20 +480,20 @@ static gs_status scatter_labels(graphbolt *g)
 static gs_status read_metadata(graphbolt *g)
 {
     static const char *const keys[] = {"dataset_name", "graph", "feature_data", "tasks", NULL};
-    const gs_yaml_node root = gs_part__yaml_root(g->yaml), graph = gs_part__yaml_get(g->yaml, root, "graph");
-    const gs_yaml_node made = gs_part__yaml_get(g->yaml, root, "graph_topology");
+    const tree_node root = tree_root(g->yaml), graph = tree_get(g->yaml, root, "graph");
+    const tree_node made = tree_get(g->yaml, root, "graph_topology");
     gs_status st;
 
     if (made != 0)
-        return gs_part__yaml_wrong(g->yaml, made,
+        return tree_wrong(g->yaml, made,
                                    "is of a folder that GraphBolt has preprocessed; give the one with its source, "
                                    "whose " NAME " has 'graph'");
-    gs_part__yaml_warn_of_keys(g->yaml, root, keys, g->job);
+    tree_warn_of_keys(g->yaml, root, keys, g->job);
     if (graph == 0)
-        return gs_part__yaml_wrong(g->yaml, root, "'graph' is missing, with nodes and edges");
+        return tree_wrong(g->yaml, root, "'graph' is missing, with nodes and edges");
     if ((st = read_edges(g, graph)) != GS_OK ||
-        (st = read_features(g, gs_part__yaml_get(g->yaml, root, "feature_data"))) != GS_OK ||
-        (st = read_tasks(g, gs_part__yaml_get(g->yaml, root, "tasks"))) != GS_OK)
+        (st = read_features(g, tree_get(g->yaml, root, "feature_data"))) != GS_OK ||
+        (st = read_tasks(g, tree_get(g->yaml, root, "tasks"))) != GS_OK)
         return st;
     if (g->classes > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s/" NAME ": num_classes is %llu; at most %d are supported", g->in->path,
@@ -272,7 +510,7 @@ static gs_status read_metadata(graphbolt *g)
     return GS_OK;
 }
 
-gs_status gs_part__graphbolt_read(gs_part_input *in, gs_part_job *job)
+static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
 {
     graphbolt g = {.in = in, .job = job, .label = {{.npy.fd = -1}, {.npy.fd = -1}, {.npy.fd = -1}}};
     char *const path = gs_path_join(in->path, NAME);
@@ -280,11 +518,16 @@ gs_status gs_part__graphbolt_read(gs_part_input *in, gs_part_job *job)
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
-    if ((st = gs_part__yaml_open(&g.yaml, path)) == GS_OK)
+    if ((st = tree_open(&g.yaml, path)) == GS_OK)
         st = read_metadata(&g);
     for (int i = 0; i < 3; i++)
         gs_part__file_close(&g.label[i]);
-    gs_part__yaml_close(g.yaml);
+    tree_close(g.yaml);
     gs_free(path);
     return st;
 }
+
+const gs_part_format gs_part__graphbolt_formats[] = {
+    {"graphbolt", "a folder with " NAME, true, graphbolt_looks, NULL, graphbolt_read},
+    {0},
+};

@@ -6,8 +6,6 @@
  * something is wrong, is read in its turn, with what stood before known. Each edge stands in the lines of both its
  * ends. FMT has three digits: vertex sizes, vertex weights (NCON of them), edge weights. Only the last are the
  * store's; the others are for cutting the graph and are passed over. */
-#include "partition/input_metis.h"
-
 #include <string.h>
 
 #include "base/size.h"
@@ -231,7 +229,7 @@ static gs_status read_vertices(metis *m, gs_part_job *job, gs_lines *l)
     return gs_part__text_end(m->in);
 }
 
-gs_status gs_part__metis_read(gs_part_input *in, gs_part_job *job)
+static gs_status metis_read(gs_part_input *in, gs_part_job *job)
 {
     metis m = {.in = in, .lines = {.in = in, .job = job}};
     gs_lines l;
@@ -247,3 +245,21 @@ gs_status gs_part__metis_read(gs_part_input *in, gs_part_job *job)
     gs_part__lines_close(&l);
     return st;
 }
+
+/* Whether the name ends so, before .gz or .zst. */
+static bool is_named(const char *path, const char *end)
+{
+    size_t n = strlen(path);
+    const size_t e = strlen(end);
+
+    n -= n > 3 && strcmp(path + n - 3, ".gz") == 0 ? 3 : n > 4 && strcmp(path + n - 4, ".zst") == 0 ? 4 : 0;
+    return n > e && strncmp(path + n - e, end, e) == 0;
+}
+
+static bool metis_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return is_named(path, ".graph") || is_named(path, ".metis");
+}
+
+const gs_part_format gs_part__metis_formats[] = {{"metis", ".graph", false, metis_looks, NULL, metis_read}, {0}};

@@ -1,6 +1,4 @@
 /* input_mtx.c - MatrixMarket files, parsed into a temporary file of binary records. */
-#include "partition/input_mtx.h"
-
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,7 +114,7 @@ static gs_status mtx_entries(gs_part_input *in, gs_part_job *job, gs_lines *l, m
     return gs_part__text_end(in);
 }
 
-gs_status gs_part__mtx_read(gs_part_input *in, gs_part_job *job)
+static gs_status mtx_read(gs_part_input *in, gs_part_job *job)
 {
     gs_lines l;
     mtx m = {0};
@@ -139,3 +137,11 @@ done:
     gs_part__lines_close(&l);
     return st;
 }
+
+static bool mtx_looks(const char *path, const gs_part_head *head)
+{
+    (void)path;
+    return strncmp(head->bytes, "%%MatrixMarket", 14) == 0;
+}
+
+const gs_part_format gs_part__mtx_formats[] = {{"mtx", "MatrixMarket", false, mtx_looks, NULL, mtx_read}, {0}};

@@ -1,25 +1,349 @@
-/* input_npz.c - graphs in a .npz file: which array is what, by its name.
+/* input_npz.c - graphs in a .npz file: the arrays that are in it, and which array is what, by its name.
  *
  * shchur's files (gnn-benchmark; torch_geometric's Amazon and Coauthor) hold a CSR adjacency matrix, whose entry (i, j)
  * is the edge i -> j, and attributes as CSR or dense. Others hold what a folder of .npy files would. */
 #include "partition/input_npz.h"
 
+#include "partition/input_npz.h"
+
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <minizip/unzip.h>
+
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/size.h"
-#include "partition/csr_edges.h"
-#include "partition/input_npy.h"
-#include "partition/input_unread.h"
+#include "partition/csr_reader.h"
+#include "partition/edge_text.h"
+#include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/npz.h"
+#include "partition/made_array.h"
+
+/* ---- arrays by name: minizip, unlike other readers of zip files, says where a member's bytes are -- */
+
+#define MOST_MEMBERS 4096u
+#define NAME_BYTES 256u
+#define PIECE_BYTES (256 * GS_KIB)
+#define METHOD_STORED 0u
+#define METHOD_DEFLATE 8u
+
+typedef struct member {
+    char *name; /* as in the file */
+    uint64_t packed, bytes, method;
+    bool encrypted;
+} member;
+
+struct gs_npz {
+    const char *path;
+    unzFile zip;
+    member *member;
+    uint64_t count;
+};
+
+static gs_status damaged(const gs_npz *z, const char *what)
+{
+    return gs_fail(GS_EFORMAT, "%s: %s; the .npz file is cut short or damaged: fetch or save it again", z->path, what);
+}
+
+static gs_status take_member(gs_npz *z)
+{
+    unz_file_info64 info;
+    char name[NAME_BYTES] = "";
+    member *const m = &z->member[z->count];
+
+    if (unzGetCurrentFileInfo64(z->zip, &info, name, sizeof(name), NULL, 0, NULL, 0) != UNZ_OK)
+        return damaged(z, "its directory cannot be read");
+    if (info.size_filename >= sizeof(name) || strlen(name) != info.size_filename)
+        return damaged(z, "it has a member with a name that no array has");
+    *m = (member){.name = gs_strdup(name), .packed = info.compressed_size, .bytes = info.uncompressed_size,
+                  .method = info.compression_method, .encrypted = (info.flag & 1) != 0};
+    if (m->name == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the names of its arrays", z->path);
+    const size_t n = strlen(m->name);
+    if (n > 4 && strcmp(m->name + n - 4, ".npy") == 0)
+        m->name[n - 4] = '\0';
+    z->count++;
+    return GS_OK;
+}
+
+static gs_status read_directory(gs_npz *z)
+{
+    unz_global_info64 all;
+    gs_status st = GS_OK;
+
+    if (unzGetGlobalInfo64(z->zip, &all) != UNZ_OK || all.number_entry == 0 || all.number_entry > MOST_MEMBERS)
+        return damaged(z, "its directory lists no arrays, or more than 4096");
+    if ((z->member = gs_calloc(all.number_entry, sizeof(*z->member))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the names of its arrays", z->path);
+    int rc = unzGoToFirstFile(z->zip);
+    while (rc == UNZ_OK && z->count < all.number_entry && (st = take_member(z)) == GS_OK)
+        rc = unzGoToNextFile(z->zip);
+    if (st == GS_OK && (z->count != all.number_entry || rc != UNZ_END_OF_LIST_OF_FILE))
+        st = damaged(z, "its directory cannot be read");
+    return st;
+}
+
+gs_status gs_part__npz_open(gs_npz **out, const char *path)
+{
+    gs_npz *z = gs_calloc(1, sizeof(*z));
+    gs_status st;
+
+    if (z == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    z->path = path;
+    z->zip = unzOpen64(path);
+    st = z->zip != NULL ? read_directory(z) : damaged(z, "it has no directory at its end");
+    if (st == GS_OK)
+        *out = z;
+    else
+        gs_part__npz_close(z);
+    return st;
+}
+
+void gs_part__npz_close(gs_npz *z)
+{
+    if (z == NULL)
+        return;
+    if (z->zip != NULL)
+        unzClose(z->zip);
+    for (uint64_t i = 0; i < z->count; i++)
+        gs_free(z->member[i].name);
+    gs_free(z->member);
+    gs_free(z);
+}
+
+uint64_t gs_part__npz_count(const gs_npz *z) { return z->count; }
+const char *gs_part__npz_name(const gs_npz *z, uint64_t k) { return z->member[k].name; }
+
+static const member *find(const gs_npz *z, const char *name)
+{
+    for (uint64_t i = 0; i < z->count; i++)
+        if (strcmp(z->member[i].name, name) == 0)
+            return &z->member[i];
+    return NULL;
+}
+
+bool gs_part__npz_has(const gs_npz *z, const char *name) { return find(z, name) != NULL; }
+
+/* Makes `m` the current member of `zip`. */
+static gs_status go_to(gs_npz *z, const member *m)
+{
+    int rc = unzGoToFirstFile(z->zip);
+
+    for (const member *at = z->member; rc == UNZ_OK && at != m; at++)
+        rc = unzGoToNextFile(z->zip);
+    return rc == UNZ_OK ? GS_OK : damaged(z, "its directory changed while it was read");
+}
+
+/* `raw`: the bytes as they are in the file, for the place where they begin. */
+static gs_status open_member(gs_npz *z, const member *m, int raw)
+{
+    const gs_status st = go_to(z, m);
+
+    if (st != GS_OK || unzOpenCurrentFile2(z->zip, NULL, NULL, raw) == UNZ_OK)
+        return st;
+    return gs_fail(GS_EFORMAT, "%s/%s.npy: cannot be read; the .npz file is cut short or damaged: fetch or save it "
+                               "again",
+                   z->path, m->name);
+}
+
+static gs_status in_place(gs_part_file *f, gs_npz *z, const member *m)
+{
+    gs_status st;
+
+    if (m->packed != m->bytes)
+        return damaged(z, "an array is stored as it is, and its sizes differ");
+    if ((st = open_member(z, m, 1)) != GS_OK)
+        return st;
+    const uint64_t offset = unzGetCurrentFileZStreamPos64(z->zip);
+    unzCloseCurrentFile(z->zip);
+    if ((f->opened_as = gs_strdup(z->path)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", z->path);
+    st = gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, z->path, offset, m->bytes, f->path);
+    if (st != GS_OK)
+        f->npy.fd = -1;
+    return st;
+}
+
+static gs_status unpack_pieces(gs_made *made, gs_npz *z, const member *m, gs_part_job *job, void *piece)
+{
+    uint64_t done = 0;
+    int got = 0;
+    gs_status st = GS_OK;
+
+    while (st == GS_OK && (got = unzReadCurrentFile(z->zip, piece, PIECE_BYTES)) > 0) {
+        done += (uint64_t)got;
+        st = done <= m->bytes ? gs_part__made_put(made, piece, (uint64_t)got) : damaged(z, "an array is too long");
+        gs_part__tick(job, "unpacking arrays", (double)done / (double)GS_MAX(m->bytes, 1));
+        if (st == GS_OK)
+            st = gs_part__job_result(job);
+    }
+    if (st == GS_OK && (got < 0 || done != m->bytes))
+        st = gs_fail(GS_EFORMAT, "%s/%s.npy: its packed data are damaged near byte %llu; fetch or save it again",
+                     z->path, m->name, (unsigned long long)done);
+    return st;
+}
+
+static gs_status unpack(gs_part_file *f, gs_npz *z, const member *m, gs_part_job *job)
+{
+    gs_made made = {0};
+    void *const piece = gs_malloc(PIECE_BYTES);
+    gs_status st = piece != NULL ? open_member(z, m, 0) : gs_fail(GS_ENOMEM, "%s: no memory to unpack it", z->path);
+
+    if (st == GS_OK) {
+        char *const path = f->path;
+        if ((st = gs_part__made_begin(&made, f, job, path)) == GS_OK &&
+            (st = unpack_pieces(&made, z, m, job, piece)) == GS_OK)
+            st = gs_part__made_end_npy(&made);
+        if (unzCloseCurrentFile(z->zip) == UNZ_CRCERROR && st == GS_OK)
+            st = gs_fail(GS_EFORMAT, "%s: checksum mismatch; the .npz file is damaged: fetch or save it again", path);
+    }
+    gs_part__made_free(&made);
+    gs_free(piece);
+    return st;
+}
+
+gs_status gs_part__npz_array(gs_part_file *f, gs_npz *z, gs_part_job *job, const char *name)
+{
+    const member *const m = find(z, name);
+    char path[NAME_BYTES + 8];
+
+    if (m == NULL)
+        return GS_OK;
+    snprintf(path, sizeof(path), "%s.npy", name);
+    if ((f->path = gs_path_join(z->path, path)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", z->path);
+    if (m->encrypted || (m->method != METHOD_STORED && m->method != METHOD_DEFLATE))
+        return gs_fail(GS_EFORMAT, "%s: is packed in a way that numpy does not use (zip method %llu%s); save it again "
+                                   "with numpy.savez",
+                       f->path, (unsigned long long)m->method, m->encrypted ? ", encrypted" : "");
+    return m->method == METHOD_STORED ? in_place(f, z, m) : unpack(f, z, m, job);
+}
+
+/* ---- the entries of a CSR matrix as edges ------------------------------------------ */
+
+typedef struct csr {
+    gs_part_file indptr, indices;
+    gs_part_file data; /* npy.fd -1: none */
+} csr;
+#define CSR_NONE {.indptr.npy.fd = -1, .indices.npy.fd = -1, .data.npy.fd = -1}
+
+#define PIECE 65536u
+
+typedef struct walk {
+    gs_part_input *in;
+    gs_part_job *job;
+    gs_csr_reader r;
+} walk;
+
+static gs_status check_shape(const gs_part_input *in, const csr *m)
+{
+    const gs_npy *const p = &m->indptr.npy, *const x = &m->indices.npy, *const d = &m->data.npy;
+
+    if (!gs_part__is_integer(p->dtype) || p->truth || p->shape[1] != 1 || p->shape[0] != in->vertices + 1)
+        return gs_fail(GS_EFORMAT, "%s: is %s [%llu]; it must be integers [%llu], one a row and one more",
+                       m->indptr.path, gs_dtype_name(p->dtype), (unsigned long long)p->shape[0],
+                       (unsigned long long)in->vertices + 1);
+    if (!gs_part__is_integer(x->dtype) || x->truth || x->shape[1] != 1)
+        return gs_fail(GS_EFORMAT, "%s: must be integers, the column of each entry", m->indices.path);
+    if (d->fd >= 0 && (d->shape[1] != 1 || d->shape[0] != x->shape[0]))
+        return gs_fail(GS_EFORMAT, "%s: has %llu values for %llu entries in %s", m->data.path,
+                       (unsigned long long)d->shape[0], (unsigned long long)x->shape[0], m->indices.path);
+    return GS_OK;
+}
+
+static gs_status check_weights(const walk *w, uint64_t at, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(w->r.value[i]))
+            return gs_fail(GS_EFORMAT, "%s: row %llu: the weight is not a finite float32", w->r.data->path,
+                           (unsigned long long)(at + i));
+    return GS_OK;
+}
+
+/* Is any value another than 1? */
+static gs_status find_weights(walk *w)
+{
+    const uint64_t n = w->r.indices->npy.shape[0];
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0; w->r.data->npy.fd >= 0 && at < n && !w->in->weighted && st == GS_OK; at += PIECE) {
+        const uint64_t count = GS_MIN(PIECE, n - at);
+        if ((st = gs_part__job_result(w->job)) != GS_OK || (st = gs_csr__values(&w->r, at, count)) != GS_OK ||
+            (st = check_weights(w, at, count)) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < count; i++)
+            w->in->weighted |= w->r.value[i] != 1;
+    }
+    return st;
+}
+
+static gs_status load_entries(walk *w, uint64_t at)
+{
+    gs_status st;
+
+    if ((st = gs_part__job_result(w->job)) != GS_OK || (st = gs_csr__entries(&w->r, at, w->in->weighted)) != GS_OK)
+        return st;
+    gs_part__tick(w->job, "reading edges", (double)at / (double)w->r.indices->npy.shape[0]);
+    return w->in->weighted ? check_weights(w, at, w->r.have) : GS_OK;
+}
+
+static gs_status put_rows(walk *w)
+{
+    uint64_t at = 0, end = 0;
+    gs_status st = gs_csr__bound(&w->r, 0, 0, &end);
+
+    for (uint64_t row = 0; row < w->in->vertices && st == GS_OK; row++) {
+        if ((st = gs_csr__bound(&w->r, row + 1, at, &end)) != GS_OK)
+            break;
+        for (; at < end && st == GS_OK; at++) {
+            if (at >= w->r.from + w->r.have && (st = load_entries(w, at)) != GS_OK)
+                break;
+            const uint64_t k = at - w->r.from;
+            st = gs_part__text_put(w->in, row, (uint64_t)w->r.column[k], w->in->weighted ? w->r.value[k] : 1, 0);
+        }
+    }
+    return st;
+}
+
+/* Entry (i, j) of the square matrix of in->vertices rows is the edge i -> j, in the order of the file; its value is the
+ * weight, but where all values are 1. */
+static gs_status csr_edges(gs_part_input *in, gs_part_job *job, const csr *matrix)
+{
+    walk w = {.in = in, .job = job, .r = {.indptr = &matrix->indptr, .indices = &matrix->indices,
+                                          .data = &matrix->data, .rows = in->vertices, .columns = in->vertices,
+                                          .columns_are = "vertices"}};
+    gs_status st;
+
+    if (in->vertices > GS_MOST_ID)
+        return gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", in->path,
+                       (unsigned long long)in->vertices);
+    if ((st = check_shape(in, matrix)) != GS_OK)
+        return st;
+    st = gs_csr__alloc(&w.r, PIECE, in->path);
+    if (st == GS_OK && (st = find_weights(&w)) == GS_OK && (st = gs_part__text_begin(in, job)) == GS_OK &&
+        (st = put_rows(&w)) == GS_OK)
+        st = gs_part__text_end(in);
+    gs_csr__free(&w.r);
+    return st;
+}
+
+static void csr_close(csr *matrix)
+{
+    gs_part__file_close(&matrix->indptr);
+    gs_part__file_close(&matrix->indices);
+    gs_part__file_close(&matrix->data);
+}
+
+/* ---- which array is what ------------------------------------------------------------ */
 
 /* Arrays that are opened for this run alone: of the adjacency matrix, and shapes. */
 typedef struct opened {
     gs_npz *z;
-    gs_part_csr adjacency;
+    csr adjacency;
     gs_part_file shape, attributes;
 } opened;
 
@@ -113,7 +437,7 @@ static gs_status read_shape(uint64_t shape[2], const gs_part_file *f)
 
 static gs_status read_adjacency(gs_part_input *in, gs_part_job *job, opened *o, const char *const names[4])
 {
-    gs_part_csr *const a = &o->adjacency;
+    csr *const a = &o->adjacency;
     uint64_t shape[2] = {0};
     gs_status st;
 
@@ -135,7 +459,7 @@ static gs_status read_adjacency(gs_part_input *in, gs_part_job *job, opened *o, 
                        "edge (.undirected does), drops self loops, and makes positive features 1",
                   in->path);
     in->vertices = shape[0];
-    return gs_part__csr_edges(in, job, a);
+    return csr_edges(in, job, a);
 }
 
 static gs_status read_graph(gs_part_input *in, gs_part_job *job, opened *o)
@@ -165,18 +489,26 @@ static gs_status read_graph(gs_part_input *in, gs_part_job *job, opened *o)
     return gs_part__files_check(in, in->vertices, attributes[1]);
 }
 
-gs_status gs_part__npz_read(gs_part_input *in, gs_part_job *job)
+static gs_status npz_read(gs_part_input *in, gs_part_job *job)
 {
-    opened o = {.adjacency = GS_PART_CSR_NONE, .shape.npy.fd = -1, .attributes.npy.fd = -1};
+    opened o = {.adjacency = CSR_NONE, .shape.npy.fd = -1, .attributes.npy.fd = -1};
     gs_status st;
 
     if ((st = gs_part__npz_open(&o.z, in->path)) == GS_OK) {
         warn_of_rest(in, job, o.z);
         st = read_graph(in, job, &o);
     }
-    gs_part__csr_close(&o.adjacency);
+    csr_close(&o.adjacency);
     gs_part__file_close(&o.shape);
     gs_part__file_close(&o.attributes);
     gs_part__npz_close(o.z);
     return st;
 }
+
+static bool npz_looks(const char *path, const gs_part_head *head)
+{
+    (void)path;
+    return memcmp(head->bytes, "PK\3\4", 4) == 0 || memcmp(head->bytes, "PK\5\6", 4) == 0;
+}
+
+const gs_part_format gs_part__npz_formats[] = {{"npz", "arrays in one file", false, npz_looks, NULL, npz_read}, {0}};

@@ -1,8 +1,6 @@
 /* input_ogb.c - the folders of the Open Graph Benchmark, as the ogb package downloads and reads them:
  * raw/{edge,node-feat,node-label,num-node-list}.csv.gz, or, of its largest graph, raw/{data,node-label}.npz; and
  * split/NAME/{train,valid,test}.csv.gz. */
-#include "partition/input_ogb.h"
-
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,44 +8,32 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/input_npy.h"
-#include "partition/input_table.h"
-#include "partition/input_unread.h"
+#include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/npz.h"
+#include "partition/input_npz.h"
 
-/* DIR/NAME.csv, .csv.gz or .csv.zst, whichever is there; *path is NULL where none is. */
-static gs_status find_table(char **path, const char *dir, const char *name)
+static const gs_part_array raw_arrays[] = {
+    {GS_PART_ROLE(edge), "raw/edge.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
+    {GS_PART_ROLE(feature), "raw/node-feat.csv.gz", GS_PART_TABLE, GS_F32, {"node_feat.csv.gz"}},
+    {GS_PART_ROLE(label), "raw/node-label.csv.gz", GS_PART_TABLE, GS_F64, {"node_label.csv.gz", "label.csv.gz"}},
+    {0, "raw/num-node-list.csv.gz", GS_PART_OWN, 0, {NULL}},
+    {0, "raw/num-edge-list.csv.gz", GS_PART_OWN, 0, {NULL}},
+    {0, "raw/data.npz", GS_PART_OWN, 0, {NULL}},
+    {0, "raw/node-label.npz", GS_PART_OWN, 0, {NULL}},
+    {0},
+};
+static const gs_part_array split_arrays[] = {
+    {GS_PART_ROLE(split[0]), "train.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
+    {GS_PART_ROLE(split[1]), "valid.csv.gz", GS_PART_TABLE, GS_I64, {"val.csv.gz"}},
+    {GS_PART_ROLE(split[2]), "test.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
+    {0},
+};
+
+static bool ogb_looks(const char *path, const gs_part_head *head)
 {
-    static const char *const ends[] = {".csv.gz", ".csv", ".csv.zst"};
-    char file[300];
-
-    for (size_t i = 0; i < GS_ARRAY_LEN(ends); i++) {
-        snprintf(file, sizeof(file), "%s%s", name, ends[i]);
-        if ((*path = gs_path_join(dir, file)) == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
-        if (!gs_path_is_absent(*path))
-            return GS_OK;
-        gs_free(*path);
-    }
-    *path = NULL;
-    return GS_OK;
-}
-
-bool gs_part__ogb_looks(const char *path)
-{
-    char *table = NULL;
-    const bool found = find_table(&table, path, "raw/edge") == GS_OK && table != NULL;
-    gs_free(table);
-    return found || gs_path_has(path, "raw/data.npz");
-}
-
-/* Not an error where the table is not there. */
-static gs_status read_table(gs_part_file *f, gs_part_job *job, const char *dir, const char *name, gs_dtype as)
-{
-    char *path = NULL;
-    const gs_status st = find_table(&path, dir, name);
-    return st != GS_OK || path == NULL ? st : gs_part__table_read(f, job, path, as);
+    (void)head;
+    return gs_path_has(path, "raw/edge.csv.gz") || gs_path_has(path, "raw/edge.csv") ||
+           gs_path_has(path, "raw/edge.csv.zst") || gs_path_has(path, "raw/data.npz");
 }
 
 /* The one number of a list that has one for each graph of the folder; 0 where there is no such table. */
@@ -55,7 +41,7 @@ static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job 
 {
     gs_part_file f = {.npy.fd = -1};
     int64_t v = 0;
-    gs_status st = read_table(&f, job, in->path, name, GS_I64);
+    gs_status st = gs_part__table_open(&f, job, in->path, name, GS_I64);
 
     if (st == GS_OK && f.path != NULL) {
         if (f.npy.shape[0] != 1 || f.npy.shape[1] != 1)
@@ -70,24 +56,26 @@ static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job 
     return st;
 }
 
-/* The only folder in split/, as "split/NAME"; "" where there is none. */
-static gs_status find_split(char *out, size_t room, const char *path)
+/* The only folder in split/, a new string; NULL where there is none. */
+static gs_status find_split(char **out, const char *path)
 {
     char *const split = gs_path_join(path, "split");
     gs_status st = GS_OK;
 
-    *out = '\0';
+    *out = NULL;
     if (split == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
     DIR *const d = opendir(split);
     for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
         char *const folder = gs_path_join(split, e->d_name);
-        if (e->d_name[0] != '.' && folder != NULL && gs_path_is_dir(folder)) {
-            if (*out != '\0')
-                st = gs_fail(GS_EFORMAT, "%s: has more than one way to split; move all but one away", split);
-            snprintf(out, room, "split/%s", e->d_name);
+        if (e->d_name[0] == '.' || folder == NULL || !gs_path_is_dir(folder)) {
+            gs_free(folder);
+            continue;
         }
-        gs_free(folder);
+        if (*out != NULL)
+            st = gs_fail(GS_EFORMAT, "%s: has more than one way to split; move all but one away", split);
+        gs_free(*out);
+        *out = folder;
     }
     if (d != NULL)
         closedir(d);
@@ -95,51 +83,17 @@ static gs_status find_split(char *out, size_t room, const char *path)
     return st;
 }
 
-static gs_status read_splits(gs_part_input *in, gs_part_job *job)
-{
-    static const char *const names[] = {"train", "valid", "test"};
-    char folder[280], name[296];
-    gs_status st = find_split(folder, sizeof(folder), in->path);
-
-    for (int i = 0; i < 3 && st == GS_OK && *folder != '\0'; i++) {
-        snprintf(name, sizeof(name), "%s/%s", folder, names[i]);
-        st = read_table(&in->split[i], job, in->path, name, GS_I64);
-    }
-    return st;
-}
-
-static const char *const raw_read[] = {"edge.csv.gz",          "node-feat.csv.gz",     "node-label.csv.gz",
-                                       "num-node-list.csv.gz", "num-edge-list.csv.gz", "data.npz",
-                                       "node-label.npz",       NULL};
-static const char *const raw_other[][2] = {{"node_feat.csv.gz", "node-feat.csv.gz"},
-                                           {"node_label.csv.gz", "node-label.csv.gz"},
-                                           {"label.csv.gz", "node-label.csv.gz"},
-                                           {NULL, NULL}};
-static const char *const split_read[] = {"train.csv.gz", "valid.csv.gz", "test.csv.gz", NULL};
-static const char *const split_other[][2] = {{"val.csv.gz", "valid.csv.gz"}, {NULL, NULL}};
-
 /* Warns of files that nothing reads, and of edges that the ogb package would add. */
-static gs_status warn_of_rest(const gs_part_input *in, const gs_part_job *job)
+static void warn_of_rest(const gs_part_input *in, const gs_part_job *job, const char *split)
 {
-    char folder[280];
-    char *const raw = gs_path_join(in->path, "raw");
-    const gs_status st = find_split(folder, sizeof(folder), in->path);
-
-    if (raw != NULL)
-        gs_part__warn_of_unread(raw, &(gs_part_known){raw_read, raw_other}, job);
-    gs_free(raw);
-    if (st == GS_OK && *folder != '\0') {
-        char *const split = gs_path_join(in->path, folder);
-        if (split != NULL)
-            gs_part__warn_of_unread(split, &(gs_part_known){split_read, split_other}, job);
-        gs_free(split);
-    }
+    gs_part__arrays_warn(in->path, "raw", raw_arrays, job);
+    if (split != NULL)
+        gs_part__arrays_warn(split, "", split_arrays, job);
     if (!job->opt->undirected && (strstr(in->path, "products") != NULL || strstr(in->path, "proteins") != NULL))
         gs_part__warn(job,
                       "%s: ogb's loader adds the inverse of each edge of ogbn-products and ogbn-proteins, which are "
                       "stored once; partition with .undirected for the same",
                       in->path);
-    return st;
 }
 
 /* The one number of an array that has one for each graph; 0 where there is none. */
@@ -217,29 +171,37 @@ static gs_status read_tables(gs_part_input *in, gs_part_job *job, uint64_t *vert
 {
     gs_status st;
 
-    if ((st = read_count(vertices, in, job, "raw/num-node-list")) != GS_OK ||
-        (st = read_count(edges, in, job, "raw/num-edge-list")) != GS_OK ||
-        (st = read_table(&in->edge, job, in->path, "raw/edge", GS_I64)) != GS_OK ||
-        (st = read_table(&in->feature, job, in->path, "raw/node-feat", GS_F32)) != GS_OK)
+    if ((st = read_count(vertices, in, job, "raw/num-node-list.csv.gz")) != GS_OK ||
+        (st = read_count(edges, in, job, "raw/num-edge-list.csv.gz")) != GS_OK)
         return st;
-    return read_table(&in->label, job, in->path, "raw/node-label", GS_F64);
+    return gs_part__arrays_open(in, job, in->path, raw_arrays);
 }
 
-gs_status gs_part__ogb_read(gs_part_input *in, gs_part_job *job)
+static gs_status ogb_read(gs_part_input *in, gs_part_job *job)
 {
     uint64_t vertices = 0, edges = 0;
     const bool binary = gs_path_has(in->path, "raw/data.npz");
-    gs_status st;
+    char *split = NULL;
+    gs_status st = find_split(&split, in->path);
 
-    if ((st = warn_of_rest(in, job)) != GS_OK ||
-        (st = binary ? read_binary(in, job, &vertices, &edges) : read_tables(in, job, &vertices, &edges)) != GS_OK ||
-        (st = read_splits(in, job)) != GS_OK)
-        return st;
+    if (st != GS_OK)
+        goto done;
+    warn_of_rest(in, job, split);
+    if ((st = binary ? read_binary(in, job, &vertices, &edges) : read_tables(in, job, &vertices, &edges)) != GS_OK ||
+        (split != NULL && (st = gs_part__arrays_open(in, job, split, split_arrays)) != GS_OK))
+        goto done;
     if (in->feature.npy.fd >= 0)
         in->feature.npy.dims = 2;
     st = gs_part__files_check(in, vertices, 0);
     if (st == GS_OK && edges != 0 && edges != in->edges)
         st = gs_fail(GS_EFORMAT, "%s: has %llu edges; raw/ says %llu", in->edge.path, (unsigned long long)in->edges,
                      (unsigned long long)edges);
+done:
+    gs_free(split);
     return st;
 }
+
+const gs_part_format gs_part__ogb_formats[] = {
+    {"ogb", "a folder with raw/edge.csv.gz or raw/data.npz", true, ogb_looks, NULL, ogb_read},
+    {0},
+};

@@ -81,6 +81,8 @@ static inline void gs_partition_options_init(gs_partition_options *options)
  * GS_ENOTFOUND, GS_EFORMAT, GS_EEXIST, GS_EBUDGET, GS_EIO, GS_EINTERRUPTED. */
 GS_API gs_status gs_partition(const char *input, const char *store, const gs_partition_options *options,
                               gs_partition_report *report);
+/* Names of the formats that it reads, as .format takes them, with | between them; lives as long as the program. */
+GS_API const char *gs_input_formats(void);
 
 typedef struct gs_store_summary {
     uint64_t vertices, edges, self_loops;

@@ -2,9 +2,8 @@
 
 #define FIELD(name) offsetof(gs_partition_options, name), #name
 
-static const cli_option opts[] = {
-    {"--format", CLI_CHOICE, FIELD(format), "npy|npz|snap|mtx|csv|metis|ogb|igb|graphbolt", "of INPUT",
-     "found by looking", 0, 0},
+static cli_option opts[] = {
+    {"--format", CLI_CHOICE, FIELD(format), "NAME" /* cli_partition_prepare() */, "of INPUT", "found by looking", 0, 0},
     {"--parts", CLI_AUTO, FIELD(parts), "P", "intervals of vertices, a whole number or auto", "auto", 1, 16384},
     {"--method", CLI_CHOICE, FIELD(method), "metis|lp|fennel|random|natural", "how the vertices are ordered",
      "metis where it fits --memory, else fennel", 0, 0},
@@ -23,6 +22,8 @@ static const cli_option opts[] = {
     {"--force", CLI_FLAG, FIELD(force), NULL, "replace the store that is there", NULL, 0, 0},
     {0},
 };
+
+void cli_partition_prepare(void) { opts[0].value = gs_input_formats(); }
 
 static void defaults(void *options) { gs_partition_options_init(options); }
 

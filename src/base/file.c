@@ -199,10 +199,9 @@ bool gs_path_exists(const char *path)
 
 bool gs_path_has(const char *dir, const char *name)
 {
-    char *const path = gs_path_join(dir, name);
-    const bool there = path != NULL && gs_path_exists(path);
-    gs_free(path);
-    return there;
+    char path[PATH_MAX]; /* longer ones have no file */
+    const int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof(path) && gs_path_exists(path);
 }
 
 bool gs_path_is_absent(const char *path)

@@ -29,7 +29,7 @@ char *gs_path_join(const char *dir, const char *name);
 /* The path without the slashes at its end, so that it has a name; a new string as above. */
 char *gs_path_without_slashes(const char *path);
 bool gs_path_exists(const char *path);
-/* Is there something of this name in the folder? False also when memory is short. */
+/* Is there something of this name in the folder? */
 bool gs_path_has(const char *dir, const char *name);
 /* Nothing has this name. False where a thing is there that cannot be reached: a link to nothing, a forbidden folder. */
 bool gs_path_is_absent(const char *path);

@@ -1,8 +1,8 @@
-/* input_csv.c - edge lists of columns, with weights and types: found by the names in the header, in any order, or,
- * where there is none, by their number: two are source and destination, a third of numbers is the weight, and of three
- * words the one in the middle is the edge's type (head, relation, tail). */
-#include "partition/input_csv.h"
-
+/* input_lists.c - edge lists, a line an edge: of two columns (SNAP), or of more, with weights and types (CSV, TSV).
+ *
+ * They are parsed into a temporary file of binary records, since N is known only at the end. Columns are found by the
+ * names in the header, in any order, or, where there is none, by their number: two are source and destination, a third
+ * of numbers is the weight, and of three words the one in the middle is the edge's type (head, relation, tail). */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -10,11 +10,70 @@
 
 #include "base/size.h"
 #include "partition/edge_text.h"
-#include "partition/input_konect.h"
+#include "partition/input_files.h"
 #include "partition/relations.h"
 #include "partition/text_ids.h"
 #include "partition/text_lines.h"
 #include "partition/text_number.h"
+
+/* ---- KONECT -------------------------------------------------------------------------- */
+
+/* "% sym weighted": a format, sym, asym or bip, and what weights are. The lines below have two ids, a
+ * weight or how often the edge is there, and a time (konect.cc). */
+
+static bool takes(const char **p, const char *word)
+{
+    const size_t n = strlen(word);
+    if (strncmp(*p, word, n) != 0 || !(gs_part__is_blank((*p)[n]) || gs_part__is_end((*p)[n])))
+        return false;
+    *p = gs_part__skip_blanks(*p + n);
+    return true;
+}
+
+/* The first line's words, behind its %. */
+static gs_status read_format(gs_part_input *in, const char *p)
+{
+    static const char *const weights[] = {"unweighted", "positive",      "posweighted", "signed",
+                                          "multisigned", "weighted",     "multiweighted", "dynamic",
+                                          "multiposweighted", NULL};
+    const bool sym = takes(&p, "sym"), bip = !sym && takes(&p, "bip"), asym = !sym && !bip && takes(&p, "asym");
+
+    if (!sym && !bip && !asym)
+        return GS_OK;
+    for (size_t i = 0; weights[i] != NULL && !in->konect; i++)
+        in->konect = takes(&p, weights[i]) && gs_part__is_end(*p);
+    in->undirected = in->konect && sym;
+    if (in->konect && bip)
+        return gs_fail(GS_EUNSUPPORTED,
+                       "%s: is bipartite (%% bip): its two columns count different vertices, and a store has one kind; "
+                       "number the second column's from where the first's end, and say asym",
+                       in->path);
+    return GS_OK;
+}
+
+static gs_status look_for_konect(gs_part_input *in, const gs_part_job *job, uint32_t *columns)
+{
+    gs_lines l;
+    char *text = NULL;
+    gs_status st = gs_part__lines_open(&l, job, in->path);
+
+    *columns = 0;
+    in->konect = in->undirected = false;
+    while (st == GS_OK && *columns == 0 && (st = gs_part__lines_next(&l, &text)) == GS_OK && text != NULL) {
+        const char *p = gs_part__skip_blanks(text);
+        if (l.line.number == 1 && *p == '%')
+            st = read_format(in, gs_part__skip_blanks(p + 1));
+        for (; !gs_part__is_comment(p) && *p != '\0'; ++*columns) {
+            while (*p != '\0' && !gs_part__is_blank(*p))
+                p++;
+            p = gs_part__skip_blanks(p);
+        }
+    }
+    gs_part__lines_close(&l);
+    return st;
+}
+
+/* ---- columns ------------------------------------------------------------------------ */
 
 #define MOST_COLUMNS 256u
 #define MOST_TYPES 65536u
@@ -120,7 +179,7 @@ static bool is_number(const char *field)
     return isdigit((unsigned char)*field) || ((*field == '-' || *field == '+' || *field == '.') && field[1] != '\0');
 }
 
-bool gs_part__csv_looks(const char *line)
+static bool has_header(const char *line)
 {
     bool ends[ROLES] = {false};
     gs_text_id name;
@@ -374,7 +433,7 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
         return st;
     t->delimiter = find_delimiter(l->line.text);
     const char *const p = gs_part__skip_blanks(l->line.text);
-    if (gs_part__csv_looks(p) && !is_number(p + (*p == '"'))) {
+    if (has_header(p) && !is_number(p + (*p == '"'))) {
         if ((st = read_header(t, job, again, &l->line)) != GS_OK)
             return st;
     } else {
@@ -391,7 +450,7 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
     return gs_part__reading_begin(r);
 }
 
-static gs_status read_table(gs_text_reading *r)
+static gs_status read_columns(gs_text_reading *r)
 {
     gs_lines l;
     table t = {.konect = r->lines.in->konect};
@@ -407,11 +466,104 @@ static gs_status read_table(gs_text_reading *r)
     return st;
 }
 
-gs_status gs_part__csv_read(gs_part_input *in, gs_part_job *job)
+static gs_status csv_read(gs_part_input *in, gs_part_job *job)
 {
     uint32_t columns;
-    gs_status st = gs_part__konect_look(in, job, &columns); /* whatever .format says */
-    if (st != GS_OK || (st = gs_part__text_read(in, job, read_table)) != GS_OK || in->relations == NULL)
+    gs_status st = look_for_konect(in, job, &columns); /* whatever .format says */
+    if (st != GS_OK || (st = gs_part__text_read(in, job, read_columns)) != GS_OK || in->relations == NULL)
         return st;
     return gs_part__relations_order(in->relations, job);
 }
+
+/* ---- two columns -------------------------------------------------------------------- */
+
+/* The word at p; *p is then behind it and the blanks after it. */
+static gs_text_id take_word(const char **p)
+{
+    gs_text_id id = gs_part__id_of_digits(*p);
+    const char *end = id.at + id.length;
+
+    if (!gs_part__is_blank(*end) && !gs_part__is_end(*end)) {
+        id.is_number = false;
+        while (!gs_part__is_blank(*end) && !gs_part__is_end(*end))
+            end++;
+        id.length = (size_t)(end - id.at);
+    }
+    *p = gs_part__skip_blanks(end);
+    return id;
+}
+
+static gs_status snap_line(gs_edge_block *b, const gs_line *l, const char **end)
+{
+    const char *p = gs_part__skip_blanks(l->text);
+    gs_text_id ends[2];
+
+    if (gs_part__is_comment(p) || *p == '\n') {
+        *end = strchr(p, '\n');
+        return GS_OK;
+    }
+    ends[0] = take_word(&p);
+    ends[1] = take_word(&p);
+    if (*p != '\n')
+        return gs_part__line_wrong(l, p, "expected the end of the line after two ids");
+    *end = p;
+    return gs_part__reading_put(b, l, ends, 1, 0);
+}
+
+static gs_status snap_lines(gs_text_reading *r)
+{
+    gs_lines l;
+    gs_status st;
+
+    r->lines.line = snap_line;
+    if ((st = gs_part__lines_open(&l, r->lines.job, r->lines.in->path)) == GS_OK &&
+        (st = gs_part__reading_begin(r)) == GS_OK)
+        st = gs_part__reading_lines(r, &l);
+    gs_part__lines_close(&l);
+    return st;
+}
+
+/* Lists of more than two columns are read as tables. */
+static gs_status snap_read(gs_part_input *in, gs_part_job *job)
+{
+    uint32_t columns;
+    const gs_status st = look_for_konect(in, job, &columns);
+
+    if (st != GS_OK)
+        return st;
+    return columns > 2 ? csv_read(in, job) : gs_part__text_read(in, job, snap_lines);
+}
+
+/* ---- by their first lines --------------------------------------------------------------- */
+
+static bool csv_looks(const char *path, const gs_part_head *head)
+{
+    (void)path;
+    return *head->line != '\0' && has_header(head->line);
+}
+
+/* True where the line has two or three words of letters, not of any bytes: an edge between names. */
+static bool has_words(const char *line)
+{
+    int words = 0;
+
+    for (const char *p = line; *p != '\0'; p++) {
+        const bool blank = *p == ' ' || *p == '\t' || *p == '\r';
+        if (!blank && ((unsigned char)*p < ' ' || *p == 127))
+            return false;
+        words += !blank && (p == line || p[-1] == ' ' || p[-1] == '\t');
+    }
+    return words == 2 || words == 3;
+}
+
+static bool snap_looks(const char *path, const gs_part_head *head)
+{
+    (void)path;
+    return head->comment || strchr(" \t\r\n0123456789", *head->line) != NULL || has_words(head->line);
+}
+
+const gs_part_format gs_part__list_formats[] = {
+    {"csv", "columns with a header", false, csv_looks, NULL, csv_read},
+    {"snap", "an edge list", false, snap_looks, NULL, snap_read},
+    {0},
+};

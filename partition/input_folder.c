@@ -1,0 +1,769 @@
+/* input_folder.c - folders of arrays: tables say which file is what; which are there, and do they fit together? */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "partition/edge_block.h"
+#include "partition/input_files.h"
+#include "partition/input_table.h"
+#include "partition/job.h"
+#include "partition/made_array.h"
+#include "partition/npy_edges.h"
+
+/* ---- files that nothing reads ------------------------------------------------ */
+
+#define NEAR 2u        /* letters that differ: val_idx.npy, feature.npy */
+#define LONGEST 32u    /* of names that could be near */
+#define MOST_NAMED 4u  /* in the line about all others */
+
+/* Letters to add, drop or change to make `b` of `a`; both are shorter than LONGEST. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[LONGEST + 1];
+    const size_t n = strlen(b);
+
+    for (unsigned k = 0; k <= n; k++)
+        row[k] = k;
+    for (unsigned i = 0; a[i] != '\0'; i++) {
+        unsigned before = row[0];
+        row[0] = i + 1;
+        for (unsigned k = 0; k < n; k++) {
+            const unsigned change = before + (a[i] != b[k]);
+            before = row[k + 1];
+            row[k + 1] = GS_MIN(change, GS_MIN(before, row[k]) + 1);
+        }
+    }
+    return row[n];
+}
+
+const char *gs_part__near_name(const char *name, const char *const *names)
+{
+    const char *best = NULL;
+    unsigned nearest = NEAR + 1;
+
+    for (size_t i = 0; names[i] != NULL && strlen(name) < LONGEST; i++) {
+        const unsigned d = strlen(names[i]) < LONGEST ? distance(name, names[i]) : NEAR + 1;
+        if (d < nearest) {
+            best = names[i];
+            nearest = d;
+        }
+    }
+    return best;
+}
+
+bool gs_part__near_file(char *out, size_t room, const char *folder, const char *name)
+{
+    const char *const slash = strrchr(name, '/'), *const last = slash != NULL ? slash + 1 : name;
+    unsigned nearest = NEAR + 1;
+    char *const whole = gs_path_join(folder, name);
+
+    if (whole == NULL || strlen(last) >= LONGEST) {
+        gs_free(whole);
+        return false;
+    }
+    whole[strlen(whole) - strlen(last)] = '\0';
+    DIR *const d = opendir(whole);
+    for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        const unsigned far = strlen(e->d_name) < LONGEST && e->d_name[0] != '.' ? distance(last, e->d_name) : NEAR + 1;
+        if (far < nearest) {
+            nearest = far;
+            snprintf(out, room, "%.*s%s", (int)(last - name), name, e->d_name);
+        }
+    }
+    if (d != NULL)
+        closedir(d);
+    gs_free(whole);
+    return nearest <= NEAR;
+}
+
+/* Bytes of a table's name before .gz; of other names, all. */
+static size_t stem_bytes(const char *name)
+{
+    const size_t n = strlen(name);
+    return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
+}
+
+/* Whether `name` is one that is read, or that with another ending of a packed table. */
+static bool is_called(const char *name, const char *read)
+{
+    const size_t stem = stem_bytes(read);
+
+    if (strcmp(name, read) == 0)
+        return true;
+    return read[stem] != '\0' && strncmp(name, read, stem) == 0 &&
+           (name[stem] == '\0' || strcmp(name + stem, ".zst") == 0);
+}
+
+static bool is_missing(const char *folder, const char *name)
+{
+    static const char *const ends[] = {"", ".gz", ".zst"};
+    const size_t stem = stem_bytes(name);
+    bool missing = true;
+
+    for (size_t i = 0; i < (name[stem] != '\0' ? GS_ARRAY_LEN(ends) : 1) && missing; i++) {
+        char one[LONGEST * 2];
+        snprintf(one, sizeof(one), "%.*s%s", (int)stem, name, ends[i]);
+        char *const path = gs_path_join(folder, one);
+        missing = path != NULL && gs_path_is_absent(path);
+        gs_free(path);
+    }
+    return missing;
+}
+
+/* The array's name within the folder `dir`; NULL where it is in another. */
+static const char *name_in(const gs_part_array *a, const char *dir)
+{
+    const size_t n = strlen(dir);
+
+    if (n == 0)
+        return strchr(a->name, '/') == NULL ? a->name : NULL;
+    return strncmp(a->name, dir, n) == 0 && a->name[n] == '/' && strchr(a->name + n + 1, '/') == NULL ? a->name + n + 1
+                                                                                                      : NULL;
+}
+
+/* What a file of this name was meant to be: a file that is read and missing, or NULL. */
+static const char *meant(const char *folder, const char *dir, const gs_part_array *table, const char *name)
+{
+    const char *best = NULL;
+    unsigned nearest = NEAR + 1;
+
+    for (const gs_part_array *a = table; a->name != NULL; a++) {
+        const char *const own = name_in(a, dir);
+        for (size_t i = 0; own != NULL && i < GS_ARRAY_LEN(a->other) && a->other[i] != NULL; i++)
+            if (is_called(name, a->other[i]) && is_missing(folder, own))
+                return own;
+    }
+    for (const gs_part_array *a = table; a->name != NULL && strlen(name) < LONGEST; a++) {
+        const char *const own = name_in(a, dir);
+        const unsigned d = own != NULL && strlen(own) < LONGEST ? distance(name, own) : NEAR + 1;
+        if (d < nearest && is_missing(folder, own)) {
+            best = own;
+            nearest = d;
+        }
+    }
+    return best;
+}
+
+static bool is_read(const gs_part_array *table, const char *dir, const char *name)
+{
+    for (const gs_part_array *a = table; a->name != NULL; a++)
+        if (name_in(a, dir) != NULL && is_called(name, name_in(a, dir)))
+            return true;
+    return false;
+}
+
+static bool is_file(int folder, const char *name)
+{
+    struct stat s;
+    return fstatat(folder, name, &s, 0) == 0 && S_ISREG(s.st_mode);
+}
+
+static void warn_in(const char *folder, const char *dir, const gs_part_array *table, const gs_part_job *job)
+{
+    char others[600] = "";
+    size_t used = 0, count = 0;
+    DIR *const d = job->opt->warn != NULL ? opendir(folder) : NULL;
+
+    if (d == NULL)
+        return;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.' || is_read(table, dir, e->d_name) || !is_file(dirfd(d), e->d_name))
+            continue;
+        const char *const name = meant(folder, dir, table, e->d_name);
+        if (name != NULL)
+            gs_part__warn(job, "%s/%s: is not read; was %s meant?", folder, e->d_name, name);
+        else if (count++ < MOST_NAMED && used < sizeof(others))
+            used += (size_t)snprintf(others + used, sizeof(others) - used, "%s%s", count > 1 ? ", " : "", e->d_name);
+    }
+    closedir(d);
+    if (count != 0)
+        gs_part__warn(job, "%s: nothing reads %s%s", folder, others, count > MOST_NAMED ? " and others" : "");
+}
+
+void gs_part__arrays_warn(const char *path, const char *dir, const gs_part_array *table, const gs_part_job *job)
+{
+    char *const folder = *dir != '\0' ? gs_path_join(path, dir) : gs_strdup(path);
+
+    if (folder != NULL)
+        warn_in(folder, dir, table, job);
+    gs_free(folder);
+}
+
+/* ---- tables of arrays --------------------------------------------------------- */
+
+gs_status gs_part__table_open(gs_part_file *f, gs_part_job *job, const char *dir, const char *name, gs_dtype as)
+{
+    static const char *const ends[] = {".gz", "", ".zst"};
+    char file[300];
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(ends); i++) {
+        snprintf(file, sizeof(file), "%.*s%s", (int)stem_bytes(name), name, ends[i]);
+        char *const path = gs_path_join(dir, file);
+        if (path == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+        if (!gs_path_is_absent(path))
+            return gs_part__table_read(f, job, path, as); /* which takes the path */
+        gs_free(path);
+    }
+    return GS_OK;
+}
+
+gs_status gs_part__arrays_open(gs_part_input *in, gs_part_job *job, const char *dir, const gs_part_array *table)
+{
+    gs_status st = GS_OK;
+
+    for (const gs_part_array *a = table; a->name != NULL && st == GS_OK; a++) {
+        gs_part_file *const f = (gs_part_file *)(void *)((char *)in + a->role);
+        if (a->kept == GS_PART_TABLE)
+            st = gs_part__table_open(f, job, dir, a->name, a->as);
+        else if (a->kept == GS_PART_NPY)
+            st = gs_part__file_open(f, dir, a->name, f == &in->edge);
+    }
+    return st;
+}
+
+/* ---- do the files fit together? ------------------------------------------------ */
+
+#define META_LIMIT (16 * GS_MIB)
+#define SCAN_EDGES 65536u
+
+static bool is_there(const gs_part_file *f) { return f->npy.fd >= 0; }
+
+/* Truth values are no ids: a mask read as ids would name vertices 0 and 1 alone. */
+static bool holds_ids(const gs_npy *npy) { return gs_part__is_integer(npy->dtype) && !npy->truth; }
+
+/* -- meta.json ------------------------------------------------------------ */
+
+typedef struct meta {
+    uint64_t vertices, features, classes, edge_types; /* 0: not said */
+    const char *says; /* where `vertices` is from, after the input's path */
+} meta;
+
+static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, const char *path)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
+    if (item == NULL || cJSON_IsNull(item))
+        return GS_OK;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 1e15 ||
+        floor(item->valuedouble) != item->valuedouble)
+        return gs_fail(GS_EFORMAT, "%s: \"%s\" is not a whole number of 0 or more; correct or remove it", path, key);
+    for (const cJSON *other = item->next; other != NULL; other = other->next) /* which one readers disagree on */
+        if (strcmp(other->string, key) == 0)
+            return gs_fail(GS_EFORMAT, "%s: \"%s\" is there twice; remove one", path, key);
+    *out = (uint64_t)item->valuedouble;
+    return GS_OK;
+}
+
+static gs_status meta_parse(meta *m, const char *text, const char *path)
+{
+    cJSON *root = cJSON_ParseWithOpts(text, NULL, true); /* and nothing behind it */
+    gs_status st;
+
+    if (!cJSON_IsObject(root))
+        st = gs_fail(GS_EFORMAT, "%s: is not a JSON object; correct or remove it", path);
+    else if ((st = meta_number(&m->vertices, root, "num_nodes", path)) == GS_OK &&
+             (st = meta_number(&m->features, root, "num_features", path)) == GS_OK &&
+             (st = meta_number(&m->classes, root, "num_classes", path)) == GS_OK)
+        st = meta_number(&m->edge_types, root, "num_edge_types", path);
+    cJSON_Delete(root);
+    return st;
+}
+
+static gs_status meta_load(meta *m, const char *dir)
+{
+    char *path = gs_path_join(dir, "meta.json"), *text = NULL;
+    uint64_t bytes;
+    gs_status st = GS_OK;
+
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if (!gs_path_is_absent(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
+        st = meta_parse(m, text, path);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
+/* -- the files -------------------------------------------------------------- */
+
+static gs_status check_edges(gs_part_input *in)
+{
+    const gs_npy *e = &in->edge.npy;
+    if (!holds_ids(e))
+        return gs_fail(GS_EFORMAT, "%s: has type %s; edges are pairs of integers (int64 or int32)", in->edge.path,
+                       e->truth ? "bool" : gs_dtype_name(e->dtype));
+    if (e->dims != 2 || (e->shape[1] != 2 && e->shape[0] != 2))
+        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2], or [2, E]", in->edge.path,
+                       (unsigned long long)e->shape[0], (unsigned long long)e->shape[1]);
+    in->two_rows = e->shape[0] == 2 && (e->shape[1] != 2 || in->two_rows != in->edge.transposed);
+    in->edges = in->two_rows ? e->shape[1] : e->shape[0];
+    if (is_there(&in->type)) {
+        const gs_npy *t = &in->type.npy;
+        if (!gs_part__is_integer(t->dtype) || t->shape[1] != 1 || t->shape[0] != in->edges)
+            return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge types are integers [%llu], one an edge",
+                           in->type.path, gs_dtype_name(t->dtype), (unsigned long long)t->shape[0],
+                           (unsigned long long)t->shape[1], (unsigned long long)in->edges);
+        in->typed = true;
+    }
+    if (is_there(&in->weight)) {
+        const gs_npy *w = &in->weight.npy;
+        if (w->shape[1] != 1 || w->shape[0] != in->edges)
+            return gs_fail(GS_EFORMAT,
+                           "%s: is %s [%llu, %llu]; edge weights are numbers [%llu], one an edge",
+                           in->weight.path, gs_dtype_name(w->dtype), (unsigned long long)w->shape[0],
+                           (unsigned long long)w->shape[1], (unsigned long long)in->edges);
+        in->weighted = true;
+    }
+    return GS_OK;
+}
+
+/* Columns of a CSR matrix that no meta.json states: the largest index + 1. */
+static gs_status scan_columns(gs_part_input *in)
+{
+    const gs_npy *x = &in->indices.npy;
+    const uint64_t piece = 65536;
+    int64_t *ids = gs_malloc_array(piece, 8);
+    void *raw = gs_malloc_array(piece, 8);
+    int64_t most = -1;
+    gs_status st = ids && raw ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->indices.path);
+
+    for (uint64_t at = 0; st == GS_OK && at < x->shape[0]; at += piece) {
+        const uint64_t n = GS_MIN(piece, x->shape[0] - at);
+        if ((st = gs_npy_read_rows(x, raw, at, n, in->indices.path)) != GS_OK)
+            break;
+        gs_part__to_i64(ids, raw, x->dtype, n);
+        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+            most = GS_MAX(most, ids[i]);
+            if (ids[i] < 0)
+                st = gs_fail(GS_EFORMAT, "%s: row %llu: column %lld is below 0", in->indices.path,
+                             (unsigned long long)(at + i), (long long)ids[i]);
+        }
+    }
+    if (st == GS_OK && most < 0)
+        st = gs_fail(GS_EFORMAT,
+                     "%s: holds no value, so it does not say how many columns there are; state num_features in "
+                     "meta.json",
+                     in->indices.path);
+    if (st == GS_OK && most >= INT32_MAX)
+        st = gs_fail(GS_EFORMAT, "%s: holds column %s; state num_features in meta.json", in->indices.path,
+                     GS_PART_I64(most));
+    if (st == GS_OK)
+        in->features = (uint32_t)(most + 1);
+    gs_free(ids);
+    gs_free(raw);
+    return st;
+}
+
+static gs_status check_csr(gs_part_input *in, const meta *m)
+{
+    const gs_npy *p = &in->indptr.npy, *x = &in->indices.npy, *d = &in->data.npy;
+
+    if (!holds_ids(p) || p->shape[1] != 1 || p->shape[0] < 2)
+        return gs_fail(GS_EFORMAT, "%s: must be integers [N + 1]", in->indptr.path);
+    if (!holds_ids(x) || x->shape[1] != 1)
+        return gs_fail(GS_EFORMAT, "%s: must be integers, one a stored value", in->indices.path);
+    if (d->shape[1] != 1 || d->shape[0] != x->shape[0])
+        return gs_fail(GS_EFORMAT, "%s: must be numbers [%llu], as long as %s", in->data.path,
+                       (unsigned long long)x->shape[0], in->indices.path);
+    in->form = GS_FORM_CSR;
+    in->vertices = p->shape[0] - 1;
+    if (m->features > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_features is %llu", in->path, (unsigned long long)m->features);
+    in->features = (uint32_t)m->features;
+    return in->features != 0 ? GS_OK : scan_columns(in);
+}
+
+static gs_status check_features(gs_part_input *in, const meta *m)
+{
+    const gs_npy *f = &in->feature.npy;
+
+    if (is_there(&in->indptr) && is_there(&in->feature))
+        return gs_fail(GS_EFORMAT, "%s: has both features.npy and features_indptr.npy; keep one", in->path);
+    if (is_there(&in->indptr))
+        return check_csr(in, m);
+    if (!is_there(&in->feature))
+        return GS_OK;
+    if (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", in->feature.path,
+                       (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
+    if (m->features != 0 && m->features != f->shape[1])
+        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but %llu features are stated", in->feature.path,
+                       (unsigned long long)f->shape[1], (unsigned long long)m->features);
+    in->form = GS_FORM_DENSE;
+    in->vertices = f->shape[0];
+    in->features = (uint32_t)f->shape[1];
+    return GS_OK;
+}
+
+static gs_status check_labels(gs_part_input *in, const meta *m)
+{
+    const gs_npy *l = &in->label.npy;
+
+    if (!is_there(&in->label))
+        return GS_OK;
+    if (in->form != GS_FORM_NONE && in->vertices != l->shape[0])
+        return gs_fail(GS_EFORMAT, "%s: has %llu rows, but there are features of %llu vertices", in->label.path,
+                       (unsigned long long)l->shape[0], (unsigned long long)in->vertices);
+    in->vertices = l->shape[0];
+    if (m->classes > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_classes is %llu; at most %d are supported", in->path,
+                       (unsigned long long)m->classes, INT32_MAX);
+    in->classes = (uint32_t)m->classes;
+    return GS_OK;
+}
+
+/* No file but the edges says how many vertices there are. */
+static gs_status scan_vertices(gs_part_input *in)
+{
+    gs_part_edge_block b;
+    uint32_t most = 0;
+    gs_status st = gs_part__edge_block_make(&b, in, SCAN_EDGES);
+
+    in->vertices = UINT32_MAX - 1u; /* any id that a store could hold */
+    for (uint64_t at = 0; st == GS_OK && at < in->edges; at += b.count) {
+        if ((st = gs_part__npy_edges(in, &b, at, GS_MIN(SCAN_EDGES, in->edges - at))) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < b.count; i++)
+            most = GS_MAX(most, GS_MAX(b.src[i], b.dst[i]));
+    }
+    gs_part__edge_block_free(&b);
+    in->vertices = in->edges == 0 ? 0 : (uint64_t)most + 1;
+    return st;
+}
+
+/* Several labels a vertex may lie beside one class a vertex; .task says which are meant. */
+static gs_status open_labels(gs_part_input *in, const char *task)
+{
+    const bool several = task != NULL && strcmp(task, "multilabel") == 0;
+    static const char *const name[] = {"labels.npy", "labels_multi.npy"};
+    gs_status st = gs_part__file_open(&in->label, in->path, name[several], false);
+
+    if (st == GS_OK && !is_there(&in->label) && (task == NULL || several)) {
+        gs_part__file_close(&in->label);
+        st = gs_part__file_open(&in->label, in->path, name[!several], false);
+    }
+    if (st != GS_OK || task != NULL || strstr(in->label.path, name[0]) == NULL)
+        return st;
+    char *const multi = gs_path_join(in->path, name[1]);
+    if (multi != NULL && gs_path_exists(multi))
+        snprintf(in->note, sizeof(in->note),
+                 "labels_multi.npy: is not read beside labels.npy; .task multilabel takes it");
+    gs_free(multi);
+    return GS_OK;
+}
+
+static gs_status check_all(gs_part_input *in, const meta *m)
+{
+    gs_status st;
+
+    if ((in->text == NULL && (st = check_edges(in)) != GS_OK) || (st = check_features(in, m)) != GS_OK ||
+        (st = check_labels(in, m)) != GS_OK)
+        return st;
+    if (in->vertices != 0 && m->vertices != 0 && in->vertices != m->vertices)
+        return gs_fail(GS_EFORMAT, "%s%s is %llu, but the %s have %llu rows", in->path, m->says,
+                       (unsigned long long)m->vertices, in->form == GS_FORM_NONE ? "labels" : "features",
+                       (unsigned long long)in->vertices);
+    if (in->vertices == 0)
+        in->vertices = m->vertices;
+    if (m->edge_types > 65536)
+        return gs_fail(GS_EUNSUPPORTED, "%s/meta.json: num_edge_types is %llu; at most 65536 are supported", in->path,
+                       (unsigned long long)m->edge_types);
+    in->edge_types = in->typed ? (uint32_t)m->edge_types : 0;
+    return in->vertices != 0 ? GS_OK : scan_vertices(in);
+}
+
+gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t features)
+{
+    return check_all(in, &(meta){.vertices = vertices, .features = features,
+                                 .says = ": the stated number of vertices"});
+}
+
+/* ---- a folder of .npy files --------------------------------------------------- */
+
+/* Others' names are torch_geometric's and DGL's attributes. */
+static const gs_part_array npy_arrays[] = {
+    {GS_PART_ROLE(edge), "edges.npy", GS_PART_NPY, 0, {"edge_index.npy"}},
+    {GS_PART_ROLE(type), "edge_types.npy", GS_PART_NPY, 0, {"edge_type.npy"}},
+    {GS_PART_ROLE(weight), "edge_weights.npy", GS_PART_NPY, 0, {"edge_attr.npy"}},
+    {GS_PART_ROLE(feature), "features.npy", GS_PART_NPY, 0, {"x.npy", "feat.npy", "node_feat.npy"}},
+    {GS_PART_ROLE(indptr), "features_indptr.npy", GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(indices), "features_indices.npy", GS_PART_OWN, 0, {NULL}},
+    {GS_PART_ROLE(data), "features_data.npy", GS_PART_OWN, 0, {NULL}},
+    {GS_PART_ROLE(label), "labels.npy", GS_PART_OWN, 0, {"y.npy", "label.npy"}},
+    {GS_PART_ROLE(label), "labels_multi.npy", GS_PART_OWN, 0, {NULL}},
+    {GS_PART_ROLE(split[0]), "train_idx.npy", GS_PART_NPY, 0, {"train_mask.npy"}},
+    {GS_PART_ROLE(split[1]), "valid_idx.npy", GS_PART_NPY, 0, {"val_mask.npy", "valid_mask.npy"}},
+    {GS_PART_ROLE(split[2]), "test_idx.npy", GS_PART_NPY, 0, {"test_mask.npy"}},
+    {0, "meta.json", GS_PART_OWN, 0, {NULL}},
+    {0},
+};
+
+static bool npy_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return gs_path_has(path, "edges.npy");
+}
+
+static gs_status npy_open(gs_part_input *in, gs_part_job *job)
+{
+    meta m = {.says = "/meta.json: num_nodes"};
+    gs_status st;
+
+    gs_part__arrays_warn(in->path, "", npy_arrays, job);
+    if ((st = meta_load(&m, in->path)) != GS_OK ||
+        (st = gs_part__arrays_open(in, job, in->path, npy_arrays)) != GS_OK ||
+        (st = open_labels(in, job->opt->task)) != GS_OK)
+        return st;
+    if (is_there(&in->indptr) &&
+        ((st = gs_part__file_open(&in->indices, in->path, "features_indices.npy", true)) != GS_OK ||
+         (st = gs_part__file_open(&in->data, in->path, "features_data.npy", true)) != GS_OK))
+        return st;
+    return check_all(in, &m);
+}
+
+/* ---- IGB's homogeneous graphs, as the igb package lays them out and reads them --------
+ *
+ *   processed/paper__cites__paper/edge_index.npy   int [E, 2]
+ *   processed/paper/node_feat.npy                  float32 [N, 1024]; of large and full without a header
+ *   processed/paper/node_label_19.npy, _2K.npy     float32 [N]; the same
+ *
+ * Without a header, a file's size says how many rows there are. Features are float32, 1024 a vertex, or as many as fit
+ * the labels. Labels have 4 or 8 bytes a vertex, as the features' rows say, or else the numbers themselves: float32 as
+ * the igb package has them, or whole numbers of 32 or 64 bits. The igb package trains on the first 60 % of the labelled
+ * vertices, validates on the next 20 % and tests on the rest. */
+
+#define WIDTH 1024u
+#define MOST_LABEL (1 << 24) /* of whole numbers: 1.0f, read as one, is above */
+#define LOOK_WORDS 16384u /* of labels that are looked at at once; even */
+#define EDGES "paper__cites__paper/edge_index.npy"
+#define FULL_VERTICES 269346174ull /* of which only the first are labelled, by the igb package's own numbers: */
+#define FULL_LABELLED_19 227130858ull
+#define FULL_LABELLED_2K 157675969ull
+
+static const gs_part_array igb_arrays[] = {
+    {GS_PART_ROLE(edge), EDGES, GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(feature), "paper/node_feat.npy", GS_PART_OWN, 0, {"features.npy", "feat.npy", "x.npy"}},
+    {GS_PART_ROLE(label), "paper/node_label_19.npy", GS_PART_OWN, 0, {"labels.npy", "node_label.npy", "y.npy"}},
+    {GS_PART_ROLE(label), "paper/node_label_2K.npy", GS_PART_OWN, 0, {NULL}},
+    {0, "paper/paper_id_index_mapping.npy", GS_PART_OWN, 0, {NULL}},
+    {0},
+};
+
+static bool igb_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return gs_path_has(path, EDGES) || gs_path_has(path, "processed/" EDGES);
+}
+
+/* A .npy file, or numbers without a header: *plain then, and their bytes. */
+static gs_status open_array(gs_part_file *f, const char *dir, const char *name, bool *plain)
+{
+    char magic[6] = "";
+    uint64_t bytes = 0;
+    int fd = -1;
+    gs_status st;
+
+    if ((f->path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if (gs_path_is_absent(f->path))
+        return GS_OK;
+    if ((st = gs_file_open_read(&fd, &bytes, f->path)) != GS_OK)
+        return st;
+    st = gs_pread_exact(fd, magic, GS_MIN(bytes, sizeof(magic)), 0, f->path);
+    *plain = st == GS_OK && memcmp(magic, "\x93NUMPY", 6) != 0;
+    if (*plain) {
+        f->npy = (gs_npy){.dtype = GS_F32, .dims = 1, .shape = {bytes / 4, 1}, .data_bytes = bytes, .fd = fd};
+        return bytes % 4 == 0 && bytes > 0 ? GS_OK
+                                           : gs_fail(GS_EFORMAT, "%s: has %llu bytes and no .npy header; float32 "
+                                                                 "without one is 4 bytes a number",
+                                                     f->path, (unsigned long long)bytes);
+    }
+    close(fd);
+    if (st == GS_OK && (st = gs_npy_open(&f->npy, f->path)) != GS_OK)
+        f->npy.fd = -1;
+    return st;
+}
+
+/* Labels without a header: which types their words could have so far. */
+typedef struct looks {
+    bool f32, i32, i64;
+    bool says; /* something but 0 and -1 was there, which all of them could be */
+} looks;
+
+static void look_at_words(looks *k, const uint32_t *word, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t above = word[i | 1]; /* of the 64-bit number that this word is of */
+        const int32_t whole = (int32_t)word[i];
+        float real;
+        memcpy(&real, &word[i], sizeof(real));
+        k->f32 = k->f32 && (isnan(real) || (fabsf(real) < MOST_LABEL && floorf(real) == real));
+        k->i32 = k->i32 && whole >= -1 && whole < MOST_LABEL;
+        k->i64 = k->i64 && ((above == 0 && whole >= 0 && whole < MOST_LABEL) || (above == UINT32_MAX && whole == -1));
+        k->says = k->says || (whole != 0 && whole != -1);
+    }
+}
+
+static gs_status look_at_labels(looks *k, const gs_part_file *f)
+{
+    const uint64_t words = f->npy.data_bytes / 4;
+    uint32_t *const word = gs_malloc_array(LOOK_WORDS, sizeof(*word));
+    gs_status st = word != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+
+    *k = (looks){.f32 = true, .i32 = true, .i64 = words % 2 == 0};
+    for (uint64_t at = 0; at < words && !k->says && st == GS_OK; at += LOOK_WORDS) {
+        const uint64_t count = GS_MIN(LOOK_WORDS, words - at);
+        if ((st = gs_pread_exact(f->npy.fd, word, count * 4, at * 4, f->path)) == GS_OK)
+            look_at_words(k, word, count - count % 2);
+    }
+    gs_free(word);
+    return st;
+}
+
+/* `rows`: of the features, 0 where they do not say. */
+static gs_status shape_labels(gs_part_input *in, uint64_t rows)
+{
+    gs_npy *const l = &in->label.npy;
+    looks k;
+    const gs_status st = look_at_labels(&k, &in->label);
+
+    if (st != GS_OK)
+        return st;
+    if (rows != 0 && l->data_bytes != rows * 4 && l->data_bytes != rows * 8)
+        return gs_fail(GS_EFORMAT,
+                       "%s: has no .npy header and %llu bytes, which are neither 4 nor 8 for each of the %llu vertices "
+                       "of %s; save it with numpy.save()",
+                       in->label.path, (unsigned long long)l->data_bytes, (unsigned long long)rows, in->feature.path);
+    if (rows == 0 && (!k.says || (!k.f32 && !k.i64 && !k.i32)))
+        return gs_fail(GS_EFORMAT,
+                       "%s: has no .npy header, and neither its numbers nor the features say of which type they are; "
+                       "save it with numpy.save()",
+                       in->label.path);
+    const bool wide = rows != 0 ? l->data_bytes == rows * 8 : !k.f32 && k.i64;
+    if (wide)
+        l->dtype = k.i64 ? GS_I64 : GS_F64;
+    else
+        l->dtype = k.f32 || !k.i32 ? GS_F32 : GS_I32;
+    l->shape[0] = l->data_bytes / (wide ? 8 : 4);
+    return GS_OK;
+}
+
+/* Features without a header: as many rows as labels, or of 1024. */
+static gs_status shape_features(gs_part_input *in)
+{
+    gs_npy *const f = &in->feature.npy;
+    const uint64_t numbers = f->shape[0], rows = in->label.npy.fd >= 0 ? in->label.npy.shape[0] : numbers / WIDTH;
+
+    if (rows == 0 || numbers % rows != 0 || numbers / rows > INT32_MAX)
+        return gs_fail(GS_EFORMAT,
+                       "%s: has no .npy header and %llu numbers of float32, which are no whole rows for %llu vertices "
+                       "(as many as %s)",
+                       in->feature.path, (unsigned long long)numbers, (unsigned long long)rows,
+                       in->label.npy.fd >= 0 ? in->label.path : "rows of 1024 would be");
+    f->shape[0] = rows;
+    f->shape[1] = numbers / rows;
+    f->dims = 2;
+    return GS_OK;
+}
+
+/* Sizes of what has no header: the features' rows say how wide labels are, where they have one, or where rows of 1024
+ * fit the labels. */
+static gs_status shape_plain(gs_part_input *in, bool plain_labels, bool plain_features)
+{
+    const gs_npy *const f = &in->feature.npy;
+    const uint64_t bytes = in->label.npy.data_bytes;
+    uint64_t rows = f->fd < 0 ? 0 : f->shape[0];
+    gs_status st = GS_OK;
+
+    if (plain_features) {
+        rows = f->shape[0] % WIDTH == 0 ? f->shape[0] / WIDTH : 0;
+        rows = bytes == rows * 4 || bytes == rows * 8 ? rows : 0;
+    }
+    if (plain_labels)
+        st = shape_labels(in, rows);
+    return st == GS_OK && plain_features ? shape_features(in) : st;
+}
+
+/* A mask of n vertices, true in [from, to). */
+static gs_status make_split(gs_part_file *f, const gs_part_job *job, const char *name, uint64_t from, uint64_t to,
+                            uint64_t n)
+{
+    gs_made m = {0};
+    gs_status st;
+
+    if ((st = gs_part__made_begin(&m, f, job, gs_strdup(name))) == GS_OK &&
+        (st = gs_part__made_fill(&m, 0, from)) == GS_OK && (st = gs_part__made_fill(&m, 1, to - from)) == GS_OK &&
+        (st = gs_part__made_fill(&m, 0, n - to)) == GS_OK && (st = gs_part__made_end(&m, GS_U8, n, 1)) == GS_OK)
+        f->npy.truth = true;
+    gs_part__made_free(&m);
+    return st;
+}
+
+static gs_status make_splits(gs_part_input *in, const gs_part_job *job, bool few)
+{
+    const uint64_t n = in->label.npy.shape[0];
+    const uint64_t labelled = n != FULL_VERTICES ? n : few ? FULL_LABELLED_19 : FULL_LABELLED_2K;
+    const uint64_t train = (uint64_t)((double)labelled * 0.6), valid = train + (uint64_t)((double)labelled * 0.2);
+    gs_status st;
+
+    if ((st = make_split(&in->split[0], job, "IGB's training split", 0, train, n)) != GS_OK ||
+        (st = make_split(&in->split[1], job, "IGB's validation split", train, valid, n)) != GS_OK)
+        return st;
+    return make_split(&in->split[2], job, "IGB's test split", valid, labelled, n);
+}
+
+static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *dir)
+{
+    char *const papers = gs_path_join(dir, "paper");
+    const bool few = gs_path_has(dir, "paper/node_label_19.npy"), many = gs_path_has(dir, "paper/node_label_2K.npy");
+    bool plain_labels = false, plain_features = false;
+    gs_status st;
+
+    if (papers == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    gs_part__arrays_warn(dir, "paper", igb_arrays, job);
+    if (few && many)
+        gs_part__warn(job, "%s: labels are of node_label_19.npy; for those of node_label_2K.npy, move it away", papers);
+    if ((st = open_array(&in->label, papers, few || !many ? "node_label_19.npy" : "node_label_2K.npy",
+                         &plain_labels)) == GS_OK &&
+        (st = open_array(&in->feature, papers, "node_feat.npy", &plain_features)) == GS_OK)
+        st = shape_plain(in, plain_labels, plain_features);
+    gs_free(papers);
+    if (st != GS_OK || in->label.npy.fd < 0 || job->opt->split != NULL)
+        return st;
+    return make_splits(in, job, few || !many);
+}
+
+static gs_status igb_read(gs_part_input *in, gs_part_job *job)
+{
+    char *const processed = gs_path_join(in->path, "processed");
+    const char *dir;
+    gs_status st;
+
+    if (processed == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+    dir = gs_path_has(in->path, EDGES) ? in->path : processed;
+    if (gs_path_has(dir, "paper__written_by__author"))
+        gs_part__warn(job, "%s: is heterogeneous; papers and the citations between them are read, the rest is not",
+                      dir);
+    if ((st = gs_part__arrays_open(in, job, dir, igb_arrays)) == GS_OK && (st = read_papers(in, job, dir)) == GS_OK)
+        st = gs_part__files_check(in, 0, 0);
+    gs_free(processed);
+    return st;
+}
+
+/* ---- the formats ----------------------------------------------------------------- */
+
+const gs_part_format gs_part__folder_formats[] = {
+    {"npy", "a folder with edges.npy", true, npy_looks, npy_open, NULL},
+    {"igb", "a folder with paper__cites__paper", true, igb_looks, NULL, igb_read},
+    {0},
+};
