@@ -60,7 +60,7 @@ def draw_case(rng):
     options = ["--model", model, "--layers", str(rng.randint(1, 4)), "--hidden", str(rng.choice((8, 16, 64, 128))),
                "--dropout", rng.choice(("0", "0.5")), "--device", rng.choice(("cpu", "cpu", "cpu", "cpu:2", "cpu:4"))]
     more = ([], ["--norm", "batch"], ["--norm", "layer"], ["--residual"])
-    options += rng.choice(more[:3] if options[3] == "1" else more)  # residuals are between two layers
+    options += rng.choice(more[:3] if options[3] in ("1", "2") else more)  # residuals are between two hidden layers
     budget = int(2 ** rng.uniform(5, 9))  # 32 to 512 MiB
     return number, rng.choice(PARTS), options, budget
 
