@@ -1,7 +1,7 @@
 /* Reads of files straight into the arena.
  *
  * A read is a batch of cuFile's requests. When all of its bytes have come, the GPU makes their mark
- * (base/fingerprint.h) in a stream of its own, ahead of other kernels that wait, and 8 bytes a block come back; only
+ * (base/hash.h) in a stream of its own, ahead of other kernels that wait, and 8 bytes a block come back; only
  * then is the read over. What came short is asked for again from where it ended. Nothing here has a thread: whoever
  * polls moves all reads on.
  */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/gpu_speed.h"
+#include "base/machine.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "cuda/driver.h"

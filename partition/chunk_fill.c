@@ -1,7 +1,7 @@
 /* chunk_fill.c - sorted edges to the arrays of a chunk. */
 #include "partition/chunk_fill.h"
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 
 void gs_part__run_count(gs_part_run *r, uint64_t *seen, const gs_part_grid *g)

@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/staging.h"
 #include "base/file.h"
-#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/npy.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "base/thread_check.h"
+#include "base/staging.h"
+#include "base/status.h"
 #include "gnnstream.h"
 #include "partition/generate_kinds.h"
 #include "partition/permute.h"

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/external_sort.h"
 #include "base/npy.h"
-#include "base/train_task.h"
 #include "partition/job.h"
 
 typedef struct gs_part_file {

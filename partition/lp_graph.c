@@ -16,7 +16,6 @@
 #include "base/alloc.h"
 #include "base/external_sort.h"
 #include "base/file.h"
-#include "base/grow.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "partition/blocks.h"

@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/grow.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "partition/names_internal.h"

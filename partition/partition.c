@@ -20,12 +20,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arguments.h"
 #include "base/clock.h"
 #include "base/external_sort.h"
 #include "base/machine.h"
 #include "base/size.h"
-#include "base/thread_check.h"
+#include "base/status.h"
 #include "partition/arrays.h"
 #include "partition/blocks.h"
 #include "partition/chunks.h"

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 #include "bench_common.h"
 #include "device/device.h"

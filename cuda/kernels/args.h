@@ -256,7 +256,7 @@ typedef struct gs_pick_args {
     gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 8, 4 or 2; lanes of a row, a power of 2 to 32 */
 } gs_pick_args;
 
-/* The mark of 8 * words bytes (base/fingerprint.h), as a sum for each block. */
+/* The mark of 8 * words bytes (base/hash.h), as a sum for each block. */
 #define GS_MARK_BLOCKS 32 /* most */
 #define GS_MARK_SHARED (GS_BLOCK_LANES * 8)
 typedef struct gs_mark_args {

@@ -52,4 +52,13 @@ uint64_t gs_alloc_frozen_count(void);
 /* Test hook: the n-th allocation from now (1 = the next) fails; 0 = never. */
 void gs_alloc_fail_nth(uint64_t n);
 
+/* ---- arrays that grow -------------------------------------------------- */
+
+/* Arrays that get longer one item at a time. */
+
+/* Makes room for one more item behind the `count` that there are. `array` points to the pointer to the items, of `size`
+ * bytes each; *room is how many fit, 0 (and the pointer NULL) before the first. Room doubles. False, with nothing
+ * changed, when memory is short; gs_fail() is not called. Free the array with gs_free(). */
+bool gs_grow(void *array, uint32_t count, uint32_t *room, size_t size);
+
 #endif /* GS_BASE_ALLOC_H */

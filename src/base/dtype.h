@@ -45,4 +45,76 @@ float gs_f32_from_f16(uint16_t v);
 void gs_convert_to_f32(float *dst, const void *src, gs_dtype from, size_t n);
 void gs_convert_from_f32(void *dst, gs_dtype to, const float *src, size_t n);
 
+/* ---- train tasks ------------------------------------------------------- */
+
+/* What a model is trained for, and what labels say of it.
+ *
+ * The store keeps one class a vertex (GS_TRAIN_TASK_CLASSIFY: i32 [N], -1 for none), a truth value for each label
+ * (GS_TRAIN_TASK_MULTILABEL: u8 [N, labels], GS_LABEL_UNKNOWN where it is not known) or numbers (GS_TRAIN_TASK_REGRESS:
+ * f32 [N, numbers], NaN where none is known). It stands in base because the store and the operators both speak of it.
+ */
+
+#define GS_TRAIN_TASK_MAP(X) /* enum, name, element type of its labels at rest */ \
+    X(GS_TRAIN_TASK_CLASSIFY, "classify", GS_I32)                                 \
+    X(GS_TRAIN_TASK_MULTILABEL, "multilabel", GS_U8)                              \
+    X(GS_TRAIN_TASK_REGRESS, "regress", GS_F32)
+
+typedef enum gs_train_task {
+#define X(id, name, dtype) id,
+    GS_TRAIN_TASK_MAP(X)
+#undef X
+    GS_TRAIN_TASK_COUNT
+} gs_train_task;
+
+#define GS_LABEL_UNKNOWN 255 /* of a u8 label */
+
+const char *gs_train_task_name(gs_train_task t);
+/* false where `name` is none of the above. */
+bool gs_train_task_parse(gs_train_task *out, const char *name);
+gs_dtype gs_train_task_labels(gs_train_task t);
+/* The task whose labels have this type at rest; false where no task's do. */
+bool gs_train_task_of_labels(gs_train_task *out, gs_dtype t);
+
+/* ---- widths of indices ------------------------------------------------- */
+
+/* Numbers of rows and of edge types, in as few bytes each as a chunk of edges needs.
+ *
+ * Views of chunks have their arrays const; whoever fills a chunk writes through them.
+ */
+
+#define GS_INDEX_INLINE static inline __attribute__((always_inline))
+
+/* Row `k` of a list, of 2 or 4 bytes each. */
+GS_INDEX_INLINE uint32_t gs_index_at(const void *list, uint32_t bytes, uint64_t k)
+{
+    return bytes == 2 ? ((const uint16_t *)list)[k] : ((const uint32_t *)list)[k];
+}
+
+GS_INDEX_INLINE void gs_index_put(const void *list, uint32_t bytes, uint64_t k, uint32_t row)
+{
+    if (bytes == 2)
+        ((uint16_t *)(uintptr_t)list)[k] = (uint16_t)row;
+    else
+        ((uint32_t *)(uintptr_t)list)[k] = row;
+}
+
+/* The type of edge `k`, of 1, 2 or 4 bytes each. */
+GS_INDEX_INLINE uint32_t gs_type_at(const void *list, uint32_t bytes, uint64_t k)
+{
+    return bytes == 1   ? ((const uint8_t *)list)[k]
+           : bytes == 2 ? ((const uint16_t *)list)[k]
+                        : ((const uint32_t *)list)[k];
+}
+
+/* Of 1 or 2 bytes, as chunks have them. */
+GS_INDEX_INLINE void gs_type_put(const void *list, uint32_t bytes, uint64_t k, uint32_t type)
+{
+    if (bytes == 1)
+        ((uint8_t *)(uintptr_t)list)[k] = (uint8_t)type;
+    else
+        ((uint16_t *)(uintptr_t)list)[k] = (uint16_t)type;
+}
+
+#undef GS_INDEX_INLINE
+
 #endif /* GS_BASE_DTYPE_H */

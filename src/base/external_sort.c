@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/grow.h"
 #include "base/size.h"
 #include "base/temporary.h"
 

@@ -6,10 +6,13 @@
 
 #include <ctype.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/base_internal.h"
 #include "base/file.h"
-#include "base/machine_internal.h"
 #include "base/size.h"
 
 #define TEXT_LIMIT (4 * GS_MIB)
@@ -394,4 +397,49 @@ unsigned gs_machine_cpus(void)
         gs_free(set);
     }
     return gs_machine__quota_cpus("/proc", GS_MAX(cpus, 1u));
+}
+
+/* ---- threads ----------------------------------------------------------- */
+
+/* All of them are there at the same time: each waits for the lock that the caller has. */
+static void *wait_for(void *lock)
+{
+    pthread_mutex_lock(lock);
+    pthread_mutex_unlock(lock);
+    return NULL;
+}
+
+gs_status gs_threads_check(unsigned threads)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *const thread = gs_malloc_array(threads, sizeof(*thread));
+    unsigned started = 0;
+    int error = 0;
+
+    if (thread == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    pthread_mutex_lock(&lock);
+    for (; error == 0 && started + 1 < threads; started += error == 0)
+        error = pthread_create(&thread[started], NULL, wait_for, &lock);
+    pthread_mutex_unlock(&lock);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    gs_free(thread);
+    if (error == 0)
+        return GS_OK;
+    return gs_fail(GS_ENOMEM,
+                   "%u threads could not be had: %s; raise what limits this program's (ulimit -v or -u, a container)",
+                   threads, strerror(error));
+}
+
+gs_status gs_threads_begin(unsigned threads)
+{
+    const gs_status st = gs_threads_check(threads);
+    atomic_uint there = 0;
+
+    if (st != GS_OK)
+        return st;
+#pragma omp parallel num_threads(threads)
+    atomic_fetch_add_explicit(&there, 1, memory_order_relaxed);
+    return GS_OK;
 }

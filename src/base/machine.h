@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
+
 /* Bytes that could still be taken: the smaller of MemAvailable and what the
  * process's memory cgroups (v1 or v2, every ancestor) leave. Never 0. */
 uint64_t gs_machine_free_memory(void);
@@ -18,5 +20,35 @@ void gs_process_drop_idle_code(void);
 void gs_processor_name(char out[GS_PROCESSOR_BYTES]);
 /* Processors this process may run on (affinity and cpu quota), at least 1. */
 unsigned gs_machine_cpus(void);
+
+/* ---- threads ----------------------------------------------------------- */
+
+/* Are so many threads to be had?
+ *
+ * OpenMP ends the program where one is not, with what was being written left behind; so this is asked before.
+ */
+
+/* Starts `threads` - 1 beside the caller's and lets them end. GS_ENOMEM: the system gives fewer. Blocks for some tens
+ * of microseconds a thread. */
+gs_status gs_threads_check(unsigned threads);
+
+/* The same, and starts OpenMP's for the caller's parallel loops while memory is there: they stay. */
+gs_status gs_threads_begin(unsigned threads);
+
+/* ---- GPUs -------------------------------------------------------------- */
+
+/* What is known of a GPU before anything was measured: its attributes, as rates.
+ *
+ * A device answers it, and the cost model begins with it. Units: a second. 0: not known.
+ */
+
+typedef struct gs_gpu_speed {
+    double memory_bps;   /* bytes that its memory moves */
+    double lane_ops;     /* float32 operations of all lanes, a fused multiply-add being one */
+    double product_flops; /* of large products, rounded as they may be; a multiply-add being two */
+    double host_bps;     /* bytes over its link to the host, each way */
+    double linked_bps;   /* bytes over its links to other GPUs of its kind, each way, where it has them */
+    unsigned rounding;   /* of products: 0 none, 1 to tf32, 2 to bf16 */
+} gs_gpu_speed;
 
 #endif /* GS_BASE_MACHINE_H */

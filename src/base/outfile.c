@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/base_internal.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/outfile_internal.h"
-#include "base/same_file.h"
 #include "base/size.h"
 
 #define READER_SECONDS 5.0 /* for the reader of a pipe to come: it may be started a moment later */

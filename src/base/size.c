@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/arguments.h"
+#include "base/status.h"
 
 /* Ten to this is the finest fraction that counts: "0.1G" is exact to a byte. */
 #define FRACTION_DIGITS 18

@@ -2,9 +2,12 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/size.h"
 
 #define REASON_BYTES 256 /* of an error number, with what to do */
 #define PLACE_BYTES 1536
@@ -129,3 +132,43 @@ const char *gs_last_error(void) { return last_error; }
 void gs_fail_place(const char *lines) { snprintf(last_place, sizeof(last_place), "%s", lines); }
 
 const char *gs_last_error_place(void) { return last_place; }
+
+/* ---- arguments of callers ---------------------------------------------- */
+
+#define MOST_BYTES 65536u /* no struct of options is larger: its size was not set */
+
+gs_status gs_check_argument(const void *value, const char *name)
+{
+    return value != NULL ? GS_OK : gs_fail(GS_EINVAL, "%s: is NULL, where a value is due", name);
+}
+
+gs_status gs_options_take(void *own, size_t own_size, size_t least, const void *given, const char *name,
+                          const char *init)
+{
+    size_t size;
+
+    if (given == NULL)
+        return gs_check_argument(given, name);
+    memcpy(&size, given, sizeof(size));
+    if (size < least || size > MOST_BYTES)
+        return gs_fail(GS_EINVAL, "%s: .size %llu: is no size of this struct; fill it with %s() first", name,
+                       (unsigned long long)size, init);
+    for (size_t at = own_size; at < size; at++)
+        if (((const unsigned char *)given)[at] != 0)
+            return gs_fail(GS_EINVAL,
+                           "%s: .size %llu: sets fields that this version of the library (" GS_VERSION
+                           ") does not know; use a newer library, or leave them at 0",
+                           name, (unsigned long long)size);
+    memcpy((unsigned char *)own + sizeof(size), (const unsigned char *)given + sizeof(size),
+           GS_MIN(size, own_size) - sizeof(size));
+    return GS_OK;
+}
+
+void gs_options_give(void *given, size_t size, const void *defaults, size_t defaults_size)
+{
+    if (given == NULL || size < sizeof(size))
+        return;
+    memset(given, 0, size);
+    memcpy(given, defaults, GS_MIN(size, defaults_size));
+    memcpy(given, &size, sizeof(size));
+}

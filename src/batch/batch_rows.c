@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/dtype.h"
 #include "base/hash.h"
-#include "base/index_width.h"
 #include "base/radix.h"
 #include "base/size.h"
 #include "session/store_rows.h"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/gpu_speed.h"
+#include "base/machine.h"
 
 /* ---- what a machine can do at best ------------------------------------- */
 
@@ -135,7 +135,7 @@ const char *gs_cost_source_name(gs_cost_source s);
 void gs_cost_defaults(gs_cost *out, uint32_t threads);
 /* The same for what a GPU does: of `out` all but what the disk and the thread that reads it do. All of `g` is known. */
 void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g);
-/* Coefficients that a ceiling gives are taken from it; what it lacks stays. `rounding`: of products (gpu_speed.h). */
+/* Coefficients that a ceiling gives are taken from it; what it lacks stays. `rounding`: of products. */
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l, unsigned rounding);
 double gs_cost_seconds(const gs_cost *c, const gs_work *w);
 /* Speed and request cost of a link of devices with memory of their own. */

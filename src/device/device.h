@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/gpu_speed.h"
+#include "base/machine.h"
 #include "base/status.h"
 #include "program/program.h"
 
@@ -407,7 +407,7 @@ gs_status gs_device_measure_copy(gs_device *d, double *bytes_per_second);
 /* ---- files that a device reads into its own memory, past the host's (GPUDirect Storage) ----
  *
  * A device can or cannot, and that depends on the file too: gs_device_probe_reads() finds out. The bytes never are in
- * host memory, so nobody there can look at them. What arrives is what is meant if its mark (base/fingerprint.h) is that
+ * host memory, so nobody there can look at them. What arrives is what is meant if its mark (base/hash.h) is that
  * of bytes which the host has read and checked before; the device makes the mark of each read, and compares.
  *
  * Offsets, lengths and places are bytes, multiples of GS_BLOCK_BYTES. One thread at a time asks for reads of a device;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/fingerprint.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "exec/lane.h"
 #include "exec/load.h"

@@ -8,7 +8,7 @@ struct gs_exec_lane;
 
 typedef struct gs_exec_direct {
     uint32_t *file;  /* [files] the device's number of it, GS_NONE: it reads none of that. NULL: it reads none */
-    uint64_t *mark;  /* [sets * parts * parts] of chunks that come so (base/fingerprint.h) */
+    uint64_t *mark;  /* [sets * parts * parts] of chunks that come so (base/hash.h) */
 } gs_exec_direct;
 
 /* Opens the files to the device, and has the host read each chunk that comes so once, through the ring: its checksum is

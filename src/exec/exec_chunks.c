@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 #include "exec/exec_run.h"
 

@@ -16,7 +16,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/grow.h"
 #include "base/size.h"
 #include "io/io_internal.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/grow.h"
 #include "ir/ir_internal.h"
 
 gs_ir *gs_ir_new(const char *source, bool fold)

@@ -27,7 +27,6 @@
 
 #include "base/dtype.h"
 #include "base/initial.h"
-#include "base/train_task.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/op.h"

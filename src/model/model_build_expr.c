@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/grow.h"
 #include "model/model_internal.h"
 
 /* ---- normalisation ----------------------------------------------------- */

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/grow.h"
 #include "model/model_internal.h"
 
 /* ---- the parser -------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/status.h"
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "sample/sample_internal.h"
 
 typedef struct sorting {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/radix.h"
 #include "base/size.h"
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 #include "sample/sample_internal.h"
 

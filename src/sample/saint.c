@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/radix.h"
 #include "base/size.h"
 #include "sample/sample_internal.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/grow.h"
 #include "base/size.h"
 
 void gs_ring_init(gs_ring_sim *r, uint64_t bytes)

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/grow.h"
 #include "base/size.h"
 #include "schedule/row_sets_internal.h"
 

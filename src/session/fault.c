@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dtype.h" /* gs_index_at */
 #include "base/file.h"
-#include "base/index_width.h" /* gs_index_at */
 #include "session/session.h"
 #include "store/edge_scan.h"
 

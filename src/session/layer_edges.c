@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 
 #define MOST_TYPES 65536u

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "base/train_task.h"
+#include "base/dtype.h"
 #include "base/status.h"
 #include "tensor/op.h"
 

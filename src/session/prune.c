@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/index_width.h"
 #include "base/size.h"
 #include "session/prune.h"
 #include "session/session.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/grow.h"
 #include "base/initial.h"
 #include "base/philox.h"
 #include "base/size.h"

@@ -1,13 +1,13 @@
 /* manifest.c - manifest.json: text to checked values, and back.
  *
- * The file is checksummed (base/checksum_line.h), which finds damage, not malice: every value is checked all the same.
+ * The file is checksummed (base/hash.h), which finds damage, not malice: every value is checked all the same.
  * Keys are exactly those of the format, each once. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checksum_line.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "store/store_internal.h"
 

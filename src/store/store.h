@@ -22,7 +22,6 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "base/train_task.h"
 #include "store/chunk_table.h"
 
 #define GS_STORE_VERSION 2 /* that is written; 1 is read, too: its chunk table says nothing of degrees */
@@ -32,7 +31,7 @@
 /* Vertex arrays that a store may hold. */
 #define GS_ARRAY_MAP(X) /* enum, file stem */                                         \
     X(GS_ARRAY_FEATURES, "features")     /* [N, F] f32 | bf16 | f16 */                \
-    X(GS_ARRAY_LABELS, "labels")         /* of a task; base/train_task.h says which types   */  \
+    X(GS_ARRAY_LABELS, "labels")         /* of a task; base/dtype.h says which types   */  \
     X(GS_ARRAY_SPLIT, "split")           /* [N] u8: gs_split */                       \
     X(GS_ARRAY_IN_DEGREE, "in_degree")   /* [N] f32: in-edges, self loops included */ \
     X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/status.h"
 #include "store/chunk_view.h"
 #include "store/store.h"

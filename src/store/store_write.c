@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/outfile.h"
-#include "base/same_file.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "store/store_internal.h"

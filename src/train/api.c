@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
-#include "base/arguments.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "gnnstream.h"

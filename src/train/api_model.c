@@ -1,8 +1,8 @@
 /* api_model.c - gs_print_model(): a model through the compiler, for people. */
 #include <stdio.h>
 
-#include "base/arguments.h"
 #include "base/option_table.h"
+#include "base/status.h"
 #include "compile/compile.h"
 #include "gnnstream.h"
 #include "session/model_of.h"

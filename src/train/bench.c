@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arguments.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "cost/cost_file.h"
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"

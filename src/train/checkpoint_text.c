@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum_line.h"
+#include "base/hash.h"
 
 #define FORMAT "gnnstream checkpoint"
 #define VERSION 1      /* of a state between two epochs, */

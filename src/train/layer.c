@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arguments.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "compile/compile.h"
 #include "device/device.h"
 #include "exec/exec.h"

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/fingerprint.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "device/device.h"
 #include "io/disk_probe.h"

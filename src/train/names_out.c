@@ -5,10 +5,10 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/arguments.h"
 #include "base/hash.h"
 #include "base/outfile.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "gnnstream.h"
 #include "store/store.h"
 #include "train/outputs.h"

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arguments.h"
 #include "base/option_table.h"
+#include "base/status.h"
 #include "device/device.h" /* gs_device_count */
 #include "session/model_of.h"
+#include "train/batch_options.h"
 #include "train/checkpoint_pace.h"
 #include "train/control.h"
 #include "train/optim.h"
-#include "train/batch_options.h"
 
 void gs_train_options_sized(gs_train_options *options, size_t size)
 {

@@ -9,7 +9,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/same_file.h"
 #include "base/size.h"
 #include "store/store_write.h"
 

@@ -1,7 +1,7 @@
 /* outputs.h - may a run write there? Not over what it reads, a part of a store, another of its outputs, a graph that a
  * store was made from, a file of another kind, or among its checkpoints.
  *
- * Asked before anything is written, by what paths mean (base/same_file.h), not by how they are written.
+ * Asked before anything is written, by what paths mean (base/file.h), not by how they are written.
  */
 #ifndef GS_TRAIN_OUTPUTS_H
 #define GS_TRAIN_OUTPUTS_H

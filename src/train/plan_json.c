@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/arguments.h"
+#include "base/status.h"
 #include "gnnstream.h"
 
 /* A name and a number; which of them could not be added is seen by the text that does not come. */

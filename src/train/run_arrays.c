@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/arguments.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "session/fault.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"

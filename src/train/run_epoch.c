@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "train/figures.h"
 #include "train/ranking.h"
 #include "train/run_internal.h"

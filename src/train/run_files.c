@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/arguments.h"
 #include "base/npy.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "session/describe.h"
 #include "session/fault.h"
 #include "train/logits.h"

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "plan/plan_print.h"
 #include "session/describe.h"
 #include "session/tables.h"

@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/arguments.h"
 #include "base/option_table.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "session/model_of.h"
 #include "session/plan_id.h"
 #include "train/checkpoint_options.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/base_internal.h"
 #include "base/file.h"
 #include "base/machine.h"
-#include "base/machine_internal.h"
 #include "base/size.h"
 
 /* Writes `text` to "dir/name", making the folders on the way. */

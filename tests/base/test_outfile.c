@@ -12,10 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/base_internal.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/outfile.h"
-#include "base/outfile_internal.h"
 
 /* Each claim about files holds also where a file system has none without a name. */
 static void each_way(void (*body)(const char *dir), const char *dir)

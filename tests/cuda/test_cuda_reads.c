@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/fingerprint.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "gpu_devices.h"
 #include "support/support.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/checksum_line.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "fuzz.h"
 #include "train/checkpoint_options.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/checksum_line.h"
+#include "base/hash.h"
 #include "fuzz.h"
 #include "store/store_internal.h"
 

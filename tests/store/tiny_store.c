@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/checksum_line.h"
 #include "base/size.h"
 #include "store/chunk_view.h"
 #include "store/store_internal.h"

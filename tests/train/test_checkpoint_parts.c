@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "base/checksum_line.h"
+#include "base/hash.h"
 #include "train/checkpoint_options.h"
 #include "train/checkpoint_pace.h"
 #include "train/checkpoint_text.h"

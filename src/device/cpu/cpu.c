@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
-#include "base/thread_check.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/steps.h"

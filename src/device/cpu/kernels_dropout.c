@@ -5,7 +5,7 @@
  * lower half of a lane, so the upper half may hold anything: shifting a product
  * gives its high word, and the product itself serves as its low word.
  */
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/philox.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_rows.h"

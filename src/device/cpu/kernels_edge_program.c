@@ -7,7 +7,7 @@
  * The row numbers of the next tile are known while one is computed: its rows are prefetched
  * between the steps, a share of them each time.
  */
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"

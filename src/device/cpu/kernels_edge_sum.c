@@ -2,7 +2,7 @@
  * values. */
 #include <math.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
 #include "device/cpu/simd_rows.h"

@@ -14,7 +14,7 @@
  * Rows of bfloat16 and float16 become float32 as they are loaded, and a row may be multiplied by a number of its own.
  * That product is rounded before it is added, so sums are those of a float32 copy of the rows, bit for bit.
  */
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_rows.h"
 

@@ -1,7 +1,7 @@
 /* Losses of a block of rows: cross-entropy of the softmax of classes, of labels one by one, and squared error. */
 #include <math.h>
 
-#include "base/train_task.h"
+#include "base/dtype.h"
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
 

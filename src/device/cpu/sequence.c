@@ -2,7 +2,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "base/index_width.h"
+#include "base/dtype.h"
 #include "base/size.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/gemm.h"
