@@ -181,7 +181,8 @@ static gs_status emitter_open(struct emitter *e)
     gs_status st;
 
     const gs_schedule_config *cfg = e->l->config;
-    gs_ring_init(&e->ring, e->c->ring_bytes);
+    gs_ring_init(&e->memory[GS_HOST].ring, e->c->ring_bytes);
+    e->memory[GS_HOST].ring_at = gs_place_on_host(GS_REGION_RING, 0);
     e->devices = gs_layout_devices(e->l);
     e->copies = cfg->topology != NULL;
     e->tables_most = most_tables(e->l, e->c);
@@ -209,14 +210,14 @@ static gs_status emitter_open(struct emitter *e)
 
 static void emitter_close(struct emitter *e)
 {
-    gs_ring_drop(&e->ring);
+    for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
+        gs_ring_drop(&e->memory[m].ring);
     gs_plan_free(e->plan);
     gs_free(e->ends.mask);
     gs_free(e->spill.written);
     gs_free(e->wait.task);
-    gs_emit__cache_close(e); /* those of the seats, too */
+    gs_emit__cache_close(e);
     for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
-        gs_ring_drop(&e->seat[d].ring);
         gs_free(e->seat[d].narrow);
         gs_free(e->seat[d].operand);
         gs_free(e->seat[d].target);
@@ -260,7 +261,7 @@ static void finish(struct emitter *e)
     if (!e->c->counts)
         fit_lists(p);
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
-    e->c->staged_bytes = e->ring.most;
+    e->c->staged_bytes = e->memory[GS_HOST].ring.most;
     for (uint32_t d = 0; d < e->devices; d++) {
         const uint64_t copied = e->c->arena_bytes + e->c->staging_bytes + e->c->device.used[d];
         p->arena_bytes[d] = e->copies ? copied : e->c->arena_taken;
@@ -293,19 +294,20 @@ static gs_status check_stop(const gs_schedule_config *c)
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_program *p = l->program;
-    struct emitter e = {.l = l, .c = c, .cache.memory = GS_HOST};
+    struct emitter e = {.l = l, .c = c};
     gs_status st;
 
     c->crammed = l->least_tables > most_tables(l, c);
     if (c->crammed)
         return GS_EAGAIN;
+    for (uint32_t m = GS_HOST; m < GS_ARRAY_LEN(e.memory); m++)
+        e.memory[m].number = m;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {
         e.pass = &e.plan->pass[i];
         e.pass->first_task = e.plan->tasks;
         /* A pass ends only when all of its tasks are done: the next waits for none of them. */
-        gs_ring_reset(&e.ring);
         e.made.writes = e.made.earlies = 0;
         e.made.late = false;
         gs_emit__pass_begin(&e);

@@ -28,7 +28,7 @@ static bool add_ahead(struct emitter *e, const struct moved *t, gs_status *st)
     gs_plan *const p = e->plan;
 
     if (is_written(e, t->file) ||
-        !gs_ring_users(&e->ring, t->offset, t->bytes, e->wait.task, WAITS, &e->wait.count))
+        !gs_ring_users(&e->memory[GS_HOST].ring, t->offset, t->bytes, e->wait.task, WAITS, &e->wait.count))
         return false;
     gs_emit__expand(e, 0);
     if (e->wait.count + GS_PLAN_LANES > WAITS)

@@ -21,14 +21,14 @@ static gs_status list_first(struct emitter *e)
     gs_plan *const p = e->plan;
 
     for (uint32_t k = 0; k < list->accesses; k++) {
-        struct cell *const cell = &e->cache.cell[list->access[k].unit];
+        struct cell *const cell = &e->memory[GS_HOST].cell[list->access[k].unit];
         uint64_t skip;
         if (cell->seen)
             continue;
         cell->seen = true;
         if (!list->plan->hit[k])
             continue;
-        cell->first_place = e->cache.base + list->plan->place[k];
+        cell->first_place = e->memory[GS_HOST].base + list->plan->place[k];
         const gs_task t = gs_emit__whole_unit(e, list->access[k].unit, &skip);
         const gs_status st =
             gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
@@ -46,7 +46,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
 {
     const gs_device_cache *const c = &e->c->device;
     const gs_layout *const l = e->l;
-    struct cache *const k = &e->seat[device].cache;
+    struct memory *const k = &e->memory[GS_DEVICE_MEMORIES + device];
     gs_plan *const p = e->plan;
 
     for (uint32_t i = 0; i < c->fixeds[device]; i++) {
@@ -57,7 +57,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
             gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
             return st;
-        gs_resident r = {.memory = k->memory, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
+        gs_resident r = {.memory = k->number, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
         if (array < l->program->arrays) {
             r.file = array;
             r.first = gs_interval_first(l->chunks, interval) * l->row_bytes[array];
@@ -81,8 +81,7 @@ static gs_status open_devices(struct emitter *e)
 {
     gs_status st = GS_OK;
     for (uint32_t d = 0; e->c->device.devices > 0 && d < e->devices && st == GS_OK; d++) {
-        struct cache *const k = &e->seat[d].cache;
-        k->memory = GS_DEVICE_MEMORIES + d;
+        struct memory *const k = &e->memory[GS_DEVICE_MEMORIES + d];
         k->base = e->c->arena_bytes + e->c->staging_bytes;
         k->tracing = e->c->device.tracing;
         if ((st = gs_emit__cells_open(e, k, gs_layout_units(e->l))) == GS_OK)
@@ -93,13 +92,14 @@ static gs_status open_devices(struct emitter *e)
 
 gs_status gs_emit__cache_open(struct emitter *e)
 {
+    struct memory *const host = &e->memory[GS_HOST];
     gs_status st;
 
     if ((st = open_devices(e)) != GS_OK || (!e->c->host.tracing && e->c->host.list.plan == NULL))
         return st;
-    e->cache.tracing = e->c->host.tracing;
-    e->cache.base = e->plan->region_bytes[GS_REGION_RESIDENT];
-    if ((st = gs_emit__cells_open(e, &e->cache, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
+    host->tracing = e->c->host.tracing;
+    host->base = e->plan->region_bytes[GS_REGION_RESIDENT];
+    if ((st = gs_emit__cells_open(e, host, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
         return st;
     st = list_first(e);
     e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.list.plan->used_bytes;
@@ -107,19 +107,19 @@ gs_status gs_emit__cache_open(struct emitter *e)
 }
 
 /* The list that a pass traces or follows; NULL: none. */
-static gs_cache_list *list_of(struct emitter *e, const struct cache *k, uint32_t pass)
+static gs_cache_list *list_of(struct emitter *e, const struct memory *k, uint32_t pass)
 {
-    if (k->memory != GS_HOST)
-        return &e->c->device.list[(k->memory - GS_DEVICE_MEMORIES) * e->c->device.passes + pass];
+    if (k->number != GS_HOST)
+        return &e->c->device.list[(k->number - GS_DEVICE_MEMORIES) * e->c->device.passes + pass];
     return pass == e->c->cached_pass ? &e->c->host.list : NULL;
 }
 
 /* Is what an epoch begins with there when this pass runs, which may be the one that makes it? */
-static bool is_there(const struct emitter *e, const struct cache *k, uint32_t unit, uint32_t pass)
+static bool is_there(const struct emitter *e, const struct memory *k, uint32_t unit, uint32_t pass)
 {
     const gs_pass *const p = &e->l->program->pass[pass];
     const uint32_t array = unit / e->l->parts;
-    const uint32_t by = k->memory != GS_HOST && array < e->l->program->arrays ? e->l->stored_by[array] : GS_NONE;
+    const uint32_t by = k->number != GS_HOST && array < e->l->program->arrays ? e->l->stored_by[array] : GS_NONE;
     return k->cell[unit].first_place != GS_CACHE_NOWHERE &&
            (by == GS_NONE || by < p->first_stage || by - p->first_stage >= p->stages);
 }
@@ -131,7 +131,7 @@ static int by_place(const void *a, const void *b, void *cells)
     return (x > y) - (x < y);
 }
 
-static void begin(struct emitter *e, struct cache *k, uint32_t pass)
+static void begin(struct emitter *e, struct memory *k, uint32_t pass)
 {
     const uint32_t units = gs_layout_units(e->l);
 
@@ -157,22 +157,20 @@ void gs_emit__cache_begin(struct emitter *e)
 {
     const uint32_t pass = (uint32_t)(e->pass - e->plan->pass);
 
-    begin(e, &e->cache, pass);
-    for (uint32_t d = 0; d < e->devices; d++)
-        begin(e, &e->seat[d].cache, pass);
+    for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
+        begin(e, &e->memory[m], pass);
 }
 
 void gs_emit__cache_close(struct emitter *e)
 {
-    gs_emit__cells_close(&e->cache);
-    for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++)
-        gs_emit__cells_close(&e->seat[d].cache);
+    for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
+        gs_emit__cells_close(&e->memory[m]);
 }
 
 /* -- accesses ----------------------------------------------------------------------- */
 
 /* One access. *to: where the unit is to be put; nowhere, where it is there or is not to stay. */
-static gs_status enter(struct emitter *e, struct cache *k, uint32_t unit, const struct access *how, uint64_t *to)
+static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const struct access *how, uint64_t *to)
 {
     gs_cache_list *const list = k->list;
     gs_status st;
@@ -201,13 +199,13 @@ static gs_status enter(struct emitter *e, struct cache *k, uint32_t unit, const 
     return GS_OK;
 }
 
-static gs_place place_in(const struct cache *k, uint64_t offset)
+static gs_place place_in(const struct memory *k, uint64_t offset)
 {
-    return (gs_place){k->memory == GS_HOST ? GS_REGION_RESIDENT : GS_REGION_ARENA, k->memory, offset};
+    return (gs_place){k->number == GS_HOST ? GS_REGION_RESIDENT : GS_REGION_ARENA, k->number, offset};
 }
 
 /* One more user of the unit where it is in the memory. */
-static void use(struct cache *k, uint32_t unit, struct unit *out)
+static void use(struct memory *k, uint32_t unit, struct unit *out)
 {
     struct cell *const c = &k->cell[unit];
     c->inside++;
@@ -216,7 +214,7 @@ static void use(struct cache *k, uint32_t unit, struct unit *out)
 }
 
 /* A unit that is in use already gets no access of its own: its use becomes longer. */
-static gs_status find(struct emitter *e, struct cache *k, uint32_t unit, const struct access *how, struct unit *out,
+static gs_status find(struct emitter *e, struct memory *k, uint32_t unit, const struct access *how, struct unit *out,
                       bool *there, uint64_t *to)
 {
     gs_status st = GS_OK;
@@ -242,21 +240,21 @@ static gs_status find(struct emitter *e, struct cache *k, uint32_t unit, const s
 
 static gs_status find_or_read(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there)
 {
-    struct cell *const c = e->cache.cell != NULL ? &e->cache.cell[unit] : NULL;
+    struct memory *const host = &e->memory[GS_HOST];
     uint64_t to, skip;
-    gs_status st = find(e, &e->cache, unit, how, out, there, &to);
+    gs_status st = find(e, host, unit, how, out, there, &to);
 
     if (st != GS_OK || to == GS_CACHE_NOWHERE)
         return st;
     gs_task t = gs_emit__whole_unit(e, unit, &skip);
-    if ((st = gs_emit__settle(e, &e->cache, unit, to)) != GS_OK)
+    if ((st = gs_emit__settle(e, host, unit, to)) != GS_OK)
         return st;
-    t.place = place_in(&e->cache, to);
-    if ((st = gs_emit__task(e, &t, &c->read)) != GS_OK)
+    t.place = place_in(host, to);
+    if ((st = gs_emit__task(e, &t, &host->cell[unit].read)) != GS_OK)
         return st;
     e->pass->read_bytes += t.bytes;
     e->pass->read_requests++;
-    use(&e->cache, unit, out);
+    use(host, unit, out);
     *there = true;
     return GS_OK;
 }
@@ -292,16 +290,17 @@ gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t ope
 }
 
 /* In the vertex program of a pruned stage nothing is an access. */
-static bool is_listed(const struct emitter *e, const struct cache *k)
+static bool is_listed(const struct emitter *e, const struct memory *k)
 {
     return k->tracing && k->cell != NULL && k->list != NULL &&
-           (k->memory != GS_HOST || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
+           (k->number != GS_HOST || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
 }
 
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before)
 {
-    if (is_listed(e, &e->cache))
-        e->cache.list->access[e->cache.cell[unit].access].cost += e->pass->read_bytes - read_before;
+    const struct memory *const host = &e->memory[GS_HOST];
+    if (is_listed(e, host))
+        host->list->access[host->cell[unit].access].cost += e->pass->read_bytes - read_before;
 }
 
 /* -- a device's memory ------------------------------------------------------------------ */
@@ -309,7 +308,7 @@ void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before)
 gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there,
                              uint64_t *to)
 {
-    struct cache *const k = &gs_emit__here(e)->cache;
+    struct memory *const k = gs_emit__own_memory(e);
 
     *there = false;
     *to = GS_CACHE_NOWHERE;
@@ -323,7 +322,7 @@ gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct acce
 
 gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, struct unit *out)
 {
-    struct cache *const k = &gs_emit__here(e)->cache;
+    struct memory *const k = gs_emit__own_memory(e);
     const gs_status st = gs_emit__settle(e, k, unit, to);
     if (st == GS_OK)
         use(k, unit, out);
@@ -332,7 +331,7 @@ gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, st
 
 void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes)
 {
-    struct cache *const k = &gs_emit__here(e)->cache;
+    struct memory *const k = gs_emit__own_memory(e);
     if (u->cached == 0 || k->cell == NULL)
         return;
     struct cell *const c = &k->cell[u->cached - 1];
@@ -348,7 +347,7 @@ void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t ta
 {
     if (u->cached == 0)
         return;
-    struct cache *const k = gs_emit__cache_of(e, u->place.memory);
+    struct memory *const k = &e->memory[u->place.memory];
     struct cell *const c = &k->cell[u->cached - 1];
     c->users--;
     if (u->in_cache) {

@@ -44,15 +44,15 @@ gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *sk
     return t;
 }
 
-uint64_t gs_emit__unit_bytes(const struct emitter *e, const struct cache *k, uint32_t unit)
+uint64_t gs_emit__unit_bytes(const struct emitter *e, const struct memory *k, uint32_t unit)
 {
     uint64_t skip;
-    return k->memory != GS_HOST ? gs_layout_unit_bytes(e->l, unit) : gs_emit__whole_unit(e, unit, &skip).bytes;
+    return k->number != GS_HOST ? gs_layout_unit_bytes(e->l, unit) : gs_emit__whole_unit(e, unit, &skip).bytes;
 }
 
 /* -- cells ------------------------------------------------------------------------------ */
 
-gs_status gs_emit__cells_open(struct emitter *e, struct cache *k, uint32_t units)
+gs_status gs_emit__cells_open(struct emitter *e, struct memory *k, uint32_t units)
 {
     e->beside += units * (sizeof(*k->cell) + sizeof(*k->occupant));
     k->cell = gs_calloc(units + 1ull, sizeof(*k->cell));
@@ -64,7 +64,7 @@ gs_status gs_emit__cells_open(struct emitter *e, struct cache *k, uint32_t units
     return GS_OK;
 }
 
-void gs_emit__cells_close(struct cache *k)
+void gs_emit__cells_close(struct memory *k)
 {
     gs_free(k->cell);
     gs_free(k->occupant);
@@ -101,10 +101,10 @@ static void wait_for_users(struct emitter *e, const struct cell *c)
 }
 
 /* Reads of the host begin in their order, so whoever comes after this one finds the rest of the bytes unused. */
-static gs_status vacate(struct cache *k, uint64_t at, uint64_t end, uint32_t last)
+static gs_status vacate(struct memory *k, uint64_t at, uint64_t end, uint32_t last)
 {
     gs_status st;
-    if (k->memory == GS_HOST || at >= end || last == GS_NONE)
+    if (k->number == GS_HOST || at >= end || last == GS_NONE)
         return GS_OK;
     if ((st = gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated))) == GS_OK)
         k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
@@ -112,14 +112,14 @@ static gs_status vacate(struct cache *k, uint64_t at, uint64_t end, uint32_t las
 }
 
 /* The parts of [first, end), last used by `last`, that are not in [at, at + bytes). */
-static gs_status vacate_rest(struct cache *k, uint64_t first, uint64_t end, uint64_t at, uint64_t bytes, uint32_t last)
+static gs_status vacate_rest(struct memory *k, uint64_t first, uint64_t end, uint64_t at, uint64_t bytes, uint32_t last)
 {
     const gs_status st = vacate(k, first, GS_MIN(end, at), last);
     return st == GS_OK ? vacate(k, GS_MAX(first, at + bytes), end, last) : st;
 }
 
 /* The next task takes bytes that units have left before. */
-static gs_status take_vacated(struct emitter *e, struct cache *k, uint64_t at, uint64_t bytes)
+static gs_status take_vacated(struct emitter *e, struct memory *k, uint64_t at, uint64_t bytes)
 {
     const uint32_t count = k->vacancies;
     uint32_t kept = 0;
@@ -143,7 +143,7 @@ static gs_status take_vacated(struct emitter *e, struct cache *k, uint64_t at, u
 }
 
 /* The first occupant that ends after `at`: they are disjoint. */
-static uint32_t occupant_after(const struct emitter *e, const struct cache *k, uint64_t at)
+static uint32_t occupant_after(const struct emitter *e, const struct memory *k, uint64_t at)
 {
     uint32_t low = 0, high = k->occupants;
     while (low < high) {
@@ -156,7 +156,7 @@ static uint32_t occupant_after(const struct emitter *e, const struct cache *k, u
     return low;
 }
 
-static void drop_occupants(struct cache *k, uint32_t first, uint32_t end)
+static void drop_occupants(struct memory *k, uint32_t first, uint32_t end)
 {
     memmove(&k->occupant[first], &k->occupant[end], (k->occupants - end) * sizeof(*k->occupant));
     k->occupants -= end - first;
@@ -164,7 +164,7 @@ static void drop_occupants(struct cache *k, uint32_t first, uint32_t end)
 
 /* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but
  * not of vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
-static gs_status evict(struct emitter *e, struct cache *k, uint64_t at, uint64_t bytes)
+static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_t bytes)
 {
     const uint32_t first = occupant_after(e, k, at);
     uint32_t i = first;
@@ -176,7 +176,7 @@ static gs_status evict(struct emitter *e, struct cache *k, uint64_t at, uint64_t
         if (c->inside > 0)
             return GS_EAGAIN;
         wait_for_users(e, c);
-        if (k->memory != GS_HOST)
+        if (k->number != GS_HOST)
             st = vacate_rest(k, c->place, end, at, bytes, gs_emit__later(e, c->read, c->last));
         c->place = GS_CACHE_NOWHERE;
     }
@@ -184,7 +184,7 @@ static gs_status evict(struct emitter *e, struct cache *k, uint64_t at, uint64_t
     return st;
 }
 
-gs_status gs_emit__settle(struct emitter *e, struct cache *k, uint32_t unit, uint64_t place)
+gs_status gs_emit__settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t place)
 {
     struct cell *const c = &k->cell[unit];
     gs_status st;
@@ -196,7 +196,7 @@ gs_status gs_emit__settle(struct emitter *e, struct cache *k, uint32_t unit, uin
         const uint32_t was = occupant_after(e, k, c->place);
         const uint64_t end = c->place + gs_emit__unit_bytes(e, k, unit);
         wait_for_users(e, c);
-        if (k->memory != GS_HOST)
+        if (k->number != GS_HOST)
             st = vacate(k, c->place, end, gs_emit__later(e, c->read, c->last));
         drop_occupants(k, was, was + 1);
     }

@@ -26,8 +26,10 @@ gs_status gs_emit__copies_open(struct emitter *e)
 {
     if (!e->copies)
         return GS_OK;
-    for (uint32_t d = 0; d < e->devices; d++)
-        gs_ring_init(&e->seat[d].ring, e->c->staging_bytes);
+    for (uint32_t m = GS_DEVICE_MEMORIES; m < GS_DEVICE_MEMORIES + e->devices; m++) {
+        e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
+        gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
+    }
     e->ends.mask_of_all = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask_of_all));
     return e->ends.mask_of_all != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
 }
@@ -42,8 +44,8 @@ void gs_emit__pass_begin(struct emitter *e)
 {
     memset(e->wait.lane_last, 0xff, sizeof(e->wait.lane_last));
     e->wait.joins = 0;
-    for (uint32_t d = 0; d < e->devices; d++)
-        gs_ring_reset(&e->seat[d].ring);
+    for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
+        gs_ring_reset(&e->memory[m].ring);
 }
 
 void gs_emit__stage_begin(struct emitter *e)
@@ -54,24 +56,11 @@ void gs_emit__stage_begin(struct emitter *e)
 
 /* ---- pieces with several users ---- */
 
-gs_ring_sim *gs_emit__ring_here(struct emitter *e) { return e->copies ? &gs_emit__here(e)->ring : &e->ring; }
-
 uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
 {
     if (!e->copies)
         return gs_emit__staged_bytes(e, array, interval, rows);
     return gs_align_up(rows * e->l->row_bytes[array], GS_BLOCK_BYTES) + GS_BLOCK_BYTES;
-}
-
-gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out)
-{
-    const uint32_t before = e->wait.count;
-    const gs_status st = gs_ring_take(&gs_emit__here(e)->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
-
-    gs_emit__expand(e, before);
-    out->handed = out->cached = 0;
-    out->place = gs_emit__in_arena(e, e->c->arena_bytes + out->ring);
-    return st;
 }
 
 /* ---- copies ---- */
@@ -99,10 +88,8 @@ static gs_status place_here(struct emitter *e, uint64_t bytes, uint64_t to, stru
 
     if (to != GS_CACHE_NOWHERE)
         return gs_emit__settle_here(e, cached - 1, to, out);
-    *out = (struct unit){.read = GS_NONE};
-    const gs_status st = gs_emit__take_here(e, bytes, out);
-    out->cached = cached;
-    return st;
+    *out = (struct unit){.read = GS_NONE, .cached = cached};
+    return gs_emit__take(e, gs_emit__own_memory(e), bytes, out);
 }
 
 gs_status gs_emit__copy_here(struct emitter *e, const gs_task *like, const struct unit *from, uint64_t to,

@@ -9,12 +9,8 @@ void gs_emit__copies_close(struct emitter *e);
 /* A pass, a stage begins. */
 void gs_emit__pass_begin(struct emitter *e);
 void gs_emit__stage_begin(struct emitter *e);
-/* The ring that pieces of this device stand in for long: its own, or the host's where it computes there. */
-gs_ring_sim *gs_emit__ring_here(struct emitter *e);
-/* Most bytes of that ring that these rows take. */
+/* Most bytes of the ring of the device's memory, or the host's where it computes there, that these rows take. */
 uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows);
-/* A piece of the device's staging ring. */
-gs_status gs_emit__take_here(struct emitter *e, uint64_t bytes, struct unit *out);
 /* A whole unit that is in another memory is brought to the device, and let go of there. Does nothing where the device
  * computes on host memory. */
 gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u);

@@ -118,7 +118,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
         for (uint32_t t = 0; t < b.count; t++)
             bytes += gs_emit__bytes_here(e, e->ends.target_array[a], b.first + t,
                                          gs_layout_rows(e->l, e->stage, b.first + t));
-    gs_ring_sim *const ring = gs_emit__ring_here(e);
+    gs_ring_sim *const ring = &gs_emit__memory_here(e)->ring;
     const uint64_t head = gs_ring_lasting_begin(ring, bytes);
     for (uint32_t a = 0; a < e->ends.targets && st == GS_OK; a++)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
@@ -282,7 +282,7 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
     e->ends.group_end = e->copies ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
     if (is_alone(e))
         return GS_OK;
-    gs_ring_group(&e->ring, bytes);
+    gs_ring_group(&e->memory[GS_HOST].ring, bytes);
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
         st = gs_emit__load_chunks(e, b.first + t, operand, e->ends.group_end - operand,
                                   &e->ends.chunk[t * GS_CHUNK_GROUP]);
@@ -312,7 +312,7 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
         together += gs_emit__list_readers(e, operand, e->ends.operand_array[a], needs, reads)
                         ? gs_emit__staged_bytes(e, e->ends.operand_array[a], operand, count)
                         : 0;
-    gs_ring_group(&e->ring, together);
+    gs_ring_group(&e->memory[GS_HOST].ring, together);
     gs_emit__drop_runs(e);
     for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++) {
         for (uint32_t d = 0; d < e->devices; d++)

@@ -9,20 +9,27 @@
 #include "schedule/emit_tasks.h"
 #include "schedule/runs.h"
 
-gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
+gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, struct unit *out)
 {
     const uint32_t before = e->wait.count;
-    const gs_status st = gs_ring_take(&e->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
+    const gs_status st = gs_ring_take(&m->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
+
     gs_emit__expand(e, before);
-    out->place = gs_place_on_host(GS_REGION_RING, out->ring);
+    out->place = gs_place_behind(m->ring_at, out->ring);
+    out->handed = 0;
     return st;
+}
+
+gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
+{
+    return gs_emit__take(e, &e->memory[GS_HOST], bytes, out);
 }
 
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
     const uint32_t last = u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task;
     if (u->ring != NOT_STAGED)
-        gs_ring_release(gs_emit__ring_of(e, u->place.memory), u->ring, last);
+        gs_ring_release(&e->memory[u->place.memory].ring, u->ring, last);
     gs_emit__cache_release(e, u, last);
 }
 

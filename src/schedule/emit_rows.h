@@ -4,6 +4,9 @@
 
 #include "schedule/emitter.h"
 
+/* A piece of the memory's ring. */
+gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, struct unit *out);
+/* Of the host's. */
 gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out);
 /* The unit's bytes are free again after `task`. */
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task);

@@ -159,7 +159,7 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
             most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
         here += beside == GS_NONE ? 0 : gs_emit__bytes_here(e, beside, operand, rows);
         if (needs[e->device])
-            gs_ring_group(gs_emit__ring_here(e), here + most);
+            gs_ring_group(&gs_emit__memory_here(e)->ring, here + most);
     }
     e->device = 0;
     e->ends.group_first = operand; /* chunks come one by one */
@@ -291,14 +291,10 @@ static gs_status begin_gradient(struct emitter *e, uint32_t operand, uint64_t by
     uint64_t to;
     bool there;
     gs_status st = gs_emit__find_here(e, unit, &(struct access){.whole = true, .made = true}, rows, &there, &to);
-    const uint32_t cached = rows->cached;
 
-    if (st == GS_OK && to != GS_CACHE_NOWHERE) {
-        st = gs_emit__settle_here(e, unit, to, rows);
-    } else if (st == GS_OK) {
-        st = gs_emit__take_here(e, bytes, rows);
-        rows->cached = cached;
-    }
+    if (st == GS_OK)
+        st = to != GS_CACHE_NOWHERE ? gs_emit__settle_here(e, unit, to, rows)
+                                    : gs_emit__take(e, gs_emit__own_memory(e), bytes, rows);
     return st == GS_OK ? zero(e, rows->place, bytes, &rows->read) : st;
 }
 

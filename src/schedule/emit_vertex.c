@@ -100,12 +100,8 @@ static gs_status output_here(struct emitter *e, uint32_t interval, uint32_t from
 
     if (st != GS_OK)
         return st;
-    if (!there && to == GS_CACHE_NOWHERE) {
-        const uint32_t cached = out->cached;
-        st = gs_emit__take_here(e, bytes, out);
-        out->cached = cached;
-        return st;
-    }
+    if (!there && to == GS_CACHE_NOWHERE)
+        return gs_emit__take(e, gs_emit__own_memory(e), bytes, out);
     if (!there && (st = gs_emit__settle_here(e, unit, to, out)) == GS_OK)
         st = zero_rest(e, array, interval, out->place);
     out->place.offset += from * e->l->row_bytes[array];
@@ -199,7 +195,8 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         }
         if (!e->copies && !is_kept(e, reg->array, interval) &&
             !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
-            gs_ring_release(&e->ring, e->tile[r].ring, vertex_task); /* nobody reads it: the file stays 0 there */
+            /* nobody reads it: the file stays 0 there */
+            gs_ring_release(&e->memory[GS_HOST].ring, e->tile[r].ring, vertex_task);
             continue;
         }
         if ((st = bring_back(e, interval, from, rows, r, &made)) != GS_OK || is_kept(e, reg->array, interval))
@@ -216,7 +213,7 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
             break;
         w[0] = w[0] == GS_NONE ? task : w[0];
         w[1] = task;
-        gs_ring_release(&e->ring, e->tile[r].ring, task);
+        gs_ring_release(&e->memory[GS_HOST].ring, e->tile[r].ring, task);
         e->pass->written_bytes += t.bytes;
     }
     return st;
@@ -232,9 +229,9 @@ static void group_tile(struct emitter *e, uint32_t interval, uint64_t rows)
             bytes += gs_emit__staged_bytes(e, s->reg[r].array, interval, rows);
             here += gs_emit__bytes_here(e, s->reg[r].array, interval, rows);
         }
-    gs_ring_group(&e->ring, bytes);
+    gs_ring_group(&e->memory[GS_HOST].ring, bytes);
     if (e->copies)
-        gs_ring_group(gs_emit__ring_here(e), here);
+        gs_ring_group(&gs_emit__memory_here(e)->ring, here);
 }
 
 /* Live for the whole interval. */
@@ -245,11 +242,11 @@ static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs; r++)
         bytes += is_narrow(e, &s->reg[r]) ? gs_emit__bytes_here(e, s->reg[r].array, interval, rows) : 0;
-    head = gs_ring_lasting_begin(gs_emit__ring_here(e), bytes);
+    head = gs_ring_lasting_begin(&gs_emit__memory_here(e)->ring, bytes);
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
         if (is_narrow(e, &s->reg[r]))
             st = gs_emit__rows_here(e, s->reg[r].array, interval, 0, rows, false, &gs_emit__here(e)->narrow[r]);
-    gs_ring_lasting_end(gs_emit__ring_here(e), head);
+    gs_ring_lasting_end(&gs_emit__memory_here(e)->ring, head);
     return st;
 }
 

@@ -59,15 +59,17 @@ struct vacated {
     uint32_t last; /* the unit's last users, as a cell's */
 };
 
-/* The contents of one memory while a plan is emitted. */
-struct cache {
-    uint32_t memory;    /* GS_HOST or a device's */
-    struct cell *cell;  /* [units]; NULL: there is none */
+/* The host's memory, or a device's whose copies are tasks: what passes through its ring, and what stays. */
+struct memory {
+    uint32_t number;    /* GS_HOST or a device's */
+    gs_ring_sim ring;
+    gs_place ring_at;   /* its first byte */
+    struct cell *cell;  /* [units]; NULL: nothing is kept by accesses */
     uint32_t *occupant; /* [occupants] units that are there, by place */
     uint32_t occupants, accesses; /* accesses: of the pass so far */
     struct vacated *vacated; /* [vacancies] of a device: those who take the bytes are of several lanes */
     uint32_t vacancies, vacated_room;
-    uint64_t base;      /* of its memory */
+    uint64_t base;      /* of what is kept so */
     gs_cache_list *list; /* of the pass, traced or followed; NULL: none */
     bool tracing;
 };
@@ -81,8 +83,6 @@ struct access {
 
 /* A device, while a stage is emitted: what the block that it holds uses. */
 struct seat {
-    gs_ring_sim ring;     /* of devices with copies as tasks: staging behind the arena's sums */
-    struct cache cache;   /* and behind that, what stays */
     struct block block;
     uint32_t last;        /* its last task of the edge pass being made */
     struct unit *narrow;  /* [most regs] interval-wide loads of the stage */
@@ -160,8 +160,7 @@ struct emitter {
     struct {
         uint64_t deps, regs, runs;
     } counted;            /* where tasks are counted alone: what was listed of them, and is no longer */
-    gs_ring_sim ring;
-    struct cache cache; /* of the host's memory */
+    struct memory memory[GS_DEVICE_MEMORIES + GS_PLAN_DEVICES]; /* by number; a device's that has no own is empty */
     struct spilled spill;
     uint32_t devices, device; /* how many seats; whose tasks are being added */
     struct seat *seat;        /* [devices] */
@@ -182,20 +181,16 @@ static inline uint32_t gs_emit__lane(const struct emitter *e, uint32_t task) { r
 /* Where tasks are being added for. */
 static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }
 
-/* Of a device's memory. */
-static inline struct seat *gs_emit__seat_of(const struct emitter *e, uint32_t memory)
+/* The device's that is here; nothing is in it where that computes on the host's. */
+static inline struct memory *gs_emit__own_memory(struct emitter *e)
 {
-    return &e->seat[memory - GS_DEVICE_MEMORIES];
+    return &e->memory[GS_DEVICE_MEMORIES + e->device];
 }
 
-static inline gs_ring_sim *gs_emit__ring_of(struct emitter *e, uint32_t memory)
+/* On which the device computes. */
+static inline struct memory *gs_emit__memory_here(struct emitter *e)
 {
-    return gs_is_device_memory(memory) ? &gs_emit__seat_of(e, memory)->ring : &e->ring;
-}
-
-static inline struct cache *gs_emit__cache_of(struct emitter *e, uint32_t memory)
-{
-    return gs_is_device_memory(memory) ? &gs_emit__seat_of(e, memory)->cache : &e->cache;
+    return e->copies ? gs_emit__own_memory(e) : &e->memory[GS_HOST];
 }
 
 /* In the arena of the device that is here. */
