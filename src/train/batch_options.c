@@ -1,8 +1,10 @@
 #include "train/batch_options.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/option_table.h"
 #include "base/size.h"
@@ -78,6 +80,7 @@ gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options 
     const gs_sampler_kind kind = (gs_sampler_kind)(gs_choice(o, sampler) - 1); /* the first word is none */
     gs_status st;
 
+    assert(strcmp(gs_sampler_facts_of(kind)->name, o->sampler) == 0); /* the words are in the order of the kinds */
     if ((st = check_in_vain(o, kind)) != GS_OK)
         return st;
     *out = (gs_sampler_options){.kind = kind, .seed = o->seed, .batch_size = gs_count(o, batch_size),
