@@ -10,7 +10,6 @@
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
-#include "train/batch_options.h"
 #include "train/limits.h"
 #include "train/options.h"
 #include "train/run_internal.h"

@@ -13,9 +13,10 @@
 #include "base/status.h"
 #include "cost/cost.h"
 #include "device/device.h" /* GS_DEVICE_WORDS */
+#include "gnnstream.h"
 #include "gnnstream_reports.h" /* gs_task_figures */
-#include "session/session.h" /* GS_BATCH_DEVICES */
 #include "session/plan_id.h" /* GS_MAKER_BYTES */
+#include "session/session.h" /* GS_BATCH_DEVICES */
 #include "train/control.h"
 
 #define GS_CHECKPOINT_JSON "checkpoint.json"
@@ -83,5 +84,20 @@ gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint
 gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path);
 /* NULL where there is none of that name. */
 const gs_checkpoint_section *gs_checkpoint_find_section(const gs_checkpoint *c, const char *name);
+
+/* The options that change numbers: a checkpoint is of a run with these, and no other goes on
+ * from it. All others may differ; which of those keep bits is on docs/design/results.md. */
+
+/* .keep_by of a checkpoint that was written before there was such an option: accuracy, micro_f1 or mse, by the task. */
+#define GS_KEPT_BEFORE "before"
+
+/* Names and kinds, without values: what a text is read into. */
+void gs_checkpoint_list_options(gs_checkpoint *c);
+/* With the run's values. */
+void gs_checkpoint_take_options(gs_checkpoint *c, const gs_train_options *o);
+/* The option of that name. */
+gs_checkpoint_option *gs_checkpoint_find_option(gs_checkpoint *c, const char *name);
+/* GS_EINVAL names the field that differs, and both values. `path`: the checkpoint, for the message. */
+gs_status gs_checkpoint_match_options(const gs_checkpoint *c, const gs_train_options *o, const char *path);
 
 #endif /* GS_TRAIN_CHECKPOINT_TEXT_H */

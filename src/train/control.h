@@ -1,4 +1,4 @@
-/* control.h - which rate has an epoch, which weights are kept, and when is a run over?
+/* control.h - which rate has an epoch, which weights are kept, by which figure, and when is a run over?
  *
  * Epochs change gs_control_state alone, which has no pointers, so that a checkpoint can have it; all else follows from
  * the options and the number of the epoch.
@@ -11,7 +11,39 @@
 
 #include "base/status.h"
 #include "gnnstream.h" /* gs_train_options */
-#include "train/judge.h"
+#include "gnnstream_reports.h" /* gs_task_figures */
+#include "session/learned.h"
+
+/* In the order of the words of .keep_by. */
+typedef enum gs_judge {
+    GS_BY_LOSS,
+    GS_BY_ACCURACY,
+    GS_BY_BALANCED, /* the mean of the classes' accuracies */
+    GS_BY_F1,       /* macro */
+    GS_BY_MICRO_F1,
+    GS_BY_AUC,
+    GS_BY_AP,
+    GS_BY_MSE,
+    GS_BY_MAE,
+    GS_BY_R2,
+    GS_JUDGES
+} gs_judge;
+
+const char *gs_judge_name(gs_judge j);
+/* NULL: the task's own. GS_EINVAL: there is none of that name, or the task has none such. */
+gs_status gs_judge_find(gs_judge *out, const char *name, gs_train_task task);
+/* Does it need the logits of a whole split in order? `name` may be NULL, or of none. */
+bool gs_judge_ranks(const char *name);
+/* The judge of validation that is shown; NaN where it was not evaluated. */
+double gs_judge_figure(gs_judge j, const gs_task_figures *f, const double accuracy[3]);
+/* The same where more is better. */
+double gs_judge_worth(gs_judge j, double figure);
+
+/* Which rate has an epoch, which weights are kept, and when is a run over?
+ *
+ * Epochs change gs_control_state alone, which has no pointers, so that a checkpoint can have it; all else follows from
+ * the options and the number of the epoch.
+ */
 
 /* In the order of the words of .shuffle and .schedule. */
 typedef enum gs_shuffles { GS_SHUFFLES_ALWAYS, GS_SHUFFLES_NEVER, GS_SHUFFLES_ADAPTIVE } gs_shuffles;

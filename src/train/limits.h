@@ -17,7 +17,7 @@
 
 typedef struct gs_device gs_device;
 
-#define GS_LIMITS_DISK_BYTES (1ull << 30) /* of the file that gs_limits_measure() makes */
+#define GS_LIMITS_DISK_BYTES (1ull << 30) /* of the file that is measured */
 
 /* Writes a file of `bytes` (at least 1 MiB) of incompressible data in `dir`, reads it again
  * and removes it; it is unlinked from the start, so an interrupted measurement leaves nothing. Both
@@ -44,9 +44,5 @@ gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec, const char *di
  * with what was written. The device has no memory of a run, before and after. GS_EIO, GS_EFORMAT (other bytes came),
  * GS_ENOMEM, GS_EDEVICE. */
 gs_status gs_limits_measure_loads(gs_limits *l, gs_device *d, const char *dir, uint64_t bytes);
-
-/* Everything, on the disk that holds `dir` and the CPU device with `threads`
- * threads (0: all). About 20 seconds. Untouched on failure. */
-gs_status gs_limits_measure(gs_limits *out, const char *dir, unsigned threads);
 
 #endif /* GS_TRAIN_LIMITS_H */

@@ -108,9 +108,3 @@ void gs_optim_apply(const gs_update *u, gs_params *params)
                                .grad = params->grads, .state = {params->state[0], params->state[1]}};
     gs_optim_apply_to(u, &all);
 }
-
-void gs_optim_step(gs_optim *o, gs_params *params)
-{
-    const gs_update u = gs_optim_next(o, o->clip > 0 ? gs_optim_norm(params) : 0);
-    gs_optim_apply(&u, params);
-}

@@ -43,7 +43,5 @@ typedef struct gs_optim_rows {
 void gs_optim_apply_to(const gs_update *u, const gs_optim_rows *r);
 /* One step of `params->values` from `params->grads` (which stay as they are). */
 void gs_optim_apply(const gs_update *u, gs_params *params);
-/* All of these. */
-void gs_optim_step(gs_optim *o, gs_params *params);
 
 #endif /* GS_TRAIN_OPTIM_H */

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "session/model_of.h"
-#include "train/checkpoint_options.h"
+#include "train/checkpoint_text.h"
 
 #define VALUE_BYTES 112u /* of a note's value but the model's text */
 

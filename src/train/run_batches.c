@@ -1,6 +1,6 @@
 /* run_batches.c - a run that trains on batches is opened: what is in memory, how large a batch is, how many are a group
- * (run_batches_epoch.c: the epochs). */
-#include "train/run_batches_internal.h"
+ * (run_batches.c: the epochs). */
+#include "train/run_batches.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,14 +11,39 @@
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
-#include "sample/sampler.h"
-#include "model/model.h"
 #include "batch/batch_rows.h"
+#include "batch/batch_tables.h"
+#include "model/model.h"
+#include "sample/sampler.h"
 #include "session/model_of.h"
 #include "session/store_rows.h"
 #include "train/batch_group.h"
-#include "train/batch_options.h"
+#include "train/options.h"
 #include "train/run_internal.h"
+
+struct gs_run_batches {
+    gs_store *store;
+    gs_adjacency *in, *out; /* out: of walks in a graph that is not symmetric; else NULL */
+    uint32_t *target; /* [targets] training vertices, ascending */
+    uint32_t targets, threads;
+    gs_sampler_options options;
+    gs_sampler *sampler;
+    gs_batch_shape shape;
+    gs_batch_devices *engine;
+    uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
+    bool learns_rows;     /* the model has tables: no batch goes in parts */
+    bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
+    uint64_t device_memory; /* of each, as the options say */
+    bool keeps;           /* features of all vertices have room */
+    uint32_t reading_group; /* batches of a group where they have not */
+    uint64_t cache_bytes; /* what rows of them may take where they do not */
+    uint64_t ring, most_ring; /* of reads that go ahead, of each device: 0 where they do not; what it may be */
+    uint32_t group;       /* batches that are drawn at a time, at most */
+    uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
+    gs_batch_arena *arena[GS_BATCH_GROUP];
+    gs_batch batch[GS_BATCH_GROUP];
+    double sample_seconds, drawn; /* of the epoch at hand: rows and edges that were drawn */
+};
 
 /* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
 #define BATCHES_PER_THREAD 2u
@@ -575,3 +600,271 @@ const gs_session *gs_run_batches_session(const gs_run_batches *b)
 }
 
 uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batches(b->sampler); }
+
+/* ---- a step -------------------------------------------------------------- */
+
+/* The optimiser's step after a batch or several, with the learned rows of their vertices: of a
+ * table no other row changes, as torch.optim.SparseAdam has it. */
+
+/* Over the rows in the order of the batches: no budget changes a bit. */
+static double gradient_norm(const gs_run *r, const gs_step_rows *b)
+{
+    const gs_program *const p = r->session->program;
+    const double rest = gs_optim_norm(&r->session->run.params);
+    double sum = rest * rest;
+
+    for (uint32_t t = 0; t < p->tables; t++) {
+        uint32_t width;
+        const float *const gradient = gs_step_rows_gradient(b, t, &width);
+        sum = gradient == NULL ? sum : gs_run__add_squares(sum, gradient, gs_step_rows_count(b), width);
+    }
+    return p->tables > 0 ? sqrt(sum) : rest;
+}
+
+static bool step_row(void *context, float *value, float *const state[2], const float *gradient, uint32_t width)
+{
+    const gs_optim_rows r = {.count = width, .value = value, .state = {state[0], state[1]}, .grad = gradient};
+    gs_optim_apply_to(context, &r);
+    return gs_run__rows_are_finite(value, width);
+}
+
+static gs_status step_batch(gs_run *r)
+{
+    const gs_step_rows *const b = gs_batch_devices_rows(r->batches->engine);
+    gs_session *const s = r->session;
+    gs_update u = gs_optim_next(&r->optim, r->optim.clip > 0 ? gradient_norm(r, b) : 0);
+    gs_status st = GS_OK;
+
+    gs_optim_apply(&u, &s->run.params);
+    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+        bool finite = true;
+        st = gs_step_rows_update(b, t, gs_optim_states(&r->optim), step_row, &u, &finite);
+        if (st == GS_OK && !finite)
+            st = gs_run__refuse_table(b->tables->session->program->table[t].name);
+    }
+    return st;
+}
+
+/* ---- an epoch ------------------------------------------------------------ */
+
+/* The batch of this number; with it a group is sampled, where it is not in memory. */
+static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
+{
+    gs_status st = GS_OK;
+
+    if (number - b->first >= b->held) {
+        const double began = gs_now();
+        b->first = number;
+        b->held = GS_MIN(b->group, gs_sampler_batches(b->sampler) - number);
+        st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, b->held, epoch, number, b->threads);
+        if (st == GS_EBUDGET && gs_sampler_facts_of(b->options.kind)->has_parts)
+            st = GS_OK; /* those that overflow go in parts */
+        if (st == GS_OK)
+            gs_batch_devices_begin(b->engine, b->batch, b->held);
+        b->sample_seconds += gs_now() - began;
+        for (uint32_t i = 0; i < b->held; i++)
+            b->drawn += (double)b->batch[i].edges + b->batch[i].vertices;
+    }
+    *out = &b->batch[number - b->first];
+    return st;
+}
+
+static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
+{
+    e->compute_seconds += x->compute_seconds;
+    e->edge_seconds += x->edge_seconds;
+    e->stall_seconds += x->stall_seconds;
+    e->read_bytes += x->read_bytes;
+    e->copied_in_bytes += x->copied_in_bytes;
+    e->copied_out_bytes += x->copied_out_bytes;
+    e->forwarded_bytes += x->forwarded_bytes;
+}
+
+/* Sums of a pass. */
+typedef struct pass_sums {
+    double loss, mass;
+} pass_sums;
+
+/* A batch for which there is no room: its targets in parts, halved until each has room, in the arena where the batch is
+ * not. */
+static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key,
+                           gs_batches *engine, pass_sums *sums)
+{
+    gs_run_batches *const b = r->batches;
+    gs_batch_arena *const arena = b->arena[whole->number - b->first];
+    const uint32_t targets = gs_sampler_targets(b->sampler, whole->number);
+    uint32_t count = (targets + 1) / 2, part = 0;
+    gs_status st = GS_OK;
+
+    gs_batches_begin_parts(engine);
+    for (uint32_t first = 0; first < targets && st == GS_OK;) {
+        gs_exec_stats x = {0};
+        gs_batch batch;
+        double mass;
+        st = gs_sampler_draw_part(&batch, b->sampler, arena, whole->epoch, whole->number, first, count);
+        if (st == GS_EBUDGET && count > 1) {
+            count = (count + 1) / 2;
+            st = GS_OK;
+            continue;
+        }
+        if (st != GS_OK || (st = gs_batches_run_part(engine, &batch, key, part++, &mass, &x)) != GS_OK)
+            break;
+        sums->loss += x.metrics.loss_sum;
+        sums->mass += mass;
+        add_stats(e, &x);
+        first += batch.targets;
+    }
+    gs_batches_end_parts(engine);
+    return st;
+}
+
+/* A batch that is a step: gradients are of the mean at once, which rounds less. */
+static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, pass_sums *sums)
+{
+    gs_batch_pass pass = {.batch = batch, .key = key};
+    const gs_status st = gs_batch_devices_run_alone(r->batches->engine, &pass);
+
+    sums->loss = pass.stats.metrics.loss_sum;
+    sums->mass = pass.mass;
+    add_stats(e, &pass.stats);
+    return st;
+}
+
+/* Devices that worked at the same time took as long as the slowest of them. */
+static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t passes, pass_sums *sums)
+{
+    gs_exec_stats all = {0}, of[GS_BATCH_DEVICES] = {0};
+
+    for (uint32_t i = 0; i < passes; i++) {
+        const gs_exec_stats *const x = &pass[i].stats;
+        gs_exec_stats *const d = &of[pass[i].device];
+        sums->loss += x->metrics.loss_sum;
+        sums->mass += pass[i].mass;
+        d->compute_seconds += x->compute_seconds;
+        d->edge_seconds += x->edge_seconds;
+        d->stall_seconds += x->stall_seconds;
+        all.read_bytes += x->read_bytes;
+        all.copied_in_bytes += x->copied_in_bytes;
+        all.copied_out_bytes += x->copied_out_bytes;
+        all.forwarded_bytes += x->forwarded_bytes;
+    }
+    for (uint32_t d = 0; d < GS_BATCH_DEVICES; d++) {
+        all.compute_seconds = GS_MAX(all.compute_seconds, of[d].compute_seconds);
+        all.edge_seconds = GS_MAX(all.edge_seconds, of[d].edge_seconds);
+        all.stall_seconds = GS_MAX(all.stall_seconds, of[d].stall_seconds);
+    }
+    add_stats(e, &all);
+}
+
+/* What can run at the same time of `count` batches from `first` on, *done of them: those of the group that is in
+ * memory, up to one without room. That one follows, in parts. So gradients are added up in the order of a device's
+ * batches, however many are a group. */
+static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count, uint32_t *done,
+                           bool *teaches, pass_sums *sums)
+{
+    gs_run_batches *const b = r->batches;
+    const gs_batch_deal *const deal = gs_batch_devices_deal(b->engine);
+    const uint32_t key = (e->epoch - 1) * r->part.of + first + 1; /* of dropout */
+    gs_batch_pass pass[GS_BATCH_ROUND] = {0};
+    const gs_batch *batch;
+    uint32_t n = 0;
+    gs_status st;
+
+    if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
+        return st;
+    const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), b->first + b->held - first);
+    for (; n < held && !batch[n].overflows; n++) {
+        const bool teaching = batch[n].targets > 0;
+        *teaches |= teaching;
+        pass[n] = (gs_batch_pass){.batch = teaching ? &batch[n] : NULL, .key = key + n,
+                                  .device = gs_batch_deal_of(deal, first + n)};
+    }
+    if (n > 0 && (st = gs_batch_devices_run(b->engine, pass, n)) != GS_OK)
+        return st;
+    add_round(e, pass, n, sums);
+    *done = n;
+    if (n == held)
+        return GS_OK;
+    *done = n + 1;
+    *teaches = true;
+    return run_parts(r, e, &batch[n], key + n, gs_batch_devices_at(b->engine, gs_batch_deal_of(deal, first + n)), sums);
+}
+
+/* The passes of `count` batches from `first` on. *teaches: there was a target. */
+static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count, bool *teaches,
+                            pass_sums *sums)
+{
+    gs_run_batches *const b = r->batches;
+    const gs_batch *batch;
+    uint32_t n = 0;
+    gs_status st;
+
+    if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
+        return st;
+    if (count == 1 && batch->targets > 0 && !batch->overflows &&
+        gs_batch_deal_of(gs_batch_devices_deal(b->engine), first) == 0) {
+        *teaches = true;
+        return run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums);
+    }
+    gs_batch_devices_clear(b->engine);
+    for (uint32_t done = 0; done < count && st == GS_OK; done += n)
+        st = run_round(r, e, first + done, count - done, &n, teaches, sums);
+    if (st == GS_OK)
+        gs_batch_devices_reduce(b->engine, sums->mass);
+    return st;
+}
+
+/* A step: the passes of its batches and what the optimiser makes of them, after which the weights are whole again. */
+static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint32_t count)
+{
+    pass_sums sums = {0};
+    bool teaches = false;
+    gs_status st = run_passes(r, e, first, count, &teaches, &sums);
+
+    if (st != GS_OK || !teaches || (st = gs_run__check_pass(r, e->epoch, sums.loss)) != GS_OK)
+        return st;
+    r->part.loss += sums.loss;
+    r->part.mass += sums.mass;
+    const double update = gs_now();
+    gs_run__before_step(r);
+    r->whole = false;
+    if ((st = step_batch(r)) != GS_OK)
+        return st;
+    e->compute_seconds += gs_now() - update;
+    st = gs_run__check_step(r, e->epoch);
+    r->whole = st == GS_OK;
+    return st;
+}
+
+static uint64_t edges_read(const gs_run_batches *b)
+{
+    return gs_adjacency_bytes_read(b->in) + (b->out != NULL ? gs_adjacency_bytes_read(b->out) : 0);
+}
+
+gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
+{
+    gs_run_batches *const b = r->batches;
+    gs_epoch_part *const p = &r->part;
+    const uint64_t read = edges_read(b), *const swept = r->session->run.swept;
+    const uint64_t before[2] = {swept[0], swept[1]};
+    gs_status st = GS_OK;
+
+    b->sample_seconds = b->drawn = 0;
+    b->held = 0;
+    gs_sampler_order(b->sampler, !gs_control_shuffles(&r->control));
+    p->of = gs_sampler_batches(b->sampler);
+    while (p->batches < p->of) {
+        const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
+        if (r->options.stop != NULL && *r->options.stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if ((st = train_step(r, e, p->batches, count)) != GS_OK)
+            return st;
+        p->batches += count;
+        if (p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
+            return st;
+    }
+    e->compute_seconds += b->sample_seconds;
+    e->read_bytes += edges_read(b) - read + swept[0] - before[0];
+    e->written_bytes += swept[1] - before[1];
+    return GS_OK;
+}

@@ -1,14 +1,212 @@
-/* run_epoch.c - epochs and evaluations: forward, backward, update, say how it went. */
+/* run_epoch.c - epochs and evaluations of a run on the whole graph, and how a run ends that was stopped. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "session/tables.h"
 #include "train/figures.h"
-#include "train/ranking.h"
 #include "train/run_internal.h"
+
+/* ---- rows of tables ------------------------------------------------------ */
+
+#define EXPONENT 0x7F800000u /* all ones: infinite or not a number */
+
+bool gs_run__rows_are_finite(const float *value, uint64_t count)
+{
+    uint32_t most = 0;
+
+#pragma omp simd reduction(max : most)
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &value[i], sizeof(bits));
+        most = GS_MAX(most, bits & EXPONENT);
+    }
+    return most != EXPONENT;
+}
+
+typedef struct source {
+    gs_session *session;
+    uint32_t array;
+} source;
+
+static gs_status rows_of(void *context, uint64_t first, uint64_t rows, float *dst)
+{
+    const source *const x = context;
+    return gs_exec_read_rows(x->session->run.exec, x->array, first, rows, dst);
+}
+
+static uint32_t array_of(const gs_table *t, uint32_t rows)
+{
+    return rows == GS_RUN_ROWS ? t->array : rows == GS_RUN_ROWS_BEST ? t->best : t->state[rows - GS_RUN_ROWS_STATE];
+}
+
+static gs_status write_rows(void *context, uint32_t rows, uint32_t table, gs_outfile *o, uint64_t at)
+{
+    gs_run *const r = context;
+    gs_session *const s = r->session;
+    source x = {s, array_of(&s->program->table[table], rows)};
+    const gs_logits_job job = {.store = s->store, .classes = s->program->table[table].width, .source = rows_of,
+                               .form = GS_LOGITS_ROWS, .memory = s->memory.logits, .context = &x,
+                               .scratch_dir = gs_session_scratch_dir(s)}; /* a run that was stopped is saved, too */
+    return gs_logits_write(o, at, &job);
+}
+
+typedef struct reading {
+    int fd;
+    uint64_t at, row;
+    bool finite; /* they must be */
+    const char *path;
+} reading;
+
+/* Each from its place in the file: those of a tile may lie anywhere. */
+static gs_status take_rows(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    const reading *const f = context;
+    gs_status st = GS_OK;
+
+    for (uint64_t r = 0; r < rows && st == GS_OK; r++)
+        st = gs_pread_exact(f->fd, (char *)row[0] + r * f->row, f->row, f->at + id[r] * f->row, f->path);
+    if (st != GS_OK || !f->finite || gs_run__rows_are_finite(row[0], rows * f->row / sizeof(float)))
+        return st;
+    return gs_fail(GS_EFORMAT, "%s: a table has numbers that are not finite; the weights are of no use", f->path);
+}
+
+static gs_status read_rows(void *context, uint32_t rows, uint32_t table, int fd, uint64_t at, const char *path)
+{
+    gs_run *const r = context;
+    gs_session *const s = r->session;
+    const gs_exec_column column = {.array = array_of(&s->program->table[table], rows), .write = true};
+    reading f = {.fd = fd, .at = at, .row = s->program->table[table].width * sizeof(float), .path = path,
+                 .finite = rows == GS_RUN_ROWS};
+    return gs_session_sweep(s, table, &column, 1, true, take_rows, &f);
+}
+
+gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows)
+{
+    return (gs_safetensors_tables){.vertices = gs_store_get_info(r->session->store)->vertices, .run = rows,
+                                   .write = write_rows, .read = read_rows, .context = r,
+                                   .declared = r->session->declared, .declareds = r->session->declareds};
+}
+
+/* ---- the norm ---- */
+
+typedef struct adding {
+    uint32_t width;
+    double sum;
+} adding;
+
+#define ADDED_ROWS 256u
+
+/* Rows by themselves, then row after row: the bits are the same for all threads and tiles. */
+double gs_run__add_squares(double sum, const float *row, uint64_t rows, uint32_t width)
+{
+    for (uint64_t first = 0; first < rows; first += ADDED_ROWS) {
+        const uint64_t n = GS_MIN(rows - first, ADDED_ROWS);
+        double of_row[ADDED_ROWS];
+#pragma omp parallel for schedule(static)
+        for (uint64_t r = 0; r < n; r++) {
+            const float *const g = row + (first + r) * width;
+            of_row[r] = 0;
+            for (uint32_t c = 0; c < width; c++)
+                of_row[r] += (double)g[c] * (double)g[c];
+        }
+        for (uint64_t r = 0; r < n; r++)
+            sum += of_row[r];
+    }
+    return sum;
+}
+
+static gs_status add_squares(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    adding *const a = context;
+    (void)id;
+    a->sum = gs_run__add_squares(a->sum, row[0], rows, a->width);
+    return GS_OK;
+}
+
+/* The 2-norm of all gradients, 0 where none are clipped. */
+static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
+{
+    const gs_program *const p = s->program;
+    gs_status st = GS_OK;
+
+    *out = 0;
+    if (o->clip <= 0)
+        return GS_OK;
+    double rest = 0;
+    if (!gs_session_steps_on_device(s))
+        rest = gs_optim_norm(&s->run.params);
+    else if ((st = gs_session_gradient_norm(s, &rest)) != GS_OK)
+        return st;
+    adding a = {.sum = rest * rest};
+    for (uint32_t t = 0; t < p->tables && st == GS_OK; t++) {
+        const gs_exec_column column = {.array = p->table[t].gradient, .read = true};
+        a.width = p->table[t].width;
+        if (column.array != GS_NONE)
+            st = gs_session_sweep(s, t, &column, 1, false, add_squares, &a);
+    }
+    *out = p->tables > 0 ? sqrt(a.sum) : rest;
+    return st;
+}
+
+/* ---- the step ---- */
+
+gs_status gs_run__refuse_table(const char *name)
+{
+    return gs_fail(GS_EDEVICE, "the update left numbers that are not finite in table %s; lower .lr; nothing was saved",
+                   name);
+}
+
+typedef struct stepping {
+    gs_update u;
+    const gs_table *table;
+} stepping;
+
+#define SHARE_ROWS 64u
+
+/* Columns: the rows, their gradient, the state. */
+static gs_status step_rows(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    const stepping *const x = context;
+    const uint32_t width = x->table->width;
+    bool finite = true;
+
+    (void)id;
+#pragma omp parallel for schedule(static) reduction(&& : finite)
+    for (uint64_t first = 0; first < rows; first += SHARE_ROWS) {
+        const uint64_t at = first * width;
+        gs_optim_rows r = {.value = row[0] + at, .grad = row[1] + at};
+        r.count = GS_MIN(rows - first, SHARE_ROWS) * width;
+        for (uint32_t k = 0; k < gs_update_states(&x->u); k++)
+            r.state[k] = row[2 + k] + at;
+        gs_optim_apply_to(&x->u, &r);
+        finite = finite && gs_run__rows_are_finite(r.value, r.count);
+    }
+    return finite ? GS_OK : gs_run__refuse_table(x->table->name);
+}
+
+/* A step of tables; the parameters' is made by whoever has them. GS_EDEVICE: it left rows that are not finite. */
+static gs_status step_tables(gs_session *s, const gs_update *u)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+        const gs_table *const table = &s->program->table[t];
+        const gs_exec_column column[GS_EXEC_COLUMNS] = {{.array = table->array, .read = true, .write = true},
+                                                        {.array = table->gradient, .read = true},
+                                                        {.array = table->state[0], .read = true, .write = true},
+                                                        {.array = table->state[1], .read = true, .write = true}};
+        stepping x = {.u = *u, .table = table};
+        if (table->gradient != GS_NONE)
+            st = gs_session_sweep(s, t, column, 2 + gs_update_states(u), false, step_rows, &x);
+    }
+    return st;
+}
 
 /* ---- results of a pass --------------------------------------------------- */
 
@@ -85,7 +283,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 static gs_status step(gs_session *s, gs_optim *o)
 {
     double norm = 0;
-    gs_status st = gs_run__gradient_norm(&norm, s, o);
+    gs_status st = gradient_norm(&norm, s, o);
 
     if (st != GS_OK)
         return st;
@@ -94,7 +292,7 @@ static gs_status step(gs_session *s, gs_optim *o)
         gs_optim_apply(&u, &s->run.params);
     else if ((st = gs_session_step(s, &u)) != GS_OK)
         return st;
-    return gs_run__step_tables(s, &u);
+    return step_tables(s, &u);
 }
 
 static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
@@ -281,4 +479,82 @@ gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out)
     memcpy(out->accuracy, run->report.accuracy, sizeof(out->accuracy));
     out->figures = run->report.figures;
     return GS_OK;
+}
+
+/* ---- a run that was stopped ---------------------------------------------- */
+
+/* A run that .stop has ended: what it has learned by then is not lost.
+ *
+ * A step is all or nothing, so the weights are those after the last whole epoch, of a run on batches those after the
+ * last batch, or the best ones before. */
+
+/* No pass has to say which are better: of those after the last epoch nothing is known. *best: they are not the last
+ * ones. */
+static gs_status choose_weights(gs_run *r, bool *best)
+{
+    const gs_control *const c = &r->control;
+
+    r->report.kept_epochs = r->epoch;
+    *best = c->keeps_best && c->state.best_epoch != 0 &&
+            (c->state.best_epoch <= r->epoch || r->part.batches > 0);
+    if (!*best)
+        return GS_OK;
+    r->report.kept_epochs = c->state.best_epoch - 1;
+    r->evaluated = r->has_logits = r->has_previous = r->whole = false;
+    return gs_session_back_to_best(r->session);
+}
+
+/* The line about the pass again, and what there is of the run: `left`, which may be empty. */
+static gs_status say_why(gs_run *r, const char *left)
+{
+    const char *const folder = r->saver.folder.path;
+    const gs_checkpoint_report *const c = &r->saver.report;
+    char hint[1500], state[400] = "", far[GS_HOW_FAR_BYTES];
+
+    if (folder != NULL && gs_run__has_learned(r) && c->epoch == r->epoch && c->batches == r->part.batches)
+        snprintf(state, sizeof(state), "%s has its state after %s", folder, gs_run__how_far(r, far));
+    snprintf(hint, sizeof(hint), "%s%s%s", state, state[0] != '\0' && left[0] != '\0' ? "; " : "", left);
+    (void)gs_run__stopped(r);
+    return hint[0] != '\0' ? gs_fail_hint(GS_EINTERRUPTED, hint) : GS_EINTERRUPTED;
+}
+
+static gs_status say_what_was_written(gs_run *r, bool best)
+{
+    const gs_train_options *const o = &r->options;
+    char left[1024], far[GS_HOW_FAR_BYTES];
+    const char *const named[] = {o->save, o->logits, o->argmax};
+    size_t n = 0;
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(named) && n < sizeof(left); k++)
+        if (named[k] != NULL)
+            n += (size_t)snprintf(left + n, sizeof(left) - n, "%s%s", n > 0 ? " and " : "wrote ", named[k]);
+    if (n < sizeof(left) && best)
+        snprintf(left + n, sizeof(left) - n, " of the best weights, after epoch %u", r->report.kept_epochs);
+    else if (n < sizeof(left))
+        snprintf(left + n, sizeof(left) - n, " of the last weights, after %s", gs_run__how_far(r, far));
+    return say_why(r, left);
+}
+
+gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
+{
+    const gs_train_options *const o = &r->options;
+    bool best = false;
+    gs_status st;
+
+    if (r->kind == GS_RUN_PREDICT || (o->save == NULL && o->logits == NULL && o->argmax == NULL))
+        return say_why(r, "");
+    if (!gs_run__has_learned(r))
+        return say_why(r, "no epoch was done, so no weights or logits were written");
+    r->options.stop = NULL; /* it was heard */
+    r->state = GS_RUN_IS_OPEN;
+    if ((st = gs_run__fetch(r)) != GS_OK || (st = choose_weights(r, &best)) != GS_OK ||
+        ((o->logits != NULL || o->argmax != NULL) && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
+        return st;
+    r->state = GS_RUN_IS_FINISHED;
+    gs_outfile_abandon(&r->files.trace); /* of a whole epoch, which is not there */
+    if ((st = gs_run__write_files(r)) != GS_OK)
+        return st;
+    if (report != NULL)
+        *report = r->report;
+    return say_what_was_written(r, best);
 }

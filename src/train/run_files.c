@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "session/describe.h"
 #include "session/fault.h"
-#include "train/logits.h"
 #include "train/outputs.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"

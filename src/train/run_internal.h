@@ -1,17 +1,12 @@
 /* run_internal.h - a run: a session's passes as epochs, and the files that it is to leave.
  *
- *   run_open.c   open, close, and the public calls that are a loop over a run
- *   run_epoch.c  one epoch, one evaluation: every pass over the graph
- *   run_numbers.c  what is done where numbers are not finite
- *   run_params.c who has the parameters
- *   run_files.c  result files
- *   run_stop.c   what is left of a run that was stopped
- *   run_warn.c   lines about what is not as it may be thought
- *   run_tables.c learned rows of vertices: their step, and in files
- *   run_batch_tables.c  the step of those that a batch has
- *   run_weights.c that of the weights, which says how they came about
- *   run_arrays.c tensors and logits as arrays
- *   run_checkpoint.c, run_resume.c: its state as files, and back
+ *   run_open.c        open, with the session; close; the public calls that are a loop over a run
+ *   run_epoch.c       one epoch, one evaluation: every pass over the graph; what is left of a run that was stopped
+ *   run_batches.c     an epoch on batches
+ *   run_arrays.c      who has the parameters; tensors and logits as arrays; what is done where they are not finite
+ *   run_checkpoint.c  its state as files, and back
+ *   run_files.c       result files
+ *   run_warn.c        lines about what is not as it may be thought
  *
  * States: OPEN -- a pass fails --> FAILED; OPEN -- .stop ends a pass --> STOPPED; OPEN or STOPPED -- gs_run_finish()
  * --> FINISHED. Passes run in OPEN alone, and of a run that was stopped the one that gives its logits.
@@ -27,11 +22,9 @@
 #include "session/profile.h"
 #include "session/session.h"
 #include "train/checkpoint_folder.h"
-#include "train/checkpoint_pace.h"
 #include "train/checkpoint_text.h"
 #include "train/control.h"
-#include "train/kept_lines.h"
-#include "train/logits.h"
+#include "train/outputs.h"
 #include "train/metrics_log.h"
 #include "train/optim.h"
 #include "train/run_batches.h"
@@ -90,7 +83,7 @@ struct gs_run {
 /* run_open.c: gs_run_open() for a caller that had a session of its own before: `process_bytes`, gs_session_config. */
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                              uint64_t process_bytes);
-/* run_session.c: the session of a run with these options, which are whole (gs_train_options_read(),
+/* run_open.c: the session of a run with these options, which are whole (gs_train_options_read(),
  * gs_train_options_check()), and the batches that it trains on (NULL: none), to be closed before it also after a
  * failure. `first`: the program that is tried first. GS_EBUDGET: the line names a budget with which this is GS_OK.
  * Blocks while edges are read. */
@@ -104,11 +97,11 @@ void gs_run__warn(const gs_session *s);
 /* Of the weights that were kept: are they worse than a constant answer? */
 void gs_run__warn_of_kept(const gs_run *r);
 
-/* run_stop.c: in gs_run_finish(), of a run that was stopped: .save and .logits of the weights that there are. Returns
+/* run_epoch.c: in gs_run_finish(), of a run that was stopped: .save and .logits of the weights that there are. Returns
  * GS_EINTERRUPTED, whose line says what was written, or the status of what could not be. */
 gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report);
 
-/* run_params.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
+/* run_arrays.c: before a pass: where tensors were set, devices take them, and what is computed once is computed. */
 gs_status gs_run__place(gs_run *r);
 /* The host has other tensors than before: the optimiser starts anew. */
 gs_status gs_run__weights_changed(gs_run *r);
@@ -123,13 +116,12 @@ gs_status gs_run__check_open(const gs_run *r);
 /* The parameters are on the host as they are, and finite. */
 gs_status gs_run__fetch(gs_run *r);
 
-/* run_numbers.c: are they finite? What is not ends the run: GS_EDEVICE says where, and .save gets the last good
+/* run_arrays.c: are they finite? What is not ends the run: GS_EDEVICE says where, and .save gets the last good
  * weights. Before each update; behind each train pass, with its loss; behind the update; behind an evaluation
  * (`counts`: it has training vertices). */
 void gs_run__before_step(gs_run *r);
 gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss);
 gs_status gs_run__check_step(gs_run *r, uint32_t epoch);
-gs_status gs_run__refuse_step(gs_run *r, uint32_t epoch);
 gs_status gs_run__check_evaluation(gs_run *r, uint32_t pass, double loss, bool counts);
 
 /* run_epoch.c: one evaluation, into r->report; with logits where the run keeps them. `x` may be NULL. */
@@ -147,7 +139,7 @@ gs_status gs_run__checkpoint_if_due(gs_run *r);
 gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st);
 void gs_run__end_checkpoints(gs_run *r);
 
-/* run_resume.c: finds the checkpoint of .resume, and sees that it is this run's; all do nothing without .resume. */
+/* run_checkpoint.c: finds the checkpoint of .resume, and sees that it is this run's; all do nothing without .resume. */
 gs_status gs_run__find_checkpoint(gs_run *r, const char *store);
 /* Parameters, and how far it was: in place of first weights. */
 gs_status gs_run__resume_params(gs_run *r);
@@ -158,12 +150,8 @@ gs_status gs_run__resume_state(gs_run *r);
 gs_status gs_run__want_logits(gs_run *r);
 gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says */
 
-/* run_tables.c: the 2-norm of all gradients, 0 where none are clipped; a step of tables. The parameters' is made by
- * whoever has them. GS_EDEVICE: a step left rows that are not finite. */
-gs_status gs_run__gradient_norm(double *out, gs_session *s, const gs_optim *o);
-gs_status gs_run__step_tables(gs_session *s, const gs_update *u);
-/* What both are made of, as batches have it, too: `sum` and the squares of rows [rows, width], in this order; are all
- * numbers finite; and the line where a table's are not. */
+/* run_epoch.c: what steps are made of, as batches have it, too: `sum` and the squares of rows [rows, width], in this
+ * order; are all numbers finite; and the line where a table's are not. */
 double gs_run__add_squares(double sum, const float *row, uint64_t rows, uint32_t width);
 bool gs_run__rows_are_finite(const float *value, uint64_t count);
 gs_status gs_run__refuse_table(const char *name);
@@ -171,7 +159,7 @@ gs_status gs_run__refuse_table(const char *name);
 typedef enum gs_run_rows { GS_RUN_ROWS, GS_RUN_ROWS_BEST, GS_RUN_ROWS_STATE } gs_run_rows;
 gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows);
 
-/* run_weights.c: the model's name, text and checksum. */
+/* run_arrays.c: the model's name, text and checksum. */
 gs_status gs_run__identify_model(gs_run *r);
 /* Begins a file of weights, with its room on the disk; writes it, as of weights after `epochs` updates. */
 gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path);

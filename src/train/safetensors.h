@@ -25,8 +25,6 @@ typedef struct gs_safetensors_note {
 } gs_safetensors_note;
 #define GS_SAFETENSORS_NOTES 64u /* most that are read */
 
-/* Is this parameter in files? Statistics are the run's own. */
-bool gs_safetensors_has(const gs_param *q);
 /* The parameter that is the k-th tensor of a file, or GS_NONE behind the last. */
 uint32_t gs_safetensors_param(const gs_program *p, uint32_t k);
 /* A parameter's shape in the file, of as many dimensions as it returns. */

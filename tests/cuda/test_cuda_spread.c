@@ -10,7 +10,7 @@
 #include "sample/sampler.h"
 #include "session/store_rows.h"
 #include "support/support.h"
-#include "train/batch_options.h"
+#include "train/options.h"
 
 enum { VERTICES = 2000, FEATURES = 1024, EPOCHS = 1, DEVICES = 2 };
 

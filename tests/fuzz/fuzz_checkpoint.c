@@ -10,9 +10,8 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "fuzz.h"
-#include "train/checkpoint_options.h"
 #include "train/checkpoint_text.h"
-#include "train/sections.h"
+#include "train/checkpoint_folder.h"
 
 #define SEAL 20u /* bytes at the end that gs_checksum_line_set() needs */
 

@@ -87,7 +87,7 @@ static void test_limits__bad_arguments_touch_nothing(void **state)
     assert_int_equal(gs_limits_disk(&r, &w, "no/such/folder", GS_MIB, 64 * GS_MIB), GS_ENOTFOUND);
     fixture_expect_text("no/such/folder");
     assert_int_equal(gs_limits_disk(&r, &w, fixture_dir, GS_MIB - 1, 64 * GS_MIB), GS_EINVAL);
-    assert_int_equal(gs_limits_measure(&l, "no/such/folder", 1), GS_ENOTFOUND);
+    assert_int_equal(gs_limits_measure_disk(&l, "no/such/folder", GS_LIMITS_DISK_BYTES), GS_ENOTFOUND);
     assert_true(r < -0.5 && w < -1.5);
     assert_memory_equal(&l, &before, sizeof(l));
 }
@@ -103,7 +103,8 @@ static void test_limits__everything_is_filled(void **state)
     gs_limits l;
     memset(&l, 0, sizeof(l));
     memset(&device, 0, sizeof(device));
-    assert_int_equal(gs_limits_measure(&l, fixture_dir, 3), GS_OK);
+    assert_int_equal(gs_limits_measure_disk(&l, fixture_dir, GS_LIMITS_DISK_BYTES), GS_OK);
+    assert_int_equal(gs_limits_measure_device(&l, 3), GS_OK);
     assert_int_equal(device.threads, 3);
     assert_int_equal(device.open, 0);
     assert_string_equal(l.device_name, "fake");

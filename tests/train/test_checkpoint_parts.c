@@ -6,8 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "train/checkpoint_options.h"
-#include "train/checkpoint_pace.h"
+#include "train/checkpoint_folder.h"
 #include "train/checkpoint_text.h"
 
 static gs_checkpoint_pace pace_of(const char *text)

@@ -19,7 +19,7 @@
 #include "base/npy.h"
 #include "base/size.h"
 #include "store/store_write.h"
-#include "train/logits.h"
+#include "train/outputs.h"
 #include "train/metrics_log.h"
 
 /* ---- metrics ------------------------------------------------------------- */
