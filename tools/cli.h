@@ -85,7 +85,7 @@ void cli_print_overview(FILE *out);
 /* An option's value before anything is parsed, from a filled struct, or "". One of the buffers below. */
 const char *cli_default_text(const cli_option *o, const char *options);
 
-/* cli_environment.c: what the program takes from the environment; a NULL name ends the table. */
+/* cli_print.c: what the program takes from the environment; a NULL name ends the table. */
 typedef struct cli_variable {
     const char *name; /* "GS_IO", or several with commas */
     const char *help;
@@ -93,16 +93,16 @@ typedef struct cli_variable {
 extern const cli_variable cli_environment[];
 void cli_print_environment(FILE *out);
 
-/* cli_man.c: the manual page of a command, of the program where `c` is NULL. */
+/* cli_pages.c: the manual page of a command, of the program where `c` is NULL. */
 void cli_print_man(FILE *out, const cli_command *c);
 /* Names of the built-in models, with blanks between them: the build makes it. */
 extern const char cli_zoo[];
-/* cli_complete.c: false for a shell that it does not know. */
+/* cli_pages.c: false for a shell that it does not know. */
 bool cli_print_completion(FILE *out, const char *shell);
 
 /* "gnnstream train: TEXT" on stderr; returns `status`. */
 int cli_fail(const cli_command *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* cli_fields.c: an error of the library, in which a field is written ".host_memory", with options in place of fields:
+/* cli_print.c: an error of the library, in which a field is written ".host_memory", with options in place of fields:
  * "--host-memory". Into `out` of `capacity` bytes; returns it. */
 char *cli_name_options(char *out, size_t capacity, const char *error);
 
@@ -125,7 +125,7 @@ const volatile int *cli_stop(void);
 /* From the call on, memory that ends inside a C++ library ends the program with a line. */
 void cli_memory_prepare(void);
 
-/* cli_again.c: the words of the command line behind the command's, and all of it as a shell takes it, on one line, with
+/* cli_parse.c: the words of the command line behind the command's, and all of it as a shell takes it, on one line, with
  * `option` given the value `value` in place of what it had. */
 void cli_remember(const cli_command *c, int argc, char **argv);
 void cli_print_again(FILE *out, const char *option, const char *value);
@@ -169,7 +169,7 @@ const char *cli_count(uint64_t n);     /* "1,234,567" */
 const char *cli_json_text(const char *text);
 const char *cli_json_real(double v);
 
-/* cli_watch.c: a line about a run, from before it is opened until the end, shown as cli_progress() does. NULL where
+/* cli_progress.c: a line about a run, from before it is opened until the end, shown as cli_progress() does. NULL where
  * there is no thread for it; the others take that. Ends before the run is closed. */
 typedef struct cli_watch cli_watch;
 cli_watch *cli_watch_begin(void);

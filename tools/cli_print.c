@@ -1,10 +1,54 @@
-/* cli_print.c - help from the tables, and numbers for people and for JSON. */
+/* cli_print.c - words for people: errors with options in them, help from the tables, numbers, JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+
+/* ---- fields as options --------------------------------------------------- */
+
+/* The option of a field, from the tables of all commands: an error of training can name what partitioning takes. */
+static const char *option_of(const char *field, size_t length)
+{
+    for (const cli_command *const *c = cli_commands; *c != NULL; c++)
+        for (const cli_group *g = (*c)->group; g->title != NULL; g++)
+            for (const cli_option *o = g->option; o->name != NULL; o++)
+                if (o->field_name != NULL && strncmp(o->field_name, field, length) == 0 &&
+                    o->field_name[length] == '\0')
+                    return o->name;
+    return NULL;
+}
+
+/* A field stands at the beginning, or behind a space or a parenthesis. So does a file in this folder whose name begins
+ * with a dot, but few are called like a field. */
+static bool may_begin(const char *text, const char *at)
+{
+    return *at == '.' && (at == text || at[-1] == ' ' || at[-1] == '(');
+}
+
+char *cli_name_options(char *out, size_t capacity, const char *error)
+{
+    size_t n = 0;
+
+    for (const char *at = error; *at != '\0' && n + 1 < capacity;) {
+        const size_t length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+        const char *const option = may_begin(error, at) && length > 0 ? option_of(at + 1, length) : NULL;
+        if (option == NULL || strlen(option) >= capacity - n) {
+            out[n++] = *at++;
+            continue;
+        }
+        memcpy(out + n, option, strlen(option));
+        n += strlen(option);
+        at += 1 + length;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+/* ---- words for people ---------------------------------------------------- */
+
+/* Help from the tables, and numbers for people and for JSON. */
 
 #define HELP_COLUMN 30
 
@@ -242,3 +286,25 @@ void cli_warn(void *context, const char *line)
     cli_progress_end();
     fprintf(stderr, "gnnstream: warning: %s\n", cli_name_options(text, sizeof(text), line));
 }
+
+/* ---- what is taken from the environment ---------------------------------- */
+
+/* What the program takes from the environment. A test compares it with what the sources ask for. */
+
+const cli_variable cli_environment[] = {
+    {"GS_ISA", "The newest instruction set that the cpu device uses: generic, avx2 or avx512.\n"
+               "Results differ in their last bits between them. Unset: what the processor has."},
+    {"GS_IO", "How files are read: uring or threads. Unset: io_uring where the system has it."},
+    {"PATH", "Where the python3 is whose packages CUDA's libraries may be among, as pip installs them."},
+    {"XDG_CACHE_HOME, HOME",
+     "What was measured of this machine is kept in $XDG_CACHE_HOME/gnnstream, else in\n"
+     "$HOME/.cache/gnnstream; without either (absolute) path it is forgotten."},
+    {"GS_CUDA_CACHE", "Folder for compiled kernels of GPUs. Unset: cuda in the folder above."},
+    {"GS_CUDA_PORTION_EDGES", "Edges that one launch on a GPU takes at most. For tests; unset: by the GPU's memory."},
+    {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",
+     "How threads wait for each other. Where neither is set, the program starts itself again with\n"
+     "passive and 1000, which is fastest where other programs run beside it."},
+    {"GS_LOG_EVERY", "Seconds between two lines about progress where stderr is no terminal. Unset: 60."},
+    {"TERM", "Progress is one line that is rewritten where stderr is a terminal and this is not dumb."},
+    {NULL, NULL},
+};

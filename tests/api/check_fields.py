@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_fields.py ROOT: does no text of the library name an option of the command line?
 
-The library knows fields (".host_memory"); tools/cli_fields.c makes options of them. The strings of NVRTC's own command
+The library knows fields (".host_memory"); tools/cli_print.c makes options of them. The strings of NVRTC's own command
 line, and the table of options, which is the command line's too, are the exceptions.
 """
 import re
