@@ -14,11 +14,9 @@
 #include "base/alloc.h"
 #include "base/external_sort.h"
 #include "base/size.h"
-#include "partition/edge_block.h"
 #include "partition/input.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/npy_edges.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
 

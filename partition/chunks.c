@@ -14,16 +14,121 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/external_sort.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "partition/chunk_fill.h"
 #include "partition/grid.h"
 #include "partition/job.h"
 #include "partition/sort.h"
 #include "store/chunk_view.h"
 #include "store/store_write.h"
+
+/* Sorted edges of one chunk: keys of target row and operand row, of g->local_bits each, with payload or without. */
+typedef struct run {
+    const void *keys; /* [edges] u64 or gs_part_key16 */
+    uint64_t edges;
+    uint32_t targets, operands; /* distinct ones, once they are counted */
+    uint64_t largest;           /* edges of the target that has the most, the same */
+    bool payload;
+} run;
+
+static inline uint64_t key_at(const void *keys, uint64_t i, bool payload)
+{
+    return payload ? ((const gs_part_key16 *)keys)[i].key : ((const uint64_t *)keys)[i];
+}
+
+/* ---- sorted edges to the arrays of a chunk. */
+
+/* Counts the distinct rows, and sets in `seen` the bit of each operand row. */
+static void run_count(run *r, uint64_t *seen, const gs_part_grid *g)
+{
+    const uint64_t mask = (1ull << g->local_bits) - 1;
+    uint64_t before = UINT64_MAX, begin = 0, largest = 0;
+
+    r->targets = r->operands = 0;
+    for (uint64_t i = 0; i < r->edges; i++) {
+        const uint64_t key = key_at(r->keys, i, r->payload);
+        const uint64_t operand = key & mask, target = key >> g->local_bits;
+        if (target != before) {
+            r->targets++;
+            largest = GS_MAX(largest, i - begin);
+            begin = i;
+        }
+        before = target;
+        const uint64_t bit = 1ull << (operand & 63);
+        r->operands += (seen[operand >> 6] & bit) == 0;
+        seen[operand >> 6] |= bit;
+    }
+    r->largest = GS_MAX(largest, r->edges - begin);
+}
+
+/* Distinct operands, ascending; clears `seen`. */
+static void fill_operands(void *section, uint64_t *seen, uint32_t rows, uint32_t ix)
+{
+    uint64_t n = 0;
+    for (uint32_t word = 0; word < (rows + 63) / 64; word++) {
+        for (uint64_t bits = seen[word]; bits != 0; bits &= bits - 1)
+            gs_index_put(section, ix, n++, word * 64 + (uint32_t)__builtin_ctzll(bits));
+        seen[word] = 0;
+    }
+}
+
+/* `degree` counts the edges of each target row. The view's arrays are const
+ * for readers; here they point into our own buffer. */
+static inline __attribute__((always_inline)) void fill_edges(const gs_chunk_view *view, const run *r,
+                                                             const gs_part_grid *g, uint32_t *degree, uint32_t ix)
+{
+    const uint64_t mask = (1ull << g->local_bits) - 1;
+    void *const target = (void *)(uintptr_t)view->target, *const index = (void *)(uintptr_t)view->index;
+    uint32_t *const start = (uint32_t *)(uintptr_t)view->start;
+    uint64_t before = UINT64_MAX, t = 0;
+
+    for (uint64_t i = 0; i < r->edges; i++) {
+        const uint64_t key = key_at(r->keys, i, r->payload), row = key >> g->local_bits & mask;
+        if (row != before) {
+            gs_index_put(target, ix, t, (uint32_t)row);
+            start[t++] = (uint32_t)i;
+            before = row;
+        }
+        gs_index_put(index, ix, i, (uint32_t)(key & mask));
+    }
+    start[t] = (uint32_t)r->edges;
+    for (uint64_t i = 0; i < t; i++) {
+        const uint32_t row = gs_index_at(target, ix, i);
+        __atomic_fetch_add(&degree[row], start[i + 1] - start[i], __ATOMIC_RELAXED);
+    }
+}
+
+static void fill_payload(const gs_chunk_view *view, const run *r)
+{
+    const gs_part_key16 *keys = r->keys;
+    float *const weight = (float *)(uintptr_t)view->weight;
+
+    if (view->type != NULL)
+        for (uint64_t i = 0; i < r->edges; i++)
+            gs_type_put(view->type, view->type_bytes, i, keys[i].type);
+    if (weight != NULL)
+        for (uint64_t i = 0; i < r->edges; i++)
+            weight[i] = keys[i].weight;
+}
+
+/* Fills the arrays of `view`, which point into the caller's own zeroed buffer, and clears `seen`, which has a bit for
+ * each of `operand_rows`. Adds the edges of each target row to `degree`, as other threads may at the same time. */
+static void run_fill(const gs_chunk_view *view, const run *r, const gs_part_grid *g, uint32_t operand_rows,
+                       uint32_t *degree, uint64_t *seen)
+{
+    if (view->index_bytes == 2)
+        fill_edges(view, r, g, degree, 2);
+    else
+        fill_edges(view, r, g, degree, 4);
+    fill_operands((void *)(uintptr_t)view->operand, seen, operand_rows, view->index_bytes);
+    if (r->payload)
+        fill_payload(view, r);
+}
+
+/* ---- chunks in file order --------------------------------------------------------- */
 
 #define STAGE_RECORDS 4096u
 #define LEAST_OUT_BYTES (256u * GS_KIB)
@@ -146,7 +251,7 @@ static gs_status flush(worker *k, bool last)
 /* -- one chunk ---------------------------------------------------------------- */
 
 /* Lays chunk `c` out behind what `out` holds, flushing first if it must. */
-static gs_status put_chunk(worker *k, uint64_t c, gs_part_run *r)
+static gs_status put_chunk(worker *k, uint64_t c, run *r)
 {
     const writing *const w = k->w;
     const gs_part_chunks_spec *const spec = w->spec;
@@ -154,7 +259,7 @@ static gs_status put_chunk(worker *k, uint64_t c, gs_part_run *r)
     const uint32_t ix = g->rows <= 65536 ? 2 : 4, target = (uint32_t)(c / g->parts), operand = (uint32_t)(c % g->parts);
     gs_chunk_view view;
 
-    gs_part__run_count(r, k->seen, g);
+    run_count(r, k->seen, g);
     const uint64_t bytes = gs_chunk_bytes(r->edges, r->targets, r->operands, ix, spec->type_bytes, spec->weighted);
     if (bytes > k->out_cap)
         return gs_fail(GS_EBUDGET, "chunk (%u, %u): %llu bytes do not fit the write buffer; use more .parts", target,
@@ -174,7 +279,7 @@ static gs_status put_chunk(worker *k, uint64_t c, gs_part_run *r)
     uint32_t *const degree = spec->degrees->count[spec->direction] + (uint64_t)target * g->rows;
     memset(data, 0, bytes);
     gs_chunk_layout(&view, data, &counts, spec->type_bytes, spec->weighted);
-    gs_part__run_fill(&view, r, g, counts.operand_rows, degree, k->seen);
+    run_fill(&view, r, g, counts.operand_rows, degree, k->seen);
     spec->chunk[c] = (gs_chunk){.offset = k->out_bytes,
                                 .length = bytes,
                                 .edges = r->edges,
@@ -258,11 +363,11 @@ static gs_status write_run(void *context, const gs_sort_part *p)
         payload ? (char *)gs_part__sort16(k->keys, k->spare, edges, bits, g->local_bits, k->w->spec->typed ? 16 : 0)
                 : (char *)gs_part__sort8(k->keys, k->spare, edges, bits);
     for (uint64_t i = 0, end; i < edges && st == GS_OK; i = end) {
-        const uint64_t chunk = gs_part__key_at(keys, i, payload) >> g->local_bits >> g->local_bits;
+        const uint64_t chunk = key_at(keys, i, payload) >> g->local_bits >> g->local_bits;
         for (end = i + 1; end < edges; end++)
-            if (gs_part__key_at(keys, end, payload) >> g->local_bits >> g->local_bits != chunk)
+            if (key_at(keys, end, payload) >> g->local_bits >> g->local_bits != chunk)
                 break;
-        gs_part_run r = {
+        run r = {
             .keys = keys + i * (payload ? sizeof(gs_part_key16) : 8), .edges = end - i, .payload = payload};
         st = put_chunk(k, first + chunk, &r);
     }

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "partition/grid.h"
 #include "partition/job.h"
-#include "partition/vertex_order.h"
+#include "partition/order.h"
 #include "store/chunk_table.h"
 
 typedef struct gs_part_degrees {

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/size.h"
+
 /* Division of u32 by a fixed number (Lemire, Kaser, Kurz: "Faster remainder
  * by direct computation", 2019): exact for every u32. */
 typedef struct gs_fastdiv {
@@ -26,7 +28,16 @@ typedef struct gs_part_grid {
     gs_fastdiv by_rows;
 } gs_part_grid;
 /* Cuts N vertices into at most `parts` equal intervals, none empty. */
-gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts);
+static inline gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
+{
+    gs_part_grid g = {.vertices = vertices};
+    g.rows = (uint32_t)gs_div_up(vertices, GS_MAX(1, GS_MIN(parts, vertices)));
+    g.parts = (uint32_t)gs_div_up(vertices, g.rows);
+    while (g.local_bits < 32 && (uint64_t)(g.rows - 1) >> g.local_bits != 0)
+        g.local_bits++;
+    g.by_rows = gs_fastdiv_make(g.rows);
+    return g;
+}
 static inline uint32_t gs_part__grid_capacity(const gs_part_grid *g, uint32_t i)
 {
     const uint64_t left = g->vertices - (uint64_t)i * g->rows;

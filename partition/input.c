@@ -10,15 +10,12 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "gnnstream.h"
-#include "partition/edge_block.h"
+#include "partition/edge_text.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/names.h"
-#include "partition/npy_edges.h"
-#include "partition/relations.h"
 #include "partition/stream.h"
-#include "partition/text_lines.h" /* GS_TEXT_MARK */
-#include "partition/text_number.h" /* GS_TEXT_PADDING */
+#include "partition/text_lines.h" /* GS_TEXT_PADDING */
 
 #define HEAD_BYTES 65536u /* of a file that are looked at */
 

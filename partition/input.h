@@ -2,7 +2,6 @@
 #ifndef GS_PARTITION_INPUT_H
 #define GS_PARTITION_INPUT_H
 
-#include "partition/edge_block.h"
 #include "partition/input_files.h"
 
 /* Opens and checks headers, without a temporary file; then reads what is text. */

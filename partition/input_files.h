@@ -41,7 +41,7 @@ typedef struct gs_part_input {
     gs_part_file label, split[3];          /* train, valid, test */
     gs_train_task task;                          /* that the labels are of, once they are loaded */
     gs_external_sort *text;                        /* edges of a text file, one stream */
-    struct gs_relations *relations;        /* edge types that are words (partition/relations.h); NULL: numbers */
+    struct gs_relations *relations;        /* edge types that are words (edge_text.h); NULL: numbers */
     struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
     char note[160];
 } gs_part_input;
@@ -114,5 +114,87 @@ bool gs_part__is_integer(gs_dtype t);
 void gs_part__to_f32(float *dst, const void *src, gs_dtype from, uint64_t n);
 /* Numbers to f64, of any type of at most 53 bits. */
 void gs_part__to_f64(double *dst, const void *src, gs_dtype from, uint64_t n);
+
+/* -- one piece of the edge list as plain arrays. */
+
+/* Owned by the caller. */
+typedef struct gs_part_edge_block {
+    uint32_t *src, *dst, *type;
+    float *weight;
+    void *raw; /* as in the file */
+    uint64_t cap, count, first;
+    gs_sort_cursor at; /* text only */
+} gs_part_edge_block;
+
+gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *in, uint64_t edges);
+void gs_part__edge_block_free(gs_part_edge_block *b);
+
+/* -- edges by number out of the arrays of an input. */
+
+/* Edges [first, first + count), checked. */
+gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count);
+/* posix_fadvise() for these edges, as far as there are so many. */
+void gs_part__npy_advise(const gs_part_input *in, uint64_t first, uint64_t count, int advice);
+
+/* -- the entries of a CSR matrix, front to back, a piece at a time.
+ *
+ * Three arrays: where each row begins and the last one ends, the column of each entry, and, where there is one, its
+ * value. What they say is checked as it is read.
+ */
+
+typedef struct gs_csr_reader {
+    const gs_part_file *indptr, *indices, *data; /* set by the caller, as are the next three */
+    uint64_t rows, columns;
+    const char *columns_are; /* "vertices", for errors */
+    int64_t *column; /* [have] of entries from `from` on */
+    float *value;    /* [have] the same, if they were asked for */
+    uint64_t from, have;
+    int64_t *end;    /* [ends] indptr from `first_end` on */
+    uint64_t first_end, ends;
+    void *raw;
+    uint64_t piece;
+} gs_csr_reader;
+
+/* Room for `piece` entries at a time. gs_csr__free() frees it, also after GS_ENOMEM. */
+gs_status gs_csr__alloc(gs_csr_reader *r, uint64_t piece, const char *path);
+void gs_csr__free(gs_csr_reader *r);
+
+/* *at = indptr[row], for row from 0 to `rows`, each `before` or more: where the row begins or, for `rows`, the last one
+ * ends. */
+gs_status gs_csr__bound(gs_csr_reader *r, uint64_t row, uint64_t before, uint64_t *at);
+/* The entries from `at` on come to column[] and, with `values`, to value[]. */
+gs_status gs_csr__entries(gs_csr_reader *r, uint64_t at, bool values);
+/* value[0 .. count) = the values from `at` on. */
+gs_status gs_csr__values(gs_csr_reader *r, uint64_t at, uint64_t count);
+
+/* -- an array that is not in the input as it is read: unpacked, parsed or put together, it lies in a
+ * temporary file without a name, and is read as a .npy file of the input is. */
+
+/* Written front to back by one thread. */
+typedef struct gs_made {
+    gs_part_file *file;
+    char *place; /* what a write that fails is about: the folder that is full, and what was to go there */
+    char *buffer;
+    uint64_t fill, offset; /* bytes */
+} gs_made;
+
+/* Takes `path`, by which messages name the array (NULL: no memory for it). Free after a failure too. */
+gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job *job, char *path);
+gs_status gs_part__made_put(gs_made *m, const void *bytes, uint64_t count);
+/* `count` bytes of this value. */
+gs_status gs_part__made_fill(gs_made *m, int value, uint64_t count);
+/* All is written: [rows, columns] of `as`; columns 1 is one dimension. */
+gs_status gs_part__made_end(gs_made *m, gs_dtype as, uint64_t rows, uint64_t columns);
+/* All is written: the bytes of a .npy file. */
+gs_status gs_part__made_end_npy(gs_made *m);
+void gs_part__made_free(gs_made *m);
+
+/* -- rows of numbers in a text, as an array in a temporary file.
+ *
+ * The array is read as a .npy file is; the disk it takes goes back when it is closed. */
+
+/* Commas between the numbers, no header, each row as long as the first; plain or packed. `as` is GS_I64, or GS_F32 or
+ * GS_F64, in which an empty field is NaN. Takes `path`, which is freed with the file, on failure too. */
+gs_status gs_part__table_read(gs_part_file *f, gs_part_job *job, char *path, gs_dtype as);
 
 #endif /* GS_PARTITION_INPUT_FILES_H */

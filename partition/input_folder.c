@@ -11,12 +11,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/edge_block.h"
 #include "partition/input_files.h"
-#include "partition/input_table.h"
 #include "partition/job.h"
-#include "partition/made_array.h"
-#include "partition/npy_edges.h"
 
 /* ---- files that nothing reads ------------------------------------------------ */
 

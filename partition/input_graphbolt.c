@@ -9,9 +9,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/input_files.h"
-#include "partition/input_table.h"
 #include "partition/job.h"
-#include "partition/made_array.h"
 
 /* ---- a YAML file as a tree, by libyaml ------------------------------------------------ */
 

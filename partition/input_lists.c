@@ -11,10 +11,7 @@
 #include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/input_files.h"
-#include "partition/relations.h"
-#include "partition/text_ids.h"
 #include "partition/text_lines.h"
-#include "partition/text_number.h"
 
 /* ---- KONECT -------------------------------------------------------------------------- */
 

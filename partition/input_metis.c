@@ -11,9 +11,7 @@
 #include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/job.h"
-#include "partition/text_blocks.h"
 #include "partition/text_lines.h"
-#include "partition/text_number.h"
 
 #define MOST_WEIGHT (1u << 24) /* whole numbers to here are exact as f32 */
 #define SAFE_DIGITS 19 /* a number of so many fits 64 bits */

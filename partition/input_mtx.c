@@ -7,7 +7,6 @@
 #include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/text_lines.h"
-#include "partition/text_number.h"
 
 typedef struct mtx {
     bool symmetric, values;

@@ -16,11 +16,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/csr_reader.h"
 #include "partition/edge_text.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/made_array.h"
 
 /* ---- arrays by name: minizip, unlike other readers of zip files, says where a member's bytes are -- */
 

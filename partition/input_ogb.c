@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/input_files.h"
-#include "partition/job.h"
 #include "partition/input_npz.h"
+#include "partition/job.h"
 
 static const gs_part_array raw_arrays[] = {
     {GS_PART_ROLE(edge), "raw/edge.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},

@@ -3,14 +3,302 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/philox.h"
 #include "base/size.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/label_rows.h"
 #include "store/store.h" /* gs_split */
+
+/* ---- splits drawn from the seed.
+ *
+ * Each vertex has a random key; in order of keys the first share is for training, the next for validation, the next
+ * for test. Where a share ends is found by counting keys by their upper bits, then sorting the few that share the
+ * upper bits of the end: nothing of O(N) is held but the result. */
+
+#define BUCKETS 65536u
+#define BUCKET_SHIFT 48
+
+typedef struct draw {
+    const int32_t *labels;
+    uint64_t vertices, candidates;
+    uint32_t key[2];
+    uint64_t *count;  /* [BUCKETS] keys of each */
+    uint64_t *sorted; /* keys of one bucket */
+    uint64_t end[3];  /* the first key after each share */
+    bool all[3];      /* no key comes after it */
+} draw;
+
+gs_status gs_part__split_shares(double share[3], const char *text)
+{
+    const char *p = text;
+    double sum = 0;
+
+    for (int i = 0; i < 3; i++) {
+        char *after;
+        share[i] = strtod(p, &after);
+        if (after == p || !(share[i] >= 0 && share[i] <= 1) || *after != (i < 2 ? ',' : '\0'))
+            return gs_fail(GS_EINVAL, ".split %s: must be three shares from 0 to 1 for training, validation and test, "
+                                      "such as 0.6,0.2,0.2", text);
+        p = after + 1;
+        sum += share[i];
+    }
+    return sum <= 1 + 1e-9 ? GS_OK : gs_fail(GS_EINVAL, ".split %s: the shares are more than 1 together", text);
+}
+
+static bool is_candidate(const draw *d, uint64_t v) { return d->labels == NULL || d->labels[v] >= 0; }
+
+static uint64_t key_of(const draw *d, uint64_t v)
+{
+    const uint32_t counter[4] = {(uint32_t)v, 0, 0, 0};
+    uint32_t word[4];
+    gs_philox4x32(word, counter, d->key);
+    return (uint64_t)word[1] << 32 | word[0];
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const uint64_t u = *(const uint64_t *)a, v = *(const uint64_t *)b;
+    return (u > v) - (u < v);
+}
+
+/* The key with `rank` keys before it. */
+static gs_status find_end(draw *d, int share, uint64_t rank)
+{
+    uint64_t before = 0, found = 0;
+    uint32_t bucket = 0;
+
+    d->all[share] = rank >= d->candidates;
+    if (d->all[share])
+        return GS_OK;
+    while (before + d->count[bucket] <= rank)
+        before += d->count[bucket++];
+    if ((d->sorted = gs_malloc_array(d->count[bucket], 8)) == NULL)
+        return gs_fail(GS_ENOMEM, ".split: no memory for %llu keys", (unsigned long long)d->count[bucket]);
+    for (uint64_t v = 0; v < d->vertices; v++) {
+        const uint64_t key = key_of(d, v);
+        if (key >> BUCKET_SHIFT == bucket && is_candidate(d, v))
+            d->sorted[found++] = key;
+    }
+    qsort(d->sorted, found, 8, compare_keys);
+    d->end[share] = d->sorted[rank - before];
+    gs_free(d->sorted);
+    d->sorted = NULL;
+    return GS_OK;
+}
+
+static void count_keys(draw *d)
+{
+    for (uint64_t v = 0; v < d->vertices; v++)
+        if (is_candidate(d, v)) {
+            d->count[key_of(d, v) >> BUCKET_SHIFT]++;
+            d->candidates++;
+        }
+}
+
+static void assign(const draw *d, uint8_t *split, uint64_t count[3])
+{
+    memset(count, 0, 3 * sizeof(*count));
+    for (uint64_t v = 0; v < d->vertices; v++) {
+        const uint64_t key = key_of(d, v);
+        int share = 0;
+        while (share < 3 && !d->all[share] && key >= d->end[share])
+            share++;
+        if (share == 3 || !is_candidate(d, v))
+            continue;
+        split[v] = (uint8_t)(GS_SPLIT_TRAIN + share);
+        count[share]++;
+    }
+}
+
+gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_input *in, const int32_t *labels,
+                              const gs_part_job *job)
+{
+    draw d = {.labels = labels, .vertices = in->vertices};
+    double share[3], sum = 0;
+    uint8_t *drawn = NULL;
+    gs_status st;
+
+    if (*split != NULL)
+        return gs_fail(GS_EINVAL, ".split %s: %s has splits of its own; leave the option out", job->opt->split,
+                       in->path);
+    if ((st = gs_part__split_shares(share, job->opt->split)) != GS_OK)
+        return st;
+    gs_random_key(d.key, job->opt->seed, GS_RANDOM_SPLIT);
+    d.count = gs_calloc(BUCKETS, sizeof(*d.count));
+    drawn = gs_calloc(in->vertices, 1);
+    if (d.count == NULL || drawn == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
+    else
+        count_keys(&d);
+    for (int i = 0; i < 3 && st == GS_OK; i++) {
+        sum += share[i];
+        st = find_end(&d, i, (uint64_t)llround(GS_MIN(sum, 1.0) * (double)d.candidates));
+    }
+    if (st == GS_OK) {
+        assign(&d, drawn, count);
+        *split = drawn;
+        drawn = NULL; /* now the caller's */
+    }
+    gs_free(drawn);
+    gs_free(d.count);
+    return st;
+}
+
+/* ---- labels that are rows, read once front to back: what are they, is each one a label, which are known? */
+
+#define ROWS_PIECE 65536u /* numbers */
+
+/* Properties of all numbers. */
+typedef struct looks {
+    bool whole, truths, number_seen;
+} looks;
+
+/* Calls with rows as f64; what it returns ends the reading where it is not GS_OK. */
+typedef gs_status rows_fn(void *context, const double *row, uint64_t first, uint64_t rows);
+
+static gs_status each_rows(const gs_part_file *f, gs_part_job *job, rows_fn *fn, void *context)
+{
+    const uint64_t columns = f->npy.shape[1], step = GS_MAX(ROWS_PIECE / columns, 1);
+    double *const values = gs_malloc_array(step * columns, sizeof(*values));
+    void *const raw = gs_malloc_array(step * columns, 8);
+    gs_status st = values != NULL && raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+
+    for (uint64_t at = 0; st == GS_OK && at < f->npy.shape[0]; at += step) {
+        const uint64_t rows = GS_MIN(step, f->npy.shape[0] - at);
+        if ((st = gs_part__job_result(job)) != GS_OK ||
+            (st = gs_npy_read_rows(&f->npy, raw, at, rows, f->path)) != GS_OK)
+            break;
+        gs_part__to_f64(values, raw, f->npy.dtype, rows * columns);
+        st = fn(context, values, at, rows);
+    }
+    gs_free(values);
+    gs_free(raw);
+    return st;
+}
+
+/* ---- which task? ---------------------------------------------------------- */
+
+typedef struct looking {
+    looks seen;
+    uint64_t columns;
+} looking;
+
+static gs_status look(void *context, const double *row, uint64_t first, uint64_t rows)
+{
+    looking *const w = context;
+    (void)first;
+    for (uint64_t i = 0; i < rows * w->columns; i++) {
+        if (isnan(row[i]))
+            continue;
+        w->seen.number_seen = true;
+        w->seen.whole &= floor(row[i]) == row[i]; /* an infinity is its own floor, and is refused later */
+        w->seen.truths &= row[i] == 0 || row[i] == 1;
+    }
+    return GS_OK;
+}
+
+/* The task that the file's numbers are labels of, found by reading them. */
+static gs_status label_task(gs_train_task *out, const gs_part_file *f, gs_part_job *job)
+{
+    const bool integer = gs_part__is_integer(f->npy.dtype);
+    looking w = {.seen = {.whole = true, .truths = true}, .columns = f->npy.shape[1]};
+    gs_status st;
+
+    if (w.columns == 1 && integer) {
+        *out = GS_TRAIN_TASK_CLASSIFY;
+        return GS_OK;
+    }
+    if ((st = each_rows(f, job, look, &w)) != GS_OK)
+        return st;
+    if (w.columns == 1)
+        *out = w.seen.whole ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
+    else if (w.seen.truths)
+        *out = GS_TRAIN_TASK_MULTILABEL;
+    else if (!integer)
+        *out = GS_TRAIN_TASK_REGRESS;
+    else
+        return gs_fail(GS_EFORMAT,
+                       "%s: is %s [%llu, %llu] and holds other numbers than 0 and 1; a row of numbers that are to be "
+                       "predicted needs .task regress",
+                       f->path, gs_dtype_name(f->npy.dtype), (unsigned long long)f->npy.shape[0],
+                       (unsigned long long)w.columns);
+    return GS_OK;
+}
+
+/* ---- which are known? ----------------------------------------------------- */
+
+typedef struct knowing {
+    const gs_part_input *in;
+    int32_t *known;
+    bool any;
+} knowing;
+
+static gs_status refuse(const gs_part_input *in, uint64_t row, uint64_t column, double value)
+{
+    const unsigned long long r = row, c = column;
+    if (in->task == GS_TRAIN_TASK_MULTILABEL)
+        return gs_fail(GS_EFORMAT, "%s: row %llu, column %llu: %g is neither 0 nor 1 (nor NaN, for not known)",
+                       in->label.path, r, c, value);
+    return gs_fail(GS_EFORMAT, "%s: row %llu, column %llu: %g is not a finite float32 (NaN is for not known)",
+                   in->label.path, r, c, value);
+}
+
+static gs_status know(void *context, const double *row, uint64_t first, uint64_t rows)
+{
+    knowing *const w = context;
+    const uint64_t columns = w->in->label.npy.shape[1];
+
+    for (uint64_t i = 0; i < rows; i++, row += columns) {
+        int32_t known = -1;
+        for (uint64_t c = 0; c < columns; c++) {
+            if (isnan(row[c]))
+                continue;
+            if (w->in->task == GS_TRAIN_TASK_MULTILABEL ? row[c] != 0 && row[c] != 1 : !isfinite((float)row[c]))
+                return refuse(w->in, first + i, c, row[c]);
+            known = 0;
+        }
+        w->known[first + i] = known;
+        w->any |= known == 0;
+    }
+    return GS_OK;
+}
+
+gs_status gs_part__label_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
+{
+    const uint64_t columns = in->label.npy.shape[1];
+    knowing w = {.in = in};
+    gs_status st;
+
+    if (columns == 0 || columns > INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s: has %llu columns of labels", in->label.path, (unsigned long long)columns);
+    if (in->classes != 0 && in->task == GS_TRAIN_TASK_MULTILABEL && in->classes != columns)
+        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but there are said to be %u classes", in->label.path,
+                       (unsigned long long)columns, in->classes);
+    if ((w.known = gs_malloc_array(in->vertices, sizeof(*w.known))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for which vertices have labels", in->label.path);
+    if ((st = each_rows(&in->label, job, know, &w)) != GS_OK || !w.any) {
+        gs_free(w.known);
+        return st;
+    }
+    in->classes = (uint32_t)columns;
+    *known = w.known;
+    return GS_OK;
+}
+
+void gs_part__label_in_store(void *dst, gs_train_task task, const float *row, uint32_t columns)
+{
+    for (uint32_t c = 0; c < columns; c++)
+        if (task == GS_TRAIN_TASK_REGRESS)
+            ((float *)dst)[c] = isnan(row[c]) ? NAN : row[c];
+        else
+            ((uint8_t *)dst)[c] = isnan(row[c]) ? GS_LABEL_UNKNOWN : row[c] != 0;
+}
+
+/* ---- the labels and splits of an input -------------------------------------------- */
 
 #define PIECE 65536u
 
@@ -114,7 +402,7 @@ gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job 
         return GS_OK;
     if (job->opt->task != NULL)
         (void)gs_train_task_parse(&in->task, job->opt->task); /* gs_partition() has checked it */
-    else if ((st = gs_part__label_task(&in->task, &in->label, job)) != GS_OK)
+    else if ((st = label_task(&in->task, &in->label, job)) != GS_OK)
         return st;
     if (job->opt->task == NULL && in->task == GS_TRAIN_TASK_REGRESS && in->note[0] == '\0')
         snprintf(in->note, sizeof(in->note), "labels are numbers to predict, as they are not whole");

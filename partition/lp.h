@@ -2,11 +2,134 @@
 #ifndef GS_PARTITION_LP_H
 #define GS_PARTITION_LP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "partition/blocks.h"
 #include "partition/grid.h"
 #include "partition/job.h"
+
+/* -- a simple undirected graph as neighbour lists in a file, read block by block.
+ *
+ * Memory: a few words a vertex; what grows with the edges is in a file without a name in the store's folder. */
+
+/* Consecutive vertices whose lists are read at once. */
+typedef struct gs_lp_block {
+    uint64_t offset; /* bytes, in the file */
+    uint32_t first, vertices, words;
+} gs_lp_block;
+
+/* A simple undirected graph. In the file each vertex has a word that says how
+ * many neighbours follow, then these, ascending; if weighted, a neighbour's
+ * number is followed by the edge's weight. */
+typedef struct gs_lp_graph {
+    uint64_t vertices, neighbours; /* neighbours: of all lists */
+    uint64_t edge_weight;          /* of all lists */
+    bool weighted;
+    uint32_t *weight; /* [vertices] owned; NULL: each is 1 */
+    gs_lp_block *block; /* by first vertex */
+    uint32_t blocks, block_cap;
+    uint32_t most_words; /* of a block */
+    uint64_t end;        /* of the file */
+    int fd;
+    char *path;
+} gs_lp_graph;
+
+static inline uint32_t gs_lp_weight(const gs_lp_graph *g, uint64_t v) { return g->weight != NULL ? g->weight[v] : 1; }
+
+/* Calls `put` of gs_lp_sink for every neighbour of every list, in any order;
+ * both ends list an edge. Called twice, once for counts. */
+typedef struct gs_lp_sink gs_lp_sink;
+typedef gs_status gs_lp_source(void *context, gs_lp_sink *sink);
+/* `vertex` has `neighbour`; `writer` numbers the calling thread. Weights of equal pairs
+ * add up in a weighted graph, else pairs count once. */
+gs_status gs_lp__put(gs_lp_sink *sink, uint32_t writer, uint32_t vertex, uint32_t neighbour, uint32_t weight);
+/* `vertices`, `weighted` and `weight` of `g` are set, the rest is 0. */
+gs_status gs_lp__graph_make(gs_lp_graph *g, gs_part_job *job, gs_lp_source *source, void *context);
+gs_status gs_lp__graph_of_blocks(gs_lp_graph *g, gs_part_job *job, const gs_part_blocks *b);
+void gs_lp__graph_free(gs_lp_graph *g);
+/* `words` has room for g->most_words. Any thread. */
+gs_status gs_lp__read(const gs_lp_graph *g, uint32_t block, uint32_t *words);
+
+/* -- every vertex with its list, in parallel, and a tally of the labels around one. */
+
+/* How often each label occurs around one vertex. Of one thread. */
+typedef struct gs_lp_tally {
+    uint32_t *label, *slot; /* [cap] label at a slot (UINT32_MAX: none), slots in use */
+    uint64_t *weight;       /* [cap] */
+    uint32_t mask, used;    /* slots in reach: mask + 1, twice the list's length at least */
+    uint64_t cap;
+} gs_lp_tally;
+gs_status gs_lp__tally_grow(gs_lp_tally *t, uint32_t most);
+/* Empties it, for at most `most` additions. GS_ENOMEM. */
+static inline gs_status gs_lp__tally_start(gs_lp_tally *t, uint32_t most)
+{
+    for (uint32_t i = 0; i < t->used; i++)
+        t->label[t->slot[i]] = UINT32_MAX;
+    t->used = 0;
+    if (2ull * most + 2 > t->cap) {
+        const gs_status st = gs_lp__tally_grow(t, most);
+        if (st != GS_OK)
+            return st;
+    }
+    t->mask = 15;
+    while (t->mask < 2ull * most)
+        t->mask = t->mask << 1 | 1;
+    return GS_OK;
+}
+static inline void gs_lp__tally_add(gs_lp_tally *t, uint32_t label, uint32_t weight)
+{
+    uint32_t at = label * 0x9e3779b1u >> 7 & t->mask;
+    while (t->label[at] != label && t->label[at] != UINT32_MAX)
+        at = (at + 1) & t->mask;
+    if (t->label[at] == UINT32_MAX) {
+        t->label[at] = label;
+        t->weight[at] = 0;
+        t->slot[t->used++] = at;
+    }
+    t->weight[at] += weight;
+}
+
+/* A vertex with its list, for `visit`. Return GS_OK to go on. */
+typedef struct gs_lp_vertex {
+    const gs_lp_block *block;
+    uint32_t id, degree;
+    const uint32_t *list;
+    uint32_t thread;
+    gs_lp_tally *tally; /* of the thread, for the visitor's use */
+} gs_lp_vertex;
+typedef gs_status gs_lp_visit(void *context, const gs_lp_vertex *v);
+/* All vertices of blocks first, first + step, ...: blocks in parallel, vertices of a block in
+ * ascending order on one thread. `done` of progress is the caller's affair. */
+gs_status gs_lp__each(const gs_lp_graph *g, gs_part_job *job, uint32_t first, uint32_t step, gs_lp_visit *visit,
+                      void *context);
+
+/* -- rounds in which vertices take the label that most of their neighbours have. */
+
+/* Labels and how much of each may be. */
+typedef struct gs_lp_labels {
+    uint32_t *of;    /* [vertices] */
+    uint32_t *size;  /* [count] weight of the vertices that have it */
+    uint32_t count;
+    uint64_t most;   /* weight that each may have ... */
+    const gs_part_grid *grid; /* ... or, if not NULL, capacity times 1 + slack */
+    double slack;
+} gs_lp_labels;
+uint64_t gs_lp__capacity(const gs_lp_labels *l, uint32_t label);
+
+/* At most `rounds` rounds, fewer where hardly anything moves any more. */
+gs_status gs_lp__propagate(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *job, uint32_t rounds);
+
+/* -- a graph whose vertices are the labels of another. */
+
+/* Renames labels to 0 .. count - 1 and makes the graph of them. */
+gs_status gs_lp__contract(gs_lp_graph *out, gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *job);
+
+/* -- labels that are exactly full. */
+
+/* Moves vertices until no label has more than its interval has rows, those
+ * that lose least first. Every vertex weighs 1. */
+gs_status gs_lp__make_exact(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *job);
 
 /* Interval of every vertex; `part` is [N]. */
 gs_status gs_part__lp(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b);

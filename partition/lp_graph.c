@@ -3,7 +3,7 @@
  * Pairs are counted, cut into ranges of vertices that one thread can sort in
  * its share of memory, written by range, then sorted and written as lists.
  */
-#include "partition/lp_graph.h"
+#include "partition/lp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* order.c - the interval of every vertex, and its edges bucketed by chunk. */
 #include "partition/order.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +11,372 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/blocks.h"
-#include "partition/fennel.h"
 #include "partition/grid.h"
 #include "partition/job.h"
 #include "partition/lp.h"
 #include "partition/order_metis.h"
 #include "partition/permute.h"
-#include "partition/position.h"
-#include "partition/vertex_order.h"
+#include "partition/sort.h"
 #include "store/store.h" /* gs_split */
+
+/* ---- one streaming pass that puts each vertex where its neighbours are.
+ *
+ * Tsourakakis et al., "FENNEL: streaming graph partitioning for massive scale
+ * graphs", WSDM 2014, with gamma 3/2: vertex v goes to the interval i with the
+ * largest |N(v) in i| - alpha * gamma * sqrt(|i|), alpha = m * sqrt(P) / N^1.5,
+ * among those with room. Only smaller ids are placed when v comes, so only
+ * edges to smaller ids are needed. Sequential, hence the same on any machine.
+ */
+
+#define AHEAD_NEIGHBOURS 64u
+
+typedef struct fennel_state {
+    gs_part_grid grid;
+    uint32_t *part; /* the caller's */
+    double scale;   /* alpha * gamma */
+    double *cost;   /* [P] scale * sqrt(size) */
+    uint32_t *size, *room; /* [P] */
+    uint32_t *near; /* [P] neighbours of the current vertex in each interval */
+    uint32_t *touched; /* [P] intervals with near != 0 */
+    /* Intervals by ascending size, so that the emptiest is known: */
+    uint32_t *ranked, *rank; /* [P] permutation and its inverse */
+    uint32_t *neighbour; /* [neighbour_cap] of the block, by vertex */
+    uint32_t *start;     /* [start_cap] */
+    uint64_t neighbour_cap, start_cap;
+} fennel_state;
+
+static void fennel_free(fennel_state *f)
+{
+    if (f == NULL)
+        return;
+    gs_free(f->cost);
+    gs_free(f->size);
+    gs_free(f->room);
+    gs_free(f->near);
+    gs_free(f->touched);
+    gs_free(f->ranked);
+    gs_free(f->rank);
+    gs_free(f->neighbour);
+    gs_free(f->start);
+    gs_free(f);
+}
+
+static gs_status fennel_make(fennel_state **out, const gs_part_grid *grid, uint64_t edges, bool symmetric,
+                               uint32_t *part)
+{
+    const uint32_t parts = grid->parts;
+    const double n = (double)grid->vertices, m = symmetric ? (double)edges / 2 : (double)edges;
+    fennel_state *f = gs_calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for ordering");
+    f->grid = *grid;
+    f->part = part;
+    /* A symmetric edge is seen twice, so twice the scale keeps the balance. */
+    f->scale = 1.5 * (symmetric ? 2 : 1) * m * sqrt((double)parts) / (n * sqrt(n));
+    f->cost = gs_calloc(parts, sizeof(*f->cost));
+    f->size = gs_calloc(parts, 4);
+    f->room = gs_calloc(parts, 4);
+    f->near = gs_calloc(parts, 4);
+    f->touched = gs_calloc(parts, 4);
+    f->ranked = gs_calloc(parts, 4);
+    f->rank = gs_calloc(parts, 4);
+    if (!f->cost || !f->size || !f->room || !f->near || !f->touched || !f->ranked || !f->rank) {
+        fennel_free(f);
+        return gs_fail(GS_ENOMEM, "no memory for ordering by %u intervals", parts);
+    }
+    for (uint32_t i = 0; i < parts; i++) {
+        f->room[i] = gs_part__grid_capacity(grid, i);
+        f->ranked[i] = f->rank[i] = i;
+    }
+    *out = f;
+    return GS_OK;
+}
+
+/* Neighbours by vertex, as CSR: counts, places, fill. */
+static gs_status group(fennel_state *f, uint64_t first, uint64_t vertices, const uint32_t *records, uint64_t count,
+                       uint32_t words)
+{
+    if (count > f->neighbour_cap) {
+        gs_free(f->neighbour);
+        f->neighbour_cap = 0;
+        if ((f->neighbour = gs_malloc_array(count, 4)) == NULL)
+            return gs_fail(GS_ENOMEM, "no memory for the neighbours of a block of %llu edges",
+                           (unsigned long long)count);
+        f->neighbour_cap = count;
+    }
+    if (vertices + 2 > f->start_cap) {
+        gs_free(f->start);
+        f->start_cap = 0;
+        if ((f->start = gs_malloc_array(vertices + 2, 4)) == NULL)
+            return gs_fail(GS_ENOMEM, "no memory for a block of %llu vertices", (unsigned long long)vertices);
+        f->start_cap = vertices + 2;
+    }
+    uint32_t *const place = f->start + 1; /* counts two ahead, so that filling leaves starts behind */
+    memset(f->start, 0, (vertices + 2) * 4);
+    for (const uint32_t *r = records; r < records + count * words; r += words)
+        place[GS_MAX(r[0], r[1]) - first + 1]++;
+    for (uint64_t i = 1; i <= vertices; i++)
+        place[i] += place[i - 1];
+    for (const uint32_t *r = records; r < records + count * words; r += words)
+        f->neighbour[place[GS_MAX(r[0], r[1]) - first]++] = GS_MIN(r[0], r[1]);
+    return GS_OK;
+}
+
+/* The interval with least in it that has room: full ones are at the end, but
+ * for the last interval, whose capacity may be less than another's size. */
+static uint32_t emptiest(const fennel_state *f)
+{
+    uint32_t k = 0;
+    while (f->room[f->ranked[k]] == 0)
+        k++;
+    return f->ranked[k];
+}
+
+/* One vertex more in interval i; keeps `ranked` sorted: i trades places with
+ * the last interval of its size. */
+static void grow(fennel_state *f, uint32_t i)
+{
+    uint32_t last = f->rank[i], beyond = f->grid.parts; /* sizes at last and beyond: equal, larger */
+    while (beyond - last > 1) {
+        const uint32_t middle = last + (beyond - last) / 2;
+        if (f->size[f->ranked[middle]] == f->size[i])
+            last = middle;
+        else
+            beyond = middle;
+    }
+    const uint32_t other = f->ranked[last], from = f->rank[i];
+    f->ranked[from] = other;
+    f->rank[other] = from;
+    f->ranked[last] = i;
+    f->rank[i] = last;
+    f->size[i]++;
+    f->room[i]--;
+    f->cost[i] = f->scale * sqrt((double)f->size[i]);
+}
+
+static void place_vertex(fennel_state *f, uint32_t v, const uint32_t *neighbour, uint32_t degree)
+{
+    uint32_t touched = 0, best = emptiest(f);
+
+    for (uint32_t k = 0; k < degree; k++) {
+        if (neighbour[k] == v) /* a self loop pulls nowhere */
+            continue;
+        const uint32_t i = f->part[neighbour[k]];
+        if (f->near[i]++ == 0)
+            f->touched[touched++] = i;
+    }
+    double score = (double)f->near[best] - f->cost[best];
+    for (uint32_t k = 0; k < touched; k++) {
+        const uint32_t i = f->touched[k];
+        const double s = (double)f->near[i] - f->cost[i];
+        /* ties to the lower number: the order of `touched` must not matter */
+        if (f->room[i] != 0 && (s > score || (s == score && i < best))) {
+            score = s;
+            best = i;
+        }
+    }
+    for (uint32_t k = 0; k < touched; k++)
+        f->near[f->touched[k]] = 0;
+    f->part[v] = best;
+    grow(f, best);
+}
+
+/* Assigns the vertices of one block, in order. */
+static gs_status fennel_block(fennel_state *f, uint64_t first, uint64_t vertices, const uint32_t *records,
+                                uint64_t count, uint32_t words)
+{
+    const gs_status st = group(f, first, vertices, records, count, words);
+    if (st != GS_OK)
+        return st;
+    uint64_t ahead = 0; /* neighbours whose intervals are on their way into the cache */
+    for (uint64_t i = 0; i < vertices; i++) {
+        for (const uint64_t to = GS_MIN(f->start[i] + AHEAD_NEIGHBOURS, count); ahead < to; ahead++)
+            __builtin_prefetch(&f->part[f->neighbour[ahead]]);
+        place_vertex(f, (uint32_t)(first + i), f->neighbour + f->start[i], f->start[i + 1] - f->start[i]);
+    }
+    return GS_OK;
+}
+
+/* ---- from intervals to rows: which rows of an interval lie together?
+ *
+ * Rows that the same other intervals need should be neighbours, so that a selective read is a few long
+ * runs, whether it is for one interval or for a block of them. So an interval's rows, where few are
+ * labelled those first and with them those that they hear, are sorted by the set of groups of intervals
+ * that need them, for 9 groups of neighbouring intervals, then for 18, then for each interval. With
+ * 2.1M vertices and 58M edges in 36 parts by METIS and gaps read through where that is faster, an interval
+ * needs 0.25 of the rows of the others (0.36 where rows are sorted by the set of intervals at
+ * once, 0.09 are named by edges), two 0.28 (0.41, 0.18), four 0.35 (0.52, 0.32).
+ */
+
+#define NEED_BITS 64u /* of a set of intervals, or of neighbours where there are more */
+#define WIDE 9u
+#define NARROW 18u
+
+/* Sets in the order of a Gray code differ little from one to the next. */
+static uint64_t gray_place(uint64_t set)
+{
+    for (uint32_t shift = 1; shift < 64; shift *= 2)
+        set ^= set >> shift;
+    return set;
+}
+
+/* The groups, of `groups` equal ones, that a set of `bits` bits meets. */
+static uint64_t in_groups(uint64_t set, uint32_t bits, uint32_t groups)
+{
+    uint64_t out = 0;
+    for (; set != 0; set &= set - 1)
+        out |= 1ull << (uint32_t)__builtin_ctzll(set) * groups / bits;
+    return out;
+}
+
+/* Vertices that nobody else needs come first, those that most intervals need come last. */
+static uint64_t need_key(uint64_t need, uint32_t bits)
+{
+    const uint32_t count = (uint32_t)__builtin_popcountll(need);
+
+    if (need == 0)
+        return 0;
+    if (count * 2 > bits)
+        return 2ull << 59 | count;
+    return 1ull << 59 | gray_place(in_groups(need, bits, WIDE)) << NARROW | gray_place(in_groups(need, bits, NARROW));
+}
+
+/* Buffers of one thread for one interval. */
+typedef struct bench {
+    gs_part_key16 *keys, *spare;
+} bench;
+
+/* Sorts w->keys, whose `type` is a place in ids; what is equal keeps its order. */
+static void sort_keys(bench *w, uint32_t n)
+{
+    gs_part_key16 *const sorted = gs_part__sort16(w->keys, w->spare, n, 64, 0, 0);
+    w->spare = sorted == w->keys ? w->spare : w->keys;
+    w->keys = sorted;
+}
+
+static uint64_t need_of(const gs_part_order *o, uint32_t id) { return o->need != NULL ? o->need[id] : 0; }
+
+static void order_interval(gs_part_order *o, uint32_t interval, const gs_permute *random, bench *w)
+{
+    uint32_t *const ids = o->input_id + (uint64_t)interval * o->grid.rows;
+    const uint32_t n = gs_part__grid_capacity(&o->grid, interval), bits = GS_MIN(o->grid.parts, NEED_BITS);
+
+    for (uint32_t i = 0; i < n; i++)
+        w->keys[i] =
+            (gs_part_key16){random != NULL ? gs_part__permute(random, ids[i]) : gray_place(need_of(o, ids[i])), i, 0};
+    sort_keys(w, n);
+    if (random == NULL) {
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t id = ids[w->keys[i].type];
+            const uint64_t level = o->level != NULL ? o->level[id] : GS_PART_LEARNED;
+            w->keys[i].key = level << 61 | need_key(need_of(o, id), bits);
+        }
+        sort_keys(w, n);
+    }
+    uint32_t *const moved = (uint32_t *)w->spare;
+    for (uint32_t i = 0; i < n; i++)
+        moved[i] = ids[w->keys[i].type];
+    memcpy(ids, moved, (size_t)n * 4);
+}
+
+static gs_status order_all(gs_part_order *o, gs_part_job *job, bool is_random)
+{
+    const uint64_t bytes = (uint64_t)o->grid.rows * sizeof(gs_part_key16);
+    const uint32_t threads = (uint32_t)GS_MAX(1, GS_MIN(job->threads, job->buffers / (2 * bytes)));
+    const gs_permute random = gs_part__permute_make(o->grid.vertices, job->opt->seed, GS_RANDOM_PARTITION);
+
+#pragma omp parallel num_threads(threads)
+    {
+        bench w = {gs_malloc(bytes), gs_malloc(bytes)};
+        if (w.keys == NULL || w.spare == NULL)
+            gs_part__job_fail(job, gs_fail(GS_ENOMEM, "no memory to order an interval of %u rows", o->grid.rows));
+#pragma omp for schedule(dynamic, 1)
+        for (uint32_t i = 0; i < o->grid.parts; i++)
+            if (!gs_part__job_stop(job))
+                order_interval(o, i, is_random ? &random : NULL, &w);
+        gs_free(w.keys);
+        gs_free(w.spare);
+    }
+    return gs_part__job_result(job);
+}
+
+static gs_status list_by_interval(gs_part_order *o)
+{
+    uint64_t *next = gs_malloc_array(o->grid.parts, 8);
+
+    o->input_id = gs_malloc_array(o->grid.vertices, 4);
+    if (next == NULL || o->input_id == NULL) {
+        gs_free(next);
+        return gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)o->grid.vertices);
+    }
+    for (uint32_t i = 0; i < o->grid.parts; i++)
+        next[i] = (uint64_t)i * o->grid.rows;
+    for (uint64_t v = 0; v < o->grid.vertices; v++)
+        o->input_id[next[o->part[v]]++] = (uint32_t)v;
+    gs_free(next);
+    return GS_OK;
+}
+
+/* part (and need) to position and input_id. */
+static gs_status make_positions(gs_part_order *o, gs_part_job *job)
+{
+    const bool random = strcmp(o->method, "random") == 0;
+    gs_status st;
+
+    if ((st = list_by_interval(o)) != GS_OK)
+        return st;
+    o->groups = 1;
+    if (o->need != NULL || o->level != NULL || random) {
+        o->groups = o->need != NULL || random ? (uint32_t)o->grid.vertices : GS_PART_LEVELS * o->grid.parts;
+        if ((st = order_all(o, job, random)) != GS_OK)
+            return st;
+    } else if (o->grid.parts > 1 && strcmp(o->method, "natural") != 0) {
+        o->groups = o->grid.parts;
+    }
+    gs_free(o->need);
+    gs_free(o->level);
+    o->need = NULL;
+    o->level = NULL;
+    o->position = o->part; /* the same memory: interval numbers are needed no more */
+    o->part = NULL;
+    for (uint64_t p = 0; p < o->grid.vertices; p++)
+        o->position[o->input_id[p]] = (uint32_t)p;
+    return GS_OK;
+}
+
+gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64_t cap)
+{
+    const gs_external_sort *s = o->chunked[0];
+    const uint64_t width = 1ull << o->region_shift, piece = 4096;
+    uint64_t most = 0, *count = gs_malloc_array(width, 8);
+    uint32_t *records = gs_malloc_array(piece, s->spec.words * 4u);
+    gs_status st =
+        count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)width);
+
+    for (uint32_t region = 0; st == GS_OK && region < s->spec.buckets; region++) {
+        gs_sort_cursor at = gs_sort_first(s, region);
+        uint64_t got = 1;
+        if (gs_sort_records(s, region) <= cap)
+            continue; /* so has each of its chunks */
+        memset(count, 0, width * 8);
+        while (st == GS_OK && got != 0 && (st = gs_sort_read(s, &at, records, piece, &got)) == GS_OK) {
+            for (uint32_t *r = records; r < records + got * s->spec.words; r += s->spec.words) {
+                const uint64_t t = gs_fastdiv_of(o->grid.by_rows, o->position[r[1]]);
+                const uint64_t chunk = t * o->grid.parts + gs_fastdiv_of(o->grid.by_rows, o->position[r[0]]);
+                count[chunk - region * width]++;
+                most = GS_MAX(most, count[chunk - region * width]);
+            }
+        }
+    }
+    if (st == GS_OK)
+        *edges = most;
+    gs_free(count);
+    gs_free(records);
+    return st;
+}
+
+/* ---- one pass over the blocks ----------------------------------------------------- */
 
 #define MOST_REGIONS 256u /* more streams than this cost cache misses in scatter() */
 #define LANE_BYTES 4096u     /* least buffer of a stream */
@@ -38,7 +396,7 @@ typedef struct scattering {
     gs_part_order *o;
     gs_part_job *job;
     const gs_part_blocks *b;
-    gs_fennel *fennel; /* NULL: the order is known */
+    fennel_state *fennel; /* NULL: the order is known */
     pthread_t thread[GS_PART_MOST_THREADS];
     uint32_t threads, numbered; /* numbered: threads that took their writer number, atomic */
     pthread_mutex_t lock; /* guards all below */
@@ -155,7 +513,7 @@ static gs_status order_block(void *context, uint64_t first, uint64_t vertices, u
     scattering *s = context;
 
     if (s->fennel != NULL) {
-        const gs_status st = gs_part__fennel_block(s->fennel, first, vertices, records, count, s->b->words);
+        const gs_status st = fennel_block(s->fennel, first, vertices, records, count, s->b->words);
         if (st != GS_OK) {
             gs_free(records);
             return st;
@@ -242,7 +600,7 @@ static gs_status choose_method(gs_part_order *o, gs_part_job *job, const gs_part
     return GS_OK;
 }
 
-static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, gs_fennel **fennel)
+static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, fennel_state **fennel)
 {
     gs_status st = GS_OK;
 
@@ -255,7 +613,7 @@ static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks
     else if (strcmp(o->method, "lp") == 0)
         st = gs_part__lp(o->part, &o->grid, job, b);
     else if (strcmp(o->method, "fennel") == 0)
-        st = gs_part__fennel_make(fennel, &o->grid, b->edges, b->symmetric, o->part);
+        st = fennel_make(fennel, &o->grid, b->edges, b->symmetric, o->part);
     else
         st = gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
     return st;
@@ -305,11 +663,11 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
         (o->chunked[1] != NULL && (st = gs_sort_finish(o->chunked[1])) != GS_OK))
         goto done;
     o->cut = s.cut;
-    gs_part__fennel_free(s.fennel);
+    fennel_free(s.fennel);
     s.fennel = NULL;
-    st = gs_part__positions(o, job);
+    st = make_positions(o, job);
 done:
-    gs_part__fennel_free(s.fennel);
+    fennel_free(s.fennel);
     return st;
 }
 

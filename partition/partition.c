@@ -1,33 +1,36 @@
 /* partition.c - the run as a whole: read, order, write, make it a store.
  *
  * One run is a job; it flows input -> blocks -> order -> chunks and rows. The room from bottom to top:
- *   job, permute, sort, spill, grid          a run's state; functions of integers; records on disk; intervals
- *   input_files, edge_block                  what an input consists of
- *   stream, text_lines, edge_text            bytes of a packed file, lines, edges of a text on disk
- *   names, text_ids, relations               ids and edge types of any kind: which has which name
- *   made_array, npz, csr_edges, npy_edges    arrays on disk that a file was unpacked to, and edges out of arrays
- *   input_FORMAT, input_table, yaml_tree, input_unread, input, label_rows, labels, split_draw
- *                                            opens and checks it, hands out edges by number
- *   blocks                                   edges on disk, bucketed by the larger endpoint id
- *   metis_bundles, fennel, order_metis, lp_*, position
- *                                            the interval of every vertex, its row in it
- *   order                                    the order, from one pass over the blocks; edges bucketed by chunk
- *   chunk_fill, chunks, arrays, rows_*       chunks both ways, small arrays, feature rows to their place
+ *   job, permute, sort, grid            a run's state; functions of integers; intervals
+ *   stream, text_lines                  bytes of a packed file; lines, blocks and numbers of a text
+ *   input_files                         what an input consists of; arrays that are there, or made; edges out of them
+ *   names, edge_text                    ids of any kind; edges of a text on disk
+ *   input_FORMAT, input                 opens and checks it, hands out edges by number
+ *   labels                              classes, rows of labels, splits
+ *   blocks                              edges on disk, bucketed by the larger endpoint id
+ *   lp_graph, lp_move, lp, order_metis  the interval of every vertex
+ *   order                               its row in it, from one pass over the blocks; edges bucketed by chunk
+ *   chunks, rows                        chunks both ways; rows of features and labels to their place
  *
  * Ids are input ids unless called a position or row (store order).
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/external_sort.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "partition/arrays.h"
 #include "partition/blocks.h"
 #include "partition/chunks.h"
+#include "partition/edge_text.h"
 #include "partition/grid.h"
 #include "partition/input.h"
 #include "partition/input_files.h"
@@ -35,12 +38,68 @@
 #include "partition/labels.h"
 #include "partition/names.h"
 #include "partition/order.h"
-#include "partition/position.h"
 #include "partition/rows.h"
-#include "partition/split_draw.h"
-#include "partition/text_ids.h"
-#include "partition/vertex_order.h"
+#include "store/store.h"
 #include "store/store_write.h"
+
+/* A small vertex array: makes rows [first, first + count) at `dst`. */
+typedef void gs_part_fill(const void *context, void *dst, uint64_t first, uint64_t count);
+
+/* ---- the small vertex arrays: made piece by piece in store order. */
+
+#define WRITE_BYTES (16 * GS_SUM_BYTES)
+
+static gs_status open_array(int *fd, char **path, const char *dir, gs_array_id id)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
+    if ((*path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if ((*fd = open(*path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+        return gs_fail_errno(errno, "%s: cannot make this file", *path);
+    return GS_OK;
+}
+
+static gs_status array_write(gs_part_job *job, gs_array_id id, gs_dtype dtype, uint64_t rows,
+                               gs_part_fill *fill, const void *context, gs_array_info *info)
+{
+    const uint64_t each = gs_dtype_bytes(dtype), bytes = rows * each, per_write = WRITE_BYTES / each;
+    uint64_t *sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), 8);
+    char *data = gs_malloc(WRITE_BYTES), *path = NULL;
+    int fd = -1;
+    gs_status st;
+
+    if (sums == NULL || data == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
+        goto done;
+    }
+    if ((st = open_array(&fd, &path, job->dir, id)) != GS_OK)
+        goto done;
+    for (uint64_t at = 0; at < rows; at += per_write) {
+        const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
+        const uint64_t padded = gs_align_up(n, GS_BLOCK_BYTES); /* WRITE_BYTES is a multiple of it */
+        fill(context, data, at, count);
+        memset(data + n, 0, padded - n);
+        for (uint64_t b = 0; b < n; b += GS_SUM_BYTES)
+            sums[(at * each + b) / GS_SUM_BYTES] = gs_hash64(data + b, GS_MIN(GS_SUM_BYTES, n - b));
+        if ((st = gs_pwrite_exact(fd, data, padded, at * each, path)) != GS_OK ||
+            (st = gs_part__job_result(job)) != GS_OK)
+            goto done;
+    }
+    *info =
+        (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
+    sums = NULL; /* now the caller's */
+done:
+    if (fd >= 0)
+        close(fd);
+    gs_free(sums);
+    gs_free(data);
+    gs_free(path);
+    return st;
+}
+
+/* ---- the run ---------------------------------------------------------------------- */
 
 #define MOST_PARTS 16384u /* the chunk table of P * P entries stays below 13 GB */
 #define AUTO_SHARE 8u     /* auto: an interval's rows and the largest chunk fit memory / 8 */
@@ -312,19 +371,19 @@ static gs_status write_arrays(run *r)
     if (r->labels != NULL && r->in.task != GS_TRAIN_TASK_CLASSIFY)
         st = gs_part__label_rows_write(job, &r->in, &r->order, &r->array[GS_ARRAY_LABELS], row_memory(job));
     else if (r->labels != NULL)
-        st = gs_part__array_write(job, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c, &r->array[GS_ARRAY_LABELS]);
+        st = array_write(job, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c, &r->array[GS_ARRAY_LABELS]);
     if (st == GS_OK && r->split != NULL)
-        st = gs_part__array_write(job, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c, &r->array[GS_ARRAY_SPLIT]);
+        st = array_write(job, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c, &r->array[GS_ARRAY_SPLIT]);
     for (int d = 0; d < 2 && st == GS_OK; d++) {
         const gs_array_id id = d == 0 ? GS_ARRAY_IN_DEGREE : GS_ARRAY_OUT_DEGREE;
         c.count = r->degrees.count[d] != NULL ? r->degrees.count[d] : r->degrees.count[0];
-        st = gs_part__array_write(job, id, GS_F32, n, fill_count, &c, &r->array[id]);
+        st = array_write(job, id, GS_F32, n, fill_count, &c, &r->array[id]);
     }
     c.count = r->degrees.loops;
     if (st == GS_OK && c.count != NULL)
-        st = gs_part__array_write(job, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c, &r->array[GS_ARRAY_LOOPS]);
+        st = array_write(job, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c, &r->array[GS_ARRAY_LOOPS]);
     if (st == GS_OK)
-        st = gs_part__array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c, &r->array[GS_ARRAY_INPUT_ID]);
+        st = array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c, &r->array[GS_ARRAY_INPUT_ID]);
     return st;
 }
 

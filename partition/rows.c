@@ -1,25 +1,623 @@
 /* rows.c - rows of features, or of labels, from input order to store order, in bounded memory.
  *
  * The input is read front to back. Store order consists of `groups` runs of ascending input ids, so at most
- * two windows of the output a group are open at a time (rows_window.c). Where they do not fit memory, the input
+ * two windows of the output a group are open at a time (windows). Where they do not fit memory, the input
  * is read again for each range of positions, or, where that takes more, rows go by way of buckets on disk
- * (rows_bucket.c).
+ * (buckets).
  */
 #include "partition/rows.h"
 
+#include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/external_sort.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/philox.h"
 #include "base/size.h"
+#include "io/io.h"
+#include "partition/grid.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/rows_bucket.h"
-#include "partition/rows_input.h"
-#include "partition/rows_pool.h"
-#include "partition/rows_window.h"
-#include "partition/vertex_order.h"
+#include "partition/labels.h"
+#include "partition/order.h"
+#include "store/store.h" /* GS_SUM_BYTES */
+
+/* One thread. Units: bytes, positions in store order. */
+
+#define PIECES 4u                 /* in memory: one in use, the others being read */
+#define WRITES 32u                /* under way, at most */
+
+typedef struct row_job row_job;
+
+/* Memory cut into equal slots: filled, then written, then free again. */
+typedef struct row_pool {
+    char *data; /* [slots][slot_bytes] */
+    uint64_t bytes, slot_bytes;
+    uint32_t slots, vacancies, most_writes, writes;
+    uint32_t *vacant; /* [slots] stack of free slots */
+    uint32_t *filled; /* [slots] bytes */
+    gs_io_request *written; /* [slots] what is being written of each */
+} row_pool;
+
+struct row_job {
+    gs_part_job *job;
+    const gs_part_input *in;
+    const gs_part_order *o;
+    gs_array_id id; /* that is made: features, or labels that are rows */
+    gs_dtype dtype;
+    uint64_t row_bytes, bytes, windows;
+    uint64_t piece_bytes; /* of a read, but for rows longer than that: they are read one by one */
+    uint64_t low, high; /* positions of this pass */
+    gs_status (*put)(row_job *r, uint64_t position, const char *row); /* a row as it is at rest */
+    uint32_t *slot; /* [windows] which slot holds it, NO_SLOT */
+    uint64_t *sums; /* [windows] */
+    row_pool pool;
+    struct row_buckets *bucket; /* owned; NULL: not needed so far */
+    uint64_t read_done[PIECES]; /* 1 + number of the piece that its buffer holds, by buffer */
+    float *row;    /* one row as f32 */
+    void *aligned; /* one row as in the input, where a file's header leaves it unaligned */
+    void *at_rest; /* one row as it is stored */
+    gs_io_request reading[PIECES]; /* by buffer */
+    gs_io *io;
+    uint32_t source, file; /* of `io`; source: dense input only */
+    char *path;
+};
+
+#define NO_SLOT UINT32_MAX
+
+/* ---- slots of memory, filled and written, and reads that run ahead. */
+
+#define WRITE_TAG (1ull << 32)
+
+/* Waits for one read or write and takes note of it. */
+static gs_status reap(row_job *r)
+{
+    gs_io_completion done;
+
+    if (gs_io_reap(r->io, &done, 1, true) == 0)
+        return gs_fail(GS_EIO, "%s: nothing is being read or written that could be waited for", r->path);
+    const bool write = done.tag >= WRITE_TAG;
+    const uint64_t which = write ? done.tag - WRITE_TAG : done.tag % PIECES;
+    if (done.status != GS_OK)
+        return gs_io_explain(r->io, write ? &r->pool.written[which] : &r->reading[which], &done);
+    if (write) {
+        r->pool.vacant[r->pool.vacancies++] = (uint32_t)which;
+        r->pool.writes--;
+    } else {
+        r->read_done[which] = done.tag + 1;
+    }
+    return GS_OK;
+}
+
+/* Under way at once: what follows is computing. */
+static gs_status submit(row_job *r, const gs_io_request *request)
+{
+    const gs_status st = gs_io_submit(r->io, request);
+    if (st == GS_OK)
+        gs_io_reap(r->io, NULL, 0, false);
+    return st;
+}
+
+/* Reads are numbered, from 0 after this; piece `number` goes to buffer number % PIECES. */
+static void begin_reading(row_job *r) { memset(r->read_done, 0, sizeof(r->read_done)); }
+
+/* Begins to read whole blocks, of which the file must have `needed` bytes, into that buffer. */
+static gs_status read_piece(row_job *r, uint32_t file, uint64_t number, char *buffer, uint64_t offset, uint64_t bytes,
+                              uint64_t needed)
+{
+    gs_io_request *const q = &r->reading[number % PIECES];
+    *q = (gs_io_request){
+        .file = file, .offset = offset, .length = bytes, .needed = needed, .memory = buffer, .tag = number};
+    return submit(r, q);
+}
+
+/* Waits until the piece is in its buffer. */
+static gs_status wait_piece(row_job *r, uint64_t number)
+{
+    gs_status st = GS_OK;
+    while (st == GS_OK && r->read_done[number % PIECES] != number + 1)
+        st = reap(r);
+    return st;
+}
+
+/* After a failure: what is under way must not outlive its memory. */
+static void abandon(row_job *r)
+{
+    gs_io_completion done;
+    while (gs_io_reap(r->io, &done, 1, true) != 0)
+        ;
+}
+
+/* Waits for all writes. */
+static gs_status drain(row_job *r)
+{
+    gs_status st = GS_OK;
+    while (r->pool.writes != 0 && st == GS_OK)
+        st = reap(r);
+    return st;
+}
+
+/* A pool for slots of this size; nothing may be under way. */
+static void cut_pool(row_job *r, uint64_t slot_bytes)
+{
+    row_pool *const p = &r->pool;
+
+    p->slot_bytes = slot_bytes;
+    p->slots = p->vacancies = (uint32_t)(p->bytes / slot_bytes);
+    p->most_writes = GS_MAX(GS_MIN(WRITES, p->slots / 4), 1);
+    for (uint32_t i = 0; i < p->slots; i++)
+        p->vacant[i] = i;
+}
+
+/* A free slot; waits for writes. GS_EBUDGET where none are under way. */
+static gs_status take_slot(row_job *r, uint32_t *slot)
+{
+    row_pool *const p = &r->pool;
+
+    while (p->vacancies == 0) {
+        if (p->writes == 0) /* what is open together always fits */
+            return gs_fail(GS_EBUDGET, "%s: too many write windows; raise .memory", r->path);
+        const gs_status st = reap(r);
+        if (st != GS_OK)
+            return st;
+    }
+    *slot = p->vacant[--p->vacancies];
+    p->filled[*slot] = 0;
+    return GS_OK;
+}
+
+/* Writes the slot's first `bytes`, whole blocks; it is free when they are written. */
+static gs_status write_slot(row_job *r, uint32_t file, uint32_t slot, uint64_t bytes, uint64_t offset)
+{
+    row_pool *const p = &r->pool;
+
+    while (p->writes >= p->most_writes) {
+        const gs_status st = reap(r);
+        if (st != GS_OK)
+            return st;
+    }
+    p->writes++;
+    p->written[slot] = (gs_io_request){.file = file, .write = true, .offset = offset, .length = bytes,
+                                       .memory = p->data + slot * p->slot_bytes, .tag = WRITE_TAG + slot};
+    return submit(r, &p->written[slot]);
+}
+
+/* Reports progress; the job's failure, if there is one. */
+static gs_status check_progress(const row_job *r, uint64_t row)
+{
+    gs_part__tick(r->job, "writing features", (double)row / (double)r->in->vertices);
+    return gs_part__job_result(r->job);
+}
+
+/* ---- rows to their place in the output, each byte written once.
+ *
+ * A row is copied into the windows of the output that it lies in; a window is written when its last byte
+ * has come. It is as long as what one checksum covers, and its checksum is taken while it is in the cache.
+ */
+
+static uint64_t window_bytes(const row_job *r, uint64_t w)
+{
+    return GS_MIN(GS_SUM_BYTES, r->bytes - w * GS_SUM_BYTES);
+}
+
+/* A full window: its checksum, and off to the disk. Padding is written with it. */
+static gs_status close_window(row_job *r, uint64_t w)
+{
+    const uint32_t slot = r->slot[w];
+    const uint64_t bytes = window_bytes(r, w), padded = gs_align_up(bytes, GS_BLOCK_BYTES);
+    char *const data = r->pool.data + slot * GS_SUM_BYTES;
+
+    memset(data + bytes, 0, padded - bytes);
+    r->sums[w] = gs_hash64(data, bytes);
+    r->slot[w] = NO_SLOT;
+    return write_slot(r, r->file, slot, padded, w * GS_SUM_BYTES);
+}
+
+/* Two windows for each run of ascending positions are open at most. */
+static gs_status place_row(row_job *r, uint64_t position, const char *row)
+{
+    uint64_t at = position * r->row_bytes, left = r->row_bytes;
+    gs_status st;
+
+    while (left > 0) {
+        const uint64_t w = at / GS_SUM_BYTES, inside = at % GS_SUM_BYTES, take = GS_MIN(left, GS_SUM_BYTES - inside);
+        if (r->slot[w] == NO_SLOT && (st = take_slot(r, &r->slot[w])) != GS_OK)
+            return st;
+        const uint32_t slot = r->slot[w];
+        memcpy(r->pool.data + slot * GS_SUM_BYTES + inside, row, take);
+        r->pool.filled[slot] += (uint32_t)take;
+        if (r->pool.filled[slot] == window_bytes(r, w) && (st = close_window(r, w)) != GS_OK)
+            return st;
+        row += take;
+        at += take;
+        left -= take;
+    }
+    return GS_OK;
+}
+
+/* ---- rows to buckets on disk, then bucket by bucket to their place.
+ *
+ * Where rows that are neighbours in the input have places all over the output, more windows would be open
+ * than fit memory. A distribution sort in two steps needs memory of the order of the square root of the
+ * bytes: rows go, with their positions, to buckets, one a range of positions whose windows fit memory
+ * together; then each bucket is read back and its rows placed. Every byte is read and written twice,
+ * whatever the order.
+ */
+
+#define LEAST_BUFFER_BYTES (64u * GS_KIB) /* shorter writes cost more in requests than in bytes */
+#define LEAST_BUFFER_RECORDS 4u
+
+/* Rows with their positions. */
+typedef struct row_buckets {
+    gs_external_sort *sort;
+    uint32_t count;     /* buckets of this pass */
+    gs_fastdiv by_rows; /* positions to buckets */
+} row_buckets;
+
+/* Of a record: where the row's place is, from the pass's first, and the row. */
+static uint32_t record_words(const row_job *r) { return 1 + (uint32_t)gs_div_up(r->row_bytes, 4); }
+
+/* Whether so many buckets have buffers that are long enough. */
+static bool fits(const row_job *r, uint64_t buckets)
+{
+    const uint64_t share = r->pool.bytes / buckets;
+    return share >= LEAST_BUFFER_BYTES && share / (record_words(r) * 4u) >= LEAST_BUFFER_RECORDS;
+}
+
+/* Rows in whole windows: no window is open from one pass to the next. */
+static uint64_t whole_windows(const row_job *r)
+{
+    uint64_t rows = GS_SUM_BYTES;
+    for (uint64_t bytes = r->row_bytes; bytes % 2 == 0 && rows > 1; bytes /= 2)
+        rows /= 2;
+    return rows;
+}
+
+/* How many rows a pass over the input can take with buckets of `bucket_rows` positions; 0: none. */
+static uint64_t bucket_pass(const row_job *r, uint64_t bucket_rows)
+{
+    const uint64_t n = r->in->vertices, step = whole_windows(r);
+
+    for (uint64_t passes = 1; bucket_rows != 0; passes++) {
+        const uint64_t rows = gs_align_up(gs_div_up(n, passes), step);
+        if (fits(r, gs_div_up(GS_MIN(rows, n), bucket_rows)))
+            return rows;
+        if (rows == step)
+            break;
+    }
+    return 0;
+}
+
+static gs_status put_in_bucket(row_job *r, uint64_t position, const char *row)
+{
+    row_buckets *const b = r->bucket;
+    const uint32_t from_low = (uint32_t)(position - r->low);
+    uint32_t *const to = gs_sort_put(b->sort, 0, gs_fastdiv_of(b->by_rows, from_low));
+
+    if (to == NULL)
+        return gs_sort_failure(b->sort);
+    *to = from_low;
+    memcpy(to + 1, row, r->row_bytes);
+    return GS_OK;
+}
+
+/* The buckets' buffers take the memory of the pool, which holds nothing meanwhile. */
+static gs_status buckets_begin(row_job *r, uint64_t bucket_rows)
+{
+    if (r->bucket == NULL && (r->bucket = gs_calloc(1, sizeof(*r->bucket))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for buckets of rows", r->job->dir);
+    row_buckets *const b = r->bucket;
+    b->count = (uint32_t)gs_div_up(r->high - r->low, bucket_rows);
+    b->by_rows = gs_fastdiv_make((uint32_t)bucket_rows);
+    gs_free_pages(r->pool.data, r->pool.bytes);
+    r->pool.data = NULL;
+    r->put = put_in_bucket;
+    return gs_sort_make(&b->sort, &(gs_sort_spec){.dir = r->job->dir, .name = "tmp.rows", .buckets = b->count,
+                                                  .writers = 1, .words = record_words(r), .memory = r->pool.bytes,
+                                                  .each = bucket_rows});
+}
+
+static gs_status place_bucket(row_job *r, uint32_t bucket, uint32_t *piece, uint64_t cap)
+{
+    const uint32_t words = record_words(r);
+    gs_external_sort *const s = r->bucket->sort;
+    gs_sort_cursor at = gs_sort_first(s, bucket);
+    uint64_t count = 1;
+    gs_status st = check_progress(r, r->low + (r->high - r->low) * bucket / r->bucket->count);
+
+    while (st == GS_OK && count != 0 && (st = gs_sort_read(s, &at, piece, cap, &count)) == GS_OK)
+        for (const uint32_t *row = piece; row < piece + count * words && st == GS_OK; row += words)
+            st = place_row(r, r->low + row[0], (const char *)(row + 1));
+    return st;
+}
+
+static gs_status buckets_place(row_job *r)
+{
+    row_buckets *const b = r->bucket;
+    const uint64_t record = record_words(r) * 4u, cap = GS_MAX(r->piece_bytes / record, 1);
+    gs_status st = gs_sort_finish(b->sort);
+
+    if (st != GS_OK)
+        return st;
+    uint32_t *const piece = gs_malloc_array(cap, record);
+    if ((r->pool.data = gs_alloc_pages(r->pool.bytes)) == NULL || piece == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory to read buckets of rows", r->job->dir);
+    r->put = place_row;
+    for (uint32_t k = 0; k < b->count && st == GS_OK; k++) {
+        if (k + 1 < b->count)
+            gs_sort_prefetch(b->sort, k + 1);
+        st = place_bucket(r, k, piece, cap);
+    }
+    if (st == GS_OK)
+        st = drain(r);
+    gs_free(piece);
+    gs_sort_free(b->sort);
+    b->sort = NULL;
+    return st;
+}
+
+/* Passes over [low, high) begin and end: between the two, rows go to buckets. */
+static void buckets_free(row_job *r)
+{
+    if (r->bucket == NULL)
+        return;
+    gs_sort_free(r->bucket->sort);
+    gs_free(r->bucket);
+    r->bucket = NULL;
+}
+
+/* ---- feature rows out of a file, front to back, or made from a seed.
+ *
+ * Each is checked to be finite, converted to what the store holds, and put where this pass wants it.
+ */
+
+/* -- one row ------------------------------------------------------------------ */
+
+/* An all-ones exponent, moved into the sign bit: NaN or infinite. */
+static bool all_finite(const float *v, uint32_t n)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &v[i], 4);
+        bad |= (bits & 0x7f800000u) + 0x00800000u;
+    }
+    return bad >> 31 == 0;
+}
+
+static bool rest_is_finite(const row_job *r)
+{
+    const uint16_t *half = r->at_rest, exponent = r->dtype == GS_F16 ? 0x7c00 : 0x7f80;
+    uint32_t bad = 0;
+
+    for (uint32_t i = 0; i < r->in->features; i++)
+        bad |= (half[i] & exponent) == exponent;
+    return bad == 0;
+}
+
+static const char *source_path(const gs_part_input *in)
+{
+    return in->form == GS_FORM_CSR ? in->data.path : in->feature.path;
+}
+
+static gs_status name_bad_value(const row_job *r, const float *row, uint64_t id)
+{
+    const uint32_t width = r->in->features;
+    uint32_t c = 0;
+
+    while (c + 1 < width && isfinite(row[c]))
+        c++;
+    if (!isfinite(row[c]))
+        return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: the value is not a finite float32; replace it",
+                       source_path(r->in), (unsigned long long)id, c);
+    for (c = 0; c + 1 < width; c++) {
+        float back;
+        gs_convert_to_f32(&back, (const uint16_t *)r->at_rest + c, r->dtype, 1);
+        if (!isfinite(back))
+            break;
+    }
+    return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: %g is too large for %s; use .feature_type f32",
+                   source_path(r->in), (unsigned long long)id, c, (double)row[c], gs_dtype_name(r->dtype));
+}
+
+/* Checks and stores one f32 row of vertex `id`. */
+static gs_status put_row(row_job *r, uint64_t position, uint64_t id, const float *row)
+{
+    if (r->id == GS_ARRAY_LABELS) {
+        gs_part__label_in_store(r->at_rest, r->in->task, row, r->in->features);
+        return r->put(r, position, r->at_rest);
+    }
+    if (!all_finite(row, r->in->features))
+        return name_bad_value(r, row, id);
+    if (r->dtype == GS_F32)
+        return r->put(r, position, (const char *)row);
+    gs_convert_from_f32(r->at_rest, r->dtype, row, r->in->features);
+    return rest_is_finite(r) ? r->put(r, position, r->at_rest) : name_bad_value(r, row, id);
+}
+
+static bool in_pass(const row_job *r, uint64_t position) { return position >= r->low && position < r->high; }
+
+/* -- dense input ---------------------------------------------------------------- */
+
+static gs_status put_dense(row_job *r, uint64_t first, uint64_t count, const char *raw)
+{
+    const uint32_t width = r->in->features;
+    const gs_dtype from = r->in->feature.npy.dtype;
+    const uint64_t row_bytes = width * gs_dtype_bytes(from);
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; i < count && st == GS_OK; i++, raw += row_bytes) {
+        const uint64_t position = r->o->position[first + i];
+        const void *row = raw;
+        if (!in_pass(r, position))
+            continue;
+        if ((uintptr_t)raw % gs_dtype_bytes(from) != 0)
+            row = memcpy(r->aligned, raw, row_bytes);
+        if (from != GS_F32)
+            gs_part__to_f32(r->row, row, from, width);
+        st = put_row(r, position, first + i, from == GS_F32 ? row : r->row);
+    }
+    return st;
+}
+
+/* The file cut into pieces of whole rows, read as whole blocks around them. */
+typedef struct dense {
+    uint64_t row_bytes, piece_rows, pieces, buffer_bytes;
+    char *buffers; /* [PIECES][buffer_bytes] */
+} dense;
+
+static gs_status start_read(row_job *r, const dense *d, uint64_t piece)
+{
+    const uint64_t first = piece * d->piece_rows, count = GS_MIN(d->piece_rows, r->in->vertices - first);
+    const uint64_t from = r->in->feature.npy.data_offset + first * d->row_bytes, to = from + count * d->row_bytes;
+    const uint64_t block = gs_align_down(from, GS_BLOCK_BYTES);
+
+    return read_piece(r, r->source, piece, d->buffers + piece % PIECES * d->buffer_bytes, block,
+                               gs_align_up(to, GS_BLOCK_BYTES) - block, to - block);
+}
+
+static gs_status read_dense(row_job *r, const dense *d)
+{
+    gs_status st = GS_OK;
+
+    begin_reading(r);
+    for (uint64_t i = 0; i < GS_MIN(PIECES, d->pieces) && st == GS_OK; i++)
+        st = start_read(r, d, i);
+    for (uint64_t i = 0; i < d->pieces && st == GS_OK; i++) {
+        const uint64_t first = i * d->piece_rows, count = GS_MIN(d->piece_rows, r->in->vertices - first);
+        const uint64_t from = r->in->feature.npy.data_offset + first * d->row_bytes;
+        if ((st = wait_piece(r, i)) == GS_OK && (st = check_progress(r, first)) == GS_OK)
+            st = put_dense(r, first, count, d->buffers + i % PIECES * d->buffer_bytes + from % GS_BLOCK_BYTES);
+        if (st == GS_OK && i + PIECES < d->pieces)
+            st = start_read(r, d, i + PIECES);
+    }
+    return st;
+}
+
+/* Reads in flight must not outlive their buffers, so a failure waits for all. */
+static gs_status pass_dense(row_job *r)
+{
+    const gs_part_file *const f = &r->in->feature;
+    dense d = {.row_bytes = r->in->features * gs_dtype_bytes(f->npy.dtype)};
+    gs_status st;
+
+    d.piece_rows = GS_MAX(r->piece_bytes / d.row_bytes, 1);
+    d.pieces = gs_div_up(r->in->vertices, d.piece_rows);
+    d.buffer_bytes = gs_align_up(d.piece_rows * d.row_bytes, GS_BLOCK_BYTES) + 2 * GS_BLOCK_BYTES;
+    if ((d.buffers = gs_alloc_pages(PIECES * d.buffer_bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+    if ((st = read_dense(r, &d)) != GS_OK)
+        abandon(r);
+    gs_free_pages(d.buffers, PIECES * d.buffer_bytes);
+    return st;
+}
+
+/* -- CSR input -------------------------------------------------------------------- */
+
+#define CSR_PIECE 8192u
+
+/* Entries that name a column twice add up, as in SciPy. */
+static gs_status csr_rows(row_job *r, gs_csr_reader *c)
+{
+    uint64_t at = 0, end = 0;
+    gs_status st = gs_csr__bound(c, 0, 0, &end);
+
+    for (uint64_t row = 0; row < r->in->vertices && st == GS_OK; row++) {
+        if (row % 4096 == 0 && (st = check_progress(r, row)) != GS_OK)
+            break;
+        if ((st = gs_csr__bound(c, row + 1, at, &end)) != GS_OK)
+            break;
+        memset(r->row, 0, r->in->features * sizeof(float));
+        while (at < end) {
+            if (at >= c->from + c->have && (st = gs_csr__entries(c, at, true)) != GS_OK)
+                return st;
+            for (const uint64_t to = GS_MIN(end, c->from + c->have); at < to; at++)
+                r->row[c->column[at - c->from]] += c->value[at - c->from];
+        }
+        if (in_pass(r, r->o->position[row]))
+            st = put_row(r, r->o->position[row], row, r->row);
+    }
+    return st;
+}
+
+static gs_status pass_csr(row_job *r)
+{
+    gs_csr_reader c = {.indptr = &r->in->indptr, .indices = &r->in->indices, .data = &r->in->data,
+                       .rows = r->in->vertices, .columns = r->in->features, .columns_are = "features"};
+    gs_status st;
+
+    if ((st = gs_csr__alloc(&c, CSR_PIECE, r->in->data.path)) == GS_OK)
+        st = csr_rows(r, &c);
+    gs_csr__free(&c);
+    return st;
+}
+
+/* -- generated features -------------------------------------------------------------- */
+
+/* Box-Muller: two normal numbers from two uniform ones. */
+static void normal_pair(float out[2], uint32_t a, uint32_t b)
+{
+    const float radius = sqrtf(-2 * logf((float)gs_uniform_open(a | 0x80)));
+    const float angle = 6.28318530717958647692f * gs_uniform_f32(b);
+    out[0] = radius * cosf(angle);
+    out[1] = radius * sinf(angle);
+}
+
+/* Seeded standard normal features: columns [0, width) of one vertex. */
+static void normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
+{
+    uint32_t key[2], bits[4];
+
+    gs_random_key(key, seed, GS_RANDOM_FEATURES);
+    for (uint32_t c = 0; c < width; c += 4) {
+        const uint32_t counter[4] = {id, c / 4, 0, 0};
+        float four[4];
+        gs_philox4x32(bits, counter, key);
+        normal_pair(four, bits[0], bits[1]);
+        normal_pair(four + 2, bits[2], bits[3]);
+        memcpy(dst + c, four, GS_MIN(4, width - c) * sizeof(float));
+    }
+}
+
+/* Made in store order, so this is one stream. */
+static gs_status pass_random(row_job *r)
+{
+    const uint64_t n = r->in->vertices, width = r->in->features, piece = GS_MAX(r->piece_bytes / (width * 4), 1);
+    float *rows = gs_alloc_pages(piece * width * 4);
+    gs_status st = rows != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to make features", r->path);
+
+    for (uint64_t at = 0; at < n && st == GS_OK; at += piece) {
+        const uint64_t count = GS_MIN(piece, n - at);
+        if ((st = check_progress(r, at)) != GS_OK)
+            break;
+#pragma omp parallel for num_threads(r->job->threads) schedule(static)
+        for (uint64_t i = 0; i < count; i++)
+            normal_row(rows + i * width, r->job->opt->seed, r->o->input_id[at + i], (uint32_t)width);
+        for (uint64_t i = 0; i < count && st == GS_OK; i++)
+            st = put_row(r, at + i, r->o->input_id[at + i], rows + i * width);
+    }
+    gs_free_pages(rows, piece * width * 4);
+    return st;
+}
+
+/* One pass over the input; rows of [low, high) are put. */
+static gs_status read_input(row_job *r)
+{
+    switch (r->in->form) {
+    case GS_FORM_RANDOM:
+        return pass_random(r);
+    case GS_FORM_CSR:
+        return pass_csr(r);
+    default:
+        return pass_dense(r);
+    }
+}
+
+/* ---- all passes, and the whole ---------------------------------------------------- */
 
 #define LEAST_SLOTS 8u
 #define LEAST_PIECE (16 * GS_KIB)
@@ -31,7 +629,7 @@
 /* -- all passes ------------------------------------------------------------------------ */
 
 /* Over the input, without buckets: open windows fit memory, or all windows of a pass do. */
-static uint64_t direct_passes(const gs_rows *r)
+static uint64_t direct_passes(const row_job *r)
 {
     const uint64_t streams = r->in->form == GS_FORM_RANDOM ? 1 : r->o->groups;
     const uint64_t open = r->pool.slots - r->pool.most_writes;
@@ -40,7 +638,7 @@ static uint64_t direct_passes(const gs_rows *r)
 }
 
 /* Positions whose windows, while those of the bucket before are being written, fit memory. */
-static uint64_t bucket_rows(const gs_rows *r)
+static uint64_t bucket_rows(const row_job *r)
 {
     const uint64_t windows = (r->pool.slots - r->pool.most_writes) / 2 - 2;
     return GS_MIN(windows * GS_SUM_BYTES / r->row_bytes, UINT32_MAX);
@@ -48,43 +646,43 @@ static uint64_t bucket_rows(const gs_rows *r)
 
 /* Rows of a pass over the input. *bucket: rows of a bucket, 0 where rows go straight to their place. Buckets cost as
  * much as to read and write once more. */
-static uint64_t choose_way(const gs_rows *r, uint64_t *bucket)
+static uint64_t choose_way(const row_job *r, uint64_t *bucket)
 {
     const uint64_t n = r->in->vertices, direct = direct_passes(r);
 
     *bucket = bucket_rows(r);
-    const uint64_t rows = gs_rows__bucket_pass(r, *bucket);
+    const uint64_t rows = bucket_pass(r, *bucket);
     if (rows != 0 && gs_div_up(n, rows) + 2 < direct)
         return rows;
     *bucket = 0;
     return gs_div_up(n, direct);
 }
 
-static gs_status passes(gs_rows *r)
+static gs_status passes(row_job *r)
 {
     uint64_t bucket;
     const uint64_t n = r->in->vertices, rows = choose_way(r, &bucket);
     gs_status st = GS_OK;
 
-    r->put = gs_rows__place;
+    r->put = place_row;
     for (r->low = 0; r->low < n && st == GS_OK; r->low += rows) {
         r->high = GS_MIN(r->low + rows, n);
         if (bucket != 0)
-            st = gs_rows__buckets_begin(r, bucket);
+            st = buckets_begin(r, bucket);
         if (st == GS_OK)
-            st = gs_rows__read_input(r);
+            st = read_input(r);
         if (st == GS_OK && bucket != 0)
-            st = gs_rows__buckets_place(r);
+            st = buckets_place(r);
     }
     return st;
 }
 
 /* The output gets its full size at once, so that a full disk shows here. */
-static gs_status open_files(gs_rows *r)
+static gs_status open_files(row_job *r)
 {
     const gs_io_config config = {
-        .requests = GS_ROWS_WRITES + GS_ROWS_PIECES,
-        .depth = GS_ROWS_WRITES + GS_ROWS_PIECES,
+        .requests = WRITES + PIECES,
+        .depth = WRITES + PIECES,
         .piece_bytes = MOST_REQUEST_BYTES,
     };
     char name[64];
@@ -106,7 +704,7 @@ static gs_status open_files(gs_rows *r)
 /* Memory to read a row of `width` values, each of `value_bytes` in the input: reads, and one row in three forms. */
 static uint64_t reading_bytes(uint64_t width, uint64_t value_bytes, uint64_t piece)
 {
-    return GS_ROWS_PIECES * (GS_MAX(piece, width * value_bytes) + 3 * GS_BLOCK_BYTES) + width * 16;
+    return PIECES * (GS_MAX(piece, width * value_bytes) + 3 * GS_BLOCK_BYTES) + width * 16;
 }
 
 static uint64_t value_bytes(const gs_part_file *f) { return f->npy.fd >= 0 ? gs_dtype_bytes(f->npy.dtype) : 4; }
@@ -124,11 +722,11 @@ uint64_t gs_part__rows_least(const gs_part_input *in)
     return bytes == 0 ? 0 : bytes + LEAST_SLOTS * GS_SUM_BYTES;
 }
 
-static gs_status make_buffers(gs_rows *r, uint64_t memory)
+static gs_status make_buffers(row_job *r, uint64_t memory)
 {
-    r->piece_bytes = GS_MIN(GS_MAX(memory / PIECES_SHARE / GS_ROWS_PIECES, LEAST_PIECE), MOST_PIECE);
+    r->piece_bytes = GS_MIN(GS_MAX(memory / PIECES_SHARE / PIECES, LEAST_PIECE), MOST_PIECE);
     const uint64_t pieces = reading_bytes(r->in->features, value_bytes(&r->in->feature), r->piece_bytes);
-    const uint64_t left = memory > pieces ? memory - pieces : 0, all = r->windows + GS_ROWS_WRITES + LEAST_SLOTS;
+    const uint64_t left = memory > pieces ? memory - pieces : 0, all = r->windows + WRITES + LEAST_SLOTS;
     const uint64_t slots = GS_MIN(GS_MAX(left / GS_SUM_BYTES, LEAST_SLOTS), all);
 
     r->slot = gs_malloc_array(r->windows, 4);
@@ -145,7 +743,7 @@ static gs_status make_buffers(gs_rows *r, uint64_t memory)
         !r->at_rest || !r->aligned)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu write windows", r->path, (unsigned long long)slots);
     memset(r->slot, 0xff, r->windows * 4);
-    gs_rows__cut_pool(r, GS_SUM_BYTES);
+    cut_pool(r, GS_SUM_BYTES);
     return GS_OK;
 }
 
@@ -154,7 +752,7 @@ static gs_status write_rows(gs_part_job *job, const gs_part_input *in, const gs_
                             gs_array_info *info, uint64_t memory)
 {
     const bool labels = id == GS_ARRAY_LABELS;
-    gs_rows r = {.job = job, .in = in, .o = o, .id = id,
+    row_job r = {.job = job, .in = in, .o = o, .id = id,
                  .dtype = labels ? gs_train_task_labels(in->task) : job->feature_type};
     gs_status st;
 
@@ -162,14 +760,14 @@ static gs_status write_rows(gs_part_job *job, const gs_part_input *in, const gs_
     r.bytes = in->vertices * r.row_bytes; /* below 2^32 * 2^31 * 4: no overflow */
     r.windows = gs_div_up(r.bytes, GS_SUM_BYTES);
     if ((st = open_files(&r)) != GS_OK || (st = make_buffers(&r, memory)) != GS_OK || (st = passes(&r)) != GS_OK ||
-        (st = gs_rows__drain(&r)) != GS_OK)
+        (st = drain(&r)) != GS_OK)
         goto done;
     *info = (gs_array_info){.present = true, .dtype = r.dtype, .width = in->features, .row_bytes = r.row_bytes,
                             .bytes = r.bytes, .sums = r.sums};
     r.sums = NULL; /* now the caller's */
 done:
     gs_io_close(r.io); /* before the buffers go */
-    gs_rows__buckets_free(&r);
+    buckets_free(&r);
     gs_free_pages(r.pool.data, r.pool.bytes);
     gs_free(r.slot);
     gs_free(r.sums);

@@ -6,7 +6,7 @@
 
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/vertex_order.h"
+#include "partition/order.h"
 #include "store/store_write.h" /* gs_array_info */
 
 /* Moves or makes the feature rows; fills `info` (its sums are owned by the

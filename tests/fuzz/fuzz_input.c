@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "fuzz.h"
-#include "partition/edge_block.h"
+#include "partition/input_files.h"
 #include "partition/input.h"
 #include "partition/labels.h"
 #include "store/store.h"

@@ -12,7 +12,7 @@
 #include "base/npy.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "partition/generate_kinds.h"
+#include "partition/generate.h"
 
 static const char *const files[] = {"edges.npy",     "features.npy", "labels.npy", "train_idx.npy",
                                     "valid_idx.npy", "test_idx.npy", "meta.json"};

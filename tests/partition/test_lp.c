@@ -8,10 +8,10 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "partition/lp.h"
-#include "partition/lp_contract.h"
-#include "partition/lp_exact.h"
-#include "partition/lp_visit.h"
-#include "partition/metis_bundles.h"
+#include "partition/lp.h"
+#include "partition/lp.h"
+#include "partition/lp.h"
+#include "partition/order_metis.h"
 #include "partition/permute.h"
 
 /* A graph as a matrix of weights, and who puts its pairs. */

@@ -12,7 +12,7 @@
 #include "partition/grid.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
-#include "partition/text_number.h"
+#include "partition/text_lines.h"
 
 static uint64_t random_at(uint64_t i)
 {

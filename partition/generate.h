@@ -1,8 +1,8 @@
-/* generate_kinds.h - one graph to generate: what is asked for, and the
+/* generate.h - one graph to generate: what is asked for, and the
  * functions of a counter that its kind consists of. Nothing here has state
  * that grows with the graph, and everything is the same for any thread count. */
-#ifndef GS_PARTITION_GENERATE_KINDS_H
-#define GS_PARTITION_GENERATE_KINDS_H
+#ifndef GS_PARTITION_GENERATE_H
+#define GS_PARTITION_GENERATE_H
 
 #include <stdint.h>
 
@@ -26,13 +26,5 @@ enum gs_gen_use { GS_GEN_EDGE = 1u << 24, GS_GEN_LABEL = 2u << 24, GS_GEN_NOISE 
 /* Writes the pairs of `count` items from item `first`: an item is an edge of
  * rmat, an edge and its reverse of sbm. */
 void gs_gen__rmat_edges(const gs_gen *g, int64_t *pairs, uint64_t first, uint64_t count);
-void gs_gen__sbm_edges(const gs_gen *g, int64_t *pairs, uint64_t first, uint64_t count);
-int64_t gs_gen__rmat_label(const gs_gen *g, uint64_t id);
-/* The planted class, and the label, which is another one for a few vertices. */
-int64_t gs_gen__sbm_class(const gs_gen *g, uint64_t id);
-int64_t gs_gen__sbm_label(const gs_gen *g, uint64_t id);
-/* Feature row of a vertex of this class. */
-void gs_gen__row(const gs_gen *g, float *row, uint64_t id, int64_t class);
-void gs_gen__means(gs_gen *g);
 
-#endif /* GS_PARTITION_GENERATE_KINDS_H */
+#endif /* GS_PARTITION_GENERATE_H */
