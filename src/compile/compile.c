@@ -259,14 +259,15 @@ static gs_status list_weights(gs_compiler *k)
 static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
 {
     const size_t n = (size_t)gs_ir_count(k->base) + 1;
-    gs_move *move = gs_calloc(n, sizeof(*move));
+    gs_arena memory = {0};
+    gs_move *const move = gs_arena_take(&memory, n, sizeof(*move));
     uint64_t cost = 0;
     gs_status st = GS_OK;
 
-    k->weight = gs_calloc(n, sizeof(*k->weight));
-    k->isomorphic = gs_calloc(n, sizeof(*k->isomorphic));
-    k->name = gs_calloc(n, sizeof(*k->name));
-    if (k->weight == NULL || k->isomorphic == NULL || k->name == NULL || move == NULL)
+    k->weight = gs_arena_take(&memory, n, sizeof(*k->weight));
+    k->isomorphic = gs_arena_take(&memory, n, sizeof(*k->isomorphic));
+    k->name = gs_arena_take(&memory, n, sizeof(*k->name));
+    if (memory.is_short)
         st = gs_fail(GS_ENOMEM, "no memory to compile the model");
     else
         st = list_weights(k);
@@ -276,10 +277,7 @@ static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
         st = choose_hoisting(k, move, cost);
     if (st == GS_OK)
         st = make_variant(ir, setup, k, move);
-    gs_free(k->weight);
-    gs_free(k->isomorphic);
-    gs_free(k->name);
-    gs_free(move);
+    gs_arena_free(&memory);
     return st;
 }
 

@@ -198,35 +198,8 @@ void gs_compile__cut_free(gs_cut *c)
 {
     if (c == NULL)
         return;
-    gs_free(c->when.level);
-    gs_free(c->when.by_level);
-    gs_free(c->when.level_start);
-    gs_free(c->sum.operand);
-    gs_free(c->sum.scale);
-    gs_free(c->sum.partner);
-    gs_free(c->search.marks.bits);
-    gs_free(c->search.marks.node);
-    gs_free(c->when.by_place);
-    gs_free(c->when.place_start);
-    gs_free(c->sum.attend);
-    gs_free(c->sum.lse);
-    gs_free(c->sum.direction);
-    gs_free(c->sum.count);
-    gs_free(c->when.place);
-    gs_free(c->keep.must_store);
-    gs_free(c->keep.gathered);
-    gs_free(c->keep.target);
-    gs_free(c->keep.full);
-    gs_free(c->keep.may_not_store);
-    gs_free(c->keep.stored);
-    gs_free(c->search.candidate);
+    gs_arena_free(&c->memory);
     gs_free(c->out.value);
-    gs_free(c->out.start);
-    gs_free(c->out.end);
-    gs_free(c->search.seen);
-    gs_free(c->search.vertex);
-    gs_free(c->search.stack);
-    gs_compile__flow_free(c->search.flow);
     gs_free(c);
 }
 
@@ -472,54 +445,47 @@ static void search_sets(gs_cut *c)
     evaluate(c);
 }
 
-static bool take_stages(gs_cut_stages *s, uint32_t nodes, size_t stages, size_t outputs)
+static void take_stages(gs_arena *m, gs_cut_stages *s, uint32_t nodes, size_t stages, size_t outputs)
 {
-    s->level = gs_calloc(nodes, sizeof(*s->level));
-    s->by_level = gs_calloc(nodes, sizeof(*s->by_level));
-    s->level_start = gs_calloc(stages + 2, sizeof(*s->level_start));
-    s->place = gs_calloc(outputs + 1, sizeof(*s->place));
-    s->by_place = gs_calloc(outputs + 1, sizeof(*s->by_place));
-    s->place_start = gs_calloc(stages + 2, sizeof(*s->place_start));
-    return s->level != NULL && s->by_level != NULL && s->level_start != NULL && s->place != NULL &&
-           s->by_place != NULL && s->place_start != NULL;
+    s->level = gs_arena_take(m, nodes, sizeof(*s->level));
+    s->by_level = gs_arena_take(m, nodes, sizeof(*s->by_level));
+    s->level_start = gs_arena_take(m, stages + 2, sizeof(*s->level_start));
+    s->place = gs_arena_take(m, outputs + 1, sizeof(*s->place));
+    s->by_place = gs_arena_take(m, outputs + 1, sizeof(*s->by_place));
+    s->place_start = gs_arena_take(m, stages + 2, sizeof(*s->place_start));
 }
 
-static bool take_sums(gs_cut_sums *s, uint32_t nodes, size_t stages)
+static void take_sums(gs_arena *m, gs_cut_sums *s, uint32_t nodes, size_t stages)
 {
-    s->operand = gs_calloc(nodes, sizeof(*s->operand));
-    s->scale = gs_calloc(nodes, sizeof(*s->scale));
-    s->partner = gs_calloc(nodes, sizeof(*s->partner));
-    s->direction = gs_calloc(stages, sizeof(*s->direction));
-    s->count = gs_calloc(stages, sizeof(*s->count));
-    s->attend = gs_calloc(nodes, sizeof(*s->attend));
-    s->lse = gs_calloc(nodes, sizeof(*s->lse));
-    return s->operand != NULL && s->scale != NULL && s->partner != NULL && s->direction != NULL && s->count != NULL &&
-           s->attend != NULL && s->lse != NULL;
+    s->operand = gs_arena_take(m, nodes, sizeof(*s->operand));
+    s->scale = gs_arena_take(m, nodes, sizeof(*s->scale));
+    s->partner = gs_arena_take(m, nodes, sizeof(*s->partner));
+    s->direction = gs_arena_take(m, stages, sizeof(*s->direction));
+    s->count = gs_arena_take(m, stages, sizeof(*s->count));
+    s->attend = gs_arena_take(m, nodes, sizeof(*s->attend));
+    s->lse = gs_arena_take(m, nodes, sizeof(*s->lse));
 }
 
-static bool take_kept(gs_cut_kept *k, uint32_t nodes)
+static void take_kept(gs_arena *m, gs_cut_kept *k, uint32_t nodes)
 {
-    k->must_store = gs_calloc(nodes, sizeof(*k->must_store));
-    k->gathered = gs_calloc(nodes, sizeof(*k->gathered));
-    k->target = gs_calloc(nodes, sizeof(*k->target));
-    k->full = gs_calloc(nodes, sizeof(*k->full));
-    k->may_not_store = gs_calloc(nodes, sizeof(*k->may_not_store));
-    k->stored = gs_calloc(nodes, sizeof(*k->stored));
-    return k->must_store != NULL && k->gathered != NULL && k->target != NULL && k->full != NULL &&
-           k->may_not_store != NULL && k->stored != NULL;
+    k->must_store = gs_arena_take(m, nodes, sizeof(*k->must_store));
+    k->gathered = gs_arena_take(m, nodes, sizeof(*k->gathered));
+    k->target = gs_arena_take(m, nodes, sizeof(*k->target));
+    k->full = gs_arena_take(m, nodes, sizeof(*k->full));
+    k->may_not_store = gs_arena_take(m, nodes, sizeof(*k->may_not_store));
+    k->stored = gs_arena_take(m, nodes, sizeof(*k->stored));
 }
 
-static bool take_search(gs_cut_search *s, uint32_t nodes, uint32_t outputs)
+static void take_search(gs_arena *m, gs_cut_search *s, uint32_t nodes, uint32_t outputs)
 {
-    s->candidate = gs_calloc(nodes, sizeof(*s->candidate));
-    s->marks.bits = gs_calloc(nodes, sizeof(*s->marks.bits));
-    s->marks.node = gs_calloc(nodes, sizeof(*s->marks.node));
-    s->flow = gs_compile__flow_new(2 * nodes + 2, 6 * nodes + outputs + 8);
-    s->seen = gs_calloc(nodes, sizeof(*s->seen));
-    s->vertex = gs_calloc(nodes, sizeof(*s->vertex));
-    s->stack = gs_calloc(4 * (size_t)nodes + 4, sizeof(*s->stack)); /* find_levels() may meet a node once an input */
-    return s->candidate != NULL && s->marks.bits != NULL && s->marks.node != NULL && s->flow != NULL &&
-           s->seen != NULL && s->vertex != NULL && s->stack != NULL;
+    s->candidate = gs_arena_take(m, nodes, sizeof(*s->candidate));
+    s->marks.bits = gs_arena_take(m, nodes, sizeof(*s->marks.bits));
+    s->marks.node = gs_arena_take(m, nodes, sizeof(*s->marks.node));
+    s->flow = gs_compile__flow_new(m, 2 * nodes + 2, 6 * nodes + outputs + 8);
+    s->seen = gs_arena_take(m, nodes, sizeof(*s->seen));
+    s->vertex = gs_arena_take(m, nodes, sizeof(*s->vertex));
+    /* find_levels() may meet a node once an input */
+    s->stack = gs_arena_take(m, 4 * (size_t)nodes + 4, sizeof(*s->stack));
 }
 
 static gs_cut *cut_new(const gs_ir *ir)
@@ -530,11 +496,13 @@ static gs_cut *cut_new(const gs_ir *ir)
         return NULL;
     c->ir = ir;
     c->nodes = n;
-    c->out.start = gs_calloc(stages, sizeof(*c->out.start));
-    c->out.end = gs_calloc(stages, sizeof(*c->out.end));
-    const bool listed = c->out.start != NULL && c->out.end != NULL;
-    if (take_stages(&c->when, n, stages, gs_ir_outputs(ir)) && take_sums(&c->sum, n, stages) &&
-        take_kept(&c->keep, n) && take_search(&c->search, n, gs_ir_outputs(ir)) && listed)
+    c->out.start = gs_arena_take(&c->memory, stages, sizeof(*c->out.start));
+    c->out.end = gs_arena_take(&c->memory, stages, sizeof(*c->out.end));
+    take_stages(&c->memory, &c->when, n, stages, gs_ir_outputs(ir));
+    take_sums(&c->memory, &c->sum, n, stages);
+    take_kept(&c->memory, &c->keep, n);
+    take_search(&c->memory, &c->search, n, gs_ir_outputs(ir));
+    if (!c->memory.is_short)
         return c;
     gs_compile__cut_free(c);
     return NULL;

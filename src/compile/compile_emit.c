@@ -754,29 +754,19 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
 {
     const gs_program old = *p;
     gs_emitter e = {.p = p, .c = c, .options = options};
-    gs_status st;
+    gs_arena memory = {0};
 
-    e.array = gs_malloc_array(c->nodes, sizeof(*e.array));
-    e.param = gs_malloc_array(c->nodes, sizeof(*e.param));
-    e.reg = gs_malloc_array(c->nodes, sizeof(*e.reg));
-    e.edge = gs_malloc_array(c->nodes, sizeof(*e.edge));
-    e.edge_destination = gs_malloc_array(c->nodes, sizeof(*e.edge_destination));
-    e.marks.bits = gs_calloc(c->nodes, sizeof(*e.marks.bits));
-    e.marks.node = gs_malloc_array(c->nodes, sizeof(*e.marks.node));
-    e.state = gs_calloc(c->nodes, sizeof(*e.state));
-    st = e.array == NULL || e.param == NULL || e.reg == NULL || e.edge == NULL || e.edge_destination == NULL ||
-                 e.marks.bits == NULL || e.marks.node == NULL || e.state == NULL
-             ? no_memory()
-             : emit_pass(&e);
+    e.array = gs_arena_take(&memory, c->nodes, sizeof(*e.array));
+    e.param = gs_arena_take(&memory, c->nodes, sizeof(*e.param));
+    e.reg = gs_arena_take(&memory, c->nodes, sizeof(*e.reg));
+    e.edge = gs_arena_take(&memory, c->nodes, sizeof(*e.edge));
+    e.edge_destination = gs_arena_take(&memory, c->nodes, sizeof(*e.edge_destination));
+    e.marks.bits = gs_arena_take(&memory, c->nodes, sizeof(*e.marks.bits));
+    e.marks.node = gs_arena_take(&memory, c->nodes, sizeof(*e.marks.node));
+    e.state = gs_arena_take(&memory, c->nodes, sizeof(*e.state));
+    const gs_status st = memory.is_short ? no_memory() : emit_pass(&e);
     if (st != GS_OK)
         gs_compile__roll_back(p, &old);
-    gs_free(e.array);
-    gs_free(e.param);
-    gs_free(e.reg);
-    gs_free(e.edge);
-    gs_free(e.edge_destination);
-    gs_free(e.marks.bits);
-    gs_free(e.marks.node);
-    gs_free(e.state);
+    gs_arena_free(&memory);
     return st;
 }

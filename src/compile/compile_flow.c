@@ -3,7 +3,6 @@
  * thousands of them in one compilation. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "compile/compile_internal.h"
 
@@ -20,40 +19,21 @@ struct gs_flow {
     uint32_t *queue;                 /* [vertices] order of the search */
 };
 
-gs_flow *gs_compile__flow_new(uint32_t vertices, uint32_t arcs)
+gs_flow *gs_compile__flow_new(gs_arena *memory, uint32_t vertices, uint32_t arcs)
 {
-    gs_flow *f = gs_calloc(1, sizeof(*f));
+    gs_flow *f = gs_arena_take(memory, 1, sizeof(*f));
     if (f == NULL)
         return NULL;
     f->vertex_cap = vertices;
     f->arc_cap = 2 * arcs;
-    f->first = gs_malloc_array(vertices, sizeof(*f->first));
-    f->depth = gs_malloc_array(vertices, sizeof(*f->depth));
-    f->now = gs_malloc_array(vertices, sizeof(*f->now));
-    f->queue = gs_malloc_array(vertices, sizeof(*f->queue));
-    f->next = gs_malloc_array(f->arc_cap, sizeof(*f->next));
-    f->to = gs_malloc_array(f->arc_cap, sizeof(*f->to));
-    f->left = gs_malloc_array(f->arc_cap, sizeof(*f->left));
-    if (f->first == NULL || f->depth == NULL || f->now == NULL || f->queue == NULL || f->next == NULL ||
-        f->to == NULL || f->left == NULL) {
-        gs_compile__flow_free(f);
-        return NULL;
-    }
+    f->first = gs_arena_take(memory, vertices, sizeof(*f->first));
+    f->depth = gs_arena_take(memory, vertices, sizeof(*f->depth));
+    f->now = gs_arena_take(memory, vertices, sizeof(*f->now));
+    f->queue = gs_arena_take(memory, vertices, sizeof(*f->queue));
+    f->next = gs_arena_take(memory, f->arc_cap, sizeof(*f->next));
+    f->to = gs_arena_take(memory, f->arc_cap, sizeof(*f->to));
+    f->left = gs_arena_take(memory, f->arc_cap, sizeof(*f->left));
     return f;
-}
-
-void gs_compile__flow_free(gs_flow *f)
-{
-    if (f == NULL)
-        return;
-    gs_free(f->first);
-    gs_free(f->depth);
-    gs_free(f->now);
-    gs_free(f->queue);
-    gs_free(f->next);
-    gs_free(f->to);
-    gs_free(f->left);
-    gs_free(f);
 }
 
 void gs_compile__flow_reset(gs_flow *f) { f->vertices = f->arcs = 0; }

@@ -2,6 +2,7 @@
 #ifndef GS_COMPILE_COMPILE_INTERNAL_H
 #define GS_COMPILE_COMPILE_INTERNAL_H
 
+#include "base/arena.h"
 #include "compile/compile.h"
 
 /* Between two steps of work that may take long. */
@@ -134,6 +135,7 @@ typedef struct gs_cut_search {
 
 typedef struct gs_cut {
     const gs_ir *ir;
+    gs_arena memory;         /* of all arrays but out.value, which grows */
     uint32_t nodes, stages;
     uint32_t first_gradient; /* gradients of the loss come after this node, which computes it; `nodes`: no such loss */
     gs_cut_stages when;
@@ -169,9 +171,8 @@ void gs_compile__cut_free(gs_cut *c);
 /* ---- compile_flow.c: minimum cut of a small network ---- */
 
 typedef struct gs_flow gs_flow;
-/* Room for `vertices` vertices and `arcs` arcs; NULL when memory is short. */
-gs_flow *gs_compile__flow_new(uint32_t vertices, uint32_t arcs);
-void gs_compile__flow_free(gs_flow *f);
+/* Room for `vertices` vertices and `arcs` arcs, of `memory`, which is short where that is. */
+gs_flow *gs_compile__flow_new(gs_arena *memory, uint32_t vertices, uint32_t arcs);
 void gs_compile__flow_reset(gs_flow *f);
 /* One more vertex: its number, from 0. */
 uint32_t gs_compile__flow_vertex(gs_flow *f);

@@ -152,14 +152,15 @@ static void find_all(gs_undo_all *u)
 static gs_status improve_at_once(gs_ir *ir, const gs_cut *c, const gs_compile_options *o)
 {
     gs_undo_all u = {.c = c};
+    gs_arena memory = {0};
     gs_ir *const changed = gs_ir_clone(ir);
     gs_cut *d = NULL;
     gs_status st = GS_OK;
 
-    u.y = gs_malloc_array(c->nodes, sizeof(*u.y));
-    u.last = gs_malloc_array(c->nodes, sizeof(*u.last));
-    u.made = gs_malloc_array(c->nodes, sizeof(*u.made));
-    if (changed == NULL || u.y == NULL || u.last == NULL || u.made == NULL) {
+    u.y = gs_arena_take(&memory, c->nodes, sizeof(*u.y));
+    u.last = gs_arena_take(&memory, c->nodes, sizeof(*u.last));
+    u.made = gs_arena_take(&memory, c->nodes, sizeof(*u.made));
+    if (changed == NULL || memory.is_short) {
         st = gs_fail(GS_ENOMEM, "no memory to compile the model");
         goto done;
     }
@@ -171,9 +172,7 @@ static gs_status improve_at_once(gs_ir *ir, const gs_cut *c, const gs_compile_op
 done:
     gs_compile__cut_free(d);
     gs_ir_free(changed);
-    gs_free(u.y);
-    gs_free(u.last);
-    gs_free(u.made);
+    gs_arena_free(&memory);
     return st;
 }
 

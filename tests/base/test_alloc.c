@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/machine.h"
 #include "base/size.h"
 
@@ -232,6 +233,43 @@ static void test_grow__keeps_items_and_doubles(void **state)
     assert_int_equal(gs_alloc_live_bytes(), before);
 }
 
+/* Arrays of many sizes lie apart, aligned, zeroed, and go back together; one that is refused is remembered. */
+static void test_arena__takes_one_by_one_and_gives_back_together(void **state)
+{
+    const uint64_t before = gs_alloc_live_bytes();
+    unsigned char *part[40];
+    gs_arena a = {0};
+    uint64_t sum = 0;
+
+    (void)state;
+    for (size_t k = 0; k < 40; k++) {
+        const size_t bytes = k * k * k; /* up to 59,319: some in a piece with others, some in one of their own */
+        assert_non_null(part[k] = gs_arena_take(&a, bytes, 1));
+        assert_int_equal((uintptr_t)part[k] % 16, 0);
+        for (size_t i = 0; i < bytes; i++)
+            assert_int_equal(part[k][i], 0);
+        memset(part[k], (int)k, bytes);
+        sum += bytes;
+    }
+    for (size_t k = 0; k < 40; k++)
+        for (size_t i = 0; i < k * k * k; i++)
+            assert_int_equal(part[k][i], k);
+    assert_true(gs_alloc_live_bytes() - before >= sum);
+    assert_false(a.is_short);
+    assert_null(gs_arena_take(&a, SIZE_MAX / 4, 8));
+    assert_true(a.is_short);
+    gs_arena_free(&a);
+    assert_int_equal(gs_alloc_live_bytes(), before);
+    gs_alloc_fail_nth(1);
+    assert_null(gs_arena_take(&a, 1, 1));
+    assert_true(a.is_short);
+    assert_non_null(gs_arena_take(&a, 1, 1));
+    assert_true(a.is_short);
+    gs_arena_free(&a);
+    assert_false(a.is_short);
+    assert_int_equal(gs_alloc_live_bytes(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_alloc__nth_fails_once),
         cmocka_unit_test(test_alloc__threads_keep_one_account),
         cmocka_unit_test(test_grow__keeps_items_and_doubles),
+        cmocka_unit_test(test_arena__takes_one_by_one_and_gives_back_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
