@@ -10,10 +10,11 @@
 /* ---- rows at the operand end ----
  *
  * Edge programs that add up rows at the operand end, each times one number or as it is: weighted sums, means by type
- * of edges, and their gradients.
+ * of edges, and their gradients; and sums of rows by type that are no program.
  *
  * They need no tile of values, so edges go straight from their numbers to sums in registers, in the order that the
- * evaluator has. A row may be the columns of the edge's type, and so may the accumulator's.
+ * evaluator has. A row may be the columns of the edge's type, and so may the accumulator's: edges that are sorted by
+ * type keep their sums in registers.
  */
 
 #define MAX_VECTORS 8 /* of sums in registers */
@@ -37,7 +38,7 @@ typedef struct walk {
 /* How the numbers of edges lie in memory: constants of a loop. */
 typedef struct numbers {
     uint32_t index_bytes;
-    bool typed, half;
+    bool typed, half, times; /* times: a row is multiplied by a number */
 } numbers;
 
 GS_INLINE uint32_t type_of(const walk *w, uint32_t k) { return gs_type_at(w->type, w->edges->type_bytes, k); }
@@ -56,7 +57,8 @@ GS_INLINE void prefetch_ahead(const walk *w, uint32_t k, const uint32_t vectors,
     for (uint32_t b = 0; b < vectors * GS_LANES * bytes; b += LINE)
         __builtin_prefetch(row + b);
     __builtin_prefetch(row + w->columns * bytes - 1);
-    __builtin_prefetch(operand_at(&w->number, operand, type));
+    if (f.times)
+        __builtin_prefetch(operand_at(&w->number, operand, type));
 }
 
 /* acc += edges [k, end) of a target; `n` vectors (a constant) cover the columns, the last one ends where they do. */
@@ -70,11 +72,15 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
     for (; k < end; k++) {
         const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
         const float *const x = operand_at(&w->row, operand, type);
-        const gs_vf y =
-            gs_splat(number[operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge]);
+        const size_t at =
+            f.times ? operand * w->number.by_operand + type * w->number.by_type + k * w->number.by_edge : 0;
+        const gs_vf y = f.times ? gs_splat(number[at]) : (gs_vf){0};
         prefetch_ahead(w, k, n, f);
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
-            sum[v] += gs_load_row(x, w->from + (v + 1 < n ? v * GS_LANES : tail), f.half) * y;
+        {
+            const gs_vf row = gs_load_row(x, w->from + (v + 1 < n ? v * GS_LANES : tail), f.half);
+            sum[v] += f.times ? row * y : row;
+        }
     }
     _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
         gs_store(acc + (v + 1 < n ? v * GS_LANES : tail), sum[v]);
@@ -86,28 +92,46 @@ GS_INLINE void add_columns(const walk *w, float *acc, const float *number, uint3
     GS_BY_VECTORS(w->columns, ADD_VECTORS);
 }
 
-/* Wider rows in blocks of vectors, the last of which may overlap another of its block. */
+/* Rows of less than a vector, as they are. */
+static void add_narrow(const walk *w, float *acc, uint32_t k, uint32_t end)
+{
+    const numbers f = {.index_bytes = w->edges->index_bytes, .typed = w->type != NULL};
+    for (; k < end; k++) {
+        const uint32_t operand = gs_index_at(w->edges->index, f.index_bytes, k), type = f.typed ? type_of(w, k) : 0;
+        const float *const x = operand_at(&w->row, operand, type);
+        prefetch_ahead(w, k, 1, f);
+        for (uint32_t c = 0; c < w->columns; c++)
+            acc[c] += x[c];
+    }
+}
+
+/* Wider rows in blocks of vectors, the last of which may overlap another of its block. `number` NULL: as they are. */
 static void add_row(const walk *whole, float *acc, const float *number, uint32_t k, uint32_t end, bool half)
 {
+#define ADD(...) add_columns(&w, acc + first, number, k, end, (numbers){__VA_ARGS__})
+#define ADD_INDEX(...) (two ? ADD(.index_bytes = 2, __VA_ARGS__) : ADD(.index_bytes = 4, __VA_ARGS__))
     const uint32_t vectors = (whole->columns + GS_LANES - 1) / GS_LANES,
                    blocks = (vectors + MAX_VECTORS - 1) / MAX_VECTORS;
+    const bool two = whole->edges->index_bytes == 2, typed = whole->type != NULL;
+    if (whole->columns < GS_LANES) {
+        add_narrow(whole, acc, k, end);
+        return;
+    }
     for (uint32_t i = 0; i < blocks; i++) {
         const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
         walk w = *whole;
         w.from = first;
         w.columns = (next < whole->columns ? next : whole->columns) - first;
-        if (half && w.edges->index_bytes == 2)
-            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .half = true});
+        if (number == NULL && typed)
+            ADD_INDEX(.typed = true);
+        else if (number == NULL)
+            ADD_INDEX(.typed = false);
         else if (half)
-            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .half = true});
-        else if (w.type != NULL && w.edges->index_bytes == 2)
-            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2, .typed = true});
-        else if (w.type != NULL)
-            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4, .typed = true});
-        else if (w.edges->index_bytes == 2)
-            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 2});
+            ADD_INDEX(.half = true, .times = true);
+        else if (typed)
+            ADD_INDEX(.typed = true, .times = true);
         else
-            add_columns(&w, acc + first, number, k, end, (numbers){.index_bytes = 4});
+            ADD_INDEX(.times = true);
     }
 }
 
@@ -133,21 +157,27 @@ static place place_of(const gs_cpu_edge_value *v, uint32_t types)
     }
 }
 
+/* Edges [k, end) of a target, sorted by type: each to the columns of its type, `width` of them. */
+static void add_runs(const walk *w, float *acc, size_t width, const float *number, uint32_t k, uint32_t end)
+{
+    const gs_edges *const e = w->edges;
+    for (uint32_t next; k < end; k = next) {
+        const uint32_t type = gs_type_at(e->type, e->type_bytes, k);
+        for (next = k + 1; next < end && gs_type_at(e->type, e->type_bytes, next) == type; next++)
+            ;
+        add_row(w, acc + type * width, number, k, next, false);
+    }
+}
+
 /* Edges [k, end) of target t, whose sums are row `row`. */
 static void add_target(const walk *w, const gs_cpu_edge_plan *plan, float *acc, uint32_t t, uint32_t k, uint32_t end)
 {
     const gs_cpu_edge_step *const s = &plan->step[0];
     const float *const number = w->number.p + t * w->number.by_target;
-    if (s->kind == GS_CPU_EDGE_SUM) {
+    if (s->kind == GS_CPU_EDGE_SUM)
         add_row(w, acc, number, k, end, s->a.half);
-        return;
-    }
-    for (uint32_t next; k < end; k = next) { /* edges lie sorted by type */
-        const uint32_t type = type_of(w, k);
-        for (next = k + 1; next < end && type_of(w, next) == type; next++)
-            ;
-        add_row(w, acc + (size_t)type * s->width, number, k, next, false);
-    }
+    else
+        add_runs(w, acc, s->width, number, k, end);
 }
 
 void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
@@ -174,6 +204,29 @@ void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *
     for (uint32_t t = work->first; t < work->end; t++) {
         const uint32_t target = gs_index_at(e->target, e->index_bytes, t);
         add_target(&w, plan, acc + target * stride, target, e->start[t], e->start[t + 1]);
+    }
+}
+
+void GS_KERNEL(typed)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns)
+{
+    const gs_edges *const e = &l->edges;
+    const size_t width = l->width, all = width * l->types;
+    if (first == end || e->start[first] == e->start[end])
+        return;
+    const walk w = {.edges = e,
+                    .type = l->pick ? e->type : NULL,
+                    .row = {.p = (const float *)l->operand + column,
+                            .by_operand = l->pick ? all : width,
+                            .by_type = l->pick ? width : 0},
+                    .columns = columns,
+                    .last = e->start[end] - 1};
+    for (uint32_t t = first; t < end; t++) {
+        float *const acc =
+            l->acc + gs_index_at(e->target, e->index_bytes, t) * (l->pick ? width : all) + column;
+        if (l->pick)
+            add_row(&w, acc, NULL, e->start[t], e->start[t + 1], false);
+        else
+            add_runs(&w, acc, width, NULL, e->start[t], e->start[t + 1]);
     }
 }
 
