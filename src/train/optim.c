@@ -9,6 +9,19 @@
 #define EPSILON 1e-8
 #define CLIP_EPSILON 1e-6 /* clip_grad_norm_'s */
 
+/* What optimisers differ by. The formulas of steps are those of gs_update (device.h). */
+static const struct {
+    bool adam;     /* steps by two moments; else by the gradient, or its momentum */
+    bool shrinks;  /* weight decay shrinks the weights by lr times it; else it is added to the gradient */
+    bool momentum; /* takes .momentum */
+} optimizer[] = {
+    [GS_OPTIM_ADAM] = {.adam = true},
+    [GS_OPTIM_ADAMW] = {.adam = true, .shrinks = true},
+    [GS_OPTIM_SGD] = {.momentum = true},
+};
+
+bool gs_optim_takes_momentum(gs_optim_kind kind) { return optimizer[kind].momentum; }
+
 gs_optim gs_optim_open(const gs_train_options *options)
 {
     return (gs_optim){.kind = (gs_optim_kind)gs_choice(options, optimizer), .lr = options->lr,
@@ -16,7 +29,7 @@ gs_optim gs_optim_open(const gs_train_options *options)
                       .clip = options->clip_norm};
 }
 
-uint32_t gs_optim_states(const gs_optim *o) { return o->kind != GS_OPTIM_SGD ? 2 : o->momentum != 0 ? 1 : 0; }
+uint32_t gs_optim_states(const gs_optim *o) { return optimizer[o->kind].adam ? 2 : o->momentum != 0 ? 1 : 0; }
 
 /* Scalars in double as Python has them, tensors in float32 as torch has them:
  * param.mul_(1 - lr * weight_decay);                                            AdamW's
@@ -25,13 +38,14 @@ uint32_t gs_optim_states(const gs_optim *o) { return o->kind != GS_OPTIM_SGD ? 2
  * torch's SGD starts with the first gradient as its momentum, which is what a momentum of 0 gives. */
 gs_update gs_optim_next(gs_optim *o, double norm)
 {
-    const bool shrinks = o->kind == GS_OPTIM_ADAMW;
-    gs_update u = {.rate = (float)o->lr, .decay = shrinks ? 0 : (float)o->weight_decay, .scale = 1, .shrink = 1};
+    const bool shrinks = optimizer[o->kind].shrinks;
+    gs_update u = {.rate = (float)o->lr, .decay = shrinks ? 0 : (float)o->weight_decay, .scale = 1};
 
+    u.shrink = shrinks ? (float)(1.0 - o->lr * o->weight_decay) : 1;
     if (o->clip > 0)
         u.scale = (float)fmin(o->clip / (norm + CLIP_EPSILON), 1);
     o->steps++;
-    if (o->kind == GS_OPTIM_SGD) {
+    if (!optimizer[o->kind].adam) {
         u.momentum = (float)o->momentum;
         return u;
     }
@@ -43,7 +57,6 @@ gs_update gs_optim_next(gs_optim *o, double norm)
     u.keep2 = (float)BETA2;
     u.add2 = (float)(1.0 - BETA2);
     u.epsilon = (float)EPSILON;
-    u.shrink = shrinks ? (float)(1.0 - o->lr * o->weight_decay) : 1;
     return u;
 }
 

@@ -8,6 +8,7 @@
 #ifndef GS_TRAIN_OPTIM_H
 #define GS_TRAIN_OPTIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -25,6 +26,8 @@ typedef struct gs_optim {
     uint64_t steps; /* taken so far */
 } gs_optim;
 
+/* Is .momentum one of its options? */
+bool gs_optim_takes_momentum(gs_optim_kind kind);
 /* As the options say, which have passed gs_train_options_check(). */
 gs_optim gs_optim_open(const gs_train_options *options);
 /* Runs of state for gs_params_alloc(): Adam's first and second moments, SGD's momentum. */

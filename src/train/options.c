@@ -245,7 +245,7 @@ static gs_status check_learning(const gs_train_options *o)
 {
     const int schedule = gs_choice(o, schedule);
 
-    if (o->momentum != 0 && gs_choice(o, optimizer) != GS_OPTIM_SGD)
+    if (o->momentum != 0 && !gs_optim_takes_momentum((gs_optim_kind)gs_choice(o, optimizer)))
         return gs_fail(GS_EINVAL, ".momentum %g: is of sgd; %s has moments of its own", o->momentum, o->optimizer);
     if (o->schedule_every != 0 && schedule != GS_RATES_STEP && schedule != GS_RATES_PLATEAU)
         return gs_fail(GS_EINVAL, ".schedule_every %u: is of the schedules step and plateau", o->schedule_every);
