@@ -119,7 +119,7 @@ typedef struct gs_vertex_launch {
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l);
 
 /* The edges of one chunk, sorted by the end that accumulates (the target). Arrays named [edges] are indexed by
- * [start[0], gs_edges_end()). */
+ * [start[0], start[targets]). */
 typedef struct gs_edges {
     uint32_t index_bytes;   /* 2 or 4, of target and index */
     uint32_t targets;
@@ -137,7 +137,6 @@ typedef struct gs_edges {
     uint64_t largest;       /* no target has more edges than this; 0: not known */
 } gs_edges;
 
-static inline uint64_t gs_edges_end(const gs_edges *e) { return e->end > 0 ? e->end : e->start[e->targets]; }
 static inline bool gs_edges_none(const gs_edges *e)
 {
     return e->targets == 0 || (e->end == 0 && e->start[e->targets] == e->start[0]);
