@@ -9,7 +9,6 @@
 #include "batch/batches_internal.h"
 #include "session/describe.h"
 #include "session/session_plan.h"
-#include "session/session_prepare.h"
 
 /* The plan is compared with no other: there is one block and nothing to stage. What it takes is charged where the
  * session over the whole graph is planned. */

@@ -21,7 +21,6 @@
 #include "session/describe.h"
 #include "session/session.h"
 #include "session/session_plan.h"
-#include "session/session_prepare.h"
 
 /* Another program must save this much of the predicted run; */
 #define WORTH 0.99

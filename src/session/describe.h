@@ -1,4 +1,6 @@
-/* describe.h - what would a plan do to memory and disk, in words and numbers for people? */
+/* describe.h - what would a plan do to memory and disk, in words and numbers for people?
+ * And: would two sessions compute the same bits?
+ */
 #ifndef GS_SESSION_DESCRIBE_H
 #define GS_SESSION_DESCRIBE_H
 
@@ -16,5 +18,20 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out);
 double gs_session_epoch_seconds(const gs_session *s);
 /* Predicted, of all passes of the run: "setup", the epochs and the evaluations. */
 double gs_session_run_seconds(const gs_session *s);
+
+/* Would two sessions compute the same bits? Their ids and their makers say so (docs/design/results.md).
+ *
+ * The id is a checksum of all that rounding follows from: the program, and what the plan's tasks do to which rows, in
+ * which order, and what stays in memory. Where rows lie in memory, and how many threads there are, are no part of it.
+ */
+
+typedef struct gs_session gs_session;
+
+/* GS_ENOMEM. */
+gs_status gs_session_plan_id(const gs_session *s, uint64_t *out);
+
+/* Who computes: version, processor and kernels of the device, without the number of threads. */
+#define GS_MAKER_BYTES 256
+void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES]);
 
 #endif /* GS_SESSION_DESCRIBE_H */

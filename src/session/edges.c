@@ -1,10 +1,165 @@
-/* edges.c - the edge sets of a run, and which rows their chunks need. */
+/* edges.c - the edge sets of a plan: what scans of the edge files say, what chunks need, and what may be left out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/dtype.h"
 #include "base/size.h"
-#include "store/edge_scan.h"
+#include "session/edges.h"
 #include "session/session.h"
+#include "session/store_rows.h"
+#include "store/edge_scan.h"
+
+/* ---- what scans said ------------------------------------------------------ */
+
+/* Answers of scans, each beside its question. */
+
+static bool same_set(const uint64_t *a, const uint64_t *b, uint64_t words)
+{
+    return a == NULL || b == NULL ? a == b : memcmp(a, b, words * sizeof(*a)) == 0;
+}
+
+static bool same_question(const gs_scan_key *a, const gs_scan_key *b)
+{
+    return a->kind == b->kind && a->direction == b->direction && a->rows == b->rows &&
+           a->coarse_rows == b->coarse_rows && a->words == b->words && same_set(a->targets, b->targets, a->words) &&
+           same_set(a->operands, b->operands, a->words);
+}
+
+/* Its bytes stay counted. */
+static void drop_last(gs_scans *s)
+{
+    const gs_scan_key *const k = &s->scan[--s->count].key;
+    gs_free((void *)(uintptr_t)k->targets);
+    gs_free((void *)(uintptr_t)k->operands);
+    for (int p = 0; p < 2; p++)
+        gs_free(s->scan[s->count].packed[p]);
+}
+
+/* ---- bytes without runs of 0 ---- */
+
+/* A byte below PACK_BYTES stands for one 0 more than it says; another one comes before bytes as they are, one more than
+ * it says above PACK_BYTES. */
+#define PACK_BYTES 128u
+
+static uint64_t zeros_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint64_t n = 0;
+    while (n < PACK_BYTES && at + n < bytes && from[at + n] == 0)
+        n++;
+    return n;
+}
+
+/* Bytes up to the next two of 0. */
+static uint64_t others_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint64_t n = 0;
+    while (n < PACK_BYTES && at + n < bytes && (from[at + n] != 0 || (at + n + 1 < bytes && from[at + n + 1] != 0)))
+        n++;
+    return n;
+}
+
+/* Gives their number; with `out` NULL that is all. */
+static uint64_t pack(uint8_t *out, const uint8_t *from, uint64_t bytes)
+{
+    uint64_t packed = 0;
+
+    for (uint64_t at = 0; at < bytes;) {
+        const uint64_t zeros = zeros_at(from, at, bytes), n = zeros > 0 ? zeros : others_at(from, at, bytes);
+        if (out != NULL)
+            out[packed] = (uint8_t)(zeros > 0 ? n - 1 : PACK_BYTES + n - 1);
+        if (out != NULL && zeros == 0)
+            memcpy(out + packed + 1, from + at, n);
+        packed += 1 + (zeros > 0 ? 0 : n);
+        at += n;
+    }
+    return packed;
+}
+
+static void unpack(uint8_t *to, uint64_t bytes, const uint8_t *packed)
+{
+    for (uint64_t at = 0; at < bytes;) {
+        const uint8_t control = *packed++;
+        const uint64_t n = control % PACK_BYTES + 1u;
+        if (control < PACK_BYTES) {
+            memset(to + at, 0, n);
+        } else {
+            memcpy(to + at, packed, n);
+            packed += n;
+        }
+        at += n;
+    }
+}
+
+/* ---- questions and answers ---- */
+
+bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
+{
+    for (uint32_t i = 0; s != NULL && i < s->count; i++) {
+        const uint64_t *const known = s->scan[i].bytes;
+        if (!same_question(&s->scan[i].key, k) || known[0] != a->bytes[0] || known[1] != a->bytes[1])
+            continue;
+        for (int p = 0; p < 2; p++)
+            unpack(a->part[p], a->bytes[p], s->scan[i].packed[p]);
+        return true;
+    }
+    return false;
+}
+
+/* NULL for nothing; *whole: false where there is no memory for it. */
+static void *copy_of(const void *from, uint64_t bytes, bool *whole)
+{
+    void *const to = from == NULL || bytes == 0 ? NULL : gs_malloc_array(bytes, 1);
+    if (to != NULL)
+        memcpy(to, from, bytes);
+    *whole = *whole && (to != NULL || from == NULL || bytes == 0);
+    return to;
+}
+
+void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
+{
+    const uint64_t set = k->words * sizeof(uint64_t);
+    uint64_t packed[2], bytes = (k->targets != NULL ? set : 0) + (k->operands != NULL ? set : 0);
+    bool whole = true;
+
+    if (s == NULL || s->count == GS_SCANS)
+        return;
+    for (int p = 0; p < 2; p++)
+        bytes += packed[p] = pack(NULL, a->part[p], a->bytes[p]);
+    if (bytes > s->most - s->bytes)
+        return;
+    gs_scan_key *const key = &s->scan[s->count].key;
+    *key = *k;
+    key->targets = copy_of(k->targets, set, &whole);
+    key->operands = copy_of(k->operands, set, &whole);
+    for (int p = 0; p < 2; p++) {
+        uint8_t *const to = s->scan[s->count].packed[p] = gs_malloc(packed[p]);
+        s->scan[s->count].bytes[p] = a->bytes[p];
+        whole = whole && to != NULL;
+        if (to != NULL)
+            pack(to, a->part[p], a->bytes[p]);
+    }
+    s->count++;
+    s->bytes += bytes;
+    if (!whole)
+        drop_last(s);
+}
+
+void gs_scans_drop(gs_scans *s)
+{
+    while (s->count > 0)
+        drop_last(s);
+    *s = (gs_scans){0};
+}
+
+/* ---- edge sets, and what chunks need -------------------------------------- */
+
+/* The edge sets of a run, and which rows their chunks need. */
 
 /* Bits of rows, and answers of scans, get one part in so many of what the budget leaves. They live only while the plan
  * is made. */
@@ -88,3 +243,479 @@ static void drop_needs(gs_session *s, uint32_t sets)
 
 void gs_session_drop_needs(gs_session *s) { drop_needs(s, s->edges.sets); }
 void gs_session_drop_read_needs(gs_session *s) { drop_needs(s, GS_MIN(s->edges.sets, 2u)); }
+
+/* ---- what may be left out ------------------------------------------------- */
+
+/* Only what the loss can see: row sets from the splits, and the edges between them.
+ *
+ * When a session opens, the edge files are read once for each set whose neighbours must be known and once
+ * for each pruned edge set, to count it; when it starts, those are written to the
+ * spill folder as edge files of the run, in the format of a store's.
+ */
+
+/* Sets that a model of a few layers makes, for the choice of granules. */
+#define SETS_AT_MOST 24
+#define SETS_SHARE 16 /* of what the budget leaves */
+
+static uint64_t scan_memory(const gs_session *s) { return gs_session_left(&s->memory) / 2; }
+
+/* As fine as the budget allows: single rows for all but the largest graphs. */
+static gs_granules row_granules(const gs_session *s)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    uint32_t rows = 1;
+    while (rows < GS_ROW_GAP && (uint64_t)t->parts * gs_granules_of(t, rows).words * 8 * SETS_AT_MOST >
+                                    2 * scan_memory(s) / SETS_SHARE)
+        rows *= 2;
+    return gs_granules_of(t, rows);
+}
+
+/* ---- rows with labels ---------------------------------------------------- */
+
+static void mark_row(const gs_session *s, gs_granules g, uint64_t *bits, uint64_t row)
+{
+    const uint32_t per = gs_store_chunks(s->store)->interval_rows;
+    const uint64_t k = row % per / g.rows;
+    bits[row / per * g.words + k / 64] |= 1ull << (k % 64);
+}
+
+static gs_status read_splits(const gs_session *s, gs_granules g, uint64_t *train, uint64_t *labelled)
+{
+    const uint64_t vertices = gs_store_get_info(s->store)->vertices;
+    gs_block_reader r = {0};
+    gs_status st = gs_block_reader_open(&r, s->store, GS_ARRAY_SPLIT);
+
+    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
+        uint64_t bytes = 0;
+        if ((st = gs_block_reader_next(&r, block, &bytes)) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < bytes; i++) {
+            const unsigned char split = ((const unsigned char *)r.block)[i];
+            if (split != GS_SPLIT_NONE)
+                mark_row(s, g, labelled, first + i);
+            if (split == GS_SPLIT_TRAIN)
+                mark_row(s, g, train, first + i);
+        }
+        first += bytes;
+    }
+    gs_block_reader_close(&r);
+    return st;
+}
+
+/* ---- who names whom ------------------------------------------------------ */
+
+typedef struct reaching {
+    const gs_session *s;
+    gs_granules g;
+    const uint64_t *targets;
+    uint64_t *operands;
+} reaching;
+
+static gs_status mark_reached(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const reaching *const r = context;
+    const uint64_t *const from = r->targets + (uint64_t)target * r->g.words;
+    uint64_t *const to = r->operands + (uint64_t)operand * r->g.words;
+    const uint32_t shift = (uint32_t)__builtin_ctz(r->g.rows);
+
+    for (uint32_t t = 0; t < v->targets; t++) {
+        const uint32_t g = gs_index_at(v->target, v->index_bytes, t) >> shift;
+        if (!(from[g / 64] >> (g % 64) & 1))
+            continue;
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
+            const uint32_t o = gs_index_at(v->index, v->index_bytes, k) >> shift;
+            to[o / 64] |= 1ull << (o % 64);
+        }
+    }
+    return GS_OK;
+}
+
+static bool any_bit(const uint64_t *bits, uint32_t words)
+{
+    for (uint32_t w = 0; w < words; w++)
+        if (bits[w] != 0)
+            return true;
+    return false;
+}
+
+/* Chunks whose target interval has rows of the set. */
+static gs_status reach(void *context, uint32_t direction, const uint64_t *targets, uint64_t *operands)
+{
+    reaching *const r = context;
+    const uint32_t parts = gs_store_chunks(r->s->store)->parts;
+    const uint64_t words = (uint64_t)parts * r->g.words;
+    const gs_scan_key key = {
+        .kind = GS_SCAN_REACH, .direction = direction, .rows = r->g.rows, .targets = targets, .words = words};
+    const gs_scan_answer answer = {{operands}, {words * sizeof(*operands)}};
+    gs_status st = GS_ENOMEM;
+
+    if (gs_scans_find(r->s->edges.scans, &key, &answer))
+        return GS_OK;
+    uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
+    if (wanted == NULL)
+        return gs_fail(st, "out of memory for the rows that a loss sees");
+    for (uint32_t i = 0; i < parts; i++)
+        memset(wanted + (uint64_t)i * parts, any_bit(targets + (uint64_t)i * r->g.words, r->g.words), parts);
+    r->targets = targets;
+    r->operands = operands;
+    st = gs_edge_scan(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted, mark_reached, r);
+    gs_free(wanted);
+    if (st == GS_OK)
+        gs_scans_keep(r->s->edges.scans, &key, &answer);
+    return st;
+}
+
+/* ---- edge sets ----------------------------------------------------------- */
+
+typedef struct counting {
+    gs_edge_filter filter;
+    gs_granules coarse;
+    uint32_t parts;
+    gs_chunk *chunk;
+    uint64_t *need;
+} counting;
+
+static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const counting *const c = context;
+    const uint64_t k = (uint64_t)target * c->parts + operand;
+    gs_chunk *const out = &c->chunk[k];
+
+    gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL,
+                         c->coarse);
+    out->length =
+        gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, v->type_bytes, v->weight != NULL);
+    return GS_OK;
+}
+
+static gs_edge_filter filter_of(const gs_session *s, const gs_pruned_edges *l)
+{
+    return (gs_edge_filter){.granules = s->edges.rows.granules, .targets = s->edges.rows.bits[l->targets],
+                            .operands = s->edges.rows.bits[l->operands],
+                            .seen_words = gs_edge_filter_words(gs_store_chunks(s->store))};
+}
+
+/* The edges are gone over where they were not for the same question before. */
+static gs_status count_edges(const gs_session *s, uint32_t direction, counting *c)
+{
+    const uint64_t n = (uint64_t)c->parts * c->parts;
+    const gs_scan_key key = {.kind = GS_SCAN_COUNT,
+                             .direction = direction,
+                             .rows = c->filter.granules.rows,
+                             .coarse_rows = c->coarse.rows,
+                             .targets = c->filter.targets,
+                             .operands = c->filter.operands,
+                             .words = (uint64_t)c->parts * c->filter.granules.words};
+    const gs_scan_answer answer = {{c->chunk, c->need},
+                                   {n * sizeof(*c->chunk), c->need ? n * c->coarse.words * sizeof(*c->need) : 0}};
+    if (gs_scans_find(s->edges.scans, &key, &answer))
+        return GS_OK;
+    const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, c);
+    if (st == GS_OK)
+        gs_scans_keep(s->edges.scans, &key, &answer);
+    return st;
+}
+
+/* Counts the pruned edges of a direction: the set's chunk table, checksums still missing. */
+static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t n = (uint64_t)t->parts * t->parts;
+    gs_pruned_edges *const l = &s->edges.pruned[k];
+    counting c = {.filter = filter_of(s, l), .coarse = coarse, .parts = t->parts};
+    uint64_t at = 0;
+    gs_status st = GS_ENOMEM;
+
+    l->chunk = c.chunk = gs_calloc(n, sizeof(*c.chunk));
+    s->edges.set[k].chunk = c.chunk;
+    c.filter.seen = gs_calloc(c.filter.seen_words, sizeof(uint64_t));
+    if (coarse.words > 0)
+        s->edges.set[k].need = c.need = gs_calloc(n * coarse.words, sizeof(*c.need));
+    if (c.chunk == NULL || c.filter.seen == NULL || (coarse.words > 0 && c.need == NULL))
+        st = gs_fail(st, "no memory for the tables of %llu chunks", (unsigned long long)n);
+    else
+        st = count_edges(s, l->direction, &c);
+    for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+        c.chunk[i].offset = at;
+        at += c.chunk[i].length;
+    }
+    l->bytes = at;
+    gs_free(c.filter.seen);
+    return st;
+}
+
+/* Is there room for the tables of so many pruned sets, which the run needs, too? */
+static bool have_room(const gs_session *s, uint32_t sets, gs_granules coarse)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    return sets * parts * parts * (sizeof(gs_chunk) + sizeof(gs_exec_chunk) + coarse.words * sizeof(uint64_t)) <=
+           gs_session_left(&s->memory);
+}
+
+static bool is_between(const gs_pruned_edges *p, uint32_t direction, const struct gs_stage_rows *r)
+{
+    return p->direction == direction && p->targets == r->targets && p->operands == r->operands;
+}
+
+static bool needs_pruned(const gs_session *s, uint32_t stage)
+{
+    const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
+    return s->program->stage[stage].sums > 0 && (r->targets != GS_ALL_ROWS || r->operands != GS_ALL_ROWS);
+}
+
+static uint32_t direction_of(const gs_session *s, uint32_t stage)
+{
+    return gs_store_chunks(s->store)->shared ? GS_BY_DEST : s->program->stage[stage].direction;
+}
+
+/* Pruned sets that the stages need in all. */
+static uint32_t count_sets(const gs_session *s)
+{
+    uint32_t sets = 0;
+
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        const struct gs_stage_rows *const r = &s->edges.rows.stage[k];
+        const gs_pruned_edges p = {
+            .direction = direction_of(s, k), .targets = r->targets, .operands = r->operands};
+        uint32_t before = 0;
+        while (before < k && !(needs_pruned(s, before) &&
+                               is_between(&p, direction_of(s, before), &s->edges.rows.stage[before])))
+            before++;
+        sets += needs_pruned(s, k) && before == k;
+    }
+    return sets;
+}
+
+/* The edge set that the stage needs, made when it is the first that wants it. GS_NONE: too many. */
+static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_status *st)
+{
+    const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
+    const uint32_t d = direction_of(s, stage);
+
+    if (!needs_pruned(s, stage))
+        return d;
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        if (is_between(&s->edges.pruned[k], d, r))
+            return k;
+    if (s->edges.sets == GS_EDGE_SETS)
+        return GS_NONE;
+    s->edges.pruned[s->edges.sets] = (gs_pruned_edges){.direction = d, .targets = r->targets, .operands = r->operands};
+    *st = count_set(s, s->edges.sets, coarse);
+    return s->edges.sets++;
+}
+
+static gs_status list_stage(gs_session *s, uint32_t stage, gs_granules coarse, bool *fits)
+{
+    gs_status st = GS_OK;
+    const uint32_t set = set_for(s, stage, coarse, &st);
+
+    *fits = set != GS_NONE;
+    if (st != GS_OK || !*fits)
+        return st;
+    s->edges.stage_set[stage] = set;
+    if (s->edges.rows.stage[stage].rows != GS_ALL_ROWS)
+        st = gs_row_sets_runs(&s->edges.stage_rows[stage], &s->edges.rows, s->edges.rows.stage[stage].rows);
+    return st;
+}
+
+static void forget(gs_session *s)
+{
+    gs_session_drop_pruned(s);
+    gs_session_list_edges(s);
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* Rows that each pass reports on; NULL where it needs all of them. Where evaluation is a pass of its own (dropout,
+ * batch statistics) the train pass needs the training rows alone. */
+static void list_reported(const gs_session *s, const uint64_t **reported, const uint64_t *train,
+                          const uint64_t *labelled)
+{
+    if (s->pass.train != GS_NONE)
+        reported[s->pass.train] = s->pass.train_differs ? train : labelled;
+    if (s->pass.eval != GS_NONE)
+        reported[s->pass.eval] = labelled;
+}
+
+static gs_status find_sets(gs_session *s, gs_granules g)
+{
+    const uint64_t words = (uint64_t)gs_store_chunks(s->store)->parts * g.words;
+    uint64_t *const train = gs_calloc(words, sizeof(*train)), *const labelled = gs_calloc(words, sizeof(*labelled));
+    const uint64_t **const reported = gs_calloc(s->program->passes + 1, sizeof(*reported));
+    reaching r = {.s = s, .g = g};
+    const gs_row_sets_config config = {
+        .program = s->program,
+        .chunks = gs_store_chunks(s->store),
+        .granules = g,
+        .train = train,
+        .reported = reported,
+        .reach = reach,
+        .context = &r,
+    };
+    gs_status st;
+
+    if (train == NULL || labelled == NULL || reported == NULL) {
+        st = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+        goto done;
+    }
+    list_reported(s, reported, train, labelled);
+    if ((st = read_splits(s, g, train, labelled)) == GS_OK)
+        st = gs_row_sets_find(&s->edges.rows, &config);
+done:
+    gs_free(train);
+    gs_free(labelled);
+    gs_free(reported);
+    return st;
+}
+
+/* Pruned edges go to a file, so a store that can only be read, with no --spill, is trained whole. */
+static bool can_write(const gs_session *s)
+{
+    return s->config.options->spill != NULL || access(gs_store_dir(s->store), W_OK | X_OK) == 0;
+}
+
+gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
+{
+    const bool left_on = !s->config.options->no_prune && s->variant.no_prune == GS_NOT_TAKEN;
+    bool fits = true;
+    gs_status st;
+
+    if (!left_on || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
+        gs_edge_scan_least(s->store) > scan_memory(s) || !have_room(s, 1, config->needs.granules))
+        return GS_OK;
+    if ((st = find_sets(s, row_granules(s))) != GS_OK)
+        return st;
+    if (!have_room(s, count_sets(s), config->needs.granules)) {
+        gs_row_sets_drop(&s->edges.rows);
+        return GS_OK;
+    }
+    s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
+    s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
+    if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
+        st = list_stage(s, k, config->needs.granules, &fits);
+    for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
+        if (s->edges.rows.array[a] != GS_ALL_ROWS)
+            st = gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]);
+    if (st == GS_OK && !fits)
+        forget(s); /* a model of more layers than edge sets: every stage runs for all rows */
+    config->needs.stage_rows = s->edges.stage_rows;
+    config->needs.array_rows = s->edges.array_rows;
+    return st;
+}
+
+/* ---- files of the run ---------------------------------------------------- */
+
+typedef struct writing {
+    gs_edge_filter filter;
+    const gs_chunk_table *table;
+    gs_pruned_edges *pruned;
+    const char *path;
+    int fd;
+    uint8_t *buffer;
+    uint64_t capacity;
+} writing;
+
+static gs_status write_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const writing *const w = context;
+    gs_chunk *const c = &w->pruned->chunk[(uint64_t)target * w->table->parts + operand];
+    const gs_chunk_expect counts = {.target_rows = gs_interval_rows(w->table, target),
+                                    .operand_rows = gs_interval_rows(w->table, operand),
+                                    .index_bytes = v->index_bytes,
+                                    .edges = c->edges,
+                                    .targets = c->targets,
+                                    .operands = c->operands};
+    gs_chunk_view out;
+
+    memset(w->buffer, 0, c->length);
+    gs_chunk_layout(&out, w->buffer, &counts, v->type_bytes, v->weight != NULL);
+    gs_edge_filter_fill(&w->filter, target, operand, v, &out);
+    c->checksum = gs_hash64(w->buffer, c->length);
+    return gs_pwrite_exact(w->fd, w->buffer, c->length, c->offset, w->path);
+}
+
+static gs_status write_set(gs_session *s, uint32_t k, const char *path)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t n = (uint64_t)t->parts * t->parts;
+    gs_pruned_edges *const l = &s->edges.pruned[k];
+    uint8_t *const wanted = gs_calloc(n, 1);
+    writing w = {.filter = filter_of(s, l), .table = t, .pruned = l, .path = path, .fd = -1,
+                 .capacity = GS_BLOCK_BYTES};
+    gs_status st = GS_ENOMEM;
+
+    w.filter.seen = gs_calloc(w.filter.seen_words, sizeof(uint64_t));
+    for (uint64_t i = 0; i < n; i++)
+        w.capacity = GS_MAX(w.capacity, l->chunk[i].length);
+    w.buffer = gs_alloc_pages(w.capacity);
+    if (wanted == NULL || w.filter.seen == NULL || w.buffer == NULL) {
+        st = gs_fail(st, "out of memory for the pruned edges");
+        goto done;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        wanted[i] = l->chunk[i].edges > 0;
+    if ((w.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) < 0) {
+        st = gs_fail_errno(errno, "%s: cannot be written", path);
+        goto done;
+    }
+    if ((st = gs_edge_scan(s->store, (gs_direction)l->direction, scan_memory(s), wanted, write_chunk, &w)) == GS_OK &&
+        fsync(w.fd) != 0)
+        st = gs_fail_errno(errno, "%s: cannot be written", path);
+    (void)posix_fadvise(w.fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: the run reads around the page cache */
+done:
+    if (w.fd >= 0)
+        close(w.fd);
+    if (w.buffer != NULL)
+        gs_free_pages(w.buffer, w.capacity);
+    gs_free(w.filter.seen);
+    gs_free(wanted);
+    return st;
+}
+
+gs_status gs_session_write_pruned(gs_session *s)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "edges%u.bin", k);
+        if ((s->edges.pruned[k].path = gs_path_join(s->run.spill.path, name)) == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory");
+        st = write_set(s, k, s->edges.pruned[k].path);
+    }
+    gs_row_sets_drop(&s->edges.rows);
+    return st;
+}
+
+void gs_session_drop_pruned(gs_session *s)
+{
+    for (uint32_t k = 2; k < s->edges.sets; k++) {
+        gs_free(s->edges.pruned[k].chunk);
+        gs_free(s->edges.pruned[k].path);
+        gs_free((void *)(uintptr_t)s->edges.set[k].need);
+        s->edges.pruned[k] = (gs_pruned_edges){0};
+        s->edges.set[k] = (gs_edge_set){0};
+    }
+    gs_session_drop_runs(s);
+    gs_row_sets_drop(&s->edges.rows);
+}
+
+static void drop_runs(gs_row_runs **runs, uint32_t count)
+{
+    for (uint32_t k = 0; *runs != NULL && k < count; k++) {
+        gs_free((*runs)[k].first);
+        gs_free((*runs)[k].run);
+    }
+    gs_free(*runs);
+    *runs = NULL;
+}
+
+void gs_session_drop_runs(gs_session *s)
+{
+    if (s->program == NULL)
+        return;
+    drop_runs(&s->edges.stage_rows, s->program->stages);
+    drop_runs(&s->edges.array_rows, s->program->arrays);
+}

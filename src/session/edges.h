@@ -1,4 +1,6 @@
-/* edges.h - the edge sets of a plan: which edges does each stage sum over, and which rows do their chunks need? */
+/* edges.h - the edge sets of a plan: which edges does each stage sum over, which rows do their chunks need, and what
+ * can be left out?
+ */
 #ifndef GS_SESSION_EDGES_H
 #define GS_SESSION_EDGES_H
 
@@ -6,9 +8,49 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "schedule/schedule.h"
 #include "schedule/schedule.h" /* gs_edge_set */
-#include "session/scans.h"
 #include "store/chunk_table.h"
+
+#define GS_SCANS 32u
+
+typedef enum gs_scan_kind {
+    GS_SCAN_REACH, /* rows that edges into `targets` name: bits */
+    GS_SCAN_COUNT, /* edges from `operands` into `targets`: a chunk table, and what chunks need of rows */
+    GS_SCAN_NEED,  /* rows that the store's chunks need: bits */
+} gs_scan_kind;
+
+/* A question. Sets of rows are bits, [words]; NULL: all rows. */
+typedef struct gs_scan_key {
+    gs_scan_kind kind;
+    uint32_t direction;
+    uint32_t rows, coarse_rows; /* of a granule of the sets, and of what chunks need */
+    const uint64_t *targets, *operands;
+    uint64_t words;
+} gs_scan_key;
+
+/* Memory of the asker; the second may be NULL with no bytes. */
+typedef struct gs_scan_answer {
+    void *part[2];
+    uint64_t bytes[2];
+} gs_scan_answer;
+
+typedef struct gs_scans {
+    uint64_t most, bytes; /* that it may hold, that it holds */
+    uint32_t count;
+    struct {
+        gs_scan_key key;
+        uint64_t bytes[2]; /* of the answer's parts, */
+        uint8_t *packed[2]; /* and they without runs of 0 */
+    } scan[GS_SCANS]; /* with copies of its own */
+} gs_scans;
+
+/* True where the question was answered before: the answer is copied into a's parts. `s` may be NULL. */
+bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a);
+void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a);
+void gs_scans_drop(gs_scans *s);
+
+/* The edge sets of a plan: which edges does each stage sum over, and which rows do their chunks need? */
 
 typedef struct gs_session gs_session;
 
@@ -44,5 +86,19 @@ gs_status gs_session_read_needs(gs_session *s, gs_granules g);
 void gs_session_drop_needs(gs_session *s);
 /* Drops only what gs_session_read_needs() has read, which is of the store's own edges. */
 void gs_session_drop_read_needs(gs_session *s);
+
+/* Which rows must each stage run for, and which edges does it need? Only what the loss can see. */
+
+typedef struct gs_session gs_session;
+
+/* Finds the rows that each stage must run for, and the edges that they
+ * need, as further sets; fills config->needs.stage_rows and array_rows. Changes nothing where all rows are needed,
+ * --no-prune is given or nothing can be written. */
+gs_status gs_session_prune(gs_session *s, gs_schedule_config *config);
+/* Writes the pruned edges into the spill folder, and the checksums into the chunk tables. */
+gs_status gs_session_write_pruned(gs_session *s);
+void gs_session_drop_pruned(gs_session *s);
+/* The rows that stages run for, when the plan is made. */
+void gs_session_drop_runs(gs_session *s);
 
 #endif /* GS_SESSION_EDGES_H */

@@ -36,7 +36,7 @@
 #include "session/edges.h"
 #include "session/learned.h"
 #include "session/session_memory.h"
-#include "session/start.h"
+#include "session/session_run.h"
 #include "session/tables.h"
 #include "store/store.h"
 

@@ -32,10 +32,6 @@ typedef struct gs_session_memory {
     uint64_t sets;              /* tables of edges */
 } gs_session_memory;
 
-/* Sets the budgets; then accounts for what a run takes beside its plan. GS_EDEVICE: a device that was asked how much of
- * its memory is free does not answer. */
-gs_status gs_session_set_budgets(gs_session *s);
-void gs_session_charge_fixed(gs_session *s);
 /* Bytes that planning has where the budget is spent already, to find the smallest one that works. */
 #define GS_SESSION_REFUSED_LEFT (4 * GS_MIB)
 
@@ -47,10 +43,6 @@ static inline uint64_t gs_session_left(const gs_session_memory *m)
     return m->host > m->host_fixed ? m->host - m->host_fixed : GS_SESSION_REFUSED_LEFT;
 }
 
-/* Chunk tables of the sets that the run uses, once they are known. */
-void gs_session_charge_sets(gs_session *s);
-/* The plan's own regions, for people. */
-void gs_session_note_plan(gs_session *s);
 /* Resident bytes of the process that nothing else accounts for, with what the libraries of the session's devices will
  * take. `before`: as a session before this one found, or 0. */
 uint64_t gs_session_process_bytes(const gs_session *s, uint64_t before);

@@ -1,12 +1,497 @@
-/* session_plan.c - the rows, edges and costs that gs_schedule() is given, and the plan that it makes of them. */
+/* session_plan.c - a session up to its plan: what it takes of the budgets, its model and program, the plan. */
+#include "session/session_plan.h"
+
+#include <stdio.h>
+
 #include "base/alloc.h"
+#include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
+#include "compile/compile.h"
 #include "cost/cost_file.h"
+#include "model/model.h"
 #include "schedule/schedule.h"
-#include "session/prune.h"
+#include "session/edges.h"
 #include "session/session.h"
-#include "session/session_plan.h"
+#include "session/tables.h"
+
+/* ---- the two budgets ------------------------------------------------------ */
+
+/* Memory that libraries take after the budgets are drawn up: code pages of
+ * oneDNN and OpenMP touched for the first time, kernels generated at run time,
+ * threads' stacks, malloc's slack. Measured: below 5 MiB with 2 threads (peak
+ * resident less everything that is accounted for). */
+#define LIBRARY_ALLOWANCE (12 * GS_MIB)
+
+/* Pages of its stack that a thread touches which drives a lane of a device. */
+#define THREAD_BYTES (32 * GS_KIB)
+
+#define GPU_SHARE 0.9 /* of its free memory */
+#define HOST_SHARE 0.8 /* of free memory, by default */
+#define EARLIER_SHARE 0.95 /* at most, for the budgets of the run that this one goes on from */
+#define LOGITS_SHARE 32 /* of host memory, for putting logits in order */
+#define LOGITS_LEAST (4 * GS_MIB)
+#define LOGITS_MOST (256 * GS_MIB)
+#define RANKING_TABLES 96 /* bytes a column of logits */
+
+static void note(gs_session *s, const char *name, uint64_t bytes, bool device)
+{
+    gs_memory_item *const i = &s->memory.item[s->memory.items];
+
+    if (bytes == 0 || s->memory.items == GS_PLAN_ITEMS)
+        return;
+    snprintf(i->name, sizeof(i->name), "%s", name);
+    i->bytes = bytes;
+    i->device = device;
+    s->memory.items++;
+}
+
+/* The same, for what gs_schedule() must be told of. */
+static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
+{
+    note(s, name, bytes, device);
+    *(device ? &s->memory.device_fixed : &s->memory.host_fixed) += bytes;
+}
+
+/* Bytes of the heap that planning may have live. Everything else that is resident stays so, and nothing of the run has
+ * its memory yet. */
+static uint64_t live_most(const gs_session *s)
+{
+    const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes();
+    const uint64_t other = (s->config.trial ? s->config.process_bytes : resident - GS_MIN(resident, live)) +
+                           LIBRARY_ALLOWANCE;
+    return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
+}
+
+/* The budget that an earlier run had (0: there was none) where `free` bytes have room for it, or a share of those. */
+static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
+{
+    const uint64_t most = (uint64_t)(EARLIER_SHARE * (double)free);
+    return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
+}
+
+/* The budget of each device where the options give none; sets host_parts, too. */
+static gs_status device_budget(gs_session *s)
+{
+    gs_session_memory *const m = &s->memory;
+    const uint64_t earlier = s->config.earlier == NULL ? 0 : s->config.earlier->device_memory;
+    const uint32_t parts = 2 * s->machine.devices;
+    uint64_t free_bytes = UINT64_MAX;
+    gs_status st = GS_OK;
+
+    m->device = m->host / parts;
+    m->host_parts = parts;
+    if (gs_session_has_memories(s)) {
+        if ((st = gs_session_free_device_memory(s, &free_bytes)) != GS_OK)
+            return st;
+        free_bytes = default_budget(free_bytes, GPU_SHARE, earlier);
+        if (earlier == 0 && s->machine.on_host != GS_NONE && m->device <= free_bytes)
+            return GS_OK;
+    } else if (earlier == 0 || earlier > m->host) {
+        return GS_OK;
+    }
+    m->device = gs_session_has_memories(s) ? free_bytes : earlier;
+    m->host_parts = 0;
+    return GS_OK;
+}
+
+/* Takes the budgets that a topology gives each device. */
+static void ask_topology(gs_session *s)
+{
+    const gs_topology *const t = s->machine.topology;
+
+    s->memory.device = s->memory.device_most = t->memory[0];
+    s->memory.host_parts = 0;
+    for (uint32_t d = 1; d < t->devices; d++) {
+        s->memory.device = GS_MIN(s->memory.device, t->memory[d]);
+        s->memory.device_most = GS_MAX(s->memory.device_most, t->memory[d]);
+    }
+}
+
+/* Sets the budgets; then accounts for what a run takes beside its plan. GS_EDEVICE: a device that was asked how much of
+ * its memory is free does not answer. */
+static gs_status set_budgets(gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+    const gs_session_earlier *const e = s->config.earlier;
+    gs_status st = GS_OK;
+
+    s->memory.host = o->host_memory;
+    if (s->memory.host == 0)
+        s->memory.host = default_budget(gs_machine_free_memory(), HOST_SHARE, e == NULL ? 0 : e->host_memory);
+    if ((s->memory.device = o->device_memory) == 0)
+        st = device_budget(s);
+    s->memory.device_most = s->memory.device;
+    if (s->machine.topology != NULL && s->machine.topology->memory[0] > 0)
+        ask_topology(s);
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        gs_device_set_budget(s->machine.device[d], s->memory.device);
+    s->memory.live_most = live_most(s);
+    return st;
+}
+
+/* Most bytes of logits that are put in order, or ranked, at a time. */
+static uint64_t window_bytes(const gs_session *s)
+{
+    const uint64_t share = s->memory.least_windows ? 0 : s->memory.host / LOGITS_SHARE;
+    return GS_MAX(GS_MIN(share, LOGITS_MOST), LOGITS_LEAST);
+}
+
+/* Memory for gs_logits_write(): its share of the budget, or less where one window holds all. */
+static uint64_t logits_memory(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const uint64_t share = window_bytes(s);
+    uint64_t whole;
+
+    uint64_t columns = s->classes;
+    for (uint32_t t = 0; t < s->program->tables; t++)
+        columns = GS_MAX(columns, s->program->table[t].width);
+    if (!gs_mul_u64(&whole, info->vertices, 2 * sizeof(float) * (columns + 1)))
+        return share;
+    return GS_MIN(whole + GS_SUM_BYTES, share);
+}
+
+/* Memory for gs_rank_logits(): its share of the budget, or less where one sweep over the logits does. */
+static uint64_t ranking_memory(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const uint64_t share = window_bytes(s);
+    uint64_t whole;
+
+    if (!gs_mul_u64(&whole, info->train + info->valid + info->test, 8 * (uint64_t)s->labels.columns))
+        return share;
+    return GS_MIN(whole + LOGITS_LEAST, share) + RANKING_TABLES * (uint64_t)s->labels.columns;
+}
+
+/* The open store and the compiled model are resident already. Two things do not count: memory that a session before
+ * this one has freed, and pages that libraries have touched since, as their allowance has those. */
+uint64_t gs_session_process_bytes(const gs_session *s, uint64_t before)
+{
+    const uint64_t later = gs_device_libraries_bytes(s->machine.device[s->machine.lead]).later;
+
+    gs_alloc_trim();
+    gs_process_drop_idle_code();
+    const uint64_t now = gs_align_up(gs_process_resident_bytes() + later, GS_SESSION_PROCESS_STEP);
+    if (before == 0)
+        return now;
+    return GS_MAX(before, now - GS_MIN(now, LIBRARY_ALLOWANCE));
+}
+
+/* Scratch of the device that takes most. */
+static uint64_t scratch_bytes(const gs_session *s)
+{
+    uint64_t most = gs_device_scratch_bytes(s->machine.device[s->machine.lead], s->program);
+    if (s->machine.on_host != GS_NONE)
+        most = GS_MAX(most, gs_device_scratch_bytes(s->machine.device[s->machine.on_host], s->program));
+    return most;
+}
+
+/* What devices count of classes (gs_metrics.found). */
+static uint64_t found_bytes(const gs_session *s)
+{
+    return (uint64_t)s->machine.devices * GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_classes(s->program) *
+           sizeof(uint32_t);
+}
+
+static void charge_fixed(gs_session *s)
+{
+    const gs_device_libraries libraries = gs_device_libraries_bytes(s->machine.device[s->machine.lead]);
+    const uint64_t one = gs_params_elements(s->program) * sizeof(float);
+    const uint64_t state = s->pass.gradients ? one * s->config.states : 0;
+    const uint64_t gradients = (s->pass.gradients ? one : 0) + gs_params_sums(s->program) * sizeof(double);
+    const uint64_t previous = s->pass.gradients ? one : 0; /* parameters before the last step */
+    const bool steps = gs_session_steps_on_device(s);
+    const uint64_t scratch = scratch_bytes(s);
+    const bool direct = s->machine.direct.possible;
+    const uint32_t lanes = GS_DEVICE_LANES - (direct ? 0 : 1); /* loads have a thread where there are any */
+
+    s->memory.libraries = GS_MIN(libraries.held + libraries.later, s->memory.process);
+    charge(s, "process, store tables", s->memory.process - s->memory.libraries + found_bytes(s), false);
+    charge(s, "batches", s->config.beside_bytes, false);
+    charge(s, "rows of learned tables", gs_session_sweep_bytes(s), false);
+    charge(s, "best parameters", gs_session_keeps_best(s) ? one : 0, false);
+    /* one line, the GPU's with the allowance */
+    charge(s, s->memory.libraries > 0 ? "libraries of the GPU" : "libraries (allowance)",
+           s->memory.libraries + LIBRARY_ALLOWANCE, false);
+    s->memory.ranking = s->pass.ranked ? ranking_memory(s) : 0;
+    charge(s, "labels, their ranking", gs_session_label_bytes(s) + s->memory.ranking, false);
+    if (s->config.logits || s->program->tables > 0) /* or rows of tables, in a file of weights */
+        charge(s, "logits in input order", s->memory.logits = logits_memory(s), false);
+    if (gs_session_has_memories(s)) { /* each has all; the host has the gradients of each, too */
+        charge(s, "batches (device)", s->config.beside_device_bytes, true);
+        charge(s, "parameters", one, true);
+        charge(s, "gradients", one + gs_params_sums(s->program) * sizeof(double), true);
+        charge(s, "optimizer state", steps ? state + previous + GS_BLOCK_BYTES : 0, true);
+        charge(s, "kernel scratch", scratch, true);
+        charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
+        charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
+        charge(s, "devices' threads", s->machine.devices * lanes * THREAD_BYTES, false);
+        charge(s, "reads past the host", direct ? GS_DEVICE_READS_BYTES : 0, false);
+        charge(s, "marks of what is read", direct ? 2 * GS_BLOCK_BYTES : 0, true);
+        const uint32_t takers = s->machine.devices - (s->machine.wires.across.joined ? 0 : 1); /* in a ring, all */
+        charge(s, "copies between GPUs", takers * GS_DEVICE_BETWEEN_BYTES, false);
+        return;
+    }
+    /* the devices share parameters; gradients of their own they have behind the first */
+    if (s->machine.topology != NULL) {
+        charge(s, "parameters, optimizer", one + previous + state, false);
+        charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
+        charge(s, "kernel scratch", scratch, true);
+        charge(s, "devices' threads", s->machine.devices * lanes * THREAD_BYTES, false);
+        return;
+    }
+    charge(s, "parameters", one + previous, true);
+    charge(s, "gradients", gradients, true);
+    charge(s, "optimizer state", state, true);
+    charge(s, "kernel scratch", scratch, true);
+}
+
+/* Chunk tables of the sets that the run uses, and what is kept of them by those who run it. */
+static void charge_sets(gs_session *s)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < s->edges.sets; k++) {
+        bytes += gs_session_uses_set(s, k) ? parts * parts * (sizeof(gs_exec_chunk) + 1) : 0;
+        bytes += k >= 2 ? parts * parts * sizeof(gs_chunk) : 0;
+    }
+    if (s->machine.direct.possible)
+        bytes += s->edges.sets * parts * parts * GS_EXEC_MARK_BYTES;
+    charge(s, "chunk tables", s->memory.sets = bytes, false);
+}
+
+/* The plan's own regions, for people. */
+static void note_plan(gs_session *s)
+{
+    note(s, "plan", s->plan->table_bytes, false);
+    note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
+    note(s, "resident data", s->plan->region_bytes[GS_REGION_RESIDENT], false);
+    note(s, "sums and registers", s->plan->region_bytes[GS_REGION_ARENA], true);
+}
+
+/* ---- the model, and the program ------------------------------------------- */
+
+/* Options to the text that runs. */
+
+gs_status gs_session_open_model(gs_model **out, const gs_train_options *o)
+{
+    const gs_model_changes changes = {
+        .norm = o->norm,
+        .jk = o->jk,
+        .residual = o->residual,
+        .act_first = o->act_first,
+        .layers = o->layers,
+        .hidden = o->hidden,
+        .set = o->set,
+    };
+    return gs_model_open_changed(out, o->model, &changes);
+}
+
+bool gs_session_model_changed(const gs_train_options *o)
+{
+    return o->residual || o->act_first || o->set != NULL || gs_choice(o, norm) != 0 || gs_choice(o, jk) != 0;
+}
+
+#define REST_WIDTH 16 /* narrower rows are never rounded: they are little, and kept in memory first */
+
+/* ---- what the store must have -------------------------------------------- */
+
+static gs_status check_store(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const char *const dir = gs_store_dir(s->store);
+    const bool training = s->config.purpose == GS_FOR_TRAINING;
+
+    if (info->vertices == 0)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
+    if (info->classes == 0 && training)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no labels to train on", dir);
+    if (info->classes == 0 && s->config.classes == 0)
+        return gs_fail(GS_ENOTFOUND,
+                       "%s: the store has no labels, and the weights do not say how many classes there are; give "
+                       ".classes", dir);
+    if (training && info->train == 0)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy", dir);
+    return GS_OK;
+}
+
+/* ---- passes -------------------------------------------------------------- */
+
+static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT], const gs_store *store)
+{
+    uint32_t n = 0;
+
+    for (int id = 0; id < GS_ARRAY_COUNT; id++) {
+        const gs_array_info *const a = gs_store_array(store, (gs_array_id)id);
+        if (a->present && id != GS_ARRAY_NAMES) /* which has no rows, and no model reads */
+            leaf[n++] = (gs_leaf){gs_array_stem((gs_array_id)id), id, a->dtype, a->width};
+    }
+    return n;
+}
+
+static double edges_per_vertex(const gs_session *s)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const gs_batch_shape *const b = s->config.batch;
+    return b == NULL ? (double)info->edges / (double)info->vertices
+                     : (double)b->limits.edges / (double)b->limits.vertices;
+}
+
+/* Builds one pass's graph and compiles it. `gradients`: with the derivative. */
+static gs_status add_pass(gs_session *s, const gs_model *model, const char *name, bool gradients, bool logits)
+{
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    const gs_train_options *const o = s->config.options;
+    gs_leaf leaf[GS_ARRAY_COUNT];
+    const gs_model_config config = {
+        .layers = o->layers,
+        .in_width = info->features,
+        .hidden = o->hidden,
+        .classes = s->classes,
+        .heads = o->heads,
+        .bases = o->bases,
+        .edge_types = info->edge_types,
+        .edge_weights = info->weights && !o->ignore_edge_weights,
+        .unexpanded = s->config.batch != NULL && s->config.batch->hops > 0,
+        .edge_coefficients = s->config.batch != NULL && s->config.batch->coefficients,
+        .act = o->activation,
+        .dropout = (float)o->dropout,
+        .input_dropout = (float)o->input_dropout,
+        .training = gradients,
+        .self_loops = info->self_loops != 0,
+        .embeddings = o->embeddings,
+    };
+    const gs_compile_options compile = {
+        .pass = name,
+        .leaf = leaf,
+        .leaves = fill_leaves(leaf, s->store),
+        .metrics = s->pass.labelled,
+        .task = s->labels.task,
+        .store_logits = logits,
+        .no_move = o->no_move || s->variant.no_move != GS_NOT_TAKEN,
+        .recompute = s->variant.recompute != GS_NOT_TAKEN,
+        .in_memory = s->config.batch != NULL,
+        .rest_width = REST_WIDTH,
+        .rest = gs_choice(o, spill_type) == 1 ? GS_BF16 : GS_F32,
+        .read = gs_choice(o, gather_type) == 1 ? GS_BF16 : GS_F32,
+        .lean = s->variant.lean != GS_NOT_TAKEN,
+        .typed = s->variant.typed != GS_NOT_TAKEN,
+        .hoist = !o->no_hoist && s->variant.no_hoist == GS_NOT_TAKEN && s->config.purpose == GS_FOR_TRAINING &&
+                 s->config.batch == NULL && !s->config.on_batches,
+        .no_fuse = o->no_fuse || s->variant.no_fuse != GS_NOT_TAKEN,
+        .edges_per_vertex = edges_per_vertex(s),
+        .stop = o->stop,
+    };
+    gs_ir *ir = NULL;
+    gs_status st;
+
+    if ((st = gs_model_build(&ir, model, &config)) != GS_OK)
+        return st;
+    s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
+    st = gs_session_note_tables(s, ir);
+    if (st == GS_OK && s->pass.labelled)
+        st = gs_ir_add_loss(ir, s->labels.task, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
+    if (st == GS_OK && gradients)
+        st = gs_ir_differentiate(ir);
+    if (st != GS_OK) {
+        gs_ir_free(ir);
+        return st;
+    }
+    return gs_compile(s->program, ir, &compile); /* takes the graph */
+}
+
+/* Without dropout and batch statistics the train pass computes what an evaluation would, so one more
+ * pass is needed only for the final weights: the one that stores the logits will do. */
+static gs_status add_passes(gs_session *s, const gs_model *model)
+{
+    const bool training = s->config.purpose == GS_FOR_TRAINING, logits = s->config.logits || s->pass.ranked;
+    gs_status st = GS_OK;
+
+    s->pass.train_differs = s->config.on_batches;
+    if (training && !s->config.on_batches)
+        st = add_pass(s, model, "train", true, false);
+    if (st == GS_OK && training && !s->config.on_batches)
+        s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
+    if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits))
+        st = add_pass(s, model, "eval", false, false);
+    if (st == GS_OK && logits && s->config.batch == NULL)
+        st = add_pass(s, model, "predict", false, true);
+    if (st == GS_OK && s->variant.split != GS_NOT_TAKEN)
+        st = gs_program_split(s->program);
+    if (st != GS_OK)
+        return st;
+    s->pass.train = gs_program_pass(s->program, "train");
+    s->pass.eval = gs_program_pass(s->program, "eval");
+    s->pass.predict = gs_program_pass(s->program, "predict");
+    return gs_program_check(s->program);
+}
+
+/* A model that learns rows of vertices may do without. */
+static gs_status check_features(const gs_session *s, const gs_model *model)
+{
+    if (gs_store_get_info(s->store)->features > 0 || gs_model_has_tables(model))
+        return GS_OK;
+    return gs_fail(GS_ENOTFOUND,
+                   "%s: the store has no features; make it with .random_features, or from an input that has some, or "
+                   "train a model that learns them (param NAME[vertices, N])",
+                   gs_store_dir(s->store));
+}
+
+static gs_status compile_model(gs_session *s)
+{
+    gs_model *model = NULL;
+    gs_status st = gs_session_open_model(&model, s->config.options);
+
+    if (st != GS_OK)
+        return st;
+    if ((st = check_features(s, model)) != GS_OK)
+        ; /* said */
+    else if ((s->program = gs_program_new()) == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
+    else
+        st = add_passes(s, model);
+    gs_model_close(model);
+    return st;
+}
+
+gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_variant variant)
+{
+    gs_session *s = gs_calloc(1, sizeof(*s));
+    gs_status st;
+
+    if (s == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    s->config = *config;
+    s->earlier_epochs = config->earlier != NULL ? config->earlier->epochs : 0;
+    s->variant = variant;
+    s->pass = (gs_session_passes){.train = GS_NONE, .eval = GS_NONE, .predict = GS_NONE,
+                                  .gradients = config->purpose == GS_FOR_TRAINING};
+    if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK ||
+        (st = gs_session_choose_task(s)) != GS_OK)
+        goto done;
+    if (config->options->on_open != NULL)
+        config->options->on_open(config->options->context, "planning", NULL);
+    s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
+                       gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
+    s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
+    if ((st = gs_session_open_devices(s)) != GS_OK)
+        goto done;
+    if (s->machine.topology != NULL && s->machine.topology->place.said)
+        s->variant.split = GS_TAKEN_SHORTER;
+    if ((st = compile_model(s)) != GS_OK ||
+        (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)
+        goto done;
+    *out = s;
+    s = NULL; /* now the caller's */
+done:
+    gs_session_close(s);
+    return st;
+}
+
+/* ---- the plan ------------------------------------------------------------- */
+
+/* The rows, edges and costs that gs_schedule() is given, and the plan that it makes of them. */
 
 static bool moves_anything(const gs_plan *p)
 {
@@ -86,7 +571,8 @@ uint32_t gs_session_evaluations(const gs_session *s)
 /* Cost of a run of rows in a copy between devices on host memory: one more call of memcpy. */
 #define COPY_RUN_SECONDS 0.2e-6
 
-void gs_session_recall_cost(const gs_session *s, gs_cost *out, uint32_t device)
+/* What is known of the speed of one of its devices. */
+static void recall_cost(const gs_session *s, gs_cost *out, uint32_t device)
 {
     const gs_device *const d = s->machine.device[device];
     gs_cost_record record;
@@ -100,7 +586,7 @@ void gs_session_recall_cost(const gs_session *s, gs_cost *out, uint32_t device)
 void gs_session_recall_batch_cost(const gs_session *s, gs_cost *out)
 {
     gs_cost_record record;
-    gs_session_recall_cost(s, out, 0);
+    recall_cost(s, out, 0);
     gs_cost_record_load(&record, gs_device_name(s->machine.device[0]));
     gs_cost_take_batches(out, &record);
 }
@@ -112,9 +598,9 @@ static void recall_machine(gs_session *s)
         s->machine.host_cost = s->config.earlier->host_cost;
         return;
     }
-    gs_session_recall_cost(s, &s->machine.cost, s->machine.lead);
+    recall_cost(s, &s->machine.cost, s->machine.lead);
     if (s->machine.on_host != GS_NONE)
-        gs_session_recall_cost(s, &s->machine.host_cost, s->machine.on_host);
+        recall_cost(s, &s->machine.host_cost, s->machine.on_host);
 }
 
 /* A budget less by so small a part is not looked for. */
@@ -134,7 +620,7 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
     gs_status st;
 
     gs_session_find_direct(s);
-    gs_session_charge_fixed(s);
+    charge_fixed(s);
     if (is_beyond(s))
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     if ((st = gs_session_list_edges(s)) != GS_OK)
@@ -143,7 +629,7 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
         config->needs.granules = gs_session_granules(s);
     if ((st = gs_session_prune(s, config)) != GS_OK)
         return st;
-    gs_session_charge_sets(s);
+    charge_sets(s);
     gs_session_find_direct_scratch(s);
     return GS_OK;
 }
@@ -155,7 +641,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check .hidden");
-    if ((st = gs_session_set_budgets(s)) != GS_OK)
+    if ((st = set_budgets(s)) != GS_OK)
         return st;
     recall_machine(s);
     if ((st = find_needs(s, &config)) != GS_OK)
@@ -205,6 +691,6 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         return st;
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);
-    gs_session_note_plan(s);
+    note_plan(s);
     return GS_OK;
 }

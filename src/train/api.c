@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "compile/compile.h"
 #include "gnnstream.h"
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "store/store.h"
 #include "train/options.h"
 #include "train/provenance.h"

@@ -15,7 +15,7 @@
 #include "device/device.h" /* GS_DEVICE_WORDS */
 #include "gnnstream.h"
 #include "gnnstream_reports.h" /* gs_task_figures */
-#include "session/plan_id.h" /* GS_MAKER_BYTES */
+#include "session/describe.h" /* GS_MAKER_BYTES */
 #include "session/session.h" /* GS_BATCH_DEVICES */
 #include "train/control.h"
 

@@ -16,7 +16,7 @@
 #include "model/model.h"
 #include "schedule/schedule.h"
 #include "session/layer_edges.h"
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "session/params.h"
 #include "store/store.h"
 #include "train/options.h"

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "batch/batch_devices.h"
 #include "device/device.h" /* gs_device_count */
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "train/checkpoint_folder.h"
 #include "train/control.h"
 #include "train/optim.h"

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "train/checkpoint_text.h"
 
 #define VALUE_BYTES 112u /* of a note's value but the model's text */

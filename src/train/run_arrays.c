@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "session/fault.h"
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "session/tables.h"
 #include "train/provenance.h"
 #include "train/run_internal.h"

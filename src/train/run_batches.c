@@ -15,7 +15,7 @@
 #include "batch/batch_tables.h"
 #include "model/model.h"
 #include "sample/sampler.h"
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "session/store_rows.h"
 #include "train/batch_group.h"
 #include "train/options.h"

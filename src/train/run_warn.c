@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/option_table.h"
-#include "session/model_of.h"
+#include "session/session_plan.h"
 #include "train/run_internal.h"
 
 static const char *model_of(const gs_train_options *o)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "support/support.h"
-#include "session/scans.h"
+#include "session/edges.h"
 
 enum { WORDS = 3 };
 

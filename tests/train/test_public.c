@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "gnnstream.h"
 #include "sample/sampler.h"
-#include "session/direct_reads.h"
+#include "session/devices.h"
 #include "train/control.h"
 #include "train/options.h"
 

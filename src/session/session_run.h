@@ -1,6 +1,6 @@
-/* start.h - what a started run holds: memory, parameters, files. */
-#ifndef GS_SESSION_START_H
-#define GS_SESSION_START_H
+/* session_run.h - what a started run holds: memory, parameters, files. */
+#ifndef GS_SESSION_SESSION_RUN_H
+#define GS_SESSION_SESSION_RUN_H
 
 #include <stdint.h>
 
@@ -31,4 +31,4 @@ uint64_t gs_session_spill_bytes(const gs_session *s);
 /* Folder for scratch files: the spill folder where there is one, or its place. */
 const char *gs_session_scratch_dir(const gs_session *s);
 
-#endif /* GS_SESSION_START_H */
+#endif /* GS_SESSION_SESSION_RUN_H */

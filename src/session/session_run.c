@@ -1,0 +1,437 @@
+/* session_run.c - a session with a plan: started, run pass by pass, closed. */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "base/temporary.h"
+#include "session/edges.h"
+#include "session/session.h"
+#include "session/tables.h"
+
+#define SAY_AFTER 60.0 /* seconds in which nothing comes back, after which stderr is told */
+
+/* ---- spill folder -------------------------------------------------------- */
+
+static bool plan_spills(const gs_session *s)
+{
+    return s->edges.sets > 2 || s->plan->spill.total > 0;
+}
+
+uint64_t gs_session_spill_bytes(const gs_session *s)
+{
+    uint64_t bytes = s->plan->spill.total;
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        bytes += s->edges.pruned[k].bytes;
+    return bytes;
+}
+
+/* Before anything is written. */
+static gs_status check_disk(const gs_session *s)
+{
+    char wanted[32], there[32];
+    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->run.spill.path);
+    if (bytes <= left)
+        return GS_OK;
+    return gs_fail(
+        GS_EIO,
+        "%s: no space: the run spills %s, and the disk has %s left; choose another folder with .spill, or give "
+        "more .host_memory%s",
+        s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store),
+        gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
+        gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with .no_hoist" : "");
+}
+
+/* A folder of its own (base/temporary.h) within --spill, or within the store: removed whole, with --spill itself where
+ * that was made for it. */
+static gs_status make_spill_dir(gs_session *s)
+{
+    const gs_status st = gs_scratch_make(&s->run.spill, gs_session_scratch_dir(s));
+    return st == GS_OK ? GS_OK : gs_fail_hint(st, "choose a folder for what does not fit in memory with .spill");
+}
+
+const char *gs_session_scratch_dir(const gs_session *s)
+{
+    if (s->run.spill.path != NULL)
+        return s->run.spill.path;
+    return s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store);
+}
+
+/* ---- what exec must know ------------------------------------------------- */
+
+static gs_status copy_chunks(gs_session *s)
+{
+    const uint32_t parts = gs_store_chunks(s->store)->parts;
+    const uint64_t n = (uint64_t)parts * parts;
+
+    for (uint32_t k = 0; k < s->edges.sets; k++) {
+        if (!gs_session_uses_set(s, k))
+            continue;
+        if ((s->run.chunk[k] = gs_malloc_array(n, sizeof(*s->run.chunk[k]))) == NULL)
+            return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
+        for (uint64_t i = 0; i < n; i++) {
+            const gs_chunk *const c = &s->edges.set[k].chunk[i];
+            s->run.chunk[k][i] = (gs_exec_chunk){c->checksum, c->edges, c->targets, c->operands, c->length, c->largest};
+        }
+    }
+    return GS_OK;
+}
+
+static uint64_t edge_file_bytes(const gs_chunk_table *t, gs_direction d)
+{
+    uint64_t end = 0;
+    for (uint64_t i = 0; i < (uint64_t)t->parts * t->parts; i++)
+        end = GS_MAX(end, t->chunk[d][i].offset + t->chunk[d][i].length);
+    return end;
+}
+
+/* Describes the files of a run; the session owns their paths. */
+static gs_status describe_files(const gs_session *s, gs_exec_file *file)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint32_t arrays = s->program->arrays;
+    char **const path = s->run.path;
+
+    for (uint32_t a = 0; a < arrays; a++) {
+        const int id = s->program->array[a].store_id;
+        if (id >= 0) {
+            const gs_array_info *const info = gs_store_array(s->store, (gs_array_id)id);
+            path[a] = gs_store_array_path(s->store, (gs_array_id)id);
+            file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
+        } else if (s->plan->spill.bytes[a] != 0) {
+            path[a] = gs_path_join(s->run.spill.path, "arrays.bin");
+            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill.total};
+        } else {
+            continue; /* wholly in memory */
+        }
+        if (path[a] == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory");
+        file[a].path = path[a];
+    }
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        file[arrays + k] = (gs_exec_file){.path = s->edges.pruned[k].path, .bytes = s->edges.pruned[k].bytes};
+    for (uint32_t d = 0; d < 2; d++) {
+        if ((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory");
+        file[arrays + d] = (gs_exec_file){.path = path[arrays + d], .bytes = edge_file_bytes(t, (gs_direction)d)};
+    }
+    return GS_OK;
+}
+
+/* Open files need no name: without one, spilled data goes away however the
+ * process ends. A file system that refuses keeps it until the session closes. */
+static void unname_spill(const gs_session *s)
+{
+    for (uint32_t a = 0; a < s->program->arrays; a++)
+        if (s->plan->spill.bytes[a] != 0)
+            (void)unlink(s->run.path[a]);
+    for (uint32_t k = 2; k < s->edges.sets; k++)
+        (void)unlink(s->edges.pruned[k].path);
+}
+
+static gs_status open_exec(gs_session *s)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint32_t files = s->program->arrays + s->edges.sets;
+    const double timeout = s->config.options->io_timeout;
+    gs_exec_file *const file = gs_calloc(files, sizeof(*file));
+    gs_status st;
+
+    s->run.path = gs_calloc(files, sizeof(*s->run.path));
+    if (file == NULL || s->run.path == NULL) {
+        st = gs_fail(GS_ENOMEM, "out of memory");
+        goto done;
+    }
+    if ((st = describe_files(s, file)) != GS_OK)
+        goto done;
+    const gs_exec_config config = {
+        .program = s->program,
+        .plan = s->plan,
+        .device = s->machine.device,
+        .topology = s->machine.topology,
+        .tree = s->machine.tree,
+        .node = s->machine.tree != NULL ? s->machine.node : NULL,
+        .gradients = s->pass.gradients,
+        .file = file,
+        .parts = t->parts,
+        .interval_rows = t->interval_rows,
+        .vertices = t->vertices,
+        .index_bytes = gs_index_bytes(t),
+        .type_bytes = t->type_bytes,
+        .edge_types = gs_store_get_info(s->store)->edge_types,
+        .weights = t->weights,
+        .sets = s->edges.sets,
+        .chunk = (const gs_exec_chunk *const *)s->run.chunk,
+        .io = GS_IO_AUTO,
+        .no_verify = s->config.options->no_verify,
+        .trace = s->config.timed,
+        .say_after = timeout > 0 ? GS_MIN(SAY_AFTER, timeout / 2) : SAY_AFTER,
+        .end_after = timeout,
+    };
+    st = gs_exec_open(&s->run.exec, &config);
+    if (st == GS_OK)
+        st = gs_store_check_place(s->store);
+    if (st == GS_OK)
+        unname_spill(s);
+done:
+    gs_free(file);
+    return st;
+}
+
+static gs_status start(gs_session *s)
+{
+    gs_status st;
+
+    if ((st = gs_session_read_labels(s)) != GS_OK)
+        return st;
+    st = gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
+                         gs_session_steps_on_device(s) ? 0 : s->config.states);
+    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_prepare(s->machine.device[d], s->program);
+    if (st == GS_OK && gs_session_keeps_best(s))
+        st = gs_params_take_best(&s->run.params);
+    if (st != GS_OK)
+        return st;
+    if ((st = gs_session_take_tables(s)) != GS_OK)
+        return st;
+    if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))
+        return st;
+    if ((st = gs_session_write_pruned(s)) != GS_OK || (st = copy_chunks(s)) != GS_OK)
+        return st;
+    gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
+    return open_exec(s);
+}
+
+gs_status gs_session_start(gs_session *s)
+{
+    const gs_status st = start(s);
+
+    /* Files may look damaged because another store has taken this one's place. */
+    if (st == GS_EFORMAT || st == GS_EIO || st == GS_ENOTFOUND)
+        return gs_store_check_place(s->store) != GS_OK ? GS_EIO : st;
+    return st;
+}
+
+/* ---- a step --------------------------------------------------------------- */
+
+/* Parameters that devices hold for the run, and the optimiser's step there. */
+
+/* A model may have no parameters beside tables, and then no memory of theirs. */
+static void copy_values(float *to, const float *from, uint64_t elements)
+{
+    if (elements > 0)
+        memcpy(to, from, elements * sizeof(float));
+}
+
+bool gs_session_steps_on_device(const gs_session *s)
+{
+    bool all = s->pass.gradients && s->config.batch == NULL && !s->config.on_batches; /* two sessions share them */
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        all = all && gs_device_steps(s->machine.device[d]);
+    return all;
+}
+
+gs_status gs_session_keep_params(gs_session *s)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_keep_params(s->machine.device[d], (const float *const *)s->run.params.value, s->config.states);
+    return st;
+}
+
+/* Asks the first device, as all have the same bits. */
+gs_status gs_session_gradient_norm(const gs_session *s, double *out)
+{
+    return gs_device_gradient_norm(s->machine.device[0], out);
+}
+
+/* The gradients are the same bits on all devices (gs_device_all_reduce), and so is what each makes of its own copy. */
+gs_status gs_session_step(gs_session *s, const gs_update *u)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_step(s->machine.device[d], u);
+    return st;
+}
+
+gs_status gs_session_fetch_params(gs_session *s)
+{
+    return gs_session_steps_on_device(s) ? gs_device_fetch_params(s->machine.device[0], s->run.params.value) : GS_OK;
+}
+
+uint64_t gs_session_validates(const gs_session *s)
+{
+    const bool evaluated = s->pass.gradients && (!s->pass.train_differs || s->config.eval_every != 0);
+    return evaluated ? gs_store_get_info(s->store)->valid : 0;
+}
+
+bool gs_session_keeps_best(const gs_session *s) { return s->config.keep_best && gs_session_validates(s) > 0; }
+
+gs_status gs_session_keep_best(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    const gs_status st = gs_session_copy_tables(s, true);
+    if (st != GS_OK)
+        return st;
+    copy_values(p->best, p->values, p->elements);
+    return gs_session_steps_on_device(s) ? gs_device_fetch_params(s->machine.device[0], p->best_value) : GS_OK;
+}
+
+gs_status gs_session_back_to_best(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    const gs_status st = gs_session_copy_tables(s, false);
+    if (st != GS_OK)
+        return st;
+    copy_values(p->values, p->best, p->elements);
+    return gs_session_keep_params(s);
+}
+
+/* Devices that step themselves keep the learned ones; what is not learned follows on the host. */
+void gs_session_keep_previous(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    const uint64_t first = gs_session_steps_on_device(s) ? p->elements - p->fixed_elements : 0;
+    copy_values(p->previous + first, p->values + first, p->elements - first);
+}
+
+gs_status gs_session_back_to_previous(gs_session *s)
+{
+    gs_params *const p = &s->run.params;
+    const uint64_t first = gs_session_steps_on_device(s) ? p->elements - p->fixed_elements : 0;
+    gs_status st = GS_OK;
+
+    if (gs_session_steps_on_device(s))
+        st = gs_device_fetch_previous(s->machine.device[0], p->value);
+    copy_values(p->values + first, p->previous + first, p->elements - first);
+    return st == GS_OK ? gs_session_keep_params(s) : st;
+}
+
+bool gs_session_stepped_well(const gs_session *s)
+{
+    if (gs_session_steps_on_device(s))
+        return gs_device_stepped_well(s->machine.device[0]);
+    return gs_params_are_finite(&s->run.params);
+}
+
+/* Gradients of devices that step themselves never come to the host, so there is room for one run. */
+gs_status gs_session_state(gs_session *s, uint32_t run, bool bring, float **state)
+{
+    const bool on_device = gs_session_steps_on_device(s);
+    const gs_params *const p = &s->run.params;
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        const uint64_t at = (uint64_t)(p->value[i] - p->values);
+        state[i] = s->program->param[i].fixed ? NULL : (on_device ? p->grads : p->state[run]) + at;
+    }
+    return on_device && bring ? gs_device_fetch_state(s->machine.device[0], run, state) : GS_OK;
+}
+
+gs_status gs_session_put_state(gs_session *s, uint32_t run, float *const *state)
+{
+    gs_status st = GS_OK;
+    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices && st == GS_OK; d++)
+        st = gs_device_put_state(s->machine.device[d], run, (const float *const *)state);
+    return st;
+}
+
+/* ---- passes of callers ---------------------------------------------------- */
+
+/* Running the passes of a started session. */
+
+gs_status gs_session_setup(gs_session *s)
+{
+    const uint32_t setup = gs_program_pass(s->program, "setup");
+    gs_exec_stats once;
+    return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, false, &once);
+}
+
+static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_watch *watch,
+                     gs_exec_stats *out)
+{
+    const bool gradients = pass == s->pass.train;
+    const gs_exec_args args = {
+        .param = (const float *const *)s->run.params.value,
+        .grad = gradients ? s->run.params.grad : NULL,
+        .made = s->run.params.value,
+        .statistic = s->run.params.statistic,
+        .seed = s->config.options->seed,
+        .epoch = epoch,
+        .loss_scale = s->labels.mass > 0 ? (float)(1.0 / s->labels.mass) : 0.0f,
+        .loss_smoothing = (float)s->config.options->label_smoothing,
+        .loss_weight = s->labels.weight,
+        .again = again,
+        .watch = watch,
+        .stop = s->config.options->stop,
+    };
+
+    if (gradients)
+        gs_params_zero_grads(&s->run.params);
+    gs_params_zero_sums(&s->run.params);
+    return gs_exec_run(s->run.exec, pass, &args, out);
+}
+
+gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out)
+{
+    return run(s, pass, epoch, again, NULL, out);
+}
+
+gs_status gs_session_watch(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_watch *watch, gs_exec_stats *out)
+{
+    return run(s, pass, epoch, false, watch, out);
+}
+
+gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)
+{
+    gs_session *const s = session;
+    return gs_exec_read_rows(s->run.exec, s->program->logits, first, rows, dst);
+}
+
+/* ---- closing -------------------------------------------------------------- */
+
+/* Closing a session in whatever state it is. */
+
+/* Held, so that who looks for lost memory sees that it is on purpose. */
+static gs_session *given_up;
+static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep(gs_session *s)
+{
+    pthread_mutex_lock(&given_up_lock);
+    s->next = given_up;
+    given_up = s;
+    pthread_mutex_unlock(&given_up_lock);
+}
+
+void gs_session_close(gs_session *s)
+{
+    if (s == NULL)
+        return;
+    const bool gave_up = gs_exec_gave_up(s->run.exec);
+    gs_exec_close(s->run.exec);
+    gs_scratch_remove(&s->run.spill);
+    if (gave_up) { /* the run may still work with the rest */
+        keep(s);
+        return;
+    }
+    for (uint32_t f = 0; s->run.path != NULL && f < s->program->arrays + s->edges.sets; f++)
+        gs_free(s->run.path[f]);
+    gs_free(s->run.path);
+    for (uint32_t k = 0; k < s->edges.sets; k++)
+        gs_free(s->run.chunk[k]);
+    gs_session_drop_needs(s);
+    gs_session_drop_pruned(s);
+    gs_session_drop_labels(s);
+    gs_free(s->edges.stage_set);
+    gs_session_free_tables(s);
+    gs_params_free(&s->run.params);
+    gs_plan_free(s->plan);
+    gs_program_free(s->program);
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        gs_device_close(s->machine.device[d]);
+    gs_tree_close(s->machine.tree);
+    gs_store_close(s->store);
+    gs_free(s);
+}
