@@ -12,7 +12,7 @@ TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"')
 root, found = Path(sys.argv[1]), 0
 for folder in ("src", "partition", "cuda"):
     for path in sorted((root / folder).rglob("*.[ch]")):
-        if path.match("cuda/module.c") or path.name == "gnnstream_options.h":
+        if path.match("cuda/code.c") or path.name == "gnnstream_options.h":
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if line.lstrip().startswith(("/*", "*")):
