@@ -153,7 +153,7 @@ int main(int argc, char **argv)
     o.hidden = (uint32_t)strtoul(argv[3], NULL, 10);
     o.no_cache = true;
     if (gs_size_parse(&o.host_memory, argv[4]) != GS_OK || gs_size_parse(&o.device_memory, argv[5]) != GS_OK ||
-        gs_run__open_session(&s, argv[1], &o, GS_RUN_TRAIN, 0) != GS_OK)
+        gs_run__open_session(&s, argv[1], &o, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, NULL) != GS_OK)
         stop();
     const trace t = trace_of(s);
     printf("%u reads of %.1f MiB; working set %.1f MiB\n", t.accesses, (double)belady(&t, 0) / GS_MIB,
