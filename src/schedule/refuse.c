@@ -275,10 +275,11 @@ static uint32_t finer_than(const gs_layout *l, gs_choice *c, const struct least_
 static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device)
 {
     const gs_schedule_config *const cfg = l->config;
-    const uint64_t taken = cfg->device_fixed + gs_layout_least_arena(l);
+    /* What is named is made of the arena as it is set: equal blocks may need less than it may have. */
+    const bool staged = cfg->topology != NULL && gs_choice_set_arena(c, l, gs_layout_least_arena(l));
+    const uint64_t staging = staged ? device - cfg->device_fixed - c->arena_bytes : 0;
     return refuse(cfg, (gs_refusal){.device = device, .have = cfg->device_memory,
-                                    .parts = finer_grid(l, c, cfg->topology != NULL ? device - taken : 0,
-                                                        (gs_least){0})});
+                                    .parts = finer_grid(l, c, staging, (gs_least){0})});
 }
 
 /* Both budgets are named by the host's: the device's is a part of it where none was given, and then as large as is
