@@ -1,5 +1,4 @@
-/* bind.c - a plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
- * there. */
+/* bind.c - a batch is bound to the plan: rows and edges of it, where they are, and how they come to a device. */
 #include "exec/bind.h"
 
 #include <string.h>
@@ -7,6 +6,249 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/load.h"
+
+/* ---- rows of several GPUs ------------------------------------------------- */
+
+/* Rows that devices keep are picked from the memories of all of them. */
+
+/* Of rows that the host sends: copied and picked before the next ones. */
+#define SENT_BYTES (2 * GS_MIB)
+
+static uint32_t sent_room(uint32_t most, uint64_t row_bytes)
+{
+    return (uint32_t)GS_MIN(most, GS_MAX(SENT_BYTES / row_bytes, 1));
+}
+
+uint64_t gs_exec_spread_bytes(uint64_t row_bytes, uint32_t most, uint32_t rows)
+{
+    return gs_align_up(most * sizeof(uint32_t), GS_BLOCK_BYTES) +
+           gs_align_up(sent_room(most, row_bytes) * row_bytes, GS_BLOCK_BYTES) +
+           gs_align_up(rows * row_bytes, GS_BLOCK_BYTES);
+}
+
+static uint64_t row_bytes_of(const gs_exec_config *c)
+{
+    const gs_array *const a = &c->program->array[c->spread.array];
+    return a->width * gs_dtype_bytes(a->dtype);
+}
+
+uint64_t gs_exec__spread_bytes(const gs_exec_config *c)
+{
+    return c->spread.on ? gs_exec_spread_bytes(row_bytes_of(c), c->interval_rows, c->spread.rows) : 0;
+}
+
+void gs_exec__lay_spread(gs_exec *e, const gs_exec_config *c, uint8_t *memory)
+{
+    gs_exec_spread_memory *const m = &e->spread;
+    if (!c->spread.on)
+        return;
+    m->row_bytes = row_bytes_of(c);
+    m->room = sent_room(c->interval_rows, m->row_bytes);
+    m->place = memory;
+    m->sent = m->place + gs_align_up(c->interval_rows * sizeof(uint32_t), GS_BLOCK_BYTES);
+    m->kept = m->sent + gs_align_up(m->room * m->row_bytes, GS_BLOCK_BYTES);
+}
+
+/* Begins a copy to the device of a bound graph, which is counted; and waits for all of them. */
+static gs_status exec_send(gs_exec *e, void *to, const void *from, uint64_t bytes)
+{
+    e->stats.copied_in_bytes += bytes;
+    return bytes == 0 ? GS_OK : gs_device_transfer(e->on[0].device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
+}
+
+/* Begins a copy to the device of a bound graph, which is counted; and waits for all of them. */
+static gs_status wait_sent(gs_exec *e)
+{
+    gs_device *const d = e->on[0].device;
+    uint64_t number = 0;
+    bool done = false;
+    const gs_status st = gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number);
+    return st != GS_OK ? st : gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
+}
+
+const void *gs_exec_kept_memory(const gs_exec *e) { return e->spread.kept; }
+
+gs_status gs_exec_keep_rows(gs_exec *e, uint32_t array, uint32_t first, uint32_t rows)
+{
+    const gs_exec_spread_memory *const m = &e->spread;
+    const gs_status st = exec_send(e, m->kept + first * m->row_bytes, gs_exec_rows(e, array), rows * m->row_bytes);
+    return st != GS_OK ? st : wait_sent(e);
+}
+
+/* As many rows of the graph from `row` on as the buffer has room for those among them that the host sends, which are
+ * *sent. */
+static uint32_t next_rows(const gs_exec *e, uint32_t row, uint32_t *sent)
+{
+    const gs_exec_spread *const s = e->graph->spread;
+    for (*sent = 0; row < e->graph->vertices; row++) {
+        if (s->place[row] < s->rows_kept)
+            continue;
+        if (*sent == e->spread.room)
+            break;
+        ++*sent;
+    }
+    return row;
+}
+
+static gs_status wait_for_launch(gs_device *d)
+{
+    bool done = false;
+    return gs_device_poll(d, gs_device_last_launch(d), true, &done);
+}
+
+/* The bound graph's rows come to where a pass finds them. Waits for copies, not for what picks the last of them. */
+static gs_status copy_in_spread(gs_exec *e)
+{
+    const gs_exec_spread *const s = e->graph->spread;
+    const gs_exec_spread_memory *const m = &e->spread;
+    gs_device *const d = e->on[0].device;
+    gs_status st;
+
+    if (s == NULL)
+        return GS_OK;
+    const gs_resident *const r = gs_exec__resident_of(e, s->array);
+    const uint8_t *const host = gs_exec_rows(e, s->array);
+    uint8_t *const to = e->on[0].resident + r->offset;
+    gs_pick_launch l = {.sent = m->sent, .devices = s->devices, .rows_kept = s->rows_kept,
+                        .row_bytes = (uint32_t)m->row_bytes};
+    for (uint32_t k = 0; k < s->devices; k++)
+        l.kept[k] = s->kept[k];
+    e->stats.forwarded_bytes += s->from_peers * m->row_bytes;
+    st = exec_send(e, m->place, s->place, e->graph->vertices * sizeof(*s->place));
+    for (uint32_t row = 0, sent = 0, end; row < e->graph->vertices && st == GS_OK; row = end, l.first_sent += sent) {
+        end = next_rows(e, row, &sent);
+        if (row > 0 && (st = wait_for_launch(d)) != GS_OK) /* which reads the buffer */
+            break;
+        l.place = (const uint32_t *)(const void *)m->place + row;
+        l.to = to + row * m->row_bytes;
+        l.rows = end - row;
+        if ((st = exec_send(e, m->sent, host + l.first_sent * m->row_bytes, sent * m->row_bytes)) == GS_OK &&
+            (st = wait_sent(e)) == GS_OK)
+            st = gs_device_pick_rows(d, &l);
+    }
+    return st;
+}
+
+/* ---- copied in ------------------------------------------------------------ */
+
+/* A bound graph is copied to a device with memory of its own, and its edges are found there; results are
+ * copied back.
+ */
+
+static uint64_t graph_bytes(const gs_exec *e, const gs_resident *r)
+{
+    const gs_array *const a = &e->program->array[r->file];
+    return GS_MIN((uint64_t)e->graph->vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
+}
+
+/* Copies the rows that the bound graph has of each array that no stage makes, but for the array of which devices keep
+ * rows. */
+static gs_status bring_rows(gs_exec *e)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+        const gs_resident *const r = &e->plan->resident[i];
+        if (!gs_exec__crosses(e->program, r) || e->program->array[r->file].result ||
+            (e->graph->spread != NULL && r->file == e->graph->spread->array))
+            continue;
+        st = exec_send(e, e->on[0].resident + r->offset, gs_exec_rows(e, r->file), graph_bytes(e, r));
+    }
+    return st;
+}
+
+/* Copies the pieces one behind the other; each begins at a whole block. */
+static gs_status bring_pieces(gs_exec *e)
+{
+    uint64_t at = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < e->graph->pieces && st == GS_OK; i++) {
+        const gs_exec_piece *const p = &e->graph->piece[i];
+        if (p->bytes > e->piece_bytes - at)
+            return gs_fail(GS_EINVAL, "a graph in memory has more bytes of edges than the run was opened for");
+        st = exec_send(e, e->on[0].pieces + at, p->memory, p->bytes);
+        at += gs_align_up(p->bytes, GS_BLOCK_BYTES);
+    }
+    return st;
+}
+
+gs_status gs_exec__copy_in(gs_exec *e)
+{
+    gs_status st;
+
+    if (e->graph == NULL || e->on[0].resident == NULL)
+        return GS_OK;
+    if ((st = bring_rows(e)) != GS_OK || (st = bring_pieces(e)) != GS_OK ||
+        (st = copy_in_spread(e)) != GS_OK)
+        return st;
+    return wait_sent(e);
+}
+
+gs_status gs_exec__take_results(gs_exec *e)
+{
+    gs_device *const d = e->on[0].device;
+    uint64_t number = 0;
+    bool done = false;
+    gs_status st = GS_OK;
+
+    if (e->graph == NULL || e->on[0].resident == NULL)
+        return GS_OK;
+    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+        const gs_resident *const r = &e->plan->resident[i];
+        if (!gs_exec__crosses(e->program, r) || !e->program->array[r->file].result)
+            continue;
+        e->stats.copied_out_bytes += graph_bytes(e, r);
+        st = gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
+                                graph_bytes(e, r));
+    }
+    if (st == GS_OK)
+        st = gs_device_mark_transfers(d, GS_DEVICE_TO_HOST, &number);
+    return st != GS_OK ? st : gs_device_poll_transfers(d, GS_DEVICE_TO_HOST, number, true, &done);
+}
+
+/* NULL stays NULL. */
+static const void *brought(const gs_exec *e, const gs_exec_device *x, const void *p)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < e->graph->pieces && p != NULL; i++) {
+        const gs_exec_piece *const piece = &e->graph->piece[i];
+        const uintptr_t from = (uintptr_t)piece->memory, to = (uintptr_t)p;
+        if (to >= from && to < from + piece->bytes)
+            return x->pieces + at + (to - from);
+        at += gs_align_up(piece->bytes, GS_BLOCK_BYTES);
+    }
+    return NULL;
+}
+
+/* Rows behind those that have a factor are not of the loss. */
+const float *gs_exec__loss_factor(const gs_exec *e, const gs_exec_device *x, const gs_task *t)
+{
+    const float *const factor = e->args->loss_factor;
+    const float *const there = factor == NULL || x->resident == NULL ? factor : brought(e, x, factor);
+    return there == NULL ? NULL : there + t->first_row;
+}
+
+void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges)
+{
+    if (x->resident == NULL)
+        return;
+    edges->end = edges->targets == 0 ? 0 : edges->start[edges->targets];
+    if (edges->end == 0)
+        edges->targets = 0;
+    edges->target = brought(e, x, edges->target);
+    edges->start = brought(e, x, edges->start);
+    edges->index = brought(e, x, edges->index);
+    edges->weight = brought(e, x, edges->weight);
+    edges->type = brought(e, x, edges->type);
+}
+
+/* ---- bound ---------------------------------------------------------------- */
+
+/* A plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
+ * there.
+ */
 
 #define CACHE_LINE 64u
 #define ROWS_AHEAD 4u /* of those that are picked, asked for before they are copied */

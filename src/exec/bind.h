@@ -1,9 +1,28 @@
-/* bind.h - a plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
- * there. */
+/* bind.h - a batch is bound to the plan, and comes to the device. */
 #ifndef GS_EXEC_BIND_H
 #define GS_EXEC_BIND_H
 
 #include "exec/exec_run.h"
+
+/* Where a device's part of that is, from `memory` on. */
+void gs_exec__lay_spread(gs_exec *e, const gs_exec_config *c, uint8_t *memory);
+/* Bytes of it. */
+uint64_t gs_exec__spread_bytes(const gs_exec_config *c);
+
+/* A bound graph comes to a device with memory of its own: its rows and its edges, before a pass. */
+
+/* Copies what is bound, and waits: nothing of the device is under way. On host memory there is nothing to do. */
+gs_status gs_exec__copy_in(gs_exec *e);
+/* Behind the launches of a pass, which are done: results of the run come to the host. Waits; likewise. */
+gs_status gs_exec__take_results(gs_exec *e);
+/* Edges of the bound graph where the device has them. */
+void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges);
+/* Factors of the losses of a vertex task's rows, likewise; NULL: 1. */
+const float *gs_exec__loss_factor(const gs_exec *e, const gs_exec_device *x, const gs_task *t);
+
+/* A plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
+ * there.
+ */
 
 /* A run that is opened to be bound has a plan of one interval that neither reads nor writes. */
 gs_status gs_exec__check_bound(const gs_exec *e);

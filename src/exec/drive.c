@@ -12,9 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/copy_in.h"
+#include "exec/bind.h"
 #include "exec/load.h"
-#include "exec/several.h"
+#include "exec/lane.h"
 
 /* ---- one thread feeds io and the device ---- */
 

@@ -6,11 +6,8 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/bind.h"
-#include "exec/copy_in.h"
 #include "exec/load.h"
-#include "exec/several.h"
-#include "exec/spread.h"
-#include "exec/direct.h"
+#include "exec/lane.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than the plan says. */

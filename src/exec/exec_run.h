@@ -6,13 +6,12 @@
 #ifndef GS_EXEC_EXEC_RUN_H
 #define GS_EXEC_EXEC_RUN_H
 
-#include "exec/copy.h"
+#include "exec/transfer.h"
 #include "exec/exec_chunks.h"
 #include "exec/exec_files.h"
 #include "exec/patience.h"
 #include "exec/shares.h"
-#include "exec/direct.h"
-#include "exec/transfer.h"
+#include "exec/load.h"
 #include "exec/waiters.h"
 #include "plan/lanes.h"
 

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "exec/bind.h"
-#include "exec/copy_in.h"
 #include "exec/lane.h"
 #include "exec/watch.h"
 

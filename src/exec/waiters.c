@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/exec_run.h"
-#include "exec/progress.h"
+#include "exec/watch.h"
 
 gs_status gs_exec__take_waiters(gs_exec_waiters *w, uint32_t count)
 {

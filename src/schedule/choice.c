@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/column_order.h"
-#include "schedule/deal.h"
-#include "schedule/device_cache.h"
+#include "schedule/deals.h"
+#include "schedule/keep.h"
 #include "schedule/runs.h"
 
 /* The largest chunk of any stage. */

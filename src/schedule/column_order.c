@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/deal.h"
+#include "schedule/deals.h"
 #include "schedule/effort.h"
 #include "schedule/simulate.h"
 

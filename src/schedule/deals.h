@@ -1,8 +1,22 @@
-/* deals.h - how many columns does each of several devices that are not alike get? */
+/* deals.h - which device has which columns, and which way of dealing them is best. */
 #ifndef GS_SCHEDULE_DEALS_H
 #define GS_SCHEDULE_DEALS_H
 
+#include "schedule/choice.h"
 #include "schedule/schedule.h"
+
+/* 1 where there is no topology. */
+uint32_t gs_layout_devices(const gs_layout *l);
+/* Is the device's memory a part of the host's? */
+bool gs_layout_on_host(const gs_layout *l, uint32_t device);
+/* Number of devices that compute on host memory. */
+uint32_t gs_layout_host_devices(const gs_layout *l);
+/* Fills c->deal: runs of target intervals of about equal predicted seconds, stage by stage. */
+gs_status gs_choice_deal(gs_choice *c, const gs_layout *l);
+/* Intervals that the device with most of them has in the stage. */
+uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage);
+
+/* How many columns does each of several devices that are not alike get? */
 
 /* Devices that compute at once share more than a plan knows, such as the bandwidth of memory: two of cpu:2 took up to
  * an eighth longer than predicted, in comparison with one alone. So several must take at most so much of what some of

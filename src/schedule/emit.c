@@ -1,26 +1,83 @@
-/* emit.c - writes the task list of a program under a choice of memory.
- *
- * An edge stage goes block by block over the target intervals whose sums fit the
- * arena; for a block it takes the operand intervals in order, and for each the
- * chunks into the block's targets. As soon as a block's last operand interval is
- * summed, its vertex program runs, tile by tile.
- */
+/* emit.c - a plan is made of a choice: stage by stage, then what may come ahead. */
 #include "schedule/emit.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/deal.h"
-#include "schedule/emit_ahead.h"
+#include "schedule/deals.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_copies.h"
+#include "schedule/emit_rows.h"
 #include "schedule/emit_edges.h"
 #include "schedule/emit_sequence.h"
-#include "schedule/emit_spill.h"
 #include "schedule/emit_tasks.h"
 #include "schedule/emit_vertex.h"
 #include "schedule/emitter.h"
+
+/* ---- what comes ahead ----------------------------------------------------- */
+
+/* The first reads of an epoch, made while the one before it ends.
+ *
+ * Epoch after epoch runs the same pass. Its first reads wait for nothing but their place in the ring, so in a run that
+ * will be followed by another they are made as soon as the last users of that place are done: the disk works on while
+ * the device computes on what came last and while parameters are updated.
+ */
+
+/* Does the pass write the array, or the run behind it? Then a first read of it would be of the wrong epoch. */
+static bool is_written(const struct emitter *e, uint32_t file)
+{
+    if (file < e->l->program->arrays && e->l->program->array[file].lasting)
+        return true;
+    for (uint32_t i = 0; file < e->l->program->arrays && i < e->l->parts; i++)
+        if (e->spill.written[(uint64_t)file * e->l->parts + i][0] != GS_NONE)
+            return true;
+    return false;
+}
+
+/* Adds a read to the list. False where it has to wait for the run that it belongs to. */
+static bool add_ahead(struct emitter *e, const struct moved *t, gs_status *st)
+{
+    gs_plan *const p = e->plan;
+
+    if (is_written(e, t->file) ||
+        !gs_ring_users(&e->memory[GS_HOST].ring, t->offset, t->bytes, e->wait.task, WAITS, &e->wait.count))
+        return false;
+    gs_emit__expand(e, 0);
+    if (e->wait.count + GS_PLAN_LANES > WAITS)
+        return false;
+    const uint32_t n = gs_emit__settle_waits(e, GS_LANE_READ);
+    e->wait.count = 0;
+    e->pass->aheads++;
+    if (e->c->counts) {
+        p->aheads++;
+        e->counted.deps += n;
+        return true;
+    }
+    if ((*st = gs_emit__grow((void **)&p->ahead, &e->room.ahead, p->aheads + 1, sizeof(*p->ahead))) != GS_OK ||
+        (*st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + n, sizeof(*p->dep))) != GS_OK)
+        return false;
+    p->ahead[p->aheads++] = (gs_ahead){t->task, p->deps, n};
+    if (n > 0)
+        memcpy(&p->dep[p->deps], e->wait.task, n * sizeof(*p->dep));
+    p->deps += n;
+    return true;
+}
+
+/* emit_ahead.c: behind the pass's last task, which of its first reads its next run may make already. */
+static gs_status emit_ahead(struct emitter *e)
+{
+    const gs_plan_pass *const pass = e->pass;
+    const bool repeats = strcmp(e->l->program->pass[pass - e->plan->pass].name, "train") == 0;
+    gs_status st = GS_OK;
+
+    e->pass->first_ahead = e->plan->aheads;
+    if (!repeats || e->l->config->no_pipeline || e->l->config->never_again)
+        return GS_OK;
+    for (uint32_t i = 0; i < e->made.earlies && add_ahead(e, &e->made.early[i], &st); i++)
+        ;
+    e->wait.count = 0;
+    return st;
+}
 
 /* ---- the whole ---- */
 
@@ -320,7 +377,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
                 goto done;
         }
         e.pass->tasks = e.plan->tasks - e.pass->first_task;
-        if ((st = gs_emit__ahead(&e)) != GS_OK)
+        if ((st = emit_ahead(&e)) != GS_OK)
             goto done;
     }
     finish(&e);

@@ -1,8 +1,11 @@
-/* emit.h - layout and choice become a plan. Units: bytes and rows. */
+/* emit.h - a plan of a choice. */
 #ifndef GS_SCHEDULE_EMIT_H
 #define GS_SCHEDULE_EMIT_H
 
 #include "schedule/choice.h"
+#include "schedule/emitter.h"
+
+/* Layout and choice become a plan. Units: bytes and rows. */
 
 /* GS_EAGAIN: the ring is too small. */
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);

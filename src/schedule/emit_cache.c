@@ -1,16 +1,235 @@
-/* emit_cache.c - what is found in a memory, and what is put there to be found.
+/* emit_cache.c - what a memory keeps while a plan is made: cells, accesses of its cache, and files of the run. */
+#include "schedule/emit_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "schedule/keep.h"
+#include "schedule/emit_tasks.h"
+#include "schedule/liveness.h"
+
+/* ---- cells ---------------------------------------------------------------- */
+
+/* Where units stand in a memory, and who used them last. */
+
+/* -- units ---------------------------------------------------------------------------- */
+
+uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval)
+{
+    return array * e->l->parts + interval;
+}
+
+uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t operand)
+{
+    const uint32_t parts = e->l->parts;
+    return e->l->program->arrays * parts + (e->l->stage_set[e->stage] * parts + target) * parts + operand;
+}
+
+/* The read that brings a unit as a whole; *skip: bytes before an interval's first row. */
+static gs_task whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip)
+{
+    const gs_layout *const l = e->l;
+    const uint32_t parts = l->parts, rows_units = l->program->arrays * parts;
+    gs_task t = {.kind = GS_TASK_MOVE};
+
+    *skip = 0;
+    if (unit < rows_units) {
+        t.file = unit / parts;
+        gs_emit__store_extent(l, t.file, gs_interval_first(l->chunks, unit % parts),
+                              gs_interval_rows(l->chunks, unit % parts), &t, skip);
+    } else {
+        const uint32_t set = (unit - rows_units) / (parts * parts), chunk = (unit - rows_units) % (parts * parts);
+        t.file = GS_FILE_EDGES(l->program, set);
+        t.check = GS_CHECK_CHUNK;
+        t.target = chunk / parts;
+        t.operand = chunk % parts;
+        t.source = gs_place_on_disk(l->set[set].chunk[chunk].offset);
+        t.bytes = l->set[set].chunk[chunk].length;
+    }
+    return t;
+}
+
+/* Bytes that the unit takes in this memory. */
+static uint64_t unit_bytes(const struct emitter *e, const struct memory *k, uint32_t unit)
+{
+    uint64_t skip;
+    return k->number != GS_HOST ? gs_layout_unit_bytes(e->l, unit) : whole_unit(e, unit, &skip).bytes;
+}
+
+/* -- cells ------------------------------------------------------------------------------ */
+
+static gs_status cells_open(struct emitter *e, struct memory *k, uint32_t units)
+{
+    e->beside += units * (sizeof(*k->cell) + sizeof(*k->occupant));
+    k->cell = gs_calloc(units + 1ull, sizeof(*k->cell));
+    k->occupant = gs_malloc_array(units + 1ull, sizeof(*k->occupant));
+    if (k->cell == NULL || k->occupant == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    for (uint32_t u = 0; u < units; u++)
+        k->cell[u].first_place = GS_CACHE_NOWHERE;
+    return GS_OK;
+}
+
+static void cells_close(struct memory *k)
+{
+    gs_free(k->cell);
+    gs_free(k->occupant);
+    gs_free(k->vacated);
+}
+
+/* One number for both tasks: the last task of each lane that either stands for. Lanes of devices end in order. */
+static uint32_t later(struct emitter *e, uint32_t a, uint32_t b)
+{
+    uint32_t last[GS_PLAN_LANES], n = 0;
+    const uint32_t before = e->wait.count;
+
+    if (a == GS_NONE || b == GS_NONE || a == b)
+        return a == GS_NONE ? b : a;
+    gs_emit__wait(e, a);
+    gs_emit__wait(e, b);
+    gs_emit__expand(e, before);
+    for (uint32_t i = before; i < e->wait.count; i++) {
+        uint32_t k = 0;
+        while (k < n && gs_emit__lane(e, last[k]) != gs_emit__lane(e, e->wait.task[i]))
+            k++;
+        last[k] = k < n ? GS_MAX(last[k], e->wait.task[i]) : e->wait.task[i];
+        n += k == n;
+    }
+    e->wait.count = before;
+    return n == 1 ? last[0] : gs_emit__join(e, last, n);
+}
+
+static void wait_for_users(struct emitter *e, const struct cell *c)
+{
+    const uint32_t before = e->wait.count;
+    gs_emit__wait(e, c->read);
+    gs_emit__wait(e, c->last);
+    gs_emit__expand(e, before);
+}
+
+/* Reads of the host begin in their order, so whoever comes after this one finds the rest of the bytes unused. */
+static gs_status vacate(struct memory *k, uint64_t at, uint64_t end, uint32_t last)
+{
+    gs_status st;
+    if (k->number == GS_HOST || at >= end || last == GS_NONE)
+        return GS_OK;
+    if ((st = gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated))) == GS_OK)
+        k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
+    return st;
+}
+
+/* The parts of [first, end), last used by `last`, that are not in [at, at + bytes). */
+static gs_status vacate_rest(struct memory *k, uint64_t first, uint64_t end, uint64_t at, uint64_t bytes, uint32_t last)
+{
+    const gs_status st = vacate(k, first, GS_MIN(end, at), last);
+    return st == GS_OK ? vacate(k, GS_MAX(first, at + bytes), end, last) : st;
+}
+
+/* The next task takes bytes that units have left before. */
+static gs_status take_vacated(struct emitter *e, struct memory *k, uint64_t at, uint64_t bytes)
+{
+    const uint32_t count = k->vacancies;
+    uint32_t kept = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vacated v = k->vacated[i];
+        if (v.at >= at + bytes || at >= v.at + v.bytes) {
+            k->vacated[kept++] = v;
+            continue;
+        }
+        const uint32_t before = e->wait.count;
+        gs_emit__wait(e, v.last);
+        gs_emit__expand(e, before);
+        if (st == GS_OK)
+            st = vacate_rest(k, v.at, v.at + v.bytes, at, bytes, v.last);
+    }
+    memmove(k->vacated + kept, k->vacated + count, (k->vacancies - count) * sizeof(*k->vacated));
+    k->vacancies -= count - kept;
+    return st;
+}
+
+/* The first occupant that ends after `at`: they are disjoint. */
+static uint32_t occupant_after(const struct emitter *e, const struct memory *k, uint64_t at)
+{
+    uint32_t low = 0, high = k->occupants;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, unit = k->occupant[middle];
+        if (k->cell[unit].place + unit_bytes(e, k, unit) <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop_occupants(struct memory *k, uint32_t first, uint32_t end)
+{
+    memmove(&k->occupant[first], &k->occupant[end], (k->occupants - end) * sizeof(*k->occupant));
+    k->occupants -= end - first;
+}
+
+/* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but
+ * not of vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
+static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_t bytes)
+{
+    const uint32_t first = occupant_after(e, k, at);
+    uint32_t i = first;
+    gs_status st = k->vacancies > 0 ? take_vacated(e, k, at, bytes) : GS_OK;
+
+    for (; st == GS_OK && i < k->occupants && k->cell[k->occupant[i]].place < at + bytes; i++) {
+        struct cell *const c = &k->cell[k->occupant[i]];
+        const uint64_t end = c->place + unit_bytes(e, k, k->occupant[i]);
+        if (c->inside > 0)
+            return GS_EAGAIN;
+        wait_for_users(e, c);
+        if (k->number != GS_HOST)
+            st = vacate_rest(k, c->place, end, at, bytes, later(e, c->read, c->last));
+        c->place = GS_CACHE_NOWHERE;
+    }
+    drop_occupants(k, first, i);
+    return st;
+}
+
+/* The unit is at `place` from now on. The next task, which puts it there, waits until the place is free. GS_EAGAIN:
+ * what stands there is still in use. */
+static gs_status settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t place)
+{
+    struct cell *const c = &k->cell[unit];
+    gs_status st;
+
+    if ((st = evict(e, k, place, unit_bytes(e, k, unit))) != GS_OK)
+        return st;
+    /* Bytes of it that nobody keeps any more may stand elsewhere. */
+    if (c->place != GS_CACHE_NOWHERE) {
+        const uint32_t was = occupant_after(e, k, c->place);
+        const uint64_t end = c->place + unit_bytes(e, k, unit);
+        wait_for_users(e, c);
+        if (k->number != GS_HOST)
+            st = vacate(k, c->place, end, later(e, c->read, c->last));
+        drop_occupants(k, was, was + 1);
+    }
+    if (st != GS_OK)
+        return st;
+    const uint32_t now = occupant_after(e, k, place);
+    memmove(&k->occupant[now + 1], &k->occupant[now], (k->occupants - now) * sizeof(*k->occupant));
+    k->occupant[now] = unit;
+    k->occupants++;
+    c->place = place;
+    c->read = c->last = GS_NONE;
+    return GS_OK;
+}
+
+/* ---- accesses ------------------------------------------------------------- */
+
+/* What is found in a memory, and what is put there to be found.
  *
  * A pass is emitted twice: once to list its accesses to units of a memory, then with the plan of them (cache.h), access
  * by access in the same order. The host has a plan for the pass that epochs consist of alone; its other passes find
  * what stays between epochs, and leave it where it is. A device has one for each pass.
  */
-#include "schedule/emit_cache.h"
-
-#include <stdlib.h>
-
-#include "schedule/device_cache.h"
-#include "schedule/emit_cells.h"
-#include "schedule/emit_tasks.h"
 
 /* -- opening ---------------------------------------------------------------------- */
 
@@ -29,7 +248,7 @@ static gs_status list_first(struct emitter *e)
         if (!list->plan->hit[k])
             continue;
         cell->first_place = e->memory[GS_HOST].base + list->plan->place[k];
-        const gs_task t = gs_emit__whole_unit(e, list->access[k].unit, &skip);
+        const gs_task t = whole_unit(e, list->access[k].unit, &skip);
         const gs_status st =
             gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
@@ -64,7 +283,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
             r.bytes = gs_interval_rows(l->chunks, interval) * l->row_bytes[array];
             r.made_by = l->stored_by[array];
         } else {
-            const gs_task t = gs_emit__whole_unit(e, f->unit, &skip);
+            const gs_task t = whole_unit(e, f->unit, &skip);
             r.file = t.file;
             r.first = t.source.offset;
             r.bytes = t.bytes;
@@ -84,7 +303,7 @@ static gs_status open_devices(struct emitter *e)
         struct memory *const k = &e->memory[GS_DEVICE_MEMORIES + d];
         k->base = e->c->arena_bytes + e->c->staging_bytes;
         k->tracing = e->c->device.tracing;
-        if ((st = gs_emit__cells_open(e, k, gs_layout_units(e->l))) == GS_OK)
+        if ((st = cells_open(e, k, gs_layout_units(e->l))) == GS_OK)
             st = list_fixed(e, d);
     }
     return st;
@@ -99,7 +318,7 @@ gs_status gs_emit__cache_open(struct emitter *e)
         return st;
     host->tracing = e->c->host.tracing;
     host->base = e->plan->region_bytes[GS_REGION_RESIDENT];
-    if ((st = gs_emit__cells_open(e, host, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
+    if ((st = cells_open(e, host, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
         return st;
     st = list_first(e);
     e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.list.plan->used_bytes;
@@ -164,7 +383,7 @@ void gs_emit__cache_begin(struct emitter *e)
 void gs_emit__cache_close(struct emitter *e)
 {
     for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
-        gs_emit__cells_close(&e->memory[m]);
+        cells_close(&e->memory[m]);
 }
 
 /* -- accesses ----------------------------------------------------------------------- */
@@ -182,7 +401,7 @@ static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const
     if (k->tracing) {
         if ((st = gs_emit__grow((void **)&list->access, &list->room, n + 1, sizeof(*list->access))) != GS_OK)
             return st;
-        list->access[n] = (gs_cache_access){.unit = unit, .whole = how->whole, .bytes = gs_emit__unit_bytes(e, k, unit),
+        list->access[n] = (gs_cache_access){.unit = unit, .whole = how->whole, .bytes = unit_bytes(e, k, unit),
                                             .made = how->made};
         list->accesses = n + 1;
         e->beside += sizeof(*list->access);
@@ -246,8 +465,8 @@ static gs_status find_or_read(struct emitter *e, uint32_t unit, const struct acc
 
     if (st != GS_OK || to == GS_CACHE_NOWHERE)
         return st;
-    gs_task t = gs_emit__whole_unit(e, unit, &skip);
-    if ((st = gs_emit__settle(e, host, unit, to)) != GS_OK)
+    gs_task t = whole_unit(e, unit, &skip);
+    if ((st = settle(e, host, unit, to)) != GS_OK)
         return st;
     t.place = place_in(host, to);
     if ((st = gs_emit__task(e, &t, &host->cell[unit].read)) != GS_OK)
@@ -274,7 +493,7 @@ gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t inter
     const struct access how = {.whole = whole && !prunes, .again = from != 0 || (prunes && e->in_vertex)};
     if ((st = find_or_read(e, unit, &how, out, there)) != GS_OK || !*there)
         return st;
-    gs_emit__whole_unit(e, unit, &skip);
+    whole_unit(e, unit, &skip);
     out->place.offset += skip + from * e->l->row_bytes[array];
     e->pass->cached_bytes += out->read == GS_NONE ? rows * e->l->row_bytes[array] : 0;
     return GS_OK;
@@ -323,7 +542,7 @@ gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct acce
 gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, struct unit *out)
 {
     struct memory *const k = gs_emit__own_memory(e);
-    const gs_status st = gs_emit__settle(e, k, unit, to);
+    const gs_status st = settle(e, k, unit, to);
     if (st == GS_OK)
         use(k, unit, out);
     return st;
@@ -352,8 +571,109 @@ void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t ta
     c->users--;
     if (u->in_cache) {
         c->inside--;
-        c->last = gs_emit__later(e, c->last, task);
+        c->last = later(e, c->last, task);
     }
     if (is_listed(e, k))
         k->list->access[c->access].until = k->accesses - 1;
+}
+
+/* ---- files of the run ----------------------------------------------------- */
+
+/* The run's file, in which arrays that are never there at the same time share bytes.
+ *
+ * Reads of what was there before are over when something is written: computes that needed them come before the one that
+ * made it. Writes are done in any order, so a write waits for the one before of each of its bytes, which has waited
+ * likewise. Plans of deep models have hundreds of arrays and a million writes: who had the bytes before is listed once,
+ * and asked from the last owner on until all bytes are known.
+ */
+
+static bool share_bytes(const gs_plan *p, uint32_t a, uint32_t b)
+{
+    return p->spill.bytes[a] > 0 && p->spill.bytes[b] > 0 &&
+           p->spill.first[a] < p->spill.first[b] + p->spill.bytes[b] &&
+           p->spill.first[b] < p->spill.first[a] + p->spill.bytes[a];
+}
+
+/* Appends those that share bytes with `array` and are stored by a stage in [first, by), the last one first. */
+static gs_status list_owners(struct emitter *e, uint32_t array, uint32_t first, uint32_t by, uint32_t *room,
+                             uint32_t *count)
+{
+    for (uint32_t s = by; s-- > first;) {
+        const gs_stage *const stage = &e->l->program->stage[s];
+        const gs_status st =
+            gs_emit__grow((void **)&e->spill.owner, room, *count + stage->regs, sizeof(*e->spill.owner));
+        if (st != GS_OK)
+            return st;
+        for (uint32_t r = 0; r < stage->regs; r++)
+            if (stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE &&
+                share_bytes(e->plan, array, stage->reg[r].array))
+                e->spill.owner[(*count)++] = stage->reg[r].array;
+    }
+    return GS_OK;
+}
+
+gs_status gs_emit__spill_open(struct emitter *e)
+{
+    const gs_program *const p = e->l->program;
+    uint32_t room = 0, count = 0;
+    gs_status st = GS_OK;
+
+    e->plan->spill.total = gs_liveness_spill(e->plan->spill.first, e->plan->spill.bytes, e->c, e->l);
+    if ((e->spill.owners = gs_calloc(p->arrays, sizeof(*e->spill.owners))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    for (uint32_t i = 0; i < p->passes; i++) /* nothing of a pass is under way in the next */
+        for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
+            const uint32_t by = e->l->stored_by[a], first = p->pass[i].first_stage;
+            if (by == GS_NONE || by < first || by >= first + p->pass[i].stages)
+                continue;
+            e->spill.owners[a].first = count;
+            st = list_owners(e, a, first, by, &room, &count);
+            e->spill.owners[a].end = count;
+        }
+    return st;
+}
+
+void gs_emit__spill_close(struct emitter *e)
+{
+    gs_free(e->spill.owner);
+    gs_free(e->spill.owners);
+}
+
+uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval)
+{
+    return e->plan->spill.first[array] + (interval - e->c->kept_intervals[array]) * e->l->spill_interval[array];
+}
+
+/* For the writes of `array` that touch [begin, end) of the run's file: how many bytes of it those are. Tasks from the
+ * first to the last write of an interval's rows may be other intervals' too, which count there. */
+static uint64_t wait_for_writes(struct emitter *e, uint32_t array, uint64_t begin, uint64_t end)
+{
+    const uint64_t first = e->plan->spill.first[array], step = e->l->spill_interval[array];
+    const uint64_t from = GS_MAX(begin, first), to = GS_MIN(end, first + e->plan->spill.bytes[array]);
+    uint64_t bytes = 0;
+    if (from >= to)
+        return 0;
+    for (uint64_t k = (from - first) / step; k <= (to - 1 - first) / step; k++) {
+        const uint32_t *const w = e->spill.written[(uint64_t)array * e->l->parts + e->c->kept_intervals[array] + k];
+        const uint64_t low = GS_MAX(from, first + k * step), high = GS_MIN(to, first + (k + 1) * step);
+        for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
+             i < e->made.writes && e->made.write[i].task <= w[1]; i++) {
+            const struct moved *const t = &e->made.write[i];
+            if (t->file == array && t->offset < high && low < t->offset + t->bytes) {
+                gs_emit__wait(e, t->task);
+                bytes += GS_MIN(high, t->offset + t->bytes) - GS_MAX(low, t->offset);
+            }
+        }
+    }
+    return bytes;
+}
+
+void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write)
+{
+    const struct owners *const before = &e->spill.owners[write->file];
+    const uint64_t begin = write->place.offset;
+
+    for (uint32_t k = before->first; k < before->end; k++)
+        if (wait_for_writes(e, e->spill.owner[k], begin, begin + write->bytes) == write->bytes)
+            return;
 }

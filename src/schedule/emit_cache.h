@@ -1,8 +1,15 @@
-/* emit_cache.h - what is found in a memory, and what is put there to be found. */
+/* emit_cache.h - what a memory keeps while a plan is made: cells of its arena, accesses of its cache, and the run's
+ * files.
+ */
 #ifndef GS_SCHEDULE_EMIT_CACHE_H
 #define GS_SCHEDULE_EMIT_CACHE_H
 
 #include "schedule/emitter.h"
+
+uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval);
+uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t operand);
+
+/* What is found in a memory, and what is put there to be found. */
 
 gs_status gs_emit__cache_open(struct emitter *e);
 void gs_emit__cache_close(struct emitter *e);
@@ -25,5 +32,14 @@ void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, 
 void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before);
 /* Ends the use of a unit that was looked for, found or not. */
 void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task);
+
+/* Where in the run's file is an array, and who had those bytes before? */
+
+gs_status gs_emit__spill_open(struct emitter *e);
+void gs_emit__spill_close(struct emitter *e);
+/* Where in the run's file the interval of an array is, which is not kept. */
+uint64_t gs_emit__spilled_at(const struct emitter *e, uint32_t array, uint32_t interval);
+/* The next task waits for the writes of those that had its bytes before. */
+void gs_emit__wait_for_owners(struct emitter *e, const gs_task *write);
 
 #endif /* GS_SCHEDULE_EMIT_CACHE_H */

@@ -1,19 +1,269 @@
-/* emit_edges.c - the edge pass of one block of target intervals.
- *
- * Rows at the operand end come interval by interval and go when their chunks
- * are done; rows at the target end (edge programs only) stay for the block.
- */
+/* emit_edges.c - the edge pass of a stage: what its chunks need, their bytes, and their tasks. */
 #include "schedule/emit_edges.h"
 
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/emit_chunks.h"
-#include "schedule/emit_copies.h"
-#include "schedule/emit_needs.h"
+#include "schedule/emit_cache.h"
 #include "schedule/emit_rows.h"
-#include "schedule/emit_share.h"
 #include "schedule/emit_tasks.h"
+#include "schedule/runs.h"
+
+/* ---- what chunks need ----------------------------------------------------- */
+
+/* Which intervals, and which rows of them, do the blocks that devices hold need? */
+
+bool gs_emit__target_needed(const struct emitter *e, uint32_t target)
+{
+    for (uint32_t o = 0; o < e->l->parts; o++)
+        if (gs_layout_chunk(e->l, e->stage, target, o)->edges)
+            return true;
+    return false;
+}
+
+/* The sum's rows of operands, scale and types. */
+static gs_row_sum rows_of(const struct emitter *e, uint32_t sum)
+{
+    gs_row_sum rows = {.scale = GS_NONE};
+    (void)gs_sum_of_rows(&rows, gs_emit__stage(e), sum);
+    return rows;
+}
+
+/* True where the operand interval's own rows of a sum's array are added to the block's sums. */
+static bool adds_own(const struct emitter *e, struct block b, uint32_t operand, uint32_t sum)
+{
+    gs_row_run run;
+    uint32_t k = 0;
+    return gs_emit__stage(e)->sum[sum].self && operand >= b.first && operand < b.first + b.count &&
+           gs_layout_own_run(e->l, e->stage, rows_of(e, sum).array, operand, &k, &run);
+}
+
+/* Does any sum add own rows? */
+static bool adds_any_own(const struct emitter *e, struct block b, uint32_t operand)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (adds_own(e, b, operand, i))
+            return true;
+    return false;
+}
+
+static bool has_edges(const struct emitter *e, struct block b, uint32_t operand)
+{
+    for (uint32_t t = 0; t < b.count; t++)
+        if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
+            return true;
+    return false;
+}
+
+/* True where this operand interval has edges into the block, or is in it and
+ * its own rows are added. */
+static bool operand_needed(const struct emitter *e, struct block b, uint32_t operand)
+{
+    if (adds_any_own(e, b, operand))
+        return true;
+    return has_edges(e, b, operand);
+}
+
+static void mark_rows(struct emitter *e, gs_row_run r)
+{
+    const uint32_t granule = e->l->config->needs.granules.rows;
+    for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
+        e->ends.mask[g / 64] |= 1ull << (g % 64);
+}
+
+const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
+{
+    const gs_stage *s = gs_emit__stage(e);
+    gs_row_run run;
+    if (!gs_runs_need(e->ends.mask, e->l, e->stage, b.first, b.count, operand))
+        return NULL;
+    for (uint32_t i = 0; i < s->sums; i++)
+        for (uint32_t k = 0; adds_own(e, b, operand, i) &&
+                             gs_layout_own_run(e->l, e->stage, rows_of(e, i).array, operand, &k, &run);)
+            mark_rows(e, run);
+    return e->ends.mask;
+}
+
+/* Devices that copy an interval take all of it. */
+uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask)
+{
+    const gs_granules *const g = &e->l->config->needs.granules;
+    const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
+    uint32_t w = mask == NULL || e->copies || !e->l->config->unified ? 0 : g->words;
+
+    while (w > 0 && mask[w - 1] == 0)
+        w--;
+    return w == 0 ? rows : GS_MIN(((w - 1) * 64 + 64 - (uint32_t)__builtin_clzll(mask[w - 1])) * g->rows, rows);
+}
+
+/* Where an operand interval is there for its own rows alone, those of other arrays are nobody's. */
+static bool is_read(const struct emitter *e, struct block b, uint32_t operand, uint32_t array)
+{
+    bool own = false;
+    for (const gs_array_use *u = gs_layout_uses(e->l, e->stage); u < gs_layout_uses(e->l, e->stage + 1); u++)
+        own = own || (u->role == GS_USE_OWN && u->array == array && adds_own(e, b, operand, u->sum));
+    return own || has_edges(e, b, operand);
+}
+
+/* Who reads the array's rows; false: nobody. */
+static bool list_readers(const struct emitter *e, uint32_t operand, uint32_t array, const bool *needs, bool *reads)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        reads[d] = needs[d] && is_read(e, e->seat[d].block, operand, array);
+        any = any || reads[d];
+    }
+    return any;
+}
+
+const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs)
+{
+    const uint32_t words = e->l->config->needs.granules.words;
+    if (!e->copies)
+        return gs_emit__needed_rows(e, e->seat[0].block, operand);
+    memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
+    for (uint32_t d = 0; d < e->devices; d++) {
+        if (!needs[d])
+            continue;
+        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
+        if (mask == NULL)
+            return NULL;
+        for (uint32_t w = 0; w < words; w++)
+            e->ends.mask_of_all[w] |= mask[w];
+    }
+    return e->ends.mask_of_all;
+}
+
+bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        needs[d] = e->seat[d].block.count > 0 && operand_needed(e, e->seat[d].block, operand);
+        any = any || needs[d];
+    }
+    return any;
+}
+
+/* ---- bytes of chunks ------------------------------------------------------ */
+
+/* Reads of edge chunks, several to a request where they are small.
+ *
+ * A file of edges holds the chunks of a target interval one after the other. A block of targets goes over the operand
+ * intervals in order, so it takes one chunk here and one there: small requests, each of which costs the disk
+ * microseconds beside its bytes. So for a few operand intervals at a time each target's chunks are read
+ * together, and stay in the ring until the last of those intervals is done.
+ */
+
+/* A longer request is no faster. */
+#define REQUEST_BYTES (256 * GS_KIB)
+/* All targets' chunks of a group take at most this share of the host's memory. */
+#define GROUP_SHARE 16u
+
+gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
+{
+    return gs_emit__load_chunks(e, target, operand, 1, out);
+}
+
+bool gs_emit__chunk_stays(const struct emitter *e, uint32_t target, uint32_t operand)
+{
+    const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, operand);
+    return c->offset + c->length <= e->c->kept_edges[e->l->stage_set[e->stage]];
+}
+
+/* Where it is without a read. */
+static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there)
+{
+    const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
+    const uint32_t file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
+
+    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    *there = c->edges == 0;
+    if (c->edges == 0)
+        return GS_OK;
+    if (!gs_emit__chunk_stays(e, target, operand))
+        return gs_emit__cached_chunk(e, target, operand, out, there);
+    out->place = gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[file] + c->offset);
+    e->pass->cached_bytes += c->length;
+    *there = true;
+    return GS_OK;
+}
+
+/* One read of chunks [first, first + count) of a target, which lie side by side in the file; empty ones between them
+ * have no bytes. The last one gives the ring its place back. */
+static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
+{
+    const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, first), *const end = c + count - 1;
+    gs_task t = {.kind = GS_TASK_MOVE, .check = GS_CHECK_CHUNK,
+                 .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = first,
+                 .source = gs_place_on_disk(c->offset), .bytes = end->offset + end->length - c->offset};
+    struct unit all;
+    gs_status st = gs_emit__take_ring(e, t.bytes, &all);
+
+    if (st != GS_OK)
+        return st;
+    t.place = all.place;
+    if ((st = gs_emit__add_read(e, &t, t.bytes, &all)) != GS_OK)
+        return st;
+    for (uint32_t k = 0; k < count; k++) {
+        if (c[k].edges == 0)
+            continue;
+        out[k].place = gs_place_on_host(all.place.region, all.place.offset + (c[k].offset - c->offset));
+        out[k].read = all.read;
+        out[k].ring = k + 1 == count ? all.ring : NOT_STAGED;
+        gs_emit__cache_cost(e, gs_emit__chunk_unit(e, target, first + k), e->pass->read_bytes - c[k].length);
+    }
+    return GS_OK;
+}
+
+gs_status gs_emit__load_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
+{
+    const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, first);
+    uint32_t begin = 0, end = 0; /* to be read, with edges at either end; none where they are equal */
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < count && st == GS_OK; k++) {
+        bool there;
+        if ((st = find_chunk(e, target, first + k, &out[k], &there)) != GS_OK || there)
+            continue;
+        if (end > begin && c[k].offset != c[end - 1].offset + c[end - 1].length) {
+            st = read_chunks(e, target, first + begin, end - begin, out + begin);
+            end = begin;
+        }
+        begin = end > begin ? begin : k;
+        end = k + 1;
+    }
+    return st == GS_OK && end > begin ? read_chunks(e, target, first + begin, end - begin, out + begin) : st;
+}
+
+/* The block should take its chunks from operand intervals [operand, the result) together, *bytes in all. */
+static uint32_t emit_group_end(const struct emitter *e, struct block b, uint32_t operand, uint64_t *bytes)
+{
+    const uint64_t most = GS_MIN(REQUEST_BYTES * b.count, e->l->config->host_memory / GROUP_SHARE);
+    uint32_t end = operand;
+
+    *bytes = 0;
+    if (e->c->chunks_alone)
+        return operand + 1;
+    while (end < e->l->parts && end - operand < GS_CHUNK_GROUP) {
+        uint64_t more = 0;
+        for (uint32_t t = 0; t < b.count; t++)
+            more += gs_layout_chunk(e->l, e->stage, b.first + t, end)->length;
+        if (end > operand && *bytes + more > most)
+            break;
+        *bytes += more;
+        end++;
+    }
+    return end;
+}
+
+/* ---- the pass ------------------------------------------------------------- */
+
+/* The edge pass of one block of target intervals.
+ *
+ * Rows at the operand end come interval by interval and go when their chunks
+ * are done; rows at the target end (edge programs only) stay for the block.
+ */
 
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval)
 {
@@ -155,7 +405,7 @@ static const struct unit *target_of(struct emitter *e, uint32_t array, uint32_t 
 /* The numbers from row `first` on that the sum's operand rows are multiplied by, where there are some. */
 static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, uint32_t first)
 {
-    const uint32_t scale = gs_emit__rows_of(e, sum).scale;
+    const uint32_t scale = rows_of(e, sum).scale;
     gs_plan *p = e->plan;
     gs_status st;
 
@@ -174,7 +424,7 @@ static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, ui
 static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
                                const struct unit *chunk, uint32_t *last)
 {
-    const struct unit *rows = operand_of(e, gs_emit__rows_of(e, sum).array);
+    const struct unit *rows = operand_of(e, rows_of(e, sum).array);
     gs_task t = *like;
     t.kind = GS_TASK_EDGES;
     t.sum = sum;
@@ -252,9 +502,9 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
         gs_row_run run;
-        if (!gs_emit__adds_own(e, b, operand, i))
+        if (!adds_own(e, b, operand, i))
             continue;
-        const uint32_t array = gs_emit__rows_of(e, i).array;
+        const uint32_t array = rows_of(e, i).array;
         const struct unit *rows = operand_of(e, array);
         const uint64_t width = gs_sum_width(s, i, GS_SUM_ACC);
         for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, array, operand, &k, &run);) {
@@ -279,7 +529,7 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
     gs_status st = GS_OK;
 
     e->ends.group_first = operand;
-    e->ends.group_end = e->copies ? operand + 1 : gs_emit__group_end(e, b, operand, &bytes);
+    e->ends.group_end = e->copies ? operand + 1 : emit_group_end(e, b, operand, &bytes);
     if (is_alone(e))
         return GS_OK;
     gs_ring_group(&e->memory[GS_HOST].ring, bytes);
@@ -309,7 +559,7 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->ends.operands; a++)
-        together += gs_emit__list_readers(e, operand, e->ends.operand_array[a], needs, reads)
+        together += list_readers(e, operand, e->ends.operand_array[a], needs, reads)
                         ? gs_emit__staged_bytes(e, e->ends.operand_array[a], operand, count)
                         : 0;
     gs_ring_group(&e->memory[GS_HOST].ring, together);
@@ -317,7 +567,7 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++) {
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-        if (!gs_emit__list_readers(e, operand, e->ends.operand_array[a], needs, reads))
+        if (!list_readers(e, operand, e->ends.operand_array[a], needs, reads))
             continue;
         if (e->copies)
             st = gs_emit__share(e, a, operand, reads);

@@ -1,8 +1,30 @@
-/* emit_edges.h - the edge pass of a block of target intervals. */
+/* emit_edges.h - the edge pass of a stage. */
 #ifndef GS_SCHEDULE_EMIT_EDGES_H
 #define GS_SCHEDULE_EMIT_EDGES_H
 
 #include "schedule/emitter.h"
+
+/* Does this target interval have edges? */
+bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
+/* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
+const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
+/* The rows that the devices of `needs` need together. Valid until the next such call. */
+const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
+/* Rows of the interval up to the last that is needed: more take no room in the ring. `mask` NULL: all. */
+uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);
+/* Which devices' blocks need the operand interval: [devices]. False: none. */
+bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
+
+/* Chunks of edges come to the host. */
+
+/* A chunk of the stage's edges, which has some. */
+gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out);
+/* Is it in host memory for good? */
+bool gs_emit__chunk_stays(const struct emitter *e, uint32_t target, uint32_t operand);
+/* Chunks [first, first + count) of a target, in as few reads as they take. They must be released in their order. */
+gs_status gs_emit__load_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out);
+
+/* The edge pass of a block of target intervals. */
 
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);
 /* Lists in e->operand_array and e->target_array which arrays the stage's edge pass reads at either end, each once. */

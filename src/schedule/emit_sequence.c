@@ -17,14 +17,10 @@
  */
 #include "schedule/emit_sequence.h"
 
-#include "schedule/device_cache.h"
+#include "schedule/keep.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_cells.h"
-#include "schedule/emit_copies.h"
-#include "schedule/emit_edges.h"
-#include "schedule/emit_needs.h"
 #include "schedule/emit_rows.h"
-#include "schedule/emit_spill.h"
+#include "schedule/emit_edges.h"
 #include "schedule/emit_tasks.h"
 
 static const gs_sum *sequence_of(const struct emitter *e)

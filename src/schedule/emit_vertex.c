@@ -7,11 +7,8 @@
 
 #include "base/size.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_cells.h"
-#include "schedule/emit_copies.h"
-#include "schedule/emit_edges.h"
 #include "schedule/emit_rows.h"
-#include "schedule/emit_spill.h"
+#include "schedule/emit_edges.h"
 #include "schedule/emit_tasks.h"
 #include "schedule/liveness.h"
 

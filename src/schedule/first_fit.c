@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "schedule/extents.h"
+#include "schedule/runs.h"
 
 /* Places that are taken at access `now`. Units that come back before the epoch's end leave their place free in
  * between, to those that are gone by then. */

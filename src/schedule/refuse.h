@@ -1,8 +1,11 @@
-/* refuse.h - no plan fits: which budget is too small, and what is the smallest that works? Units: bytes and rows. */
+/* refuse.h - what a refusal names: the budgets that would do, or the parts of a finer grid. */
 #ifndef GS_SCHEDULE_REFUSE_H
 #define GS_SCHEDULE_REFUSE_H
 
 #include "schedule/choice.h"
+#include "schedule/layout.h"
+
+/* No plan fits: which budget is too small, and what is the smallest that works? Units: bytes and rows. */
 
 /* The least host memory is looked for with arenas of the least size, and twice as much, up to so many times. */
 #define GS_REFUSED_ARENAS 8u

@@ -1,9 +1,456 @@
-/* row_sets.c - from the last stage of a program to the first: which rows are needed? */
+/* row_sets.c - which rows each stage must make: sets of rows as bits, what is asked of them, and what edges add. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/row_sets_internal.h"
+
+/* ---- bits ----------------------------------------------------------------- */
+
+/* Sets of rows as numbers: equal sets are one, nearly full ones are all rows. */
+
+/* A set of more rows than this is taken as all: what it saves is not worth a file of edges. */
+#define NEARLY_ALL 0.9
+
+static uint64_t rows_in(const struct finder *f, const uint64_t *bits)
+{
+    uint64_t n = 0;
+    for (uint64_t w = 0; w < f->words; w++)
+        n += (uint64_t)__builtin_popcountll(bits[w]);
+    return n * f->out.granules.rows;
+}
+
+static bool get(const uint64_t *bits, uint32_t g) { return bits[g / 64] >> (g % 64) & 1; }
+
+static void fill(uint64_t *bits, uint32_t first, uint32_t end)
+{
+    for (uint32_t k = first; k < end; k++)
+        bits[k / 64] |= 1ull << (k % 64);
+}
+
+/* Gaps within an interval, and at its ends, that are too short to leave out. */
+static void fill_gaps(const struct finder *f, uint64_t *bits)
+{
+    const gs_granules g = f->out.granules;
+    for (uint32_t i = 0; i < f->c->chunks->parts; i++) {
+        uint64_t *const of = bits + (uint64_t)i * g.words;
+        const uint32_t rows = gs_interval_rows(f->c->chunks, i), all = (uint32_t)gs_div_up(rows, g.rows);
+        const uint32_t short_end = gs_short_end(rows);
+        uint32_t end = UINT32_MAX;
+        for (uint32_t k = 0; k < all; k++) {
+            if (!get(of, k))
+                continue;
+            if (end == UINT32_MAX ? (uint64_t)k * g.rows < short_end : (uint64_t)(k - end) * g.rows < GS_ROW_GAP)
+                fill(of, end == UINT32_MAX ? 0 : end, k);
+            end = k + 1;
+        }
+        if (end < all && rows - end * g.rows < short_end)
+            fill(of, end, all);
+    }
+}
+
+/* Takes `bits`. */
+static uint32_t number_of(struct finder *f, uint64_t *bits)
+{
+    if (f->closed)
+        fill_gaps(f, bits);
+    if ((double)rows_in(f, bits) > NEARLY_ALL * (double)f->c->chunks->vertices) {
+        gs_free(bits);
+        return GS_ALL_ROWS;
+    }
+    for (uint32_t s = 1; s < f->out.sets; s++)
+        if (memcmp(f->out.bits[s], bits, f->words * sizeof(*bits)) == 0) {
+            gs_free(bits);
+            return s;
+        }
+    if (!gs_grow(&f->out.bits, f->out.sets, &f->out.room, sizeof(*f->out.bits))) {
+        gs_free(bits);
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+        return GS_ALL_ROWS;
+    }
+    f->out.bits[f->out.sets] = bits;
+    return f->out.sets++;
+}
+
+static uint64_t *new_bits(struct finder *f)
+{
+    uint64_t *bits = f->status == GS_OK ? gs_calloc(f->words, sizeof(*bits)) : NULL;
+    if (bits == NULL && f->status == GS_OK)
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    return bits;
+}
+
+uint32_t gs_rows__add(struct finder *f, const uint64_t *from)
+{
+    uint64_t *bits = new_bits(f);
+    if (bits == NULL)
+        return GS_ALL_ROWS;
+    memcpy(bits, from, f->words * sizeof(*bits));
+    return number_of(f, bits);
+}
+
+uint32_t gs_rows__unite(struct finder *f, uint32_t a, uint32_t b)
+{
+    if (a == b || a == GS_ALL_ROWS || b == f->none)
+        return a;
+    if (b == GS_ALL_ROWS || a == f->none)
+        return b;
+    uint64_t *bits = new_bits(f);
+    for (uint64_t w = 0; bits != NULL && w < f->words; w++)
+        bits[w] = f->out.bits[a][w] | f->out.bits[b][w];
+    return bits == NULL ? GS_ALL_ROWS : number_of(f, bits);
+}
+
+uint32_t gs_rows__meet(struct finder *f, uint32_t a, uint32_t b)
+{
+    if (a == b || a == GS_ALL_ROWS || b == f->none)
+        return b;
+    if (b == GS_ALL_ROWS || a == f->none)
+        return a;
+    uint64_t *bits = new_bits(f);
+    for (uint64_t w = 0; bits != NULL && w < f->words; w++)
+        bits[w] = f->out.bits[a][w] & f->out.bits[b][w];
+    return bits == NULL ? GS_ALL_ROWS : number_of(f, bits);
+}
+
+uint32_t gs_rows__reach(struct finder *f, uint32_t direction, uint32_t of)
+{
+    if (of == GS_ALL_ROWS || of == f->none)
+        return of;
+    if (f->c->chunks->shared)
+        direction = GS_BY_DEST;
+    for (uint32_t k = 0; k < f->knowns; k++)
+        if (f->known[k].direction == direction && f->known[k].of == of)
+            return f->known[k].set;
+    uint64_t *bits = new_bits(f);
+    if (bits == NULL)
+        return GS_ALL_ROWS;
+    if ((f->status = f->c->reach(f->c->context, direction, f->out.bits[of], bits)) != GS_OK) {
+        gs_free(bits);
+        return GS_ALL_ROWS;
+    }
+    const uint32_t set = number_of(f, bits);
+    if (f->knowns < GS_ARRAY_LEN(f->known)) {
+        f->known[f->knowns].direction = direction;
+        f->known[f->knowns].of = of;
+        f->known[f->knowns++].set = set;
+    }
+    return set;
+}
+
+/* ---- demand --------------------------------------------------------------- */
+
+/* On which rows does what a vertex program loads change anything?
+ *
+ * Off the rows where a product's one side is 0, its other side may be any number: the gradient of a softmax multiplies
+ * what the forward pass kept by a gradient that few rows have. So the kept rows beside those need not be made; they
+ * read as 0. The other side must be a number there, though: nothing that could make an infinity of such a 0 may lie
+ * between the load and the product.
+ */
+
+/* What is known of a register while a stage is looked at. */
+struct demand {
+    struct finder *f;
+    const uint32_t *support; /* [regs] outside of it, 0 */
+    uint32_t *rows;          /* [regs] found: where its value counts */
+    bool *tame;              /* [regs] a number, whatever loads and sums are 0 */
+    uint32_t all;            /* rows that the stage runs for */
+};
+
+static bool is_reg(const gs_operand *o) { return o->kind == GS_FROM_REG; }
+static bool is_tame(const struct demand *d, const gs_operand *o) { return !is_reg(o) || d->tame[o->index]; }
+
+/* Log-sum-exps of no edges are infinite; sums by maximum, too, in some rows, so only plain ones pass. */
+static void find_tame(struct demand *d, const gs_stage *s)
+{
+    for (uint32_t r = 0; r < s->regs; r++)
+        d->tame[r] = s->reg[r].kind == GS_REG_LOAD;
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].reg != GS_NONE)
+            d->tame[s->sum[i].reg] = s->sum[i].kind == GS_SUM_ADD;
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *const in = &s->instr[i];
+        if (in->dst != GS_NONE && !gs_op_into_param(in->op))
+            d->tame[in->dst] = in->op != GS_OP_DIV && !gs_op_is(in->op, GS_FACT_DIVERGES) && is_tame(d, &in->a) &&
+                               is_tame(d, &in->b) && is_tame(d, &in->c);
+    }
+}
+
+static void ask(struct demand *d, const gs_operand *o, uint32_t rows)
+{
+    if (is_reg(o))
+        d->rows[o->index] = gs_rows__unite(d->f, d->rows[o->index], rows);
+}
+
+/* Both sides of a product on `rows`: of one of them only those where the other is not 0. */
+static void ask_product(struct demand *d, const gs_operand *a, const gs_operand *b, uint32_t rows)
+{
+    const bool a_masks = is_reg(a) && d->support[a->index] != GS_ALL_ROWS && is_reg(b) && is_tame(d, b),
+               b_masks = is_reg(b) && d->support[b->index] != GS_ALL_ROWS && is_reg(a) && is_tame(d, a);
+    ask(d, a, b_masks && !a_masks ? gs_rows__meet(d->f, rows, d->support[b->index]) : rows);
+    ask(d, b, a_masks ? gs_rows__meet(d->f, rows, d->support[a->index]) : rows);
+}
+
+static void ask_operands(struct demand *d, const gs_instr *in)
+{
+    const bool reduces = gs_op_into_param(in->op) || in->dst == GS_NONE || gs_op_classof(in->op) == GS_CLASS_LOSS;
+    const uint32_t rows = reduces ? d->all : d->rows[in->dst];
+
+    if (in->op == GS_OP_MUL || gs_op_is_outer(in->op)) {
+        ask_product(d, &in->a, &in->b, rows);
+        return;
+    }
+    ask(d, &in->a, rows);
+    ask(d, &in->b, rows);
+    ask(d, &in->c, rows);
+}
+
+void gs_rows__demand(struct finder *f, uint32_t *out, uint32_t k, uint32_t rows)
+{
+    const gs_stage *const s = &f->c->program->stage[k];
+    bool *const tame = gs_calloc(s->regs + 1, sizeof(*tame));
+    struct demand d = {.f = f, .support = f->support[k].reg, .rows = out, .tame = tame, .all = rows};
+
+    for (uint32_t r = 0; r < s->regs; r++)
+        out[r] = s->reg[r].kind == GS_REG_TEMP && s->reg[r].array == GS_NONE ? f->none : rows;
+    if (tame == NULL || d.support == NULL) {
+        gs_free(tame);
+        return; /* loads count on all rows */
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        out[r] = s->reg[r].kind == GS_REG_LOAD ? f->none : out[r];
+    find_tame(&d, s);
+    for (uint32_t i = s->instrs; i-- > 0;)
+        ask_operands(&d, &s->instr[i]);
+    gs_free(tame);
+}
+
+/* ---- support -------------------------------------------------------------- */
+
+/* Outside which rows is a value 0?
+ *
+ * The gradient of a loss is 0 off the training rows; what products, masks and scalings make
+ * of 0 is 0; a sum over edges is 0 where no edge names a row that is not.
+ */
+
+/* Outside `operand` at the one end or `target` at the other, an edge's value is 0. */
+struct ends {
+    uint32_t operand, target;
+};
+
+/* A constant 0 adds nothing; any other operand that is no register is not 0 anywhere. */
+static uint32_t operand_rows(const struct finder *f, const gs_operand *o, const uint32_t *reg)
+{
+    if (o->kind == GS_FROM_REG)
+        return reg[o->index];
+    return o->kind == GS_FROM_CONST && o->value == 0 ? f->none : GS_ALL_ROWS;
+}
+
+/* a, b, c: the rows outside of which the operands are 0. */
+static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uint32_t b, uint32_t c)
+{
+    switch (gs_op_facts_of(in->op)->zero) {
+    case GS_ZERO_FIRST:
+        return a;
+    case GS_ZERO_ALL:
+        return gs_rows__unite(f, a, b);
+    case GS_ZERO_CHOICE:
+        return gs_rows__unite(f, b, c);
+    case GS_ZERO_POWER:
+        return in->alpha > 0 ? a : GS_ALL_ROWS;
+    case GS_ZERO_ANY:
+        return gs_rows__meet(f, a, b);
+    case GS_ZERO_TRAIN:
+        return f->train;
+    case GS_ZERO_LOST:
+        break;
+    }
+    return GS_ALL_ROWS;
+}
+
+/* The same of an operand of an edge program, at the edge's two ends. */
+static struct ends operand_ends(const struct finder *f, const gs_operand *o, const struct ends *reg)
+{
+    const uint32_t rows = o->kind == GS_FROM_CONST && o->value == 0 ? f->none : GS_ALL_ROWS;
+    return o->kind == GS_FROM_REG ? reg[o->index] : (struct ends){rows, rows};
+}
+
+static void edge_program(struct finder *f, const gs_stage *s, struct ends *reg)
+{
+    for (uint32_t r = 0; r < s->edge_regs; r++) {
+        const gs_edge_reg *er = &s->edge_reg[r];
+        reg[r] = (struct ends){GS_ALL_ROWS, GS_ALL_ROWS};
+        if (er->kind == GS_EDGE_OPERAND)
+            reg[r].operand = f->array[er->array];
+        else if (er->kind == GS_EDGE_TARGET)
+            reg[r].target = f->array[er->array];
+    }
+    for (uint32_t i = 0; i < s->edge_instrs; i++) {
+        const gs_instr *in = &s->edge_instr[i];
+        const struct ends a = operand_ends(f, &in->a, reg), b = operand_ends(f, &in->b, reg),
+                          c = operand_ends(f, &in->c, reg);
+        reg[in->dst].operand = value_rows(f, in, a.operand, b.operand, c.operand);
+        reg[in->dst].target = value_rows(f, in, a.target, b.target, c.target);
+    }
+}
+
+/* Finds the support of the stage's sums, and the edges that they need. Maximum, minimum and softmax look at every edge
+ * of a target. */
+static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, const struct ends *edge, uint32_t *reg)
+{
+    out->operands = out->targets = s->sums ? f->none : GS_ALL_ROWS;
+    for (uint32_t i = 0; i < s->sums; i++) {
+        const gs_sum *m = &s->sum[i];
+        gs_row_sum r;
+        const bool rows = gs_sum_of_rows(&r, s, i), outer = m->kind == GS_SUM_OUTER;
+        const bool plain = rows || outer || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
+        const uint32_t own = !rows                 ? GS_ALL_ROWS
+                             : r.scale == GS_NONE ? f->array[r.array]
+                                                  : gs_rows__meet(f, f->array[r.array], f->array[r.scale]);
+        struct ends e = rows ? (struct ends){own, GS_ALL_ROWS} : edge[m->value];
+        if (outer) /* 0 where one of the two is */
+            e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand),
+                              gs_rows__meet(f, e.target, edge[m->score].target)};
+        uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
+        if (m->self)
+            set = gs_rows__unite(f, set, own);
+        reg[m->reg] = set;
+        if (outer)
+            out->reduced = gs_rows__unite(f, out->reduced, set);
+        if (m->kind == GS_SUM_ATTEND)
+            reg[m->lse] = GS_ALL_ROWS;
+        out->operands = gs_rows__unite(f, out->operands, plain ? e.operand : GS_ALL_ROWS);
+        out->targets = gs_rows__unite(f, out->targets, m->kind == GS_SUM_ATTEND ? GS_ALL_ROWS : e.target);
+    }
+}
+
+static void vertex_program(struct finder *f, const gs_stage *s, struct support *out, uint32_t *reg)
+{
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *in = &s->instr[i];
+        const gs_op_class class = gs_op_classof(in->op);
+        const uint32_t a = operand_rows(f, &in->a, reg), b = operand_rows(f, &in->b, reg),
+                       c = operand_rows(f, &in->c, reg);
+        out->loss = out->loss || class == GS_CLASS_LOSS;
+        if (gs_op_is_outer(in->op))
+            out->reduced = gs_rows__unite(f, out->reduced, gs_rows__meet(f, a, b));
+        else if (in->op == GS_OP_COLSUM)
+            out->reduced = gs_rows__unite(f, out->reduced, a);
+        else if (gs_op_into_param(in->op))
+            out->everything = true;
+        else if (in->dst != GS_NONE)
+            reg[in->dst] = value_rows(f, in, a, b, c);
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
+            f->array[s->reg[r].array] = reg[r];
+}
+
+static bool is_setup(const gs_pass *p) { return strcmp(p->name, "setup") == 0; }
+
+static void find_stage(struct finder *f, const gs_stage *s, struct support *out, struct ends *edge)
+{
+    if ((out->reg = gs_malloc_array(s->regs + 1, sizeof(*out->reg))) == NULL) {
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+        return;
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        out->reg[r] = s->reg[r].kind == GS_REG_LOAD ? f->array[s->reg[r].array] : GS_ALL_ROWS;
+    edge_program(f, s, edge);
+    edge_sums(f, s, out, edge, out->reg);
+    vertex_program(f, s, out, out->reg);
+}
+
+gs_status gs_rows__support(struct finder *f)
+{
+    const gs_program *p = f->c->program;
+    /* A state goes through all the edges of a vertex, and its gradient back through all of them. */
+    const bool sequences = gs_program_has_sequences(p);
+    uint32_t edge_regs = 1;
+
+    for (uint32_t k = 0; k < p->stages; k++)
+        edge_regs = GS_MAX(edge_regs, p->stage[k].edge_regs);
+    struct ends *edge = gs_calloc(edge_regs, sizeof(*edge));
+    if (edge == NULL)
+        f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    for (uint32_t q = 0; q < p->passes && f->status == GS_OK; q++)
+        for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages; k++) {
+            struct support *out = &f->support[k];
+            *out = (struct support){.reduced = f->none};
+            out->everything = sequences || is_setup(&p->pass[q]) || f->c->reported[q] == NULL ||
+                              gs_program_needs_all_rows(p, q);
+            if (!out->everything && f->status == GS_OK)
+                find_stage(f, &p->stage[k], out, edge);
+        }
+    gs_free(edge);
+    return f->status;
+}
+
+/* ---- what rows that lack some of their edges could become ---- */
+
+enum taint {
+    CLEAN,
+    NOT_ZERO, /* of such rows, but a maximum with a constant above 0: a degree, counted */
+    PARTIAL,
+    INFINITE, /* the log-sum-exp of no edges */
+};
+
+static enum taint operand_taint(const gs_operand *o, const enum taint *reg)
+{
+    return o->kind == GS_FROM_REG ? reg[o->index] : CLEAN;
+}
+
+static bool unsafe_instr(const gs_stage *s, const gs_instr *in, enum taint *reg)
+{
+    const enum taint a = operand_taint(&in->a, reg), b = operand_taint(&in->b, reg), c = operand_taint(&in->c, reg);
+    const enum taint most = GS_MAX(GS_MAX(a, b), c);
+    const bool reduces = gs_op_into_param(in->op);
+
+    const bool above = in->op == GS_OP_MAX && in->b.kind == GS_FROM_CONST && in->b.value > 0;
+    if (!reduces && in->dst != GS_NONE)
+        reg[in->dst] = most == CLEAN || most == INFINITE ? most : above ? NOT_ZERO : PARTIAL;
+    /* A sum may be kept as it is: a product by a constant, to an array that only edges read. */
+    if (most == INFINITE)
+        return !(in->op == GS_OP_MUL && in->b.kind == GS_FROM_CONST && s->reg[in->dst].array != GS_NONE);
+    return in->op == GS_OP_DIV ? b == PARTIAL : gs_op_is(in->op, GS_FACT_DIVERGES) && a != CLEAN;
+}
+
+bool gs_rows__unsafe(const gs_program *p)
+{
+    enum taint *array = gs_calloc(p->arrays + 1, sizeof(*array)), *reg = NULL;
+    bool unsafe = array == NULL;
+
+    for (uint32_t q = 0; q < p->passes && !unsafe; q++)
+        for (uint32_t k = p->pass[q].first_stage; k < p->pass[q].first_stage + p->pass[q].stages && !unsafe; k++) {
+            const gs_stage *s = &p->stage[k];
+            reg = gs_calloc(s->regs + 1, sizeof(*reg));
+            if (reg == NULL || is_setup(&p->pass[q])) {
+                unsafe = reg == NULL;
+                gs_free(reg);
+                continue;
+            }
+            for (uint32_t r = 0; r < s->regs; r++)
+                reg[r] = s->reg[r].kind == GS_REG_LOAD ? array[s->reg[r].array] : CLEAN;
+            for (uint32_t i = 0; i < s->sums; i++) {
+                if (s->sum[i].reg != GS_NONE) /* a sequence's derivative has none */
+                    reg[s->sum[i].reg] = PARTIAL;
+                if (s->sum[i].kind == GS_SUM_ATTEND)
+                    reg[s->sum[i].lse] = INFINITE;
+            }
+            for (uint32_t i = 0; i < s->instrs; i++)
+                unsafe = unsafe || unsafe_instr(s, &s->instr[i], reg);
+            for (uint32_t r = 0; r < s->regs; r++)
+                if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE)
+                    array[s->reg[r].array] = GS_MAX(reg[r], PARTIAL);
+            gs_free(reg);
+        }
+    gs_free(array);
+    return unsafe;
+}
+
+/* ---- sets ----------------------------------------------------------------- */
+
+/* From the last stage of a program to the first: which rows are needed? */
 
 /* Rows of the array where it is 0 need not be made: what was never stored reads as 0. */
 static void need(struct finder *f, uint32_t *needed, uint32_t array, uint32_t set)

@@ -10,15 +10,13 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/column_order.h"
-#include "schedule/deal.h"
-#include "schedule/device_cache.h"
+#include "schedule/deals.h"
+#include "schedule/keep.h"
 #include "schedule/effort.h"
 #include "schedule/emit.h"
-#include "schedule/flight.h"
-#include "schedule/keep.h"
+#include "schedule/simulate.h"
 #include "schedule/refuse.h"
 #include "schedule/ring_sim.h"
-#include "schedule/simulate.h"
 
 /* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */
 #define RING_WANTED (128 * GS_MIB)

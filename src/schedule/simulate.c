@@ -1,10 +1,4 @@
-/* simulate.c - drives the lane machine (plan/lanes.h) with a cost model's clock.
- *
- * A plan without copies as tasks has one thread, which submits, verifies and computes: the order of events is that of
- * exec/drive.c, what changes there changes here. A plan with them has a thread for each lane of a device: every task
- * begins when its lane, what it waits for, and the link or disk that it goes over are free, and links and the disk
- * serve tasks in the order of the plan. The driving thread then only verifies what has come.
- */
+/* simulate.c - how long a plan takes: links and work of its tasks, bytes in flight, and the walk over its lanes. */
 #include "schedule/simulate.h"
 
 #include <stdio.h>
@@ -13,7 +7,292 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "plan/lanes.h"
-#include "schedule/link.h"
+
+/* ---- links ---------------------------------------------------------------- */
+
+/* How fast is the link that a copy goes over? A topology file says it, or a measurement, or a guess. */
+
+#define USUAL_BPS 10e9 /* without a cost model */
+#define USUAL_SECONDS 0.2e-6
+
+const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device)
+{
+    return host_cost != NULL && t != NULL && t->on_host[device] ? host_cost : cost;
+}
+
+gs_link_way gs_link_way_of(gs_plan_link link)
+{
+    return link.from == GS_DISK ? GS_LINK_FROM_DISK
+           : link.from == GS_HOST ? GS_LINK_TO_DEVICE
+           : link.to == GS_HOST ? GS_LINK_FROM_DEVICE
+                                : GS_LINK_BETWEEN;
+}
+
+gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_plan_link link)
+{
+    const double said = gs_link_said_bps(t, link);
+    gs_link out = cost != NULL ? gs_cost_link(cost, gs_link_way_of(link)) : (gs_link){USUAL_BPS, USUAL_SECONDS};
+
+    if (said > 0)
+        out.bps = said;
+    return out;
+}
+
+double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost *host_cost, const gs_link_load *l)
+{
+    const gs_link link =
+        gs_link_driver(l->link) == GS_DRIVER_IO
+            ? (gs_link){l->link.from == GS_DISK ? cost->read_bps : cost->write_bps, cost->request_seconds}
+            : gs_link_of(t, gs_cost_on(cost, host_cost, t, gs_link_device(l->link)), l->link);
+    return (double)l->requests * link.request_seconds + (double)l->bytes / link.bps;
+}
+
+/* ---- work ----------------------------------------------------------------- */
+
+/* What a compute task amounts to, in the terms of the cost model. */
+
+static double sum_columns(const gs_stage *s, uint32_t sum)
+{
+    return s->reg[s->sum[sum].reg].width;
+}
+
+static uint32_t operand_width(const gs_stage *s, const gs_program *p, const gs_operand *o)
+{
+    return o->kind == GS_FROM_REG ? s->reg[o->index].width : o->kind == GS_FROM_PARAM ? p->param[o->index].cols : 0;
+}
+
+void gs_vertex_work(gs_work *w, const gs_program *p, const gs_stage *s, double rows)
+{
+    for (uint32_t i = 0; i < s->instrs; i++) {
+        const gs_instr *const in = &s->instr[i];
+        const uint32_t a = operand_width(s, p, &in->a), b = operand_width(s, p, &in->b);
+        if (in->op == GS_OP_OUTER)
+            w->amount[3] += 2 * rows * a * b;
+        else if (in->op == GS_OP_FAN_OUTER)
+            w->amount[3] += 2 * rows * (double)gs_param_elements(&p->param[in->dst]);
+        else if (in->op == GS_OP_MIX_OUTER)
+            w->amount[1] += rows * a * p->param[in->dst].cols;
+        else if (in->op == GS_OP_MIX || in->op == GS_OP_MIX_T)
+            w->amount[1] += rows * s->reg[in->dst].width * p->param[in->b.index].rows;
+        else if (gs_op_classof(in->op) == GS_CLASS_MATMUL)
+            w->amount[2] += 2 * rows * (double)p->param[in->b.index].rows * p->param[in->b.index].cols;
+        else /* a reduction and a loss without a gradient have no register to write */
+            w->amount[gs_op_is(in->op, GS_FACT_HARD) ? 5 : 1] +=
+                rows * GS_MAX(a, gs_op_into_param(in->op) || in->dst == GS_NONE ? 0 : s->reg[in->dst].width);
+    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE)
+            w->amount[4] += rows * s->reg[r].width * gs_dtype_bytes(s->reg[r].dtype) / (double)sizeof(float);
+}
+
+static void row_sum_work(gs_work *w, const gs_program *p, const gs_task *t, const gs_chunk *c)
+{
+    const gs_stage *const s = &p->stage[t->stage];
+    gs_row_sum rows = {0};
+    (void)gs_sum_of_rows(&rows, s, t->sum);
+    const gs_array *const a = &p->array[rows.array];
+    const double width = GS_MIN(sum_columns(s, t->sum), (double)a->width);
+    w->kind = GS_WORK_SUM;
+    w->amount[1] = (double)c->edges;
+    w->amount[2] = (double)c->edges * width;
+    w->amount[3] = c->operands * width * (double)gs_dtype_bytes(a->dtype) / sizeof(float);
+    w->amount[4] = c->targets * width;
+}
+
+static void edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, double edges)
+{
+    double computed = 0, gathered = 0, hard = 0, products = 0;
+    for (uint32_t i = 0; i < s->edge_instrs; i++) {
+        const gs_instr *const in = &s->edge_instr[i];
+        if (gs_edge_reg_only_rows(s, in->dst))
+            continue;
+        if (gs_op_by_type(in->op)) {
+            products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
+            continue;
+        }
+        *(gs_op_is(in->op, GS_FACT_HARD) ? &hard : &computed) +=
+            GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
+    }
+    for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
+        gathered += u.role != GS_USE_OPERAND || u.sum != GS_NONE
+                        ? 0
+                        : s->edge_reg[u.reg].width * gs_dtype_bytes(p->array[u.array].dtype) / (double)sizeof(float);
+    for (uint32_t i = 0; i < s->sums; i++) {
+        if (s->sum[i].kind == GS_SUM_OUTER) { /* rows are put in order by type before */
+            const double in = s->edge_reg[s->sum[i].score].width, out = s->edge_reg[s->sum[i].value].width;
+            products += 2 * in * out;
+            computed += in + out;
+            continue;
+        }
+        computed += gs_stage_sums_rows(s, i) ? 0 : sum_columns(s, i);
+        hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
+    }
+    w->kind = GS_WORK_EDGES;
+    w->amount[1] = edges;
+    w->amount[2] = edges * computed;
+    w->amount[3] = edges * gathered;
+    w->amount[4] = edges * hard;
+    w->amount[5] = edges * products;
+}
+
+/* An LSTM's steps are dense products; a derivative does them again, and two more. */
+static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, double edges, bool back)
+{
+    const double width = p->param[m->weight].cols;
+    w->kind = GS_WORK_VERTEX;
+    w->amount[5] = edges * (back ? 2 : 1) * 5 * width;
+    w->amount[2] = edges * (back ? 2 : 1) * 8 * width * width;
+    w->amount[3] = back && m->learned ? edges * 8 * width * width : 0;
+    w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
+}
+
+static void stage_work_find(gs_stage_work *out, const gs_program *p, const gs_stage *s)
+{
+    *out = (gs_stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
+    gs_vertex_work(&out->row, p, s, 1);
+    if (s->sums == 0 || !gs_sum_is_sequence(&s->sum[0]))
+        edge_program_work(&out->edge, p, s, 1);
+}
+
+/* Amounts are whole numbers, or quarters, so those of many are exact. */
+static void times(gs_work *w, const gs_work *one, double many)
+{
+    *w = *one;
+    for (uint32_t k = 1; k < GS_WORK_AMOUNTS; k++)
+        w->amount[k] *= many;
+}
+
+void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
+{
+    gs_stage_work of;
+    if (t->kind == GS_TASK_VERTEX || (t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t)))
+        stage_work_find(&of, p, &p->stage[t->stage]);
+    gs_task_work_by(w, p, &of, set, parts, t);
+}
+
+void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, const gs_edge_set *set, uint32_t parts,
+                     const gs_task *t)
+{
+    const gs_stage *const s = &p->stage[t->stage];
+    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
+    const uint64_t at = (uint64_t)t->target * parts + t->operand;
+    const gs_chunk *const c = edges ? &set[t->file - p->arrays].chunk[at] : NULL;
+
+    *w = (gs_work){.kind = GS_WORK_MEMORY, .amount = {1}};
+    switch (t->kind) {
+    case GS_TASK_ZERO:
+        w->amount[1] = (double)t->bytes / sizeof(float);
+        break;
+    case GS_TASK_SELF:
+    case GS_TASK_BEGIN:
+    case GS_TASK_FINISH:
+        w->amount[1] = (t->kind == GS_TASK_SELF ? 3 : 1) * (double)t->rows * sum_columns(s, t->sum);
+        break;
+    case GS_TASK_EDGES:
+        if (gs_task_sums_rows(t))
+            row_sum_work(w, p, t, c);
+        else if (gs_sum_is_sequence(&s->sum[0]))
+            sequence_work(w, p, &s->sum[0], (double)c->edges, false);
+        else
+            times(w, &of->edge, (double)c->edges);
+        break;
+    case GS_TASK_COPY:
+        w->amount[1] = 2 * (double)t->bytes / sizeof(float);
+        break;
+    case GS_TASK_UNROLL:
+    case GS_TASK_BACK:
+        sequence_work(w, p, &s->sum[0], (double)c->edges, t->kind == GS_TASK_BACK);
+        break;
+    case GS_TASK_VERTEX:
+        times(w, &of->row, t->rows);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- bytes in flight ------------------------------------------------------ */
+
+/* How many bytes should the disk have under way?
+ *
+ * One thread hands requests to the disk. Between two looks at it that thread computes (a device on host memory), or
+ * verifies what has come; and where devices have memory of their own, a place in the ring is free, for the next read,
+ * when a copy is over. So a request that could begin waits as long as one of those takes, and the disk's own latency
+ * comes on top. With bytes for that time under way, and a quarter more, the disk has work.
+ */
+
+#define SLACK 1.25
+#define USUAL_BYTES (16 * GS_MIB) /* without a cost model */
+
+/* Lengths of gaps. A random moment falls into a long one more often, so the gap that it meets is longer than the
+ * mean. */
+typedef struct gap {
+    double seconds, squares;
+} gap;
+
+static void add(gap *g, double seconds)
+{
+    g->seconds += seconds;
+    g->squares += seconds * seconds;
+}
+
+/* Expected seconds of the gap that a random moment falls into. */
+static double met(const gap *g) { return g->seconds > 0 ? g->squares / g->seconds : 0; }
+
+/* Seconds to verify one of the task's requests; they come one by one. */
+static double verify_seconds(const gs_simulation_input *in, const gs_task *t)
+{
+    const double requests = gs_task_requests(t);
+    const gs_work check = {GS_WORK_CHECK, {requests, (double)gs_task_bytes(in->plan, t)}};
+    return t->check == GS_CHECK_NONE ? 0 : gs_cost_seconds(in->cost, &check) / requests;
+}
+
+static double copy_seconds(const gs_simulation_input *in, const gs_task *t)
+{
+    const gs_link_load load = {gs_task_link(t), gs_task_bytes(in->plan, t), gs_task_requests(t)};
+    return gs_link_seconds(in->topology, in->cost, in->host_cost, &load);
+}
+
+/* Seconds between two looks at the disk: the longest of a computation of the thread that feeds it, a verification, and
+ * a copy over a link. */
+static double between_looks(const gs_simulation_input *in)
+{
+    gap computing = {0}, checking = {0}, copying = {0};
+    gs_work w;
+
+    const gs_plan_pass *const pass = &in->plan->pass[in->pass];
+    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+        const gs_task *const t = &in->plan->task[i];
+        if (gs_task_lane(t) == GS_LANE_READ)
+            add(&checking, verify_seconds(in, t));
+        else if (gs_task_is_copy(t) && t->source.memory == GS_HOST)
+            add(&copying, copy_seconds(in, t));
+        else if (in->plan->devices == 0 && t->kind != GS_TASK_MOVE) {
+            gs_task_work(&w, in->program, in->set, in->parts, t);
+            add(&computing, gs_cost_seconds(in->cost, &w));
+        }
+    }
+    return GS_MAX(met(&computing), GS_MAX(met(&checking), met(&copying)));
+}
+
+uint64_t gs_flight_bytes(const gs_simulation_input *in)
+{
+    if (in->cost == NULL)
+        return USUAL_BYTES;
+    const double wanted = SLACK * in->cost->read_bps * (in->cost->latency_seconds + between_looks(in));
+    const uint64_t bytes = wanted < (double)GS_FLIGHT_MOST ? gs_align_up((uint64_t)wanted, GS_MIB) : GS_FLIGHT_MOST;
+    return GS_MAX(bytes, GS_FLIGHT_LEAST);
+}
+
+/* ---- the walk ------------------------------------------------------------- */
+
+/* Drives the lane machine (plan/lanes.h) with a cost model's clock.
+ *
+ * A plan without copies as tasks has one thread, which submits, verifies and computes: the order of events is that of
+ * exec/drive.c, what changes there changes here. A plan with them has a thread for each lane of a device: every task
+ * begins when its lane, what it waits for, and the link or disk that it goes over are free, and links and the disk
+ * serve tasks in the order of the plan. The driving thread then only verifies what has come.
+ */
 
 struct sim {
     const gs_simulation_input *in;
@@ -312,7 +591,7 @@ gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in)
         goto done;
     }
     for (uint32_t k = 0; k < in->program->stages; k++)
-        gs_stage_work_find(&s.work[k], in->program, &in->program->stage[k]);
+        stage_work_find(&s.work[k], in->program, &in->program->stage[k]);
     run_once(&s);
     if (s.pass->aheads > 0) /* an epoch among epochs is what counts: the second begins with what the first read ahead */
         run_once(&s);

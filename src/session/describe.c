@@ -9,7 +9,6 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "plan/links.h"
-#include "schedule/link.h"
 #include "schedule/simulate.h"
 #include "session/session.h"
 #include "session/session_plan.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/flight.h"
+#include "schedule/simulate.h"
 #include "support/moves.h"
 #include "support/support.h"
 
