@@ -53,7 +53,7 @@ GS_KERNEL(gs_finish_lse, gs_frame_args)
 
 /* ---- what came from a disk ---- */
 
-/* base/mark.c has the same. */
+/* base/hash.c has the same. */
 GS_DEVICE gs_u64 gs_mixed_word(gs_u64 word, gs_u64 at)
 {
     gs_u64 x = word + (at + 1) * 0x9e3779b97f4a7c15ull;

@@ -5,7 +5,7 @@
  * all targets of the tile, so a number of the weight is read once for them. Backward, a launch takes one window of 16
  * steps of every tile, from the last to the first: states are computed again from those at the window's start, and
  * these from the states at the starts of blocks of windows, of blocks of those, and so on, as on the CPU
- * device (device/cpu/sequence.h); what a tile keeps grows with the logarithm of its steps. Gradients of the edges of a
+ * device (device/cpu/sequence.c); what a tile keeps grows with the logarithm of its steps. Gradients of the edges of a
  * window go to memory, from where gs_scatter_gates adds them to the operands' rows in one order.
  *
  * Included in programs that need it; W and R (width, targets of a tile) are constants where these functions are used.

@@ -1,8 +1,8 @@
 /* batch_devices.h - several devices that train batches at the same time: each runs batches of its own on a plan of its
  * own, with the same parameters, and their gradients are added up in the order of the devices; those of rows of learned
- * tables in the order of the batches (step_rows.h).
+ * tables in the order of the batches (batch_tables.h).
  *
- * Which device runs a batch depends on its number and on how fast the devices are said to be (batch_deal.h), so what is
+ * Which device runs a batch depends on its number and on how fast the devices are said to be, so what is
  * added to what does not depend on groups, budgets or which of them was faster this time. Each device of cpu:N has its
  * share of the threads, and waits as long as its speed in a topology file says. Of processors and GPUs the processors
  * are device 0, as in a pass over the whole graph. One thread calls.

@@ -4,7 +4,7 @@
  * and reaps io: before each launch it hands over every write and read that may start, so that the disk has work while
  * the device computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the
  * stall time.
- * Devices whose copies are tasks have a thread for each lane: several.c.
+ * Devices whose copies are tasks have a thread for each lane: lane.c.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -198,7 +198,7 @@ typedef struct gs_plan {
     gs_plan_spill spill;
     uint64_t region_bytes[GS_REGION_COUNT]; /* ARENA: of the device that has most */
     uint64_t arena_bytes[GS_PLAN_DEVICES];
-    uint64_t flight_bytes;     /* most that the disk has under way (schedule/flight.h) */
+    uint64_t flight_bytes;     /* most that the disk has under way (schedule/simulate.h) */
     uint64_t lasting_bytes;    /* the first part of RESIDENT, where nothing but the run's own arrays ever changes */
     uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */
     uint64_t device_bytes;     /* of the device that has most */

@@ -45,7 +45,7 @@ typedef struct gs_host_cache {
     uint64_t capacity;         /* bytes that its plan may take */
 } gs_host_cache;
 
-/* Data that stay in the memories of devices that computations find everything in (device_cache.c). A unit is an
+/* Data that stay in the memories of devices that computations find everything in (keep.c). A unit is an
  * interval of an array or a chunk, numbered as gs_layout_units() says. */
 typedef struct gs_device_cache {
     uint32_t devices, passes;  /* 0: there is no cache, and nothing is listed */

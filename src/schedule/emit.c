@@ -63,7 +63,7 @@ static bool add_ahead(struct emitter *e, const struct moved *t, gs_status *st)
     return true;
 }
 
-/* emit_ahead.c: behind the pass's last task, which of its first reads its next run may make already. */
+/* emit.c: behind the pass's last task, which of its first reads its next run may make already. */
 static gs_status emit_ahead(struct emitter *e)
 {
     const gs_plan_pass *const pass = e->pass;

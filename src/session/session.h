@@ -5,16 +5,16 @@
  *            store; what it refuses is refused before any file is touched. Opening is choosing.
  *   choose   choose.c: a model can be compiled to several programs; each one that is considered is prepared and
  *            planned, and the plans decide which is kept
- *   prepare  session_prepare.c: store, devices and one compiled program; nothing is known of memory yet
+ *   prepare  session_plan.c: store, devices and one compiled program; nothing is known of memory yet
  *   plan     session_plan.c: accounts for the memory that a plan does not know, finds the rows and edges that a run
  *            needs, and has gs_schedule() lay the program over the rest of the budgets
- *   start    start.c: takes the memory of the plan and makes the files of the run
+ *   start    session_run.c: takes the memory of the plan and makes the files of the run
  * Then gs_session_run() runs a pass, as often as one likes, and gs_session_close() ends it all.
  *
  * gs_schedule() plans one program over given edges at given costs. A session decides what it is given; these three
  * are its share of planning:
  *   choose.c   which program: by predicted time, or the first that keeps the budgets
- *   prune.c    which rows and edges: only what the loss and the reported accuracies can see
+ *   edges.c    which rows and edges: only what the loss and the reported accuracies can see
  *   profile.c  at which costs: what timed epochs said about this machine, remembered for later plans
  *
  * Knows neither epochs nor optimisers nor result files; those are train's. Units: bytes. One thread owns a session.
@@ -105,7 +105,7 @@ typedef struct gs_session_config {
                              * holds does not count */
 } gs_session_config;
 
-/* session_prepare.c: the passes of the program. */
+/* session_plan.c: the passes of the program. */
 typedef struct gs_session_passes {
     uint32_t train, eval, predict; /* numbers of passes, or GS_NONE */
     bool gradients;     /* the pass "train" is there */
@@ -141,7 +141,7 @@ gs_status gs_session_open(gs_session **out, const gs_session_config *config);
 gs_status gs_session_open_on(gs_session **out, const gs_session_config *config);
 void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill folder */
 
-/* session_step.c: where the parameters are. Devices that can hold them for the run step themselves: then the values of
+/* session_run.c: where the parameters are. Devices that can hold them for the run step themselves: then the values of
  * `run.params` that are learned are those of the last gs_session_fetch_params(), and gradients never come here. */
 bool gs_session_steps_on_device(const gs_session *s);
 /* When the parameters have their first values, or others. Does nothing where the host has them. */

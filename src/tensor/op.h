@@ -2,7 +2,7 @@
  *
  * model, ir, program, compile, schedule and the devices ask this table what an operator is: how it is printed and
  * written in a model's text, how many operands it has, where it may stand, what it makes of 0, what it costs. What is
- * left to them is its formula on each device (device/cpu/simd_math.h, cuda/kernel_text.c) and its derivative
+ * left to them is its formula on each device (device/cpu/simd_math.h, cuda/text_vertex.c) and its derivative
  * (ir/ir_grad.c); CONTRIBUTING.md says what a new one touches.
  *
  * Shapes: a vertex value is [rows, width]; w[out, in] is a parameter as PyTorch stores it. Operators whose form is EACH
