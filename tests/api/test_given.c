@@ -138,7 +138,7 @@ static void given__null_is_refused_by_a_layer(void **state)
 static void check_header(FILE *f, const char *test)
 {
     static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
-                                         "gs_size_format",
+                                         "gs_input_formats", "gs_size_format",
                                          "gs_run_tensors", "gs_run_columns", "gs_run_close",
                                          "gs_layer_tensors", "gs_layer_close"};
     char line[512];
