@@ -288,7 +288,7 @@ static void test_formats__names_of_edge_types_are_bounded(void **state)
     fputs("src,dst,relation\n", f);
     for (int k = 0; k < 300; k++) {
         memset(word, 'a' + k % 26, sizeof(word) - 1);
-        snprintf(word + sizeof(word) - 5, 5, "%04d", k);
+        snprintf(word + sizeof(word) - 5, 5, "%04u", (unsigned)k % 10000);
         fprintf(f, "%d,%d,%s\n", k, k + 1, word);
     }
     assert_int_equal(fclose(f), 0);
