@@ -57,7 +57,7 @@ static void test_begin__leaves_the_place_as_it_is(void **state)
     assert_false(gs_path_exists(absent.text));
     assert_int_equal(entries(empty.text), 0);
     assert_true(gs_path_is_dir(gs_staging_dir(a)));
-    assert_int_equal(entries(*state), 5); /* two stagings, two locks, the empty folder */
+    assert_int_equal(entries(*state), 5); /* two staging folders, two locks, the empty folder */
     gs_staging_close(a);
     gs_staging_close(e);
     assert_int_equal(entries(*state), 1);

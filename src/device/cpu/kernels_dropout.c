@@ -17,7 +17,7 @@
 #define PAIRS (GS_LANES / 2)  /* counters a vector */
 #define CHAINS 4              /* vectors at a time: a round is a chain of about 6 cycles, this fills them */
 #define STEP (PAIRS * CHAINS) /* counters a step */
-#define COUNTERS 64              /* counters between generating and using: words stay in L1 */
+#define COUNTERS 64           /* counters between generating and using: words stay in L1 */
 
 typedef uint64_t vq __attribute__((vector_size(8 * PAIRS)));
 typedef uint32_t half_mem __attribute__((vector_size(4 * PAIRS), aligned(4), may_alias));
@@ -56,7 +56,7 @@ GS_INLINE void store_words(uint32_t *words, vq low, vq high)
     *(vq_mem *)(words + 2 * PAIRS) = second;
 }
 
-/* Counters of a counters: word[k][i] is word k of the i-th. */
+/* Counters that are drawn together: word[k][i] is word k of the i-th. */
 typedef struct counters {
     uint32_t word[4][COUNTERS];
 } counters;
@@ -100,7 +100,7 @@ GS_INLINE void apply(const gs_cpu_dropout *d, float *dst, const float *src, cons
     }
 }
 
-/* The counters of groups [group, group + take) of a row, from place n of the counters on. Of a vertex words 2 and 3 are
+/* The counters of groups [group, group + take) of a row, from place n of `b` on. Of a vertex words 2 and 3 are
  * the same for all and there already. */
 GS_INLINE void count_groups(counters *b, uint32_t n, const gs_cpu_draws *w, uint32_t row, uint32_t row_groups,
                             uint32_t group, uint32_t take, const bool edges)
@@ -117,7 +117,7 @@ GS_INLINE void count_groups(counters *b, uint32_t n, const gs_cpu_draws *w, uint
 }
 
 /* Walks (row, group of 4 columns) in order, COUNTERS counters at a time. With whole groups the words of
- * a counters lie as the elements do; else every row's last group is cut. */
+ * `b` lie as the elements do; else every row's last group is cut. */
 GS_INLINE void drop(const gs_cpu_dropout *d, float *dst, const float *src, const gs_cpu_draws *w, uint32_t rows,
                     uint32_t width, counters *b, const bool edges)
 {
