@@ -63,9 +63,9 @@ typedef struct gs_batch_rows {
 
 /* Bytes that reading rows of features takes, for batches of `most` rows, without a cache and not ahead. */
 uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most);
-/* And those that reading ahead through a ring of `ring` bytes takes besides; 0 of 0 bytes, which is not ahead. The
- * least ring: */
+/* The least ring through which rows are read ahead. */
 #define GS_BATCH_RING (8 * GS_MIB)
+/* Bytes that reading ahead through a ring of `ring` bytes takes besides; 0 of 0 bytes, which is not ahead. */
 uint64_t gs_batch_rows_ahead(uint64_t ring, uint32_t most);
 /* The cache of at most `bytes`, all that it takes included, for groups of `group` batches of `most` rows. */
 gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most);

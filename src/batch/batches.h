@@ -28,8 +28,9 @@ void gs_batches_read_ahead(gs_batches *b, uint64_t ring);
 /* Features of all vertices stay in host memory, in that of the batches where `whole` does not keep them. Likewise. */
 void gs_batches_keep_features(gs_batches *b, bool keep);
 /* On a device with memory of its own: `rows` rows of features stay in the memory of `devices`, of which this is number
- * `own`; 1: in this one's alone. Likewise. Rows that have room in so many bytes of a device: */
+ * `own`; 1: in this one's alone. Likewise. */
 void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own);
+/* Rows of features that have room in so many bytes of a device. */
 uint32_t gs_batches_rows_within(const gs_batches *b, uint64_t bytes);
 /* Do fewer bytes cross where `rows` stay, of batches that use all rows as often? */
 bool gs_batches_gain(const gs_batches *b, uint64_t rows);
@@ -76,18 +77,23 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
  * keys dropout, as an epoch does. *mass: what the mean of the loss is over. */
 gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
 
-/* A step of several passes: gradients of their sums of losses are added up between clear and divide. The mean is over
- * the sum of the masses, which gs_batches_divide() is given. A pass is that of a batch, as in gs_batches_run(), but
- * that statistics are followed by gs_batches_follow(): the last pass's, or those that were copied, of
- * gs_batches_statistics() floats; */
+/* Begins a step of several passes: gradients become 0. */
 void gs_batches_clear(gs_batches *b);
+/* A pass of such a step, as gs_batches_run(), but that the gradient of its sum of losses is added to those before it,
+ * and statistics are not followed. */
 gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
+/* Floats of a pass's statistics; 0: the model has none. */
 uint32_t gs_batches_statistics(const gs_batches *b);
+/* The last pass's statistics, [gs_batches_statistics()]. */
 void gs_batches_copy_statistics(const gs_batches *b, float *out);
+/* Running statistics follow those of a pass of `batch`, which were copied; NULL: the last pass's. */
 void gs_batches_follow(gs_batches *b, const gs_batch *batch, const float *statistics);
+/* Ends the step: the gradients are those of the mean over `mass`, the sum of the passes' masses. */
 void gs_batches_divide(gs_batches *b, double mass);
-/* or of a part of a batch that is next in the group and overflows; `part` from 0 keys dropout, too. */
+/* The batch that is next in the group overflows, and is run in parts: until gs_batches_end_parts(). */
 void gs_batches_begin_parts(gs_batches *b);
+/* A part of it: its gradient is added to those before it, its statistics are followed. `part`, from 0, keys dropout,
+ * too. */
 gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
                               gs_exec_stats *out);
 void gs_batches_end_parts(gs_batches *b);

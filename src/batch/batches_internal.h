@@ -16,8 +16,8 @@
 typedef struct gs_batches_kept {
     uint32_t rows;           /* of all devices, numbered together; 0: there are none */
     uint32_t devices, own;   /* that they are dealt to, and this one's number among them */
-    gs_batch_spread which;   /* of the first device; the others': */
-    const gs_batch_spread *of;
+    gs_batch_spread which;   /* of the first device */
+    const gs_batch_spread *of; /* of each device: the first's */
     gs_batch_places places;  /* of the batch at hand */
     gs_batch *group;         /* with a cache: of the batches of a group, what no device keeps, in: */
     uint32_t *lists;         /* [cache.group][limits.vertices] */
@@ -46,8 +46,8 @@ struct gs_batches {
     gs_exec_graph graph;
     gs_exec_piece piece[GS_BATCH_PIECES];
     uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */
-    uint64_t bytes;          /* without what features take: */
-    uint64_t copies, names;  /* where a batch's rows of them are copied, or named; the same where that cannot be */
+    uint64_t bytes;          /* without what features take */
+    uint64_t copies, names;  /* what these take where a batch's rows are copied, or named; equal where that cannot be */
 };
 
 /* How long does a batch take? */

@@ -21,8 +21,8 @@ typedef struct gs_read_run {
     uint32_t blocks; /* of GS_BLOCK_BYTES */
     uint32_t place;  /* block of the ring's memory */
     uint32_t mark;   /* the caller's */
-    bool came;       /* under the lock, and what became of it: */
-    gs_status status;
+    bool came;       /* under the lock */
+    gs_status status; /* of its read, once it came */
 } gs_read_run;
 
 typedef struct gs_read_ring {

@@ -22,9 +22,10 @@
 #include "session/session.h"
 #include "session/session_plan.h"
 
-/* Another program must save this much of the predicted run; */
+/* Another program is taken where its predicted run is no longer than this part of the best one's. */
 #define WORTH 0.99
-/* or this much of the memory, for a run that is predicted to be no longer than so. */
+/* A leaner one is taken, too, which has no more than this part of its memory and takes no more than so many times as
+ * long. */
 #define LEAN_BYTES 0.75
 #define LEAN_SECONDS 1.01
 /* What is computed once is wide from so many times the features' columns on. */
