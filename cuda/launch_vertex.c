@@ -283,7 +283,13 @@ static const float *loss_weight(const gs_cuda *c, const gs_vertex_launch *l)
 
 static gs_status run_loss_columns(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
 {
+    static const gs_columns_loss columns_loss[GS_LOSSES] = {
+#define X(id, name, task, is) [GS_LOSS_##id] = GS_COLUMNS_##id,
+        GS_LOSS_MAP(X)
+#undef X
+    };
     const gs_dtype labels = l->stage->reg[in->b.index].dtype;
+    const gs_loss loss = gs_op_facts_of(in->op)->loss;
     gs_columns_args a = {.logits = (const float *)reg(c, in->a.index),
                          .label = (const void *)reg(c, in->b.index),
                          .split = (const gs_u8 *)reg(c, in->c.index),
@@ -294,7 +300,8 @@ static gs_status run_loss_columns(gs_cuda *c, const gs_vertex_launch *l, const g
                          .factor = l->loss_factor,
                          .rows = l->rows,
                          .classes = l->stage->reg[in->a.index].width,
-                         .squared = in->op == GS_OP_MSE || in->op == GS_OP_MSE_GRAD,
+                         .loss = columns_loss[loss],
+                         .numbers = gs_loss_task(loss) == GS_TRAIN_TASK_REGRESS,
                          .label_type = labels == GS_F32   ? GS_LABEL_FLOATS
                                        : labels == GS_I32 ? GS_LABEL_WHOLE
                                                           : GS_LABEL_BYTES,

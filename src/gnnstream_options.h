@@ -145,6 +145,9 @@ typedef struct gs_train_options {
                           * the pass "setup" can be long. NULL comes again where opening then fails. May be NULL */
     const char *command; /* how a program was told to make this run, at most 4095 bytes: checkpoints keep it for
                           * gs_checkpoint_command(), and nothing else reads it */
+    const char *loss;    /* what is made small: of one class "xent" (cross-entropy); of several labels "bce" (binary
+                          * cross-entropy); of numbers "mse" (squared error), or "huber": of an error d, d^2 / 2 up to
+                          * |d| = 1, then |d| - 1/2. NULL: the first of each */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -202,6 +205,8 @@ typedef struct gs_train_options {
 #define GS_TASK_OPTION_MAP(X)                                                                                        \
     X(task, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--task", "classify|multilabel|regress",                        \
       "what is learned: one class, several labels, or numbers", "as the store's labels are")                         \
+    X(loss, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--loss", "xent|bce|mse|huber",                                 \
+      "of one class xent, of several labels bce, of numbers mse or huber", "the first of its task")                  \
     X(class_weights, TEXT, NULL, 0, 0, RESULTS, NULL, RARE, "--class-weights", "balanced|W1,W2,...|W.npy",           \
       "of classes in the loss; of several labels, of those that\nare there", "1")                                    \
     X(label_smoothing, REAL, 0, 0, 1, RESULTS, NULL, RARE, "--label-smoothing", "X",                                 \

@@ -76,7 +76,7 @@ static gs_program *compile_model(const char *model, const gs_model_config *confi
         bench_die("out of memory");
     bench_need(gs_model_open(&m, model));
     bench_need(gs_model_build(&ir, m, config));
-    bench_need(gs_ir_add_loss(ir, GS_TRAIN_TASK_CLASSIFY, GS_I32));
+    bench_need(gs_ir_add_loss(ir, GS_LOSS_XENT, GS_I32));
     bench_need(gs_ir_differentiate(ir));
     bench_need(gs_compile(p, ir, &options));
     gs_model_close(m);

@@ -193,6 +193,9 @@ typedef struct gs_loss_args {
 #define GS_LOSS_KNOWN 10
 #define GS_LOSS_OF_VALID 13
 
+/* The losses of tensor/op.h. */
+typedef enum gs_columns_loss { GS_COLUMNS_XENT, GS_COLUMNS_BCE, GS_COLUMNS_MSE, GS_COLUMNS_HUBER } gs_columns_loss;
+
 typedef enum gs_label_type { GS_LABEL_BYTES, GS_LABEL_WHOLE, GS_LABEL_FLOATS } gs_label_type;
 
 typedef struct gs_columns_args {
@@ -205,7 +208,8 @@ typedef struct gs_columns_args {
     const float *weight; /* [classes], or NULL: 1 */
     const float *factor; /* as in gs_loss_args */
     gs_u32 rows, classes, parts, part_rows;
-    gs_u32 squared;      /* the squared error of numbers; else binary cross-entropy */
+    gs_u32 loss;         /* gs_columns_loss, but the first */
+    gs_u32 numbers;      /* the labels are numbers; else 0 and 1 */
     gs_u32 label_type;   /* gs_label_type; WHOLE: one a row */
     float scale;
 } gs_columns_args;

@@ -461,10 +461,15 @@ typedef struct gs_entry {
 GS_DEVICE gs_entry gs_entry_of(const gs_columns_args *a, float x, float y, gs_u32 column)
 {
     gs_entry t;
-    if (a->squared) {
-        const double off = (double)x - (double)y;
+    const double off = (double)x - (double)y, size = off < 0 ? -off : off;
+    if (a->loss == GS_COLUMNS_MSE) {
         t.loss = off * off;
         t.slope = 2.0f * (float)off;
+        return t;
+    }
+    if (a->loss == GS_COLUMNS_HUBER) {
+        t.loss = size <= 1 ? off * off / 2 : size - 0.5;
+        t.slope = size <= 1 ? (float)off : off < 0 ? -1.0f : 1.0f;
         return t;
     }
     const float w = a->weight != 0 ? a->weight[column] : 1.0f, e = expf(x < 0 ? x : -x), inverse = 1.0f / (1.0f + e);
@@ -478,7 +483,7 @@ GS_DEVICE gs_entry gs_entry_of(const gs_columns_args *a, float x, float y, gs_u3
 GS_DEVICE void gs_add_entry(double *sum, const gs_columns_args *a, gs_u32 split, float x, float y)
 {
     double *const of = sum + 3 * (split - 1);
-    if (a->squared) {
+    if (a->numbers) {
         const double off = (double)x - (double)y;
         of[0] += off * off;
         of[1] += off < 0 ? -off : off;

@@ -85,7 +85,7 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
 {
     gs_status st = GS_OK;
     if (!k->options->layer && (k->options->metrics || k->gradients))
-        st = gs_ir_add_loss(ir, k->options->task, labels_of(k->options));
+        st = gs_ir_add_loss(ir, k->options->loss, labels_of(k->options));
     if (st == GS_OK && k->gradients)
         st = k->options->layer ? gs_ir_differentiate_from(ir) : gs_ir_differentiate(ir);
     if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */

@@ -23,7 +23,7 @@ typedef struct gs_compile_options {
     const gs_leaf *leaf;
     uint32_t leaves;
     bool metrics;         /* evaluate the loss and what the task is judged by on the logits */
-    gs_train_task task;     /* of that loss, and of a loss that the graph has already */
+    gs_loss loss;         /* that loss, and what the graph has already */
     bool store_logits;    /* write them to an array: program->logits */
     bool no_move;         /* --no-move: operators stay where the model put them */
     bool no_fuse;         /* --no-fuse: sums that need an edge program share it with no other sum */

@@ -175,11 +175,11 @@ gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context);
  * the place in the text, for a matrix product of a value of both ends that cannot leave the edges. */
 gs_status gs_ir_normalise(gs_ir *ir);
 
-/* Adds the mean loss of the task over the training vertices on the root (inputs
+/* Adds the mean loss over the training vertices on the root (inputs
  * "labels", of that type at rest, and "split"), then the
  * gradient of every parameter (reverse mode), as IR again. Differentiating
  * normalises first. Values that depend on no parameter get no gradient. */
-gs_status gs_ir_add_loss(gs_ir *ir, gs_train_task task, gs_dtype labels);
+gs_status gs_ir_add_loss(gs_ir *ir, gs_loss loss, gs_dtype labels);
 gs_status gs_ir_differentiate(gs_ir *ir);
 /* The same without a loss, from the gradient of the root: the input GS_IR_UPSTREAM, rows of the root's width. That of
  * the input "features", where the root depends on it, is a GS_OUTPUT_STORE. */

@@ -499,23 +499,18 @@ static uint32_t make_loss(gs_ir *ir, gs_op op, uint32_t logits, uint32_t labels)
     return gs_ir__make(ir, n);
 }
 
-gs_status gs_ir_add_loss(gs_ir *ir, gs_train_task task, gs_dtype labels)
+gs_status gs_ir_add_loss(gs_ir *ir, gs_loss loss, gs_dtype labels)
 {
-    static const gs_op op[GS_TRAIN_TASK_COUNT] = {GS_OP_XENT, GS_OP_BCE, GS_OP_MSE};
     const uint32_t root = gs_ir_root(ir);
     uint32_t width;
     if (root == GS_IR_NONE)
         return gs_fail(GS_EINVAL, "%s: a loss needs logits, and the graph has no root", ir->source);
     gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
     width = labels == GS_I32 ? 1 : ir->node[root].width; /* one class a vertex, whatever is to be learned of it */
-    gs_ir_add_output(ir, GS_OUTPUT_LOSS, make_loss(ir, op[task], root, gs_ir_input(ir, "labels", width, labels)),
+    gs_ir_add_output(ir, GS_OUTPUT_LOSS,
+                     make_loss(ir, gs_op_of_loss(loss, false), root, gs_ir_input(ir, "labels", width, labels)),
                      GS_IR_NONE);
     return ir->status;
-}
-
-static gs_op gradient_of(gs_op loss)
-{
-    return loss == GS_OP_XENT ? GS_OP_XENT_GRAD : loss == GS_OP_BCE ? GS_OP_BCE_GRAD : GS_OP_MSE_GRAD;
 }
 
 static uint32_t loss_of(const gs_ir *ir)
@@ -561,7 +556,8 @@ gs_status gs_ir_differentiate(gs_ir *ir)
     root = ir->node[loss].in[0];
     if ((st = open_tape(&t, ir, NULL)) == GS_OK) {
         const uint32_t forward = ir->nodes;
-        flow_back(&t, root, make_loss(ir, gradient_of(ir->node[loss].op), root, ir->node[loss].in[1]));
+        const gs_op gradient = gs_op_of_loss(gs_op_facts_of(ir->node[loss].op)->loss, true);
+        flow_back(&t, root, make_loss(ir, gradient, root, ir->node[loss].in[1]));
         add_tables(&t, forward);
         ir->differentiated = true;
         st = ir->status;

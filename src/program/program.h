@@ -139,7 +139,8 @@ typedef struct gs_operand {
  *                element x is -(w y log(sigmoid(x)) + (1 - y) log(1 - sigmoid(x))), w of its column. The metrics' rows
  *                count elements that are known, and columns add up what GS_LOSS_SUMS says.
  *   mse(_grad)   b: labels, f32 of the logits' width (NaN: not known), or u8, or i32 of width 1 (below 0: not known).
- *                (x - y)^2, likewise. */
+ *                d^2, d = x - y, likewise.
+ *   huber(_grad) likewise d^2 / 2 where |d| <= 1, else |d| - 1 / 2. */
 typedef struct gs_instr {
     gs_op op;
     uint32_t dst;

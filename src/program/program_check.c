@@ -539,7 +539,8 @@ static gs_status check_statistic(const gs_checker *c, const gs_stage *s, const g
 /* Labels that the loss takes, for so many logits. */
 static bool is_labels(const gs_stage *s, const gs_instr *i, uint32_t logits)
 {
-    const bool numbers = i->op == GS_OP_MSE || i->op == GS_OP_MSE_GRAD, classes = !gs_op_has_column_sums(i->op);
+    const gs_train_task task = gs_loss_task(gs_op_facts_of(i->op)->loss);
+    const bool numbers = task == GS_TRAIN_TASK_REGRESS, classes = task == GS_TRAIN_TASK_CLASSIFY;
     if (i->b.kind != GS_FROM_REG)
         return false;
     const gs_reg *const r = &s->reg[i->b.index];

@@ -27,6 +27,18 @@ static gs_status find_task(gs_train_task *out, const gs_session *s)
                    gs_store_dir(s->store), gs_train_task_name(labels), asked);
 }
 
+gs_status gs_session_find_loss(gs_loss *out, const gs_train_options *options, gs_train_task task)
+{
+    const gs_loss loss = options->loss == NULL ? gs_loss_of_task(task) : (gs_loss)gs_choice(options, loss);
+
+    if (gs_loss_task(loss) != task)
+        return gs_fail(GS_EINVAL, ".loss %s: is of the task %s, and these labels are for %s; leave it out, or take one "
+                                  "that .task %s has", options->loss, gs_train_task_name(gs_loss_task(loss)),
+                       gs_train_task_name(task), gs_train_task_name(task));
+    *out = loss;
+    return GS_OK;
+}
+
 /* ---- weights -------------------------------------------------------------- */
 
 static gs_status bad_weights(const gs_session *s, const char *what)
@@ -105,7 +117,8 @@ gs_status gs_session_choose_task(gs_session *s)
     const gs_store_info *const info = gs_store_get_info(s->store);
     gs_status st;
 
-    if ((st = find_task(&s->labels.task, s)) != GS_OK)
+    if ((st = find_task(&s->labels.task, s)) != GS_OK ||
+        (st = gs_session_find_loss(&s->labels.loss, o, s->labels.task)) != GS_OK)
         return st;
     const bool of_classes = s->labels.task == GS_TRAIN_TASK_REGRESS && info->labels == GS_TRAIN_TASK_CLASSIFY;
     s->labels.columns = of_classes ? 1 : info->classes;

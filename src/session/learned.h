@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "gnnstream_options.h"
 #include "tensor/op.h"
 
 typedef struct gs_session gs_session;
@@ -21,6 +22,7 @@ typedef struct gs_label_moments {
 
 typedef struct gs_session_labels {
     gs_train_task task;
+    gs_loss loss;
     uint32_t columns;        /* of the logits */
     float *weight;           /* [columns] or NULL: of classes, or of labels that are there */
     bool balanced;           /* weights by how often what they weigh occurs among the training vertices */
@@ -28,9 +30,11 @@ typedef struct gs_session_labels {
     gs_label_moments *moments; /* [GS_LOSS_SPLITS][columns]; NULL: of classes where nothing asks for them */
 } gs_session_labels;
 
-/* Once the store is open: the task, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels and options
- * contradict each other; GS_ENOTFOUND, GS_EFORMAT of a file of weights. */
+/* Once the store is open: the task, its loss, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels
+ * and options contradict each other; GS_ENOTFOUND, GS_EFORMAT of a file of weights. */
 gs_status gs_session_choose_task(gs_session *s);
+/* The loss that the options name, or the task's own. GS_EINVAL: it is of another task. */
+gs_status gs_session_find_loss(gs_loss *out, const gs_train_options *options, gs_train_task task);
 /* Counts them. Blocks while it reads. */
 gs_status gs_session_read_labels(gs_session *s);
 void gs_session_drop_labels(gs_session *s);

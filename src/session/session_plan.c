@@ -367,7 +367,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .leaf = leaf,
         .leaves = fill_leaves(leaf, s->store),
         .metrics = s->pass.labelled,
-        .task = s->labels.task,
+        .loss = s->labels.loss,
         .store_logits = logits,
         .no_move = o->no_move || s->variant.no_move != GS_NOT_TAKEN,
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
@@ -391,7 +391,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
     s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
     st = gs_session_note_tables(s, ir);
     if (st == GS_OK && s->pass.labelled)
-        st = gs_ir_add_loss(ir, s->labels.task, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
+        st = gs_ir_add_loss(ir, s->labels.loss, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
     if (st == GS_OK && gradients)
         st = gs_ir_differentiate(ir);
     if (st != GS_OK) {

@@ -3,7 +3,7 @@
  * model, ir, program, compile, schedule and the devices ask this table what an operator is: how it is printed and
  * written in a model's text, how many operands it has, where it may stand, what it makes of 0, what it costs. What is
  * left to them is its formula on each device (device/cpu/simd_math.h, cuda/text_vertex.c) and its derivative
- * (ir/ir_grad.c); CONTRIBUTING.md says what a new one touches.
+ * (ir/ir_grad.c); CONTRIBUTING.md says what a new one touches. Losses have a table of their own beside it.
  *
  * Shapes: a vertex value is [rows, width]; w[out, in] is a parameter as PyTorch stores it. Operators whose form is EACH
  * broadcast: their operands may be [rows, width], [rows, 1] (a number a row), a parameter of [width], or a constant.
@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/dtype.h" /* gs_train_task */
 
 typedef enum gs_op_class {
     GS_CLASS_LEAF,        /* comes from outside: arrays, parameters, constants */
@@ -156,15 +158,17 @@ enum {
     X(GS_OP_LSTM_WEIGHT, "lstm_weight", 1, GS_CLASS_REDUCE, GS_FORM_NONE, GS_ZERO_LOST, 0)                             \
     /* mean and biased variance of each column over all vertices */                                                    \
     X(GS_OP_MEAN_ALL, "mean_all", 1, GS_CLASS_STATISTIC, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                   \
-    X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                     \
-    /* mean cross-entropy, and its gradient in the logits */                                                           \
-    X(GS_OP_XENT, "xent", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX | GS_FACT_HARD)                 \
-    X(GS_OP_XENT_GRAD, "xent_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX | GS_FACT_HARD) \
-    /* of several labels a row, the mean binary cross-entropy; of numbers, the mean squared error; their gradients */  \
-    X(GS_OP_BCE, "bce", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX | GS_FACT_HARD)                   \
-    X(GS_OP_BCE_GRAD, "bce_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX | GS_FACT_HARD)        \
-    X(GS_OP_MSE, "mse", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)                                  \
-    X(GS_OP_MSE_GRAD, "mse_grad", 2, GS_CLASS_LOSS, GS_FORM_NONE, GS_ZERO_TRAIN, GS_FACT_VERTEX)
+    X(GS_OP_VAR_ALL, "var_all", 1, GS_CLASS_STATISTIC, GS_FORM_NONE, GS_ZERO_LOST, GS_FACT_VERTEX)
+
+/* Losses, in the order of .loss's words: enum, name and kernel, whose labels it is of (the first of a task is what it
+ * learns by where nothing is said), facts. Each has two operators, the mean over the training rows and its gradient in
+ * the logits. program.h says what they compute; their formulas are in device/cpu/kernels_loss.c and
+ * cuda/kernels/fixed.cu. */
+#define GS_LOSS_MAP(X)                                                                                                 \
+    X(XENT, xent, GS_TRAIN_TASK_CLASSIFY, GS_FACT_HARD)                                                                \
+    X(BCE, bce, GS_TRAIN_TASK_MULTILABEL, GS_FACT_HARD)                                                                \
+    X(MSE, mse, GS_TRAIN_TASK_REGRESS, 0)                                                                              \
+    X(HUBER, huber, GS_TRAIN_TASK_REGRESS, 0)
 
 /* Edge passes: of the graph, no instructions. */
 #define GS_OP_EDGE_MAP(X)                                                                                              \
@@ -196,8 +200,18 @@ typedef enum gs_op {
 #define X(id, ...) id,
     GS_OP_LEAF_MAP(X) GS_OP_EACH_MAP(X) GS_OP_OTHER_MAP(X)
 #undef X
+#define X(id, ...) GS_OP_##id, GS_OP_##id##_GRAD,
+    GS_LOSS_MAP(X)
+#undef X
     GS_OP_COUNT
 } gs_op;
+
+typedef enum gs_loss {
+#define X(id, ...) GS_LOSS_##id,
+    GS_LOSS_MAP(X)
+#undef X
+    GS_LOSSES
+} gs_loss;
 
 typedef struct gs_op_facts {
     const char *name; /* as printed */
@@ -208,6 +222,7 @@ typedef struct gs_op_facts {
     gs_op_form form;
     gs_op_zero zero;
     unsigned is;      /* GS_FACT_... */
+    gs_loss loss;     /* of class LOSS */
 } gs_op_facts;
 
 /* `op` must be below GS_OP_COUNT. */
@@ -234,19 +249,27 @@ static inline bool gs_op_is_outer(gs_op op)
 /* Is it a product of an edge's row by the matrix of the edge's type? */
 static inline bool gs_op_by_type(gs_op op) { return op == GS_OP_BY_TYPE || op == GS_OP_BY_TYPE_T; }
 
-/* A loss that also gives its gradient in the logits. */
+/* The operator of a loss, or that of its gradient, which gives the loss, too. */
+static inline gs_op gs_op_of_loss(gs_loss loss, bool gradient)
+{
+    return (gs_op)(GS_OP_XENT + 2 * (int)loss + (int)gradient); /* the first in the table */
+}
 static inline bool gs_op_is_loss_grad(gs_op op)
 {
-    return op == GS_OP_XENT_GRAD || op == GS_OP_BCE_GRAD || op == GS_OP_MSE_GRAD;
+    return gs_op_classof(op) == GS_CLASS_LOSS && op == gs_op_of_loss(gs_op_facts_of(op)->loss, true);
 }
+/* Whose labels it is of. */
+gs_train_task gs_loss_task(gs_loss loss);
+/* What a task learns by where nothing is said. */
+gs_loss gs_loss_of_task(gs_train_task task);
 /* A loss that adds up figures of each column (GS_LOSS_SUMS), not of rows alone. */
 static inline bool gs_op_has_column_sums(gs_op op)
 {
-    return gs_op_classof(op) == GS_CLASS_LOSS && op != GS_OP_XENT && op != GS_OP_XENT_GRAD;
+    return gs_op_classof(op) == GS_CLASS_LOSS && gs_loss_task(gs_op_facts_of(op)->loss) != GS_TRAIN_TASK_CLASSIFY;
 }
-/* For each of the splits train, valid, test and each column: BCE has labels that are there and found, that are found
- * and not there, that are there and not found (a logit above 0 says that it is there); MSE the sums of squared and of
- * absolute errors, and how many there are. */
+/* For each of the splits train, valid, test and each column: several labels have those that are there and found, that
+ * are found and not there, that are there and not found (a logit above 0 says that it is there); numbers the sums of
+ * squared and of absolute errors, and how many there are. */
 #define GS_LOSS_SPLITS 3u
 #define GS_LOSS_SUMS 3u
 

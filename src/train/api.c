@@ -121,9 +121,9 @@ static gs_train_task task_of(const gs_train_options *o)
 }
 
 /* Takes `ir`. */
-static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, const gs_model_graph *g)
+static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, const gs_model_graph *g, gs_loss loss)
 {
-    const gs_train_task task = task_of(o);
+    const gs_train_task task = gs_loss_task(loss);
     const gs_dtype labels = gs_train_task_labels(task);
     const uint32_t width = task == GS_TRAIN_TASK_CLASSIFY ? 1 : g->classes;
     const gs_leaf leaves[] = {
@@ -131,7 +131,7 @@ static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, co
         {"in_degree", 3, GS_F32, 1},          {"loops", 4, GS_F32, 1},  {"input_id", 5, GS_U32, 1},
     };
     const gs_compile_options options = {
-        .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true, .task = task,
+        .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true, .loss = loss,
         .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist,
         .edges_per_vertex = g->edges_per_vertex, .show = show,
         .typed = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
@@ -173,6 +173,7 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
     };
     gs_model *model = NULL;
     gs_ir *ir = NULL;
+    gs_loss loss;
     gs_status st;
 
     if (!(graph->edges_per_vertex >= 0 && graph->edges_per_vertex <= 1e9))
@@ -186,13 +187,13 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
     if (st != GS_OK)
         return st;
     show(&p, "as the text says", ir);
-    const gs_train_task task = task_of(options);
-    if ((st = gs_ir_add_loss(ir, task, gs_train_task_labels(task))) != GS_OK ||
+    if ((st = gs_session_find_loss(&loss, options, task_of(options))) != GS_OK ||
+        (st = gs_ir_add_loss(ir, loss, gs_train_task_labels(gs_loss_task(loss)))) != GS_OK ||
         (st = gs_ir_differentiate(ir)) != GS_OK) {
         gs_ir_free(ir);
         return st;
     }
-    return compile(&p, ir, options, graph);
+    return compile(&p, ir, options, graph, loss);
 }
 
 gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)

@@ -558,6 +558,8 @@ double gs_figures_constant(gs_judge by, const gs_session_labels *l, const gs_met
 {
     if (m->rows[GS_SPLIT_VALID] == 0 || m->rows[GS_SPLIT_TRAIN] == 0)
         return NAN;
+    if (by == GS_BY_LOSS && l->loss != gs_loss_of_task(l->task)) /* what labels were counted for does not say it */
+        return NAN;
     if (l->task == GS_TRAIN_TASK_CLASSIFY)
         return m->found != NULL ? constant_class(by, l, m, smoothing) : NAN;
     return l->task == GS_TRAIN_TASK_MULTILABEL ? constant_labels(by, l) : constant_numbers(by, l);

@@ -428,6 +428,40 @@ static void task__numbers(void **state)
     }
 }
 
+static double huber(double d) { return fabs(d) <= 1 ? d * d / 2 : fabs(d) - 0.5; }
+
+/* Each mean of what is known, and its slope; how a run is judged does not depend on it. */
+static void task__losses_of_numbers(void **state)
+{
+    static const struct {
+        const char *name;
+        double (*of)(double d);
+    } losses[] = {{"huber", huber}};
+    gs_train_options o = api_options();
+    gs_evaluation now;
+
+    (void)state;
+    o.keep_logits = true;
+    make_labels(true, 2);
+    const char *const store = make_store("numbers", 2);
+    for (size_t k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
+        double sum = 0, known = 0;
+        o.loss = losses[k].name;
+        gs_run *const run = open_run(store, &o);
+        gs_assert_ok(gs_run_evaluate(run, &now));
+        gs_assert_ok(gs_run_logits(run, logits, N * columns));
+        for (uint32_t i = 0; i < N * columns; i++)
+            if (split_of[i / columns] == 1 && !isnan(labels[i / columns][i % columns])) {
+                sum += losses[k].of((double)logits[i] - (double)labels[i / columns][i % columns]);
+                known++;
+            }
+        gs_assert_close(now.loss, sum / known, 1e-6);
+        check_number_figures(&now.figures, logits);
+        gs_run_close(run);
+        check_gradient(store, o);
+    }
+}
+
 static void task__weights_of_classes_and_smoothing(void **state)
 {
     double weight[API_CLASSES] = {1, 3, 0.25}, count[API_CLASSES] = {0}, n = 0;
@@ -470,6 +504,11 @@ static void task__contradictions(void **state)
     gs_assert_fails(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN), GS_EINVAL, "are for classify");
     o.task = "rank";
     gs_assert_fails(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN), GS_EINVAL, ".task rank");
+    o.task = NULL;
+    o.loss = "huber";
+    gs_assert_fails(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN), GS_EINVAL,
+                    ".loss huber: is of the task regress, and these labels are for classify");
+    o.loss = NULL;
     o.task = "regress"; /* of the number that a class has */
     o.keep_logits = true;
     gs_assert_ok(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN));
@@ -514,6 +553,7 @@ int main(void)
         cmocka_unit_test(task__a_split_without_labels_has_no_figures),
         cmocka_unit_test(task__weights_of_labels),
         cmocka_unit_test(task__numbers),
+        cmocka_unit_test(task__losses_of_numbers),
         cmocka_unit_test(task__weights_of_classes_and_smoothing),
         cmocka_unit_test(task__contradictions),
     };

@@ -107,7 +107,7 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
     if (st == GS_OK)
         st = gs_model_build(&ir, m, &config);
     if (st == GS_OK && !predict)
-        st = gs_ir_add_loss(ir, GS_TRAIN_TASK_CLASSIFY, GS_I32);
+        st = gs_ir_add_loss(ir, GS_LOSS_XENT, GS_I32);
     if (st == GS_OK && train)
         st = gs_ir_differentiate(ir);
     if (st == GS_OK)

@@ -33,7 +33,7 @@ static gs_status build(gs_program *p, const gs_model *m, uint8_t switches)
     gs_ir *ir = NULL;
     gs_status st = gs_model_build(&ir, m, &config);
     if (st == GS_OK && train)
-        st = gs_ir_add_loss(ir, GS_TRAIN_TASK_CLASSIFY, GS_I32);
+        st = gs_ir_add_loss(ir, GS_LOSS_XENT, GS_I32);
     if (st == GS_OK && train)
         st = gs_ir_differentiate(ir);
     if (st == GS_OK)

@@ -262,7 +262,7 @@ static void test_grad__needs_a_loss_and_a_root(void **state)
 {
     graph g = graph_new(false);
     (void)state;
-    gs_assert_fails(gs_ir_add_loss(g.ir, GS_TRAIN_TASK_CLASSIFY, GS_I32), GS_EINVAL, "the graph has no root");
+    gs_assert_fails(gs_ir_add_loss(g.ir, GS_LOSS_XENT, GS_I32), GS_EINVAL, "the graph has no root");
     gs_assert_fails(gs_ir_differentiate(g.ir), GS_EINVAL, "there is no loss");
     gs_ir_free(g.ir);
 }
@@ -275,7 +275,7 @@ static void test_grad__transposes_edges_and_stops_at_leaves(void **state)
     (void)state;
     gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS,
                      bin(&g, GS_OP_ADD, bin(&g, GS_OP_MUL, g.s, sum_of(&g, un(&g, GS_OP_SRC, h))), b), GS_IR_NONE);
-    gs_assert_ok(gs_ir_add_loss(g.ir, GS_TRAIN_TASK_CLASSIFY, GS_I32));
+    gs_assert_ok(gs_ir_add_loss(g.ir, GS_LOSS_XENT, GS_I32));
     gs_assert_ok(gs_ir_differentiate(g.ir));
     assert_true(gs_ir_differentiated(g.ir));
     for (uint32_t i = 0; i < gs_ir_outputs(g.ir); i++) {

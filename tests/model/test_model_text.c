@@ -311,7 +311,7 @@ static void test_text__mutated_texts_never_crash(void **state)
         if (gs_model__parse(m) == GS_OK) {
             parsed++;
             if (gs_model_build(&ir, m, &config) == GS_OK &&
-                gs_ir_add_loss(ir, GS_TRAIN_TASK_CLASSIFY, GS_I32) == GS_OK) {
+                gs_ir_add_loss(ir, GS_LOSS_XENT, GS_I32) == GS_OK) {
                 built++;
                 (void)gs_ir_differentiate(ir);
             }

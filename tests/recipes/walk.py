@@ -189,7 +189,7 @@ def make_test(tree, path, library):
         raise Wrong(f'{path}: its program does not link the library statically; choose another test')
     archives = tuple(w + '.p/' for w in words if w.startswith('tests/') and w.endswith('.a'))
     objects = compile_all(tree, (folder, *archives))
-    drop = {own[0]['output']}
+    drop = {e['output'] for e, _ in tree.affected((folder,))}
     return tree.link(os.path.basename(target), words, drop, [*objects, *library])
 
 

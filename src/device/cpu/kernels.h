@@ -97,9 +97,7 @@ typedef struct gs_cpu_kernels {
                     uint32_t width);
     /* dst[rows, width] = 0 or the scale. */
     void (*mask)(const gs_cpu_dropout *d, float *dst, const gs_cpu_draws *w, uint32_t rows, uint32_t width);
-    void (*xent)(const gs_cpu_loss *x, gs_metrics *m); /* adds to m */
-    void (*bce)(const gs_cpu_loss *x, gs_metrics *m);
-    void (*mse)(const gs_cpu_loss *x, gs_metrics *m);
+    void (*loss[GS_LOSSES])(const gs_cpu_loss *x, gs_metrics *m); /* add to m */
 
     /* Targets [first, end) of the launch, columns [column, column + columns) of their rows. */
     void (*edges)(const gs_edge_launch *l, uint32_t first, uint32_t end, uint32_t column, uint32_t columns);
@@ -126,10 +124,10 @@ typedef struct gs_cpu_kernels {
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 } gs_cpu_kernels;
 
-/* The kernels among its entries. */
+/* The kernels among its entries, but for those of losses. */
 #define GS_CPU_KERNELS(X) \
     X(binary) X(ternary) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
-    X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(xent) X(bce) X(mse) X(edges) X(typed) X(add_own) \
+    X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(edges) X(typed) X(add_own) \
     X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(gather)
 
 static inline bool gs_cpu__can_cast(gs_dtype from)

@@ -24,6 +24,9 @@
 #define X(name) __typeof__(*((gs_cpu_kernels *)0)->name) GS_KERNEL(name);
 GS_CPU_KERNELS(X)
 #undef X
+#define X(id, name, task, is) void GS_KERNEL(name)(const gs_cpu_loss *x, gs_metrics *m);
+GS_LOSS_MAP(X)
+#undef X
 
 /* What they call in other files. */
 extern const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES];

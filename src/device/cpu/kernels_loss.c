@@ -1,4 +1,4 @@
-/* Losses of a block of rows: cross-entropy of the softmax of classes, of labels one by one, and squared error. */
+/* Losses of a block of rows: cross-entropy of the softmax of classes, of labels one by one, and errors of numbers. */
 #include <math.h>
 
 #include "base/dtype.h"
@@ -245,7 +245,22 @@ static float number_at(const gs_cpu_loss *x, size_t at, uint32_t row)
     return known ? (float)whole : NAN;
 }
 
-void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m)
+/* Of an error: its loss, and that loss's derivative. */
+typedef struct gs_error {
+    double loss;
+    float slope;
+} gs_error;
+
+typedef gs_error error_fn(double off);
+
+static inline gs_error squared(double off) { return (gs_error){off * off, 2.0f * (float)off}; }
+
+static inline gs_error huber(double off)
+{
+    return fabs(off) <= 1 ? (gs_error){off * off / 2, (float)off} : (gs_error){fabs(off) - 0.5, off < 0 ? -1.0f : 1.0f};
+}
+
+static inline __attribute__((always_inline)) void numbers(const gs_cpu_loss *x, gs_metrics *m, error_fn *error_of)
 {
     for (uint32_t r = 0; r < x->rows; r++) {
         const uint8_t split = x->split[r];
@@ -257,13 +272,14 @@ void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m)
             const float y = counts ? number_at(x, at, r) : NAN;
             const double off = (double)x->logits[at] - (double)y;
             const bool known = !isnan(y);
+            const gs_error e = error_of(off);
             if (x->gradient != NULL)
-                x->gradient[at] = learns && known ? 2.0f * (float)off * (x->scale * factor) : 0;
+                x->gradient[at] = learns && known ? e.slope * (x->scale * factor) : 0;
             if (!known)
                 continue;
             m->rows[split]++;
-            m->loss_sum += learns ? (double)factor * (off * off) : 0;
-            m->valid_loss += split == VALID ? off * off : 0;
+            m->loss_sum += learns ? (double)factor * e.loss : 0;
+            m->valid_loss += split == VALID ? e.loss : 0;
             if (sum == NULL)
                 continue;
             sum[(size_t)c * GS_LOSS_SUMS] += off * off;
@@ -272,3 +288,6 @@ void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m)
         }
     }
 }
+
+void GS_KERNEL(mse)(const gs_cpu_loss *x, gs_metrics *m) { numbers(x, m, squared); }
+void GS_KERNEL(huber)(const gs_cpu_loss *x, gs_metrics *m) { numbers(x, m, huber); }

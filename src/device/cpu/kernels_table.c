@@ -16,4 +16,7 @@ const gs_cpu_kernels GS_KERNEL(kernels) = {
 #define X(kernel) .kernel = GS_KERNEL(kernel),
     GS_CPU_KERNELS(X)
 #undef X
+#define X(id, name, task, is) .loss[GS_LOSS_##id] = GS_KERNEL(name),
+    GS_LOSS_MAP(X)
+#undef X
 };

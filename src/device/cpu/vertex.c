@@ -70,13 +70,9 @@ static void run_loss(const tile *t, const gs_cpu_step *s, const share *part, uin
                            .weight = t->l->loss_weight,
                            .factor = t->l->loss_factor == NULL ? NULL : t->l->loss_factor + row,
                            .found = t->l->metrics == NULL ? NULL : t->l->metrics->found};
-    const gs_cpu_kernels *const k = t->cpu->k;
-    if (!gs_op_has_column_sums(s->op)) {
-        k->xent(&x, part->metrics);
-        return;
-    }
-    part->metrics->column = doubles_of(part->partial, s);
-    (s->op == GS_OP_BCE || s->op == GS_OP_BCE_GRAD ? k->bce : k->mse)(&x, part->metrics);
+    if (gs_op_has_column_sums(s->op))
+        part->metrics->column = doubles_of(part->partial, s);
+    t->cpu->k->loss[gs_op_facts_of(s->op)->loss](&x, part->metrics);
 }
 
 /* EDGE_MASK outside an edge program: of a vertex's self loops. */
@@ -210,11 +206,11 @@ static void run_cheap(const tile *t, const gs_cpu_step *s, const share *part, ui
     case GS_OP_VAR_ALL:
         k->moments(doubles_of(part->partial, s), s->op == GS_OP_VAR_ALL, s->a.p + at, rows, s->width);
         break;
-    case GS_OP_XENT: case GS_OP_XENT_GRAD: case GS_OP_BCE: case GS_OP_BCE_GRAD: case GS_OP_MSE: case GS_OP_MSE_GRAD:
-        run_loss(t, s, part, row, rows);
-        break;
     default:
-        run_each(k, s, row, rows);
+        if (gs_op_classof(s->op) == GS_CLASS_LOSS)
+            run_loss(t, s, part, row, rows);
+        else
+            run_each(k, s, row, rows);
         break;
     }
 }
