@@ -148,15 +148,24 @@ static gs_status find_format(const gs_part_format **out, const char *path, const
     return GS_OK;
 }
 
+/* All files that an input can have. */
+static const size_t roles[] = {
+    GS_PART_ROLE(edge),     GS_PART_ROLE(type),     GS_PART_ROLE(weight),       GS_PART_ROLE(feature),
+    GS_PART_ROLE(indptr),   GS_PART_ROLE(indices),  GS_PART_ROLE(data),         GS_PART_ROLE(label),
+    GS_PART_ROLE(split[0]), GS_PART_ROLE(split[1]), GS_PART_ROLE(split[2]),     GS_PART_ROLE(link[0]),
+    GS_PART_ROLE(link[1]),  GS_PART_ROLE(link[2]),  GS_PART_ROLE(link_type[0]), GS_PART_ROLE(link_type[1]),
+    GS_PART_ROLE(link_type[2])};
+
+static gs_part_file *file_of(gs_part_input *in, size_t k) { return (gs_part_file *)(void *)((char *)in + roles[k]); }
+
+/* np.save(edge_index.T) is in Fortran order, and no less clear. */
 static void files_reset(gs_part_input *in)
 {
-    gs_part_file *const files[] = {&in->edge,    &in->type, &in->weight, &in->feature,  &in->indptr,  &in->indices,
-                                   &in->data,    &in->label, &in->split[0], &in->split[1], &in->split[2]};
-    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++) {
-        memset(files[i], 0, sizeof(*files[i]));
-        files[i]->npy.fd = -1;
-    }
-    in->edge.any_order = true; /* np.save(edge_index.T) is in Fortran order, and no less clear */
+    for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
+        *file_of(in, k) = (gs_part_file){.npy = {.fd = -1}};
+    in->edge.any_order = true;
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
+        in->link[k].any_order = true;
 }
 
 gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path)
@@ -194,10 +203,8 @@ gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
 
 void gs_part__input_close(gs_part_input *in)
 {
-    gs_part_file *const files[] = {&in->edge,    &in->type, &in->weight, &in->feature,  &in->indptr,  &in->indices,
-                                   &in->data,    &in->label, &in->split[0], &in->split[1], &in->split[2]};
-    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
-        gs_part__file_close(files[i]);
+    for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
+        gs_part__file_close(file_of(in, k));
     gs_sort_free(in->text);
     gs_part__names_free(in->names);
     gs_part__relations_free(in->relations);

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
+#include "store/store.h" /* GS_LINK_SPLITS */
 
 /* ---- files that nothing reads ------------------------------------------------ */
 
@@ -484,6 +485,8 @@ gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t fe
 
 /* ---- a folder of .npy files --------------------------------------------------- */
 
+static const char *const split_name[GS_LINK_SPLITS] = {"train", "valid", "test"};
+
 /* Others' names are torch_geometric's and DGL's attributes. */
 static const gs_part_array npy_arrays[] = {
     {GS_PART_ROLE(edge), "edges.npy", GS_PART_NPY, 0, {"edge_index.npy"}},
@@ -498,6 +501,12 @@ static const gs_part_array npy_arrays[] = {
     {GS_PART_ROLE(split[0]), "train_idx.npy", GS_PART_NPY, 0, {"train_mask.npy"}},
     {GS_PART_ROLE(split[1]), "valid_idx.npy", GS_PART_NPY, 0, {"val_mask.npy", "valid_mask.npy"}},
     {GS_PART_ROLE(split[2]), "test_idx.npy", GS_PART_NPY, 0, {"test_mask.npy"}},
+    {GS_PART_ROLE(link[0]), "train_edges.npy", GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(link[1]), "valid_edges.npy", GS_PART_NPY, 0, {"val_edges.npy"}},
+    {GS_PART_ROLE(link[2]), "test_edges.npy", GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(link_type[0]), "train_edge_types.npy", GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(link_type[1]), "valid_edge_types.npy", GS_PART_NPY, 0, {"val_edge_types.npy"}},
+    {GS_PART_ROLE(link_type[2]), "test_edge_types.npy", GS_PART_NPY, 0, {NULL}},
     {0, "meta.json", GS_PART_OWN, 0, {NULL}},
     {0},
 };
@@ -506,6 +515,40 @@ static bool npy_looks(const char *path, const gs_part_head *head)
 {
     (void)head;
     return gs_path_has(path, "edges.npy");
+}
+
+gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_t split)
+{
+    const gs_part_file *const pairs = &in->link[split], *const types = &in->link_type[split];
+    gs_status st;
+
+    *out = *in;
+    out->edge = *pairs;
+    out->type = *types;
+    out->weight = (gs_part_file){.npy = {.fd = -1}};
+    out->edges = 0;
+    out->typed = out->weighted = out->two_rows = false;
+    if (!is_there(pairs))
+        return is_there(types) ? gs_fail(GS_EFORMAT, "%s: has types of edges that are not there; add the pairs, or "
+                                         "remove it", types->path)
+                               : GS_OK;
+    if ((st = check_edges(out)) != GS_OK || out->typed == in->typed)
+        return st;
+    if (out->typed)
+        return gs_fail(GS_EFORMAT, "%s: has types, and the edges of the graph have none; add edge_types.npy, or remove "
+                       "it", types->path);
+    return gs_fail(GS_EFORMAT, "%s: needs a type for each of its %llu pairs, as the edges of the graph have types; add "
+                   "%s_edge_types.npy", pairs->path, (unsigned long long)out->edges, split_name[split]);
+}
+
+static gs_status check_links(const gs_part_input *in)
+{
+    gs_part_input links;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++)
+        st = gs_part__links_of(&links, in, k);
+    return st;
 }
 
 static gs_status npy_open(gs_part_input *in, gs_part_job *job)
@@ -522,7 +565,7 @@ static gs_status npy_open(gs_part_input *in, gs_part_job *job)
         ((st = gs_part__file_open(&in->indices, in->path, "features_indices.npy", true)) != GS_OK ||
          (st = gs_part__file_open(&in->data, in->path, "features_data.npy", true)) != GS_OK))
         return st;
-    return check_all(in, &m);
+    return (st = check_all(in, &m)) == GS_OK ? check_links(in) : st;
 }
 
 /* ---- IGB's homogeneous graphs, as the igb package lays them out and reads them --------

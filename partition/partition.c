@@ -10,7 +10,7 @@
  *   blocks                              edges on disk, bucketed by the larger endpoint id
  *   lp_graph, lp_move, lp, order_metis  the interval of every vertex
  *   order                               its row in it, from one pass over the blocks; edges bucketed by chunk
- *   chunks, rows                        chunks both ways; rows of features and labels to their place
+ *   chunks, rows, pairs                 chunks both ways; rows of features and labels, and pairs, to their place
  *
  * Ids are input ids unless called a position or row (store order).
  */
@@ -38,6 +38,7 @@
 #include "partition/labels.h"
 #include "partition/names.h"
 #include "partition/order.h"
+#include "partition/pairs.h"
 #include "partition/rows.h"
 #include "store/store.h"
 #include "store/store_write.h"
@@ -122,7 +123,7 @@ typedef struct run {
     gs_chunk *chunk[2];
     int32_t *labels;  /* input order; NULL: none; where they are rows, which vertices have some */
     uint8_t *split;
-    uint64_t split_count[3];
+    uint64_t split_count[3], links[GS_LINK_SPLITS];
     uint64_t largest; /* edges of the largest chunk, where that is above the cap */
     gs_array_info array[GS_ARRAY_COUNT];
     char note[90];
@@ -421,7 +422,9 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
     if ((st = gs_part__job_result(&r->job)) != GS_OK)
         return st;
     const double start = gs_now();
-    st = write_arrays(r);
+    if ((st = write_arrays(r)) == GS_OK)
+        st = gs_part__links_write(&r->job, &r->in, &r->order, b->edge_types, &r->array[GS_ARRAY_TRAIN_LINKS], r->links,
+                                  row_memory(&r->job));
     r->array_seconds += gs_now() - start;
     return st;
 }
@@ -461,6 +464,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .max_in_degree = most_of(r->degrees.count[0], g->vertices),
                              .max_out_degree = most_of(out, g->vertices),
                              .seed = r->job.opt->seed};
+    memcpy(c.info.links, r->links, sizeof(r->links));
     snprintf(c.info.method, sizeof(c.info.method), "%s", r->order.method);
     c.chunks = (gs_chunk_table){.vertices = g->vertices,
                                 .parts = g->parts,

@@ -156,6 +156,9 @@ static void print_text(const char *store, const gs_store_summary *s)
                cli_count(s->train), cli_count(s->valid), cli_count(s->test));
     else
         puts("labels     none");
+    if (s->train_links + s->valid_links + s->test_links != 0)
+        printf("links      train %s, valid %s, test %s\n", cli_count(s->train_links), cli_count(s->valid_links),
+               cli_count(s->test_links));
 }
 
 static void print_json(const gs_store_summary *s)
@@ -169,9 +172,12 @@ static void print_json(const gs_store_summary *s)
            s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
            s->max_in_degree, s->max_out_degree);
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
-           ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64 ", \"id\": \"%016" PRIx64 "\"}\n",
+           ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64
+           ", \"train_links\": %" PRIu64 ", \"valid_links\": %" PRIu64 ", \"test_links\": %" PRIu64
+           ", \"id\": \"%016" PRIx64 "\"}\n",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
-           s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->id);
+           s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->train_links,
+           s->valid_links, s->test_links, s->id);
 }
 
 static void print_weights(const char *path, const gs_weights_summary *w)

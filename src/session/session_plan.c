@@ -324,7 +324,7 @@ static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT], const gs_store *store)
 
     for (int id = 0; id < GS_ARRAY_COUNT; id++) {
         const gs_array_info *const a = gs_store_array(store, (gs_array_id)id);
-        if (a->present && id != GS_ARRAY_NAMES) /* which has no rows, and no model reads */
+        if (a->present && gs_array_is_of_vertices((gs_array_id)id)) /* others no model reads */
             leaf[n++] = (gs_leaf){gs_array_stem((gs_array_id)id), id, a->dtype, a->width};
     }
     return n;

@@ -136,6 +136,8 @@ static void read_arrays(reader *r, gs_manifest *m)
         m->array[id].width = (uint32_t)take_number(&fields, "width", 1, GS_MAX_FEATURES);
         if (id == GS_ARRAY_NAMES)
             m->info.name_bytes = take_number(&fields, "bytes", 1, GS_MAX_COUNT);
+        if (id >= GS_ARRAY_TRAIN_LINKS)
+            m->info.links[id - GS_ARRAY_TRAIN_LINKS] = take_number(&fields, "rows", 1, GS_MAX_COUNT / 16);
         expect_empty(&fields);
         arrays.st = fields.st;
         cJSON_Delete(one);
@@ -224,8 +226,10 @@ static const char *array_fault(const gs_manifest *m)
     static const gs_dtype type[GS_ARRAY_COUNT] = {
         [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32, [GS_ARRAY_OUT_DEGREE] = GS_F32,
         [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
-        [GS_ARRAY_NAMES] = GS_U8,
+        [GS_ARRAY_NAMES] = GS_U8,  [GS_ARRAY_TRAIN_LINKS] = GS_U32, [GS_ARRAY_VALID_LINKS] = GS_U32,
+        [GS_ARRAY_TEST_LINKS] = GS_U32,
     };
+    const uint32_t link_width = i->edge_types > 0 ? 3 : 2;
     if (i->feature_type != GS_F32 && i->feature_type != GS_BF16 && i->feature_type != GS_F16)
         return "\"feature_type\" is not f32, bf16 or f16";
     if (a[GS_ARRAY_FEATURES].present != (i->features > 0))
@@ -234,7 +238,8 @@ static const char *array_fault(const gs_manifest *m)
         (a[GS_ARRAY_FEATURES].width != i->features || a[GS_ARRAY_FEATURES].dtype != i->feature_type))
         return "\"features\" and the array of features disagree";
     for (unsigned id = GS_ARRAY_LABELS + 1; id < GS_ARRAY_COUNT; id++)
-        if (a[id].present && (a[id].dtype != type[id] || a[id].width != 1))
+        if (a[id].present &&
+            (a[id].dtype != type[id] || a[id].width != (id >= GS_ARRAY_TRAIN_LINKS ? link_width : 1)))
             return "an array has another element type or width than its name demands";
     if (!a[GS_ARRAY_IN_DEGREE].present || !a[GS_ARRAY_OUT_DEGREE].present || !a[GS_ARRAY_INPUT_ID].present)
         return "in_degree, out_degree or input_id is not among the arrays";
@@ -249,6 +254,9 @@ static const char *array_fault(const gs_manifest *m)
         return "there are split sizes but no array of splits";
     if (a[GS_ARRAY_LOOPS].present != (i->self_loops > 0))
         return "\"self_loops\" and the array of loops disagree";
+    for (unsigned id = GS_ARRAY_TRAIN_LINKS; id < GS_ARRAY_COUNT; id++)
+        if (a[id].present && m->version < 3)
+            return "there are links, which no store of this version has";
     if (a[GS_ARRAY_NAMES].present && i->name_bytes < 2 * i->vertices) /* a letter and a line feed each */
         return "\"bytes\" of the names are fewer than all vertices' names have";
     return NULL;
@@ -329,7 +337,8 @@ static bool add_arrays(cJSON *root, const gs_manifest *m)
         cJSON *one = cJSON_AddObjectToObject(arrays, gs_array_stem(id));
         ok = one != NULL && cJSON_AddStringToObject(one, "type", gs_dtype_name(m->array[id].dtype)) != NULL &&
              add_number(one, "width", m->array[id].width) &&
-             (id != GS_ARRAY_NAMES || add_number(one, "bytes", m->info.name_bytes));
+             (id != GS_ARRAY_NAMES || add_number(one, "bytes", m->info.name_bytes)) &&
+             (id < GS_ARRAY_TRAIN_LINKS || add_number(one, "rows", m->info.links[id - GS_ARRAY_TRAIN_LINKS]));
     }
     return ok;
 }

@@ -63,7 +63,8 @@ uint64_t gs_manifest__array_bytes(const gs_manifest *m, gs_array_id id)
     const struct gs_manifest_array *a = &m->array[id];
     if (id == GS_ARRAY_NAMES)
         return a->present ? m->info.name_bytes : 0;
-    return a->present ? m->info.vertices * a->width * gs_dtype_bytes(a->dtype) : 0;
+    const uint64_t rows = gs_array_is_of_vertices(id) ? m->info.vertices : m->info.links[id - GS_ARRAY_TRAIN_LINKS];
+    return a->present ? rows * a->width * gs_dtype_bytes(a->dtype) : 0;
 }
 
 uint64_t gs_manifest__sum_count(const gs_manifest *m)
@@ -384,7 +385,7 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
         s->array[id] = (gs_array_info){.present = true,
                                        .dtype = m->array[id].dtype,
                                        .width = m->array[id].width,
-                                       .row_bytes = id == GS_ARRAY_NAMES ? 1 : array_bytes / m->info.vertices,
+                                       .row_bytes = m->array[id].width * gs_dtype_bytes(m->array[id].dtype),
                                        .bytes = array_bytes,
                                        .sums = next};
         next += gs_div_up(array_bytes, GS_SUM_BYTES);

@@ -24,7 +24,9 @@
 #include "base/status.h"
 #include "store/chunk_table.h"
 
-#define GS_STORE_VERSION 2 /* that is written; 1 is read, too: its chunk table says nothing of degrees */
+/* The newest; what needs no more than version 2 is written as that. 1 is read, too: its chunk table says nothing of
+ * degrees. */
+#define GS_STORE_VERSION 3
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
@@ -37,7 +39,10 @@
     X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \
     X(GS_ARRAY_LOOPS, "loops")           /* [N] f32: self loops; only if there are any */ \
     X(GS_ARRAY_INPUT_ID, "input_id")     /* [N] u32: the id this row had in the input */ \
-    X(GS_ARRAY_NAMES, "names")           /* no rows: the name of input id 0, 1, ..., a line feed behind each */
+    X(GS_ARRAY_NAMES, "names")           /* no rows: the name of input id 0, 1, ..., a line feed behind each */ \
+    X(GS_ARRAY_TRAIN_LINKS, "train_links") /* no rows of vertices: pairs that losses on edges are of, see below */ \
+    X(GS_ARRAY_VALID_LINKS, "valid_links") \
+    X(GS_ARRAY_TEST_LINKS, "test_links")
 
 typedef enum gs_array_id {
 #define X(id, stem) id,
@@ -45,6 +50,13 @@ typedef enum gs_array_id {
 #undef X
     GS_ARRAY_COUNT
 } gs_array_id;
+
+/* Links: pairs of vertices with a type, that a model is to score, beside the graph's edges. A row is of u32: source and
+ * destination, rows in store order, and their type where edges have types. Rows are in order of bucket, which is the
+ * source's interval and then the destination's, then of source, destination and type. */
+#define GS_LINK_SPLITS 3u
+/* Is there a row for each vertex? */
+static inline bool gs_array_is_of_vertices(gs_array_id id) { return id < GS_ARRAY_NAMES; }
 
 typedef enum gs_split { GS_SPLIT_NONE = 0, GS_SPLIT_TRAIN = 1, GS_SPLIT_VALID = 2, GS_SPLIT_TEST = 3 } gs_split;
 
@@ -58,7 +70,7 @@ typedef struct gs_array_info {
     gs_dtype dtype;
     uint32_t width;        /* elements a row */
     uint64_t row_bytes;
-    uint64_t bytes;        /* rows * row_bytes; of names, all of them */
+    uint64_t bytes;        /* rows * row_bytes, of links theirs; of names, all of them */
     const uint64_t *sums;  /* [ceil(bytes / GS_SUM_BYTES)] */
 } gs_array_info;
 
@@ -79,6 +91,7 @@ typedef struct gs_store_info {
     uint64_t seed;
     uint64_t total_bytes;  /* of all files */
     uint64_t name_bytes;   /* of the array of names; 0: ids are the input's own numbers from 0 */
+    uint64_t links[GS_LINK_SPLITS]; /* rows of the arrays of links */
 } gs_store_info;
 
 /* Opens the store in `dir`: parses the manifest, checks every number against

@@ -120,11 +120,13 @@ gs_status gs_store_begin(gs_staging **out, const char *dir, bool force)
 static void manifest_of(gs_manifest *m, const gs_store_contents *c)
 {
     const gs_array_info *f = &c->array[GS_ARRAY_FEATURES];
-    *m = (gs_manifest){.version = GS_STORE_VERSION, .info = c->info, .shared = c->chunks.shared,
+    *m = (gs_manifest){.version = 2, .info = c->info, .shared = c->chunks.shared,
                        .type_bytes = c->chunks.type_bytes};
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
-        if (c->array[id].present)
+        if (c->array[id].present) {
             m->array[id] = (struct gs_manifest_array){true, c->array[id].dtype, c->array[id].width};
+            m->version = id >= GS_ARRAY_TRAIN_LINKS ? 3 : m->version;
+        }
     m->info.total_bytes = 0;
     m->info.name_bytes = c->array[GS_ARRAY_NAMES].present ? c->array[GS_ARRAY_NAMES].bytes : 0;
     m->info.feature_id = 0;

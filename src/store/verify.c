@@ -405,6 +405,7 @@ typedef struct array_scan {
     uint64_t splits[4]; /* rows of each gs_split */
     uint64_t *seen;     /* GS_ARRAY_INPUT_ID: a bit an input id */
     struct name_scan *names; /* GS_ARRAY_NAMES */
+    uint64_t column, row[2], last; /* of links: which comes, that of the pair at hand, bucket of the one before */
 } array_scan;
 
 /* Checks `count` elements of which the first is element `first` of the array.
@@ -534,8 +535,32 @@ static uint64_t names_check(array_scan *scan, const void *data, uint64_t count)
     return count;
 }
 
+/* Ends that are vertices, types that edges have, buckets in order. A row may begin in the block before. */
+static uint64_t links_check(array_scan *scan, const void *data, uint64_t count)
+{
+    const gs_store_info *const i = gs_store_get_info(scan->store);
+    const uint64_t width = gs_store_array(scan->store, scan->id)->width;
+    const uint32_t *const v = data;
+
+    for (uint64_t k = 0; k < count; k++) {
+        const uint64_t column = scan->column;
+        scan->column = (column + 1) % width;
+        if (v[k] >= (column < 2 ? i->vertices : i->edge_types))
+            return k;
+        if (column == 2)
+            continue;
+        scan->row[column] = v[k] / i->interval_rows;
+        const uint64_t bucket = scan->row[0] * i->parts + scan->row[1];
+        if (column == 1 && bucket < scan->last)
+            return k;
+        scan->last = column == 1 ? bucket : scan->last;
+    }
+    return count;
+}
+
 /* Rules of an element, for the check above and the message. Degrees and
  * loops were compared with the edges. */
+#define GS_LINK_FAULT "a link is between rows or of a type that there are not, or out of order"
 static const struct {
     element_check check;
     const char *fault;
@@ -548,6 +573,9 @@ static const struct {
     [GS_ARRAY_INPUT_ID] = {input_id_check, "the input id is out of range or that of an earlier row"},
     [GS_ARRAY_NAMES] = {names_check,
                         "a name is empty, too long, holds a byte of 0 or does not follow the one before it"},
+    [GS_ARRAY_TRAIN_LINKS] = {links_check, GS_LINK_FAULT},
+    [GS_ARRAY_VALID_LINKS] = {links_check, GS_LINK_FAULT},
+    [GS_ARRAY_TEST_LINKS] = {links_check, GS_LINK_FAULT},
 };
 
 static gs_status block_check(array_scan *scan, const gs_window *w, const void *data, uint64_t block,

@@ -14,7 +14,7 @@ typedef struct forgery {
 } forgery;
 
 static const forgery manifests[] = {
-    {"\"version\":\t2", "\"version\":\t3", "store version 3, but this program reads versions 1 to 2"},
+    {"\"version\":\t2", "\"version\":\t4", "store version 4, but this program reads versions 1 to 3"},
     {"\"version\":\t2", "\"version\":\t0", "store version 0, but"},
     {"\"version\":\t2", "\"version\":\t1", "chunk (0, 0) by destination has a number of targets"},
     {"\"version\":\t2,", "", "\"version\" is missing"},

@@ -1,0 +1,243 @@
+/* pairs.c - pairs of one split: read front to back, sorted by bucket on disk, written in order. */
+#include "partition/pairs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/external_sort.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/size.h"
+#include "partition/sort.h"
+
+#define READ_LINKS 65536u
+#define SORT_WORDS 3u      /* of a record: source and destination, in store order, and type */
+#define MOST_BUCKETS 256u  /* of the file that sorts */
+
+/* The array being written: whole pieces of GS_SUM_BYTES go out with their checksum. */
+typedef struct link_file {
+    int fd;
+    char *path;
+    uint8_t *piece; /* [GS_SUM_BYTES + GS_BLOCK_BYTES] */
+    uint64_t fill, at;
+    uint64_t *sums;
+} link_file;
+
+typedef struct link_sort {
+    gs_part_job *job;
+    const gs_part_grid *grid;
+    uint32_t width;             /* u32 of a row at rest */
+    uint64_t most;              /* links that fit */
+    gs_part_key16 *key, *spare; /* [most] */
+    link_file file;
+} link_sort;
+
+/* ---- writing --------------------------------------------------------------- */
+
+static gs_status file_open(link_file *f, const gs_part_job *job, gs_array_id id, uint64_t bytes)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
+    f->path = gs_path_join(job->dir, name);
+    f->piece = gs_calloc(GS_SUM_BYTES + GS_BLOCK_BYTES, 1);
+    f->sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), sizeof(*f->sums));
+    if (f->path == NULL || f->piece == NULL || f->sums == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, name);
+    if ((f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+        return gs_fail_errno(errno, "%s: cannot make this file", f->path);
+    return GS_OK;
+}
+
+static void file_close(link_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    gs_free(f->path);
+    gs_free(f->piece);
+    gs_free(f->sums);
+}
+
+/* Pads the last piece, which may be short. */
+static gs_status put_piece(link_file *f)
+{
+    const uint64_t padded = gs_align_up(f->fill, GS_BLOCK_BYTES);
+
+    memset(f->piece + f->fill, 0, padded - f->fill);
+    f->sums[f->at / GS_SUM_BYTES] = gs_hash64(f->piece, f->fill);
+    const gs_status st = gs_pwrite_exact(f->fd, f->piece, padded, f->at, f->path);
+    f->at += f->fill;
+    f->fill = 0;
+    return st;
+}
+
+static gs_status put_row(link_file *f, const uint32_t *row, uint32_t width)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < width && st == GS_OK; k++) {
+        memcpy(f->piece + f->fill, &row[k], sizeof(row[k]));
+        f->fill += sizeof(row[k]);
+        if (f->fill == GS_SUM_BYTES)
+            st = put_piece(f);
+    }
+    return st;
+}
+
+/* ---- sorting --------------------------------------------------------------- */
+
+static uint64_t bucket_of(const gs_part_grid *g, const uint32_t *record)
+{
+    return (uint64_t)gs_fastdiv_of(g->by_rows, record[0]) * g->parts + gs_fastdiv_of(g->by_rows, record[1]);
+}
+
+static uint64_t sort_key(void *context, const uint32_t *record)
+{
+    return bucket_of(((const link_sort *)context)->grid, record);
+}
+
+static gs_status check_job(void *context)
+{
+    const link_sort *const s = context;
+    return gs_part__job_stop(s->job) ? gs_part__job_result(s->job) : GS_OK;
+}
+
+static gs_status too_many(void *context, uint64_t bucket, uint64_t links)
+{
+    const link_sort *const s = context;
+    return gs_fail(GS_EBUDGET, "%s: bucket (%llu, %llu) has %llu pairs, and %llu fit the memory bound; use more .parts "
+                   "or .memory", s->file.path, (unsigned long long)(bucket / s->grid->parts),
+                   (unsigned long long)(bucket % s->grid->parts), (unsigned long long)links,
+                   (unsigned long long)s->most);
+}
+
+/* Within the part of buckets from `first` on: bucket, source, destination. */
+static gs_part_key16 key_of(const gs_part_grid *g, const uint32_t *record, uint64_t first)
+{
+    const uint32_t source = record[0] - gs_fastdiv_of(g->by_rows, record[0]) * g->rows,
+                   destination = record[1] - gs_fastdiv_of(g->by_rows, record[1]) * g->rows;
+    const uint64_t bucket = bucket_of(g, record) - first;
+    return (gs_part_key16){.key = (bucket << g->local_bits | source) << g->local_bits | destination,
+                           .type = record[2]};
+}
+
+static gs_status put_key(link_sort *s, const gs_part_key16 *k, uint64_t first)
+{
+    const gs_part_grid *const g = s->grid;
+    const uint64_t mask = (1ull << g->local_bits) - 1, bucket = first + (k->key >> g->local_bits >> g->local_bits);
+    const uint32_t row[SORT_WORDS] = {
+        (uint32_t)(bucket / g->parts * g->rows + (k->key >> g->local_bits & mask)),
+        (uint32_t)(bucket % g->parts * g->rows + (k->key & mask)), k->type};
+    return put_row(&s->file, row, s->width);
+}
+
+static gs_status write_part(void *context, const gs_sort_part *p)
+{
+    link_sort *const s = context;
+    gs_sort_cursor at = gs_sort_first(p->sort, p->bucket);
+    uint32_t *const record = (uint32_t *)(void *)s->spare; /* read here before anything is sorted */
+    const uint64_t room = s->most * sizeof(*s->spare) / (SORT_WORDS * sizeof(*record));
+    uint64_t n = 0, count = 1;
+    uint32_t bits = 2 * s->grid->local_bits;
+    gs_status st = GS_OK;
+
+    while (count != 0 && (st = gs_sort_read(p->sort, &at, record, room, &count)) == GS_OK)
+        for (uint64_t i = 0; i < count; i++)
+            s->key[n++] = key_of(s->grid, record + i * SORT_WORDS, p->first);
+    while (bits < 64 && (p->keys - 1) >> (bits - 2 * s->grid->local_bits) != 0)
+        bits++;
+    const gs_part_key16 *const sorted = gs_part__sort16(s->key, s->spare, n, bits, 0, 16);
+    for (uint64_t i = 0; i < n && st == GS_OK; i++)
+        st = put_key(s, &sorted[i], p->first);
+    return st;
+}
+
+/* ---- reading --------------------------------------------------------------- */
+
+static gs_status read_links(gs_external_sort *sort, const gs_part_input *links, const gs_part_order *o, uint64_t span)
+{
+    gs_part_edge_block b;
+    gs_status st = gs_part__edge_block_make(&b, links, READ_LINKS);
+
+    for (uint64_t at = 0; st == GS_OK && at < links->edges; at += b.count) {
+        if ((st = gs_part__npy_edges(links, &b, at, GS_MIN(READ_LINKS, links->edges - at))) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < b.count && st == GS_OK; i++) {
+            const uint32_t record[SORT_WORDS] = {o->position[b.src[i]], o->position[b.dst[i]],
+                                                 links->typed ? b.type[i] : 0};
+            uint32_t *const to = gs_sort_put(sort, 0, (uint32_t)(bucket_of(&o->grid, record) / span));
+            if (to != NULL)
+                memcpy(to, record, sizeof(record));
+            else
+                st = gs_sort_failure(sort);
+        }
+    }
+    gs_part__edge_block_free(&b);
+    return st == GS_OK ? gs_sort_finish(sort) : st;
+}
+
+static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_part_order *o, uint64_t memory)
+{
+    const uint64_t buckets = (uint64_t)o->grid.parts * o->grid.parts, span = gs_div_up(buckets, MOST_BUCKETS);
+    const gs_sort_spec spec = {.dir = s->job->dir, .name = "pairs by bucket", .writers = 1, .words = SORT_WORDS,
+                               .buckets = (uint32_t)gs_div_up(buckets, span), .memory = memory / 4};
+    gs_external_sort *sort = NULL;
+    gs_status st;
+
+    if ((st = gs_sort_make(&sort, &spec)) != GS_OK || (st = read_links(sort, links, o, span)) != GS_OK)
+        goto done;
+    s->most = GS_MIN(memory / 2 / (2 * sizeof(*s->key)), links->edges);
+    s->key = gs_malloc_array(s->most, sizeof(*s->key));
+    s->spare = gs_malloc_array(s->most, sizeof(*s->spare));
+    if (s->key == NULL || s->spare == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory to sort its pairs", s->file.path);
+    const gs_sort_visitor v = {.most = s->most, .memory = memory / 4, .context = s, .visit = write_part,
+                               .key = sort_key, .check = check_job, .too_many = too_many};
+    for (uint32_t k = 0; k < spec.buckets && st == GS_OK; k++)
+        st = gs_sort_visit(sort, k, k * span, GS_MIN(span, buckets - k * span), &v);
+done:
+    gs_sort_free(sort);
+    return st;
+}
+
+static gs_status write_split(gs_part_job *job, const gs_part_input *links, const gs_part_order *o, gs_array_id id,
+                             gs_array_info *info, uint64_t memory)
+{
+    const uint32_t width = links->typed ? 3 : 2;
+    const uint64_t bytes = links->edges * width * sizeof(uint32_t);
+    link_sort s = {.job = job, .grid = &o->grid, .width = width, .file = {.fd = -1}};
+    gs_status st;
+
+    if ((st = file_open(&s.file, job, id, bytes)) == GS_OK && (st = sort_links(&s, links, o, memory)) == GS_OK &&
+        s.file.fill > 0)
+        st = put_piece(&s.file);
+    if (st == GS_OK) {
+        *info = (gs_array_info){.present = true, .dtype = GS_U32, .width = width, .bytes = bytes,
+                                .row_bytes = width * sizeof(uint32_t), .sums = s.file.sums};
+        s.file.sums = NULL; /* now the caller's */
+    }
+    file_close(&s.file);
+    gs_free(s.key);
+    gs_free(s.spare);
+    return st;
+}
+
+gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, uint32_t edge_types,
+                               gs_array_info *info, uint64_t links[GS_LINK_SPLITS], uint64_t memory)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++) {
+        gs_part_input one;
+        if ((st = gs_part__links_of(&one, in, k)) != GS_OK || one.edges == 0)
+            continue;
+        one.edge_types = edge_types;
+        links[k] = one.edges;
+        st = write_split(job, &one, o, (gs_array_id)(GS_ARRAY_TRAIN_LINKS + k), &info[k], memory);
+    }
+    return st;
+}

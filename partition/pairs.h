@@ -1,0 +1,18 @@
+/* pairs.h - pairs that losses on edges are of, to their place in the store: by bucket, checked. */
+#ifndef GS_PARTITION_PAIRS_H
+#define GS_PARTITION_PAIRS_H
+
+#include <stdint.h>
+
+#include "partition/input_files.h"
+#include "partition/job.h"
+#include "partition/order.h"
+#include "store/store.h"
+
+/* Writes the arrays of links that the input has; info[GS_LINK_SPLITS], whose sums the caller owns, and how many there
+ * are of each. `edge_types`: of the graph. `memory` bounds its buffers. GS_EFORMAT: a pair of no vertices, or a type
+ * that no edge has; GS_EBUDGET: a bucket does not fit. */
+gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, uint32_t edge_types,
+                               gs_array_info *info, uint64_t links[GS_LINK_SPLITS], uint64_t memory);
+
+#endif /* GS_PARTITION_PAIRS_H */
