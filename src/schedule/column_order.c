@@ -19,8 +19,7 @@
 #include "schedule/simulate.h"
 
 #define WORTH 0.98
-/* Each trial makes a plan: so many in all, less where they have more tasks than these together (some half a second). */
-#define TRIES_MOST 48u
+/* Each trial makes a plan: fewer where they have more tasks than these together (some half a second). */
 #define TASKS_MOST 1000000u
 
 uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage)
@@ -150,7 +149,7 @@ static bool swap_pair(struct search *s)
     return true;
 }
 
-static gs_status search(struct search *s, uint32_t tries)
+static gs_status search(struct search *s, uint32_t tries, double cost)
 {
     gs_status st;
 
@@ -159,7 +158,7 @@ static gs_status search(struct search *s, uint32_t tries)
     shuffle(s);
     if (st == GS_OK)
         st = try_order(s);
-    while (st == GS_OK && s->tried < tries && swap_pair(s))
+    while (st == GS_OK && s->tried < tries && gs_effort_lasts(s->l->config, cost) && swap_pair(s))
         st = try_order(s);
     return st;
 }
@@ -191,7 +190,7 @@ gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_ch
 {
     struct search s = {.l = l, .c = c, .pass = pass, .make = make, .context = context, .rng = 1};
     const uint64_t most = GS_MIN(TASKS_MOST, gs_effort_left(l->config, cost));
-    const uint32_t tries = (uint32_t)GS_MIN(most / GS_MAX((*plan)->tasks, 1), TRIES_MOST);
+    const uint32_t tries = (uint32_t)GS_MIN(most / GS_MAX((*plan)->tasks, 1), GS_ORDER_TRIES);
     bool any = false;
     gs_status st;
 
@@ -209,7 +208,7 @@ gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_ch
         gs_plan_free(*plan);
         *plan = NULL;
     }
-    if ((st = search(&s, tries)) != GS_OK || (st = take_order(plan, &s, s.seconds < before * WORTH)) != GS_OK)
+    if ((st = search(&s, tries, cost)) != GS_OK || (st = take_order(plan, &s, s.seconds < before * WORTH)) != GS_OK)
         goto done;
     gs_order_report *const order = &(*plan)->pass[pass].order;
     *order = (gs_order_report){s.tried, before, s.seconds, order->taken};

@@ -10,6 +10,8 @@ uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage
 void gs_order_reset(gs_choice *c, const gs_layout *l);
 /* The plan again, in the order that `c` says. GS_EAGAIN: it does not fit. */
 typedef gs_status gs_order_make(gs_plan **out, void *context);
+/* Plans that are made to find one, at most. */
+#define GS_ORDER_TRIES 48u
 /* Looks for an order of blocks with which one run of `pass` takes less time; *plan is in store order, and is replaced
  * where one is worth it. `cost`: seconds of an epoch, by which the time to look is measured. Says in *plan what was
  * found. `alone`: there is no room for *plan beside another one, so it is freed and made again. On failure *plan may be

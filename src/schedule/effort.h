@@ -3,7 +3,8 @@
  * No longer than an epoch, or 2 seconds where that is shorter: what planning saves is a part of the epochs. It is
  * counted in tasks and not by the clock, so that the same question has the same answer on every machine of the same
  * costs. A task that is listed and simulated takes some 0.6 us on a core of 2020, one that is counted half of it.
- * Other programs of the same model are planned, too, so one has a part of the time (session/choose.c).
+ * Programs of the same model are compared by plans that have a small part of the time each; then the best one has what
+ * is left (session/choose.c).
  */
 #ifndef GS_SCHEDULE_EFFORT_H
 #define GS_SCHEDULE_EFFORT_H
@@ -15,7 +16,8 @@
 
 #define GS_EFFORT_TASKS 1.5e6 /* a second */
 #define GS_EFFORT_SECONDS 2.0
-#define GS_EFFORT_PROGRAMS 2u
+#define GS_EFFORT_SCREENED 6u
+#define GS_EFFORT_TAKEN 2u
 
 /* Tasks that may be made for an epoch that is predicted to take `seconds`, for all programs together; */
 static inline uint64_t gs_effort_all(double seconds)
@@ -28,7 +30,7 @@ static inline uint64_t gs_effort_most(const gs_schedule_config *c, double second
 {
     if (c->effort == NULL || c->cost == NULL)
         return UINT64_MAX;
-    const uint64_t most = gs_effort_all(seconds) / GS_EFFORT_PROGRAMS;
+    const uint64_t most = gs_effort_all(seconds) / (c->effort->screens ? GS_EFFORT_SCREENED : GS_EFFORT_TAKEN);
     return c->effort->most > 0 ? GS_MIN(c->effort->most, most) : most;
 }
 

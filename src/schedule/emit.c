@@ -319,7 +319,10 @@ static void finish(struct emitter *e)
         fit_lists(p);
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     e->c->staged_bytes = e->memory[GS_HOST].ring.most;
+    e->c->live_bytes = e->memory[GS_HOST].ring.live_most;
+    e->c->live_staging = 0;
     for (uint32_t d = 0; d < e->devices; d++) {
+        e->c->live_staging = GS_MAX(e->c->live_staging, e->memory[GS_DEVICE_MEMORIES + d].ring.live_most);
         const uint64_t copied = e->c->arena_bytes + e->c->staging_bytes + e->c->device.used[d];
         p->arena_bytes[d] = e->copies ? copied : e->c->arena_taken;
         p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
@@ -392,8 +395,9 @@ done:
 
 gs_status gs_emit_count(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
+    const bool counts = c->counts;
     c->counts = true;
     const gs_status st = gs_emit(out, l, c);
-    c->counts = false;
+    c->counts = counts;
     return st;
 }

@@ -34,7 +34,7 @@ void gs_ring_reset(gs_ring_sim *r)
 {
     drop_pieces(r);
     r->head = 0;
-    r->taken = 0;
+    r->taken = r->live = 0;
 }
 
 void gs_ring_group(gs_ring_sim *r, uint64_t bytes)
@@ -241,6 +241,8 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
     r->head = at + bytes;
     r->taken += bytes;
     r->most = GS_MAX(r->most, r->taken);
+    r->live += bytes;
+    r->live_most = GS_MAX(r->live_most, r->live);
     *offset = at;
     return GS_OK;
 }
@@ -250,6 +252,7 @@ void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
     struct spot s = piece_after(r, offset);
     if (s.lot == r->lots || piece_at(r, s)->offset != offset || piece_at(r, s)->release != GS_NONE)
         return;
+    r->live -= piece_at(r, s)->bytes;
     if (r->bytes == GS_RING_ENDLESS)
         take_out(r, &s, 1);
     else

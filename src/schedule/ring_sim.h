@@ -26,6 +26,7 @@ typedef struct gs_ring_lot {
 typedef struct gs_ring_sim {
     uint64_t bytes, head;
     uint64_t taken, most; /* bytes taken since it was reset; the most of any time between two resets */
+    uint64_t live, live_most; /* bytes of live pieces; the most that there were */
     bool lasting_at_end; /* where the last lasting pieces went */
     gs_ring_lot *lot;    /* [room] sorted by offset */
     uint32_t lots, room;

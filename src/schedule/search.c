@@ -94,11 +94,29 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
 static gs_status count_choice(const gs_layout *l, gs_choice *c, uint64_t ring)
 {
     gs_plan *plan = NULL;
+    const bool counts = c->counts;
     c->counts = true;
     const gs_status st = try_choice(&plan, l, c, 0, ring);
-    c->counts = false;
+    c->counts = counts;
     gs_plan_free(plan);
     return st;
+}
+
+/* Arenas that were tried. */
+struct tried {
+    uint64_t arena[MOST_TRIED];
+    uint32_t count;
+};
+
+/* Is there another one that differs by no more than `by`? Notes this one, where not. */
+static bool was_tried(struct tried *t, uint64_t arena, uint64_t by)
+{
+    for (uint32_t k = 0; k < t->count; k++)
+        if (GS_MAX(arena, t->arena[k]) - GS_MIN(arena, t->arena[k]) <= by)
+            return true;
+    if (t->count < MOST_TRIED)
+        t->arena[t->count++] = arena;
+    return false;
 }
 
 /* The best plan so far, and how it is made again: an arena that gives its blocks, and who gets what of the host's
@@ -114,6 +132,7 @@ struct best {
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
     bool crammed;      /* tables of an arena had no room, so those of smaller ones, with more tasks, have none */
+    struct tried *held; /* what blocks took in arenas that were tried: the same blocks make the same plans */
 };
 
 /* Are there plans enough? Where only so many may be made, as others are there, also without one that fits. */
@@ -144,8 +163,8 @@ static void make_room(struct best *best, const gs_layout *l)
 /* Keeps the better of the two and frees the other. */
 static gs_status compare(struct best *best, const gs_layout *l, const gs_choice *c, gs_plan *plan)
 {
-    double cost;
-    const gs_status st = plan_cost(&cost, l, plan);
+    double cost = 0;
+    const gs_status st = c->counts ? GS_OK : plan_cost(&cost, l, plan);
     const bool better = st == GS_OK && (!best->found || cost < best->cost);
     gs_plan_free(better ? best->plan : plan);
     if (better)
@@ -162,6 +181,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .capacity = c->host.list.plan != NULL ? c->host.capacity : 0,
             .tables = plan->table_bytes,
             .tasks = plan->tasks,
+            .held = best->held,
         };
     return st;
 }
@@ -185,11 +205,18 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
 }
 
 /* Rings from the largest that helps down to a quarter of it: what one does not take is kept. Only
- * the first may take more than its size. */
+ * the first may take more than its size. Where any plan will do, all that is left is a ring. */
 static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, bool many)
 {
     const uint64_t largest = GS_MIN(left / 4 * 3, c->ring_most);
-    gs_status st = try_ring(best, l, c, left, largest);
+    gs_status st;
+
+    if (l->config->any_plan) {
+        gs_plan *plan = NULL;
+        st = try_choice(&plan, l, c, 0, left);
+        return st == GS_OK ? compare(best, l, c, plan) : st;
+    }
+    st = try_ring(best, l, c, left, largest);
 
     for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4 && !is_enough(best, l); ring /= 2) {
         gs_plan *plan = NULL;
@@ -301,7 +328,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     uint32_t tasks;
     gs_status st;
 
-    if (!gs_choice_set_arena(c, l, arena))
+    if (!gs_choice_set_arena(c, l, arena) || (!tight && was_tried(best->held, c->held_bytes, 0)))
         return GS_EAGAIN;
     make_room(best, l);
     if ((st = gs_device_cache_begin(c, l)) != GS_OK)
@@ -450,11 +477,22 @@ static gs_status plan_again(gs_plan **out, void *context)
     return st;
 }
 
+/* Is the search for an order more than one of many programs may take? */
+static bool is_too_long(const struct best *best, const gs_layout *l)
+{
+    gs_effort *const effort = l->config->effort;
+
+    if (effort == NULL || !effort->screens || gs_effort_left(l->config, best->cost) >= GS_ORDER_TRIES * best->tasks)
+        return false;
+    return effort->cut = true;
+}
+
 static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
 {
     struct again again = {best, l, c};
     if (c->cached_pass == l->program->passes || l->config->cost == NULL || l->config->no_swap ||
-        best->cost == 0 || best->tasks > MANY_TASKS || is_enough(best, l) || !gs_choice_set_arena(c, l, best->arena))
+        best->cost == 0 || best->tasks > MANY_TASKS || is_too_long(best, l) || is_enough(best, l) ||
+        !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
     return gs_order_search(&best->plan, best->cost, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
@@ -524,33 +562,16 @@ static uint64_t smaller_arena(const struct best *best, const gs_layout *l, uint6
     return at <= least ? arena / 2 : arena / 4;
 }
 
-/* Arenas that were tried. */
-struct tried {
-    uint64_t arena[MOST_TRIED];
-    uint32_t count;
-};
-
-/* Is there another one that differs by less than a part of it in so many? Notes this one, where not. */
-static bool was_tried(struct tried *t, uint64_t arena)
-{
-    for (uint32_t k = 0; k < t->count; k++)
-        if (GS_MAX(arena, t->arena[k]) - GS_MIN(arena, t->arena[k]) < arena / LIKE_ARENAS)
-            return true;
-    if (t->count < MOST_TRIED)
-        t->arena[t->count++] = arena;
-    return false;
-}
-
 /* Where arenas were tried in large steps: those around the best one, while that makes it better. */
 static gs_status refine(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least, struct tried *tried)
 {
-    static const double steps[] = {4.0 / 3, 3.0 / 4, 8.0 / 7, 7.0 / 8, 16.0 / 15, 15.0 / 16};
+    static const double steps[] = {2, 1.0 / 2, 4.0 / 3, 3.0 / 4, 8.0 / 7, 7.0 / 8, 16.0 / 15, 15.0 / 16};
     const uint64_t most = l->config->device_memory - l->config->device_fixed;
     gs_status st = GS_OK;
 
     for (size_t k = 0; k < GS_ARRAY_LEN(steps) && st == GS_OK && !is_enough(best, l); k++) {
         const uint64_t was = best->arena, arena = (uint64_t)(steps[k] * (double)was);
-        if (arena < least || arena > most || was_tried(tried, arena))
+        if (arena < least || arena > most || was_tried(tried, arena, arena / LIKE_ARENAS))
             continue;
         st = try_arena(best, l, c, arena, false);
         st = st == GS_EAGAIN ? GS_OK : st;
@@ -564,18 +585,19 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
 {
     const gs_schedule_config *cfg = l->config;
     const uint64_t least = gs_layout_least_arena(l);
-    struct tried tried = {0};
-    struct best best = {0};
+    struct tried tried = {0}, held = {0};
+    struct best best = {.held = &held};
     gs_status st = GS_OK;
 
     if (cfg->device_memory < cfg->device_fixed + least || gs_layout_least_host(l) > cfg->host_memory)
         return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
     if (cfg->effort != NULL)
         cfg->effort->chosen = true;
+    c->counts = cfg->any_plan; /* it is not the plan of a run */
     /* From all of the device's memory down to the least. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = smaller_arena(&best, l, arena, least)) {
         arena = GS_MAX(arena, least);
-        (void)was_tried(&tried, arena);
+        (void)was_tried(&tried, arena, arena / LIKE_ARENAS);
         if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_EAGAIN)
             break;
         st = GS_OK;
@@ -639,7 +661,7 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
     }
     if ((st = gs_choice_make(&c, &l)) == GS_OK)
         st = tiles == GS_TILES_IN_PLACE ? keep_all(out, &l, &c) : search(out, cost, &l, &c);
-    if (st == GS_OK)
+    if (st == GS_OK && !c.counts)
         (*out)->flight_bytes = flight_bytes(*out, &l);
     gs_choice_drop(&c);
     gs_layout_drop(&l);

@@ -35,7 +35,7 @@
 #define BITS_SHARE 8
 /* Another program is not tried with less than the tasks of so many plans like the best one's: to see what fits, and to
  * compare a few arenas (effort.h). */
-#define PLANS_A_TRY 8u
+#define PLANS_A_TRY 4u
 #define MOST_TRIES 10 /* to open a store that others replace meanwhile */
 
 /* What programs may do without, or do in another way: a field of gs_variant each. Tried in this order: where there is
@@ -51,6 +51,8 @@ typedef struct candidate {
     uint64_t columns;    /* that the pass "setup" leaves to others */
     uint32_t tasks;
     uint64_t most;       /* of plans that were compared for it, tasks that there might be; 0: as many as for any one */
+    bool screens;        /* and they were a few, to compare it with other programs */
+    bool cut;            /* more plans might be better */
     bool moves;          /* an epoch goes to the disk */
     bool pruned;         /* rows are left out */
     bool fused;          /* some sums share an edge program */
@@ -216,7 +218,7 @@ static uint64_t least_bytes(const choosing *c, gs_variant v, bool sizes)
 /* `sizes`: a refusal says what would do. It makes larger plans to find out, so it is for runs that do not begin. */
 static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
 {
-    gs_effort effort = {.most = x->most};
+    gs_effort effort = {.most = x->most, .screens = x->screens};
 
     s->memory.sizes = sizes;
     s->memory.least_windows = c->least_windows;
@@ -225,6 +227,7 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
     const gs_status st = gs_session_plan(s, &effort);
     c->tasks += effort.tasks;
     learn(x, s);
+    x->cut = effort.cut || 2 * effort.tasks > gs_effort_all(x->epoch_seconds) / GS_EFFORT_SCREENED;
     if (st == GS_EBUDGET)
         c->tables[number_of(s->variant)] = GS_MAX(c->tables[number_of(s->variant)], x->refused.least_tables);
     return st;
@@ -250,6 +253,7 @@ static gs_status open_again(choosing *c)
     if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
         return st;
     same.most = c->best.most;
+    same.screens = c->best.screens;
     return plan(c, c->s, &same, true);
 }
 
@@ -263,8 +267,8 @@ static void take(choosing *c, gs_session **s, const candidate *x)
 }
 
 /* Takes the program that is compiled so, if it is another one and `is_better`. `most`: tasks of plans that are compared
- * for it. */
-static bool try_another(choosing *c, gs_variant variant, uint64_t most,
+ * for it; `again`: it is the best one, with all of them. */
+static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool again,
                         bool (*is_better)(candidate *x, const candidate *best))
 {
     const uint64_t tables = c->s == NULL ? 0 : gs_store_table_bytes(c->s->store);
@@ -277,11 +281,12 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most,
     c->tried[number_of(variant)] = true;
     if (!has_room(c, tables))
         close_best(c);
-    if (prepare(&other, c, &x, variant) != GS_OK || is_planned(c, &x))
+    if (prepare(&other, c, &x, variant) != GS_OK || (!again && is_planned(c, &x)))
         goto done;
     if (!has_room(c, plans))
         close_best(c);
     x.most = most;
+    x.screens = !again;
     taken = plan(c, other, &x, false) == GS_OK && is_better(&x, &c->best);
     note_planned(c, &x);
     if (taken)
@@ -294,6 +299,8 @@ done:
 /* ---- one search over what is optional, by the predicted run ---- */
 
 static bool is_shorter(candidate *x, const candidate *best) { return x->seconds < WORTH * best->seconds; }
+
+static bool is_shorter_at_all(candidate *x, const candidate *best) { return x->seconds < best->seconds; }
 
 /* Also says so, where it is not shorter. */
 static bool is_leaner(candidate *x, const candidate *best)
@@ -367,9 +374,18 @@ static void improve(choosing *c)
             const uint64_t most = effort_left(c, &from);
             if (most == 0)
                 return;
-            better |= try_another(c, other_than(&from, k), most, k == LEAN ? is_leaner : is_shorter);
+            better |= try_another(c, other_than(&from, k), most, false, k == LEAN ? is_leaner : is_shorter);
         }
     }
+}
+
+/* The program that is taken is planned with what time the others have left. */
+static void refine(choosing *c)
+{
+    const uint64_t most = effort_left(c, &c->best);
+
+    if (c->best.cut && most > 0)
+        (void)try_another(c, c->best.variant, most, true, is_shorter_at_all);
 }
 
 /* ---- programs that fit ---- */
@@ -453,6 +469,7 @@ static gs_status fit_another(choosing *c, bool sizes)
         done[k] = true;
         close_best(c); /* what was refused */
         if ((st = prepare(&other, c, &x, other_variants[k])) == GS_OK) {
+            x.screens = true;
             st = is_planned(c, &x) ? GS_EBUDGET : plan(c, other, &x, sizes);
             note_planned(c, &x);
         }
@@ -510,6 +527,7 @@ static gs_status choose_first(choosing *c)
     c->trains = c->s->pass.train != GS_NONE;
     c->may_type = may_type(c->s);
     c->features = gs_store_get_info(c->s->store)->features;
+    c->best.screens = true;
     st = plan(c, c->s, &c->best, false);
     note_planned(c, &c->best);
     if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
@@ -529,8 +547,10 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
     st = choose_first(&c);
     if (st == GS_OK) {
         c.most_tasks = gs_effort_all(c.best.epoch_seconds);
-        if (!config->trial) /* which asks whether there is a plan */
+        if (!config->trial) { /* which asks whether there is a plan */
             improve(&c);
+            refine(&c);
+        }
         st = open_again(&c);
     }
     if (config->options->stop != NULL && *config->options->stop != 0) /* trials of other programs say nothing of it */

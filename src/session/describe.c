@@ -213,10 +213,13 @@ static const char *least_known(const gs_session *s)
     return gs_cost_source_name(host == NULL ? worst : worst_of(s, host, worst));
 }
 
+/* A trial's plan may be one without a list of tasks. */
 static double pass_seconds(const gs_session *s, uint32_t pass)
 {
     gs_pass_report r;
-    return pass != GS_NONE && gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
+    if (pass == GS_NONE || s->config.trial)
+        return 0;
+    return gs_session_describe_pass(s, &r, pass) == GS_OK ? r.predicted.seconds : 0;
 }
 
 double gs_session_epoch_seconds(const gs_session *s)
