@@ -95,26 +95,16 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
     gs_cuda *const c = context;
     gs_status st;
 
-    if (!c->state.kept || c->in_pass || c->state.states != gs_update_states(u))
+    if (!c->state.kept || c->in_pass || c->state.states != u->states)
         return gs_fail(GS_EINVAL, "device cuda: a step of parameters that are not there, or of another optimiser's");
     gs_step_args a = {.value = (float *)c->state.at,
                       .grad = (const float *)(c->state.at + c->state.grads_offset),
                       .first = (float *)c->state.moments,
-                      .second = (float *)(c->state.moments + (u->adam ? c->state.learned_bytes : 0)),
+                      .second = (float *)(c->state.moments + (u->states > 1 ? c->state.learned_bytes : 0)),
                       .previous = (float *)c->state.previous,
                       .fault = (gs_u32 *)step_fault(c),
                       .count = c->state.learned_bytes / sizeof(float),
-                      .adam = u->adam,
-                      .rate = u->rate,
-                      .decay = u->decay,
-                      .add1 = u->add1,
-                      .keep2 = u->keep2,
-                      .add2 = u->add2,
-                      .root = u->root,
-                      .epsilon = u->epsilon,
-                      .scale = u->scale,
-                      .shrink = u->shrink,
-                      .momentum = u->momentum};
+                      .update = *u};
     if ((st = gs_cuda_begin(c)) == GS_OK)
         st = gs_cuda_launch(c, c->fixed[GS_CUDA_STEP], gs_cuda_blocks(a.count / 4), 1, 0, &a, "gs_step");
     return gs_cuda_end(c, st);

@@ -5,6 +5,8 @@
 #ifndef GS_CUDA_KERNELS_ARGS_H
 #define GS_CUDA_KERNELS_ARGS_H
 
+#include "device/update.h"
+
 #define GS_BLOCK_LANES 256 /* of every launch */
 #define GS_BLOCK_COLUMNS 32 /* that a block adds up over rows */
 
@@ -231,12 +233,11 @@ typedef struct gs_frame_args {
 typedef struct gs_step_args {
     float *value;
     const float *grad;
-    float *first, *second; /* Adam's moments */
+    float *first, *second; /* the update's states, as many as it has */
     float *previous;       /* takes what the values were */
     gs_u32 *fault;         /* becomes 1 where a value is not finite */
     gs_u64 count;
-    gs_u32 adam;           /* else SGD */
-    float rate, decay, add1, keep2, add2, root, epsilon, scale, shrink, momentum; /* as gs_update has them (device.h) */
+    gs_update update;
 } gs_step_args;
 
 /* Sums of squares: of `count` numbers, every GS_SQUARES-th times 4 from each lane's own on. */

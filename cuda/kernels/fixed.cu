@@ -569,34 +569,22 @@ GS_KERNEL(gs_squares, gs_squares_args)
 GS_KERNEL(gs_step, gs_step_args)
 {
     const gs_u64 at = 4 * ((gs_u64)gs_block_x() * GS_BLOCK_LANES + gs_lane());
-    float w[4], g[4], m[4], v[4];
+    float w[4], g[4], m[4] = {0}, v[4] = {0};
     if (at >= a.count)
         return;
     gs_load4(w, a.value + at);
     gs_load4(g, a.grad + at);
     gs_store4(a.previous + at, w);
-    for (gs_u32 i = 0; i < 4; i++) {
-        g[i] = gs_plus(gs_times(a.scale, g[i]), gs_times(a.decay, w[i]));
-        w[i] = gs_times(a.shrink, w[i]);
-    }
-    if (a.adam) {
+    if (a.update.states > 0)
         gs_load4(m, a.first + at);
+    if (a.update.states > 1)
         gs_load4(v, a.second + at);
-        for (gs_u32 i = 0; i < 4; i++) {
-            m[i] = gs_plus(m[i], gs_times(a.add1, gs_minus(g[i], m[i])));
-            v[i] = gs_plus(gs_times(v[i], a.keep2), gs_times(gs_times(a.add2, g[i]), g[i]));
-            g[i] = gs_over(m[i], gs_plus(gs_over(gs_root(v[i]), a.root), a.epsilon));
-        }
-        gs_store4(a.first + at, m);
-        gs_store4(a.second + at, v);
-    } else if (a.momentum != 0) {
-        gs_load4(m, a.first + at);
-        for (gs_u32 i = 0; i < 4; i++)
-            g[i] = m[i] = gs_plus(gs_times(a.momentum, m[i]), g[i]);
-        gs_store4(a.first + at, m);
-    }
     for (gs_u32 i = 0; i < 4; i++)
-        w[i] = gs_minus(w[i], gs_times(a.rate, g[i]));
+        w[i] = gs_update_number(&a.update, a.update.rule, w[i], g[i], &m[i], &v[i]);
+    if (a.update.states > 0)
+        gs_store4(a.first + at, m);
+    if (a.update.states > 1)
+        gs_store4(a.second + at, v);
     gs_store4(a.value + at, w);
     for (gs_u32 i = 0; i < 4; i++)
         if ((gs_bits_of_float(w[i]) & 0x7F800000u) == 0x7F800000u)

@@ -105,12 +105,6 @@ GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2])
 }
 /* *p += 1, by any number of lanes. */
 GS_DEVICE void gs_count_one(gs_u32 *p) { atomicAdd(p, 1u); }
-/* Rounded each, never two in one instruction: the bits are those of a host without such instructions. */
-GS_DEVICE float gs_plus(float x, float y) { return __fadd_rn(x, y); }
-GS_DEVICE float gs_minus(float x, float y) { return __fsub_rn(x, y); }
-GS_DEVICE float gs_times(float x, float y) { return __fmul_rn(x, y); }
-GS_DEVICE float gs_over(float x, float y) { return __fdiv_rn(x, y); }
-GS_DEVICE float gs_root(float x) { return __fsqrt_rn(x); }
 GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
 GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
 
@@ -191,11 +185,6 @@ GS_DEVICE unsigned gs_highest(unsigned bits) { return 31 - (unsigned)__builtin_c
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2]) { gs_gpu->warp_multiply(c, a, b); }
 GS_DEVICE void gs_count_one(gs_u32 *p) { (void)__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED); }
-GS_DEVICE float gs_plus(float x, float y) { return x + y; }
-GS_DEVICE float gs_minus(float x, float y) { return x - y; }
-GS_DEVICE float gs_times(float x, float y) { return x * y; }
-GS_DEVICE float gs_over(float x, float y) { return x / y; }
-GS_DEVICE float gs_root(float x) { return sqrtf(x); }
 GS_DEVICE float gs_float_of_bits(unsigned bits)
 {
     float f;

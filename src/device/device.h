@@ -331,23 +331,12 @@ bool gs_device_launch_span(const gs_device *d, uint64_t first, uint64_t last, do
  * only say that they are wanted, and for sums over devices, whose they are); of what is not learned and of statistics,
  * passes bring and take what they do without. */
 
-/* One step, in float32, each operation rounded: g' = scale * g + decay * w and w' = shrink * w; then SGD: w' - rate *
- * g', where with momentum m = momentum * m + g' stands for g', or
- * Adam: m += add1 * (g' - m); v = v * keep2 + add2 * g' * g'; w' - rate * (m / (sqrt(v) / root + epsilon)). */
-typedef struct gs_update {
-    bool adam;
-    float rate, decay, add1, keep2, add2, root, epsilon;
-    float scale, shrink; /* 1: as they are */
-    float momentum;      /* of SGD; 0: none */
-} gs_update;
-
-/* Runs of state that it works on. */
-static inline uint32_t gs_update_states(const gs_update *u) { return u->adam ? 2 : u->momentum != 0 ? 1 : 0; }
+typedef struct gs_update gs_update; /* update.h */
 
 /* Can it? */
 bool gs_device_steps(const gs_device *d);
 /* From now on it has them: the learned ones of `param` [program->params], of the prepared program; with `states` runs
- * of state, all 0 (gs_update_states()), for which it takes memory. GS_ENOMEM. Until another program is prepared, or
+ * of state, all 0 (gs_update.states), for which it takes memory. GS_ENOMEM. Until another program is prepared, or
  * the device is closed. */
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states);
 /* The 2-norm of the gradients of the last pass, which ended, of all together. Waits. */

@@ -9,15 +9,21 @@
 #define EPSILON 1e-8
 #define CLIP_EPSILON 1e-6 /* clip_grad_norm_'s */
 
-/* What optimisers differ by. The formulas of steps are those of gs_update (device.h). */
+/* What optimisers differ by. The formulas of steps are those of device/update.h. */
 static const struct {
-    bool adam;     /* steps by two moments; else by the gradient, or its momentum */
-    bool shrinks;  /* weight decay shrinks the weights by lr times it; else it is added to the gradient */
-    bool momentum; /* takes .momentum */
+    gs_update_rule rule; /* without momentum */
+    bool shrinks;        /* weight decay shrinks the weights by lr times it; else it is added to the gradient */
+    bool momentum;       /* takes .momentum */
 } optimizer[] = {
-    [GS_OPTIM_ADAM] = {.adam = true},
-    [GS_OPTIM_ADAMW] = {.adam = true, .shrinks = true},
-    [GS_OPTIM_SGD] = {.momentum = true},
+    [GS_OPTIM_ADAM] = {.rule = GS_UPDATE_ADAM},
+    [GS_OPTIM_ADAMW] = {.rule = GS_UPDATE_ADAM, .shrinks = true},
+    [GS_OPTIM_SGD] = {.rule = GS_UPDATE_SGD, .momentum = true},
+};
+
+static const unsigned states[] = {
+#define X(rule, count) [GS_UPDATE_##rule] = count,
+    GS_UPDATE_MAP(X)
+#undef X
 };
 
 bool gs_optim_takes_momentum(gs_optim_kind kind) { return optimizer[kind].momentum; }
@@ -29,7 +35,12 @@ gs_optim gs_optim_open(const gs_train_options *options)
                       .clip = options->clip_norm};
 }
 
-uint32_t gs_optim_states(const gs_optim *o) { return optimizer[o->kind].adam ? 2 : o->momentum != 0 ? 1 : 0; }
+static gs_update_rule rule_of(const gs_optim *o)
+{
+    return o->momentum != 0 ? GS_UPDATE_MOMENTUM : optimizer[o->kind].rule;
+}
+
+uint32_t gs_optim_states(const gs_optim *o) { return states[rule_of(o)]; }
 
 /* Scalars in double as Python has them, tensors in float32 as torch has them:
  * param.mul_(1 - lr * weight_decay);                                            AdamW's
@@ -39,18 +50,16 @@ uint32_t gs_optim_states(const gs_optim *o) { return optimizer[o->kind].adam ? 2
 gs_update gs_optim_next(gs_optim *o, double norm)
 {
     const bool shrinks = optimizer[o->kind].shrinks;
-    gs_update u = {.rate = (float)o->lr, .decay = shrinks ? 0 : (float)o->weight_decay, .scale = 1};
+    gs_update u = {.rule = rule_of(o), .states = gs_optim_states(o), .rate = (float)o->lr, .scale = 1,
+                   .decay = shrinks ? 0 : (float)o->weight_decay, .momentum = (float)o->momentum};
 
     u.shrink = shrinks ? (float)(1.0 - o->lr * o->weight_decay) : 1;
     if (o->clip > 0)
         u.scale = (float)fmin(o->clip / (norm + CLIP_EPSILON), 1);
     o->steps++;
-    if (!optimizer[o->kind].adam) {
-        u.momentum = (float)o->momentum;
+    if (u.rule != GS_UPDATE_ADAM)
         return u;
-    }
     const double t = (double)o->steps;
-    u.adam = true;
     u.rate = (float)(o->lr / (1.0 - pow(BETA1, t)));
     u.root = (float)sqrt(1.0 - pow(BETA2, t));
     u.add1 = (float)(1.0 - BETA1);
@@ -69,50 +78,35 @@ double gs_optim_norm(const gs_params *params)
     return sqrt(sum);
 }
 
-static void sgd(const gs_update u, const gs_optim_rows r)
-{
-    float *const restrict p = r.value;
-    const float *const restrict grad = r.grad;
-
-#pragma omp simd
-    for (uint64_t i = 0; i < r.count; i++)
-        p[i] = u.shrink * p[i] - u.rate * (u.scale * grad[i] + u.decay * p[i]);
-}
-
-static void momentum(const gs_update u, const gs_optim_rows r)
-{
-    float *const restrict p = r.value, *const restrict m = r.state[0];
-    const float *const restrict grad = r.grad;
-
-#pragma omp simd
-    for (uint64_t i = 0; i < r.count; i++) {
-        m[i] = u.momentum * m[i] + (u.scale * grad[i] + u.decay * p[i]);
-        p[i] = u.shrink * p[i] - u.rate * m[i];
-    }
-}
-
-static void adam(const gs_update u, const gs_optim_rows r)
+/* `count` is the rule's number of states. */
+static inline __attribute__((always_inline)) void apply(const gs_update u, const gs_optim_rows r, gs_update_rule rule,
+                                                        unsigned count)
 {
     float *const restrict p = r.value, *const restrict m = r.state[0], *const restrict v = r.state[1];
     const float *const restrict grad = r.grad;
 
 #pragma omp simd
     for (uint64_t i = 0; i < r.count; i++) {
-        const float g = u.scale * grad[i] + u.decay * p[i];
-        m[i] += u.add1 * (g - m[i]);
-        v[i] = v[i] * u.keep2 + u.add2 * g * g;
-        p[i] = u.shrink * p[i] - u.rate * (m[i] / (sqrtf(v[i]) / u.root + u.epsilon));
+        float first = count > 0 ? m[i] : 0, second = count > 1 ? v[i] : 0;
+        p[i] = gs_update_number(&u, rule, p[i], grad[i], &first, &second);
+        if (count > 0)
+            m[i] = first;
+        if (count > 1)
+            v[i] = second;
     }
 }
 
+/* A loop for each. */
 void gs_optim_apply_to(const gs_update *u, const gs_optim_rows *r)
 {
-    if (u->adam)
-        adam(*u, *r);
-    else if (u->momentum != 0)
-        momentum(*u, *r);
-    else
-        sgd(*u, *r);
+    switch (u->rule) {
+#define X(rule, count)                             \
+    case GS_UPDATE_##rule:                         \
+        apply(*u, *r, GS_UPDATE_##rule, count);    \
+        break;
+        GS_UPDATE_MAP(X)
+#undef X
+    }
 }
 
 void gs_optim_apply(const gs_update *u, gs_params *params)

@@ -12,12 +12,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "device/device.h" /* gs_update */
+#include "device/update.h"
 #include "gnnstream.h"
 #include "session/params.h"
-
-/* In the order of .optimizer's words. */
-typedef enum gs_optim_kind { GS_OPTIM_ADAM, GS_OPTIM_ADAMW, GS_OPTIM_SGD } gs_optim_kind;
 
 typedef struct gs_optim {
     gs_optim_kind kind;

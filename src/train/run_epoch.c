@@ -182,7 +182,7 @@ static gs_status step_rows(void *context, uint64_t rows, float *const *row, cons
         const uint64_t at = first * width;
         gs_optim_rows r = {.value = row[0] + at, .grad = row[1] + at};
         r.count = GS_MIN(rows - first, SHARE_ROWS) * width;
-        for (uint32_t k = 0; k < gs_update_states(&x->u); k++)
+        for (uint32_t k = 0; k < x->u.states; k++)
             r.state[k] = row[2 + k] + at;
         gs_optim_apply_to(&x->u, &r);
         finite = finite && gs_run__rows_are_finite(r.value, r.count);
@@ -203,7 +203,7 @@ static gs_status step_tables(gs_session *s, const gs_update *u)
                                                         {.array = table->state[1], .read = true, .write = true}};
         stepping x = {.u = *u, .table = table};
         if (table->gradient != GS_NONE)
-            st = gs_session_sweep(s, t, column, 2 + gs_update_states(u), false, step_rows, &x);
+            st = gs_session_sweep(s, t, column, 2 + u->states, false, step_rows, &x);
     }
     return st;
 }

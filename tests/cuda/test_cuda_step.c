@@ -292,7 +292,8 @@ static void test_cuda_step__of_several_devices_all_copies_have_the_same_bits(voi
 /* What fails says so; a device that is closed then has given all back, which the host's GPU checks. */
 static void test_cuda_step__refusals_and_failures(void **state)
 {
-    const gs_update adam = {.adam = true, .rate = 1, .root = 1, .epsilon = 1, .scale = 1, .shrink = 1},
+    const gs_update adam = {.rule = GS_UPDATE_ADAM, .states = 2, .rate = 1, .root = 1, .epsilon = 1, .scale = 1,
+                            .shrink = 1},
                     sgd = {.rate = 1, .scale = 1, .shrink = 1};
     gs_device *const d = open_gpu();
     gs_device *cpu = NULL;
