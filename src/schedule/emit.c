@@ -109,7 +109,7 @@ static gs_status emit_statistics(struct emitter *e)
 
     while (i < s->instrs && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
         i++;
-    for (uint32_t d = 0; e->copies && i < s->instrs && d < e->devices; d++)
+    for (uint32_t d = 0; i < s->instrs && d < e->devices; d++)
         gs_emit__wait(e, e->wait.lane_last[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_COMPUTE]);
     return i < s->instrs ? gs_emit__task(e, &t, &task) : GS_OK;
 }
@@ -123,7 +123,7 @@ static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint3
     for (uint32_t d = 0; d < e->devices; d++) {
         struct block *const b = &e->seat[d].block;
         const uint32_t which = e->c->order[e->stage * parts + round];
-        if (e->copies) { /* as many blocks as the device with most intervals, of equal size */
+        if (e->memory[e->seat[d].memory].is.equal_blocks) { /* as many as the device with most intervals has */
             const uint64_t count = first[d + 1] - first[d];
             const uint32_t from = (uint32_t)(count * which / rounds), to = (uint32_t)(count * (which + 1) / rounds);
             *b = (struct block){first[d] + from, to - from};
@@ -160,7 +160,8 @@ static gs_status emit_stage(struct emitter *e)
     const uint32_t rounds = (uint32_t)gs_div_up(gs_choice_longest(e->c, e->l, e->stage), step);
     gs_status st = GS_OK;
 
-    gs_emit__stage_begin(e);
+    memcpy(e->wait.lane_before, e->wait.lane_last, sizeof(e->wait.lane_before));
+    memset(e->wait.lane_open, 0, sizeof(e->wait.lane_open));
     e->pass->blocks = GS_MAX(e->pass->blocks, s->sums ? rounds * e->devices : 1);
     for (uint32_t r = 0; r < rounds && st == GS_OK; r++)
         if (seat_round(e, r, rounds, step))
@@ -198,12 +199,14 @@ static gs_status take_scratch(struct emitter *e)
         ends = GS_MAX(ends, 2ull * GS_STAGE_SUMS + p->stage[s].edge_regs); /* rows of a sum, and their scale */
     }
     e->ends.mask = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask));
+    e->ends.mask_of_all = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask_of_all));
     e->spill.written = gs_malloc_array(cells + 1, sizeof(*e->spill.written));
     e->wait.task = gs_malloc_array(WAITS, sizeof(*e->wait.task));
     e->seat = gs_calloc(e->devices, sizeof(*e->seat));
     bool seated = e->seat != NULL;
     for (uint32_t d = 0; seated && d < e->devices; d++) {
         struct seat *const seat = &e->seat[d];
+        seat->memory = e->copies ? GS_DEVICE_MEMORIES + d : GS_HOST;
         seat->narrow = gs_calloc(regs, sizeof(*seat->narrow));
         seat->operand = gs_calloc(ends, sizeof(*seat->operand));
         seat->target = gs_calloc(ends * e->l->parts, sizeof(*seat->target));
@@ -214,9 +217,9 @@ static gs_status take_scratch(struct emitter *e)
     e->ends.target_array = gs_calloc(ends, sizeof(*e->ends.target_array));
     e->ends.needed = gs_calloc(e->l->parts, sizeof(*e->ends.needed));
     e->ends.chunk = gs_calloc((uint64_t)e->l->parts * GS_CHUNK_GROUP, sizeof(*e->ends.chunk));
-    if (e->ends.mask == NULL || e->spill.written == NULL || e->wait.task == NULL || !seated ||
-        e->tile == NULL || e->ends.operand_array == NULL || e->ends.target_array == NULL || e->ends.needed == NULL ||
-        e->ends.chunk == NULL)
+    if (e->ends.mask == NULL || e->ends.mask_of_all == NULL || e->spill.written == NULL || e->wait.task == NULL ||
+        !seated || e->tile == NULL || e->ends.operand_array == NULL || e->ends.target_array == NULL ||
+        e->ends.needed == NULL || e->ends.chunk == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->spill.written, 0xff, cells * sizeof(*e->spill.written));
     return GS_OK;
@@ -232,15 +235,33 @@ static uint64_t most_tables(const gs_layout *l, const gs_choice *c)
     return (left - GS_MIN(left, arenas)) / 9 * 8;
 }
 
+/* The one place that tells the host's memory from devices'. */
+static void describe_memories(struct emitter *e)
+{
+    const bool alone = e->l->config->topology == NULL;
+    for (uint32_t m = GS_HOST; m < GS_ARRAY_LEN(e->memory); m++) {
+        const bool own = m != GS_HOST;
+        e->memory[m].number = m;
+        e->memory[m].is = (struct facts){.cuts_tail = !own && alone && e->l->config->unified,
+                                         .groups_chunks = !own && alone, .equal_blocks = own, .as_in_files = !own,
+                                         .keeps_made = own, .lists_pruned = own, .many_lanes = own};
+    }
+}
+
 static gs_status emitter_open(struct emitter *e)
 {
     const gs_program *p = e->l->program;
     gs_status st;
 
     const gs_schedule_config *cfg = e->l->config;
+    describe_memories(e);
     gs_ring_init(&e->memory[GS_HOST].ring, e->c->ring_bytes);
     e->memory[GS_HOST].ring_at = gs_place_on_host(GS_REGION_RING, 0);
     e->devices = gs_layout_devices(e->l);
+    for (uint32_t m = GS_DEVICE_MEMORIES; m < GS_DEVICE_MEMORIES + e->devices; m++) {
+        gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
+        e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
+    }
     e->copies = cfg->topology != NULL;
     e->tables_most = most_tables(e->l, e->c);
     e->beside = gs_choice_listed_bytes(e->c);
@@ -260,7 +281,7 @@ static gs_status emitter_open(struct emitter *e)
         return st;
     e->plan->passes = p->passes;
     e->plan->devices = e->copies ? e->devices : 0;
-    if ((st = gs_emit__copies_open(e)) != GS_OK || (st = list_residents(e)) != GS_OK)
+    if ((st = list_residents(e)) != GS_OK)
         return st;
     return gs_emit__cache_open(e);
 }
@@ -271,8 +292,10 @@ static void emitter_close(struct emitter *e)
         gs_ring_drop(&e->memory[m].ring);
     gs_plan_free(e->plan);
     gs_free(e->ends.mask);
+    gs_free(e->ends.mask_of_all);
     gs_free(e->spill.written);
     gs_free(e->wait.task);
+    gs_free(e->wait.joined);
     gs_emit__cache_close(e);
     for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
         gs_free(e->seat[d].narrow);
@@ -280,7 +303,6 @@ static void emitter_close(struct emitter *e)
         gs_free(e->seat[d].target);
     }
     gs_free(e->seat);
-    gs_emit__copies_close(e);
     gs_emit__spill_close(e);
     gs_free(e->made.lane);
     gs_free(e->made.write);
@@ -351,6 +373,21 @@ static gs_status check_stop(const gs_schedule_config *c)
     return c->stop == NULL || *c->stop == 0 ? GS_OK : gs_fail(GS_EINTERRUPTED, "interrupted while plans were compared");
 }
 
+/* A pass ends only when all of its tasks are done: the next waits for none of them. */
+static void begin_pass(struct emitter *e)
+{
+    e->pass->first_task = e->plan->tasks;
+    e->made.writes = e->made.earlies = 0;
+    e->made.late = false;
+    e->last_compute = e->last_write = GS_NONE;
+    memset(e->wait.lane_last, 0xff, sizeof(e->wait.lane_last));
+    e->wait.joins = 0;
+    for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
+        gs_ring_reset(&e->memory[m].ring);
+    gs_emit__cache_begin(e);
+    memset(e->spill.written, 0xff, (uint64_t)e->l->program->arrays * e->l->parts * sizeof(*e->spill.written));
+}
+
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_program *p = l->program;
@@ -360,20 +397,11 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
     c->crammed = l->least_tables > most_tables(l, c);
     if (c->crammed)
         return GS_EAGAIN;
-    for (uint32_t m = GS_HOST; m < GS_ARRAY_LEN(e.memory); m++)
-        e.memory[m].number = m;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {
         e.pass = &e.plan->pass[i];
-        e.pass->first_task = e.plan->tasks;
-        /* A pass ends only when all of its tasks are done: the next waits for none of them. */
-        e.made.writes = e.made.earlies = 0;
-        e.made.late = false;
-        gs_emit__pass_begin(&e);
-        e.last_compute = e.last_write = GS_NONE;
-        gs_emit__cache_begin(&e);
-        memset(e.spill.written, 0xff, (uint64_t)p->arrays * l->parts * sizeof(*e.spill.written));
+        begin_pass(&e);
         for (uint32_t s = 0; s < p->pass[i].stages; s++) {
             e.stage = p->pass[i].first_stage + s;
             if ((st = check_stop(l->config)) != GS_OK || (st = emit_stage(&e)) != GS_OK)

@@ -27,19 +27,15 @@ uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t 
     return e->l->program->arrays * parts + (e->l->stage_set[e->stage] * parts + target) * parts + operand;
 }
 
-/* The read that brings a unit as a whole; *skip: bytes before an interval's first row. */
-static gs_task whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip)
+/* The read of rows [first, first + rows) of an interval, or of a chunk. *skip: bytes before the first row. */
+gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows, uint64_t *skip)
 {
     const gs_layout *const l = e->l;
     const uint32_t parts = l->parts, rows_units = l->program->arrays * parts;
-    gs_task t = {.kind = GS_TASK_MOVE};
+    gs_task t = {.kind = GS_TASK_MOVE, .file = unit / parts};
 
     *skip = 0;
-    if (unit < rows_units) {
-        t.file = unit / parts;
-        gs_emit__store_extent(l, t.file, gs_interval_first(l->chunks, unit % parts),
-                              gs_interval_rows(l->chunks, unit % parts), &t, skip);
-    } else {
+    if (unit >= rows_units) {
         const uint32_t set = (unit - rows_units) / (parts * parts), chunk = (unit - rows_units) % (parts * parts);
         t.file = GS_FILE_EDGES(l->program, set);
         t.check = GS_CHECK_CHUNK;
@@ -47,15 +43,59 @@ static gs_task whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip
         t.operand = chunk % parts;
         t.source = gs_place_on_disk(l->set[set].chunk[chunk].offset);
         t.bytes = l->set[set].chunk[chunk].length;
+    } else if (l->spill_interval[t.file] == 0) {
+        gs_emit__store_extent(l, t.file, gs_interval_first(l->chunks, unit % parts) + first, rows, &t, skip);
+    } else {
+        const uint64_t row = l->row_bytes[t.file], begin = gs_align_down(first * row, GS_BLOCK_BYTES);
+        t.source = gs_place_on_disk(gs_emit__spilled_at(e, t.file, unit % parts) + begin);
+        t.bytes = gs_align_up((first + rows) * row, GS_BLOCK_BYTES) - begin;
+        *skip = first * row - begin;
     }
     return t;
+}
+
+bool gs_emit__is_kept(const struct emitter *e, uint32_t unit)
+{
+    const uint32_t parts = e->l->parts;
+    uint64_t skip;
+    if (!gs_emit__is_chunk(e, unit))
+        return unit % parts < e->c->kept_intervals[unit / parts];
+    const gs_task t = gs_emit__whole_unit(e, unit, &skip);
+    return t.source.offset + t.bytes <= e->c->kept_edges[t.file - e->l->program->arrays];
+}
+
+gs_place gs_emit__kept_place(const struct emitter *e, uint32_t unit, uint32_t first)
+{
+    const uint32_t array = unit / e->l->parts, interval = unit % e->l->parts;
+    uint64_t skip, at = gs_interval_first(e->l->chunks, interval) + first;
+    if (!gs_emit__is_chunk(e, unit))
+        return gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + at * e->l->row_bytes[array]);
+    const gs_task t = gs_emit__whole_unit(e, unit, &skip);
+    return gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[t.file] + t.source.offset);
+}
+
+bool gs_emit__is_chunk(const struct emitter *e, uint32_t unit) { return unit >= e->l->program->arrays * e->l->parts; }
+
+uint64_t gs_emit__row_bytes(const struct emitter *e, uint32_t unit)
+{
+    return gs_emit__is_chunk(e, unit) ? 0 : e->l->row_bytes[unit / e->l->parts];
+}
+
+uint32_t gs_emit__unit_rows(const struct emitter *e, uint32_t unit)
+{
+    return gs_emit__is_chunk(e, unit) ? 0 : gs_interval_rows(e->l->chunks, unit % e->l->parts);
+}
+
+gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip)
+{
+    return gs_emit__read_of(e, unit, 0, gs_emit__unit_rows(e, unit), skip);
 }
 
 /* Bytes that the unit takes in this memory. */
 static uint64_t unit_bytes(const struct emitter *e, const struct memory *k, uint32_t unit)
 {
     uint64_t skip;
-    return k->number != GS_HOST ? gs_layout_unit_bytes(e->l, unit) : whole_unit(e, unit, &skip).bytes;
+    return k->is.as_in_files ? gs_emit__whole_unit(e, unit, &skip).bytes : gs_layout_unit_bytes(e->l, unit);
 }
 
 /* -- cells ------------------------------------------------------------------------------ */
@@ -113,7 +153,7 @@ static void wait_for_users(struct emitter *e, const struct cell *c)
 static gs_status vacate(struct memory *k, uint64_t at, uint64_t end, uint32_t last)
 {
     gs_status st;
-    if (k->number == GS_HOST || at >= end || last == GS_NONE)
+    if (!k->is.many_lanes || at >= end || last == GS_NONE)
         return GS_OK;
     if ((st = gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated))) == GS_OK)
         k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
@@ -185,7 +225,7 @@ static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_
         if (c->inside > 0)
             return GS_EAGAIN;
         wait_for_users(e, c);
-        if (k->number != GS_HOST)
+        if (k->is.many_lanes)
             st = vacate_rest(k, c->place, end, at, bytes, later(e, c->read, c->last));
         c->place = GS_CACHE_NOWHERE;
     }
@@ -207,7 +247,7 @@ static gs_status settle(struct emitter *e, struct memory *k, uint32_t unit, uint
         const uint32_t was = occupant_after(e, k, c->place);
         const uint64_t end = c->place + unit_bytes(e, k, unit);
         wait_for_users(e, c);
-        if (k->number != GS_HOST)
+        if (k->is.many_lanes)
             st = vacate(k, c->place, end, later(e, c->read, c->last));
         drop_occupants(k, was, was + 1);
     }
@@ -248,7 +288,7 @@ static gs_status list_first(struct emitter *e)
         if (!list->plan->hit[k])
             continue;
         cell->first_place = e->memory[GS_HOST].base + list->plan->place[k];
-        const gs_task t = whole_unit(e, list->access[k].unit, &skip);
+        const gs_task t = gs_emit__whole_unit(e, list->access[k].unit, &skip);
         const gs_status st =
             gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
         if (st != GS_OK)
@@ -283,7 +323,7 @@ static gs_status list_fixed(struct emitter *e, uint32_t device)
             r.bytes = gs_interval_rows(l->chunks, interval) * l->row_bytes[array];
             r.made_by = l->stored_by[array];
         } else {
-            const gs_task t = whole_unit(e, f->unit, &skip);
+            const gs_task t = gs_emit__whole_unit(e, f->unit, &skip);
             r.file = t.file;
             r.first = t.source.offset;
             r.bytes = t.bytes;
@@ -389,7 +429,7 @@ void gs_emit__cache_close(struct emitter *e)
 /* -- accesses ----------------------------------------------------------------------- */
 
 /* One access. *to: where the unit is to be put; nowhere, where it is there or is not to stay. */
-static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const struct access *how, uint64_t *to)
+static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const struct want *how, uint64_t *to)
 {
     gs_cache_list *const list = k->list;
     gs_status st;
@@ -433,125 +473,93 @@ static void use(struct memory *k, uint32_t unit, struct unit *out)
 }
 
 /* A unit that is in use already gets no access of its own: its use becomes longer. */
-static gs_status find(struct emitter *e, struct memory *k, uint32_t unit, const struct access *how, struct unit *out,
-                      bool *there, uint64_t *to)
+static gs_status find(struct emitter *e, struct memory *k, const struct want *w, struct unit *out, uint64_t *to)
 {
     gs_status st = GS_OK;
 
-    *there = false;
-    *to = GS_CACHE_NOWHERE;
     if (k->cell == NULL)
         return GS_OK;
-    struct cell *const c = &k->cell[unit];
-    if (!how->again && c->users == 0 && (st = enter(e, k, unit, how, to)) != GS_OK)
+    struct cell *const c = &k->cell[w->unit];
+    if (!w->again && c->users == 0 && (st = enter(e, k, w->unit, w, to)) != GS_OK)
         return st;
     c->users++;
-    out->cached = unit + 1;
-    out->in_cache = false;
-    if (*to != GS_CACHE_NOWHERE || c->place == GS_CACHE_NOWHERE || !c->held)
-        return GS_OK;
-    use(k, unit, out);
-    *there = true;
+    out->cached = w->unit + 1;
+    if (*to == GS_CACHE_NOWHERE && c->place != GS_CACHE_NOWHERE && c->held)
+        use(k, w->unit, out);
     return GS_OK;
 }
 
-/* -- the host's memory --------------------------------------------------------------- */
-
-static gs_status find_or_read(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there)
+/* May accesses keep it in this memory? */
+static bool may_stay(const struct emitter *e, const struct memory *k, uint32_t unit)
 {
-    struct memory *const host = &e->memory[GS_HOST];
-    uint64_t to, skip;
-    gs_status st = find(e, host, unit, how, out, there, &to);
-
-    if (st != GS_OK || to == GS_CACHE_NOWHERE)
-        return st;
-    gs_task t = whole_unit(e, unit, &skip);
-    if ((st = settle(e, host, unit, to)) != GS_OK)
-        return st;
-    t.place = place_in(host, to);
-    if ((st = gs_emit__task(e, &t, &host->cell[unit].read)) != GS_OK)
-        return st;
-    e->pass->read_bytes += t.bytes;
-    e->pass->read_requests++;
-    use(host, unit, out);
-    *there = true;
-    return GS_OK;
+    const uint32_t array = unit / e->l->parts;
+    return k->is.keeps_made ? gs_layout_unit_stays(e->l, unit)
+                            : gs_emit__is_chunk(e, unit) || e->l->spill_interval[array] == 0;
 }
 
-gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                               bool whole, struct unit *out, bool *there)
+/* What the pass's figures say of a unit that was found. */
+static void count_found(struct emitter *e, const struct memory *k, const struct want *w, uint64_t bytes,
+                        const struct unit *u)
 {
-    const uint32_t unit = gs_emit__array_unit(e, array, interval);
-    uint64_t skip;
+    if (w->made)
+        return;
+    if (k->number == GS_HOST)
+        e->pass->cached_bytes += u->read == GS_NONE ? bytes : 0;
+    else
+        e->pass->device_cached_bytes += w->again ? 0 : gs_layout_unit_bytes(e->l, w->unit);
+}
+
+gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *w, struct unit *out, uint64_t *to)
+{
+    const bool chunk = gs_emit__is_chunk(e, w->unit);
+    const uint64_t row = gs_emit__row_bytes(e, w->unit);
+    struct want how = *w;
+    uint64_t skip = 0, bytes = w->rows * row;
     gs_status st;
 
-    *there = false;
-    if (e->l->spill_interval[array] != 0)
+    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    *to = GS_CACHE_NOWHERE;
+    if (chunk && k->is.as_in_files)
+        bytes = gs_emit__whole_unit(e, w->unit, &skip).bytes;
+    if (k->number == GS_HOST && gs_emit__is_kept(e, w->unit)) {
+        out->place = gs_emit__kept_place(e, w->unit, w->first);
+        count_found(e, k, w, w->mask != NULL ? gs_emit__unit_rows(e, w->unit) * row : bytes, out);
         return GS_OK;
-    /* A pruned stage reads runs of rows. In its vertex program, where nothing is brought, it takes what it finds. */
-    const bool prunes = gs_layout_prunes(e->l, e->stage);
-    const struct access how = {.whole = whole && !prunes, .again = from != 0 || (prunes && e->in_vertex)};
-    if ((st = find_or_read(e, unit, &how, out, there)) != GS_OK || !*there)
+    }
+    if (!may_stay(e, k, w->unit))
+        return GS_OK;
+    if (!chunk && !k->is.lists_pruned && gs_layout_prunes(e->l, e->stage)) {
+        how.whole = false;
+        how.again = w->again || e->in_vertex;
+    }
+    if ((st = find(e, k, &how, out, to)) != GS_OK || !gs_emit__is_there(out))
         return st;
-    whole_unit(e, unit, &skip);
-    out->place.offset += skip + from * e->l->row_bytes[array];
-    e->pass->cached_bytes += out->read == GS_NONE ? rows * e->l->row_bytes[array] : 0;
+    if (!chunk && k->is.as_in_files)
+        (void)gs_emit__whole_unit(e, w->unit, &skip);
+    count_found(e, k, w, bytes, out);
+    out->place.offset += skip + w->first * row;
     return GS_OK;
 }
 
-gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there)
+gs_status gs_emit__settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t to, struct unit *out)
 {
-    const gs_status st =
-        find_or_read(e, gs_emit__chunk_unit(e, target, operand), &(struct access){.whole = true}, out, there);
-    if (st == GS_OK && *there && out->read == GS_NONE)
-        e->pass->cached_bytes += gs_layout_chunk(e->l, e->stage, target, operand)->length;
-    return st;
-}
-
-/* In the vertex program of a pruned stage nothing is an access. */
-static bool is_listed(const struct emitter *e, const struct memory *k)
-{
-    return k->tracing && k->cell != NULL && k->list != NULL &&
-           (k->number != GS_HOST || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
-}
-
-void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before)
-{
-    const struct memory *const host = &e->memory[GS_HOST];
-    if (is_listed(e, host))
-        host->list->access[host->cell[unit].access].cost += e->pass->read_bytes - read_before;
-}
-
-/* -- a device's memory ------------------------------------------------------------------ */
-
-gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there,
-                             uint64_t *to)
-{
-    struct memory *const k = gs_emit__own_memory(e);
-
-    *there = false;
-    *to = GS_CACHE_NOWHERE;
-    if (!gs_layout_unit_stays(e->l, unit))
-        return GS_OK;
-    const gs_status st = find(e, k, unit, how, out, there, to);
-    if (st == GS_OK && *there && !how->made)
-        e->pass->device_cached_bytes += how->again ? 0 : gs_layout_unit_bytes(e->l, unit);
-    return st;
-}
-
-gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, struct unit *out)
-{
-    struct memory *const k = gs_emit__own_memory(e);
     const gs_status st = settle(e, k, unit, to);
     if (st == GS_OK)
         use(k, unit, out);
     return st;
 }
 
-void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes)
+/* In the vertex program of a stage that leaves rows out nothing is an access. */
+static bool is_listed(const struct emitter *e, const struct memory *k)
 {
-    struct memory *const k = gs_emit__own_memory(e);
-    if (u->cached == 0 || k->cell == NULL)
+    return k->tracing && k->cell != NULL && k->list != NULL &&
+           (k->is.lists_pruned || !(gs_layout_prunes(e->l, e->stage) && e->in_vertex));
+}
+
+void gs_emit__came(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes)
+{
+    struct memory *const k = &e->memory[u->place.memory];
+    if (u->cached == 0)
         return;
     struct cell *const c = &k->cell[u->cached - 1];
     if (u->in_cache)
@@ -559,8 +567,6 @@ void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, 
     if (is_listed(e, k))
         k->list->access[c->access].cost += bytes;
 }
-
-/* -- both ------------------------------------------------------------------------------- */
 
 void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task)
 {

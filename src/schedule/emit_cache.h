@@ -6,8 +6,23 @@
 
 #include "schedule/emitter.h"
 
+/* Units, numbered as gs_layout_units() says. */
+
 uint32_t gs_emit__array_unit(const struct emitter *e, uint32_t array, uint32_t interval);
+/* Of the stage's edges. */
 uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t operand);
+bool gs_emit__is_chunk(const struct emitter *e, uint32_t unit);
+/* Of an interval, and bytes of one; 0: it is a chunk. */
+uint64_t gs_emit__row_bytes(const struct emitter *e, uint32_t unit);
+uint32_t gs_emit__unit_rows(const struct emitter *e, uint32_t unit);
+/* The read of rows [first, first + rows) of an interval that is not kept, or of a chunk. *skip: bytes before the first
+ * row. */
+gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows, uint64_t *skip);
+gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip);
+/* Is it in host memory for good? */
+bool gs_emit__is_kept(const struct emitter *e, uint32_t unit);
+/* Where it is then; of an interval, rows from `first` on. */
+gs_place gs_emit__kept_place(const struct emitter *e, uint32_t unit, uint32_t first);
 
 /* What is found in a memory, and what is put there to be found. */
 
@@ -15,21 +30,14 @@ gs_status gs_emit__cache_open(struct emitter *e);
 void gs_emit__cache_close(struct emitter *e);
 /* A pass begins. */
 void gs_emit__cache_begin(struct emitter *e);
-/* *there: `out` says where; rows from 0 begin an access, later ones go on with it. `whole`: a
- * read would bring all of it. */
-gs_status gs_emit__cached_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                               bool whole, struct unit *out, bool *there);
-gs_status gs_emit__cached_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there);
-/* An access of this device. *there: `out` says where its first byte is. *to: it is to be put there, by
- * gs_emit__settle_here() and a task that brings or makes it; GS_CACHE_NOWHERE: it does not stay. */
-gs_status gs_emit__find_here(struct emitter *e, uint32_t unit, const struct access *how, struct unit *out, bool *there,
-                             uint64_t *to);
+/* An access, where the memory lists or follows them: `out` says where the first row that is wanted is, or it is
+ * nowhere. *to: where it is to be put by gs_emit__settle() and a task that brings or makes all of it;
+ * GS_CACHE_NOWHERE: it does not stay. */
+gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *w, struct unit *out, uint64_t *to);
 /* `out`: the unit at `to`, whose last users the next task waits for. */
-gs_status gs_emit__settle_here(struct emitter *e, uint32_t unit, uint64_t to, struct unit *out);
-/* `task` has brought `bytes` of what was looked for, or has made it. */
-void gs_emit__came_here(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes);
-/* The unit's access was a read of what the pass reads now beyond `read_before`. */
-void gs_emit__cache_cost(struct emitter *e, uint32_t unit, uint64_t read_before);
+gs_status gs_emit__settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t to, struct unit *out);
+/* `task` has brought `bytes` of what was looked for to where it is now, or has made it. */
+void gs_emit__came(struct emitter *e, const struct unit *u, uint32_t task, uint64_t bytes);
 /* Ends the use of a unit that was looked for, found or not. */
 void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t task);
 

@@ -90,7 +90,7 @@ uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const ui
 {
     const gs_granules *const g = &e->l->config->needs.granules;
     const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
-    uint32_t w = mask == NULL || e->copies || !e->l->config->unified ? 0 : g->words;
+    uint32_t w = mask == NULL || !e->memory[GS_HOST].is.cuts_tail ? 0 : g->words;
 
     while (w > 0 && mask[w - 1] == 0)
         w--;
@@ -120,8 +120,6 @@ static bool list_readers(const struct emitter *e, uint32_t operand, uint32_t arr
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs)
 {
     const uint32_t words = e->l->config->needs.granules.words;
-    if (!e->copies)
-        return gs_emit__needed_rows(e, e->seat[0].block, operand);
     memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
     for (uint32_t d = 0; d < e->devices; d++) {
         if (!needs[d])
@@ -160,35 +158,6 @@ bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs)
 /* All targets' chunks of a group take at most this share of the host's memory. */
 #define GROUP_SHARE 16u
 
-gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
-{
-    return gs_emit__load_chunks(e, target, operand, 1, out);
-}
-
-bool gs_emit__chunk_stays(const struct emitter *e, uint32_t target, uint32_t operand)
-{
-    const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, operand);
-    return c->offset + c->length <= e->c->kept_edges[e->l->stage_set[e->stage]];
-}
-
-/* Where it is without a read. */
-static gs_status find_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out, bool *there)
-{
-    const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
-    const uint32_t file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
-
-    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-    *there = c->edges == 0;
-    if (c->edges == 0)
-        return GS_OK;
-    if (!gs_emit__chunk_stays(e, target, operand))
-        return gs_emit__cached_chunk(e, target, operand, out, there);
-    out->place = gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[file] + c->offset);
-    e->pass->cached_bytes += c->length;
-    *there = true;
-    return GS_OK;
-}
-
 /* One read of chunks [first, first + count) of a target, which lie side by side in the file; empty ones between them
  * have no bytes. The last one gives the ring its place back. */
 static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
@@ -198,7 +167,7 @@ static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first,
                  .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = first,
                  .source = gs_place_on_disk(c->offset), .bytes = end->offset + end->length - c->offset};
     struct unit all;
-    gs_status st = gs_emit__take_ring(e, t.bytes, &all);
+    gs_status st = gs_emit__take(e, &e->memory[GS_HOST], t.bytes, &all);
 
     if (st != GS_OK)
         return st;
@@ -211,20 +180,22 @@ static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first,
         out[k].place = gs_place_on_host(all.place.region, all.place.offset + (c[k].offset - c->offset));
         out[k].read = all.read;
         out[k].ring = k + 1 == count ? all.ring : NOT_STAGED;
-        gs_emit__cache_cost(e, gs_emit__chunk_unit(e, target, first + k), e->pass->read_bytes - c[k].length);
+        gs_emit__came(e, &out[k], all.read, c[k].length);
     }
     return GS_OK;
 }
 
-gs_status gs_emit__load_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
+/* Chunks [first, first + count) of a target, in as few reads as they take. They must be released in their order. */
+static gs_status load_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out)
 {
     const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, first);
     uint32_t begin = 0, end = 0; /* to be read, with edges at either end; none where they are equal */
     gs_status st = GS_OK;
 
     for (uint32_t k = 0; k < count && st == GS_OK; k++) {
-        bool there;
-        if ((st = find_chunk(e, target, first + k, &out[k], &there)) != GS_OK || there)
+        const struct want w = {.unit = gs_emit__chunk_unit(e, target, first + k), .whole = true};
+        out[k] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+        if (c[k].edges == 0 || (st = gs_emit__find_on_host(e, &w, &out[k])) != GS_OK || gs_emit__is_there(&out[k]))
             continue;
         if (end > begin && c[k].offset != c[end - 1].offset + c[end - 1].length) {
             st = read_chunks(e, target, first + begin, end - begin, out + begin);
@@ -362,14 +333,14 @@ static gs_status finish_sums(struct emitter *e, struct block b)
 /* They stay for the whole block. */
 static gs_status load_targets(struct emitter *e, struct block b)
 {
+    struct memory *const m = gs_emit__memory_here(e);
     uint64_t bytes = 0;
     gs_status st = GS_OK;
     for (uint32_t a = 0; a < e->ends.targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
-            bytes += gs_emit__bytes_here(e, e->ends.target_array[a], b.first + t,
+            bytes += gs_emit__ring_bytes(e, m, e->ends.target_array[a], b.first + t,
                                          gs_layout_rows(e->l, e->stage, b.first + t));
-    gs_ring_sim *const ring = &gs_emit__memory_here(e)->ring;
-    const uint64_t head = gs_ring_lasting_begin(ring, bytes);
+    const uint64_t head = gs_ring_lasting_begin(&m->ring, bytes);
     for (uint32_t a = 0; a < e->ends.targets && st == GS_OK; a++)
         for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
             struct unit *u = &gs_emit__here(e)->target[a * e->l->parts + t];
@@ -378,7 +349,7 @@ static gs_status load_targets(struct emitter *e, struct block b)
             if (gs_emit__target_needed(e, b.first + t))
                 st = gs_emit__rows_here(e, array, b.first + t, 0, rows, false, u);
         }
-    gs_ring_lasting_end(ring, head);
+    gs_ring_lasting_end(&m->ring, head);
     return st;
 }
 
@@ -467,6 +438,8 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
     return gs_emit__task(e, &t, last);
 }
 
+static bool groups_chunks(const struct emitter *e) { return e->memory[e->seat[0].memory].is.groups_chunks; }
+
 /* Chunks of one operand interval come one by one, each as it is wanted. */
 static bool is_alone(const struct emitter *e) { return e->ends.group_end - e->ends.group_first == 1; }
 
@@ -482,7 +455,7 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
         return GS_OK;
     gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = operand,
                  .rows = gs_layout_rows(e->l, e->stage, target), .chunk_bytes = c->length};
-    if ((st = gs_emit__chunk_here(e, &t, chunk)) != GS_OK)
+    if (is_alone(e) && (st = gs_emit__chunk_here(e, target, operand, chunk)) != GS_OK)
         return st;
     t.chunk = chunk->place;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
@@ -529,13 +502,13 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
     gs_status st = GS_OK;
 
     e->ends.group_first = operand;
-    e->ends.group_end = e->copies ? operand + 1 : emit_group_end(e, b, operand, &bytes);
+    e->ends.group_end = groups_chunks(e) ? emit_group_end(e, b, operand, &bytes) : operand + 1;
     if (is_alone(e))
         return GS_OK;
     gs_ring_group(&e->memory[GS_HOST].ring, bytes);
     for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-        st = gs_emit__load_chunks(e, b.first + t, operand, e->ends.group_end - operand,
-                                  &e->ends.chunk[t * GS_CHUNK_GROUP]);
+        st = load_chunks(e, b.first + t, operand, e->ends.group_end - operand,
+                         &e->ends.chunk[t * GS_CHUNK_GROUP]);
     return st;
 }
 
@@ -545,34 +518,37 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 {
     const struct block b = e->seat[0].block;
     uint64_t most = 0;
-    for (uint32_t t = 0; t < b.count && !e->copies && is_alone(e); t++)
+    for (uint32_t t = 0; t < b.count && groups_chunks(e) && is_alone(e); t++)
         most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
     return most;
 }
 
 gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside)
 {
-    const uint64_t *const mask = gs_emit__needed_by(e, operand, needs);
-    const uint32_t count = gs_emit__needed_end(e, operand, mask);
+    struct memory *const host = &e->memory[GS_HOST];
+    const uint32_t count = gs_emit__needed_end(e, operand, gs_emit__needed_by(e, operand, needs));
     bool reads[GS_PLAN_DEVICES];
     uint64_t together = largest_chunk(e, operand) + beside;
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->ends.operands; a++)
         together += list_readers(e, operand, e->ends.operand_array[a], needs, reads)
-                        ? gs_emit__staged_bytes(e, e->ends.operand_array[a], operand, count)
+                        ? gs_emit__ring_bytes(e, host, e->ends.operand_array[a], operand, count)
                         : 0;
-    gs_ring_group(&e->memory[GS_HOST].ring, together);
+    gs_ring_group(&host->ring, together);
     gs_emit__drop_runs(e);
     for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++) {
+        struct unit *at[GS_PLAN_DEVICES];
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
         if (!list_readers(e, operand, e->ends.operand_array[a], needs, reads))
             continue;
-        if (e->copies)
-            st = gs_emit__share(e, a, operand, reads);
-        else
-            st = gs_emit__load_needed(e, e->ends.operand_array[a], operand, mask, &e->seat[0].operand[a]);
+        for (uint32_t d = 0; d < e->devices; d++)
+            at[d] = reads[d] ? &e->seat[d].operand[a] : NULL;
+        struct want w = {.unit = gs_emit__array_unit(e, e->ends.operand_array[a], operand), .rows = count,
+                         .by_edges = true, .mask = gs_emit__needed_by(e, operand, reads)};
+        w.whole = w.mask == NULL;
+        st = gs_emit__deliver(e, &w, at);
     }
     return st;
 }

@@ -15,15 +15,6 @@ uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const ui
 /* Which devices' blocks need the operand interval: [devices]. False: none. */
 bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
 
-/* Chunks of edges come to the host. */
-
-/* A chunk of the stage's edges, which has some. */
-gs_status gs_emit__load_chunk(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out);
-/* Is it in host memory for good? */
-bool gs_emit__chunk_stays(const struct emitter *e, uint32_t target, uint32_t operand);
-/* Chunks [first, first + count) of a target, in as few reads as they take. They must be released in their order. */
-gs_status gs_emit__load_chunks(struct emitter *e, uint32_t target, uint32_t first, uint32_t count, struct unit *out);
-
 /* The edge pass of a block of target intervals. */
 
 gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);

@@ -1,4 +1,4 @@
-/* emit_rows.c - how rows come to a device: asked for, brought by the host, a chain or a ring, and taken home. */
+/* emit_rows.c - units are delivered to the memories that want them, and what was made is taken home. */
 #include "schedule/emit_rows.h"
 
 #include <string.h>
@@ -8,12 +8,16 @@
 #include "schedule/emit_cache.h"
 #include "schedule/emit_edges.h"
 #include "schedule/emit_tasks.h"
-#include "schedule/simulate.h"
+#include "schedule/route.h"
 #include "schedule/runs.h"
+#include "schedule/simulate.h"
 
-/* ---- needs of rows -------------------------------------------------------- */
+/* ---- pieces of rings ------------------------------------------------------ */
 
-/* Rows of arrays come to the host: where they are kept, where the cache has them, or by a read. */
+/* Each device with memory of its own has a staging ring in its arena, behind the sums, laid out like the host's; behind
+ * it is what stays. A piece on the host is free when the moves from it are done; a piece on a device, when its last
+ * computation and the move to the next device are.
+ */
 
 gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, struct unit *out)
 {
@@ -26,11 +30,6 @@ gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, str
     return st;
 }
 
-gs_status gs_emit__take_ring(struct emitter *e, uint64_t bytes, struct unit *out)
-{
-    return gs_emit__take(e, &e->memory[GS_HOST], bytes, out);
-}
-
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
     const uint32_t last = u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task;
@@ -38,6 +37,24 @@ void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
         gs_ring_release(&e->memory[u->place.memory].ring, u->ring, last);
     gs_emit__cache_release(e, u, last);
 }
+
+uint64_t gs_emit__ring_bytes(const struct emitter *e, const struct memory *m, uint32_t array, uint32_t interval,
+                             uint64_t rows)
+{
+    const bool blocks = m->is.as_in_files && e->l->spill_interval[array] == 0;
+    const uint64_t block = blocks ? e->l->config->array_sum_bytes : GS_BLOCK_BYTES;
+    if (m->number == GS_HOST && interval < e->c->kept_intervals[array])
+        return 0;
+    return gs_align_up(rows * e->l->row_bytes[array], block) + block;
+}
+
+/* In the memory, which lacks it: where it was told to stay, or in a piece of the ring. */
+static gs_status place(struct emitter *e, struct memory *m, uint64_t bytes, uint64_t to, struct unit *out)
+{
+    return to != GS_CACHE_NOWHERE ? gs_emit__settle(e, m, out->cached - 1, to, out) : gs_emit__take(e, m, bytes, out);
+}
+
+/* ---- from the disk -------------------------------------------------------- */
 
 gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
 {
@@ -49,16 +66,7 @@ gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struc
     return st;
 }
 
-uint64_t gs_emit__staged_bytes(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
-{
-    const uint64_t bytes = rows * e->l->row_bytes[array], block = e->l->config->array_sum_bytes;
-    if (interval < e->c->kept_intervals[array])
-        return 0;
-    return e->l->spill_interval[array] ? gs_align_up(bytes, GS_BLOCK_BYTES) + GS_BLOCK_BYTES
-                                       : gs_align_up(bytes, block) + block;
-}
-
-/* Which runs of the extent to read, for the read being made: all of it without a mask. */
+/* Which runs of what stands for `t` it brings: all of it without a mask. *bytes: of those. */
 static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent *x, const uint64_t *mask,
                              uint64_t *bytes)
 {
@@ -78,157 +86,66 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
     return GS_OK;
 }
 
-/* That are read where all of its rows are. */
-static uint64_t interval_bytes(const struct emitter *e, uint32_t array, uint32_t interval)
+/* The next task waits for those that have written the rows of the interval. */
+static void wait_for_writes(struct emitter *e, uint32_t unit)
 {
-    const gs_layout *const l = e->l;
-    const uint64_t rows = gs_interval_rows(l->chunks, interval);
-    gs_task t = {0};
-    uint64_t skip;
-    if (l->spill_interval[array] > 0)
-        return gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES);
-    gs_emit__store_extent(l, array, gs_interval_first(l->chunks, interval), rows, &t, &skip);
-    return t.bytes;
+    const uint32_t array = unit / e->l->parts, *const w = e->spill.written[unit];
+    for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
+         i < e->made.writes && e->made.write[i].task <= w[1]; i++)
+        if (e->made.write[i].file == array)
+            gs_emit__wait(e, e->made.write[i].task);
 }
 
-/* Rows of an interval that are not kept: a read into the ring. */
-static gs_status load_staged(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                             const uint64_t *mask, struct unit *out)
+/* The unit, where it is to stay, or what is wanted of it comes to a memory that lacks it. */
+static gs_status read_unit(struct emitter *e, struct memory *m, const struct want *w, uint64_t to, struct unit *out)
 {
-    const gs_layout *l = e->l;
-    const uint64_t first = gs_interval_first(l->chunks, interval) + from, row = l->row_bytes[array];
-    gs_task t = {.kind = GS_TASK_MOVE, .file = array};
-    uint64_t skip = 0, read = 0;
+    const bool whole = to != GS_CACHE_NOWHERE;
+    const uint64_t *const mask = whole ? NULL : w->mask;
+    uint64_t skip, none, read;
+    gs_task t = whole ? gs_emit__whole_unit(e, w->unit, &skip) : gs_emit__read_of(e, w->unit, w->first, w->rows, &skip);
+    const bool made = !gs_emit__is_chunk(e, w->unit) && e->l->spill_interval[t.file] > 0;
+    const uint64_t row = gs_emit__row_bytes(e, w->unit);
+    const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = w->rows,
+                                  .unit = made ? GS_BLOCK_BYTES : e->l->config->array_sum_bytes};
     gs_status st;
 
-    if (l->spill_interval[array] == 0) {
-        gs_emit__store_extent(l, array, first, rows, &t, &skip);
-    } else {
-        const uint32_t *w = e->spill.written[(uint64_t)array * l->parts + interval];
-        const uint64_t begin = gs_align_down(from * row, GS_BLOCK_BYTES);
-        t.source = gs_place_on_disk(gs_emit__spilled_at(e, array, interval) + begin);
-        t.bytes = gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - begin;
-        skip = from * row - begin;
-        for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
-             i < e->made.writes && e->made.write[i].task <= w[1]; i++)
-            if (e->made.write[i].file == array)
-                gs_emit__wait(e, e->made.write[i].task);
-    }
-    const uint64_t unit = l->spill_interval[array] ? GS_BLOCK_BYTES : l->config->array_sum_bytes;
-    const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = rows, .unit = unit};
-    if ((st = gs_emit__take_ring(e, t.bytes, out)) != GS_OK || (st = choose_runs(e, &t, &extent, mask, &read)) != GS_OK)
+    if (made)
+        wait_for_writes(e, w->unit);
+    if ((st = place(e, m, t.bytes, to, out)) != GS_OK || (st = choose_runs(e, &t, &extent, mask, &read)) != GS_OK)
         return st;
     t.place = out->place;
-    out->place.offset += skip;
-    e->pass->skipped_bytes += (mask != NULL ? interval_bytes(e, array, interval) : t.bytes) - read;
-    if (read == 0)
-        return GS_OK;
-    return gs_emit__add_read(e, &t, read, out);
-}
-
-gs_place gs_emit__kept_place(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from)
-{
-    const uint64_t first = gs_interval_first(e->l->chunks, interval) + from;
-    return gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + first * e->l->row_bytes[array]);
-}
-
-static bool kept_rows(const struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                      struct unit *out)
-{
-    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-    if (interval >= e->c->kept_intervals[array])
-        return false;
-    e->pass->cached_bytes += rows * e->l->row_bytes[array];
-    out->place = gs_emit__kept_place(e, array, interval, from);
-    return true;
-}
-
-static gs_status load_or_find(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                              const uint64_t *mask, struct unit *out)
-{
-    bool there;
-    gs_status st = gs_emit__cached_rows(e, array, interval, from, rows, mask == NULL, out, &there);
-    const uint64_t before = e->pass->read_bytes;
-
-    if (st != GS_OK || there)
-        return st;
-    st = load_staged(e, array, interval, from, rows, mask, out);
-    if (e->l->spill_interval[array] == 0)
-        gs_emit__cache_cost(e, gs_emit__array_unit(e, array, interval), before);
-    return st;
-}
-
-gs_status gs_emit__load_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                             struct unit *out)
-{
-    if (kept_rows(e, array, interval, from, rows, out))
-        return GS_OK;
-    return load_or_find(e, array, interval, from, rows, NULL, out);
-}
-
-gs_status gs_emit__load_needed(struct emitter *e, uint32_t array, uint32_t interval, const uint64_t *mask,
-                               struct unit *out)
-{
-    if (kept_rows(e, array, interval, 0, gs_interval_rows(e->l->chunks, interval), out))
-        return GS_OK;
-    return load_or_find(e, array, interval, 0, gs_emit__needed_end(e, interval, mask), mask, out);
-}
-
-/* ---- copies of one device ------------------------------------------------- */
-
-/* What devices compute on is copied to their own memory, handed on, and brought back.
- *
- * Each device has a staging ring in its arena, behind the sums, laid out like the host's; behind it is what stays. A
- * piece on the host is free when the copies from it are done; a piece on a device, when its last computation and the
- * copy to the next device are.
- */
-
-/* ---- opening, and the borders of passes and stages ---- */
-
-gs_status gs_emit__copies_open(struct emitter *e)
-{
-    if (!e->copies)
-        return GS_OK;
-    for (uint32_t m = GS_DEVICE_MEMORIES; m < GS_DEVICE_MEMORIES + e->devices; m++) {
-        e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
-        gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
+    out->place.offset += skip + (whole ? w->first * row : 0);
+    e->pass->skipped_bytes += (mask != NULL ? gs_emit__whole_unit(e, w->unit, &none).bytes : t.bytes) - read;
+    if (m->number != GS_HOST) {
+        t.check = GS_CHECK_NONE; /* the device compares a mark */
+        t.chunk_bytes = t.bytes;
+        e->plan->loads = true;
+        e->pass->loaded_bytes += read;
     }
-    e->ends.mask_of_all = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask_of_all));
-    return e->ends.mask_of_all != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory while planning");
+    if (read == 0 || (st = gs_emit__add_read(e, &t, read, out)) != GS_OK)
+        return st;
+    gs_emit__came(e, out, out->read, read);
+    return GS_OK;
 }
 
-void gs_emit__copies_close(struct emitter *e)
+gs_status gs_emit__find_on_host(struct emitter *e, const struct want *w, struct unit *out)
 {
-    gs_free(e->ends.mask_of_all);
-    gs_free(e->wait.joined);
+    struct memory *const host = &e->memory[GS_HOST];
+    uint64_t to;
+    const gs_status st = gs_emit__look(e, host, w, out, &to);
+    return st == GS_OK && to != GS_CACHE_NOWHERE ? read_unit(e, host, w, to, out) : st;
 }
 
-void gs_emit__pass_begin(struct emitter *e)
+gs_status gs_emit__need_on_host(struct emitter *e, const struct want *w, struct unit *out)
 {
-    memset(e->wait.lane_last, 0xff, sizeof(e->wait.lane_last));
-    e->wait.joins = 0;
-    for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
-        gs_ring_reset(&e->memory[m].ring);
+    const gs_status st = gs_emit__find_on_host(e, w, out);
+    return st == GS_OK && !gs_emit__is_there(out) ? read_unit(e, &e->memory[GS_HOST], w, GS_CACHE_NOWHERE, out) : st;
 }
 
-void gs_emit__stage_begin(struct emitter *e)
-{
-    memcpy(e->wait.lane_before, e->wait.lane_last, sizeof(e->wait.lane_before));
-    memset(e->wait.lane_open, 0, sizeof(e->wait.lane_open));
-}
+/* ---- between memories ----------------------------------------------------- */
 
-/* ---- pieces with several users ---- */
-
-uint64_t gs_emit__bytes_here(const struct emitter *e, uint32_t array, uint32_t interval, uint64_t rows)
-{
-    if (!e->copies)
-        return gs_emit__staged_bytes(e, array, interval, rows);
-    return gs_align_up(rows * e->l->row_bytes[array], GS_BLOCK_BYTES) + GS_BLOCK_BYTES;
-}
-
-/* ---- copies ---- */
-
-static gs_status copy_to(struct emitter *e, gs_task *t, const struct unit *from, struct unit *out)
+/* `t`: bytes and runs of a move to where `out` is. */
+static gs_status move_to(struct emitter *e, gs_task *t, const struct unit *from, struct unit *out)
 {
     gs_status st;
 
@@ -239,126 +156,24 @@ static gs_status copy_to(struct emitter *e, gs_task *t, const struct unit *from,
         return st;
     const uint64_t bytes = gs_task_bytes(e->plan, t);
     *(gs_task_driver(t) == GS_DRIVER_PEER ? &e->pass->forward_bytes : &e->pass->upload_bytes) += bytes;
-    gs_emit__came_here(e, out, out->read, bytes);
-    return GS_OK;
-}
-
-/* A new piece of the device's ring, or the place where it is to stay. `out` is what looking for it has left, `to` where
- * it was told to be put. */
-static gs_status place_here(struct emitter *e, uint64_t bytes, uint64_t to, struct unit *out)
-{
-    const uint32_t cached = out->cached;
-
-    if (to != GS_CACHE_NOWHERE)
-        return gs_emit__settle_here(e, cached - 1, to, out);
-    *out = (struct unit){.read = GS_NONE, .cached = cached};
-    return gs_emit__take(e, gs_emit__own_memory(e), bytes, out);
-}
-
-/* A copy of `from` into a new piece of the device's ring, or the place where it is to stay. `like`: bytes, runs.
- * `out` is what looking for it has left, `to` where it was told to be put. */
-static gs_status copy_here(struct emitter *e, const gs_task *like, const struct unit *from, uint64_t to,
-                           struct unit *out)
-{
-    gs_task t = *like;
-    const gs_status st = place_here(e, t.bytes, to, out);
-    return st == GS_OK ? copy_to(e, &t, from, out) : st;
-}
-
-/* `here`: what looking for it on the device has left, which becomes `u`. */
-static gs_status bring(struct emitter *e, const gs_task *t, uint64_t to, struct unit *here, struct unit *u)
-{
-    const gs_status st = copy_here(e, t, u, to, here);
-
-    if (st != GS_OK)
-        return st;
-    gs_emit__release(e, u, here->read);
-    *u = *here;
+    gs_emit__came(e, out, out->read, bytes);
     return GS_OK;
 }
 
 gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u)
 {
+    struct memory *const m = gs_emit__memory_here(e);
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
-    if (!e->copies)
-        return GS_OK;
-    return bring(e, &(gs_task){.kind = GS_TASK_MOVE, .bytes = bytes}, GS_CACHE_NOWHERE, &here, u);
-}
-
-gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
-                             bool again, struct unit *out)
-{
-    const uint32_t all = gs_interval_rows(e->l->chunks, interval), unit = gs_emit__array_unit(e, array, interval);
-    const uint64_t row = e->l->row_bytes[array];
-    const bool every = rows == all || (e->in_vertex && !gs_layout_prunes(e->l, e->stage));
-    const struct access how = {.whole = every, .again = again};
-    struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
-    uint64_t to = GS_CACHE_NOWHERE;
-    bool there = false;
+    gs_task t = {.kind = GS_TASK_MOVE, .bytes = bytes};
     gs_status st;
 
-    if (!e->copies)
-        return gs_emit__load_rows(e, array, interval, from, rows, out);
-    if ((st = gs_emit__find_here(e, unit, &how, &here, &there, &to)) != GS_OK)
+    if (u->place.memory == m->number)
+        return GS_OK;
+    if ((st = gs_emit__take(e, m, bytes, &here)) != GS_OK || (st = move_to(e, &t, u, &here)) != GS_OK)
         return st;
-    if (there) {
-        *out = here;
-    } else {
-        const bool part = to == GS_CACHE_NOWHERE;
-        const uint32_t count = part ? rows : all;
-        if ((st = gs_emit__load_rows(e, array, interval, part ? from : 0, count, out)) != GS_OK ||
-            (st = bring(e, &(gs_task){.kind = GS_TASK_MOVE, .bytes = count * row}, to, &here, out)) != GS_OK || part)
-            return st;
-    }
-    out->place.offset += from * row;
+    gs_emit__release(e, u, here.read);
+    *u = here;
     return GS_OK;
-}
-
-/* The chunk comes to the device's ring, or to where it is to stay, past the host. `here` as above. */
-static gs_status load_here(struct emitter *e, const gs_task *t, uint64_t to, struct unit *here)
-{
-    gs_task l = {.kind = GS_TASK_MOVE, .file = t->file, .target = t->target, .operand = t->operand,
-                 .source = gs_place_on_disk(gs_layout_chunk(e->l, e->stage, t->target, t->operand)->offset),
-                 .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes};
-    gs_status st = place_here(e, l.bytes, to, here);
-
-    l.place = here->place;
-    if (st != GS_OK || (st = gs_emit__task(e, &l, &here->read)) != GS_OK)
-        return st;
-    e->plan->loads = true;
-    e->pass->read_bytes += l.bytes;
-    e->pass->loaded_bytes += l.bytes;
-    e->pass->read_requests++;
-    gs_emit__came_here(e, here, here->read, l.bytes);
-    return GS_OK;
-}
-
-gs_status gs_emit__chunk_here(struct emitter *e, const gs_task *t, struct unit *u)
-{
-    struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
-    const bool loaded = e->ends.group_end - e->ends.group_first > 1; /* with those of other operand intervals */
-    uint64_t to = GS_CACHE_NOWHERE;
-    bool there = false;
-    gs_status st = GS_OK;
-
-    if (e->copies)
-        st = gs_emit__find_here(e, gs_emit__chunk_unit(e, t->target, t->operand), &(struct access){.whole = true},
-                                &here, &there, &to);
-    if (st == GS_OK && there)
-        *u = here;
-    if (st != GS_OK || there)
-        return st;
-    if (e->copies && e->l->config->loads && !gs_emit__chunk_stays(e, t->target, t->operand)) {
-        if ((st = load_here(e, t, to, &here)) == GS_OK)
-            *u = here;
-        return st;
-    }
-    if ((!loaded && (st = gs_emit__load_chunk(e, t->target, t->operand, u)) != GS_OK) || !e->copies)
-        return st;
-    return bring(e,
-                 &(gs_task){.kind = GS_TASK_MOVE, .bytes = t->chunk_bytes, .chunk_bytes = t->chunk_bytes,
-                            .file = t->file, .target = t->target, .operand = t->operand},
-                 to, &here, u);
 }
 
 bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
@@ -380,144 +195,80 @@ gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_plac
     return st;
 }
 
-/* ---- rows that several devices share -------------------------------------- */
+/* ---- delivered ------------------------------------------------------------ */
 
-/* Rows at the operand end come to the devices that need them.
- *
- * Either each switch has a *chain*: its first device that needs an interval's rows gets them from the host, and each
- * hands them on to the next. Or all devices are a *ring*: each gets a part of the rows from the host, and hands it and
- * what it gets from the one before it on to the next, until all have all (an all-gather). A chain takes all rows over
- * each switch's wire to the host once; a ring takes each row over one of these wires.
+/* A unit comes to the memories that want it: where they do not have it, over the links that the plan's route says
+ * (route.h). A device that keeps it keeps all of it, so then all of it comes to the devices of its lot.
  */
 
-/* A device's copy of an operand interval's rows: none (the device needs it), or where it is or is to be. */
-struct found {
-    bool there;
-    uint64_t to;
+struct delivery {
+    const struct want *want;
+    struct unit *const *at;             /* [devices] what wants it, NULL: nothing */
+    bool wants[GS_PLAN_DEVICES], has[GS_PLAN_DEVICES];
+    uint64_t to[GS_PLAN_DEVICES];       /* where it is to stay */
+    struct unit host;
+    uint32_t came[GS_PLAN_DEVICES][GS_PLAN_DEVICES]; /* the task that has brought a part to a device */
+    uint32_t sent[GS_PLAN_DEVICES], sends; /* moves from the host */
+    gs_block_run part[GS_PLAN_DEVICES]; /* first and number of plan->run */
+    gs_hops route;
 };
 
-/* Devices that hand rows on, in the order in which they do. */
-struct chain {
-    uint32_t device[GS_PLAN_DEVICES], devices;
-};
-
-static uint32_t chains(const struct emitter *e)
+/* Looks for it in each memory that wants it. *lacks: some have it not. */
+static gs_status look_everywhere(struct emitter *e, struct delivery *v, bool *lacks)
 {
-    return e->l->config->ring ? 1 : e->l->config->topology->switches;
-}
-
-/* Those of a switch. Of a ring, where rows are not divided, all of them, from the first on that has the rows: else from
- * another one for each interval, so that all links to the host bring some. */
-static struct chain chain_of(const struct emitter *e, uint32_t number, uint32_t operand, const bool *needs,
-                             const struct found *found)
-{
-    const gs_topology_switch *const at = &e->l->config->topology->at[number];
-    struct chain c = {.devices = e->l->config->ring ? e->devices : at->devices};
-    uint32_t first = operand % e->devices;
-
-    for (uint32_t i = 0; i < e->devices && !(needs[first] && found[first].there); i++)
-        first = (first + 1) % e->devices;
-    for (uint32_t i = 0; i < c.devices; i++)
-        c.device[i] = e->l->config->ring ? (first + i) % e->devices : at->first + i;
-    return c;
-}
-
-/* Runs of rows that the devices of a chain from its `from`-th on need and lack of the interval, for `t`. `alone`: that
- * one alone. */
-static gs_status choose_copy_runs(struct emitter *e, gs_task *t, uint32_t array, uint32_t operand,
-                                  const struct chain *chain, uint32_t from, bool alone, const bool *needs,
-                                  const struct found *found)
-{
-    const gs_layout *l = e->l;
-    const uint32_t words = l->config->needs.granules.words, rows = gs_interval_rows(l->chunks, operand);
-    const gs_cost *const cost = gs_cost_on(l->config->cost, l->config->host_cost, l->config->topology,
-                                           chain->device[from]);
-    const gs_link link = gs_link_of(l->config->topology, cost, gs_link_to(chain->device[from]));
-    const gs_run_extent extent = {.bytes = gs_align_up(rows * l->row_bytes[array], GS_BLOCK_BYTES),
-                                  .row = l->row_bytes[array], .rows = rows, .unit = GS_BLOCK_BYTES,
-                                  .bps = link.bps, .request_seconds = link.request_seconds};
-    const uint64_t room = extent.bytes / GS_BLOCK_BYTES + 1;
-    gs_plan *p = e->plan;
-    gs_status st;
-
-    memset(e->ends.mask_of_all, 0, words * sizeof(*e->ends.mask_of_all));
-    for (uint32_t i = from; i < (alone ? from + 1 : chain->devices); i++) {
-        const uint32_t d = chain->device[i];
-        if (!needs[d] || found[d].there)
-            continue;
-        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
-        if (mask == NULL)
-            return GS_OK;
-        for (uint32_t w = 0; w < words; w++)
-            e->ends.mask_of_all[w] |= mask[w];
-    }
-    if ((st = gs_emit__grow((void **)&p->run, &e->room.run, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
-                            sizeof(*p->run))) != GS_OK)
-        return st;
-    (void)gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, l, &extent, e->ends.mask_of_all);
-    t->first_run = p->runs;
-    p->runs += t->runs;
-    return GS_OK;
-}
-
-/* Does any device of the chain put the whole interval by? Then all of it travels. */
-static bool stays_whole(const struct chain *chain, const bool *needs, const struct found *found)
-{
-    for (uint32_t i = 0; i < chain->devices; i++) {
-        const uint32_t d = chain->device[i];
-        if (needs[d] && !found[d].there && found[d].to != GS_CACHE_NOWHERE)
-            return true;
-    }
-    return false;
-}
-
-/* From the host to the chain's first that needs it, then from one to the next. */
-static gs_status share_chain(struct emitter *e, uint32_t index, uint32_t operand, const struct unit *host,
-                             const bool *needs, const struct found *found, const struct chain *chain,
-                             uint32_t *upload, uint32_t *uploads)
-{
-    const uint32_t array = e->ends.operand_array[index];
-    const bool alone = e->l->config->no_chain, whole = stays_whole(chain, needs, found);
-    gs_task t = {.kind = GS_TASK_MOVE, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
-    struct unit *before = NULL;
-    bool chosen = false;
     gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < chain->devices && st == GS_OK; i++) {
-        const uint32_t d = chain->device[i];
-        struct unit *const to = &e->seat[d].operand[index];
-        if (!needs[d])
+    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+        v->wants[d] = v->at[d] != NULL;
+        if (!v->wants[d])
             continue;
-        e->device = d;
-        if (found[d].there) {
-            before = to;
-            continue;
-        }
-        if ((alone || !chosen) && !whole) /* for those that follow, too */
-            st = choose_copy_runs(e, &t, array, operand, chain, i, alone, needs, found);
-        chosen = true;
-        const struct unit *const from = before == NULL || alone ? host : before;
-        if (st != GS_OK || (st = copy_here(e, &t, from, found[d].to, to)) != GS_OK)
-            return st;
-        if (from == host)
-            upload[(*uploads)++] = to->read;
-        else
-            before->handed = 1 + to->read;
-        before = to;
+        st = gs_emit__look(e, &e->memory[e->seat[d].memory], v->want, v->at[d], &v->to[d]);
+        v->has[d] = gs_emit__is_there(v->at[d]);
+        v->came[d][0] = v->at[d]->read;
+        *lacks = *lacks || !v->has[d];
     }
     return st;
 }
 
-/* ---- a ring: each device gets a part of the rows from the host, and the others' parts from the one before it ---- */
+static uint32_t device_of(uint32_t memory) { return memory - GS_DEVICE_MEMORIES; }
 
-/* The part of the rows that a device of the ring brings. */
-struct part {
-    uint32_t first_run, runs;
-};
+/* Does any of the moves' memories keep the whole unit? */
+static bool stays_whole(const struct delivery *v, uint32_t first, uint32_t end)
+{
+    bool whole = false;
+    for (uint32_t i = first; i < end; i++)
+        whole = whole || v->to[device_of(v->route.hop[i].to)] != GS_CACHE_NOWHERE;
+    return whole;
+}
+
+/* Granules that memories to which these moves go need of the interval; NULL: all. */
+static const uint64_t *needed_by(struct emitter *e, const struct delivery *v, uint32_t first, uint32_t end)
+{
+    bool needs[GS_PLAN_DEVICES] = {false};
+    for (uint32_t i = first; i < end; i++)
+        needs[device_of(v->route.hop[i].to)] = true;
+    return gs_emit__needed_by(e, v->want->unit % e->l->parts, needs);
+}
+
+/* Of rows that edges name: which runs go over the link of the first of these moves, for the memories of all. */
+static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_task *t, uint32_t first, uint32_t end)
+{
+    const gs_schedule_config *const cfg = e->l->config;
+    const uint32_t device = device_of(v->route.hop[first].to);
+    const gs_cost *const cost = gs_cost_on(cfg->cost, cfg->host_cost, cfg->topology, device);
+    const gs_link link = gs_link_of(cfg->topology, cost, gs_link_to(device));
+    const gs_run_extent extent = {.bytes = gs_align_up(t->bytes, GS_BLOCK_BYTES), .unit = GS_BLOCK_BYTES,
+                                  .row = gs_emit__row_bytes(e, v->want->unit),
+                                  .rows = gs_emit__unit_rows(e, v->want->unit),
+                                  .bps = link.bps, .request_seconds = link.request_seconds};
+    uint64_t bytes;
+    t->runs = 0;
+    return choose_runs(e, t, &extent, needed_by(e, v, first, end), &bytes);
+}
 
 /* The runs of `t`, or all of it, in as many parts of the same number of blocks, but for one. *divided: there are enough
  * blocks. */
-static gs_status cut(struct emitter *e, const gs_task *t, struct part *part, uint32_t parts, bool *divided)
+static gs_status cut(struct emitter *e, const gs_task *t, gs_block_run *part, uint32_t parts, bool *divided)
 {
     const gs_block_run whole = {0, (uint32_t)gs_div_up(t->bytes, GS_BLOCK_BYTES)};
     const uint32_t runs = GS_MAX(t->runs, 1u);
@@ -532,7 +283,7 @@ static gs_status cut(struct emitter *e, const gs_task *t, struct part *part, uin
     *divided = blocks >= parts;
     for (uint32_t k = 0; *divided && k < parts; k++) {
         const uint32_t end = (uint32_t)((uint64_t)blocks * (k + 1) / parts);
-        part[k].first_run = p->runs;
+        part[k].first = p->runs;
         while (done < end) {
             const gs_block_run run = t->runs > 0 ? p->run[t->first_run + at] : whole;
             const uint32_t n = GS_MIN(run.blocks - used, end - done);
@@ -541,135 +292,163 @@ static gs_status cut(struct emitter *e, const gs_task *t, struct part *part, uin
             used = used + n < run.blocks ? used + n : 0;
             at += used == 0;
         }
-        part[k].runs = p->runs - part[k].first_run;
+        part[k].blocks = p->runs - part[k].first;
     }
     return GS_OK;
 }
 
-/* Each device hands its rows on to the next one of the ring, until all have all: at the k-th step the part of the
- * device k places before. A device's first such copy waits for its own part, and so for its place. */
-static gs_status hand_round(struct emitter *e, uint32_t index, gs_task *t, const struct chain *ring,
-                            const struct part *part)
+/* The first move to a memory takes the place; later ones, of other parts, wait for the one before. */
+static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *hop, gs_task *t)
 {
-    const uint32_t n = ring->devices;
-    uint32_t came[GS_PLAN_DEVICES];
+    const uint32_t d = device_of(hop->to);
+    struct unit *const out = v->at[d];
+    struct unit from = hop->from == GS_HOST ? v->host : *v->at[device_of(hop->from)];
     gs_status st = GS_OK;
 
-    for (uint32_t step = 1; step < n && st == GS_OK; step++) {
-        for (uint32_t i = 0; i < n; i++)
-            came[i] = e->seat[ring->device[i]].operand[index].read;
-        for (uint32_t i = 0; i < n && st == GS_OK; i++) {
-            const uint32_t before = (i + n - 1) % n;
-            struct unit from = e->seat[ring->device[before]].operand[index];
-            e->device = ring->device[i];
-            from.read = came[before];
-            t->first_run = part[(i + n - step) % n].first_run;
-            t->runs = part[(i + n - step) % n].runs;
-            gs_emit__wait(e, came[i]);
-            st = copy_to(e, t, &from, &gs_emit__here(e)->operand[index]);
+    e->device = d;
+    if (hop->from != GS_HOST)
+        from.read = v->came[device_of(hop->from)][hop->part];
+    if (gs_emit__is_there(out))
+        gs_emit__wait(e, out->read);
+    else
+        st = place(e, gs_emit__memory_here(e), t->bytes, v->to[d], out);
+    if (st != GS_OK || (st = move_to(e, t, &from, out)) != GS_OK)
+        return st;
+    v->came[d][hop->part] = out->read;
+    if (hop->from == GS_HOST)
+        v->sent[v->sends++] = out->read;
+    else
+        v->at[device_of(hop->from)]->handed = 1 + out->read; /* in order: the last one stands for all */
+    return GS_OK;
+}
+
+/* The moves of one lot. *divided: false where it should be in parts, and has too few blocks. */
+static gs_status move_lot(struct emitter *e, struct delivery *v, gs_task t, uint32_t first, uint32_t end, bool *divided)
+{
+    const bool chooses = v->want->by_edges && !stays_whole(v, first, end), each = e->l->config->no_chain;
+    gs_status st = GS_OK;
+
+    *divided = true;
+    for (uint32_t i = first; i < end && st == GS_OK; i++) {
+        if (chooses && (i == first || each))
+            st = choose_moved(e, v, &t, i, each ? i + 1 : end);
+        if (st == GS_OK && i == first && v->route.parts > 1)
+            st = cut(e, &t, v->part, v->route.parts, divided);
+        if (st != GS_OK || !*divided)
+            return st;
+        if (v->route.parts > 1) {
+            t.first_run = v->part[v->route.hop[i].part].first;
+            t.runs = v->part[v->route.hop[i].part].blocks;
         }
+        st = move_over(e, v, &v->route.hop[i], &t);
     }
-    for (uint32_t i = 0; i < n && st == GS_OK; i++)
-        e->seat[ring->device[i]].operand[index].handed = 1 + e->seat[ring->device[(i + 1) % n]].operand[index].read;
     return st;
 }
 
-/* Among devices that need the rows, of which none has them. *divided: there are enough blocks, and it was done. */
-static gs_status share_ring(struct emitter *e, uint32_t index, uint32_t operand, const struct unit *host,
-                            const struct found *found, const struct chain *ring, const bool *needs, uint32_t *upload,
-                            uint32_t *uploads, bool *divided)
+static gs_status move_all(struct emitter *e, struct delivery *v, const gs_task *t, bool *divided)
 {
-    const uint32_t array = e->ends.operand_array[index];
-    struct part part[GS_PLAN_DEVICES];
-    gs_task t = {.kind = GS_TASK_MOVE, .bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array]};
     gs_status st = GS_OK;
 
-    if (!stays_whole(ring, needs, found))
-        st = choose_copy_runs(e, &t, array, operand, ring, 0, false, needs, found);
-    if (st != GS_OK || (st = cut(e, &t, part, ring->devices, divided)) != GS_OK || !*divided)
-        return st;
-    for (uint32_t i = 0; i < ring->devices && st == GS_OK; i++) {
-        e->device = ring->device[i];
-        t.first_run = part[i].first_run;
-        t.runs = part[i].runs;
-        st = copy_here(e, &t, host, found[e->device].to, &gs_emit__here(e)->operand[index]);
-        upload[(*uploads)++] = gs_emit__here(e)->operand[index].read;
+    *divided = true;
+    for (uint32_t first = 0, end; first < v->route.hops && st == GS_OK && *divided; first = end) {
+        for (end = first; end < v->route.hops && v->route.hop[end].lot == v->route.hop[first].lot;)
+            end++;
+        st = move_lot(e, v, *t, first, end, divided);
     }
-    return st == GS_OK ? hand_round(e, index, &t, ring, part) : st;
+    return st;
 }
 
-/* The devices that need the rows, where all of them lack them and there are several; else none. */
-static struct chain ring_of(const struct emitter *e, const bool *needs, const struct found *found)
+/* What is to be moved of the unit: all of it where somebody keeps it, or of rows that edges name. */
+static gs_task move_of(const struct emitter *e, const struct want *w, bool all)
 {
-    struct chain ring = {.devices = 0};
-    for (uint32_t d = 0; d < e->devices && e->l->config->ring; d++) {
-        if (needs[d] && found[d].there)
-            return (struct chain){.devices = 0};
-        if (needs[d])
-            ring.device[ring.devices++] = d;
+    uint64_t skip;
+    gs_task t = {.kind = GS_TASK_MOVE};
+
+    if (gs_emit__is_chunk(e, w->unit)) {
+        t = gs_emit__whole_unit(e, w->unit, &skip);
+        t.check = GS_CHECK_NONE;
+        t.chunk_bytes = t.bytes;
+    } else {
+        t.bytes = (all ? gs_emit__unit_rows(e, w->unit) : w->rows) * gs_emit__row_bytes(e, w->unit);
     }
-    return ring.devices > 1 ? ring : (struct chain){.devices = 0};
+    return t;
 }
 
-/* ---- which of the two ---- */
-
-/* Does the host have to have the rows: does a chain's first device that needs them lack them? */
-static bool asks_host(const struct emitter *e, const struct chain *chain, const bool *needs, const struct found *found)
+/* On the host's memory from the disk, where a move begins there, then over the route. */
+static gs_status bring(struct emitter *e, struct delivery *v)
 {
-    bool before = false;
-    for (uint32_t i = 0; i < chain->devices; i++) {
-        const uint32_t d = chain->device[i];
-        if (needs[d] && !found[d].there && (!before || e->l->config->no_chain))
-            return true;
-        before = before || needs[d];
-    }
-    return false;
-}
-
-/* Looks for the rows on each device that needs them. */
-static gs_status find_everywhere(struct emitter *e, uint32_t index, uint32_t operand, const uint64_t *mask,
-                                 const bool *needs, struct found *found)
-{
-    const uint32_t unit = gs_emit__array_unit(e, e->ends.operand_array[index], operand);
-    const struct access how = {.whole = mask == NULL};
+    const gs_schedule_config *const cfg = e->l->config;
+    const gs_route route = cfg->no_chain ? GS_ROUTE_EACH : cfg->ring ? GS_ROUTE_ROUND : GS_ROUTE_CHAINS;
+    const uint32_t turn = v->want->unit % e->l->parts;
+    struct want host = *v->want;
+    bool asks = false, divided;
     gs_status st = GS_OK;
 
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
-        if (needs[e->device])
-            st = gs_emit__find_here(e, unit, &how, &gs_emit__here(e)->operand[index], &found[e->device].there,
-                                    &found[e->device].to);
-    e->device = 0;
+    gs_route_hops(&v->route, cfg->topology, route, turn, v->wants, v->has);
+    const bool whole = stays_whole(v, 0, v->route.hops);
+    for (uint32_t i = 0; i < v->route.hops; i++)
+        asks = asks || v->route.hop[i].from == GS_HOST;
+    if (whole) {
+        host.first = 0;
+        host.rows = gs_emit__unit_rows(e, host.unit);
+    }
+    host.mask = host.by_edges && !whole ? needed_by(e, v, 0, v->route.hops) : NULL;
+    host.whole = host.mask == NULL;
+    if (asks && (st = gs_emit__need_on_host(e, &host, &v->host)) != GS_OK)
+        return st;
+    const gs_task t = move_of(e, v->want, whole);
+    if ((st = move_all(e, v, &t, &divided)) == GS_OK && !divided) {
+        gs_route_hops(&v->route, cfg->topology, GS_ROUTE_ALONG, turn, v->wants, v->has);
+        st = move_all(e, v, &t, &divided);
+    }
+    if (st == GS_OK && v->sends > 0)
+        gs_emit__release(e, &v->host, v->sends > 1 ? gs_emit__join(e, v->sent, v->sends) : v->sent[0]);
+    for (uint32_t d = 0; d < e->devices && whole && st == GS_OK; d++)
+        if (v->wants[d] && !v->has[d])
+            v->at[d]->place.offset += v->want->first * gs_emit__row_bytes(e, host.unit);
     return st;
 }
 
-gs_status gs_emit__share(struct emitter *e, uint32_t index, uint32_t operand, const bool *needs)
+gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit *const *at)
 {
-    struct found found[GS_PLAN_DEVICES] = {{0}};
-    struct unit host = {.read = GS_NONE, .ring = NOT_STAGED};
-    uint32_t upload[GS_PLAN_DEVICES], uploads = 0;
-    bool lacks[GS_PLAN_DEVICES], asks = false, divided = false;
-    gs_status st = find_everywhere(e, index, operand, gs_emit__needed_by(e, operand, needs), needs, found);
+    const uint32_t here = e->device;
+    struct delivery v; /* large, and asked for often: what is read of it is set */
+    bool lacks = false;
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
-    for (uint32_t d = 0; d < e->devices; d++)
-        lacks[d] = needs[d] && !found[d].there;
-    const uint64_t *mask = gs_emit__needed_by(e, operand, lacks);
-    for (uint32_t s = 0; s < chains(e); s++) {
-        const struct chain chain = chain_of(e, s, operand, needs, found);
-        mask = stays_whole(&chain, needs, found) ? NULL : mask;
-        asks = asks || asks_host(e, &chain, needs, found);
-    }
-    if (asks && (st = gs_emit__load_needed(e, e->ends.operand_array[index], operand, mask, &host)) != GS_OK)
-        return st;
-    const struct chain ring = ring_of(e, needs, found);
-    if (ring.devices > 0)
-        st = share_ring(e, index, operand, &host, found, &ring, needs, upload, &uploads, &divided);
-    for (uint32_t s = 0; !divided && s < chains(e) && st == GS_OK; s++) {
-        const struct chain chain = chain_of(e, s, operand, needs, found);
-        st = share_chain(e, index, operand, &host, needs, found, &chain, upload, &uploads);
-    }
-    if (st == GS_OK && uploads > 0)
-        gs_emit__release(e, &host, gs_emit__join(e, upload, uploads));
+    if (e->seat[0].memory == GS_HOST)
+        return gs_emit__need_on_host(e, w, at[0]);
+    v.want = w;
+    v.at = at;
+    v.sends = 0;
+    st = look_everywhere(e, &v, &lacks);
+    if (st == GS_OK && lacks && e->l->config->loads && gs_emit__is_chunk(e, w->unit) && !gs_emit__is_kept(e, w->unit))
+        return read_unit(e, gs_emit__memory_here(e), w, v.to[here], at[here]);
+    if (st == GS_OK && lacks)
+        st = bring(e, &v);
+    e->device = here;
     return st;
+}
+
+static gs_status deliver_here(struct emitter *e, const struct want *w, struct unit *out)
+{
+    struct unit *at[GS_PLAN_DEVICES] = {NULL};
+    at[e->device] = out;
+    return gs_emit__deliver(e, w, at);
+}
+
+gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             bool again, struct unit *out)
+{
+    const bool every = rows == gs_interval_rows(e->l->chunks, interval) ||
+                       (e->in_vertex && !gs_layout_prunes(e->l, e->stage));
+    const struct want w = {.unit = gs_emit__array_unit(e, array, interval), .first = from, .rows = rows,
+                           .whole = every, .again = again};
+    return deliver_here(e, &w, out);
+}
+
+gs_status gs_emit__chunk_here(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
+{
+    const struct want w = {.unit = gs_emit__chunk_unit(e, target, operand), .whole = true};
+    return deliver_here(e, &w, out);
 }

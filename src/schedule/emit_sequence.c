@@ -116,7 +116,7 @@ static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32
 
     t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
     t->chunk_bytes = c->length;
-    if ((st = gs_emit__chunk_here(e, t, &chunk)) != GS_OK ||
+    if ((st = gs_emit__chunk_here(e, t->target, t->operand, &chunk)) != GS_OK ||
         (st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
         return st;
     t->first_reg = p->regs;
@@ -150,18 +150,20 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
 
     for (e->device = 0; e->copies && e->device < e->devices; e->device++) {
         const struct block b = gs_emit__here(e)->block;
-        uint64_t here = gs_emit__bytes_here(e, gates_array(e), operand, rows), most = 0;
+        struct memory *const m = gs_emit__memory_here(e);
+        uint64_t here = gs_emit__ring_bytes(e, m, gates_array(e), operand, rows), most = 0;
         for (uint32_t t = 0; t < b.count; t++)
             most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
-        here += beside == GS_NONE ? 0 : gs_emit__bytes_here(e, beside, operand, rows);
+        here += beside == GS_NONE ? 0 : gs_emit__ring_bytes(e, m, beside, operand, rows);
         if (needs[e->device])
-            gs_ring_group(&gs_emit__memory_here(e)->ring, here + most);
+            gs_ring_group(&m->ring, here + most);
     }
     e->device = 0;
     e->ends.group_first = operand; /* chunks come one by one */
     e->ends.group_end = operand + 1;
-    return gs_emit__load_operands(e, operand, needs,
-                                  beside == GS_NONE ? 0 : gs_emit__staged_bytes(e, beside, operand, rows));
+    const struct memory *const host = &e->memory[GS_HOST];
+    const uint64_t more = beside == GS_NONE ? 0 : gs_emit__ring_bytes(e, host, beside, operand, rows);
+    return gs_emit__load_operands(e, operand, needs, more);
 }
 
 /* Computes the states of the device's block behind the operand, at `to`, from those before it, at `from`. */
@@ -243,16 +245,16 @@ static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit 
     if (may_stay(e, operand))
         return GS_OK;
     if (touched(e, operand)[0] != GS_NONE) {
-        st = gs_emit__load_rows(e, array, operand, 0, rows, out);
+        st = gs_emit__need_on_host(e, &(struct want){.unit = unit_of(e, operand), .rows = rows, .whole = true}, out);
         out->read = is_kept(e, operand) ? touched(e, operand)[1] : out->read;
         return st;
     }
     if (e->copies)
         return GS_OK;
     if (is_kept(e, operand))
-        out->place = gs_emit__kept_place(e, array, operand, 0);
+        out->place = gs_emit__kept_place(e, unit_of(e, operand), 0);
     else
-        st = gs_emit__take_ring(e, gs_align_up(bytes, GS_BLOCK_BYTES), out);
+        st = gs_emit__take(e, &e->memory[GS_HOST], gs_align_up(bytes, GS_BLOCK_BYTES), out);
     return st == GS_OK ? zero(e, out->place, bytes, &out->read) : st;
 }
 
@@ -266,15 +268,15 @@ static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *row
     gs_status st = GS_OK;
 
     if (is_kept(e, operand))
-        home.place = gs_emit__kept_place(e, array, operand, 0);
+        home.place = gs_emit__kept_place(e, unit_of(e, operand), 0);
     else
-        st = gs_emit__take_ring(e, gs_align_up(bytes, GS_BLOCK_BYTES), &home);
+        st = gs_emit__take(e, &e->memory[GS_HOST], gs_align_up(bytes, GS_BLOCK_BYTES), &home);
     e->device = rows->place.memory - GS_DEVICE_MEMORIES;
     gs_emit__wait(e, rows->read);
     if (st == GS_OK)
         st = gs_emit__take_back(e, rows, home.place, bytes, &home.read);
     if (st == GS_OK)
-        gs_emit__came_here(e, &sent, home.read, 0); /* who adds to them next must not do so before they have left */
+        gs_emit__came(e, &sent, home.read, 0); /* who adds to them next must not do so before they have left */
     e->device = here;
     *rows = home;
     return st;
@@ -283,14 +285,13 @@ static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *row
 /* Rows that are 0 until somebody adds to them, where they are to stay or in the device's ring. */
 static gs_status begin_gradient(struct emitter *e, uint32_t operand, uint64_t bytes, struct unit *rows)
 {
-    const uint32_t unit = unit_of(e, operand);
+    struct memory *const m = gs_emit__memory_here(e);
+    const struct want w = {.unit = unit_of(e, operand), .whole = true, .made = true};
     uint64_t to;
-    bool there;
-    gs_status st = gs_emit__find_here(e, unit, &(struct access){.whole = true, .made = true}, rows, &there, &to);
+    gs_status st = gs_emit__look(e, m, &w, rows, &to);
 
     if (st == GS_OK)
-        st = to != GS_CACHE_NOWHERE ? gs_emit__settle_here(e, unit, to, rows)
-                                    : gs_emit__take(e, gs_emit__own_memory(e), bytes, rows);
+        st = to != GS_CACHE_NOWHERE ? gs_emit__settle(e, m, w.unit, to, rows) : gs_emit__take(e, m, bytes, rows);
     return st == GS_OK ? zero(e, rows->place, bytes, &rows->read) : st;
 }
 
@@ -324,7 +325,7 @@ static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit
     gs_status st = GS_OK;
 
     if (gs_is_device_memory(rows->place.memory))
-        gs_emit__came_here(e, rows, rows->read, 0);
+        gs_emit__came(e, rows, rows->read, 0);
     if (rows->in_cache && is_own(e, operand)) {
         gs_emit__release(e, rows, rows->read);
         w[0] = w[1] = rows->read;

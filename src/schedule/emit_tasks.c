@@ -163,8 +163,6 @@ static gs_status list_task(struct emitter *e, const gs_task *t, uint32_t waits)
         e->counted.deps += waits;
         e->counted.regs += p->regs;
         p->regs = 0;
-        if (!e->copies) /* copies to several devices have runs in common */
-            gs_emit__drop_runs(e);
         return GS_OK;
     }
     if ((st = gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
@@ -234,8 +232,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     own.stage = e->stage;
     own.device = (uint16_t)(gs_task_driver(t) == GS_DRIVER_IO ? 0 : e->device);
     const uint32_t lane = gs_task_lane(&own);
-    if (e->copies)
-        enter_stage(e, lane);
+    enter_stage(e, lane);
     if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
         return GS_EAGAIN;
     const uint32_t n = gs_emit__settle_waits(e, lane);

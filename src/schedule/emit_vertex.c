@@ -85,21 +85,21 @@ static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval,
     return st;
 }
 
-/* In the device's own memory: where the rows stay, or a piece of its ring. */
+/* In the device's memory: where the rows stay, or a piece of its ring. */
 static gs_status output_here(struct emitter *e, uint32_t interval, uint32_t from, uint64_t bytes, uint32_t array,
                              struct unit *out)
 {
-    const uint32_t unit = gs_emit__array_unit(e, array, interval);
-    const struct access how = {.whole = true, .made = true, .again = !e->first_tile};
+    struct memory *const m = gs_emit__memory_here(e);
+    const struct want w = {.unit = gs_emit__array_unit(e, array, interval), .first = from, .whole = true, .made = true,
+                           .again = !e->first_tile};
     uint64_t to;
-    bool there;
-    gs_status st = gs_emit__find_here(e, unit, &how, out, &there, &to);
+    gs_status st = gs_emit__look(e, m, &w, out, &to);
 
-    if (st != GS_OK)
+    if (st != GS_OK || gs_emit__is_there(out))
         return st;
-    if (!there && to == GS_CACHE_NOWHERE)
-        return gs_emit__take(e, gs_emit__own_memory(e), bytes, out);
-    if (!there && (st = gs_emit__settle_here(e, unit, to, out)) == GS_OK)
+    if (to == GS_CACHE_NOWHERE)
+        return gs_emit__take(e, m, bytes, out);
+    if ((st = gs_emit__settle(e, m, w.unit, to, out)) == GS_OK)
         st = zero_rest(e, array, interval, out->place);
     out->place.offset += from * e->l->row_bytes[array];
     return st;
@@ -116,12 +116,7 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
             continue;
         const uint64_t row = e->l->row_bytes[reg->array];
         const bool kept = is_kept(e, reg->array, interval);
-        if (kept && !e->copies)
-            out->place = gs_emit__kept_place(e, reg->array, interval, from);
-        else if (e->copies)
-            st = output_here(e, interval, from, kept ? rows * row : stored_bytes(row, from, rows), reg->array, out);
-        else
-            st = gs_emit__take_ring(e, stored_bytes(row, from, rows), out);
+        st = output_here(e, interval, from, kept ? rows * row : stored_bytes(row, from, rows), reg->array, out);
         place[r] = out->place;
         place[r].offset += kept || out->in_cache ? 0 : from * row % GS_BLOCK_BYTES;
     }
@@ -167,9 +162,10 @@ static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from,
         return GS_OK;
     gs_emit__wait(e, *task);
     if (is_kept(e, array, interval))
-        return gs_emit__take_back(e, &here, gs_emit__kept_place(e, array, interval, from), rows * row, task);
+        return gs_emit__take_back(e, &here, gs_emit__kept_place(e, gs_emit__array_unit(e, array, interval), from),
+                                  rows * row, task);
     here.place.offset -= here.in_cache ? head : 0; /* what stands before the rows is 0, or other rows as they are */
-    if ((st = gs_emit__take_ring(e, stored_bytes(row, from, rows), &e->tile[reg])) != GS_OK)
+    if ((st = gs_emit__take(e, &e->memory[GS_HOST], stored_bytes(row, from, rows), &e->tile[reg])) != GS_OK)
         return st;
     return gs_emit__take_back(e, &here, e->tile[reg].place, stored_bytes(row, from, rows), task);
 }
@@ -184,8 +180,7 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
         if (!is_output(reg))
             continue;
         uint32_t made = vertex_task;
-        if (e->copies)
-            gs_emit__came_here(e, &e->tile[r], vertex_task, 0);
+        gs_emit__came(e, &e->tile[r], vertex_task, 0);
         if (e->copies && e->tile[r].in_cache && e->c->device.own[gs_emit__array_unit(e, reg->array, interval)]) {
             gs_emit__release(e, &e->tile[r], vertex_task);
             continue;
@@ -220,30 +215,30 @@ static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t fr
 static void group_tile(struct emitter *e, uint32_t interval, uint64_t rows)
 {
     const gs_stage *s = gs_emit__stage(e);
-    uint64_t bytes = 0, here = 0;
-    for (uint32_t r = 0; r < s->regs; r++)
-        if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array != GS_NONE && !is_narrow(e, &s->reg[r])) {
-            bytes += gs_emit__staged_bytes(e, s->reg[r].array, interval, rows);
-            here += gs_emit__bytes_here(e, s->reg[r].array, interval, rows);
-        }
-    gs_ring_group(&e->memory[GS_HOST].ring, bytes);
-    if (e->copies)
-        gs_ring_group(&gs_emit__memory_here(e)->ring, here);
+    struct memory *const of[] = {&e->memory[GS_HOST], gs_emit__memory_here(e)};
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(of); k++) {
+        uint64_t bytes = 0;
+        for (uint32_t r = 0; r < s->regs; r++)
+            if (s->reg[r].kind != GS_REG_SUM && s->reg[r].array != GS_NONE && !is_narrow(e, &s->reg[r]))
+                bytes += gs_emit__ring_bytes(e, of[k], s->reg[r].array, interval, rows);
+        gs_ring_group(&of[k]->ring, bytes);
+    }
 }
 
 /* Live for the whole interval. */
 static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows)
 {
     const gs_stage *s = gs_emit__stage(e);
+    struct memory *const m = gs_emit__memory_here(e);
     uint64_t bytes = 0, head;
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs; r++)
-        bytes += is_narrow(e, &s->reg[r]) ? gs_emit__bytes_here(e, s->reg[r].array, interval, rows) : 0;
-    head = gs_ring_lasting_begin(&gs_emit__memory_here(e)->ring, bytes);
+        bytes += is_narrow(e, &s->reg[r]) ? gs_emit__ring_bytes(e, m, s->reg[r].array, interval, rows) : 0;
+    head = gs_ring_lasting_begin(&m->ring, bytes);
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
         if (is_narrow(e, &s->reg[r]))
             st = gs_emit__rows_here(e, s->reg[r].array, interval, 0, rows, false, &gs_emit__here(e)->narrow[r]);
-    gs_ring_lasting_end(&gs_emit__memory_here(e)->ring, head);
+    gs_ring_lasting_end(&m->ring, head);
     return st;
 }
 

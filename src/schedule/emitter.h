@@ -1,19 +1,13 @@
 /* emitter.h - the state of a plan while it is written, shared by the files of emit*.c. From bottom to top:
  *
  *   emit_tasks     the list of tasks, and what each waits for
- *   emit_cells     where units stand in a memory, and who used them last
- *   emit_cache     what is found in a memory
- *   emit_spill     places in the run's file, and who had them before
- *   emit_needs     which rows the blocks that devices hold need
- *   emit_rows      rows of arrays come to the host
- *   emit_chunks    chunks of edges come to the host
- *   emit_copies    both come to devices with memory of their own, and go back
- *   emit_share     rows at the operand end come to several of them
+ *   emit_cache     what is found in a memory, and the run's file
+ *   route          over which links a unit comes to memories that lack it
+ *   emit_rows      units are delivered to memories, and go back
  *   emit_edges     the edge pass of a block of target intervals
  *   emit_sequence  the same for the derivative of a sequence
  *   emit_vertex    the vertex program of an interval
- *   emit_ahead     an epoch's first reads, made in the one before
- *   emit           stages and passes
+ *   emit           stages and passes, and an epoch's first reads, made in the one before
  *
  * Once a plan; one thread.
  */
@@ -30,7 +24,7 @@
 /* Rows or a chunk that a compute task will use, where they stand, and the read
  * that brings them (GS_NONE: they are resident). */
 struct unit {
-    gs_place place;
+    gs_place place; /* in no region: nowhere yet */
     uint32_t read;
     uint64_t ring; /* offset of its piece of the ring of the place's memory, or NOT_STAGED */
     uint32_t cached; /* 1 + the unit of the cache that it is, there or not; 0: none */
@@ -59,9 +53,21 @@ struct vacated {
     uint32_t last; /* the unit's last users, as a cell's */
 };
 
+/* How memories differ, said in one place (emit.c). */
+struct facts {
+    bool cuts_tail;     /* rows of an interval behind the last that is needed take no room in the ring */
+    bool groups_chunks; /* chunks of several operand intervals come by one read */
+    bool equal_blocks;  /* the blocks of a round are the devices' equal shares, and not all of one size */
+    bool as_in_files;   /* units stand in whole checksum blocks, as in their files */
+    bool keeps_made;    /* units that the run makes are kept by accesses, too */
+    bool lists_pruned;  /* so are those of stages that leave rows out */
+    bool many_lanes;    /* who takes bytes over from others is of another lane */
+};
+
 /* The host's memory, or a device's whose copies are tasks: what passes through its ring, and what stays. */
 struct memory {
     uint32_t number;    /* GS_HOST or a device's */
+    struct facts is;
     gs_ring_sim ring;
     gs_place ring_at;   /* its first byte */
     struct cell *cell;  /* [units]; NULL: nothing is kept by accesses */
@@ -74,15 +80,20 @@ struct memory {
     bool tracing;
 };
 
-/* An access to a unit. */
-struct access {
-    bool whole; /* a read would bring all of it */
-    bool made;  /* it is not read, but made */
-    bool again; /* it goes on with the one before */
+/* What a task will use of a unit, which is numbered as gs_layout_units() says. */
+struct want {
+    uint32_t unit;
+    uint32_t first, rows; /* of an interval */
+    const uint64_t *mask; /* of those, granules of the interval that are needed; NULL: all */
+    bool by_edges; /* of an interval: each device needs the rows that edges into its block name */
+    bool whole;    /* a move would bring all of it */
+    bool made;     /* it is not brought, but made */
+    bool again;    /* it goes on with the access before */
 };
 
 /* A device, while a stage is emitted: what the block that it holds uses. */
 struct seat {
+    uint32_t memory;      /* on which it computes */
     struct block block;
     uint32_t last;        /* its last task of the edge pass being made */
     struct unit *narrow;  /* [most regs] interval-wide loads of the stage */
@@ -181,23 +192,20 @@ static inline uint32_t gs_emit__lane(const struct emitter *e, uint32_t task) { r
 /* Where tasks are being added for. */
 static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }
 
-/* The device's that is here; nothing is in it where that computes on the host's. */
-static inline struct memory *gs_emit__own_memory(struct emitter *e)
-{
-    return &e->memory[GS_DEVICE_MEMORIES + e->device];
-}
-
-/* On which the device computes. */
+/* On which the device that is here computes. */
 static inline struct memory *gs_emit__memory_here(struct emitter *e)
 {
-    return e->copies ? gs_emit__own_memory(e) : &e->memory[GS_HOST];
+    return &e->memory[gs_emit__here(e)->memory];
 }
 
 /* In the arena of the device that is here. */
 static inline gs_place gs_emit__in_arena(const struct emitter *e, uint64_t offset)
 {
-    return (gs_place){GS_REGION_ARENA, e->copies ? GS_DEVICE_MEMORIES + e->device : GS_HOST, offset};
+    return (gs_place){GS_REGION_ARENA, gs_emit__here(e)->memory, offset};
 }
+
+/* Has a unit been found, or been given a place? */
+static inline bool gs_emit__is_there(const struct unit *u) { return u->place.region != GS_REGION_NONE; }
 
 static inline const gs_stage *gs_emit__stage(const struct emitter *e)
 {

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "plan_fixture.h"
 #include "plan_sim.h"
+#include "schedule/route.h"
 #include "schedule/simulate.h"
 #include "smallest_plan.h"
 #include "support/moves.h"
@@ -443,11 +444,44 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
     fixture_drop(&f);
 }
 
+/* Whatever memories want a unit and have it: each move's source has the part that goes over, each memory gets each part
+ * once, and in the end all that want it have all of it. */
+static void test_several__routes_bring_all_parts_to_all(void **state)
+{
+    uint32_t seed = 1;
+    (void)state;
+    for (uint32_t k = 0; k < 4000; k++) {
+        const gs_topology *const t = k % 2 ? all[k / 2 % GS_ARRAY_LEN(all)] : rings[k / 2 % GS_ARRAY_LEN(rings)];
+        bool wants[GS_PLAN_DEVICES] = {0}, has[GS_PLAN_DEVICES] = {0};
+        uint32_t parts[GS_DEVICE_MEMORIES + GS_PLAN_DEVICES] = {0}; /* a bit each */
+        gs_hops route;
+        for (uint32_t d = 0; d < t->devices; d++) {
+            seed = seed * 1664525u + 1013904223u;
+            wants[d] = seed >> 12 & 1;
+            has[d] = wants[d] && k % 3 > 0 && (seed >> 13 & 1);
+        }
+        gs_route_hops(&route, t, (gs_route)(seed >> 20 & 3), seed >> 24, wants, has);
+        const uint32_t whole = (1u << route.parts) - 1;
+        parts[GS_HOST] = whole;
+        for (uint32_t d = 0; d < t->devices; d++)
+            parts[GS_DEVICE_MEMORIES + d] = has[d] ? whole : 0;
+        for (uint32_t i = 0; i < route.hops; i++) {
+            const gs_hop *const hop = &route.hop[i];
+            assert_true(parts[hop->from] >> hop->part & 1);
+            assert_false(parts[hop->to] >> hop->part & 1);
+            parts[hop->to] |= 1u << hop->part;
+        }
+        for (uint32_t d = 0; d < t->devices; d++)
+            assert_int_equal(parts[GS_DEVICE_MEMORIES + d], wants[d] ? whole : 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several__plans_are_safe_in_any_order),
         cmocka_unit_test(test_several__runs_of_rows_are_safe),
+        cmocka_unit_test(test_several__routes_bring_all_parts_to_all),
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
