@@ -206,7 +206,7 @@ static gs_status take_scratch(struct emitter *e)
     bool seated = e->seat != NULL;
     for (uint32_t d = 0; seated && d < e->devices; d++) {
         struct seat *const seat = &e->seat[d];
-        seat->memory = e->copies ? GS_DEVICE_MEMORIES + d : GS_HOST;
+        seat->memory = d < e->plan->devices ? GS_DEVICE_MEMORIES + d : GS_HOST;
         seat->narrow = gs_calloc(regs, sizeof(*seat->narrow));
         seat->operand = gs_calloc(ends, sizeof(*seat->operand));
         seat->target = gs_calloc(ends * e->l->parts, sizeof(*seat->target));
@@ -238,13 +238,14 @@ static uint64_t most_tables(const gs_layout *l, const gs_choice *c)
 /* The one place that tells the host's memory from devices'. */
 static void describe_memories(struct emitter *e)
 {
-    const bool alone = e->l->config->topology == NULL;
+    const bool alone = e->plan->devices == 0;
     for (uint32_t m = GS_HOST; m < GS_ARRAY_LEN(e->memory); m++) {
         const bool own = m != GS_HOST;
         e->memory[m].number = m;
         e->memory[m].is = (struct facts){.cuts_tail = !own && alone && e->l->config->unified,
-                                         .groups_chunks = !own && alone, .equal_blocks = own, .as_in_files = !own,
-                                         .keeps_made = own, .lists_pruned = own, .many_lanes = own};
+                                         .groups_chunks = !own && alone, .drops_unread = !own, .as_in_files = !own,
+                                         .equal_blocks = own, .keeps_made = own, .lists_pruned = own,
+                                         .many_lanes = own};
     }
 }
 
@@ -254,7 +255,6 @@ static gs_status emitter_open(struct emitter *e)
     gs_status st;
 
     const gs_schedule_config *cfg = e->l->config;
-    describe_memories(e);
     gs_ring_init(&e->memory[GS_HOST].ring, e->c->ring_bytes);
     e->memory[GS_HOST].ring_at = gs_place_on_host(GS_REGION_RING, 0);
     e->devices = gs_layout_devices(e->l);
@@ -262,11 +262,12 @@ static gs_status emitter_open(struct emitter *e)
         gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
         e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
     }
-    e->copies = cfg->topology != NULL;
     e->tables_most = most_tables(e->l, e->c);
     e->beside = gs_choice_listed_bytes(e->c);
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
+    e->plan->devices = cfg->topology != NULL ? e->devices : 0;
+    describe_memories(e);
     if ((st = take_scratch(e)) != GS_OK)
         return st;
     e->room.resident = p->arrays + e->l->sets;
@@ -280,7 +281,6 @@ static gs_status emitter_open(struct emitter *e)
     if ((st = gs_emit__spill_open(e)) != GS_OK)
         return st;
     e->plan->passes = p->passes;
-    e->plan->devices = e->copies ? e->devices : 0;
     if ((st = list_residents(e)) != GS_OK)
         return st;
     return gs_emit__cache_open(e);
@@ -345,8 +345,7 @@ static void finish(struct emitter *e)
     e->c->live_staging = 0;
     for (uint32_t d = 0; d < e->devices; d++) {
         e->c->live_staging = GS_MAX(e->c->live_staging, e->memory[GS_DEVICE_MEMORIES + d].ring.live_most);
-        const uint64_t copied = e->c->arena_bytes + e->c->staging_bytes + e->c->device.used[d];
-        p->arena_bytes[d] = e->copies ? copied : e->c->arena_taken;
+        p->arena_bytes[d] = e->c->arena_taken + e->c->staging_bytes + e->c->device.used[d];
         p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
     }
     p->table_bytes = gs_emit__table_bytes(e);
@@ -363,7 +362,7 @@ static void note_effort(const struct emitter *e, bool whole)
     gs_effort *const effort = e->l->config->effort;
     if (effort == NULL || e->plan == NULL)
         return;
-    const uint64_t tasks = e->plan->tasks + (e->copies ? e->plan->tasks / 4 : 0);
+    const uint64_t tasks = e->plan->tasks + (e->plan->devices > 0 ? e->plan->tasks / 4 : 0);
     effort->tasks += e->c->counts ? tasks / 2 : tasks;
     effort->last = whole ? e->plan->tasks : effort->last;
 }

@@ -183,18 +183,6 @@ bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
            gs_topology_switch_of(t, from) == gs_topology_switch_of(t, e->device);
 }
 
-gs_status gs_emit__take_back(struct emitter *e, const struct unit *from, gs_place to, uint64_t bytes, uint32_t *task)
-{
-    const gs_task t = {.kind = GS_TASK_MOVE, .place = to, .source = from->place, .bytes = bytes};
-    const gs_status st = gs_emit__task(e, &t, task);
-
-    if (st == GS_OK) {
-        gs_emit__release(e, from, *task);
-        e->pass->download_bytes += bytes;
-    }
-    return st;
-}
-
 /* ---- delivered ------------------------------------------------------------ */
 
 /* A unit comes to the memories that want it: where they do not have it, over the links that the plan's route says
@@ -430,7 +418,7 @@ gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit 
     return st;
 }
 
-static gs_status deliver_here(struct emitter *e, const struct want *w, struct unit *out)
+gs_status gs_emit__deliver_here(struct emitter *e, const struct want *w, struct unit *out)
 {
     struct unit *at[GS_PLAN_DEVICES] = {NULL};
     at[e->device] = out;
@@ -444,11 +432,92 @@ gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interva
                        (e->in_vertex && !gs_layout_prunes(e->l, e->stage));
     const struct want w = {.unit = gs_emit__array_unit(e, array, interval), .first = from, .rows = rows,
                            .whole = every, .again = again};
-    return deliver_here(e, &w, out);
+    return gs_emit__deliver_here(e, &w, out);
 }
 
 gs_status gs_emit__chunk_here(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out)
 {
     const struct want w = {.unit = gs_emit__chunk_unit(e, target, operand), .whole = true};
-    return deliver_here(e, &w, out);
+    return gs_emit__deliver_here(e, &w, out);
+}
+
+/* ---- made ----------------------------------------------------------------- */
+
+gs_status gs_emit__make(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *out, bool *fresh)
+{
+    struct memory *const m = gs_emit__memory_here(e);
+    uint64_t to;
+    gs_status st = gs_emit__look(e, m, w, out, &to);
+
+    *fresh = st == GS_OK && to != GS_CACHE_NOWHERE;
+    if (st != GS_OK || gs_emit__is_there(out))
+        return st;
+    st = place(e, m, bytes, to, out);
+    out->place.offset += *fresh ? w->first * gs_emit__row_bytes(e, w->unit) : 0;
+    return st;
+}
+
+gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u)
+{
+    const struct unit here = *u;
+    const uint32_t device = e->device;
+    gs_task t = {.kind = GS_TASK_MOVE, .source = here.place, .bytes = bytes};
+    gs_status st = GS_OK;
+
+    if (here.place.memory == GS_HOST)
+        return GS_OK;
+    *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    if (gs_emit__is_kept(e, w->unit)) {
+        u->place = gs_emit__kept_place(e, w->unit, w->first);
+    } else {
+        /* whole blocks: what stands before the rows is 0, or other rows as they are */
+        t.source.offset -= here.in_cache ? w->first * gs_emit__row_bytes(e, w->unit) % GS_BLOCK_BYTES : 0;
+        st = gs_emit__take(e, &e->memory[GS_HOST], bytes, u);
+    }
+    e->device = device_of(here.place.memory);
+    t.place = u->place;
+    gs_emit__wait(e, here.read);
+    if (st == GS_OK && (st = gs_emit__task(e, &t, &u->read)) == GS_OK) {
+        gs_emit__release(e, &here, u->read);
+        e->pass->download_bytes += bytes;
+        if (w->updated) /* who adds to them next must not do so before they have left */
+            gs_emit__came(e, &here, u->read, 0);
+    }
+    e->device = device;
+    return st;
+}
+
+/* From the host's ring to the run's file. */
+static gs_status write_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u)
+{
+    const uint32_t array = w->unit / e->l->parts;
+    const uint64_t first = gs_align_down(w->first * e->l->row_bytes[array], GS_BLOCK_BYTES);
+    const gs_task t = {.kind = GS_TASK_MOVE, .file = array, .source = u->place,
+                       .place = gs_place_on_disk(gs_emit__spilled_at(e, array, w->unit % e->l->parts) + first),
+                       .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
+    uint32_t *const written = e->spill.written[w->unit];
+    gs_status st;
+
+    gs_emit__wait(e, u->read);
+    gs_emit__wait_for_owners(e, &t);
+    if ((st = gs_emit__task(e, &t, &u->read)) != GS_OK)
+        return st;
+    written[0] = written[0] == GS_NONE ? u->read : written[0];
+    written[1] = u->read;
+    gs_emit__release(e, u, u->read);
+    e->pass->written_bytes += t.bytes;
+    return GS_OK;
+}
+
+gs_status gs_emit__settle_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u)
+{
+    gs_status st;
+
+    gs_emit__came(e, u, u->read, 0);
+    if (u->in_cache && e->c->device.own[w->unit]) {
+        gs_emit__release(e, u, u->read);
+        return GS_OK;
+    }
+    st = gs_emit__send_home(e, w, bytes, u);
+    return st != GS_OK || gs_emit__is_kept(e, w->unit) ? st : write_home(e, w, bytes, u);
 }

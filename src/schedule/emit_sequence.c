@@ -148,14 +148,14 @@ static gs_status load_gates(struct emitter *e, uint32_t operand, const bool *nee
 {
     const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
 
-    for (e->device = 0; e->copies && e->device < e->devices; e->device++) {
+    for (e->device = 0; e->device < e->devices; e->device++) {
         const struct block b = gs_emit__here(e)->block;
         struct memory *const m = gs_emit__memory_here(e);
         uint64_t here = gs_emit__ring_bytes(e, m, gates_array(e), operand, rows), most = 0;
         for (uint32_t t = 0; t < b.count; t++)
             most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
         here += beside == GS_NONE ? 0 : gs_emit__ring_bytes(e, m, beside, operand, rows);
-        if (needs[e->device])
+        if (needs[e->device] && gs_is_device_memory(m->number))
             gs_ring_group(&m->ring, here + most);
     }
     e->device = 0;
@@ -205,145 +205,63 @@ static gs_status unroll(struct emitter *e, uint32_t index, uint32_t from, uint32
 
 /* ---- the operand rows' gradient ---- */
 
+/* Does the host never have it? */
+static bool is_own(const struct emitter *e, uint32_t unit)
+{
+    return e->c->device.own != NULL && e->c->device.own[unit];
+}
+
 /* Tasks that have written rows of this interval, or, where they are kept, one that has touched them. */
-static uint32_t *touched(struct emitter *e, uint32_t operand)
+static uint32_t *touched(struct emitter *e, uint32_t unit) { return e->spill.written[unit]; }
+
+static struct want gradient_of(const struct emitter *e, uint32_t operand)
 {
-    return e->spill.written[(uint64_t)sequence_of(e)->array * e->l->parts + operand];
+    return (struct want){.unit = gs_emit__array_unit(e, sequence_of(e)->array, operand),
+                         .rows = gs_interval_rows(e->l->chunks, operand), .whole = true, .updated = true};
 }
 
-static bool is_kept(const struct emitter *e, uint32_t operand)
+static uint64_t bytes_of(const struct emitter *e, const struct want *w)
 {
-    return operand < e->c->kept_intervals[sequence_of(e)->array];
+    return w->rows * gs_emit__row_bytes(e, w->unit);
 }
 
-static uint32_t unit_of(const struct emitter *e, uint32_t operand)
+/* Rows that are 0 until somebody adds to them. */
+static gs_status begin_gradient(struct emitter *e, struct want w, struct unit *rows)
 {
-    return gs_emit__array_unit(e, sequence_of(e)->array, operand);
+    bool fresh;
+    w.made = true;
+    const gs_status st = gs_emit__make(e, &w, bytes_of(e, &w), rows, &fresh);
+    return st == GS_OK ? zero(e, rows->place, bytes_of(e, &w), &rows->read) : st;
 }
 
-/* May the rows stay in the device's memory from one block to the next? */
-static bool may_stay(const struct emitter *e, uint32_t operand)
-{
-    return e->copies && gs_layout_unit_stays(e->l, unit_of(e, operand));
-}
-
-/* Does the host never have them? */
-static bool is_own(const struct emitter *e, uint32_t operand)
-{
-    return e->c->device.own != NULL && e->c->device.own[unit_of(e, operand)];
-}
-
-/* `out`: where the rows are on the host, or nowhere yet (in no region): they are 0, or the device looks for them
- * itself. Its `read` is the task that put them there. */
-static gs_status open_gradient(struct emitter *e, uint32_t operand, struct unit *out)
-{
-    const uint32_t array = sequence_of(e)->array, rows = gs_interval_rows(e->l->chunks, operand);
-    const uint64_t bytes = rows * e->l->row_bytes[array];
-    gs_status st = GS_OK;
-
-    *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-    if (may_stay(e, operand))
-        return GS_OK;
-    if (touched(e, operand)[0] != GS_NONE) {
-        st = gs_emit__need_on_host(e, &(struct want){.unit = unit_of(e, operand), .rows = rows, .whole = true}, out);
-        out->read = is_kept(e, operand) ? touched(e, operand)[1] : out->read;
-        return st;
-    }
-    if (e->copies)
-        return GS_OK;
-    if (is_kept(e, operand))
-        out->place = gs_emit__kept_place(e, unit_of(e, operand), 0);
-    else
-        st = gs_emit__take(e, &e->memory[GS_HOST], gs_align_up(bytes, GS_BLOCK_BYTES), out);
-    return st == GS_OK ? zero(e, out->place, bytes, &out->read) : st;
-}
-
-/* From the device that has them, and may keep them, to the host. */
-static gs_status send_home(struct emitter *e, uint32_t operand, struct unit *rows)
-{
-    const struct unit sent = *rows;
-    const uint32_t here = e->device, array = sequence_of(e)->array;
-    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[array];
-    struct unit home = {.read = GS_NONE, .ring = NOT_STAGED};
-    gs_status st = GS_OK;
-
-    if (is_kept(e, operand))
-        home.place = gs_emit__kept_place(e, unit_of(e, operand), 0);
-    else
-        st = gs_emit__take(e, &e->memory[GS_HOST], gs_align_up(bytes, GS_BLOCK_BYTES), &home);
-    e->device = rows->place.memory - GS_DEVICE_MEMORIES;
-    gs_emit__wait(e, rows->read);
-    if (st == GS_OK)
-        st = gs_emit__take_back(e, rows, home.place, bytes, &home.read);
-    if (st == GS_OK)
-        gs_emit__came(e, &sent, home.read, 0); /* who adds to them next must not do so before they have left */
-    e->device = here;
-    *rows = home;
-    return st;
-}
-
-/* Rows that are 0 until somebody adds to them, where they are to stay or in the device's ring. */
-static gs_status begin_gradient(struct emitter *e, uint32_t operand, uint64_t bytes, struct unit *rows)
-{
-    struct memory *const m = gs_emit__memory_here(e);
-    const struct want w = {.unit = unit_of(e, operand), .whole = true, .made = true};
-    uint64_t to;
-    gs_status st = gs_emit__look(e, m, &w, rows, &to);
-
-    if (st == GS_OK)
-        st = to != GS_CACHE_NOWHERE ? gs_emit__settle(e, m, w.unit, to, rows) : gs_emit__take(e, m, bytes, rows);
-    return st == GS_OK ? zero(e, rows->place, bytes, &rows->read) : st;
-}
-
-/* The rows come to this device from wherever they are. */
+/* The one copy of the rows comes to this device from wherever it is: `rows`, or nowhere yet. */
 static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit *rows)
 {
-    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[sequence_of(e)->array];
+    struct want w = gradient_of(e, operand);
+    const bool on_device = gs_is_device_memory(rows->place.memory);
     gs_status st = GS_OK;
 
-    if (!e->copies)
-        return GS_OK;
-    if (may_stay(e, operand) && touched(e, operand)[0] != GS_NONE) {
-        if (is_kept(e, operand) && !is_own(e, operand))
-            gs_emit__wait(e, touched(e, operand)[1]);
-        return gs_emit__rows_here(e, sequence_of(e)->array, operand, 0, gs_interval_rows(e->l->chunks, operand), false,
-                                  rows);
+    if (gs_emit__is_there(rows)) {
+        if (on_device && !gs_emit__is_handed_on(e, rows->place.memory - GS_DEVICE_MEMORIES))
+            st = gs_emit__send_home(e, &w, bytes_of(e, &w), rows);
+        return st == GS_OK ? gs_emit__fetch(e, bytes_of(e, &w), rows) : st;
     }
-    if (rows->place.region == GS_REGION_NONE)
-        return begin_gradient(e, operand, bytes, rows);
-    if (gs_is_device_memory(rows->place.memory) && !gs_emit__is_handed_on(e, rows->place.memory - GS_DEVICE_MEMORIES))
-        st = send_home(e, operand, rows);
-    return st == GS_OK ? gs_emit__fetch(e, bytes, rows) : st;
+    if (touched(e, w.unit)[0] == GS_NONE)
+        return begin_gradient(e, w, rows);
+    if (gs_emit__is_kept(e, w.unit)) {
+        w.after = 1 + touched(e, w.unit)[1];
+        if (gs_emit__memory_here(e)->is.keeps_made && gs_layout_unit_stays(e->l, w.unit) && !is_own(e, w.unit))
+            gs_emit__wait(e, touched(e, w.unit)[1]);
+    }
+    return gs_emit__deliver_here(e, &w, rows);
 }
 
 /* rows->read was the last task to add to them. */
 static gs_status close_gradient(struct emitter *e, uint32_t operand, struct unit *rows)
 {
-    const gs_sum *m = sequence_of(e);
-    const uint64_t bytes = gs_interval_rows(e->l->chunks, operand) * e->l->row_bytes[m->array];
-    uint32_t *const w = touched(e, operand);
-    gs_status st = GS_OK;
-
-    if (gs_is_device_memory(rows->place.memory))
-        gs_emit__came(e, rows, rows->read, 0);
-    if (rows->in_cache && is_own(e, operand)) {
-        gs_emit__release(e, rows, rows->read);
-        w[0] = w[1] = rows->read;
-        return GS_OK;
-    }
-    if (gs_is_device_memory(rows->place.memory))
-        st = send_home(e, operand, rows);
-    if (st == GS_OK && !is_kept(e, operand)) {
-        const gs_task t = {.kind = GS_TASK_MOVE, .file = m->array, .source = rows->place,
-                           .place = gs_place_on_disk(gs_emit__spilled_at(e, m->array, operand)),
-                           .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
-        gs_emit__wait(e, rows->read);
-        gs_emit__wait_for_owners(e, &t);
-        if ((st = gs_emit__task(e, &t, &rows->read)) == GS_OK)
-            gs_emit__release(e, rows, rows->read);
-        e->pass->written_bytes += t.bytes;
-    }
-    w[0] = w[1] = rows->read; /* it waits for all that wrote the rows before */
+    const struct want w = gradient_of(e, operand);
+    const gs_status st = gs_emit__settle_home(e, &w, bytes_of(e, &w), rows);
+    touched(e, w.unit)[0] = touched(e, w.unit)[1] = rows->read; /* it waits for all that wrote the rows before */
     return st;
 }
 
@@ -368,12 +286,11 @@ static gs_status back(struct emitter *e, uint32_t index)
 {
     const uint32_t operand = e->ends.needed[index];
     bool needs[GS_PLAN_DEVICES];
-    struct unit rows;
+    struct unit rows = {.read = GS_NONE, .ring = NOT_STAGED};
     gs_status st;
 
     (void)gs_emit__list_needs(e, operand, needs);
-    if ((st = load_gates(e, operand, needs, sequence_of(e)->array)) != GS_OK ||
-        (st = open_gradient(e, operand, &rows)) != GS_OK)
+    if ((st = load_gates(e, operand, needs, sequence_of(e)->array)) != GS_OK)
         return st;
     for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
         if (needs[e->device])
@@ -423,10 +340,8 @@ gs_status gs_emit__back_finish(struct emitter *e)
 {
     gs_status st = GS_OK;
     for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++) {
-        struct unit rows;
-        if (touched(e, o)[0] != GS_NONE)
-            continue;
-        if ((st = open_gradient(e, o, &rows)) == GS_OK && (st = take_gradient(e, o, &rows)) == GS_OK)
+        struct unit rows = {.read = GS_NONE, .ring = NOT_STAGED};
+        if (touched(e, gradient_of(e, o).unit)[0] == GS_NONE && (st = take_gradient(e, o, &rows)) == GS_OK)
             st = close_gradient(e, o, &rows);
     }
     return st;

@@ -58,11 +58,6 @@ static uint64_t stored_bytes(uint64_t row, uint32_t from, uint32_t rows)
     return gs_align_up((from + rows) * row, GS_BLOCK_BYTES) - gs_align_down(from * row, GS_BLOCK_BYTES);
 }
 
-static bool is_kept(const struct emitter *e, uint32_t array, uint32_t interval)
-{
-    return interval < e->c->kept_intervals[array];
-}
-
 /* What a tile stores goes to the kept rows themselves, or to the ring. A device of several has it in its own first. */
 static bool is_output(const gs_reg *r) { return r->kind == GS_REG_TEMP && r->array != GS_NONE; }
 
@@ -85,24 +80,18 @@ static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval,
     return st;
 }
 
-/* In the device's memory: where the rows stay, or a piece of its ring. */
-static gs_status output_here(struct emitter *e, uint32_t interval, uint32_t from, uint64_t bytes, uint32_t array,
-                             struct unit *out)
+/* Rows that a tile stores in register `r`. */
+static struct want output_of(const struct emitter *e, uint32_t r, uint32_t interval, uint32_t from, uint32_t rows)
 {
-    struct memory *const m = gs_emit__memory_here(e);
-    const struct want w = {.unit = gs_emit__array_unit(e, array, interval), .first = from, .whole = true, .made = true,
-                           .again = !e->first_tile};
-    uint64_t to;
-    gs_status st = gs_emit__look(e, m, &w, out, &to);
+    return (struct want){.unit = gs_emit__array_unit(e, gs_emit__stage(e)->reg[r].array, interval), .first = from,
+                         .rows = rows, .whole = true, .made = true, .again = !e->first_tile};
+}
 
-    if (st != GS_OK || gs_emit__is_there(out))
-        return st;
-    if (to == GS_CACHE_NOWHERE)
-        return gs_emit__take(e, m, bytes, out);
-    if ((st = gs_emit__settle(e, m, w.unit, to, out)) == GS_OK)
-        st = zero_rest(e, array, interval, out->place);
-    out->place.offset += from * e->l->row_bytes[array];
-    return st;
+/* Bytes of them where they stay on the host, or of whole blocks of the file. */
+static uint64_t output_bytes(const struct emitter *e, const struct want *w)
+{
+    const uint64_t row = gs_emit__row_bytes(e, w->unit);
+    return gs_emit__is_kept(e, w->unit) ? w->rows * row : stored_bytes(row, w->first, w->rows);
 }
 
 static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, gs_place *place)
@@ -110,15 +99,17 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
-        const gs_reg *reg = &s->reg[r];
         struct unit *const out = &e->tile[r];
-        if (!is_output(reg))
+        bool fresh;
+        if (!is_output(&s->reg[r]))
             continue;
-        const uint64_t row = e->l->row_bytes[reg->array];
-        const bool kept = is_kept(e, reg->array, interval);
-        st = output_here(e, interval, from, kept ? rows * row : stored_bytes(row, from, rows), reg->array, out);
+        const struct want w = output_of(e, r, interval, from, rows);
+        const uint64_t at = from * gs_emit__row_bytes(e, w.unit);
+        st = gs_emit__make(e, &w, output_bytes(e, &w), out, &fresh);
         place[r] = out->place;
-        place[r].offset += kept || out->in_cache ? 0 : from * row % GS_BLOCK_BYTES;
+        if (st == GS_OK && fresh)
+            st = zero_rest(e, s->reg[r].array, interval, gs_place_behind(out->place, -at));
+        place[r].offset += gs_emit__is_kept(e, w.unit) || out->in_cache ? 0 : at % GS_BLOCK_BYTES;
     }
     return st;
 }
@@ -137,7 +128,7 @@ static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
-        if (!is_output(reg) || is_kept(e, reg->array, interval) || e->tile[r].in_cache)
+        if (!is_output(reg) || interval < e->c->kept_intervals[reg->array] || e->tile[r].in_cache)
             continue;
         const uint64_t row = e->l->row_bytes[reg->array], head = from * row % GS_BLOCK_BYTES;
         const uint64_t end = head + rows * row;
@@ -147,66 +138,20 @@ static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from
     return st;
 }
 
-/* From the device's piece to the kept rows, or to a piece of the host's ring, which becomes the tile's; the task is
- * the one to wait for then. */
-static gs_status bring_back(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, uint32_t reg,
-                            uint32_t *task)
-{
-    const uint32_t array = gs_emit__stage(e)->reg[reg].array;
-    const uint64_t row = e->l->row_bytes[array];
-    const uint64_t head = from * row % GS_BLOCK_BYTES;
-    struct unit here = e->tile[reg];
-    gs_status st = GS_OK;
-
-    if (!e->copies)
-        return GS_OK;
-    gs_emit__wait(e, *task);
-    if (is_kept(e, array, interval))
-        return gs_emit__take_back(e, &here, gs_emit__kept_place(e, gs_emit__array_unit(e, array, interval), from),
-                                  rows * row, task);
-    here.place.offset -= here.in_cache ? head : 0; /* what stands before the rows is 0, or other rows as they are */
-    if ((st = gs_emit__take(e, &e->memory[GS_HOST], stored_bytes(row, from, rows), &e->tile[reg])) != GS_OK)
-        return st;
-    return gs_emit__take_back(e, &here, e->tile[reg].place, stored_bytes(row, from, rows), task);
-}
-
-static gs_status write_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows,
-                               uint32_t vertex_task)
+static gs_status settle_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, uint32_t made)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
-        const gs_reg *reg = &s->reg[r];
-        if (!is_output(reg))
+        if (!is_output(&s->reg[r]))
             continue;
-        uint32_t made = vertex_task;
-        gs_emit__came(e, &e->tile[r], vertex_task, 0);
-        if (e->copies && e->tile[r].in_cache && e->c->device.own[gs_emit__array_unit(e, reg->array, interval)]) {
-            gs_emit__release(e, &e->tile[r], vertex_task);
-            continue;
-        }
-        if (!e->copies && !is_kept(e, reg->array, interval) &&
-            !gs_layout_holds(e->l, reg->array, interval, from, rows)) {
-            /* nobody reads it: the file stays 0 there */
-            gs_ring_release(&e->memory[GS_HOST].ring, e->tile[r].ring, vertex_task);
-            continue;
-        }
-        if ((st = bring_back(e, interval, from, rows, r, &made)) != GS_OK || is_kept(e, reg->array, interval))
-            continue;
-        const uint64_t row = e->l->row_bytes[reg->array];
-        const uint64_t to = gs_emit__spilled_at(e, reg->array, interval) + gs_align_down(from * row, GS_BLOCK_BYTES);
-        const gs_task t = {.kind = GS_TASK_MOVE, .file = reg->array, .place = gs_place_on_disk(to),
-                           .source = gs_place_on_host(GS_REGION_RING, e->tile[r].ring),
-                           .bytes = stored_bytes(row, from, rows)};
-        uint32_t task, *w = e->spill.written[(uint64_t)reg->array * e->l->parts + interval];
-        gs_emit__wait(e, made);
-        gs_emit__wait_for_owners(e, &t);
-        if ((st = gs_emit__task(e, &t, &task)) != GS_OK)
-            break;
-        w[0] = w[0] == GS_NONE ? task : w[0];
-        w[1] = task;
-        gs_ring_release(&e->memory[GS_HOST].ring, e->tile[r].ring, task);
-        e->pass->written_bytes += t.bytes;
+        const struct want w = output_of(e, r, interval, from, rows);
+        e->tile[r].read = made;
+        if (gs_emit__memory_here(e)->is.drops_unread && !gs_emit__is_kept(e, w.unit) &&
+            !gs_layout_holds(e->l, s->reg[r].array, interval, from, rows))
+            gs_emit__release(e, &e->tile[r], made); /* the file stays 0 there */
+        else
+            st = gs_emit__settle_home(e, &w, output_bytes(e, &w), &e->tile[r]);
     }
     return st;
 }
@@ -268,7 +213,7 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD)
             gs_emit__release(e, &e->tile[r], *task);
-    return write_outputs(e, interval, from, rows, *task);
+    return settle_outputs(e, interval, from, rows, *task);
 }
 
 gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b)

@@ -61,6 +61,7 @@ struct facts {
     bool as_in_files;   /* units stand in whole checksum blocks, as in their files */
     bool keeps_made;    /* units that the run makes are kept by accesses, too */
     bool lists_pruned;  /* so are those of stages that leave rows out */
+    bool drops_unread;  /* rows that nobody reads are not written */
     bool many_lanes;    /* who takes bytes over from others is of another lane */
 };
 
@@ -89,6 +90,8 @@ struct want {
     bool whole;    /* a move would bring all of it */
     bool made;     /* it is not brought, but made */
     bool again;    /* it goes on with the access before */
+    bool updated;  /* what is made adds to the one copy that there is, as others will */
+    uint32_t after; /* 1 + the task that has made what the host keeps of it; 0: none of the stage */
 };
 
 /* A device, while a stage is emitted: what the block that it holds uses. */
@@ -175,7 +178,6 @@ struct emitter {
     struct spilled spill;
     uint32_t devices, device; /* how many seats; whose tasks are being added */
     struct seat *seat;        /* [devices] */
-    bool copies;              /* are tasks: computations find everything in the arenas */
     gs_plan_pass *pass;
     uint32_t last_compute, last_write; /* of the pass */
     uint32_t stage;
