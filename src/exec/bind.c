@@ -49,22 +49,14 @@ void gs_exec__lay_spread(gs_exec *e, const gs_exec_config *c, uint8_t *memory)
     m->kept = m->sent + gs_align_up(m->room * m->row_bytes, GS_BLOCK_BYTES);
 }
 
-/* Begins a copy to the device of a bound graph, which is counted; and waits for all of them. */
+/* Begins a copy to the device of a bound graph, which is counted. */
 static gs_status exec_send(gs_exec *e, void *to, const void *from, uint64_t bytes)
 {
     e->stats.copied_in_bytes += bytes;
     return bytes == 0 ? GS_OK : gs_device_transfer(e->on[0].device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
 }
 
-/* Begins a copy to the device of a bound graph, which is counted; and waits for all of them. */
-static gs_status wait_sent(gs_exec *e)
-{
-    gs_device *const d = e->on[0].device;
-    uint64_t number = 0;
-    bool done = false;
-    const gs_status st = gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number);
-    return st != GS_OK ? st : gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
-}
+static gs_status wait_sent(gs_exec *e) { return gs_exec__wait_copied(e->on[0].device, GS_DEVICE_FROM_HOST); }
 
 const void *gs_exec_kept_memory(const gs_exec *e) { return e->spread.kept; }
 
@@ -188,8 +180,6 @@ gs_status gs_exec__copy_in(gs_exec *e)
 gs_status gs_exec__take_results(gs_exec *e)
 {
     gs_device *const d = e->on[0].device;
-    uint64_t number = 0;
-    bool done = false;
     gs_status st = GS_OK;
 
     if (e->graph == NULL || e->on[0].resident == NULL)
@@ -202,9 +192,7 @@ gs_status gs_exec__take_results(gs_exec *e)
         st = gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
                                 graph_bytes(e, r));
     }
-    if (st == GS_OK)
-        st = gs_device_mark_transfers(d, GS_DEVICE_TO_HOST, &number);
-    return st != GS_OK ? st : gs_device_poll_transfers(d, GS_DEVICE_TO_HOST, number, true, &done);
+    return st == GS_OK ? gs_exec__wait_copied(d, GS_DEVICE_TO_HOST) : st;
 }
 
 /* NULL stays NULL. */
@@ -307,7 +295,7 @@ void *gs_exec_rows(const gs_exec *e, uint32_t array)
 
 void gs_exec_forget(gs_exec *e)
 {
-    if (!gs_device_unified(e->on[0].device)) /* the host's memory is pinned for it */
+    if (e->on[0].resident != NULL) /* the host's memory is pinned for the device */
         return;
     gs_drop_pages(e->region[GS_REGION_RESIDENT], e->region_bytes[GS_REGION_RESIDENT]);
     gs_drop_pages(e->on[0].arena, e->on[0].arena_bytes);

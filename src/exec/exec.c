@@ -256,14 +256,9 @@ void gs_exec_close(gs_exec *e)
 }
 
 /* Rows of one interval of a spilled array, through the ring (passes are idle). */
-static gs_status read_spilled(gs_exec *e, uint32_t array, uint32_t interval, uint64_t from, uint64_t rows,
-                              uint64_t row_bytes, float *dst)
+static gs_status read_spilled(gs_exec *e, uint32_t array, uint64_t first, uint64_t bytes, float *dst)
 {
-    const gs_resident *r = gs_exec__resident_of(e, array);
-    const uint64_t per_interval = gs_align_up(row_bytes * e->chunks.interval_rows, GS_BLOCK_BYTES);
-    const uint64_t kept = r ? gs_div_up(r->bytes, row_bytes * e->chunks.interval_rows) : 0;
-    uint64_t at = e->plan->spill.first[array] + (interval - kept) * per_interval + from * row_bytes,
-             left = rows * row_bytes;
+    uint64_t at = gs_exec__spilled_at(e, array, first), left = bytes;
     uint8_t *to = (uint8_t *)dst;
     const uint64_t room = e->region_bytes[GS_REGION_RING];
     gs_status st;
@@ -290,12 +285,11 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
 
     gs_exec__forget_ahead(e); /* a spilled row comes by way of the ring */
     while (rows > 0 && st == GS_OK) {
-        const uint32_t interval = (uint32_t)(first / e->chunks.interval_rows);
         const uint64_t from = first % e->chunks.interval_rows, n = GS_MIN(rows, e->chunks.interval_rows - from);
         if (r != NULL && (first + n) * row_bytes <= r->bytes) {
             memcpy(dst, e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes, n * row_bytes);
         } else {
-            st = read_spilled(e, array, interval, from, n, row_bytes, dst);
+            st = read_spilled(e, array, first, n * row_bytes, dst);
         }
         first += n;
         rows -= n;

@@ -77,22 +77,24 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
     const void *const data = gs_exec__at(e, x, t->chunk);
     const gs_chunk_state state = *gs_exec__chunk_state(e, t);
 
-    if (gs_device_unified(x->device) && state < GS_CHUNK_MERGED)
-        return view_bytes(e, t, data, t->chunk.region, view);
-    if (!gs_device_unified(x->device)) /* checked on its way there */
-        gs_chunk_view_place(view, data, &expect, e->chunks.type_bytes, e->chunks.weights);
-    else if (state == GS_CHUNK_MERGED)
+    if (state == GS_CHUNK_MERGED)
         gs_chunk_merged_view(view, data, &expect);
     else if (state == GS_CHUNK_JOINED)
         gs_chunk_joined_view(view, data);
-    else
+    else if (state == GS_CHUNK_ELSEWHERE)
         *view = (gs_chunk_view){.index_bytes = e->chunks.index_bytes};
+    else if (gs_is_device_memory(t->chunk.memory)) /* checked on its way there */
+        gs_chunk_view_place(view, data, &expect, e->chunks.type_bytes, e->chunks.weights);
+    else
+        return view_bytes(e, t, data, t->chunk.region, view);
     return GS_OK;
 }
 
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
 {
     gs_chunk_view view;
+    if (*gs_exec__chunk_state(e, t) >= GS_CHUNK_MERGED)
+        return GS_OK;
     return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
 }
 

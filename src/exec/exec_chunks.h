@@ -33,7 +33,7 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
 uint64_t gs_exec__chunk_edges(const gs_exec *e, const gs_task *t);
 /* State of a compute task's chunk. */
 uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
-/* Before a chunk goes where the host cannot read it: what is on the host is what the chunk table says. */
+/* Before a chunk goes to a device's memory: what is on the host is what the chunk table says. */
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
 /* The same of a chunk at `data` that is to stay on a device. */
 gs_status gs_exec__check_loaded(gs_exec *e, const gs_resident *r, const void *data);

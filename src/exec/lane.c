@@ -23,7 +23,8 @@ gs_status gs_exec__take_lanes(gs_exec *e)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' lanes");
     for (uint32_t k = 0; k < lanes; k++)
         e->lane[k] = (gs_exec_lane){.e = e, .lane = GS_LANE_DEVICES + k, .device = k / GS_DEVICE_LANES,
-                                    .kind = k % GS_DEVICE_LANES};
+                                    .kind = k % GS_DEVICE_LANES,
+                                    .defers = !gs_device_unified(e->on[k / GS_DEVICE_LANES].device)};
     return GS_OK;
 }
 
@@ -132,7 +133,7 @@ static uint32_t count_next(const gs_exec_lane *l)
 {
     const gs_exec *const e = l->e;
     const gs_task *const t = &e->plan->task[gs_lanes_next(&e->lanes, l->lane)];
-    if (t->kind != GS_TASK_EDGES || gs_device_unified(e->on[l->device].device) ||
+    if (t->kind != GS_TASK_EDGES || !l->defers ||
         gs_sum_is_sequence(&e->program->stage[t->stage].sum[0]))
         return 1;
     return gs_lanes_ready_together(&e->lanes, l->lane);
@@ -184,7 +185,7 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
     }
     for (uint32_t i = 0; i < count && e->span != NULL; i++)
         memcpy(e->span[task[i]], span, sizeof(span));
-    if (st == GS_OK && !gs_device_unified(e->on[l->device].device))
+    if (st == GS_OK && l->defers)
         return note_flight(l, at, count, first);
     l->last = span[1];
     if (st == GS_OK)

@@ -17,6 +17,7 @@ typedef struct gs_exec_lane {
     /* set at open */
     gs_exec *e;
     uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ... */
+    bool defers;              /* the device has memory of its own: what it begins may not be done when it says so */
     /* of the pass being run */
     pthread_t owner;          /* the thread that drives it, which alone calls the functions below */
     double last;              /* when its last task ended */

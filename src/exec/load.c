@@ -185,6 +185,15 @@ const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file)
     return NULL;
 }
 
+uint64_t gs_exec__spilled_at(const gs_exec *e, uint32_t array, uint64_t row)
+{
+    const gs_array *const a = &e->program->array[array];
+    const uint64_t bytes = a->width * (uint64_t)gs_dtype_bytes(a->dtype), per = e->chunks.interval_rows;
+    const gs_resident *const kept = gs_exec__resident_of(e, array);
+    const uint64_t interval = row / per - (kept != NULL ? gs_div_up(kept->bytes, bytes * per) : 0);
+    return e->plan->spill.first[array] + interval * gs_align_up(bytes * per, GS_BLOCK_BYTES) + row % per * bytes;
+}
+
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes)
 {
     const gs_io_request r = {.file = e->files.io_file[file], .offset = offset, .length = bytes, .memory = memory};
@@ -231,14 +240,10 @@ static const uint8_t *kept_on_host(const gs_exec *e, uint32_t file, uint64_t fir
 static gs_status read_made(gs_exec *e, const gs_resident *r, const uint8_t **from)
 {
     const gs_array *const a = &e->program->array[r->file];
-    const uint64_t row = a->width * (uint64_t)gs_dtype_bytes(a->dtype), interval = row * e->chunks.interval_rows;
-    const gs_resident *const kept = gs_exec__resident_of(e, r->file);
-    const uint64_t place = gs_align_up(interval, GS_BLOCK_BYTES);
-    const uint64_t number = r->first / interval - (kept ? gs_div_up(kept->bytes, interval) : 0);
+    const uint64_t at = gs_exec__spilled_at(e, r->file, r->first / (a->width * (uint64_t)gs_dtype_bytes(a->dtype)));
 
     *from = e->region[GS_REGION_RING];
-    return gs_exec__read_now(e, r->file, e->plan->spill.first[r->file] + number * place, e->region[GS_REGION_RING],
-                             gs_align_up(r->bytes, GS_BLOCK_BYTES));
+    return gs_exec__read_now(e, r->file, at, e->region[GS_REGION_RING], gs_align_up(r->bytes, GS_BLOCK_BYTES));
 }
 
 /* Into the ring, whole checksum blocks of the store's file. */
@@ -263,14 +268,9 @@ static gs_status read_chunk(gs_exec *e, const gs_resident *r, const uint8_t **fr
 static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
 {
     const gs_exec_device *const x = &e->on[r->memory - GS_DEVICE_MEMORIES];
-    uint64_t number;
-    bool done;
-    gs_status st = gs_device_transfer(x->device, GS_DEVICE_FROM_HOST, NULL, x->arena + r->offset, from, r->bytes);
-
-    if (st != GS_OK || gs_device_unified(x->device))
-        return st;
-    st = gs_device_mark_transfers(x->device, GS_DEVICE_FROM_HOST, &number);
-    return st == GS_OK ? gs_device_poll_transfers(x->device, GS_DEVICE_FROM_HOST, number, true, &done) : st;
+    const gs_status st =
+        gs_device_transfer(x->device, GS_DEVICE_FROM_HOST, NULL, x->arena + r->offset, from, r->bytes);
+    return st == GS_OK ? gs_exec__wait_copied(x->device, GS_DEVICE_FROM_HOST) : st;
 }
 
 static gs_status load_on_device(gs_exec *e, const gs_resident *r)

@@ -30,6 +30,8 @@ gs_status gs_exec__poll_chunk(struct gs_exec_lane *l, const gs_task *t, uint64_t
 gs_status gs_exec__load(gs_exec *e, uint32_t pass);
 /* One read, waited for. */
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes);
+/* Where in the run's file a row of an array is that the host does not keep. */
+uint64_t gs_exec__spilled_at(const gs_exec *e, uint32_t array, uint64_t row);
 /* The part of the file that the host keeps for good, or NULL. */
 const gs_resident *gs_exec__resident_of(const gs_exec *e, uint32_t file);
 

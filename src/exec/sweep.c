@@ -54,16 +54,6 @@ static float *staged_rows(const sweep *s, uint32_t k, const tile *t)
     return (float *)(void *)(at + t->half * s->c->tile * row_bytes(s, k));
 }
 
-static uint64_t place_in_file(const sweep *s, uint32_t k, const tile *t)
-{
-    const uint32_t array = s->c->column[k].array;
-    const uint64_t row = row_bytes(s, k), per = s->e->chunks.interval_rows;
-    const gs_resident *const r = gs_exec__resident_of(s->e, array);
-    const uint64_t kept = r != NULL ? gs_div_up(r->bytes, row * per) : 0;
-    return s->e->plan->spill.first[array] + (t->first / per - kept) * gs_align_up(row * per, GS_BLOCK_BYTES) +
-           t->first % per * row;
-}
-
 static gs_status take_in(sweep *s, gs_io_completion *done)
 {
     s->under_way[done->tag]--;
@@ -135,7 +125,7 @@ static gs_status transfer_column(sweep *s, const tile *t, uint32_t k, bool write
 {
     const uint32_t array = s->c->column[k].array;
     uint8_t *const memory = (uint8_t *)staged_rows(s, k, t);
-    const uint64_t at = place_in_file(s, k, t);
+    const uint64_t at = gs_exec__spilled_at(s->e, array, t->first);
     gs_status st = GS_OK;
 
     for (piece p = {0}; st == GS_OK && next_piece(s, t, row_bytes(s, k), &p);) {

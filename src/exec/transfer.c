@@ -38,6 +38,14 @@ static const gs_exec_device *peer_of(const gs_exec *e, const gs_task *t)
     return gs_task_driver(t) == GS_DRIVER_PEER ? &e->on[t->source.memory - GS_DEVICE_MEMORIES] : NULL;
 }
 
+gs_status gs_exec__wait_copied(gs_device *d, gs_device_way way)
+{
+    uint64_t number;
+    bool done;
+    const gs_status st = gs_device_mark_transfers(d, way, &number);
+    return st == GS_OK ? gs_device_poll_transfers(d, way, number, true, &done) : st;
+}
+
 static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const uint8_t *from, uint64_t *bytes)
 {
     const gs_exec *const e = l->e;
@@ -90,7 +98,7 @@ void gs_exec__pace(gs_exec_lane *l, double span[2])
     const gs_exec *const e = l->e;
     const double speed = e->several == NULL ? 1 : gs_topology_speed(&e->wires.topology, l->device);
 
-    if (speed == 1 || !gs_device_unified(e->on[l->device].device))
+    if (speed == 1 || l->defers)
         return;
     l->owes += (span[1] - span[0]) * (1 / speed - 1);
     if (l->owes < PACE_LEAST)
@@ -109,13 +117,13 @@ gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double 
     gs_status st = GS_OK;
 
     span[0] = gs_now();
-    if (!gs_device_unified(x->device) && t->source.memory == GS_HOST && t->chunk_bytes > 0)
+    if (t->source.memory == GS_HOST && t->chunk_bytes > 0)
         st = gs_exec__check_upload(e, t);
     if (st == GS_OK)
         st = copy_runs(l, t, gs_exec__at(e, x, t->place), gs_exec__at(e, from, t->source), &bytes);
     span[1] = gs_now();
     l->bytes += bytes;
-    if (st == GS_OK && gs_device_unified(x->device) && reserve(&e->wires, t, bytes, ready, span) && gs_now() < span[1])
+    if (st == GS_OK && !l->defers && reserve(&e->wires, t, bytes, ready, span) && gs_now() < span[1])
         sleep_until(span[1]);
     return st;
 }

@@ -23,6 +23,8 @@ gs_status gs_exec__copy(struct gs_exec_lane *l, const gs_task *t, double ready, 
 /* A computation of the device took `span`: waits, and moves the end, until it took what it would on a device of the
  * topology's speed. */
 void gs_exec__pace(struct gs_exec_lane *l, double span[2]);
+/* Waits for all copies of the device that went this way. */
+gs_status gs_exec__wait_copied(gs_device *d, gs_device_way way);
 /* Which of the device's ways the lane's copies go. */
 gs_device_way gs_exec__way_of(const struct gs_exec_lane *l);
 
