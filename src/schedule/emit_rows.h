@@ -36,8 +36,8 @@ bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
 
 /* Units that are made, of which `w` says rows. */
 
-/* Where the device that is here makes them: where they are to stay, or in `bytes` of the ring. *fresh: they are to stay,
- * and nothing else of their unit is there. */
+/* Where the device that is here makes them: where they are to stay, or in `bytes` of the ring. *fresh: they are to
+ * stay, and nothing else of their unit is there. */
 gs_status gs_emit__make(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *out, bool *fresh);
 /* From the device that has them, where one has, to the host: the kept rows, or a piece of its ring, which `u` becomes.
  * u->read is the task that has made them, and then the one that has sent them. */
