@@ -137,8 +137,8 @@ typedef struct gs_train_options {
     const char *keep_by; /* figure of validation that .keep, .patience and the schedule "plateau" go by: "loss", as
                           * training has it; of classes "accuracy", "balanced" (the mean of the classes' accuracies); of
                           * classes and labels "f1" (macro), "auc" (ROC) and "ap" (average precision), one class against
-                          * the rest; of labels "micro_f1"; of numbers "mse", "mae", "r2". NULL: "loss", of numbers
-                          * "mse" */
+                          * the rest; of labels "micro_f1"; of numbers "mse", "mae", "r2"; of edges "mrr", or "auc"
+                          * where they have no types. NULL: "loss", of numbers "mse", of edges their own */
     void (*on_open)(void *context, const char *what, const struct gs_run *run); /* gs_run_open() and what calls it say,
                           * with `context`, what opening is at: "opening the store", "planning", "preparing the run",
                           * "starting the run". From the last on gs_run_progress() may be asked, as `run` is not NULL;
@@ -147,7 +147,16 @@ typedef struct gs_train_options {
                           * gs_checkpoint_command(), and nothing else reads it */
     const char *loss;    /* what is made small: of one class "xent" (cross-entropy); of several labels "bce" (binary
                           * cross-entropy); of numbers "mse" (squared error), or "huber": of an error d, d^2 / 2 up to
-                          * |d| = 1, then |d| - 1/2. NULL: the first of each */
+                          * |d| = 1, then |d| - 1/2. Of pairs, for which see docs/design/pairs.md, "softmax",
+                          * "logistic" or "margin". NULL: the first of each */
+    /* Of .task "link": how probable is an edge between two vertices? */
+    const char *decoder; /* score of a pair by its rows h and t, and r of its type: "dot", h t; "distmult", h r t;
+                          * "complex", the real part of h r conj(t); "transe", minus the length of h + r - t */
+    uint32_t negatives;  /* wrong ends that each pair is compared with, on either side; as many pairs share them */
+    const char *negatives_by; /* drawn "uniform" from the pair's interval; by "degree", as often as pairs of the bucket
+                               * have them; or from those of the same "batch" */
+    const char *corrupt; /* which ends are wrong: "both", one at a time, "head" or "tail" */
+    double margin;       /* of .loss "margin" */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -170,7 +179,8 @@ typedef struct gs_train_options {
 #define GS_MODEL_OPTION_MAP(X)                                                                                       \
     X(model, TEXT, NULL, 0, 0, NOTHING, NULL, COMMON, "--model", "M",                                                \
       "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"                                           \
-      "ggcn, ggnn, rgcn, rgcn_bases, or the file of a model's text;\nrequired, but where weights say it", NULL)      \
+      "ggcn, ggnn, rgcn, rgcn_bases, embedding, or the file of a model's\n"                                           \
+      "text; required, but where weights say it", NULL)                                                              \
     GS_LAYER_OPTION_MAP(X)
 /* Of the model, all but itself. */
 #define GS_LAYER_OPTION_MAP(X)                                                                                       \
@@ -203,14 +213,29 @@ typedef struct gs_train_options {
       "each edge counts 1, whatever the store says", NULL)
 
 #define GS_TASK_OPTION_MAP(X)                                                                                        \
-    X(task, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--task", "classify|multilabel|regress",                        \
-      "what is learned: one class, several labels, or numbers", "as the store's labels are")                         \
-    X(loss, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--loss", "xent|bce|mse|huber",                                 \
-      "of one class xent, of several labels bce, of numbers mse or huber", "the first of its task")                  \
+    X(task, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--task", "classify|multilabel|regress|link",                   \
+      "what is learned: one class, several labels, numbers, edges", "as the store's labels are")                  \
+    X(loss, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--loss",                                                       \
+      "xent|bce|mse|huber|softmax|logistic|margin",                                                                  \
+      "of one class xent, of several labels bce, of numbers mse or\nhuber, of edges the others",                     \
+      "the first of its task")                                                                                       \
     X(class_weights, TEXT, NULL, 0, 0, RESULTS, NULL, RARE, "--class-weights", "balanced|W1,W2,...|W.npy",           \
       "of classes in the loss; of several labels, of those that\nare there", "1")                                    \
     X(label_smoothing, REAL, 0, 0, 1, RESULTS, NULL, RARE, "--label-smoothing", "X",                                 \
-      "of classes in the loss, from 0 to below 1", NULL)
+      "of classes in the loss, from 0 to below 1", NULL)                                                             \
+    GS_PAIR_OPTION_MAP(X)
+/* Of the task, what is of edges alone. */
+#define GS_PAIR_OPTION_MAP(X)                                                                                        \
+    X(decoder, CHOICE, NULL, 0, 0, RESULTS, "dot", RARE, "--decoder", "dot|distmult|complex|transe",                 \
+      "of --task link: how rows of two vertices score an edge", "dot")                                               \
+    X(negatives, COUNT, 0, 1, 65536, RESULTS, "64", RARE, "--negatives", "K",                                        \
+      "of --task link: wrong ends that a pair is compared with", "64")                                               \
+    X(negatives_by, CHOICE, NULL, 0, 0, RESULTS, "uniform", RARE, "--negatives-by", "uniform|degree|batch",          \
+      "of --task link: how they are drawn", "uniform")                                                               \
+    X(corrupt, CHOICE, NULL, 0, 0, RESULTS, "both", RARE, "--corrupt", "both|head|tail",                             \
+      "of --task link: which end of a pair they take the place of", "both")                                          \
+    X(margin, ABOVE, 0, 0, 0, RESULTS, "1", RARE, "--margin", "X",                                                   \
+      "of --loss margin: by so much a pair is to score above others", "1")
 
 #define GS_BATCH_OPTION_MAP(X)                                                                                       \
     X(sampler, CHOICE, "none", 0, 0, RESULTS, "none", RARE, "--sampler",                                             \
@@ -220,7 +245,8 @@ typedef struct gs_train_options {
 /* Of batches, all but what draws them. */
 #define GS_SAMPLER_OPTION_MAP(X)                                                                                     \
     X(batch_size, COUNT, 0, 1, 1073741824, RESULTS, "1024", RARE, "--batch-size", "B",                               \
-      "training vertices of a batch; of clusters, intervals of the\nstore; of GraphSAINT, vertices, edges or walks", \
+      "training vertices of a batch, or pairs; of clusters, intervals of\n"                                          \
+      "the store; of GraphSAINT, vertices, edges or walks",                                                          \
       "1024")                                                                                                        \
     X(fanout, TEXT, NULL, 0, 0, RESULTS, NULL, RARE, "--fanout", "N,N,...",                                          \
       "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor")            \
@@ -261,9 +287,10 @@ typedef struct gs_train_options {
     X(keep, CHOICE, NULL, 0, 0, RESULTS, "best", RARE, "--keep", "best|last",                                        \
       "weights of the best validation result (--keep-by), or the\nlast", "best, where it is known")                  \
     X(keep_by, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--keep-by",                                                 \
-      "loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2",                                                        \
+      "loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2|mrr",                                                    \
       "figure of validation that --keep, --patience and the schedule\n"                                              \
-      "plateau go by; balanced: the mean of the classes' accuracies", "loss; of numbers mse")                        \
+      "plateau go by; balanced: the mean of the classes' accuracies",                                                \
+      "loss; of numbers mse; of edges mrr, auc")                                                                     \
     X(patience, COUNT, 0, 0, 0, RESULTS, NULL, COMMON, "--patience", "K",                                            \
       "stop when the validation result has not been better for K\nepochs; 0: never", NULL)                           \
     X(seed, LONG, 0, 0, 0, RESULTS, NULL, COMMON, "--seed", "S", "of the first weights and of dropout", NULL)        \

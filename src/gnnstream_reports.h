@@ -14,11 +14,15 @@
  * logits of a whole split: evaluations of multilabel tasks have them; where .keep_by names one, epochs that are
  * evaluated do, too. Regress: means over columns; r2 is scikit-learn's r2_score. */
 typedef struct gs_task_figures {
-    char task[16]; /* "classify", "multilabel", "regress" */
+    char task[16]; /* "classify", "multilabel", "regress", "link" */
     double micro_f1[3], macro_f1[3], roc_auc[3], average_precision[3];
     double mse[3], mae[3], r2[3];
     double balanced_acc[3];
     double valid_loss; /* mean loss over the validation vertices, or over their known labels, weighted as in training */
+    /* Of pairs ("link"), but for those of training: the mean of 1 / rank of either end among all vertices that make no
+     * known pair, and how many ranks are at most 1, 3 and 10. Pairs without types have roc_auc instead, beside as many
+     * random ones. */
+    double mrr[3], hits1[3], hits3[3], hits10[3];
 } gs_task_figures;
 
 /* One epoch, as a line of the metrics file has it. Loss and accuracies are of the weights before the epoch's update. */

@@ -52,7 +52,12 @@ static void print_figures(const gs_task_figures *f)
     for (int k = 0; k < 3; k++) {
         if (isfinite(f->micro_f1[k]))
             printf("%-6s micro-F1 %.4f, macro-F1 %.4f", split[k], f->micro_f1[k], f->macro_f1[k]);
-        if (isfinite(f->roc_auc[k]))
+        if (isfinite(f->mrr[k]))
+            printf("%-6s MRR %.4f, hits@1 %.4f, hits@3 %.4f, hits@10 %.4f\n", split[k], f->mrr[k], f->hits1[k],
+                   f->hits3[k], f->hits10[k]);
+        if (isfinite(f->roc_auc[k]) && strcmp(f->task, "link") == 0)
+            printf("%-6s ROC-AUC %.4f\n", split[k], f->roc_auc[k]);
+        else if (isfinite(f->roc_auc[k]))
             printf("%sROC-AUC %.4f", isfinite(f->micro_f1[k]) ? ", " : "", f->roc_auc[k]);
         if (isfinite(f->average_precision[k]))
             printf(", average precision %.4f", f->average_precision[k]);
@@ -88,13 +93,16 @@ double judged_by(const gs_epoch_report *e)
 {
     return isfinite(e->accuracy[1])           ? e->accuracy[1]
            : isfinite(e->figures.micro_f1[1]) ? e->figures.micro_f1[1]
+           : isfinite(e->figures.mrr[1])      ? e->figures.mrr[1]
+           : isfinite(e->figures.roc_auc[1])  ? e->figures.roc_auc[1]
                                               : e->figures.mse[1];
 }
 
 bool has_figures(const gs_train_report *r)
 {
     for (int k = 0; k < 3; k++)
-        if (isfinite(r->accuracy[k]) || isfinite(r->figures.micro_f1[k]) || isfinite(r->figures.mse[k]))
+        if (isfinite(r->accuracy[k]) || isfinite(r->figures.micro_f1[k]) || isfinite(r->figures.mse[k]) ||
+            isfinite(r->figures.mrr[k]) || isfinite(r->figures.roc_auc[k]))
             return true;
     return false;
 }
@@ -105,14 +113,15 @@ static void print_figures_json(const gs_task_figures *f)
     const struct {
         const char *name;
         const double *of;
-    } all[] = {{"micro_f1", f->micro_f1}, {"macro_f1", f->macro_f1}, {"roc_auc", f->roc_auc},
-               {"average_precision", f->average_precision}, {"mse", f->mse}, {"mae", f->mae}, {"r2", f->r2},
-               {"balanced_acc", f->balanced_acc}};
-    const bool labels = strcmp(f->task, "multilabel") == 0, numbers = strcmp(f->task, "regress") == 0;
+        const char *tasks; /* first letters of those that have it */
+    } all[] = {{"micro_f1", f->micro_f1, "m"}, {"macro_f1", f->macro_f1, "mc"}, {"roc_auc", f->roc_auc, "mcl"},
+               {"average_precision", f->average_precision, "mc"}, {"mse", f->mse, "r"}, {"mae", f->mae, "r"},
+               {"r2", f->r2, "r"}, {"balanced_acc", f->balanced_acc, "c"}, {"mrr", f->mrr, "l"},
+               {"hits@1", f->hits1, "l"}, {"hits@3", f->hits3, "l"}, {"hits@10", f->hits10, "l"}};
 
     printf(", \"task\": %s, \"valid_loss\": %s", cli_json_text(f->task), cli_json_real(f->valid_loss));
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-        const bool has = labels ? k < 4 : numbers ? k >= 4 && k < 7 : k > 0 && (k < 4 || k == 7);
+        const bool has = f->task[0] != '\0' && strchr(all[k].tasks, f->task[0]) != NULL;
         for (int s = 0; s < 3 && has; s++)
             printf(", \"%s_%s\": %s", split[s], all[k].name, cli_json_real(all[k].of[s]));
     }

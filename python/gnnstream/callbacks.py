@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["best_weights", "early_stopping", "tensorboard"]
 
 
-_JUDGES = {"classify": "valid_loss", "multilabel": "valid_loss", "regress": "valid_mse"}
+_JUDGES = {"classify": "valid_loss", "multilabel": "valid_loss", "regress": "valid_mse", "link": "valid_mrr"}
 
 
 def _worth(epoch: Epoch, of: Optional[str]) -> float:

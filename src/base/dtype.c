@@ -172,8 +172,8 @@ static const struct {
 
 const char *gs_train_task_name(gs_train_task t)
 {
-    assert((unsigned)t < GS_TRAIN_TASK_COUNT);
-    return tasks[t].name;
+    assert((unsigned)t < GS_TRAIN_TASKS);
+    return t == GS_TRAIN_TASK_LINK ? "link" : tasks[t].name;
 }
 
 bool gs_train_task_parse(gs_train_task *out, const char *name)

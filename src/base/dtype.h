@@ -63,7 +63,9 @@ typedef enum gs_train_task {
 #define X(id, name, dtype) id,
     GS_TRAIN_TASK_MAP(X)
 #undef X
-    GS_TRAIN_TASK_COUNT
+    GS_TRAIN_TASK_COUNT,                      /* of those that labels are of */
+    GS_TRAIN_TASK_LINK = GS_TRAIN_TASK_COUNT, /* pairs of vertices, which need none */
+    GS_TRAIN_TASKS
 } gs_train_task;
 
 #define GS_LABEL_UNKNOWN 255 /* of a u8 label */

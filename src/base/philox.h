@@ -43,6 +43,7 @@ enum gs_random_use {
     GS_RANDOM_SPLIT = 7, /* counter: input id, 0, 0, 0 */
     GS_RANDOM_ORDER = 8,  /* counter: half of a place, round, epoch, 0 */
     GS_RANDOM_TABLE = 10, /* counter: input id, column / 2, table, 0 */
+    GS_RANDOM_PAIRS = 11, /* counter: draw / 4, 2 * group + given end, batch, epoch */
     GS_RANDOM_SAMPLE = 9, /* counter: draw / 4, vertex, batch, epoch */
 };
 

@@ -45,6 +45,17 @@ gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a)
     return GS_OK;
 }
 
+gs_status gs_program_add_param(gs_program *p, const gs_param *q)
+{
+    gs_param *const more = gs_realloc(p->param, (p->params + 1ull) * sizeof(*more));
+
+    if (more == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the parameters of a program");
+    p->param = more;
+    p->param[p->params++] = *q;
+    return GS_OK;
+}
+
 uint32_t gs_program_pass(const gs_program *p, const char *name)
 {
     for (uint32_t i = 0; i < p->passes; i++)

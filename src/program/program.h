@@ -343,6 +343,8 @@ void gs_program_free(gs_program *p); /* NULL is allowed */
 
 /* Adds an array; *out gets its index. GS_ENOMEM. */
 gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a);
+/* Adds a parameter that no stage reads. GS_ENOMEM. */
+gs_status gs_program_add_param(gs_program *p, const gs_param *q);
 /* Index of the pass of this name, GS_NONE where there is none. */
 uint32_t gs_program_pass(const gs_program *p, const char *name);
 uint64_t gs_param_elements(const gs_param *p);

@@ -14,6 +14,11 @@
 
 /* ---- the task ------------------------------------------------------------- */
 
+bool gs_train_is_link(const gs_train_options *o)
+{
+    return o->task != NULL && gs_choice(o, task) == GS_TRAIN_TASK_LINK;
+}
+
 /* Labels of one kind serve another task only as numbers. */
 static gs_status find_task(gs_train_task *out, const gs_session *s)
 {
@@ -31,6 +36,8 @@ gs_status gs_session_find_loss(gs_loss *out, const gs_train_options *options, gs
 {
     const gs_loss loss = options->loss == NULL ? gs_loss_of_task(task) : (gs_loss)gs_choice(options, loss);
 
+    if (loss >= GS_LOSSES)
+        return gs_fail(GS_EINVAL, ".loss %s: is of .task link; leave it out, or take that", options->loss);
     if (gs_loss_task(loss) != task)
         return gs_fail(GS_EINVAL, ".loss %s: is of the task %s, and these labels are for %s; leave it out, or take one "
                                   "that .task %s has", options->loss, gs_train_task_name(gs_loss_task(loss)),
@@ -117,6 +124,11 @@ gs_status gs_session_choose_task(gs_session *s)
     const gs_store_info *const info = gs_store_get_info(s->store);
     gs_status st;
 
+    if (gs_train_is_link(o)) { /* labels are not looked at; a vertex's row is as wide as a hidden one */
+        s->labels.task = GS_TRAIN_TASK_LINK;
+        s->classes = s->labels.columns = o->hidden;
+        return GS_OK;
+    }
     if ((st = find_task(&s->labels.task, s)) != GS_OK ||
         (st = gs_session_find_loss(&s->labels.loss, o, s->labels.task)) != GS_OK)
         return st;
@@ -254,7 +266,8 @@ static void balance(gs_session_labels *l)
 /* Does anything ask how labels are spread? */
 static bool is_spread(const gs_session *s)
 {
-    return s->labels.task != GS_TRAIN_TASK_CLASSIFY || s->labels.weight != NULL || s->pass.ranked;
+    return s->labels.task != GS_TRAIN_TASK_LINK &&
+           (s->labels.task != GS_TRAIN_TASK_CLASSIFY || s->labels.weight != NULL || s->pass.ranked);
 }
 
 gs_status gs_session_read_labels(gs_session *s)

@@ -30,6 +30,8 @@ typedef struct gs_session_labels {
     gs_label_moments *moments; /* [GS_LOSS_SPLITS][columns]; NULL: of classes where nothing asks for them */
 } gs_session_labels;
 
+/* Is a run of these options of pairs of vertices? */
+bool gs_train_is_link(const gs_train_options *o);
 /* Once the store is open: the task, its loss, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels
  * and options contradict each other; GS_ENOTFOUND, GS_EFORMAT of a file of weights. */
 gs_status gs_session_choose_task(gs_session *s);

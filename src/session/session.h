@@ -94,6 +94,7 @@ typedef struct gs_session_config {
                            * 0: none */
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
     const gs_batch_shape *batch; /* for gs_batches_open() (batch/batches.h); else NULL */
+    const gs_param *pairs;  /* a parameter that training on pairs has besides the model's; or NULL */
     bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */
     uint64_t beside_device_bytes; /* likewise, of the device's own */
@@ -150,7 +151,8 @@ gs_status gs_session_keep_params(gs_session *s);
 gs_status gs_session_gradient_norm(const gs_session *s, double *out);
 gs_status gs_session_step(gs_session *s, const gs_update *u);
 gs_status gs_session_fetch_params(gs_session *s);
-/* Vertices by whose accuracy epochs can be compared: of validation, where train passes are evaluated; else 0. */
+/* Vertices by whose accuracy epochs can be compared, or pairs: of validation, where train passes are evaluated; else
+ * 0. */
 uint64_t gs_session_validates(const gs_session *s);
 /* Is there memory for the best parameters? */
 bool gs_session_keeps_best(const gs_session *s);

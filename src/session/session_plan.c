@@ -305,6 +305,8 @@ static gs_status check_store(const gs_session *s)
 
     if (info->vertices == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
+    if (gs_train_is_link(s->config.options))
+        return GS_OK;
     if (info->classes == 0 && training)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no labels to train on", dir);
     if (info->classes == 0 && s->config.classes == 0)
@@ -413,7 +415,8 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
         st = add_pass(s, model, "train", true, false);
     if (st == GS_OK && training && !s->config.on_batches)
         s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
-    if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits))
+    if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits) &&
+        s->labels.task != GS_TRAIN_TASK_LINK) /* whose figures come of rows, not of a pass */
         st = add_pass(s, model, "eval", false, false);
     if (st == GS_OK && logits && s->config.batch == NULL)
         st = add_pass(s, model, "predict", false, true);
@@ -473,13 +476,15 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     if (config->options->on_open != NULL)
         config->options->on_open(config->options->context, "planning", NULL);
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
-                       gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings;
+                       gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings &&
+                       s->labels.task != GS_TRAIN_TASK_LINK;
     s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
     if ((st = gs_session_open_devices(s)) != GS_OK)
         goto done;
     if (s->machine.topology != NULL && s->machine.topology->place.said)
         s->variant.split = GS_TAKEN_SHORTER;
     if ((st = compile_model(s)) != GS_OK ||
+        (config->pairs != NULL && (st = gs_program_add_param(s->program, config->pairs)) != GS_OK) ||
         (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)
         goto done;
     *out = s;

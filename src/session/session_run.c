@@ -264,7 +264,8 @@ gs_status gs_session_fetch_params(gs_session *s)
 uint64_t gs_session_validates(const gs_session *s)
 {
     const bool evaluated = s->pass.gradients && (!s->pass.train_differs || s->config.eval_every != 0);
-    return evaluated ? gs_store_get_info(s->store)->valid : 0;
+    const gs_store_info *const info = gs_store_get_info(s->store);
+    return !evaluated ? 0 : s->labels.task == GS_TRAIN_TASK_LINK ? info->links[1] : info->valid;
 }
 
 bool gs_session_keeps_best(const gs_session *s) { return s->config.keep_best && gs_session_validates(s) > 0; }

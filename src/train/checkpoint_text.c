@@ -212,9 +212,9 @@ static bool add_control(cJSON *root, const gs_control_state *s)
 }
 
 /* All numbers of a part, as their bits; before there were some of the figures, so many. */
-#define PART_FIGURES 25u
+#define PART_FIGURES 37u
 #define PART_NUMBERS (6u + PART_FIGURES)
-#define PART_NUMBERS_BEFORE 27
+static const int part_numbers_before[] = {27, 31};
 _Static_assert(sizeof(gs_task_figures) == offsetof(gs_task_figures, micro_f1) + PART_FIGURES * sizeof(double),
                "of a part");
 
@@ -416,9 +416,11 @@ static double take_bits(reader *r, const cJSON *object, const char *key)
 static void read_part(reader *r, const cJSON *root, gs_epoch_part *p)
 {
     const cJSON *const from = item(r, root, "part", true), *const list = item(r, from, "numbers", true);
-    const int before = cJSON_GetArraySize(list) == PART_NUMBERS_BEFORE ? PART_NUMBERS_BEFORE : (int)PART_NUMBERS;
     double number[PART_NUMBERS] = {0};
+    int before = (int)PART_NUMBERS;
 
+    for (size_t k = 0; k < GS_ARRAY_LEN(part_numbers_before); k++)
+        before = cJSON_GetArraySize(list) == part_numbers_before[k] ? part_numbers_before[k] : before;
     for (int k = before; k < (int)PART_NUMBERS; k++)
         number[k] = NAN;
     for (int k = 0; k < before; k++) {

@@ -13,6 +13,7 @@
 #define CLASSIFY (1u << GS_TRAIN_TASK_CLASSIFY)
 #define MULTILABEL (1u << GS_TRAIN_TASK_MULTILABEL)
 #define REGRESS (1u << GS_TRAIN_TASK_REGRESS)
+#define LINK (1u << GS_TRAIN_TASK_LINK)
 #define NAMES_BYTES 80u
 
 static const struct {
@@ -25,18 +26,20 @@ static const struct {
     [GS_BY_BALANCED] = {"balanced", CLASSIFY, false},
     [GS_BY_F1] = {"f1", CLASSIFY | MULTILABEL, false},
     [GS_BY_MICRO_F1] = {"micro_f1", MULTILABEL, false},
-    [GS_BY_AUC] = {"auc", CLASSIFY | MULTILABEL, false},
+    [GS_BY_AUC] = {"auc", CLASSIFY | MULTILABEL | LINK, false},
     [GS_BY_AP] = {"ap", CLASSIFY | MULTILABEL, false},
     [GS_BY_MSE] = {"mse", REGRESS, true},
     [GS_BY_MAE] = {"mae", REGRESS, true},
     [GS_BY_R2] = {"r2", REGRESS, false},
+    [GS_BY_MRR] = {"mrr", LINK, false},
 };
 
 /* Which of them a task is judged by where nothing is said. */
-static const gs_judge usual[GS_TRAIN_TASK_COUNT] = {
+static const gs_judge usual[GS_TRAIN_TASKS] = {
     [GS_TRAIN_TASK_CLASSIFY] = GS_BY_LOSS,
     [GS_TRAIN_TASK_MULTILABEL] = GS_BY_LOSS,
     [GS_TRAIN_TASK_REGRESS] = GS_BY_MSE,
+    [GS_TRAIN_TASK_LINK] = GS_BY_MRR,
 };
 
 const char *gs_judge_name(gs_judge j) { return judge[j].name; }
@@ -101,6 +104,8 @@ double gs_judge_figure(gs_judge j, const gs_task_figures *f, const double accura
         return f->mae[valid];
     case GS_BY_R2:
         return f->r2[valid];
+    case GS_BY_MRR:
+        return f->mrr[valid];
     case GS_BY_ACCURACY:
     case GS_JUDGES:
         break;

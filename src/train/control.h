@@ -26,6 +26,7 @@ typedef enum gs_judge {
     GS_BY_MSE,
     GS_BY_MAE,
     GS_BY_R2,
+    GS_BY_MRR, /* of pairs: the mean of 1 / rank */
     GS_JUDGES
 } gs_judge;
 

@@ -37,6 +37,25 @@ static size_t put_figure(char *buf, size_t at, const char *name, const double v[
     return at;
 }
 
+/* Of validation and test: of pairs with types their ranks, of others the area. */
+static size_t put_pairs(char *buf, size_t at, const gs_task_figures *f)
+{
+    const struct {
+        const char *name;
+        const double *v;
+        bool of_types;
+    } figure[] = {{"mrr", f->mrr, true}, {"hits@1", f->hits1, true}, {"hits@3", f->hits3, true},
+                  {"hits@10", f->hits10, true}, {"auc", f->roc_auc, false}};
+    const bool untyped = isfinite(f->roc_auc[1]) || isfinite(f->roc_auc[2]);
+    char text[32];
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(figure); k++)
+        for (int s = 1; s < 3 && figure[k].of_types != untyped; s++)
+            at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"%s_%s\": %s", s == 1 ? "valid" : "test",
+                                   figure[k].name, number(text, figure[k].v[s]));
+    return at;
+}
+
 static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
 {
     char text[32];
@@ -49,6 +68,8 @@ static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
         at = put_figure(buf, at, "mse", f->mse);
         at = put_figure(buf, at, "mae", f->mae);
         at = put_figure(buf, at, "r2", f->r2);
+    } else if (strcmp(f->task, "link") == 0) {
+        at = put_pairs(buf, at, f);
     } else {
         at = put_figure(buf, at, "macro_f1", f->macro_f1);
         at = put_figure(buf, at, "balanced_acc", f->balanced_acc);

@@ -16,6 +16,7 @@
 #include "train/checkpoint_folder.h"
 #include "train/control.h"
 #include "train/optim.h"
+#include "train/run_pairs.h"
 
 /* ---- batches ------------------------------------------------------------- */
 
@@ -116,8 +117,28 @@ static gs_status check_none(const gs_train_options *o)
 
     for (size_t k = 0; k < GS_ARRAY_LEN(of_batches); k++) {
         const gs_option *const x = gs_option_at(of_batches[k]);
-        if (!gs_option_is_unset(x, o))
+        const bool of_pairs = gs_train_is_link(o) && of_batches[k] == offsetof(gs_train_options, batch_size);
+        if (!of_pairs && !gs_option_is_unset(x, o))
             return gs_fail(GS_EINVAL, ".%s: is of batches; use it with .sampler, or leave it out", x->name);
+    }
+    return GS_OK;
+}
+
+/* Refuses options of pairs that are given without any. */
+static gs_status check_pairs(const gs_train_options *o)
+{
+    static const size_t of_pairs[] = {
+#define FIELD(name, ...) offsetof(gs_train_options, name),
+        GS_PAIR_OPTION_MAP(FIELD)
+#undef FIELD
+    };
+
+    if (gs_train_is_link(o))
+        return gs_run_pairs_check(o);
+    for (size_t k = 0; k < GS_ARRAY_LEN(of_pairs); k++) {
+        const gs_option *const x = gs_option_at(of_pairs[k]);
+        if (!gs_option_is_unset(x, o))
+            return gs_fail(GS_EINVAL, ".%s: is of .task link; use it with that, or leave it out", x->name);
     }
     return GS_OK;
 }
@@ -260,7 +281,7 @@ gs_status gs_train_options_check(const gs_train_options *o)
     if (o->model == NULL || o->model[0] == '\0')
         return gs_fail(GS_EINVAL, ".model: none given; name a built-in model (gcn, gat, ...) or the file of one");
     if ((st = gs_options_check_ranges(o)) != GS_OK || (st = check_widths(o)) != GS_OK ||
-        (st = check_learning(o)) != GS_OK || (st = check_device(o->device)) != GS_OK)
+        (st = check_learning(o)) != GS_OK || (st = check_pairs(o)) != GS_OK || (st = check_device(o->device)) != GS_OK)
         return st;
     if (o->checkpoint_every != NULL && o->checkpoint == NULL && o->resume == NULL)
         return gs_fail(GS_EINVAL, ".checkpoint_every %s: of which checkpoints? Give .checkpoint a folder",

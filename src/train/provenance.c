@@ -183,6 +183,9 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
         (st = take_count(&s->epochs, note, notes, "epochs", path)) != GS_OK)
         return st;
     p->ignores_edge_weights = says_yes(note, notes, "ignore_edge_weights");
+    const char *const task = find(note, notes, "task"), *const decoder = find(note, notes, "decoder");
+    if (task != NULL && strcmp(task, gs_train_task_name(GS_TRAIN_TASK_LINK)) == 0)
+        take_text(p->decoder, sizeof(p->decoder), decoder != NULL ? decoder : "dot");
     p->no_move = says_yes(note, notes, "no_move");
     p->no_fuse = says_yes(note, notes, "no_fuse");
     if (text != NULL && strchr(text, '\n') != NULL && (p->text = gs_strdup(text)) == NULL)
@@ -279,6 +282,10 @@ gs_status gs_provenance_complete(gs_train_options *o, const gs_provenance *p, co
                                 *(const uint32_t *)(void *)normal, path);
     }
     o->ignore_edge_weights |= p->ignores_edge_weights;
+    if (st == GS_OK && p->decoder[0] != '\0') {
+        o->task = gs_train_task_name(GS_TRAIN_TASK_LINK);
+        st = complete_text(&o->decoder, p->decoder, "decoder", "dot", path);
+    }
     if (st == GS_OK)
         st = complete_model(o, p, path);
     if (st == GS_OK && says)

@@ -268,6 +268,8 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
+    if (r->pairs != NULL)
+        return gs_run_pairs_evaluate(r, &e->figures);
     gs_run_batches_pause(r->batches);
     const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
     if ((st = gs_session_run(r->session, pass, e->epoch, false, &x)) != GS_OK)
@@ -358,7 +360,7 @@ static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
     e->figures = p->figures;
     memcpy(e->accuracy, p->accuracy, sizeof(e->accuracy));
     r->optim.lr = e->lr = p->lr;
-    if ((st = gs_run_batches_epoch(r, e)) != GS_OK)
+    if ((st = r->pairs != NULL ? gs_run_pairs_epoch(r, e) : gs_run_batches_epoch(r, e)) != GS_OK)
         return st;
     e->loss = p->mass > 0 ? p->loss / p->mass : NAN;
     *p = (gs_epoch_part){0};
@@ -378,7 +380,7 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
         return gs_run__stopped(r);
     r->evaluated = r->has_logits = false;
     if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
-        (st = r->batches != NULL ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
+        (st = r->batches != NULL || r->pairs != NULL ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
         return st == GS_EINTERRUPTED ? gs_run__stopped(r) : st;
     e->seconds = gs_now() - began;
     if (r->options.profile && r->batches != NULL)
@@ -432,7 +434,7 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
 
 /* Loss and figures of the weights as they are, by the pass that also stores
  * the logits where they are wanted. */
-gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
+static gs_status evaluate_vertices(gs_run *r, gs_exec_stats *x)
 {
     gs_session *const s = r->session;
     const uint32_t pass = s->pass.predict != GS_NONE ? s->pass.predict : s->pass.eval;
@@ -463,6 +465,37 @@ gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
     r->evaluated = true;
     r->has_logits = pass == s->pass.predict;
     return GS_OK;
+}
+
+static bool rows_are_wanted(const gs_run *r) { return r->options.logits != NULL || r->options.keep_logits; }
+
+/* Pairs have figures of their own; the pass "predict" is for rows that are asked for. */
+static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
+{
+    gs_session *const s = r->session;
+    gs_exec_stats own = {0};
+    gs_status st;
+
+    if ((st = gs_run__place(r)) == GS_OK && (st = gs_run_pairs_evaluate(r, &r->report.figures)) == GS_OK &&
+        rows_are_wanted(r))
+        st = gs_session_run(s, s->pass.predict, 0, false, x != NULL ? x : &own);
+    if (st != GS_OK) {
+        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
+        if (st == GS_EINTERRUPTED)
+            (void)gs_run__stopped(r);
+        return gs_run__checkpoint_failed(r, st);
+    }
+    r->report.loss = r->constant = NAN;
+    for (int k = 0; k < 3; k++)
+        r->report.accuracy[k] = NAN;
+    r->evaluated = true;
+    r->has_logits = rows_are_wanted(r);
+    return GS_OK;
+}
+
+gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
+{
+    return r->pairs != NULL ? evaluate_pairs(r, x) : evaluate_vertices(r, x);
 }
 
 gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out)

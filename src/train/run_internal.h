@@ -3,6 +3,7 @@
  *   run_open.c        open, with the session; close; the public calls that are a loop over a run
  *   run_epoch.c       one epoch, one evaluation: every pass over the graph; what is left of a run that was stopped
  *   run_batches.c     an epoch on batches
+ *   run_pairs.c       an epoch on batches of pairs, and their ranks
  *   run_arrays.c      who has the parameters; tensors and logits as arrays; what is done where they are not finite
  *   run_checkpoint.c  its state as files, and back
  *   run_files.c       result files
@@ -28,6 +29,7 @@
 #include "train/metrics_log.h"
 #include "train/optim.h"
 #include "train/run_batches.h"
+#include "train/run_pairs.h"
 #include "train/safetensors.h"
 
 typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_STOPPED, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
@@ -60,6 +62,7 @@ struct gs_run {
     gs_variant first;  /* of a prediction, the program that its weights come from */
     gs_run_state state;
     gs_session *session;
+    gs_run_pairs *pairs;     /* of pairs of vertices, that it trains on and is judged by; else NULL */
     gs_run_batches *batches; /* that it trains on; NULL: on the whole graph */
     gs_optim optim;
     bool whole;        /* parameters and the optimiser's state are those after `epoch` and `part`, not in a step */

@@ -88,8 +88,33 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
     }
 }
 
+/* What batches of pairs take beside the session is known before it is planned. */
+static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
+{
+    gs_store *store = NULL;
+    gs_run_pairs *pairs = NULL;
+    gs_param param;
+    gs_status st = gs_store_open(&store, config->store);
+
+    if (st == GS_OK && config->purpose == GS_FOR_PREDICTION)
+        config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
+    else if (st == GS_OK && (st = gs_run_pairs_open(&pairs, store, config->options)) == GS_OK) {
+        config->beside_bytes = gs_run_pairs_bytes(pairs);
+        config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
+        config->on_batches = true;
+    }
+    gs_run_pairs_close(pairs);
+    gs_store_close(store);
+    if (st == GS_OK)
+        st = gs_session_open(out, config);
+    config->pairs = NULL;
+    return st;
+}
+
 static gs_status open_either(gs_session **out, gs_session_config *config, gs_run_batches **batches)
 {
+    if (gs_train_is_link(config->options))
+        return open_on_pairs(out, config);
     const bool on_batches = config->purpose == GS_FOR_TRAINING && gs_train_on_batches(config->options);
     return on_batches ? open_on_batches(out, config, batches) : gs_session_open(out, config);
 }
@@ -176,7 +201,8 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .options = options,
         .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
         .classes = training ? 0 : options->classes,
-        .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits,
+        .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits ||
+                  gs_train_is_link(options), /* else its program would be empty */
         .timed = options->profile || (training && options->trace != NULL),
         .keep_best = training && gs_choice(options, keep) == 0,
         .ranks = training && gs_judge_ranks(options->keep_by),
@@ -234,12 +260,18 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
 
 static gs_status start_batches(gs_run *r)
 {
+    if (gs_train_is_link(&r->options) && r->kind == GS_RUN_TRAIN)
+        return gs_run_pairs_open(&r->pairs, r->session->store, &r->options);
     return r->batches == NULL ? GS_OK : gs_run_batches_start(r->batches, r->session);
 }
 
 static gs_status open_control(gs_run *r, const char *store)
 {
-    return gs_control_open(&r->control, &r->options, r->session->labels.task, gs_session_validates(r->session), store);
+    gs_train_options o = r->options;
+
+    if (r->session->labels.task == GS_TRAIN_TASK_LINK && o.keep_by == NULL && gs_session_validates(r->session) > 0)
+        o.keep_by = gs_store_get_info(r->session->store)->edge_types > 0 ? "mrr" : "auc";
+    return gs_control_open(&r->control, &o, r->session->labels.task, gs_session_validates(r->session), store);
 }
 
 /* To .on_open. `run` can be asked how far it is; else NULL. */
@@ -270,9 +302,11 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
             gs_store_check_place(r->session->store) == GS_OK)
             return st;
         gs_run_batches_close(r->batches);
+        gs_run_pairs_close(r->pairs);
         gs_session_close(r->session);
         r->session = NULL;
         r->batches = NULL;
+        r->pairs = NULL;
     }
     return gs_fail(st, "%s: is replaced again and again while it is opened", store);
 }
@@ -387,6 +421,7 @@ void gs_run_close(gs_run *run)
     gs_run__abandon_files(run);
     gs_run__end_checkpoints(run);
     gs_run_batches_close(run->batches);
+    gs_run_pairs_close(run->pairs);
     gs_session_close(run->session);
     gs_free(run->texts);
     gs_free(run->model_name);

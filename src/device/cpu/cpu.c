@@ -80,6 +80,12 @@ static gs_status find_kernels(const gs_cpu_kernels **out, const char **note)
     return GS_OK;
 }
 
+gs_status gs_cpu_kernels_find(const gs_cpu_kernels **out)
+{
+    const char *note;
+    return find_kernels(out, &note);
+}
+
 /* ---- threads of a launch, and launches that are nothing but pieces of memory ---- */
 
 /* Bytes below which a second thread costs more than it brings. */

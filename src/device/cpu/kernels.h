@@ -64,6 +64,24 @@ typedef struct gs_cpu_loss {
     uint32_t *found;      /* gs_metrics.found, which all threads count in, or NULL */
 } gs_cpu_loss;
 
+/* Scores of rows with each other: query q with candidate c, dot products, or with `distance` minus how far they lie
+ * apart. A score has the same bits wherever its candidate stands in the panel. */
+typedef struct gs_cpu_pairs {
+    float *score;         /* [queries] rows, `stride` apart, of vectors * lanes */
+    size_t stride;
+    const float *query;   /* [queries, width] */
+    const float *panel;   /* [vectors][width][lanes] */
+    uint32_t queries, vectors, width;
+    bool distance;
+} gs_cpu_pairs;
+
+/* Row r gets coefficient[r * by_row + k * by_other] times row k of `other`, [others, width]. */
+typedef struct gs_cpu_pair_mix {
+    const float *coefficient, *other;
+    size_t by_row, by_other;
+    uint32_t rows, others, width;
+} gs_cpu_pair_mix;
+
 typedef struct gs_cpu_kernels {
     const char *name; /* "AVX2" */
     uint32_t lanes;   /* floats of a vector */
@@ -120,6 +138,10 @@ typedef struct gs_cpu_kernels {
     void (*add)(float *acc, const float *src, size_t n);
     /* acc[n] += each of `rows` rows, `stride` floats apart, in their order. */
     void (*add_rows)(float *acc, const float *src, uint64_t stride, uint32_t rows, size_t n);
+    /* panel[ceil(rows / lanes)][width][lanes] = rows of `from` [rows, width] side by side, zeros behind the last. */
+    void (*pair_pack)(float *panel, const float *from, uint32_t rows, uint32_t width);
+    void (*pair_scores)(const gs_cpu_pairs *p);
+    void (*pair_mix)(float *out, const gs_cpu_pair_mix *m); /* out[rows, width] += */
     /* Reads table rows index[0..n), prefetching `ahead` rows ahead; returns a number that depends on all of them. */
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 } gs_cpu_kernels;
@@ -128,7 +150,11 @@ typedef struct gs_cpu_kernels {
 #define GS_CPU_KERNELS(X) \
     X(binary) X(ternary) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
     X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(edges) X(typed) X(add_own) \
-    X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(gather)
+    X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(pair_pack) \
+    X(pair_scores) X(pair_mix) X(gather)
+
+/* The best ones that this processor and GS_ISA allow. GS_EINVAL: GS_ISA is unknown. */
+gs_status gs_cpu_kernels_find(const gs_cpu_kernels **out);
 
 static inline bool gs_cpu__can_cast(gs_dtype from)
 {

@@ -1,0 +1,91 @@
+/* kernels_pairs.c - scores of many pairs of rows, and the sums of their gradients. */
+#include "device/cpu/kernels_isa.h"
+
+#include <math.h>
+
+#define QUERIES 4u /* rows that go over the same vectors of candidates */
+
+/* ---- candidates side by side ----------------------------------------------- */
+
+void GS_KERNEL(pair_pack)(float *panel, const float *from, uint32_t rows, uint32_t width)
+{
+    for (uint32_t first = 0; first < rows; first += GS_LANES) {
+        const uint32_t n = rows - first < GS_LANES ? rows - first : GS_LANES;
+        float *const to = panel + (size_t)first * width;
+        for (uint32_t r = 0; r < GS_LANES; r++)
+            for (uint32_t c = 0; c < width; c++)
+                to[(size_t)c * GS_LANES + r] = r < n ? from[(size_t)(first + r) * width + c] : 0;
+    }
+}
+
+/* ---- scores ---------------------------------------------------------------- */
+
+GS_INLINE gs_vf step(gs_vf sum, gs_vf q, gs_vf c, bool distance)
+{
+    if (distance) {
+        const gs_vf d = q - c;
+        return sum + d * d;
+    }
+    return sum + q * c;
+}
+
+GS_INLINE void put(float *score, gs_vf sum, bool distance)
+{
+    gs_store(score, sum);
+    for (uint32_t i = 0; i < GS_LANES && distance; i++)
+        score[i] = -sqrtf(score[i]);
+}
+
+/* An element is a sum over the columns in their order, whatever stands beside it. */
+GS_INLINE void score_some(float *score, size_t stride, const float *query, uint32_t queries, const float *vector,
+                          uint32_t width, bool distance)
+{
+    gs_vf sum[QUERIES] = {{0}};
+
+    for (uint32_t c = 0; c < width; c++) {
+        const gs_vf v = gs_load(vector + (size_t)c * GS_LANES);
+        for (uint32_t q = 0; q < queries; q++)
+            sum[q] = step(sum[q], gs_splat(query[(size_t)q * width + c]), v, distance);
+    }
+    for (uint32_t q = 0; q < queries; q++)
+        put(score + q * stride, sum[q], distance);
+}
+
+GS_INLINE void score_all(const gs_cpu_pairs *p, bool distance)
+{
+    for (uint32_t v = 0; v < p->vectors; v++) {
+        const float *const vector = p->panel + (size_t)v * GS_LANES * p->width;
+        float *const score = p->score + (size_t)v * GS_LANES;
+        uint32_t q = 0;
+        for (; q + QUERIES <= p->queries; q += QUERIES)
+            score_some(score + q * p->stride, p->stride, p->query + (size_t)q * p->width, QUERIES, vector, p->width,
+                       distance);
+        for (; q < p->queries; q++)
+            score_some(score + q * p->stride, p->stride, p->query + (size_t)q * p->width, 1, vector, p->width,
+                       distance);
+    }
+}
+
+void GS_KERNEL(pair_scores)(const gs_cpu_pairs *p)
+{
+    if (p->distance)
+        score_all(p, true);
+    else
+        score_all(p, false);
+}
+
+/* ---- gradients ------------------------------------------------------------- */
+
+void GS_KERNEL(pair_mix)(float *out, const gs_cpu_pair_mix *m)
+{
+    for (uint32_t r = 0; r < m->rows; r++) {
+        const float *const by = m->coefficient + r * m->by_row;
+        float *const to = out + (size_t)r * m->width;
+        for (uint32_t k = 0; k < m->others; k++) {
+            const float *const from = m->other + (size_t)k * m->width;
+            const float c = by[k * m->by_other];
+            for (uint32_t i = 0; i < m->width && c != 0; i++)
+                to[i] += c * from[i];
+        }
+    }
+}

@@ -1,0 +1,212 @@
+#include "pairs/pair_batch.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#define BUCKET_SALT 0x9E3779B97F4A7C15ull /* a bucket's order is another one than its neighbour's */
+#define ORDER_SALT 0x2545F4914F6CDD1Dull  /* and that of buckets another one than theirs */
+
+/* ---- opening --------------------------------------------------------------- */
+
+static uint64_t pairs_of(const gs_pair_batches *b, uint32_t bucket)
+{
+    return b->source.first[bucket + 1] - b->source.first[bucket];
+}
+
+static gs_status check_pairs(const gs_pair_batches *b, const gs_store *store)
+{
+    const gs_store_info *const info = gs_store_get_info(store);
+    const char *const dir = gs_store_dir(store);
+
+    if (b->source.pairs == 0)
+        return gs_fail(GS_ENOTFOUND, "%s: has no pairs to train on; its input needs edges, or a train_edges.npy", dir);
+    if (b->options.by == GS_NEGATIVES_UNIFORM && info->interval_rows < 2)
+        return gs_fail(GS_EINVAL, "%s: intervals of one vertex have no other one that a pair could be compared with; "
+                       "partition with fewer .parts", dir);
+    if (b->source.largest > UINT32_MAX)
+        return gs_fail(GS_EUNSUPPORTED, "%s: a bucket has more than 4294967295 pairs; partition with more .parts", dir);
+    return GS_OK;
+}
+
+/* Lists the buckets that have pairs, and counts batches. */
+static gs_status list_buckets(gs_pair_batches *b)
+{
+    const uint64_t parts = gs_store_get_info(b->source.store)->parts;
+    uint64_t batches = 0;
+
+    for (uint32_t k = 0; k < parts * parts; k++)
+        b->filled += pairs_of(b, k) > 0;
+    if ((b->bucket = gs_malloc_array(b->filled, sizeof(*b->bucket))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for a list of buckets");
+    b->filled = 0;
+    for (uint32_t k = 0; k < parts * parts; k++) {
+        if (pairs_of(b, k) == 0)
+            continue;
+        b->bucket[b->filled++] = k;
+        batches += gs_div_up(pairs_of(b, k), b->options.batch_size);
+    }
+    b->batches = (uint32_t)GS_MIN(batches, UINT32_MAX);
+    return batches <= UINT32_MAX ? GS_OK : gs_fail(GS_EINVAL, ".batch_size %u: makes too many batches of an epoch",
+                                                   b->options.batch_size);
+}
+
+static gs_status take_memory(gs_pair_batches *b)
+{
+    gs_unique *const u = &b->unique;
+
+    u->most = b->most_rows;
+    u->bits = gs_unique_bits(u->most);
+    u->slot = gs_calloc((size_t)1 << u->bits, sizeof(*u->slot));
+    u->slot_of = gs_malloc_array(u->most, sizeof(*u->slot_of));
+    u->vertex = gs_malloc_array(u->most, sizeof(*u->vertex));
+    b->all = gs_malloc_array(b->source.largest, sizeof(*b->all));
+    b->pair = gs_malloc_array(b->most_pairs, sizeof(*b->pair));
+    b->row = gs_malloc_array(b->most_slots, sizeof(*b->row));
+    return u->slot != NULL && u->slot_of != NULL && u->vertex != NULL && b->all != NULL && b->pair != NULL &&
+                   b->row != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "no memory for batches of pairs");
+}
+
+gs_status gs_pair_batches_open(gs_pair_batches *b, const gs_store *store, const gs_pair_batch_options *options)
+{
+    const uint32_t ends = options->asks[GS_PAIR_HEAD] + options->asks[GS_PAIR_TAIL];
+    gs_status st;
+
+    *b = (gs_pair_batches){.options = *options};
+    gs_random_key(b->key, options->seed, GS_RANDOM_PAIRS);
+    if ((st = gs_pair_source_open(&b->source, store, 0)) != GS_OK || (st = check_pairs(b, store)) != GS_OK ||
+        (st = list_buckets(b)) != GS_OK)
+        return st;
+    const uint64_t pairs = GS_MIN(options->batch_size, b->source.largest),
+                   wrong = gs_div_up(pairs, options->negatives) * options->negatives,
+                   slots = 2 * pairs + ends * wrong;
+    if (slots > INT32_MAX)
+        return gs_fail(GS_EINVAL, ".negatives %u: makes batches of more than 2147483647 places; use fewer, or a "
+                       "smaller .batch_size", options->negatives);
+    b->most_pairs = (uint32_t)pairs;
+    b->most_slots = (uint32_t)slots;
+    b->most_rows = (uint32_t)GS_MIN(slots, 2ull * gs_store_get_info(store)->interval_rows);
+    return take_memory(b);
+}
+
+void gs_pair_batches_close(gs_pair_batches *b)
+{
+    gs_pair_source_close(&b->source);
+    gs_free(b->bucket);
+    gs_free(b->unique.slot);
+    gs_free(b->unique.slot_of);
+    gs_free(b->unique.vertex);
+    gs_free(b->all);
+    gs_free(b->pair);
+    gs_free(b->row);
+    *b = (gs_pair_batches){0};
+}
+
+uint64_t gs_pair_batches_bytes(const gs_pair_batches *b)
+{
+    return gs_pair_source_bytes(&b->source) + b->filled * sizeof(*b->bucket) + b->source.largest * sizeof(*b->all) +
+           b->most_pairs * sizeof(*b->pair) + b->most_slots * sizeof(*b->row) +
+           ((uint64_t)sizeof(uint64_t) << b->unique.bits) + 2ull * b->most_rows * sizeof(uint32_t);
+}
+
+/* ---- an epoch's order ------------------------------------------------------- */
+
+static uint32_t next_bucket(const gs_pair_batches *b) { return b->bucket[gs_order_at(&b->order, b->at)]; }
+
+gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t number)
+{
+    uint64_t left = number;
+
+    b->order = gs_order_of(b->options.seed ^ ORDER_SALT, epoch, b->filled);
+    b->epoch = epoch;
+    b->number = number;
+    b->done = b->held = 0;
+    for (b->at = 0; b->at < b->filled; b->at++) {
+        const uint64_t of = gs_div_up(pairs_of(b, next_bucket(b)), b->options.batch_size);
+        if (left < of)
+            break;
+        left -= of;
+    }
+    b->held_bucket = UINT32_MAX;
+    b->done = left * b->options.batch_size; /* of the bucket that comes */
+    return GS_OK;
+}
+
+/* The bucket that the next batch is of is in memory. */
+static gs_status hold_bucket(gs_pair_batches *b)
+{
+    if (b->held_bucket != UINT32_MAX && b->done < b->held)
+        return GS_OK;
+    const uint32_t bucket = next_bucket(b);
+    const gs_status st = gs_pair_source_read(&b->source, bucket, b->all);
+
+    if (st != GS_OK)
+        return st;
+    b->done = b->held_bucket != UINT32_MAX ? 0 : b->done;
+    b->held_bucket = bucket;
+    b->held = pairs_of(b, bucket);
+    b->within = gs_order_of(b->options.seed ^ (bucket + 1) * BUCKET_SALT, b->epoch, (uint32_t)b->held);
+    b->at++;
+    return GS_OK;
+}
+
+/* ---- negatives -------------------------------------------------------------- */
+
+static uint32_t end_of(const gs_pair *p, gs_pair_end end) { return end == GS_PAIR_HEAD ? p->source : p->destination; }
+
+/* A wrong end of this kind. */
+static uint32_t draw(const gs_pair_batches *b, const gs_pair_batch *batch, gs_random_stream *r, gs_pair_end end)
+{
+    const gs_chunk_table *const t = gs_store_chunks(b->source.store);
+    const uint32_t interval = end == GS_PAIR_HEAD ? b->held_bucket / t->parts : b->held_bucket % t->parts;
+
+    switch (b->options.by) {
+    case GS_NEGATIVES_DEGREE:
+        return end_of(&b->all[gs_random_below(r, (uint32_t)b->held)], end);
+    case GS_NEGATIVES_BATCH:
+        return end_of(&batch->pair[gs_random_below(r, batch->pairs)], end);
+    case GS_NEGATIVES_UNIFORM:
+        break;
+    }
+    return (uint32_t)gs_interval_first(t, interval) + gs_random_below(r, gs_interval_rows(t, interval));
+}
+
+/* Those of all groups beside given ends of one kind, from slot `at` on. */
+static void draw_all(gs_pair_batches *b, gs_pair_batch *batch, gs_pair_end given)
+{
+    const gs_pair_end wrong = given == GS_PAIR_HEAD ? GS_PAIR_TAIL : GS_PAIR_HEAD;
+
+    batch->wrong[given] = batch->slots;
+    for (uint32_t g = 0; g < batch->groups; g++) {
+        gs_random_stream r = gs_random_stream_of(b->key, 2 * g + (uint32_t)given, batch->number, batch->epoch);
+        for (uint32_t k = 0; k < batch->negatives; k++)
+            b->row[batch->slots++] = gs_unique_put(&b->unique, draw(b, batch, &r, wrong));
+    }
+}
+
+gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out)
+{
+    const gs_status st = hold_bucket(b);
+
+    if (st != GS_OK)
+        return st;
+    const uint32_t n = (uint32_t)GS_MIN(b->options.batch_size, b->held - b->done);
+    gs_pair_batch batch = {.epoch = b->epoch, .number = b->number++, .pairs = n, .negatives = b->options.negatives,
+                           .groups = (n + b->options.negatives - 1) / b->options.negatives, .pair = b->pair};
+    gs_unique_clear(&b->unique);
+    for (uint32_t p = 0; p < n; p++)
+        b->pair[p] = b->all[gs_order_at(&b->within, (uint32_t)b->done + p)];
+    b->done += n;
+    for (int end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
+        for (uint32_t p = 0; p < n; p++)
+            b->row[batch.slots++] = gs_unique_put(&b->unique, end_of(&b->pair[p], (gs_pair_end)end));
+    for (int end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
+        if (b->options.asks[end])
+            draw_all(b, &batch, (gs_pair_end)end);
+    batch.row = b->row;
+    batch.rows = b->unique.count;
+    batch.vertex = b->unique.vertex;
+    *out = batch;
+    return GS_OK;
+}

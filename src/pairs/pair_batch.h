@@ -1,0 +1,83 @@
+/* pair_batch.h - which pairs are a batch, and which wrong ones are they compared with?
+ *
+ * A batch is of one bucket, so its rows are of two intervals at most. An epoch takes buckets in an order of its own,
+ * and a bucket's pairs likewise. Pairs of a batch go in groups of as many as there are `negatives`; a group shares
+ * these: as many wrong destinations for its sources, as many wrong sources for its destinations. They are drawn by
+ * counter from seed, epoch, number of the batch and group, so nothing of them is stored, and no budget and no thread
+ * changes them. One thread.
+ */
+#ifndef GS_PAIRS_PAIR_BATCH_H
+#define GS_PAIRS_PAIR_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pairs/decoder.h"
+#include "pairs/pair_source.h"
+#include "sample/random_draw.h"
+#include "sample/unique.h"
+
+/* In the order of the words of .negatives_by. */
+typedef enum gs_negatives_by {
+    GS_NEGATIVES_UNIFORM, /* vertices of the bucket's interval */
+    GS_NEGATIVES_DEGREE,  /* as often as they are that end of the bucket's pairs */
+    GS_NEGATIVES_BATCH    /* of the batch's pairs */
+} gs_negatives_by;
+
+typedef struct gs_pair_batch_options {
+    uint64_t seed;
+    uint32_t batch_size, negatives;
+    bool asks[2];          /* [gs_pair_end] whether that end is given, and the other one asked for */
+    gs_negatives_by by;
+    const volatile int *stop;
+} gs_pair_batch_options;
+
+/* A slot is a place of a vertex in the batch: of pair p source p and destination pairs + p; behind those the
+ * negatives of each end that is given, group by group. Vertices are there once, as rows, in the order in which slots
+ * name them. */
+typedef struct gs_pair_batch {
+    uint32_t epoch, number, pairs, groups, negatives;
+    const gs_pair *pair;        /* [pairs] */
+    uint32_t slots, rows;
+    const uint32_t *row;        /* [slots] */
+    const uint32_t *vertex;     /* [rows] of the store */
+    uint32_t wrong[2];          /* [gs_pair_end] slot of the first negative beside given ends of this kind */
+} gs_pair_batch;
+
+/* Pairs of group g. */
+static inline uint32_t gs_pair_group_pairs(const gs_pair_batch *b, uint32_t group)
+{
+    const uint32_t left = b->pairs - group * b->negatives;
+    return left < b->negatives ? left : b->negatives;
+}
+
+typedef struct gs_pair_batches {
+    gs_pair_batch_options options;
+    gs_pair_source source;
+    uint32_t batches;         /* of an epoch */
+    uint32_t most_pairs, most_slots, most_rows;
+    uint32_t key[2];          /* of what is drawn */
+    uint32_t filled;          /* buckets that have pairs, */
+    uint32_t *bucket;         /* [filled] */
+    gs_pair *all, *pair;      /* of the bucket at hand, in the store's order; [most_pairs] of the batch */
+    uint32_t *row;            /* [most_slots] */
+    gs_unique unique;
+    gs_order order;           /* of the epoch's buckets, */
+    gs_order within;          /* of the pairs of the one at hand */
+    uint32_t at;              /* place in `order` of the next bucket */
+    uint32_t epoch, number;   /* of the next batch */
+    uint64_t done, held;      /* pairs of the bucket at hand that were taken; that it has */
+    uint32_t held_bucket;
+} gs_pair_batches;
+
+/* GS_EINVAL: there is nothing to train on, or no other vertex to compare with; GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks
+ * while it reads where buckets begin. Release with gs_pair_batches_close() in any case. */
+gs_status gs_pair_batches_open(gs_pair_batches *b, const gs_store *store, const gs_pair_batch_options *options);
+void gs_pair_batches_close(gs_pair_batches *b);
+uint64_t gs_pair_batches_bytes(const gs_pair_batches *b);
+/* The next batch will be this one, from 0. */
+gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t number);
+/* It stands until the next call. */
+gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out);
+
+#endif /* GS_PAIRS_PAIR_BATCH_H */

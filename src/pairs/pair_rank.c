@@ -1,0 +1,525 @@
+/* pair_rank.c - ranks of pairs among all vertices, and areas under curves. */
+#include "pairs/pair_rank.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/radix.h"
+#include "base/size.h"
+#include "sample/random_draw.h"
+
+#define QUERIES (2 * GS_RANK_PAIRS) /* of a block: one for each end of its pairs */
+#define PIECE 256u                  /* vertices whose scores are in memory at a time, */
+#define BLOCK 64u                   /* with so many queries, of each thread */
+#define KEY_SLOTS (4 * QUERIES)     /* a power of two */
+#define LANES_MOST 16u
+#define KNOWN_LEAST (64 * 1024u)    /* known pairs that there is room for, and at most: */
+#define KNOWN_MOST (4 * 1024 * 1024u)
+#define MOST_DRAWS 64u              /* of random pairs, until one is not known */
+#define NO_QUERY UINT32_MAX
+
+struct gs_pair_ranks {
+    gs_pair_rank_options o;
+    const gs_cpu_kernels *kernels;
+    gs_pair_source split[GS_LINK_SPLITS]; /* those that are there */
+    bool there[GS_LINK_SPLITS];
+    gs_pair *room;     /* of the largest bucket of all */
+    uint64_t room_pairs;
+    gs_pair *pair;     /* [GS_RANK_PAIRS] of the block at hand */
+    uint32_t pairs;
+    /* of its ends: */
+    uint32_t *end, *order, *spare, *place; /* [QUERIES] */
+    uint32_t ends;     /* distinct ones, [ends] first in `end` */
+    float *row;        /* [QUERIES, width] */
+    /* of its queries, that of pair p with a given head p, with a given tail pairs + p: */
+    float *query;      /* [QUERIES, width] */
+    float *own;        /* [QUERIES] scores of the pairs themselves */
+    uint32_t *greater, *equal; /* [QUERIES] others */
+    /* which queries ask for the same: */
+    uint64_t *key;     /* [KEY_SLOTS] 0: free */
+    uint32_t *first, *next; /* [KEY_SLOTS] the first query of a key, and those behind it */
+    /* known pairs of these, by their other end: */
+    uint32_t known, most_known, at; /* at: those before it have gone by */
+    uint32_t *known_key, *known_end, *known_order, *known_spare; /* [most_known] */
+    float *panel;      /* [PIECE] side by side */
+    float *score;      /* [threads][BLOCK, PIECE] */
+    float *own_panel;
+    float *above, *below; /* [most_scores] of pairs and of random ones */
+    uint64_t most_scores, scores;
+};
+
+/* ---- memory ---------------------------------------------------------------- */
+
+static uint64_t panel_floats(const gs_pair_rank_options *o) { return (uint64_t)PIECE * o->width; }
+
+static gs_status open_splits(gs_pair_ranks *r)
+{
+    gs_status st = GS_OK;
+    uint64_t all = 0;
+
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++) {
+        r->there[k] = gs_pair_source_is_there(r->o.store, k);
+        if (!r->there[k])
+            continue;
+        st = gs_pair_source_open(&r->split[k], r->o.store, k);
+        r->room_pairs = GS_MAX(r->room_pairs, r->split[k].largest);
+        r->most_scores = k > 0 ? GS_MAX(r->most_scores, r->split[k].pairs) : 0;
+        all += r->split[k].pairs;
+    }
+    r->most_known = (uint32_t)GS_MIN(GS_MAX(2 * all, KNOWN_LEAST), KNOWN_MOST);
+    if (gs_store_get_info(r->o.store)->edge_types > 0)
+        r->most_scores = 0;
+    return st;
+}
+
+static bool take_memory(gs_pair_ranks *r)
+{
+    const uint64_t width = r->o.width;
+
+    r->room = gs_malloc_array(r->room_pairs + 1, sizeof(*r->room));
+    r->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*r->pair));
+    r->end = gs_malloc_array(4ull * QUERIES, sizeof(*r->end));
+    r->row = gs_malloc_array(2 * QUERIES * width, sizeof(*r->row));
+    r->own = gs_malloc_array(QUERIES, sizeof(*r->own));
+    r->greater = gs_malloc_array(2ull * QUERIES, sizeof(*r->greater));
+    r->key = gs_malloc_array(KEY_SLOTS, sizeof(*r->key));
+    r->first = gs_malloc_array(KEY_SLOTS + QUERIES, sizeof(*r->first));
+    r->known_key = gs_malloc_array(4ull * r->most_known, sizeof(*r->known_key));
+    r->panel = gs_malloc_array(panel_floats(&r->o) + LANES_MOST * width, sizeof(*r->panel));
+    r->score = gs_malloc_array((uint64_t)r->o.threads * BLOCK * PIECE, sizeof(*r->score));
+    r->above = gs_malloc_array(2 * r->most_scores + 1, sizeof(*r->above));
+    if (r->room == NULL || r->pair == NULL || r->end == NULL || r->row == NULL || r->own == NULL ||
+        r->greater == NULL || r->key == NULL || r->first == NULL || r->known_key == NULL || r->panel == NULL ||
+        r->score == NULL || r->above == NULL)
+        return false;
+    r->order = r->end + QUERIES;
+    r->spare = r->order + QUERIES;
+    r->place = r->spare + QUERIES;
+    r->query = r->row + QUERIES * width;
+    r->equal = r->greater + QUERIES;
+    r->next = r->first + KEY_SLOTS;
+    r->known_end = r->known_key + r->most_known;
+    r->known_order = r->known_end + r->most_known;
+    r->known_spare = r->known_order + r->most_known;
+    r->own_panel = r->panel + panel_floats(&r->o);
+    r->below = r->above + r->most_scores;
+    return true;
+}
+
+uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r)
+{
+    const uint64_t width = r->o.width;
+    uint64_t bytes = (r->room_pairs + 1 + GS_RANK_PAIRS) * sizeof(*r->room) + 4ull * QUERIES * sizeof(*r->end) +
+                     2ull * QUERIES * width * sizeof(*r->row) + 3ull * QUERIES * sizeof(*r->own) +
+                     KEY_SLOTS * (sizeof(*r->key) + sizeof(*r->first)) + QUERIES * sizeof(*r->next) +
+                     4ull * r->most_known * sizeof(*r->known_key) +
+                     (panel_floats(&r->o) + LANES_MOST * width) * sizeof(*r->panel) +
+                     (uint64_t)r->o.threads * BLOCK * PIECE * sizeof(*r->score) +
+                     (2 * r->most_scores + 1) * sizeof(*r->above);
+
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
+        bytes += r->there[k] ? gs_pair_source_bytes(&r->split[k]) : 0;
+    return bytes;
+}
+
+gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *options)
+{
+    gs_pair_ranks *r = gs_calloc(1, sizeof(*r));
+    gs_status st;
+
+    if (r == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
+    r->o = *options;
+    if ((st = gs_cpu_kernels_find(&r->kernels)) == GS_OK && (st = open_splits(r)) == GS_OK && !take_memory(r))
+        st = gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
+    if (st == GS_OK)
+        *out = r;
+    else
+        gs_pair_ranks_close(r);
+    return st;
+}
+
+void gs_pair_ranks_close(gs_pair_ranks *r)
+{
+    if (r == NULL)
+        return;
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
+        if (r->split[k].store != NULL)
+            gs_pair_source_close(&r->split[k]);
+    void *const taken[] = {r->room,    r->pair, r->end,   r->row,   r->own,  r->greater, r->key, r->first,
+                           r->known_key, r->panel, r->score, r->above};
+    for (size_t k = 0; k < GS_ARRAY_LEN(taken); k++)
+        gs_free(taken[k]);
+    gs_free(r);
+}
+
+/* ---- rows and scores of pairs ---------------------------------------------- */
+
+/* Rows of the block's ends: that of pair p's source is row place[p], of its destination place[pairs + p]. */
+static gs_status fetch_ends(gs_pair_ranks *r, const gs_pair_rows *rows)
+{
+    const uint32_t n = 2 * r->pairs;
+    uint32_t *const all = r->place; /* their vertices, until their places are known */
+
+    for (uint32_t p = 0; p < r->pairs; p++) {
+        all[p] = r->pair[p].source;
+        all[r->pairs + p] = r->pair[p].destination;
+    }
+    gs_radix_order(r->order, r->spare, all, n);
+    r->ends = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (k == 0 || all[r->order[k]] != r->end[r->ends - 1])
+            r->end[r->ends++] = all[r->order[k]];
+        r->spare[r->order[k]] = r->ends - 1;
+    }
+    memcpy(r->place, r->spare, n * sizeof(*r->place));
+    for (uint32_t k = 0; k < r->ends; k++)
+        r->order[k] = k;
+    return rows->fetch(rows->context, r->end, r->order, r->ends, r->o.width, r->row);
+}
+
+static const float *end_row(const gs_pair_ranks *r, uint32_t slot)
+{
+    return r->row + (uint64_t)r->place[slot] * r->o.width;
+}
+
+/* Query q and its pair's own score, after fetch_ends(). */
+static void make_query(gs_pair_ranks *r, uint32_t q, const float *types)
+{
+    const bool head = q < r->pairs;
+    const uint32_t p = head ? q : q - r->pairs, width = r->o.width;
+    const float *const type = r->o.decoder->of_types ? types + (uint64_t)r->pair[p].type * width : NULL;
+    float score[LANES_MOST];
+
+    r->o.decoder->query(r->query + (uint64_t)q * width, end_row(r, q), type, width,
+                        head ? GS_PAIR_HEAD : GS_PAIR_TAIL);
+    r->kernels->pair_pack(r->own_panel, end_row(r, head ? q + r->pairs : p), 1, width);
+    const gs_cpu_pairs one = {.score = score, .stride = LANES_MOST, .query = r->query + (uint64_t)q * width,
+                              .panel = r->own_panel, .queries = 1, .vectors = 1, .width = width,
+                              .distance = r->o.decoder->distance};
+    r->kernels->pair_scores(&one);
+    r->own[q] = score[0];
+}
+
+gs_status gs_pair_ranks_score(gs_pair_ranks *r, float *score, const gs_pair *pair, uint32_t pairs,
+                              const gs_pair_rows *rows, const float *types)
+{
+    r->pairs = pairs;
+    if (pair != r->pair)
+        memcpy(r->pair, pair, pairs * sizeof(*pair));
+    const gs_status st = fetch_ends(r, rows);
+    for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
+        make_query(r, p, types);
+        score[p] = r->own[p];
+    }
+    return st;
+}
+
+/* ---- known pairs ------------------------------------------------------------ */
+
+static uint32_t slot_of(const gs_pair_ranks *r, uint64_t key)
+{
+    uint32_t at = (uint32_t)(key * 0x9E3779B97F4A7C15ull >> 40) & (KEY_SLOTS - 1);
+    while (r->key[at] != 0 && r->key[at] != key)
+        at = (at + 1) & (KEY_SLOTS - 1);
+    return at;
+}
+
+/* What is asked: which vertices are at the other end of an edge of a type at this one. Never 0. */
+static uint64_t key_of(uint32_t end, uint32_t type, gs_pair_end which)
+{
+    return ((uint64_t)end << 32 | (uint64_t)type << 2 | (uint64_t)which << 1) + 1;
+}
+
+static uint64_t pair_key(const gs_pair *p, gs_pair_end which)
+{
+    return key_of(which == GS_PAIR_HEAD ? p->source : p->destination, p->type, which);
+}
+
+static void note_queries(gs_pair_ranks *r)
+{
+    memset(r->key, 0, KEY_SLOTS * sizeof(*r->key));
+    for (uint32_t q = 0; q < 2 * r->pairs; q++) {
+        const gs_pair_end which = q < r->pairs ? GS_PAIR_HEAD : GS_PAIR_TAIL;
+        const uint64_t key = pair_key(&r->pair[q % r->pairs], which);
+        const uint32_t at = slot_of(r, key);
+        r->next[q] = r->key[at] == 0 ? NO_QUERY : r->first[at];
+        r->key[at] = key;
+        r->first[at] = q;
+    }
+    r->known = 0;
+}
+
+static gs_status note_known(void *context, const gs_pair *pair, uint64_t count)
+{
+    gs_pair_ranks *const r = context;
+
+    for (uint64_t k = 0; k < count; k++)
+        for (int which = GS_PAIR_HEAD; which <= GS_PAIR_TAIL; which++) {
+            const uint32_t at = slot_of(r, pair_key(&pair[k], (gs_pair_end)which));
+            if (r->key[at] == 0)
+                continue;
+            if (r->known == r->most_known)
+                return GS_EBUDGET;
+            r->known_key[r->known] = at;
+            r->known_end[r->known++] = which == GS_PAIR_HEAD ? pair[k].destination : pair[k].source;
+        }
+    return r->o.stop != NULL && *r->o.stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
+}
+
+/* GS_EBUDGET: there is no room for all that are known of this block. */
+static gs_status find_known(gs_pair_ranks *r)
+{
+    gs_status st = GS_OK;
+
+    note_queries(r);
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++)
+        if (r->there[k])
+            st = gs_pair_source_each(&r->split[k], r->room, note_known, r);
+    if (st == GS_OK)
+        gs_radix_order(r->known_order, r->known_spare, r->known_end, r->known);
+    return st;
+}
+
+/* ---- ranks ------------------------------------------------------------------ */
+
+/* What is known is no other: its score is not a number, which is neither above another nor equal to one. */
+static void strike_known(const gs_pair_ranks *r, float *score, uint32_t first_query, uint32_t queries, uint64_t first,
+                         uint32_t known_end)
+{
+    for (uint32_t k = r->at; k < known_end; k++) {
+        const uint32_t i = r->known_order[k];
+        for (uint32_t q = r->first[r->known_key[i]]; q != NO_QUERY; q = r->next[q])
+            if (q - first_query < queries)
+                score[(uint64_t)(q - first_query) * PIECE + (r->known_end[i] - first)] = NAN;
+    }
+}
+
+static void count_block(gs_pair_ranks *r, uint32_t first_query, uint64_t first, uint32_t rows, uint32_t known_end)
+{
+    const uint32_t queries = GS_MIN(BLOCK, 2 * r->pairs - first_query), lanes = r->kernels->lanes;
+    float *const score = r->score + (uint64_t)omp_get_thread_num() * BLOCK * PIECE;
+    const gs_cpu_pairs some = {.score = score, .stride = PIECE, .query = r->query + (uint64_t)first_query * r->o.width,
+                               .panel = r->panel, .queries = queries, .vectors = (rows + lanes - 1) / lanes,
+                               .width = r->o.width, .distance = r->o.decoder->distance};
+
+    r->kernels->pair_scores(&some);
+    strike_known(r, score, first_query, queries, first, known_end);
+    for (uint32_t q = 0; q < queries; q++) {
+        const float own = r->own[first_query + q], *const s = score + (uint64_t)q * PIECE;
+        uint32_t greater = 0, equal = 0;
+        for (uint32_t k = 0; k < rows; k++) {
+            greater += s[k] > own;
+            equal += s[k] == own;
+        }
+        r->greater[first_query + q] += greater;
+        r->equal[first_query + q] += equal;
+    }
+}
+
+static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const float *row)
+{
+    gs_pair_ranks *const r = context;
+
+    for (uint64_t at = 0; at < rows; at += PIECE) {
+        const uint32_t n = (uint32_t)GS_MIN(PIECE, rows - at);
+        uint32_t known_end = r->at;
+        while (known_end < r->known && r->known_end[r->known_order[known_end]] < first + at + n)
+            known_end++;
+        r->kernels->pair_pack(r->panel, row + at * r->o.width, n, r->o.width);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(r->o.threads)
+        for (uint32_t q = 0; q < 2 * r->pairs; q += BLOCK)
+            count_block(r, q, first + at, n, known_end);
+        r->at = known_end;
+    }
+    return r->o.stop != NULL && *r->o.stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
+}
+
+static void add_ranks(const gs_pair_ranks *r, gs_pair_figures *sum)
+{
+    static const double bound[3] = {1, 3, 10};
+
+    for (uint32_t q = 0; q < 2 * r->pairs; q++) {
+        const double rank = 1 + r->greater[q] + r->equal[q] / 2.0;
+        sum->mrr += 1 / rank;
+        for (int k = 0; k < 3; k++)
+            sum->hits[k] += rank <= bound[k];
+    }
+}
+
+typedef struct finding {
+    gs_pair_ranks *r;
+    gs_pair_figures sum;
+    const gs_pair_rows *rows;
+    const float *types;
+    uint64_t done;
+    bool by_auc;
+} finding;
+
+/* Of r->pair[r->pairs]. */
+static gs_status rank_block(finding *f)
+{
+    gs_pair_ranks *const r = f->r;
+    gs_status st;
+
+    if ((st = find_known(r)) != GS_OK || (st = fetch_ends(r, f->rows)) != GS_OK)
+        return st;
+    for (uint32_t q = 0; q < 2 * r->pairs; q++)
+        make_query(r, q, f->types);
+    memset(r->greater, 0, 2ull * QUERIES * sizeof(*r->greater));
+    r->at = 0;
+    if ((st = f->rows->each(f->rows->context, count_rows, r)) != GS_OK)
+        return st;
+    add_ranks(r, &f->sum);
+    return GS_OK;
+}
+
+/* ---- random pairs ----------------------------------------------------------- */
+
+static void draw_pair(const gs_pair_ranks *r, gs_pair *out, uint64_t number, uint32_t split, uint32_t draw)
+{
+    const uint32_t vertices = (uint32_t)gs_store_get_info(r->o.store)->vertices;
+    uint32_t key[2];
+
+    gs_random_key(key, r->o.seed, GS_RANDOM_PAIRS);
+    gs_random_stream s = gs_random_stream_of(key, (uint32_t)number, (uint32_t)(number >> 32) | split << 24, ~draw);
+    out->source = gs_random_below(&s, vertices);
+    out->destination = gs_random_below(&s, vertices);
+    out->type = 0;
+}
+
+/* A random pair for each of the block: `draw` says which try; those that are known, or of one vertex, are drawn anew.
+ * Keys are heads: a known pair is one whose head asks and whose tail is the one drawn. */
+static gs_status draw_block(finding *f, uint32_t split)
+{
+    gs_pair_ranks *const r = f->r;
+    uint32_t wrong = r->pairs;
+    bool *const bad = (bool *)r->score; /* [pairs] */
+    gs_status st = GS_OK;
+
+    memset(bad, 1, r->pairs);
+    for (uint32_t draw = 0; wrong > 0 && draw < MOST_DRAWS && st == GS_OK; draw++) {
+        for (uint32_t p = 0; p < r->pairs; p++)
+            if (bad[p])
+                draw_pair(r, &r->pair[p], f->done + p, split, draw);
+        if ((st = find_known(r)) != GS_OK)
+            break;
+        for (uint32_t p = 0; p < r->pairs; p++)
+            bad[p] = bad[p] && r->pair[p].source == r->pair[p].destination;
+        for (uint32_t k = 0; k < r->known; k++)
+            for (uint32_t q = r->first[r->known_key[k]]; q != NO_QUERY; q = r->next[q])
+                if (q < r->pairs && r->pair[q].destination == r->known_end[k])
+                    bad[q] = true;
+        wrong = 0;
+        for (uint32_t p = 0; p < r->pairs; p++)
+            wrong += bad[p];
+    }
+    return st;
+}
+
+static gs_status score_block(finding *f, uint32_t split)
+{
+    gs_pair_ranks *const r = f->r;
+    const uint32_t n = r->pairs;
+    gs_status st;
+
+    if ((st = gs_pair_ranks_score(r, r->above + r->scores, r->pair, n, f->rows, f->types)) != GS_OK ||
+        (st = draw_block(f, split)) != GS_OK ||
+        (st = gs_pair_ranks_score(r, r->below + r->scores, r->pair, n, f->rows, f->types)) != GS_OK)
+        return st;
+    r->scores += n;
+    return GS_OK;
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Mann and Whitney's statistic over the number of comparisons. */
+static double area(gs_pair_ranks *r)
+{
+    uint64_t less = 0, upto = 0;
+    double sum = 0;
+
+    qsort(r->above, r->scores, sizeof(*r->above), by_score);
+    qsort(r->below, r->scores, sizeof(*r->below), by_score);
+    for (uint64_t k = 0; k < r->scores; k++) {
+        while (less < r->scores && r->below[less] < r->above[k])
+            less++;
+        while (upto < r->scores && r->below[upto] <= r->above[k])
+            upto++;
+        sum += (double)less + (double)(upto - less) / 2;
+    }
+    return sum / (double)r->scores / (double)r->scores;
+}
+
+/* ---- a split ---------------------------------------------------------------- */
+
+/* A block whose known pairs have no room is halved. */
+static gs_status find_block(finding *f, const gs_pair *pair, uint32_t pairs, uint32_t split)
+{
+    gs_pair_ranks *const r = f->r;
+
+    memcpy(r->pair, pair, pairs * sizeof(*pair));
+    r->pairs = pairs;
+    gs_status st = f->by_auc ? score_block(f, split) : rank_block(f);
+    if (st != GS_EBUDGET) {
+        f->done += st == GS_OK ? pairs : 0;
+        return st;
+    }
+    if (pairs == 1)
+        return gs_fail(GS_EBUDGET, "%s: a vertex has more than %u known pairs of one type, more than there is room for",
+                       gs_store_dir(r->o.store), r->most_known);
+    if ((st = find_block(f, pair, pairs / 2, split)) == GS_OK)
+        st = find_block(f, pair + pairs / 2, pairs - pairs / 2, split);
+    return st;
+}
+
+/* Blocks of a split. Its pairs are read one by one, as what is known is read through the same source meanwhile. */
+static gs_status each_block(finding *f, uint32_t split, gs_pair *block)
+{
+    gs_pair_source *const s = &f->r->split[split];
+    const uint64_t parts = gs_store_get_info(s->store)->parts;
+    uint32_t n = 0;
+    gs_status st = GS_OK;
+
+    for (uint64_t b = 0; b < parts * parts && st == GS_OK; b++)
+        for (uint64_t k = s->first[b]; k < s->first[b + 1] && st == GS_OK; k++) {
+            if ((st = gs_pair_source_at(s, k, &block[n])) != GS_OK)
+                break;
+            if (++n < GS_RANK_PAIRS)
+                continue;
+            st = find_block(f, block, n, split);
+            n = 0;
+        }
+    return st == GS_OK && n > 0 ? find_block(f, block, n, split) : st;
+}
+
+gs_status gs_pair_ranks_find(gs_pair_ranks *r, gs_pair_figures *out, uint32_t split, bool by_auc,
+                             const gs_pair_rows *rows, const float *types)
+{
+    finding f = {.r = r, .rows = rows, .types = types, .by_auc = by_auc};
+    gs_pair block[GS_RANK_PAIRS];
+    gs_status st;
+
+    *out = (gs_pair_figures){.mrr = NAN, .hits = {NAN, NAN, NAN}, .auc = NAN};
+    if (!r->there[split] || r->split[split].pairs == 0)
+        return GS_OK;
+    r->scores = 0;
+    if ((st = each_block(&f, split, block)) != GS_OK)
+        return st;
+    const double queries = 2 * (double)f.done;
+    if (by_auc) {
+        out->auc = area(r);
+        return GS_OK;
+    }
+    out->mrr = f.sum.mrr / queries;
+    for (int k = 0; k < 3; k++)
+        out->hits[k] = f.sum.hits[k] / queries;
+    return GS_OK;
+}

@@ -1,0 +1,64 @@
+/* pair_step.h - a batch of pairs: scores, loss, and the gradients of its rows.
+ *
+ * Groups are dealt to threads; each writes the gradients of its own slots, which are added up by row in the order of
+ * slots. So bits do not depend on threads. One thread calls; nothing is allocated after opening.
+ */
+#ifndef GS_PAIRS_PAIR_STEP_H
+#define GS_PAIRS_PAIR_STEP_H
+
+#include "device/cpu/kernels.h"
+#include "pairs/decoder.h"
+#include "pairs/pair_batch.h"
+
+/* Of a pair with score s and its wrong ones with scores n[k], K of them:
+ *   SOFTMAX   log(exp(s) + sum of exp(n[k])) - s
+ *   LOGISTIC  log(1 + exp(-s)) + the mean of log(1 + exp(n[k])), halved: of one negative, binary cross-entropy
+ *   MARGIN    the mean of max(0, margin - s + n[k])
+ * A negative that is the pair's own other end is none. Words of .loss in this order, behind those of labels. */
+typedef enum gs_pair_loss { GS_PAIR_SOFTMAX, GS_PAIR_LOGISTIC, GS_PAIR_MARGIN } gs_pair_loss;
+
+/* Loss of a score and of `count` others, of which those with skip[k] do not count; their derivatives, times `scale`,
+ * come to *d_own and to d_other. */
+double gs_pair_loss_of(gs_pair_loss loss, float margin, float own, const float *other, const bool *skip, uint32_t count,
+                       float scale, float *d_own, float *d_other);
+
+typedef struct gs_pair_step_options {
+    const gs_decoder *decoder;
+    gs_pair_loss loss;
+    float margin;
+    bool asks[2];
+    uint32_t width, types;     /* of rows; rows of types, 1 at least */
+    uint32_t threads, negatives;
+    uint32_t most_pairs, most_slots, most_rows;
+} gs_pair_step_options;
+
+typedef struct gs_pair_step {
+    gs_pair_step_options o;
+    const gs_cpu_kernels *kernels;
+    uint32_t columns;    /* negatives, in whole vectors */
+    float *rows;         /* [most_rows, width] of the batch's vertices: whoever runs it writes them before */
+    float *d_slot;       /* [most_slots, width] */
+    float *d_type;       /* [most_pairs, width], with `of_types` */
+    double *loss;        /* [groups] */
+    uint32_t *first, *order; /* [most_rows + 1], [most_slots] slots by row; of types [types + 1] pairs */
+    uint32_t *type_first, *type_order;
+    uint8_t *scratch;    /* of all threads */
+    uint64_t scratch_bytes; /* of one */
+} gs_pair_step;
+
+/* GS_ENOMEM; GS_EINVAL: GS_ISA. Release with gs_pair_step_close() in any case. */
+gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options);
+void gs_pair_step_close(gs_pair_step *s);
+uint64_t gs_pair_step_bytes(const gs_pair_step_options *options);
+
+/* Of s->rows and the types' rows [types, width]: the mean loss over pairs and given ends, times `pairs * ends` in
+ * *loss_sum; gradients of the mean: of row r at gs_pair_step_gradient(), of types added to d_types [types, width]. */
+void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const float *types, float *d_types,
+                      double *loss_sum);
+/* Of a batch that ran: the gradient of row r, [width]. */
+static inline const float *gs_pair_step_gradient(const gs_pair_step *s, uint32_t row)
+{
+    return s->d_slot + (uint64_t)s->order[s->first[row]] * s->o.width;
+}
+
+#endif /* GS_PAIRS_PAIR_STEP_H */

@@ -1,0 +1,379 @@
+/* run_pairs.c - steps of pairs of vertices, and their ranks, with rows that the session has learned. */
+#include "train/run_pairs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/option_table.h"
+#include "base/radix.h"
+#include "base/size.h"
+#include "pairs/pair_batch.h"
+#include "pairs/pair_rank.h"
+#include "pairs/pair_step.h"
+#include "model/model.h"
+#include "session/learned.h"
+#include "session/session_plan.h"
+#include "session/tables.h"
+#include "train/figures.h"
+#include "train/run_internal.h"
+
+#define TYPES_NAME "rel_emb.weight" /* PyG's, in its knowledge graph embeddings */
+#define TYPES_DEVIATION 0.1
+
+struct gs_run_pairs {
+    gs_decoder_kind kind;
+    const gs_decoder *decoder;
+    uint32_t width, threads;
+    bool by_auc;                   /* edges have no types */
+    gs_pair_batches batches;
+    gs_pair_step step;
+    gs_pair_ranks *ranks;
+    uint32_t *named, *order, *spare; /* [most_rows] of a batch, ascending */
+};
+
+/* ---- opening --------------------------------------------------------------- */
+
+/* Is the model's text that of "embedding", by that name or as weights have it? */
+static gs_status is_of_rows(bool *out, const gs_train_options *o)
+{
+    gs_model *m = NULL, *rows = NULL;
+    gs_status st = gs_session_open_model(&m, o);
+
+    if (st == GS_OK && (st = gs_model_open(&rows, "embedding")) == GS_OK)
+        *out = gs_model_text_id(m) == gs_model_text_id(rows);
+    gs_model_close(m);
+    gs_model_close(rows);
+    return st;
+}
+
+gs_status gs_run_pairs_check(const gs_train_options *o)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } of_vertices[] = {
+        {".class_weights", o->class_weights != NULL}, {".label_smoothing", o->label_smoothing > 0},
+        {".sampler", gs_choice(o, sampler) > 0},      {".trace", o->trace != NULL},
+        {".batches_per_step", o->batches_per_step > 1}, {".embeddings", o->embeddings},
+        {".softmax", o->softmax},                     {".argmax", o->argmax != NULL},
+        {".shuffle", o->shuffle != NULL},
+    };
+    bool of_rows = false;
+    gs_status st;
+
+    if ((st = is_of_rows(&of_rows, o)) != GS_OK)
+        return st;
+    if (!of_rows)
+        return gs_fail(GS_EUNSUPPORTED, ".model %s: pairs are learned by rows of vertices alone; use embedding",
+                       o->model);
+    for (size_t k = 0; k < GS_ARRAY_LEN(of_vertices); k++)
+        if (of_vertices[k].given)
+            return gs_fail(GS_EINVAL, "%s: does not go with .task link; leave it out", of_vertices[k].name);
+    if (strcmp(o->device, "cpu") != 0)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: pairs are learned by processors; use cpu", o->device);
+    if (o->loss != NULL && gs_choice(o, loss) < GS_LOSSES)
+        return gs_fail(GS_EINVAL, ".loss %s: is of labels; use softmax, logistic or margin with .task link", o->loss);
+    if (o->margin != 0 && (o->loss == NULL || gs_choice(o, loss) != GS_LOSSES + GS_PAIR_MARGIN))
+        return gs_fail(GS_EINVAL, ".margin %g: is of .loss margin; leave it out", o->margin);
+    if (gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder))->halves && o->hidden % 2 != 0)
+        return gs_fail(GS_EINVAL, ".hidden %u: rows of %s are complex numbers; use an even width", o->hidden,
+                       o->decoder);
+    return GS_OK;
+}
+
+static uint32_t types_of(const gs_store *store) { return GS_MAX(gs_store_get_info(store)->edge_types, 1); }
+
+bool gs_run_pairs_param(gs_param *out, const gs_store *store, const gs_train_options *o)
+{
+    *out = (gs_param){.name = TYPES_NAME, .dims = 2, .rows = types_of(store), .cols = o->hidden, .learns = true,
+                      .initial = {GS_INITIAL_NORMAL, TYPES_DEVIATION}, .running = GS_NONE};
+    return gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder))->of_types;
+}
+
+static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
+{
+    const int corrupt = gs_choice(o, corrupt); /* both, head, tail */
+    const gs_pair_batch_options of_batches = {
+        .seed = o->seed, .batch_size = gs_count(o, batch_size), .negatives = gs_count(o, negatives),
+        .asks = {corrupt != 1, corrupt != 2}, .by = (gs_negatives_by)gs_choice(o, negatives_by), .stop = o->stop};
+    gs_status st = gs_pair_batches_open(&p->batches, store, &of_batches);
+
+    if (st != GS_OK)
+        return st;
+    const gs_pair_step_options of_step = {
+        .decoder = p->decoder, .width = p->width, .types = types_of(store), .threads = p->threads,
+        .loss = o->loss == NULL ? GS_PAIR_SOFTMAX : (gs_pair_loss)(gs_choice(o, loss) - (int)GS_LOSSES),
+        .margin = o->margin > 0 ? (float)o->margin : 1, .asks = {of_batches.asks[0], of_batches.asks[1]},
+        .negatives = of_batches.negatives, .most_pairs = p->batches.most_pairs, .most_slots = p->batches.most_slots,
+        .most_rows = p->batches.most_rows};
+    if ((st = gs_pair_step_open(&p->step, &of_step)) != GS_OK)
+        return st;
+    p->named = gs_malloc_array(p->batches.most_rows, sizeof(*p->named));
+    p->order = gs_malloc_array(p->batches.most_rows, sizeof(*p->order));
+    p->spare = gs_malloc_array(p->batches.most_rows, sizeof(*p->spare));
+    return p->named != NULL && p->order != NULL && p->spare != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
+}
+
+gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o)
+{
+    gs_run_pairs *p = gs_calloc(1, sizeof(*p));
+    gs_status st;
+
+    if (p == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for a run of pairs");
+    p->kind = (gs_decoder_kind)gs_choice(o, decoder);
+    p->decoder = gs_decoder_of(p->kind);
+    p->width = o->hidden;
+    p->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    p->by_auc = gs_store_get_info(store)->edge_types == 0;
+    const gs_pair_rank_options of_ranks = {.store = store, .decoder = p->decoder, .width = p->width,
+                                           .threads = p->threads, .seed = o->seed, .stop = o->stop};
+    if ((st = open_batches(p, store, o)) == GS_OK && (st = gs_pair_ranks_open(&p->ranks, &of_ranks)) == GS_OK)
+        *out = p;
+    else
+        gs_run_pairs_close(p);
+    return st;
+}
+
+void gs_run_pairs_close(gs_run_pairs *p)
+{
+    if (p == NULL)
+        return;
+    gs_pair_ranks_close(p->ranks);
+    gs_pair_step_close(&p->step);
+    gs_pair_batches_close(&p->batches);
+    gs_free(p->named);
+    gs_free(p->order);
+    gs_free(p->spare);
+    gs_free(p);
+}
+
+uint64_t gs_run_pairs_bytes(const gs_run_pairs *p)
+{
+    return gs_pair_batches_bytes(&p->batches) + gs_pair_step_bytes(&p->step.o) + gs_pair_ranks_bytes(p->ranks) +
+           3ull * p->batches.most_rows * sizeof(uint32_t);
+}
+
+/* ---- rows ------------------------------------------------------------------ */
+
+#define TABLE 0u /* of the model: it has no other */
+
+/* Rows of named[] as a sweep comes upon them; `at`: the first that is not behind. */
+typedef struct going {
+    gs_run_pairs *p;
+    const uint32_t *named, *order;
+    uint32_t rows, at, width, states;
+    float *to;               /* that they are copied to, or */
+    const gs_update *update; /* what is made of them */
+    bool finite;
+} going;
+
+static uint32_t named_below(const going *g, uint64_t end)
+{
+    uint32_t k = g->at;
+    while (k < g->rows && g->named[k] < end)
+        k++;
+    return k;
+}
+
+static gs_status copy_rows(void *context, uint64_t first, uint64_t rows, float *const *row)
+{
+    going *const g = context;
+    const uint32_t from = g->at, end = named_below(g, first + rows);
+
+#pragma omp parallel for schedule(static) if ((uint64_t)(end - from) * g->width > 16384)
+    for (uint32_t k = from; k < end; k++)
+        memcpy(g->to + (uint64_t)g->order[k] * g->width, row[0] + (g->named[k] - first) * g->width,
+               g->width * sizeof(float));
+    g->at = end;
+    return GS_OK;
+}
+
+static gs_status update_rows(void *context, uint64_t first, uint64_t rows, float *const *row)
+{
+    going *const g = context;
+    const uint32_t from = g->at, end = named_below(g, first + rows);
+    bool finite = true;
+
+#pragma omp parallel for schedule(static) reduction(&& : finite) if ((uint64_t)(end - from) * g->width > 4096)
+    for (uint32_t k = from; k < end; k++) {
+        const uint64_t at = (g->named[k] - first) * g->width;
+        const gs_optim_rows r = {.count = g->width, .value = row[0] + at,
+                                 .state = {g->states > 0 ? row[1] + at : NULL, g->states > 1 ? row[2] + at : NULL},
+                                 .grad = gs_pair_step_gradient(&g->p->step, g->order[k])};
+        gs_optim_apply_to(g->update, &r);
+        finite = finite && gs_run__rows_are_finite(r.value, g->width);
+    }
+    g->at = end;
+    g->finite = g->finite && finite;
+    return GS_OK;
+}
+
+static gs_exec_column values_of(const gs_session *s)
+{
+    return (gs_exec_column){.array = s->program->table[TABLE].array, .read = true};
+}
+
+static gs_status fetch(void *context, const uint32_t *named, const uint32_t *order, uint32_t rows, uint32_t width,
+                       float *to)
+{
+    gs_session *const s = context;
+    const gs_exec_column column = values_of(s);
+    going g = {.named = named, .order = order, .rows = rows, .width = width, .to = to};
+
+    return gs_session_sweep_named(s, TABLE, &column, 1, named, rows, copy_rows, &g);
+}
+
+typedef struct piece {
+    gs_rows_piece_fn *fn;
+    void *argument;
+    uint64_t first;
+} piece;
+
+static gs_status hand_over(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    piece *const x = context;
+    const uint64_t first = x->first;
+
+    (void)id;
+    x->first += rows;
+    return x->fn(x->argument, first, rows, row[0]);
+}
+
+static gs_status each(void *context, gs_rows_piece_fn *fn, void *argument)
+{
+    gs_session *const s = context;
+    const gs_exec_column column = values_of(s);
+    piece x = {.fn = fn, .argument = argument};
+
+    return gs_session_sweep(s, TABLE, &column, 1, false, hand_over, &x);
+}
+
+/* The decoder's rows of types; NULL: it has none. */
+static float *types_in(const gs_session *s, float *const *of)
+{
+    for (uint32_t i = 0; i < s->program->params; i++)
+        if (strcmp(s->program->param[i].name, TYPES_NAME) == 0)
+            return of[i];
+    return NULL;
+}
+
+/* ---- a step ---------------------------------------------------------------- */
+
+static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
+{
+    const gs_run_pairs *const p = r->pairs;
+    const double rest = gs_optim_norm(&r->session->run.params);
+    double sum = rest * rest;
+
+    for (uint32_t k = 0; k < batch->rows; k++)
+        sum = gs_run__add_squares(sum, gs_pair_step_gradient(&p->step, p->order[k]), 1, p->width);
+    return sqrt(sum);
+}
+
+static gs_status update(gs_run *r, const gs_pair_batch *batch)
+{
+    gs_run_pairs *const p = r->pairs;
+    gs_session *const s = r->session;
+    const gs_table *const t = &s->program->table[TABLE];
+    const gs_update u = gs_optim_next(&r->optim, r->optim.clip > 0 ? gradient_norm(r, batch) : 0);
+    const gs_exec_column column[] = {{.array = t->array, .read = true, .write = true},
+                                     {.array = t->state[0], .read = true, .write = true},
+                                     {.array = t->state[1], .read = true, .write = true}};
+    going g = {.p = p, .named = p->named, .order = p->order, .rows = batch->rows, .width = p->width,
+               .states = gs_optim_states(&r->optim), .update = &u, .finite = true};
+
+    gs_optim_apply(&u, &s->run.params);
+    const gs_status st = gs_session_sweep_named(s, TABLE, column, 1 + g.states, p->named, batch->rows, update_rows, &g);
+    return st != GS_OK || g.finite ? st : gs_run__refuse_table(t->name);
+}
+
+/* The batch's rows in the order of the store. */
+static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
+{
+    gs_run_pairs *const p = r->pairs;
+
+    gs_radix_order(p->order, p->spare, batch->vertex, batch->rows);
+    for (uint32_t k = 0; k < batch->rows; k++)
+        p->named[k] = batch->vertex[p->order[k]];
+    return fetch(r->session, p->named, p->order, batch->rows, p->width, p->step.rows);
+}
+
+static gs_status train_batch(gs_run *r, gs_epoch_report *e)
+{
+    gs_run_pairs *const p = r->pairs;
+    gs_params *const params = &r->session->run.params;
+    const uint32_t ends = p->step.o.asks[0] + p->step.o.asks[1];
+    gs_pair_batch batch;
+    double loss;
+    gs_status st;
+
+    if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
+        return st;
+    gs_params_zero_grads(params);
+    gs_pair_step_run(&p->step, &batch, types_in(r->session, params->value), types_in(r->session, params->grad), &loss);
+    if ((st = gs_run__check_pass(r, e->epoch, loss)) != GS_OK)
+        return st;
+    r->part.loss += loss;
+    r->part.mass += (double)batch.pairs * ends;
+    gs_run__before_step(r);
+    r->whole = false;
+    if ((st = update(r, &batch)) != GS_OK)
+        return st;
+    st = gs_run__check_step(r, e->epoch);
+    r->whole = st == GS_OK;
+    return st;
+}
+
+gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
+{
+    gs_run_pairs *const p = r->pairs;
+    gs_epoch_part *const part = &r->part;
+    const uint64_t *const swept = r->session->run.swept, before[2] = {swept[0], swept[1]};
+    const double began = gs_now();
+    gs_status st = gs_pair_batches_seek(&p->batches, e->epoch, part->batches);
+
+    part->of = p->batches.batches;
+    while (st == GS_OK && part->batches < part->of) {
+        if (r->options.stop != NULL && *r->options.stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if ((st = train_batch(r, e)) != GS_OK)
+            break;
+        part->batches++;
+        if (part->batches < part->of)
+            st = gs_run__checkpoint_if_due(r);
+    }
+    e->compute_seconds += gs_now() - began;
+    e->read_bytes += swept[0] - before[0];
+    e->written_bytes += swept[1] - before[1];
+    return st;
+}
+
+/* ---- evaluation ------------------------------------------------------------- */
+
+gs_status gs_run_pairs_evaluate(gs_run *r, gs_task_figures *out)
+{
+    gs_run_pairs *const p = r->pairs;
+    const float *const types = types_in(r->session, r->session->run.params.value);
+    const gs_pair_rows rows = {.context = r->session, .fetch = fetch, .each = each};
+    gs_status st = GS_OK;
+
+    gs_figures_none(out, &r->session->labels);
+    for (uint32_t split = 1; split < GS_LINK_SPLITS && st == GS_OK; split++) {
+        gs_pair_figures f;
+        if ((st = gs_pair_ranks_find(p->ranks, &f, split, p->by_auc, &rows, types)) != GS_OK)
+            break;
+        out->mrr[split] = f.mrr;
+        out->hits1[split] = f.hits[0];
+        out->hits3[split] = f.hits[1];
+        out->hits10[split] = f.hits[2];
+        out->roc_auc[split] = f.auc;
+    }
+    return st;
+}

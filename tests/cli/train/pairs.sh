@@ -1,0 +1,69 @@
+# Rows of vertices are learned from pairs: the same bits for any number of threads and any budget, and when killed
+# and gone on with; figures in --metrics; weights predict; what does not go together is refused.
+# array FILE SHAPE NUMBERS...: a .npy file of u8.
+array()
+{
+    local file=$1 header bytes='' v
+    header="{'descr': '|u1', 'fortran_order': False, 'shape': ($2), }"
+    shift 2
+    for v in "$@"; do printf -v bytes '%s\\x%02x' "$bytes" "$v"; done
+    # shellcheck disable=SC2059 # the format is the bytes
+    { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && printf "$bytes"; } >"$file"
+}
+# Vertex v has edges of type t to 3 v + 7 t and 5 v + 7 t + 1, modulo 101.
+mkdir graph
+ends=() types=() valid=() valid_types=()
+for ((v = 0; v < 101; v++)); do
+    for t in 0 1 2; do
+        ends+=("$v" $(((3 * v + 7 * t) % 101)) "$v" $(((5 * v + 7 * t + 1) % 101)))
+        types+=("$t" "$t")
+    done
+    valid+=("$v" $(((3 * v + 28) % 101)))
+    valid_types+=($((v % 3)))
+done
+array graph/edges.npy '606, 2' "${ends[@]}"
+array graph/edge_types.npy '606,' "${types[@]}"
+array graph/valid_edges.npy '101, 2' "${valid[@]}"
+array graph/valid_edge_types.npy '101,' "${valid_types[@]}"
+gnnstream partition graph store --parts 3 --method natural >made
+train=(gnnstream train store --task link --model embedding --hidden 8 --decoder complex --negatives 5 --batch-size 40
+    --epochs 4 --lr 0.05)
+"${train[@]}" --threads 1 --save whole.safetensors --metrics m.jsonl --checkpoint c >out
+grep -q '"valid_mrr": 0\.[0-9]*, "test_mrr": null, "valid_hits@1": .*"valid_hits@10": 0' m.jsonl || die "$(<m.jsonl)"
+grep -q '^valid  MRR 0\.' out || die "$(<out)"
+for how in '--threads 2' '--no-cache --host-memory 32M --spill .'; do
+    # shellcheck disable=SC2086 # words
+    "${train[@]}" $how --save other.safetensors >out
+    [ "$(tensors whole.safetensors | cksum)" = "$(tensors other.safetensors | cksum)" ] || die "other bits: $how"
+done
+# Ended by a signal within an epoch, and gone on with.
+"${train[@]}" --epochs 2000 --eval-every 0 --keep last --checkpoint killed --checkpoint-every 1 >out 2>err &
+pid=$!
+for ((i = 0; i < 200; i++)); do
+    [ -n "$(find killed -name 'epoch-*' 2>/dev/null)" ] && break
+    sleep 0.05
+done
+kill -KILL $pid
+wait $pid 2>/dev/null || true
+last=$(wc -l <killed/metrics.jsonl)
+"${train[@]}" --epochs $((last + 2)) --eval-every 0 --keep last --resume killed --save on.safetensors >out 2>err
+"${train[@]}" --epochs $((last + 2)) --eval-every 0 --keep last --save one.safetensors >out
+[ "$(tensors on.safetensors | cksum)" = "$(tensors one.safetensors | cksum)" ] || die 'other bits when gone on with'
+gnnstream predict store --weights whole.safetensors --logits rows.npy >out
+[ "$(wc -c <rows.npy)" = $((128 + 101 * 8 * 4)) ] || die "rows: $(wc -c <rows.npy)"
+# Every decoder and loss learns something.
+for way in 'dot logistic' 'distmult softmax' 'transe margin' 'complex logistic'; do
+    set -- $way
+    gnnstream train store --task link --model embedding --hidden 8 --decoder "$1" --loss "$2" --negatives 8 \
+        --negatives-by degree --epochs 12 --keep last --batch-size 64 --lr 0.03 --metrics m.jsonl >out
+    first=$(sed -n '1s/.*"epoch": 1, "loss": \([0-9.]*\),.*/\1/p' m.jsonl)
+    last=$(sed -n '12s/.*"epoch": 12, "loss": \([0-9.]*\),.*/\1/p' m.jsonl)
+    awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }' || die "$way: $first to $last"
+done
+refused 2 '--decoder: is of --task link' gnnstream train store --model gcn --decoder dot
+refused 1 '--model gcn: pairs are learned by rows' gnnstream train store --task link --model gcn
+refused 2 '--hidden 7: rows of complex are complex numbers' "${train[@]}" --hidden 7
+refused 2 '--loss bce: is of labels' "${train[@]}" --loss bce
+refused 2 '--margin 2: is of --loss margin' "${train[@]}" --margin 2
+refused 2 '--sampler: does not go with --task link' "${train[@]}" --sampler cluster --batch-size 1
+refused 2 '--keep-by loss: is no figure of the task link, which has auc|mrr' "${train[@]}" --keep-by loss
