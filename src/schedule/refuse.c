@@ -107,6 +107,8 @@ static uint32_t regrid_parts(const gs_layout *l, uint64_t staging, uint64_t ring
 /* A budget less by so small a part is not looked for. */
 #define NEXT_TO_NOTHING 128u
 #define STAGING_PART 16u
+/* A ring that is a smaller part of all that the host needs is not made smaller. */
+#define LITTLE_PART 128u
 
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
 {
@@ -118,43 +120,108 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
     return bytes;
 }
 
-/* The smallest ring with which anything works, of at most about `most`: doubling, then halving the gap. */
-static gs_status least_ring(uint64_t *out, uint64_t *tables, const gs_layout *l, gs_choice *c, uint64_t most)
+/* All of the host's memory, with such a ring and tables. */
+static uint64_t host_bytes(const gs_layout *l, const gs_choice *c, uint64_t ring, uint64_t tables)
 {
-    const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t low = 0, high = step;
+    return l->config->host_fixed + tables + tables / 8 + ring + GS_BLOCK_BYTES + gs_choice_devices_bytes(c, l);
+}
+
+/* Does anything work with these rings? */
+static gs_status try_rings(const gs_layout *l, gs_choice *c, uint64_t ring, uint64_t staging, uint64_t *tables)
+{
     gs_plan *plan = NULL;
+
+    c->ring_bytes = ring;
+    c->staging_bytes = staging;
+    const gs_status st = gs_emit_count(&plan, l, c);
+    if (st == GS_OK)
+        *tables = plan->table_bytes;
+    gs_plan_free(plan);
+    return st;
+}
+
+/* What an arena that is set takes at the least: one plan is counted that has as much of the ring as it asks for, and
+ * of staging rings where `staged`; no smaller ones do than what is in them at a time. Sets the staging ring. GS_EAGAIN:
+ * the devices have no room for it, or the tables are too large. */
+static gs_status bound(gs_least *out, const gs_layout *l, gs_choice *c, bool staged)
+{
+    const uint64_t step = 16 * GS_BLOCK_BYTES, staging = staged ? GS_RING_ENDLESS : c->staging_bytes;
     gs_status st;
 
     gs_choice_keep(c, l, 0);
-    c->chunks_alone = true;
-    for (;; high *= 2) {
-        c->ring_bytes = high;
-        if ((st = gs_emit_count(&plan, l, c)) != GS_EAGAIN || c->crammed || high > most)
-            break;
+    if ((st = try_rings(l, c, GS_RING_ENDLESS, staging, &out->tables)) != GS_OK)
+        return st;
+    if (staged && c->live_staging > c->spare_bytes)
+        return GS_EAGAIN;
+    if (staged)
+        out->staging = c->staging_bytes = GS_MIN(GS_MAX(c->live_staging, step), c->spare_bytes);
+    out->ring = GS_MAX(c->live_bytes, step);
+    out->host = host_bytes(l, c, out->ring, out->tables);
+    return GS_OK;
+}
+
+/* The smallest ring with which anything works, of at most about `most`, from the bound on: hardly a larger one is
+ * needed, so by more and more it is made larger, then the gap is halved. */
+static gs_status find_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
+{
+    const uint64_t step = 16 * GS_BLOCK_BYTES, staging = c->staging_bytes;
+    const uint64_t share = (l->config->host_fixed + out->tables) / HOST_PART;
+    const uint64_t near = GS_MAX(step, GS_MAX(out->ring / RING_PART, share));
+    uint64_t low = 0, high = out->ring;
+    gs_status st;
+
+    for (uint64_t more = near; (st = try_rings(l, c, high, staging, &out->tables)) == GS_EAGAIN; more *= 2) {
+        if (c->crammed || high > most)
+            return st;
         low = high;
+        high = gs_align_up(high + more, step);
     }
+    while (st == GS_OK && low > 0 && high - low > near) {
+        const uint64_t middle = gs_align_up(low + (high - low) / 2, step);
+        if (middle >= high)
+            break;
+        const gs_status tried = try_rings(l, c, middle, staging, &out->tables);
+        if (tried != GS_OK && tried != GS_EAGAIN)
+            return tried;
+        *(tried == GS_OK ? &high : &low) = middle;
+    }
+    out->ring = high;
+    out->host = host_bytes(l, c, high, out->tables);
+    return st;
+}
+
+/* With chunks that come together or alone, as `c` says. */
+static gs_status least_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
+{
+    const gs_status st = bound(out, l, c, false);
+
     if (st != GS_OK)
         return st;
-    *tables = plan->table_bytes;
-    gs_plan_free(plan);
-    const uint64_t near = GS_MAX(step, GS_MAX(high / RING_PART, (l->config->host_fixed + *tables) / HOST_PART));
-    while (high - low > near && !gs_effort_spent(l->config)) {
-        c->ring_bytes = gs_align_up(low + (high - low) / 2, step);
-        if (c->ring_bytes >= high)
-            break;
-        st = gs_emit_count(&plan, l, c);
-        if (st == GS_OK) {
-            gs_plan_free(plan);
-            high = c->ring_bytes;
-        } else if (st == GS_EAGAIN) {
-            low = c->ring_bytes;
-        } else {
-            return st;
-        }
-    }
-    *out = high;
-    return GS_OK;
+    out->beyond = out->host > c->host_most;
+    return out->beyond ? GS_EAGAIN : find_ring(out, l, c, most);
+}
+
+/* Chunks that come together have fewer tasks, and take more of the ring. (Those of devices with copies as tasks never
+ * do.) */
+static gs_status least_together_or_alone(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
+{
+    const uint64_t host_most = c->host_most;
+    gs_least alone = {0};
+
+    c->chunks_alone = false;
+    const gs_status st = least_ring(out, l, c, most);
+    const bool little = st == GS_OK && out->ring < out->host / LITTLE_PART;
+    if (l->config->topology != NULL || little || c->crammed || (st != GS_OK && st != GS_EAGAIN))
+        return st;
+    if (st == GS_OK)
+        c->host_most = GS_MIN(host_most, out->host);
+    c->chunks_alone = true;
+    const gs_status other = least_ring(&alone, l, c, most);
+    c->host_most = host_most;
+    c->chunks_alone = other == GS_OK;
+    if (other == GS_OK)
+        *out = alone;
+    return other == GS_EAGAIN ? st : other;
 }
 
 /* As a user types it, rounded up. */
@@ -164,42 +231,51 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
     return buf;
 }
 
-/* Does anything work with this staging ring? */
-static gs_status try_staging(const gs_layout *l, gs_choice *c, uint64_t bytes)
-{
-    gs_plan *plan = NULL;
-    c->staging_bytes = bytes;
-    const gs_status st = gs_emit_count(&plan, l, c);
-    gs_plan_free(plan);
-    return st;
-}
-
-/* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`:
- * doubling, then halving the gap. A larger ring may fail by its turns where a smaller one works: so below `most`, a
- * sixteenth at a time is tried, too. Tables are as long with another ring. GS_EAGAIN: none works. */
+/* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`: found
+ * as the host's is. A larger ring may fail by its turns where a smaller one works: so below `most`, a sixteenth at a
+ * time is tried, too. Tables are as long with another ring. GS_EAGAIN: none works. */
 static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t most, uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t low = 0, high = GS_MIN(step, most);
+    uint64_t tables, low = 0;
     gs_status st;
 
     gs_choice_keep(c, l, 0);
-    c->ring_bytes = GS_RING_ENDLESS;
-    while ((st = try_staging(l, c, high)) == GS_EAGAIN && high < most && !c->crammed) {
+    if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &tables)) != GS_OK || c->live_staging > most)
+        return st != GS_OK ? st : GS_EAGAIN;
+    uint64_t high = GS_MIN(GS_MAX(c->live_staging, step), most), more = GS_MAX(step, high / part);
+    const uint64_t near = more, less = gs_align_up(most / 16, GS_BLOCK_BYTES);
+    while ((st = try_rings(l, c, GS_RING_ENDLESS, high, &tables)) == GS_EAGAIN && high < most && !c->crammed) {
         low = high;
-        high = GS_MIN(2 * high, most);
+        high = GS_MIN(gs_align_up(high + more, GS_BLOCK_BYTES), most);
+        more *= 2;
     }
-    const uint64_t less = gs_align_up(most / 16, GS_BLOCK_BYTES);
     while (st == GS_EAGAIN && high > low + less && !c->crammed)
-        st = try_staging(l, c, high -= less);
-    while (st == GS_OK && high - low > GS_MAX(step, high / part) && !gs_effort_spent(l->config)) {
+        st = try_rings(l, c, GS_RING_ENDLESS, high -= less, &tables);
+    while (st == GS_OK && low > 0 && high - low > near) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
-        const gs_status tried = try_staging(l, c, middle);
+        const gs_status tried = try_rings(l, c, GS_RING_ENDLESS, middle, &tables);
         if (tried != GS_OK && tried != GS_EAGAIN)
             return tried;
         *(tried == GS_OK ? &high : &low) = middle;
     }
     *out = c->staging_bytes = high;
+    return st;
+}
+
+/* Of devices on host memory: both rings are found at once where neither needs more than is in it at a time. */
+static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
+{
+    gs_status st = bound(out, l, c, true);
+
+    if (st != GS_OK)
+        return st;
+    if ((out->beyond = out->host > c->host_most))
+        return GS_EAGAIN;
+    if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_EAGAIN && !c->crammed &&
+        (st = least_staging(&out->staging, l, c, c->spare_bytes, STAGING_PART)) == GS_OK)
+        st = find_ring(out, l, c, most);
+    out->host = host_bytes(l, c, out->ring, out->tables);
     return st;
 }
 
@@ -211,21 +287,24 @@ static bool any_on_host(const gs_layout *l)
     return any;
 }
 
+static bool set_arena(const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    c->crammed = false;
+    return arena <= l->config->device_memory - l->config->device_fixed && gs_choice_set_arena(c, l, arena);
+}
+
+gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    return set_arena(l, c, arena) ? bound(out, l, c, any_on_host(l)) : GS_EAGAIN;
+}
+
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most)
 {
-    const gs_schedule_config *cfg = l->config;
-    gs_status st = GS_OK;
-
-    c->crammed = false;
-    if (arena > cfg->device_memory - cfg->device_fixed || !gs_choice_set_arena(c, l, arena))
+    if (!set_arena(l, c, arena))
         return GS_EAGAIN;
-    if (any_on_host(l))
-        st = least_staging(&out->staging, l, c, c->spare_bytes, STAGING_PART);
-    if (st == GS_OK)
-        st = least_ring(&out->ring, &out->tables, l, c, ring_most);
-    out->host = cfg->host_fixed + out->tables + out->tables / 8 + out->ring + GS_BLOCK_BYTES +
-                gs_choice_devices_bytes(c, l);
-    out->device = cfg->device_fixed + GS_MAX(c->held_bytes, c->arena_bytes) + out->staging;
+    const gs_status st = any_on_host(l) ? least_rings(out, l, c, ring_most)
+                                        : least_together_or_alone(out, l, c, ring_most);
+    out->device = l->config->device_fixed + GS_MAX(c->held_bytes, c->arena_bytes) + out->staging;
     return st;
 }
 
@@ -266,7 +345,8 @@ static void note_least(struct least_host *out, const gs_schedule_config *cfg, co
 /* The smallest host budget. */
 static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
 {
-    const uint64_t known = l->config->host_known > 0 ? l->config->host_known : UINT64_MAX;
+    const uint64_t known = l->config->host_known > 0 ? l->config->host_known / NEXT_TO_NOTHING * (NEXT_TO_NOTHING - 1)
+                                                     : UINT64_MAX;
     gs_least last = {0};
     gs_status st = GS_OK;
 
@@ -280,7 +360,7 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
         if (st != GS_OK && st != GS_EAGAIN) /* which is: several devices have no room for what is staged there */
             break;
         const bool crammed = st == GS_EAGAIN && c->crammed;
-        out->beyond = out->beyond || crammed;
+        out->beyond = out->beyond || crammed || least.beyond;
         if (st == GS_OK)
             note_least(out, l->config, &least, arena == least_arena);
         last = st == GS_OK ? least : last;
@@ -340,7 +420,8 @@ static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t staging, g
     if (gs_layout_least_host(l) > l->config->host_memory || !gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
         return 0;
     c->staging_bytes = staging;
-    if (least.host == 0 && least_ring(&least.ring, &least.tables, l, c, UINT64_MAX / 8) != GS_OK)
+    c->chunks_alone = true;
+    if (least.host == 0 && least_ring(&least, l, c, UINT64_MAX / 8) != GS_OK)
         return 0;
     return regrid_parts(l, c->staging_bytes, least.ring, least.tables);
 }
@@ -400,6 +481,9 @@ bool gs_refuse_early(const gs_layout *l)
 
     if (cfg->refusal != NULL)
         cfg->refusal->least_tables = l->least_tables;
+    if (cfg->no_sizes &&
+        (double)(least - cfg->host_fixed) * cfg->tables_part + (double)cfg->host_fixed > (double)cfg->host_memory)
+        return true;
     return least > cfg->host_memory && (cfg->no_sizes || (cfg->host_known > 0 && least >= cfg->host_known));
 }
 

@@ -18,11 +18,14 @@ typedef struct gs_least {
     uint64_t ring, tables;
     uint64_t host;    /* all of it */
     uint64_t device;  /* of each device's memory, all of it */
+    bool beyond;      /* it was given up, as more than gs_choice.host_most is needed */
 } gs_least;
 
-/* Sets the arena, and its least staging and ring, of at most about `ring_most`, with nothing kept anywhere. GS_EAGAIN:
- * it does not work with these, or has no room in the devices' memory. */
+/* Sets the arena, its least staging and ring, of at most about `ring_most`, and whether chunks come alone, with nothing
+ * kept anywhere. GS_EAGAIN: it does not work with these, or has no room in the devices' memory. */
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most);
+/* Sets the arena; what nothing works without, of which one plan is counted. GS_EAGAIN as above. */
+gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena);
 /* Is it clear without a plan that none fits, and is nothing to be said of what would do? */
 bool gs_refuse_early(const gs_layout *l);
 /* GS_EBUDGET: says which budget is too small, and the smallest one that works. */

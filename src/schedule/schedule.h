@@ -97,6 +97,9 @@ typedef struct gs_schedule_config {
     bool no_sizes;             /* a refusal need not say what would do */
     uint64_t host_known;       /* nor that it is as much of the host's memory as another way needs, or more; 0: none */
     bool any_plan;             /* the first that fits will do */
+    double tables_part;        /* tables of a like program, of the least that they might have; below 1: not known. A
+                                * plan is looked for where this one's, in proportion, are within the budget, or for
+                                * sizes. */
     gs_effort *effort;         /* plans are compared while it lasts; NULL: without an end */
 } gs_schedule_config;
 

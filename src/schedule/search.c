@@ -132,6 +132,7 @@ struct best {
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
     bool crammed;      /* tables of an arena had no room, so those of smaller ones, with more tasks, have none */
+    uint64_t least_tables; /* of the first arena whose tables had no room, so that those of smaller ones have more */
     struct tried *held; /* what blocks took in arenas that were tried: the same blocks make the same plans */
 };
 
@@ -181,6 +182,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .capacity = c->host.list.plan != NULL ? c->host.capacity : 0,
             .tables = plan->table_bytes,
             .tasks = plan->tasks,
+            .least_tables = best->least_tables,
             .held = best->held,
         };
     return st;
@@ -205,18 +207,11 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
 }
 
 /* Rings from the largest that helps down to a quarter of it: what one does not take is kept. Only
- * the first may take more than its size. Where any plan will do, all that is left is a ring. */
+ * the first may take more than its size. */
 static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, uint64_t left, bool many)
 {
     const uint64_t largest = GS_MIN(left / 4 * 3, c->ring_most);
-    gs_status st;
-
-    if (l->config->any_plan) {
-        gs_plan *plan = NULL;
-        st = try_choice(&plan, l, c, 0, left);
-        return st == GS_OK ? compare(best, l, c, plan) : st;
-    }
-    st = try_ring(best, l, c, left, largest);
+    gs_status st = try_ring(best, l, c, left, largest);
 
     for (uint64_t ring = largest / 2; many && st == GS_OK && ring >= largest / 4 && !is_enough(best, l); ring /= 2) {
         gs_plan *plan = NULL;
@@ -316,6 +311,46 @@ static bool leaves_little(const gs_layout *l, const gs_choice *c)
     return cfg->topology == NULL || gs_layout_host_devices(l) * c->arena_bytes < left / NEXT_TO_NOTHING;
 }
 
+/* Have the tables that are known at the least no room beside this arena? */
+static bool is_crammed(const struct best *best, const gs_layout *l, const gs_choice *c)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const uint64_t devices = cfg->topology == NULL ? 0 : gs_layout_host_devices(l);
+    const uint64_t arenas = devices * (cfg->device_fixed + c->arena_bytes), tables = best->least_tables / 8 * 9;
+
+    return tables > 0 && cfg->host_fixed + tables + arenas >= cfg->host_memory;
+}
+
+/* A plan of the arena that has the least of everything else, of which there is one if there is any. The first arena's
+ * tables are counted to their end, as they say of smaller arenas that their tables have no room either. */
+static gs_status try_least(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    const uint64_t most = c->host_most;
+    gs_least least = {0};
+    gs_plan *plan = NULL;
+    gs_status st;
+
+    gs_device_cache_drop(c);
+    c->host_most = best->least_tables == 0 ? UINT64_MAX : most;
+    st = gs_choice_bound(&least, l, c, arena);
+    c->host_most = most;
+    if (best->least_tables == 0)
+        best->least_tables = least.tables;
+    if (st != GS_OK)
+        return st;
+    if (least.host <= most)
+        st = try_choice(&plan, l, c, 0, least.ring);
+    else
+        st = GS_EAGAIN;
+    if (st == GS_EAGAIN && !is_crammed(best, l, c) && (l->config->topology == NULL || least.host <= most) &&
+        (st = gs_choice_least(&least, l, c, arena, most)) == GS_OK)
+        st = try_choice(&plan, l, c, 0, least.ring);
+    if (st == GS_OK)
+        return compare(best, l, c, plan);
+    c->chunks_alone = false;
+    return st;
+}
+
 /* Plans with one arena. A first one tells the size of tables and what devices access; its ring being endless, a small
  * ring's tables may be larger by half: `tight`. */
 static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena, bool tight)
@@ -328,8 +363,11 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     uint32_t tasks;
     gs_status st;
 
-    if (!gs_choice_set_arena(c, l, arena) || (!tight && was_tried(best->held, c->held_bytes, 0)))
+    if (!gs_choice_set_arena(c, l, arena) || (!tight && was_tried(best->held, c->held_bytes, 0)) ||
+        is_crammed(best, l, c))
         return GS_EAGAIN;
+    if (l->config->any_plan)
+        return try_least(best, l, c, arena);
     make_room(best, l);
     if ((st = gs_device_cache_begin(c, l)) != GS_OK)
         return st;
@@ -507,10 +545,10 @@ static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choic
     gs_status st;
 
     gs_device_cache_drop(c);
+    if (is_crammed(best, l, c) || l->config->any_plan)
+        return GS_EAGAIN;
     if ((st = gs_choice_least(&least, l, c, arena, l->config->host_memory)) != GS_OK)
         return st;
-    if (least.host > l->config->host_memory)
-        return GS_EAGAIN;
     uint64_t staging = least.staging > 0 ? c->spare_bytes : 0;
     do {
         staging = GS_MAX(staging / STAGED_LESS, least.staging);
@@ -526,19 +564,31 @@ static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choic
     return st;
 }
 
-/* The arenas and staging rings of which a refusal names the least host memory: what it names must do. */
+/* With what else is needed at the least. GS_OK, too, where there is no plan. */
+static gs_status try_tightly(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
+{
+    gs_status st = try_arena(best, l, c, arena, true);
+
+    st = st == GS_EAGAIN ? try_staged_less(best, l, c, arena) : st;
+    if (st != GS_EAGAIN)
+        return st;
+    c->chunks_alone = false;
+    return GS_OK;
+}
+
+/* The arenas and staging rings of which a refusal names the least host memory: what it names must do. And those that
+ * were tried, of which any plan that was looked for may have come. */
 static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least)
 {
     const uint64_t most = l->config->device_memory - l->config->device_fixed;
     gs_status st = GS_OK;
 
-    for (uint64_t arena = GS_REFUSED_ARENAS * least; arena >= least && !best->found && st == GS_OK; arena /= 2) {
-        if (arena > most || is_enough(best, l))
-            continue;
-        st = try_arena(best, l, c, arena, true);
-        st = st == GS_EAGAIN ? try_staged_less(best, l, c, arena) : st;
-        st = st == GS_EAGAIN ? GS_OK : st;
-    }
+    for (uint64_t arena = GS_REFUSED_ARENAS * least; arena >= least && !best->found && st == GS_OK; arena /= 2)
+        if (arena <= most && !is_enough(best, l))
+            st = try_tightly(best, l, c, arena);
+    for (uint32_t k = 0; k < best->held->count && !best->found && st == GS_OK; k++)
+        if (!l->config->any_plan && !is_enough(best, l))
+            st = try_tightly(best, l, c, best->held->arena[k]);
     return st;
 }
 
@@ -581,6 +631,24 @@ static gs_status refine(struct best *best, const gs_layout *l, gs_choice *c, uin
     return st;
 }
 
+/* Where the sizes are asked for that would do: are they beyond the budgets? Else there may be a plan. */
+static bool is_refused(gs_status *st, const gs_layout *l, gs_choice *c)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const gs_refusal none = {.least_tables = l->least_tables};
+    gs_refusal *const r = cfg->refusal;
+
+    *r = none;
+    *st = gs_choice_refuse(c, l);
+    if (*st != GS_EBUDGET || (r->host == 0 && r->device == 0) || r->device > cfg->device_memory ||
+        r->host > cfg->host_memory + cfg->host_varies)
+        return true;
+    *r = none;
+    c->host_most = cfg->host_memory;
+    c->chunks_alone = false;
+    return false;
+}
+
 static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
@@ -594,6 +662,11 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     if (cfg->effort != NULL)
         cfg->effort->chosen = true;
     c->counts = cfg->any_plan; /* it is not the plan of a run */
+    if (cfg->any_plan && !cfg->no_sizes && !l->long_tiles && cfg->refusal != NULL) {
+        if (is_refused(&st, l, c))
+            return st;
+        st = GS_OK;
+    }
     /* From all of the device's memory down to the least. */
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = smaller_arena(&best, l, arena, least)) {
         arena = GS_MAX(arena, least);
@@ -601,14 +674,18 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
         if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_EAGAIN)
             break;
         st = GS_OK;
-        if (arena == least || (best.found && best.cost == 0) || best.crammed || is_enough(&best, l))
+        if (cfg->any_plan && !best.found && held.count == 1)
+            st = try_named(&best, l, c, least);
+        if (arena == least || (best.found && best.cost == 0) || best.crammed || is_enough(&best, l) || st != GS_OK)
             break;
         arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
     }
     if (st == GS_OK && best.found && best.cost > 0 && cfg->effort != NULL)
         st = refine(&best, l, c, least, &tried);
-    if (st == GS_OK && !best.found && !best.crammed)
+    if (st == GS_OK && !best.found && !best.crammed && !cfg->any_plan)
         st = try_named(&best, l, c, least);
+    if (st == GS_OK && !best.found && cfg->refusal != NULL)
+        cfg->refusal->tables = best.least_tables;
     if (st == GS_OK && !best.found)
         return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
     if (st == GS_OK)

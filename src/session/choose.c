@@ -36,6 +36,9 @@
 /* Another program is not tried with less than the tasks of so many plans like the best one's: to see what fits, and to
  * compare a few arenas (effort.h). */
 #define PLANS_A_TRY 4u
+/* Tables of a program are taken to be no smaller than this part of what another's were, of the least that theirs might
+ * have been. */
+#define ALIKE_TABLES 0.75
 #define MOST_TRIES 10 /* to open a store that others replace meanwhile */
 
 /* What programs may do without, or do in another way: a field of gs_variant each. Tried in this order: where there is
@@ -76,6 +79,7 @@ typedef struct choosing {
     uint64_t tables_planned[1 << CHOICES]; /* the same, of planned[] */
     uint64_t planned[1 << CHOICES]; /* programs that were planned */
     uint32_t plans;
+    double tables_part;  /* tables of the first program's plans, of the least that they might have; 0: not known */
     uint64_t tasks, most_tasks;    /* of all plans that were compared, and how many there may be (effort.h) */
     gs_session *s;       /* of the best so far; NULL: refused, or closed */
     candidate best;
@@ -224,6 +228,7 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
     s->memory.least_windows = c->least_windows;
     s->memory.known = sizes && c->best.refused.device == 0 ? c->best.refused.host : 0;
     s->memory.least = least_bytes(c, s->variant, sizes);
+    s->memory.tables_part = ALIKE_TABLES * c->tables_part;
     const gs_status st = gs_session_plan(s, &effort);
     c->tasks += effort.tasks;
     learn(x, s);
@@ -530,6 +535,8 @@ static gs_status choose_first(choosing *c)
     c->best.screens = true;
     st = plan(c, c->s, &c->best, false);
     note_planned(c, &c->best);
+    if (st == GS_EBUDGET && c->best.refused.least_tables > 0)
+        c->tables_part = (double)c->best.refused.tables / (double)c->best.refused.least_tables;
     if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
         st = say_sizes(c);
     if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0 &&
@@ -562,6 +569,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
     }
     if (st == GS_EBUDGET && config->refused != NULL) {
         *config->refused = c.best.refused;
+        *config->refused_as = c.best.variant;
         config->refused->process = c.process_bytes;
     }
     gs_session_close(c.s);

@@ -99,6 +99,7 @@ typedef struct gs_session_config {
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */
     uint64_t beside_device_bytes; /* likewise, of the device's own */
     gs_refusal *refused;    /* of GS_EBUDGET: what would do; NULL: not asked for */
+    gs_variant *refused_as; /* with it, the program that needs least */
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
     gs_variant first;       /* the program that is tried first */

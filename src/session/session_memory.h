@@ -25,6 +25,7 @@ typedef struct gs_session_memory {
     uint64_t logits;            /* for gs_logits_write(); 0: none wanted */
     uint64_t ranking;           /* for gs_rank_logits(); 0: none */
     bool least_windows;         /* both are no more than they must be, whatever the budget */
+    double tables_part;         /* gs_schedule_config's */
     gs_refusal refused;         /* of a plan that does not fit: what would, */
     bool sizes;                 /* where that is asked for: finding it takes the memory of plans that do not fit */
     uint64_t known;             /* what another program needs of the host's: only less is of interest; 0: none */

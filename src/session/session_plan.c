@@ -688,6 +688,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .refusal = &s->memory.refused,
         .no_sizes = !s->memory.sizes,
         .host_known = s->memory.known,
+        .tables_part = s->memory.tables_part,
         .any_plan = s->config.trial || config.needs.granules.words > 0,
         .effort = effort,
     };

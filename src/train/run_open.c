@@ -140,6 +140,7 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     if (config->refused->process > 0) { /* what refused runs leave resident is not in the way of one that begins */
         trial.process_bytes = config->refused->process;
         trial.trial = true;
+        trial.first = *config->refused_as;
     }
     trial.refused = next;
     *next = (gs_refusal){0};
@@ -212,10 +213,12 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .first = first,
     };
     gs_refusal refused = {0};
+    gs_variant refused_as = first;
     const gs_optim optim = gs_optim_open(options);
     gs_status st;
 
     config.refused = &refused;
+    config.refused_as = &refused_as;
     config.states = training ? gs_optim_states(&optim) : 0;
     st = open_either(out, &config, batches);
     return st == GS_EBUDGET && (refused.host > 0 || refused.device > 0) ? confirm(&config, &refused, batches) : st;

@@ -56,3 +56,10 @@ gnnstream generate rmat graph --vertices 12000 --edges 100000 --features 1024 --
 gnnstream partition graph store --parts 48 --method random --seed 1 >made
 gcn='--model gcn --hidden 32 --threads 2 --host-memory 33M'
 [ "$(planned --epochs 5)" = 'each 1' ] || die '48 parts: values are computed once'
+
+# What is named is little more than what does, which is 12 MiB beside the program itself: chunks that are read together
+# have fewer tasks, and tables.
+# shellcheck disable=SC2086
+refused 1 'at least' gnnstream plan store ${gcn% *} 28M --epochs 5
+read -r named own < <(sed -n 's/.* at least \([0-9]*\)M, \([0-9]*\)[.0-9]* MiB.*/\1 \2/p' refused.err)
+[ $((named - own)) -le 13 ] || die "$(<refused.err)"
