@@ -148,18 +148,9 @@ static gs_status make_blas(gs_cuda *c)
                : gs_fail(GS_EDEVICE, "device cuda: cuBLAS does not start on this GPU (its status %d)", r);
 }
 
-static gs_status set_matmul(gs_cuda *c, const char *matmul)
-{
-    if (matmul == NULL || strcmp(matmul, "fp32") == 0)
-        c->compute_type = GS_CUBLAS_COMPUTE_FP32;
-    else if (strcmp(matmul, "tf32") == 0)
-        c->compute_type = GS_CUBLAS_COMPUTE_TF32;
-    else if (strcmp(matmul, "bf16") == 0)
-        c->compute_type = GS_CUBLAS_COMPUTE_BF16;
-    else
-        return gs_fail(GS_EINVAL, ".matmul %s: use fp32, tf32 or bf16", matmul);
-    return GS_OK;
-}
+static const int compute_types[] = {[GS_MATMUL_FP32] = GS_CUBLAS_COMPUTE_FP32,
+                                    [GS_MATMUL_TF32] = GS_CUBLAS_COMPUTE_TF32,
+                                    [GS_MATMUL_BF16] = GS_CUBLAS_COMPUTE_BF16};
 
 static const gs_device_compute compute = {
     .scratch_bytes = gs_cuda_scratch_bytes,
@@ -281,8 +272,8 @@ static gs_status cuda_open(const gs_device_ops **out, void **context, const gs_d
     const char *const portion = getenv("GS_CUDA_PORTION_EDGES");
     if (portion != NULL)
         c->portion_edges = (uint32_t)strtoul(portion, NULL, 10);
-    if ((st = set_matmul(c, choice->matmul)) != GS_OK || (st = find_gpu(c, choice->number)) != GS_OK ||
-        (st = make_context(c)) != GS_OK) {
+    c->compute_type = compute_types[choice->matmul];
+    if ((st = find_gpu(c, choice->number)) != GS_OK || (st = make_context(c)) != GS_OK) {
         cuda_close(c);
         return st;
     }

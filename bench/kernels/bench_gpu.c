@@ -21,7 +21,7 @@
 #include "bench_gather.h"
 #include "device/device.h"
 
-static gs_device *open_device(const char *spec, const char *matmul)
+static gs_device *open_device(const char *spec, gs_matmul matmul)
 {
     gs_device *d = NULL;
     bench_need(gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = matmul}));
@@ -84,7 +84,7 @@ static void ceilings(const char *spec, uint64_t rows)
     static const char *const precision[] = {"fp32", "tf32", "bf16"};
     static const uint32_t widths[] = {16, 64, 256, 602};
     for (size_t i = 0; i < GS_ARRAY_LEN(precision); i++) {
-        gs_device *const d = open_device(spec, precision[i]);
+        gs_device *const d = open_device(spec, (gs_matmul)i);
         const double copy = i == 0 ? measure_copies(d) : 0;
         double rate = 0;
         for (size_t k = 0; i == 0 && k < GS_ARRAY_LEN(widths); k++) {
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "open") != 0 && strcmp(what, "compile") != 0 && (strcmp(what, "gather") != 0 || argc < 4))
         bench_die("bench_gpu open|compile|ceilings|gather [DEVICE [ROWS|edges.npy]]");
     const double begin = gs_now();
-    gs_device *const d = open_device(spec, NULL);
+    gs_device *const d = open_device(spec, GS_MATMUL_FP32);
     say_device(d, gs_now() - begin);
     if (strcmp(what, "compile") == 0) {
         bench_prepare_gathers(d);

@@ -365,16 +365,17 @@ static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t dev
 {
     const uint32_t threads = o->threads != 0 ? o->threads : gs_machine_cpus();
     const char *const beside = gs_device_gpus_beside(o->device);
+    const bool parts = gs_device_words_of(o->device) == GS_DEVICES_PARTS;
 
     m->options = *o;
-    if (devices == 1 && strncmp(o->device, "cpu:", 4) != 0)
+    if (devices == 1 && !parts)
         return;
     snprintf(m->spec, sizeof(m->spec), "cpu");
     if (beside != NULL) {
         m->options.threads = device > 0 || threads < devices ? 1 : threads - (devices - 1);
         if (device > 0)
             name_gpu(m, beside, device - 1);
-    } else if (strncmp(o->device, "cpu", 3) == 0) {
+    } else if (parts) {
         m->options.threads = GS_MAX(threads / devices, 1);
     } else {
         name_gpu(m, o->device, device);
@@ -395,7 +396,7 @@ static gs_status read_topology(gs_batch_devices *d, double *rate, const gs_train
         return st;
     for (uint32_t k = 0; k < d->devices; k++) {
         const double speed = gs_topology_speed(&wires, k);
-        if (strncmp(o->device, "cpu:", 4) == 0)
+        if (gs_device_words_of(o->device) == GS_DEVICES_PARTS)
             d->at[k].waits = 1 / speed - 1;
         rate[k] = wires.place.said ? wires.place.edges[k] : rate[k] * speed;
     }

@@ -39,6 +39,17 @@ typedef struct gs_metrics {
  * GS_EUNSUPPORTED names what is not there. */
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads);
 
+/* Which of these words they are. */
+typedef enum gs_device_words {
+    GS_DEVICES_UNKNOWN,
+    GS_DEVICES_CPU,    /* "cpu" */
+    GS_DEVICES_PARTS,  /* "cpu:N" */
+    GS_DEVICES_GPU,    /* "cuda", "cuda:N" */
+    GS_DEVICES_GPUS,   /* "cuda:A,B,..." */
+    GS_DEVICES_BESIDE, /* "cpu,cuda..." */
+} gs_device_words;
+gs_device_words gs_device_words_of(const char *spec);
+
 /* Devices that "cpu:N" (N), "cuda:A,B,..." (as many as numbers) and "cpu,cuda..." (one more) stand for: a run copies to
  * and from each of them; 0 for other words, which stand for one. */
 uint32_t gs_device_count(const char *spec);
@@ -47,10 +58,13 @@ const char *gs_device_gpus_beside(const char *spec);
 #define GS_DEVICE_WORDS 96u /* bytes that hold any of these words, where they name GS_DEVICE_COUNT_MOST devices */
 #define GS_DEVICE_COUNT_MOST 16u
 
+/* What products may round to, in the order of .matmul's words. */
+typedef enum gs_matmul { GS_MATMUL_FP32, GS_MATMUL_TF32, GS_MATMUL_BF16 } gs_matmul;
+
 typedef struct gs_device_config {
     const char *spec;
     unsigned threads;
-    const char *matmul; /* of a GPU: "fp32" (also NULL), "tf32" or "bf16": what products may round to */
+    gs_matmul matmul;   /* of a GPU */
     uint32_t index;     /* which of the several that `spec` stands for */
 } gs_device_config;
 

@@ -20,14 +20,21 @@ static bool is_number_list(const char *text, bool commas)
     return after_digit;
 }
 
-static bool is_cuda(const char *spec)
+gs_device_words gs_device_words_of(const char *spec)
 {
-    return strcmp(spec, "cuda") == 0 || (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true));
+    const bool beside = strncmp(spec, "cpu,", 4) == 0;
+    const char *const gpus = beside ? spec + 4 : spec;
+
+    if (strcmp(spec, "cpu") == 0)
+        return GS_DEVICES_CPU;
+    if (strcmp(gpus, "cuda") == 0 || (strncmp(gpus, "cuda:", 5) == 0 && is_number_list(gpus + 5, true)))
+        return beside ? GS_DEVICES_BESIDE : strchr(gpus, ',') != NULL ? GS_DEVICES_GPUS : GS_DEVICES_GPU;
+    return strncmp(spec, "cpu:", 4) == 0 && is_number_list(spec + 4, false) ? GS_DEVICES_PARTS : GS_DEVICES_UNKNOWN;
 }
 
 const char *gs_device_gpus_beside(const char *spec)
 {
-    return strncmp(spec, "cpu,", 4) == 0 && is_cuda(spec + 4) ? spec + 4 : NULL;
+    return gs_device_words_of(spec) == GS_DEVICES_BESIDE ? spec + 4 : NULL;
 }
 
 /* NULL: this build does not have it. */
@@ -62,20 +69,16 @@ static gs_status open_cuda(const gs_device_ops **ops, void **context, const gs_d
 
 uint32_t gs_device_count(const char *spec)
 {
-    const char *const beside = gs_device_gpus_beside(spec);
-    if (beside != NULL)
-        return 1 + GS_MAX(gs_device_count(beside), 1);
-    if (strncmp(spec, "cuda:", 5) == 0 && is_number_list(spec + 5, true)) {
-        uint32_t numbers = 1;
-        for (const char *comma = strchr(spec, ','); comma != NULL; comma = strchr(comma + 1, ','))
-            numbers++;
-        return numbers > 1 ? numbers : 0;
-    }
-    if (strncmp(spec, "cpu:", 4) != 0 || !is_number_list(spec + 4, false))
+    const gs_device_words words = gs_device_words_of(spec);
+    uint32_t gpus = 1;
+
+    if (words == GS_DEVICES_PARTS)
+        return strlen(spec + 4) > 4 ? UINT32_MAX : (uint32_t)strtoul(spec + 4, NULL, 10);
+    if (words != GS_DEVICES_GPUS && words != GS_DEVICES_BESIDE)
         return 0;
-    if (strlen(spec + 4) > 4)
-        return UINT32_MAX;
-    return (uint32_t)strtoul(spec + 4, NULL, 10);
+    for (const char *comma = strchr(spec, ','); comma != NULL; comma = strchr(comma + 1, ','))
+        gpus++; /* one in front of the first; with processors, they are what is there */
+    return gpus;
 }
 
 /* One of N has its share of the threads. */
@@ -91,16 +94,23 @@ static gs_status open_share(const gs_device_ops **ops, void **context, const gs_
 gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_device_config *config)
 {
     const char *const spec = config->spec;
-    if (strcmp(spec, "cpu") == 0)
-        return open_cpu(ops, context, config->threads);
-    if (strncmp(spec, "cpu:", 4) == 0 && is_number_list(spec + 4, false))
-        return open_share(ops, context, config);
-    if ((is_cuda(spec) || gs_device_gpus_beside(spec) != NULL) && gs_device_count(spec) > GS_DEVICE_COUNT_MOST)
+    const gs_device_words words = gs_device_words_of(spec);
+
+    if (words > GS_DEVICES_PARTS && gs_device_count(spec) > GS_DEVICE_COUNT_MOST)
         return gs_fail(GS_EINVAL, "device %s: at most %u devices can run together", spec, GS_DEVICE_COUNT_MOST);
-    if (is_cuda(spec))
+    switch (words) {
+    case GS_DEVICES_CPU:
+        return open_cpu(ops, context, config->threads);
+    case GS_DEVICES_PARTS:
+        return open_share(ops, context, config);
+    case GS_DEVICES_GPU:
+    case GS_DEVICES_GPUS:
         return open_cuda(ops, context, config, spec, config->index);
-    if (gs_device_gpus_beside(spec) != NULL)
+    case GS_DEVICES_BESIDE:
         return config->index == 0 ? open_cpu(ops, context, config->threads)
                                   : open_cuda(ops, context, config, gs_device_gpus_beside(spec), config->index - 1);
+    case GS_DEVICES_UNKNOWN:
+        break;
+    }
     return gs_fail(GS_EINVAL, "device \"%s\" is not known; use \"cpu\", \"cpu:N\", \"cuda\" or \"cpu,cuda:N\"", spec);
 }

@@ -128,7 +128,7 @@ gs_status gs_device__check(const gs_device_ops *ops, const char *device);
 typedef struct gs_device_choice {
     unsigned number;    /* of a GPU */
     unsigned threads;   /* of the processors; 0: all */
-    const char *matmul; /* as in gs_device_config */
+    gs_matmul matmul;
 } gs_device_choice;
 
 /* On GS_OK the caller owns *context and gives it back through (*ops)->close. GS_EUNSUPPORTED: there is none such. */

@@ -19,10 +19,14 @@ typedef struct gs_model gs_model;
 #define GS_MODEL_BASES 4u
 #define GS_MODEL_MOST_LAYERS 64u /* at most, in a network */
 
+/* In the order of the words of .norm and .jk. */
+typedef enum gs_norm_kind { GS_NORM_NONE, GS_NORM_BATCH, GS_NORM_LAYER, GS_NORM_LAYER_NODE } gs_norm_kind;
+typedef enum gs_jk_kind { GS_JK_NONE, GS_JK_CAT, GS_JK_MAX, GS_JK_LSTM, GS_JK_LAST } gs_jk_kind;
+
 /* What is changed in a text before it is used. The changed text says itself what runs. */
 typedef struct gs_model_changes {
-    const char *norm;        /* "none", "batch", "layer", "layer_node"; NULL: none */
-    const char *jk;          /* "none", "cat", "max", "lstm", "last"; NULL: none */
+    gs_norm_kind norm;
+    gs_jk_kind jk;
     bool residual, act_first;
     uint32_t layers, hidden; /* of the network that is written for these */
     const char *set;         /* "alpha=0.2,steps=5": numbers of constants; NULL: as they are */

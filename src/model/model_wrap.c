@@ -57,8 +57,6 @@ static gs_status give(gs_writer *w, char **out, size_t *bytes, const char *name)
 
 /* ---- norm_act(x, NAME) ---- */
 
-typedef enum gs_norm_kind { GS_NORM_NONE, GS_NORM_BATCH, GS_NORM_LAYER, GS_NORM_LAYER_NODE } gs_norm_kind;
-
 static const struct {
     const char *option, *function, *module; /* the name that PyG's class gives its parameters' owner */
 } norms[] = {
@@ -68,18 +66,14 @@ static const struct {
     [GS_NORM_LAYER_NODE] = {"layer_node", "layer_norm", ""},
 };
 
-static gs_norm_kind norm_of(const gs_model_changes *c)
-{
-    for (gs_norm_kind k = GS_NORM_BATCH; c != NULL && c->norm != NULL && k <= GS_NORM_LAYER_NODE; k++)
-        if (strcmp(c->norm, norms[k].option) == 0)
-            return k;
-    return GS_NORM_NONE;
-}
+static const char *const jk_words[] = {
+    [GS_JK_NONE] = "none", [GS_JK_CAT] = "cat", [GS_JK_MAX] = "max", [GS_JK_LSTM] = "lstm", [GS_JK_LAST] = "last",
+};
 
 /* What stands before and behind a value that is normalised and activated. */
 static void open_norm_act(gs_writer *w, const gs_model_changes *c)
 {
-    const gs_norm_kind k = norm_of(c);
+    const gs_norm_kind k = c == NULL ? GS_NORM_NONE : c->norm;
     if (k == GS_NORM_NONE)
         say(w, "act(");
     else if (c->act_first)
@@ -90,7 +84,7 @@ static void open_norm_act(gs_writer *w, const gs_model_changes *c)
 
 static void close_norm_act(gs_writer *w, const gs_model_changes *c, const char *name, size_t bytes)
 {
-    const gs_norm_kind k = norm_of(c);
+    const gs_norm_kind k = c == NULL ? GS_NORM_NONE : c->norm;
     if (k == GS_NORM_NONE)
         say(w, ")");
     else if (c->act_first)
@@ -160,10 +154,6 @@ static const char *layer_name(const gs_model *m, uint32_t i, bool last)
     return m->layer[i < m->layers - 2 ? i : m->layers - 2].name;
 }
 
-static bool is_jk(const gs_model_changes *c, const char *what) { return c->jk != NULL && strcmp(c->jk, what) == 0; }
-
-static bool has_jk(const gs_model_changes *c) { return c->jk != NULL && !is_jk(c, "none"); }
-
 /* One direction of torch's LSTM over the layers' results: states s0, s1, ... of layers 1, 2, ... */
 static void write_direction(gs_writer *w, const gs_model_changes *c, const char *suffix, char s)
 {
@@ -217,11 +207,11 @@ static void write_lstm(gs_writer *w, const gs_model_changes *c)
 
 static void write_jk(gs_writer *w, const gs_model_changes *c)
 {
-    if (is_jk(c, "lstm")) {
+    if (c->jk == GS_JK_LSTM) {
         write_lstm(w, c);
-    } else if (is_jk(c, "last") || c->layers == 1) {
+    } else if (c->jk == GS_JK_LAST || c->layers == 1) {
         say(w, "    y = x%u\n", c->layers);
-    } else if (is_jk(c, "cat")) {
+    } else if (c->jk == GS_JK_CAT) {
         say(w, "    y = concat(");
         for (uint32_t i = 1; i <= c->layers; i++)
             say(w, "%sx%u", i > 1 ? ", " : "", i);
@@ -243,7 +233,7 @@ static void write_layers(gs_writer *w, const gs_model *m, const gs_model_changes
     char name[32];
 
     for (uint32_t i = 1; i <= c->layers; i++) {
-        const bool last = i == c->layers && !has_jk(c);
+        const bool last = i == c->layers && c->jk == GS_JK_NONE;
         char from[16] = "x";
         if (i > 1)
             snprintf(from, sizeof(from), "x%u", i - 1);
@@ -261,18 +251,14 @@ static void write_layers(gs_writer *w, const gs_model *m, const gs_model_changes
 
 bool gs_model__wraps(const gs_model_changes *c)
 {
-    return c != NULL && (norm_of(c) != GS_NORM_NONE || has_jk(c) || c->residual);
+    return c != NULL && (c->norm != GS_NORM_NONE || c->jk != GS_JK_NONE || c->residual);
 }
 
 gs_status gs_model__check_changes(const gs_model_changes *c)
 {
     if (c == NULL)
         return GS_OK;
-    if (c->norm != NULL && norm_of(c) == GS_NORM_NONE && strcmp(c->norm, norms[GS_NORM_NONE].option) != 0)
-        return gs_fail(GS_EINVAL, ".norm %s: must be one of none|batch|layer|layer_node", c->norm);
-    if (has_jk(c) && !is_jk(c, "cat") && !is_jk(c, "max") && !is_jk(c, "lstm") && !is_jk(c, "last"))
-        return gs_fail(GS_EINVAL, ".jk %s: must be one of none|cat|max|lstm|last", c->jk);
-    if (c->act_first && norm_of(c) == GS_NORM_NONE)
+    if (c->act_first && c->norm == GS_NORM_NONE)
         return gs_fail(GS_EINVAL, ".act_first: says that the activation comes before the norm; give .norm one");
     return GS_OK;
 }
@@ -296,14 +282,14 @@ static gs_status check(const gs_model *m, const gs_model_changes *c)
                        m->path, m->network->line);
     if (c->layers == 0 || c->layers > GS_MODEL_MOST_LAYERS)
         return gs_fail(GS_EINVAL, ".layers %u: must be from 1 to %u", c->layers, GS_MODEL_MOST_LAYERS);
-    if (has_jk(c) && !hidden_layers_reduce(m))
+    if (c->jk != GS_JK_NONE && !hidden_layers_reduce(m))
         return gs_fail(GS_EINVAL,
                        ".jk %s: all layers are hidden ones then, and of model %s only the last one looks at edges",
-                       c->jk, m->path);
-    if (c->residual && c->layers < (has_jk(c) ? 2u : 3u))
+                       jk_words[c->jk], m->path);
+    if (c->residual && c->layers < (c->jk != GS_JK_NONE ? 2u : 3u))
         return gs_fail(GS_EINVAL, ".residual: is between two hidden layers; %u layer%s %s not two of them", c->layers,
                        c->layers == 1 ? "" : "s", c->layers == 1 ? "has" : "have");
-    if (is_jk(c, "lstm") && ((uint64_t)c->layers * c->hidden < 2 || (uint64_t)c->layers * c->hidden * 2 > 1000000))
+    if (c->jk == GS_JK_LSTM && ((uint64_t)c->layers * c->hidden < 2 || (uint64_t)c->layers * c->hidden * 2 > 1000000))
         return gs_fail(GS_EINVAL, ".jk lstm: .layers %u times .hidden %u must be from 2 to 500000", c->layers,
                        c->hidden);
     for (uint32_t i = 0; i < m->layers; i++)
@@ -325,19 +311,19 @@ gs_status gs_model__wrap(char **out, size_t *bytes, const gs_model *m, const gs_
         return st;
     put(&w, text, length);
     say(&w, "%s\n# As torch_geometric.nn.models.BasicGNN with norm %s%s, jk %s%s.\nnetwork(x[in]) -> [out]:\n",
-        length > 0 && text[length - 1] == '\n' ? "" : "\n", norms[norm_of(c)].option, c->act_first ? ", act_first" : "",
-        has_jk(c) ? c->jk : "none", c->residual ? ", and residuals" : "");
-    if (is_jk(c, "lstm"))
+        length > 0 && text[length - 1] == '\n' ? "" : "\n", norms[c->norm].option, c->act_first ? ", act_first" : "",
+        jk_words[c->jk], c->residual ? ", and residuals" : "");
+    if (c->jk == GS_JK_LSTM)
         write_lstm_params(&w, c);
-    if (has_jk(c)) {
-        if (is_jk(c, "cat") && c->layers > 1)
+    if (c->jk != GS_JK_NONE) {
+        if (c->jk == GS_JK_CAT && c->layers > 1)
             say(&w, "    param lin.weight[out, %u * hidden], lin.bias[out] ~ fan_in(%u * hidden)\n", c->layers,
                 c->layers);
         else
             say(&w, "    param lin.weight[out, hidden], lin.bias[out] ~ fan_in(hidden)\n");
     }
     write_layers(&w, m, c);
-    if (has_jk(c))
+    if (c->jk != GS_JK_NONE)
         write_jk(&w, c);
     return give(&w, out, bytes, m->path);
 }

@@ -172,7 +172,8 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
         st = gs_device_open_with(
             &s->machine.device[d],
-            &(gs_device_config){.spec = s->machine.spec, .threads = o->threads, .matmul = o->matmul, .index = d});
+            &(gs_device_config){.spec = s->machine.spec, .threads = o->threads, .index = d,
+                                .matmul = (gs_matmul)gs_choice(o, matmul)});
         if (st == GS_OK) /* where it is given; else when the budgets are drawn up */
             gs_device_set_budget(s->machine.device[s->machine.devices++], o->device_memory);
     }

@@ -273,19 +273,19 @@ static void note_plan(gs_session *s)
 /* ---- the model, and the program ------------------------------------------- */
 
 /* Options to the text that runs. */
-
 gs_status gs_session_open_model(gs_model **out, const gs_train_options *o)
 {
+    const gs_status st = gs_options_check_ranges(o); /* a layer's options have not been looked at */
     const gs_model_changes changes = {
-        .norm = o->norm,
-        .jk = o->jk,
+        .norm = (gs_norm_kind)gs_choice(o, norm),
+        .jk = (gs_jk_kind)gs_choice(o, jk),
         .residual = o->residual,
         .act_first = o->act_first,
         .layers = o->layers,
         .hidden = o->hidden,
         .set = o->set,
     };
-    return gs_model_open_changed(out, o->model, &changes);
+    return st != GS_OK ? st : gs_model_open_changed(out, o->model, &changes);
 }
 
 bool gs_session_model_changed(const gs_train_options *o)

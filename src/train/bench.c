@@ -89,12 +89,12 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(device, "device")) != GS_OK)
         return st;
-    if (strcmp(device, "cpu") != 0 && strncmp(device, "cuda", 4) != 0)
+    const bool processors = gs_device_words_of(device) == GS_DEVICES_CPU;
+    if (!processors && gs_device_words_of(device) != GS_DEVICES_GPU)
         return gs_fail(GS_EINVAL, ".device %s: limits are those of cpu or of cuda", device);
     if (dir != NULL && (st = gs_limits_measure_disk(&l, dir, GS_LIMITS_DISK_BYTES)) != GS_OK)
         return st;
-    st = strcmp(device, "cpu") == 0 ? gs_limits_measure_device(&l, threads)
-                                   : gs_limits_measure_gpu(&l, device, dir);
+    st = processors ? gs_limits_measure_device(&l, threads) : gs_limits_measure_gpu(&l, device, dir);
     if (st != GS_OK)
         return st;
     gs_cost_record_load(&record, l.device_name);

@@ -237,7 +237,7 @@ static gs_status check_given(const void *out, const gs_layer_graph *g, uint32_t 
         return gs_fail(GS_EINVAL, "in %u, out_width %u: must be 1 to 1048576", in, out_width);
     if (o->dropout < 0 || o->dropout >= 1)
         return gs_fail(GS_EINVAL, ".dropout %g: must be at least 0 and below 1", o->dropout);
-    return strcmp(o->device, "cpu") == 0
+    return gs_device_words_of(o->device) == GS_DEVICES_CPU
                ? GS_OK
                : gs_fail(GS_EUNSUPPORTED, ".device %s: a layer by itself runs on the processors; use cpu", o->device);
 }

@@ -414,11 +414,10 @@ static uint32_t rows_for(const gs_device *d, uint32_t in, uint32_t out)
 /* Every shape with factors as they are; the fastest one with rounded ones. */
 static gs_status measure_products(gs_limits *l, const char *spec)
 {
-    static const char *const precision[1 + GS_LIMITS_ROUNDED] = {"fp32", "tf32", "bf16"};
     gs_status st = GS_OK;
-    for (int p = 0; p < 1 + GS_LIMITS_ROUNDED && st == GS_OK; p++) {
+    for (unsigned p = 0; p < 1 + GS_LIMITS_ROUNDED && st == GS_OK; p++) {
         gs_device *d = NULL;
-        if ((st = gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = precision[p]})) != GS_OK)
+        if ((st = gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = (gs_matmul)p})) != GS_OK)
             return st;
         for (uint32_t i = 0; i < GS_LIMITS_GEMMS && st == GS_OK; i++) {
             const uint32_t *const shape = gs_limits_gemm_shape[i];

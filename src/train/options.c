@@ -234,12 +234,10 @@ static gs_status check_widths(const gs_train_options *o)
 
 static bool is_device(const char *device)
 {
-    if (strncmp(device, "cuda", 4) != 0 || gs_device_count(device) > 0)
-        return strcmp(device, "cpu") == 0 ||
-               (gs_device_count(device) >= 1 && gs_device_count(device) <= GS_DEVICE_COUNT_MOST);
-    const char *const number = device + 5;
-    return device[4] == '\0' ||
-           (device[4] == ':' && number[0] != '\0' && strspn(number, "0123456789") == strlen(number));
+    const gs_device_words words = gs_device_words_of(device);
+    const uint32_t count = gs_device_count(device);
+
+    return words == GS_DEVICES_CPU || words == GS_DEVICES_GPU || (count >= 1 && count <= GS_DEVICE_COUNT_MOST);
 }
 
 /* Refuses a word that looks like devices and names none that can be. */

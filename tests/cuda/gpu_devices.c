@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/option_table.h" /* gs_word_place */
 #include "device_fixture.h"
 #include "host_files.h"
 #include "host_gpu.h"
@@ -21,10 +22,12 @@ void choose_gpu(void)
 
 gs_device *open_gpu(void)
 {
+    const char *const asked = getenv("GS_TEST_MATMUL");
+    const gs_matmul matmul = asked == NULL ? GS_MATMUL_FP32 : (gs_matmul)gs_word_place("fp32|tf32|bf16", asked);
     gs_device *d = NULL;
+
     choose_gpu();
-    gs_assert_ok(gs_device_open_with(
-        &d, &(gs_device_config){.spec = "cuda", .threads = 1, .matmul = getenv("GS_TEST_MATMUL")}));
+    gs_assert_ok(gs_device_open_with(&d, &(gs_device_config){.spec = "cuda", .threads = 1, .matmul = matmul}));
     return d;
 }
 

@@ -50,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     gs_program *const p = gs_program_new();
     /* of four layers, with a network around them */
-    static const gs_model_changes around = {.norm = "batch", .jk = "lstm", .residual = true, .layers = 4, .hidden = 4};
+    static const gs_model_changes around = {.norm = GS_NORM_BATCH, .jk = GS_JK_LSTM,
+                                            .residual = true, .layers = 4, .hidden = 4};
     gs_status st = gs_model_open_changed(&m, gs_fuzz_file("m.gnn", data + 1, size - 1),
                                          (data[0] & 3) == 3 ? &around : NULL);
     if (st == GS_OK)

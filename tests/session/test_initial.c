@@ -92,6 +92,8 @@ static const law laws[] = {
     {"*", "module.num_batches_tracked", ZEROS, ""},
 };
 
+static const char *const jk_words[] = {"none", "cat", "max", "lstm", "last"};
+
 /* What stands around the layers, by its whole name. */
 static const law around[] = {
     {"cat", "lin.weight", FAN_IN, "J"}, /* BasicGNN's linear map */
@@ -141,7 +143,7 @@ static gs_program *program_of(const network *n)
 static double fan(const network *n, char letter, uint32_t layer)
 {
     const double in = layer == 0 ? IN : HIDDEN, heads = n->heads ? HEADS : 1;
-    const bool last = layer == 1 && n->changes.jk == NULL;
+    const bool last = layer == 1 && n->changes.jk == GS_JK_NONE;
     const double out = last ? CLASSES : HIDDEN;
     const double d = last ? out : out / heads; /* the last layer averages its heads */
 
@@ -176,7 +178,8 @@ static const law *law_of(const network *n, const char *name, uint32_t *layer)
                                           strcmp(laws[i].name, own) == 0)
             return &laws[i];
     for (size_t i = 0; i < sizeof(around) / sizeof(around[0]); i++)
-        if (n->changes.jk != NULL && strcmp(around[i].model, n->changes.jk) == 0 && strcmp(around[i].name, name) == 0)
+        if (n->changes.jk != GS_JK_NONE && strcmp(around[i].model, jk_words[n->changes.jk]) == 0 &&
+            strcmp(around[i].name, name) == 0)
             return &around[i];
     fail_msg("nobody has said what %s of %s starts as", name, n->model);
     return NULL;
@@ -280,9 +283,9 @@ static void initial__built_in_models_start_as_their_classes(void **state)
         {.model = "ggnn"},
         {.model = "rgcn"},
         {.model = "rgcn_bases", .bases = true},
-        {.model = "gin", .changes = {.norm = "batch", .layers = 2, .hidden = HIDDEN}},
-        {.model = "sage", .changes = {.jk = "cat", .layers = 2, .hidden = HIDDEN}},
-        {.model = "gcn", .changes = {.jk = "lstm", .layers = 2, .hidden = HIDDEN}},
+        {.model = "gin", .changes = {.norm = GS_NORM_BATCH, .layers = 2, .hidden = HIDDEN}},
+        {.model = "sage", .changes = {.jk = GS_JK_CAT, .layers = 2, .hidden = HIDDEN}},
+        {.model = "gcn", .changes = {.jk = GS_JK_LSTM, .layers = 2, .hidden = HIDDEN}},
     };
 
     (void)state;

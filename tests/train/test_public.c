@@ -98,6 +98,8 @@ static void options__out_of_range_names_the_field(void **state)
     REFUSED(device, "cpu:0", ".device cpu:0");
     REFUSED(device, "cpu:17", ".device cpu:17");
     REFUSED(matmul, "f8", ".matmul f8");
+    REFUSED(norm, "instance", ".norm instance: must be one of none|batch|layer|layer_node");
+    REFUSED(jk, "sum", ".jk sum: must be one of none|cat|max|lstm|last");
     REFUSED(device, NULL, ".device");
     REFUSED(keep, "first", ".keep first: must be one of best|last");
     REFUSED(keep_by, "error", ".keep_by error");
