@@ -53,7 +53,8 @@ END
 # Where no file says what hangs where, GPUs under one PCIe switch are a chain, wherever they stand in --device: those at
 # 17 and 18 here.
 if [ -n "${GS_TEST_TREE:-}" ]; then
-    (export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE \
+    (unset HWLOC_COMPONENTS # by which others leave out the PCI that is here
+        export GS_HOST_GPUS=4 HWLOC_XMLFILE=$GS_TEST_TREE \
         GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
         "$GNNSTREAM" train "$work/fennel8" --model gcn --epochs 1 --device cuda:0,1,2,3 --device-memory 10M --no-cache \
             --trace "$work/tree.json") >"$work/said" 2>&1 ||
@@ -74,7 +75,8 @@ if [ -n "${GS_TEST_TREE:-}" ]; then
         --seed 1
     run "partition" "$GNNSTREAM" partition "$work/wide" "$work/wide.store" --method random --parts 16
     for peers in all linked; do
-        (export XDG_CACHE_HOME=$work GS_HOST_GPUS=4 GS_HOST_GPU_PEERS=$peers GS_HOST_GPU_PROCESSORS=132 \
+        (unset HWLOC_COMPONENTS
+            export XDG_CACHE_HOME=$work GS_HOST_GPUS=4 GS_HOST_GPU_PEERS=$peers GS_HOST_GPU_PROCESSORS=132 \
             HWLOC_XMLFILE=$GS_TEST_TREE GS_HOST_GPU_BUS=0000:17:00.0,0000:65:00.0,0000:18:00.0,0000:1C:00.0
             "$GNNSTREAM" plan "$work/wide.store" --model gcn --hidden 256 --device cuda:0,1,2,3 --device-memory 24M \
                 --host-memory 2G --no-hoist --no-selective --no-prune --json) >"$work/$peers.json" 2>"$work/said" ||
