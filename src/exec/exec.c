@@ -116,7 +116,7 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     if ((c->trace || c->plan->devices > 0) &&
         (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
-    if (c->trace && c->plan->devices > 0 && gs_devices_have_memory(c->device, c->plan->devices) &&
+    if (c->trace && gs_devices_have_memory(c->device, c->plan->devices) &&
         (e->kernels = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->kernels))) == NULL)
         return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     if (!c->bound)

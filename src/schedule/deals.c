@@ -143,25 +143,26 @@ static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage, double 
     double total = 0, before = 0, speed[GS_TOPOLOGY_DEVICES];
     uint32_t at = 0;
 
+    first[0] = 0;
+    first[devices] = l->parts;
+    if (devices == 1)
+        return;
     for (uint32_t i = 0; i < l->parts; i++)
         total += seconds[i] = interval_seconds(l, stage, i, 0);
     stage_speeds(l, stage, total, speed);
-    first[0] = 0;
-    for (uint32_t d = 1; d <= devices; d++) {
+    for (uint32_t d = 1; d < devices; d++) {
         const double share = share_before(l, stage, speed, d);
         for (; at < l->parts; at++) { /* up to the bound between two intervals that is nearest to the share */
             if (before + seconds[at] / 2 > total * share)
                 break;
             before += seconds[at];
         }
-        first[d] = d == devices ? l->parts : at;
+        first[d] = at;
     }
 }
 
 gs_status gs_choice_deal(gs_choice *c, const gs_layout *l)
 {
-    if (l->config->topology == NULL)
-        return GS_OK;
     double *const seconds = gs_malloc_array(l->parts, sizeof(*seconds));
     if (seconds == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -177,8 +178,6 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
     const uint32_t *const first = &c->deal[stage * (devices + 1)];
     uint32_t longest = 1;
 
-    if (l->config->topology == NULL)
-        return l->parts;
     for (uint32_t d = 0; d < devices; d++)
         longest = GS_MAX(longest, first[d + 1] - first[d]);
     return longest;

@@ -273,78 +273,59 @@ static gs_status settle(struct emitter *e, struct memory *k, uint32_t unit, uint
 
 /* -- opening ---------------------------------------------------------------------- */
 
-/* Lists the units that are on the host when an epoch begins: they are loaded once, when the run opens. */
-static gs_status list_first(struct emitter *e)
+/* The unit stands at `place` when an epoch begins: it is loaded once, when the run opens, or behind the pass that makes
+ * it. */
+static gs_status list_resident(struct emitter *e, struct memory *k, uint32_t unit, uint64_t place)
 {
-    const gs_cache_list *const list = &e->c->host.list;
+    const uint32_t array = unit / e->l->parts;
     gs_plan *const p = e->plan;
+    uint64_t skip;
+    const gs_task t = gs_emit__whole_unit(e, unit, &skip);
+    const gs_status st =
+        gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
+    gs_resident r = {.file = t.file, .memory = k->number, .first = t.source.offset, .bytes = t.bytes,
+                     .offset = k->base + place, .load = true, .made_by = GS_NONE, .target = t.target,
+                     .operand = t.operand};
 
-    for (uint32_t k = 0; k < list->accesses; k++) {
-        struct cell *const cell = &e->memory[GS_HOST].cell[list->access[k].unit];
-        uint64_t skip;
-        if (cell->seen)
-            continue;
-        cell->seen = true;
-        if (!list->plan->hit[k])
-            continue;
-        cell->first_place = e->memory[GS_HOST].base + list->plan->place[k];
-        const gs_task t = gs_emit__whole_unit(e, list->access[k].unit, &skip);
-        const gs_status st =
-            gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
-        if (st != GS_OK)
-            return st;
-        p->resident[p->residents++] = (gs_resident){
-            .file = t.file, .memory = GS_HOST, .first = t.source.offset, .bytes = t.bytes,
-            .offset = cell->first_place, .load = true};
+    if (st != GS_OK)
+        return st;
+    if (!k->is.as_in_files && !gs_emit__is_chunk(e, unit)) {
+        r.first = gs_interval_first(e->l->chunks, unit % e->l->parts) * e->l->row_bytes[array];
+        r.bytes = gs_emit__unit_rows(e, unit) * e->l->row_bytes[array];
+        r.made_by = e->l->stored_by[array];
     }
+    k->cell[unit].first_place = r.offset;
+    p->resident[p->residents++] = r;
     return GS_OK;
 }
 
-/* The same on a device: from the host, or once the pass that makes it has run. */
-static gs_status list_fixed(struct emitter *e, uint32_t device)
+/* Those that the host's plan finds at their first access. */
+static gs_status list_first(struct emitter *e, struct memory *host)
 {
-    const gs_device_cache *const c = &e->c->device;
-    const gs_layout *const l = e->l;
-    struct memory *const k = &e->memory[GS_DEVICE_MEMORIES + device];
-    gs_plan *const p = e->plan;
+    const gs_cache_list *const list = &e->c->host.list;
+    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < c->fixeds[device]; i++) {
-        const gs_cache_fixed *const f = &c->fixed[device][i];
-        const uint32_t interval = f->unit % l->parts, array = f->unit / l->parts;
-        uint64_t skip;
-        const gs_status st =
-            gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
-        if (st != GS_OK)
-            return st;
-        gs_resident r = {.memory = k->number, .offset = k->base + f->place, .load = true, .made_by = GS_NONE};
-        if (array < l->program->arrays) {
-            r.file = array;
-            r.first = gs_interval_first(l->chunks, interval) * l->row_bytes[array];
-            r.bytes = gs_interval_rows(l->chunks, interval) * l->row_bytes[array];
-            r.made_by = l->stored_by[array];
-        } else {
-            const gs_task t = gs_emit__whole_unit(e, f->unit, &skip);
-            r.file = t.file;
-            r.first = t.source.offset;
-            r.bytes = t.bytes;
-            r.target = t.target;
-            r.operand = t.operand;
-        }
-        k->cell[f->unit].first_place = r.offset;
-        p->resident[p->residents++] = r;
+    for (uint32_t k = 0; k < list->accesses && st == GS_OK; k++) {
+        struct cell *const cell = &host->cell[list->access[k].unit];
+        if (!cell->seen && list->plan->hit[k])
+            st = list_resident(e, host, list->access[k].unit, list->plan->place[k]);
+        cell->seen = true;
     }
-    return GS_OK;
+    return st;
 }
 
 static gs_status open_devices(struct emitter *e)
 {
+    const gs_device_cache *const c = &e->c->device;
     gs_status st = GS_OK;
-    for (uint32_t d = 0; e->c->device.devices > 0 && d < e->devices && st == GS_OK; d++) {
+
+    for (uint32_t d = 0; d < c->devices && st == GS_OK; d++) {
         struct memory *const k = &e->memory[GS_DEVICE_MEMORIES + d];
         k->base = e->c->arena_bytes + e->c->staging_bytes;
-        k->tracing = e->c->device.tracing;
-        if ((st = cells_open(e, k, gs_layout_units(e->l))) == GS_OK)
-            st = list_fixed(e, d);
+        k->tracing = c->tracing;
+        st = cells_open(e, k, gs_layout_units(e->l));
+        for (uint32_t i = 0; i < c->fixeds[d] && st == GS_OK; i++)
+            st = list_resident(e, k, c->fixed[d][i].unit, c->fixed[d][i].place);
     }
     return st;
 }
@@ -360,7 +341,7 @@ gs_status gs_emit__cache_open(struct emitter *e)
     host->base = e->plan->region_bytes[GS_REGION_RESIDENT];
     if ((st = cells_open(e, host, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
         return st;
-    st = list_first(e);
+    st = list_first(e, host);
     e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.list.plan->used_bytes;
     return st;
 }

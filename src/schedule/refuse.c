@@ -281,10 +281,7 @@ static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, ui
 
 static bool any_on_host(const gs_layout *l)
 {
-    bool any = false;
-    for (uint32_t d = 0; l->config->topology != NULL && d < gs_layout_devices(l); d++)
-        any = any || gs_layout_on_host(l, d);
-    return any;
+    return l->config->topology != NULL && gs_layout_host_devices(l) > 0;
 }
 
 static bool set_arena(const gs_layout *l, gs_choice *c, uint64_t arena)
