@@ -126,8 +126,6 @@ gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param)
     gs_device *device[GS_PLAN_DEVICES];
     void *part[GS_PLAN_DEVICES];
 
-    if (e->devices == 1)
-        return GS_OK;
     for (uint32_t d = 0; d < e->devices; d++) {
         device[d] = e->on[d].device;
         part[d] = e->on[d].statistic[param];

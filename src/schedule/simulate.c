@@ -247,7 +247,7 @@ static double verify_seconds(const gs_simulation_input *in, const gs_task *t)
     return t->check == GS_CHECK_NONE ? 0 : gs_cost_seconds(in->cost, &check) / requests;
 }
 
-static double copy_seconds(const gs_simulation_input *in, const gs_task *t)
+static double move_seconds(const gs_simulation_input *in, const gs_task *t)
 {
     const gs_link_load load = {gs_task_link(t), gs_task_bytes(in->plan, t), gs_task_requests(t)};
     return gs_link_seconds(in->topology, in->cost, in->host_cost, &load);
@@ -266,7 +266,7 @@ static double between_looks(const gs_simulation_input *in)
         if (gs_task_lane(t) == GS_LANE_READ)
             add(&checking, verify_seconds(in, t));
         else if (gs_task_is_copy(t) && t->source.memory == GS_HOST)
-            add(&copying, copy_seconds(in, t));
+            add(&copying, move_seconds(in, t));
         else if (in->plan->devices == 0 && t->kind != GS_TASK_MOVE) {
             gs_task_work(&w, in->program, in->set, in->parts, t);
             add(&computing, gs_cost_seconds(in->cost, &w));
@@ -342,13 +342,12 @@ static double take_wire(struct sim *s, gs_plan_link link, double seconds, double
 /* When the bytes of a move that could begin then have arrived. */
 static double move(struct sim *s, const gs_task *t, double begin)
 {
-    const gs_link_load load = {gs_task_link(t), gs_task_bytes(s->in->plan, t), gs_task_requests(t)};
-    const double took = gs_link_seconds(s->in->topology, s->in->cost, s->in->host_cost, &load);
-    double end = take_wire(s, load.link, took, begin);
+    const double took = move_seconds(s->in, t);
+    double end = take_wire(s, gs_task_link(t), took, begin);
 
     if (gs_task_is_copy(t))
         return end;
-    if (gs_link_driver(load.link) == GS_DRIVER_DIRECT) {
+    if (gs_task_driver(t) == GS_DRIVER_DIRECT) {
         const gs_plan_link to = gs_link_to(t->device);
         const double bps = gs_link_of(s->in->topology, cost_on(s, t), to).bps;
         const double passed = take_wire(s, to, (double)t->bytes / bps, begin);
@@ -557,7 +556,7 @@ static const char *bottleneck(const struct sim *s)
     const double disk = x->read_seconds + x->write_seconds, computing = x->edge_seconds + x->vertex_seconds;
     const double device = computing + x->check_seconds;
 
-    if (s->in->plan->devices > 0 && s->wire_seconds / s->in->topology->switches > GS_MAX(disk, computing))
+    if (s->wire_seconds > 0 && s->wire_seconds / s->in->topology->switches > GS_MAX(disk, computing))
         return "copies to devices";
     if (GS_MAX(disk, device) < 0.75 * x->seconds)
         return "waiting";
