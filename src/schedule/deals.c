@@ -202,6 +202,8 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
 #define STAGED_TASKS 300000u
 /* Of the tasks that all ways may have together, one's part. */
 #define TRY_EFFORT 8u
+/* What there is a part of, where the program is one of many. */
+#define SCREENED_PART 4u
 /* Stages with other shares than others must save so much of the epoch, and another share of one stage. */
 #define KINDS_WORTH 0.98
 #define STAGED_WORTH 0.99
@@ -518,8 +520,10 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
     gs_schedule_config like = *config;
     deals x = {.config = &like, .first = first, .like = first, .tables = (*best)->table_bytes, .cost = *cost,
                .most = gs_effort_most(config, *cost)};
+    const bool screens = config->effort != NULL && config->effort->screens;
     gs_status st = GS_ENOMEM;
 
+    x.most /= screens ? SCREENED_PART : 1;
     like.ring = (*best)->ring;
     x.now = gs_calloc(stages + 1, sizeof(*x.now));
     x.best = gs_calloc(stages + 1, sizeof(*x.best));
@@ -538,6 +542,8 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
 done:
     if (config->effort != NULL)
         config->effort->tasks += x.tasks;
+    if (screens && x.tasks >= x.most)
+        config->effort->cut = true;
     gs_free(x.now);
     gs_free(x.best);
     gs_free(x.share);

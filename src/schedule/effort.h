@@ -2,7 +2,7 @@
  *
  * No longer than an epoch, or 2 seconds where that is shorter: what planning saves is a part of the epochs. It is
  * counted in tasks and not by the clock, so that the same question has the same answer on every machine of the same
- * costs. A task that is listed and simulated takes some 0.6 us on a core of 2020, one that is counted half of it.
+ * costs. A task that is listed and simulated takes some 0.5 to 1 us on a core of 2020, one that is counted half of it.
  * Programs of the same model are compared by plans that have a small part of the time each; then the best one has what
  * is left (session/choose.c).
  */
@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "schedule/schedule.h"
 
-#define GS_EFFORT_TASKS 1.5e6 /* a second */
+#define GS_EFFORT_TASKS 1.25e6 /* a second */
 #define GS_EFFORT_SECONDS 2.0
 #define GS_EFFORT_SCREENED 6u
 #define GS_EFFORT_TAKEN 2u

@@ -49,7 +49,7 @@ typedef struct gs_effort {
     uint32_t last;  /* of the one made last */
     bool chosen;    /* the plan is one of several, not all that there is to choose from */
     bool screens;   /* the plan is compared with other programs': they have a small part of the time each */
-    bool cut;       /* an order of columns would have been looked for, where it had more time */
+    bool cut;       /* an order of columns would have been looked for, or other deals, where it had more time */
 } gs_effort;
 
 typedef struct gs_schedule_config {

@@ -36,6 +36,8 @@
 /* Another program is not tried with less than the tasks of so many plans like the best one's: to see what fits, and to
  * compare a few arenas (effort.h). */
 #define PLANS_A_TRY 4u
+/* Nor is the best one planned again with less than those of so many. */
+#define PLANS_TO_REFINE 12u
 /* Tables of a program are taken to be no smaller than this part of what another's were, of the least that theirs might
  * have been. */
 #define ALIKE_TABLES 0.75
@@ -358,10 +360,10 @@ static bool is_worth_trying(const choosing *c, const candidate *from, uint32_t k
 
 /* Tasks of plans that may be compared for another program: all that are left. (A part of them each would be too few to
  * find the better arenas.) 0: they are too few for a try. */
-static uint64_t effort_left(const choosing *c, const candidate *from)
+static uint64_t effort_left(const choosing *c, const candidate *from, uint64_t plans)
 {
     const uint64_t left = c->most_tasks - GS_MIN(c->most_tasks, c->tasks);
-    return left < PLANS_A_TRY * (uint64_t)from->tasks ? 0 : left;
+    return left < plans * from->tasks ? 0 : left;
 }
 
 /* Each choice alone is made otherwise than in the best program; then again from the best of these, until none is worth
@@ -376,7 +378,7 @@ static void improve(choosing *c)
         for (uint32_t k = 0; k < CHOICES; k++) {
             if (!is_worth_trying(c, &from, k))
                 continue;
-            const uint64_t most = effort_left(c, &from);
+            const uint64_t most = effort_left(c, &from, PLANS_A_TRY);
             if (most == 0)
                 return;
             better |= try_another(c, other_than(&from, k), most, false, k == LEAN ? is_leaner : is_shorter);
@@ -387,7 +389,7 @@ static void improve(choosing *c)
 /* The program that is taken is planned with what time the others have left. */
 static void refine(choosing *c)
 {
-    const uint64_t most = effort_left(c, &c->best);
+    const uint64_t most = effort_left(c, &c->best, PLANS_TO_REFINE);
 
     if (c->best.cut && most > 0)
         (void)try_another(c, c->best.variant, most, true, is_shorter_at_all);
