@@ -157,6 +157,9 @@ typedef struct gs_train_options {
                                * have them; or from those of the same "batch" */
     const char *corrupt; /* which ends are wrong: "both", one at a time, "head" or "tail" */
     double margin;       /* of .loss "margin" */
+    const char *edges;   /* of predictions with weights of .task "link": a .npy of pairs to score, int64 or int32 [M, 2]
+                          * of input ids, or [M, 3] with types where the decoder has them */
+    const char *scores;  /* .npy, float32 [M], of .edges */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -289,7 +292,7 @@ typedef struct gs_train_options {
     X(keep_by, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--keep-by",                                                 \
       "loss|accuracy|balanced|f1|micro_f1|auc|ap|mse|mae|r2|mrr",                                                    \
       "figure of validation that --keep, --patience and the schedule\n"                                              \
-      "plateau go by; balanced: the mean of the classes' accuracies",                                                \
+      "plateau go by; balanced: the mean of the classes'\naccuracies",                                               \
       "loss; of numbers mse; of edges mrr, auc")                                                                     \
     X(patience, COUNT, 0, 0, 0, RESULTS, NULL, COMMON, "--patience", "K",                                            \
       "stop when the validation result has not been better for K\nepochs; 0: never", NULL)                           \
@@ -372,6 +375,9 @@ typedef struct gs_train_options {
       "probabilities for logits: softmax; of several labels sigmoid", NULL)                                          \
     X(argmax, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--argmax", "OUT.npy",                                          \
       "int64 [vertices]: the class of the largest logit", NULL)                                                      \
+    X(edges, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--edges", "PAIRS.npy",                                          \
+      "of weights of --task link: pairs to score, [M, 2], or\n[M, 3] with types", NULL)                              \
+    X(scores, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--scores", "OUT.npy", "float32 [M]: how they score", NULL)     \
     X(classes, COUNT, 0, 1, 0, NOTHING, NULL, RARE, "--classes", "N",                                                \
       "how many there are, where neither weights nor labels say it", "as they say")
 

@@ -216,7 +216,7 @@ static gs_status embed(const char *store, const train_command *t, const gs_train
 static gs_status compute(const char *store, const train_command *t, const gs_train_options *o, gs_train_report *r)
 {
     gs_train_report of_embeddings;
-    const bool alone = o->logits == NULL && o->argmax == NULL;
+    const bool alone = o->logits == NULL && o->argmax == NULL && o->scores == NULL;
     gs_status st = GS_OK;
 
     if (!alone)
@@ -234,9 +234,9 @@ static int predict_run(const cli_command *self, const void *options, const char 
     gs_train_report r;
     int status;
 
-    if (t->weights == NULL || (o.logits == NULL && o.argmax == NULL && t->embeddings == NULL))
+    if (t->weights == NULL || (o.logits == NULL && o.argmax == NULL && o.scores == NULL && t->embeddings == NULL))
         return cli_fail(self, CLI_USAGE, "%s is missing; see gnnstream help predict",
-                        t->weights == NULL ? "--weights" : "--logits, --argmax or --embeddings");
+                        t->weights == NULL ? "--weights" : "--logits, --argmax, --scores or --embeddings");
     if (o.softmax && o.logits == NULL)
         return cli_fail(self, CLI_USAGE, "--softmax: is of --logits, which is missing");
     if (t->embeddings != NULL && ((o.logits != NULL && strcmp(o.logits, t->embeddings) == 0) ||

@@ -133,8 +133,13 @@ static gs_status check_pairs(const gs_train_options *o)
 #undef FIELD
     };
 
+    if ((o->edges != NULL) != (o->scores != NULL))
+        return gs_fail(GS_EINVAL, "%s: needs %s beside it", o->edges != NULL ? ".edges" : ".scores",
+                       o->edges != NULL ? ".scores" : ".edges");
     if (gs_train_is_link(o))
         return gs_run_pairs_check(o);
+    if (o->edges != NULL)
+        return gs_fail(GS_EINVAL, ".edges: is of weights of .task link; leave it out");
     for (size_t k = 0; k < GS_ARRAY_LEN(of_pairs); k++) {
         const gs_option *const x = gs_option_at(of_pairs[k]);
         if (!gs_option_is_unset(x, o))

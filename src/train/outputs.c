@@ -263,7 +263,8 @@ static gs_status check(const named *out, const gs_train_options *o, gs_run_kind 
 gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store)
 {
     const named out[] = {{".save", o->save, GS_FILE_KIND_SAFETENSORS}, {".logits", o->logits, GS_FILE_KIND_NPY},
-                         {".argmax", o->argmax, GS_FILE_KIND_NPY}, {".metrics", o->metrics, GS_FILE_KIND_JSON},
+                         {".argmax", o->argmax, GS_FILE_KIND_NPY}, {".scores", o->scores, GS_FILE_KIND_NPY},
+                         {".metrics", o->metrics, GS_FILE_KIND_JSON},
                          {".trace", o->trace, GS_FILE_KIND_JSON}};
     const named folder = checkpoints_of(o, kind);
     gs_status st = folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK;

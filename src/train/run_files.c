@@ -53,6 +53,18 @@ static gs_status write_argmax(gs_run *r)
     return gs_session_explain_logits(r->session, gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job));
 }
 
+/* A score for each pair of .edges, which are not looked at yet. */
+static gs_status begin_scores(gs_run *r)
+{
+    gs_npy pairs = {.fd = -1};
+    gs_status st = gs_npy_open(&pairs, r->options.edges);
+
+    if (st == GS_OK)
+        st = gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0], 0);
+    gs_npy_close(&pairs);
+    return st;
+}
+
 /* ---- the files that the options name ------------------------------------- */
 
 /* The metrics file comes last, as it replaces what was there. */
@@ -68,6 +80,8 @@ gs_status gs_run__begin_files(gs_run *r)
     if (st == GS_OK && o->argmax != NULL)
         st = gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64,
                            gs_store_get_info(r->session->store)->vertices, 0);
+    if (st == GS_OK && o->scores != NULL)
+        st = begin_scores(r);
     if (st == GS_OK && o->trace != NULL)
         st = gs_outfile_begin(&r->files.trace, o->trace);
     if (st == GS_OK)
@@ -124,13 +138,15 @@ static gs_status write_trace(gs_run *r)
 gs_status gs_run__write_files(gs_run *r)
 {
     gs_run_files *const f = &r->files;
-    gs_outfile *const file[] = {&f->trace, &f->argmax, &f->logits, &f->weights};
+    gs_outfile *const file[] = {&f->trace, &f->argmax, &f->logits, &f->scores, &f->weights};
     gs_status st = GS_OK;
 
     if (f->logits.path != NULL)
         st = write_logits(r, &f->logits, f->logits_offset);
     if (st == GS_OK && f->argmax.path != NULL)
         st = write_argmax(r);
+    if (st == GS_OK && f->scores.path != NULL)
+        st = gs_run_pairs_score(r, &f->scores, f->scores_offset);
     if (st == GS_OK && f->weights.path != NULL)
         st = gs_run__put_weights(r, &f->weights, r->report.kept_epochs);
     if (st == GS_OK && f->trace.path != NULL)
@@ -146,6 +162,7 @@ void gs_run__abandon_files(gs_run *r)
     gs_outfile_abandon(&r->files.weights);
     gs_outfile_abandon(&r->files.logits);
     gs_outfile_abandon(&r->files.argmax);
+    gs_outfile_abandon(&r->files.scores);
     gs_outfile_abandon(&r->files.trace);
 }
 

@@ -96,9 +96,13 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
     gs_param param;
     gs_status st = gs_store_open(&store, config->store);
 
-    if (st == GS_OK && config->purpose == GS_FOR_PREDICTION)
+    if (st == GS_OK && config->purpose == GS_FOR_PREDICTION) {
         config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
-    else if (st == GS_OK && (st = gs_run_pairs_open(&pairs, store, config->options)) == GS_OK) {
+        if (config->options->edges != NULL)
+            st = gs_run_pairs_score_bytes(&config->beside_bytes, store, config->options);
+    }
+    if (st == GS_OK && config->purpose == GS_FOR_TRAINING &&
+        (st = gs_run_pairs_open(&pairs, store, config->options)) == GS_OK) {
         config->beside_bytes = gs_run_pairs_bytes(pairs);
         config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
         config->on_batches = true;
@@ -108,6 +112,8 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
     if (st == GS_OK)
         st = gs_session_open(out, config);
     config->pairs = NULL;
+    if (st == GS_OK)
+        (*out)->config.pairs = NULL; /* it was for its opening alone */
     return st;
 }
 
@@ -362,6 +368,9 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     if (r->kind == GS_RUN_TRAIN && o.classes != 0)
         return gs_fail(GS_EINVAL, ".classes %u: is of predictions; labels say how many there are to train on",
                        o.classes);
+    if (r->kind == GS_RUN_TRAIN && (o.edges != NULL || o.scores != NULL))
+        return gs_fail(GS_EINVAL, ".edges, .scores: are of predictions; train with .save, and predict with those "
+                       "weights");
     if (r->kind == GS_RUN_TRAIN && o.embeddings)
         return gs_fail(GS_EINVAL, ".embeddings: are of predictions; train with .save, and predict with those weights");
     if (r->kind == GS_RUN_PREDICT) {

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/npy.h"
 #include "base/option_table.h"
 #include "base/radix.h"
 #include "base/size.h"
@@ -375,5 +376,134 @@ gs_status gs_run_pairs_evaluate(gs_run *r, gs_task_figures *out)
         out->hits10[split] = f.hits[2];
         out->roc_auc[split] = f.auc;
     }
+    return st;
+}
+
+/* ---- pairs of a file --------------------------------------------------------- */
+
+#define PAIR_COLUMNS 3u /* at most */
+
+static gs_pair_rank_options rank_options(const gs_store *store, const gs_train_options *o)
+{
+    return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed, .stop = o->stop,
+                                  .decoder = gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder)),
+                                  .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
+}
+
+gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o)
+{
+    const gs_pair_rank_options of_ranks = rank_options(store, o);
+    gs_pair_ranks *ranks = NULL;
+    const gs_status st = gs_pair_ranks_open(&ranks, &of_ranks);
+
+    if (st == GS_OK)
+        *out = gs_pair_ranks_bytes(ranks) + gs_store_get_info(store)->vertices * sizeof(uint32_t) +
+               GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES;
+    gs_pair_ranks_close(ranks);
+    return st;
+}
+
+/* What scoring the pairs of a file holds. */
+typedef struct scoring {
+    const gs_store *store;
+    const char *path;
+    gs_npy npy;
+    uint32_t columns, types;
+    gs_pair_ranks *ranks;
+    uint32_t *row_of; /* [vertices] of an input id */
+    void *raw;
+    gs_pair *pair;
+    float *score;
+} scoring;
+
+static gs_status find_rows(scoring *x)
+{
+    gs_block_reader reader = {0};
+    uint64_t row = 0, bytes;
+    gs_status st = gs_block_reader_open(&reader, x->store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t block = 0; st == GS_OK && row < gs_store_get_info(x->store)->vertices; block++) {
+        if ((st = gs_block_reader_next(&reader, block, &bytes)) != GS_OK)
+            break;
+        for (uint64_t k = 0; k < bytes / sizeof(uint32_t); k++) {
+            const uint32_t id = ((const uint32_t *)reader.block)[k];
+            if (id < gs_store_get_info(x->store)->vertices)
+                x->row_of[id] = (uint32_t)row;
+            row++;
+        }
+    }
+    gs_block_reader_close(&reader);
+    return st;
+}
+
+static gs_status open_scoring(scoring *x, const gs_run *r)
+{
+    const gs_train_options *const o = &r->options;
+    const gs_pair_rank_options of_ranks = rank_options(r->session->store, o);
+    const bool typed = of_ranks.decoder->of_types && gs_store_get_info(of_ranks.store)->edge_types > 0;
+    gs_status st;
+
+    *x = (scoring){.store = of_ranks.store, .path = o->edges, .npy = {.fd = -1}, .columns = typed ? 3 : 2,
+                   .types = types_of(of_ranks.store)};
+    if ((st = gs_npy_open(&x->npy, x->path)) != GS_OK)
+        return st;
+    if ((x->npy.dtype != GS_I64 && x->npy.dtype != GS_I32) || x->npy.dims != 2 || x->npy.shape[1] != x->columns)
+        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; pairs to score are int64 or int32 [M, %u]%s", x->path,
+                       gs_dtype_name(x->npy.dtype), (unsigned long long)x->npy.shape[0],
+                       (unsigned long long)x->npy.shape[1], x->columns,
+                       typed ? ": source, destination and type" : "");
+    x->row_of = gs_calloc(gs_store_get_info(x->store)->vertices, sizeof(*x->row_of));
+    x->raw = gs_malloc_array((size_t)GS_RANK_PAIRS * PAIR_COLUMNS, sizeof(int64_t));
+    x->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->pair));
+    x->score = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->score));
+    if (x->row_of == NULL || x->raw == NULL || x->pair == NULL || x->score == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
+    return (st = find_rows(x)) != GS_OK ? st : gs_pair_ranks_open(&x->ranks, &of_ranks);
+}
+
+static void close_scoring(scoring *x)
+{
+    gs_npy_close(&x->npy);
+    gs_pair_ranks_close(x->ranks);
+    gs_free(x->row_of);
+    gs_free(x->raw);
+    gs_free(x->pair);
+    gs_free(x->score);
+}
+
+static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
+{
+    const uint64_t vertices = gs_store_get_info(x->store)->vertices;
+    const gs_status st = gs_npy_read_rows(&x->npy, x->raw, first, pairs, x->path);
+
+    for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
+        int64_t v[PAIR_COLUMNS] = {0};
+        for (uint32_t c = 0; c < x->columns; c++) {
+            const uint64_t k = (uint64_t)p * x->columns + c;
+            v[c] = x->npy.dtype == GS_I64 ? ((const int64_t *)x->raw)[k] : ((const int32_t *)x->raw)[k];
+            if (v[c] < 0 || (uint64_t)v[c] >= (c < 2 ? vertices : x->types))
+                return gs_fail(GS_EFORMAT, "%s: row %llu: %s %lld is none of the store's %llu", x->path,
+                               (unsigned long long)(first + p), c < 2 ? "vertex" : "type", (long long)v[c],
+                               (unsigned long long)(c < 2 ? vertices : x->types));
+        }
+        x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[1]], (uint32_t)v[2]};
+    }
+    return st;
+}
+
+gs_status gs_run_pairs_score(gs_run *r, gs_outfile *to, uint64_t offset)
+{
+    const float *const types = types_in(r->session, r->session->run.params.value);
+    const gs_pair_rows rows = {.context = r->session, .fetch = fetch, .each = each};
+    scoring x;
+    gs_status st = open_scoring(&x, r);
+
+    for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += GS_RANK_PAIRS) {
+        const uint32_t n = (uint32_t)GS_MIN(GS_RANK_PAIRS, x.npy.shape[0] - at);
+        if ((st = read_pairs(&x, at, n)) == GS_OK &&
+            (st = gs_pair_ranks_score(x.ranks, x.score, x.pair, n, &rows, types)) == GS_OK)
+            st = gs_outfile_write(to, x.score, n * sizeof(*x.score), offset + at * sizeof(*x.score));
+    }
+    close_scoring(&x);
     return st;
 }

@@ -51,6 +51,25 @@ last=$(wc -l <killed/metrics.jsonl)
 [ "$(tensors on.safetensors | cksum)" = "$(tensors one.safetensors | cksum)" ] || die 'other bits when gone on with'
 gnnstream predict store --weights whole.safetensors --logits rows.npy >out
 [ "$(wc -c <rows.npy)" = $((128 + 101 * 8 * 4)) ] || die "rows: $(wc -c <rows.npy)"
+# Scores of pairs are what the rows say.
+"${train[@]}" --decoder dot --save dot.safetensors --logits rows.npy >out
+array ends.npy '2, 2' 3 9 100 3
+refused 1 'ends.npy: is u8 [2, 2]; pairs to score are int64 or int32 [M, 2]' \
+    gnnstream predict store --weights dot.safetensors --edges ends.npy --scores s.npy
+[ ! -e s.npy ] || die 'scores of no pairs'
+{
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 2), }"
+    printf '\x03\0\0\0\x09\0\0\0\x64\0\0\0\x03\0\0\0'
+} >ends.npy
+gnnstream predict store --weights dot.safetensors --edges ends.npy --scores s.npy >out
+row() { od -An -v -tf4 -w32 -j $((128 + 32 * $1)) -N 32 rows.npy; }
+echo "$(row 3) $(row 9) $(row 100) $(row 3) $(od -An -tf4 -j 128 s.npy)" | awk '{
+    for (k = 0; k < 2; k++) {
+        sum = 0
+        for (i = 1; i <= 8; i++) sum += $(16 * k + i) * $(16 * k + 8 + i)
+        if ((sum - $(33 + k)) ^ 2 > 1e-10) { print sum, $(33 + k); exit 1 }
+    }
+}' || die 'another score'
 # Every decoder and loss learns something.
 for way in 'dot logistic' 'distmult softmax' 'transe margin' 'complex logistic'; do
     set -- $way
@@ -67,3 +86,5 @@ refused 2 '--loss bce: is of labels' "${train[@]}" --loss bce
 refused 2 '--margin 2: is of --loss margin' "${train[@]}" --margin 2
 refused 2 '--sampler: does not go with --task link' "${train[@]}" --sampler cluster --batch-size 1
 refused 2 '--keep-by loss: is no figure of the task link, which has auc|mrr' "${train[@]}" --keep-by loss
+refused 2 '--edges: needs --scores beside it' gnnstream predict store --weights dot.safetensors --edges ends.npy \
+    --logits l.npy
