@@ -365,7 +365,7 @@ gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, 
         write_rows(&w, p, &p->stage[s]);
         const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
         st = sequence ? write_sequence(&w, p, &p->stage[s]) : write_edges(&w, p, s);
-        if (st == GS_OK && gs_stage_has_typed(&p->stage[s]))
+        if (st == GS_OK && gs_stage_has_products(&p->stage[s]))
             st = write_typed(&w, p, s);
         if (st == GS_OK)
             st = write_vertices(&w, p, s);

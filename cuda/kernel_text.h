@@ -22,7 +22,7 @@
 
 typedef enum gs_typed_step_kind {
     GS_TYPED_KEEP,      /* register x of every edge to its table */
-    GS_TYPED_MULTIPLY,  /* table y = rows x by the matrices `param` (or by their transposes) */
+    GS_TYPED_MULTIPLY,  /* table y = rows x by the matrices `param`, or a part of the one (or by their transposes) */
     GS_TYPED_ADD_OUTER, /* gradient of `param` += outer products of rows x and y */
 } gs_typed_step_kind;
 
@@ -30,6 +30,8 @@ typedef struct gs_typed_step {
     gs_typed_step_kind kind;
     bool transposed;
     uint32_t x, y, param; /* registers of edges */
+    uint64_t part;        /* of the parameter's numbers, where the matrix begins */
+    uint32_t each, stride; /* numbers from a type's matrix to the next, 0 where there is one; of its rows */
 } gs_typed_step;
 
 typedef struct gs_typed_table {
@@ -38,6 +40,7 @@ typedef struct gs_typed_table {
 
 typedef struct gs_typed_plan {
     uint32_t stage, types;
+    bool by_type;      /* else all edges are of one type */
     uint32_t steps, tables;
     gs_typed_step step[GS_TYPED_STEPS];
     gs_typed_table table[GS_TYPED_TABLES];
@@ -45,7 +48,7 @@ typedef struct gs_typed_plan {
     uint64_t numbers;  /* of the largest matrix that has a gradient; 0: none */
 } gs_typed_plan;
 
-/* The steps of a stage that gs_stage_has_typed(). GS_EUNSUPPORTED: too many. */
+/* The steps of a stage that gs_stage_has_products(). GS_EUNSUPPORTED: too many. */
 gs_status gs_typed_plan_stage(gs_typed_plan *b, const gs_program *p, uint32_t stage);
 /* gs_typed_table.column of this register; GS_NONE: it has no table. */
 uint32_t gs_typed_column(const gs_typed_plan *b, uint32_t reg);
@@ -57,7 +60,13 @@ typedef struct gs_kernel_input {
 } gs_kernel_input;
 
 /* A pointer that each chunk of a launch has of its own, in args.own. */
-typedef enum gs_kernel_own_kind { GS_OWN_ACC, GS_OWN_MAXIMUM, GS_OWN_NORM, GS_OWN_ROWS } gs_kernel_own_kind;
+typedef enum gs_kernel_own_kind {
+    GS_OWN_ACC,
+    GS_OWN_MAXIMUM,
+    GS_OWN_NORM,
+    GS_OWN_ROWS,
+    GS_OWN_FEATURES /* of edges */
+} gs_kernel_own_kind;
 
 typedef struct gs_kernel_own {
     gs_kernel_own_kind kind;

@@ -46,7 +46,10 @@ static gs_cuda_edges edges_of(const gs_edges *e)
                                      .weight = e->weight,
                                      .targets = e->targets,
                                      .edges = (uint32_t)e->end},
-                           .all = {.index_bytes = e->index_bytes, .type_bytes = e->type == NULL ? 0 : e->type_bytes},
+                           .all = {.index_bytes = e->index_bytes, .type_bytes = e->type == NULL ? 0 : e->type_bytes,
+                                   .feature_type = e->feature_type == GS_F32    ? GS_FEATURE_F32
+                                                   : e->feature_type == GS_BF16 ? GS_FEATURE_BF16
+                                                                                : GS_FEATURE_F16},
                            .largest = e->largest};
 }
 
@@ -163,6 +166,7 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
         st = gs_fail(GS_EINVAL, "device cuda: not prepared for sums of%s rows of %u %s of %u types",
                      rows.scaled ? " scaled" : "", l->width, gs_dtype_name(l->dtype), rows.types);
     e.chunk.weight = NULL;
+    e.all.feature_type = 0;
     if (l->types == 0) {
         e.chunk.type = NULL;
         e.all.type_bytes = 0;
@@ -178,6 +182,8 @@ gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l)
 
 static float *own_of(const gs_cuda *c, const gs_cuda_edge_run *r, const gs_edge_kernel *k, const gs_kernel_own *own)
 {
+    if (own->kind == GS_OWN_FEATURES)
+        return (float *)(uintptr_t)r->l->edges.feature;
     const gs_accumulator *const sum = &r->l->sum[k->sum[own->kind == GS_OWN_ROWS ? 0 : own->index]];
     return own->kind == GS_OWN_ROWS      ? (float *)c->where[own->index]
            : own->kind == GS_OWN_ACC     ? sum->acc
@@ -310,7 +316,8 @@ static void set_portion(portion *k, uint32_t first, uint32_t edges)
     const gs_cuda_edges *const e = &k->run->edges;
     gs_u32 *const table = place_of(k, k->at.table);
     const uint64_t each = k->plan->types + 1ull;
-    k->a = (gs_typed_args){.index = e->chunk.index, .type = e->chunk.type, .index_bytes = e->all.index_bytes,
+    k->a = (gs_typed_args){.index = e->chunk.index, .type = k->plan->by_type ? e->chunk.type : NULL,
+                           .index_bytes = e->all.index_bytes,
                            .type_bytes = e->all.type_bytes, .first_edge = first, .edges = edges,
                            .types = k->plan->types, .stretches = sorted_stretches(edges),
                            .order = place_of(k, k->at.order), .place = place_of(k, k->at.place),
@@ -387,7 +394,9 @@ static gs_status multiply(portion *k, const gs_typed_step *s)
     const gs_cuda_typed_code *const code = find(k->c, s->transposed ? GS_TYPED_PRODUCT_T : GS_TYPED_PRODUCT,
                                                 stage->edge_reg[s->x].width, stage->edge_reg[s->y].width);
     k->a.x = rows_of(k, s->x);
-    k->a.matrix = (const float *)gs_cuda_param(k->c, s->param);
+    k->a.matrix = (const float *)gs_cuda_param(k->c, s->param) + s->part;
+    k->a.each = s->each;
+    k->a.stride = s->stride;
     k->a.made = table_of(k, s->y);
     return gs_cuda_launch(k->c, code->run, most_parts(k, GS_TASK_ROWS), code->k.blocks, code->k.shared_bytes, &k->a,
                           code->k.name);
@@ -400,8 +409,11 @@ static gs_status add_outer(portion *k, const gs_typed_step *s)
         find(k->c, GS_TYPED_OUTER, stage->edge_reg[s->x].width, stage->edge_reg[s->y].width);
     k->a.x = rows_of(k, s->x);
     k->a.y = rows_of(k, s->y);
-    k->a.grad = (float *)gs_cuda_grad(k->c, s->param);
+    k->a.grad = (float *)gs_cuda_grad(k->c, s->param) + s->part;
     k->a.numbers = code->k.in * code->k.out;
+    k->a.out = code->k.out;
+    k->a.each = s->each;
+    k->a.stride = s->stride;
     const gs_status st = gs_cuda_launch(k->c, code->run, most_parts(k, GS_PIECE_ROWS), code->k.blocks,
                                         code->k.shared_bytes, &k->a, code->k.name);
     if (st != GS_OK || k->a.edges <= GS_PIECE_ROWS)

@@ -49,12 +49,12 @@ static void gen_keep_edge(gs_gen_writer *w)
     gs_gen_store(w, name, row, width);
 }
 
-/* Is the register a row of a table: a product by the matrix of the edge's type, made before? */
+/* Is the register a row of a table: a product by a matrix, made before? */
 static bool gen_is_made(const gs_gen_writer *w, uint32_t r)
 {
     for (uint32_t i = 0; i < w->s->edge_instrs; i++)
         if (w->s->edge_instr[i].dst == r)
-            return gs_op_by_type(w->s->edge_instr[i].op);
+            return gs_op_on_edges(w->s->edge_instr[i].op);
     return false;
 }
 
@@ -137,6 +137,39 @@ static bool is_one(const gs_gen_writer *w, uint32_t r)
     return s == GS_GEN_SINGLE || (s == GS_GEN_GROUPED && w->k->one_group);
 }
 
+/* Of features the columns are numbered, not reached: how wide a number is, the launch says. */
+static void point_feature(gs_gen_writer *w, uint32_t r)
+{
+    const gs_edge_reg *const reg = &w->s->edge_reg[r];
+    const uint32_t each = gs_gen_each(w, reg->width);
+    if (is_one(w, r)) {
+        fprintf(w->out, "    const gs_u32 at%u = %uu + slice / %uu;\n", r, reg->first, each);
+        return;
+    }
+    fprintf(w->out, "    gs_u32 at%u[%u];\n", r, w->k->slots);
+    gs_gen_each_slot(w);
+    fprintf(w->out, "        (void)within;\n        at%u[s] = %uu + ", r, reg->first);
+    fprintf(w->out, gs_gen_ragged(w) ? "gs_column_within(c, end - %uu)" : "c", w->k->vector);
+    fprintf(w->out, " / %uu;\n    }\n", each);
+}
+
+/* burst7[b] = the lane's columns of the edge's features. */
+static void load_feature(gs_gen_writer *w, uint32_t r)
+{
+    const gs_edge_reg *const reg = &w->s->edge_reg[r];
+    const gs_gen_shape shape = gs_gen_shape_of(w, reg->width);
+    const uint32_t v = shape == GS_GEN_WIDE && !is_one(w, r) ? w->k->vector : 1;
+    for (uint32_t s = 0; s < (is_one(w, r) ? 1 : w->k->slots); s++)
+        for (uint32_t j = 0; j < v; j++) {
+            char to[32] = "", at[32];
+            if (shape != GS_GEN_SINGLE)
+                snprintf(to, sizeof(to), "[%u]", v * s + j);
+            snprintf(at, sizeof(at), is_one(w, r) ? "at%u" : "at%u[%u] + %uu", r, s, j);
+            fprintf(w->out, "    burst%u[b]%s = gs_feature(own[%u], &a.all, k, %uu, %s);\n", r, to,
+                    gs_gen_own(w, GS_OWN_FEATURES, 0), reg->columns, at);
+        }
+}
+
 /* Registers whose rows differ from edge to edge are reached from the lane's own columns of row 0, so that an address
  * is one multiplication and addition: at7[0] those of the slots that all lanes have, the others' apart, as lanes
  * without columns load the last one. Narrow ones have a number a slot, at places of its own. */
@@ -148,6 +181,10 @@ static void gen_point_typed(gs_gen_writer *w)
         char start[64];
         if (!gen_is_typed(w, r) || reg->kind == GS_EDGE_WEIGHT)
             continue;
+        if (reg->kind == GS_EDGE_FEATURES) {
+            point_feature(w, r);
+            continue;
+        }
         if (reg->kind == GS_EDGE_TARGET)
             snprintf(start, sizeof(start), "(const char *)(own[%u] + row * %uu)", gs_gen_own(w, GS_OWN_ROWS, r),
                      w->p->array[reg->array].width);
@@ -192,6 +229,10 @@ static void load_of_edge(gs_gen_writer *w, uint32_t r)
     char from[192], at[32];
     if (reg->kind == GS_EDGE_WEIGHT) {
         fprintf(w->out, "    burst%u[b] = chunk->weight == 0 ? 1.0f : chunk->weight[k];\n", r);
+        return;
+    }
+    if (reg->kind == GS_EDGE_FEATURES) {
+        load_feature(w, r);
         return;
     }
     for (uint32_t s = 0; s < (is_one(w, r) ? 1 : w->k->slots); s++) {
@@ -261,7 +302,7 @@ static void gen_load_params(gs_gen_writer *w)
         for (uint32_t o = 0; o < gs_op_inputs(w->s->edge_instr[i].op); o++) {
             const gs_operand *const from = gs_instr_operand(&w->s->edge_instr[i], o);
             char name[16], row[32];
-            if (!w->needed[w->s->edge_instr[i].dst] || gs_op_by_type(w->s->edge_instr[i].op) ||
+            if (!w->needed[w->s->edge_instr[i].dst] || gs_op_on_edges(w->s->edge_instr[i].op) ||
                 from->kind != GS_FROM_PARAM || seen[from->index])
                 continue;
             seen[from->index] = true;
@@ -488,7 +529,7 @@ static void mark(gs_gen_writer *w, bool scores, bool values)
     }
     for (uint32_t i = s->edge_instrs; i-- > 0;) {
         const gs_instr *const in = &s->edge_instr[i];
-        for (uint32_t o = 0; o < gs_op_inputs(in->op) && w->needed[in->dst] && !gs_op_by_type(in->op); o++) {
+        for (uint32_t o = 0; o < gs_op_inputs(in->op) && w->needed[in->dst] && !gs_op_on_edges(in->op); o++) {
             const gs_operand *const from = gs_instr_operand(in, o);
             /* ids at the operand end are loaded by who draws */
             if (from->kind == GS_FROM_REG &&
@@ -508,7 +549,7 @@ static void find_needs(gs_gen_writer *w)
         w->per_edge[r] = s->edge_reg[r].kind != GS_EDGE_TARGET || s->edge_reg[r].typed;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
-        w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || gs_op_by_type(in->op);
+        w->per_edge[in->dst] = in->op == GS_OP_EDGE_MASK || gs_op_on_edges(in->op);
         for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
             w->per_edge[in->dst] |=
                 gs_instr_operand(in, o)->kind == GS_FROM_REG && w->per_edge[gs_instr_operand(in, o)->index];

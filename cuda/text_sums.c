@@ -263,7 +263,7 @@ void gs_gen_write_instrs(gs_gen_writer *w, bool per_edge)
 {
     for (uint32_t i = 0; i < w->s->edge_instrs && w->st == GS_OK; i++) {
         const gs_instr *const in = &w->s->edge_instr[i];
-        if (w->needed[in->dst] && w->per_edge[in->dst] == per_edge && !gs_op_by_type(in->op))
+        if (w->needed[in->dst] && w->per_edge[in->dst] == per_edge && !gs_op_on_edges(in->op))
             write_instr(w, in);
     }
 }

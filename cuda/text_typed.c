@@ -54,28 +54,45 @@ static gs_status need_rows(gs_typed_plan *b, const gs_stage *s, uint32_t reg)
     return add_step(b, s, (gs_typed_step){.kind = GS_TYPED_KEEP, .x = reg});
 }
 
+/* The step's matrices: those of the types, or a part of one for all. */
+static void set_matrix(gs_typed_plan *b, gs_typed_step *step, const gs_param *w, uint32_t rows, bool dense,
+                       uint32_t site)
+{
+    step->stride = w->cols;
+    if (dense) {
+        step->part = gs_param_part(w, rows, site);
+        b->types = GS_MAX(b->types, 1u);
+        return;
+    }
+    step->each = rows * w->cols;
+    b->types = w->rows / rows;
+    b->by_type = true;
+}
+
 static gs_status add_product(gs_typed_plan *b, const gs_program *p, const gs_stage *s, const gs_instr *in)
 {
-    const bool transposed = in->op == GS_OP_BY_TYPE_T;
+    const bool transposed = gs_op_by_transpose(in->op);
     const uint32_t matrix_rows = s->edge_reg[transposed ? in->dst : in->a.index].width;
+    const gs_param *const w = &p->param[in->b.index];
+    gs_typed_step step = {.kind = GS_TYPED_MULTIPLY, .transposed = transposed, .x = in->a.index, .y = in->dst,
+                          .param = in->b.index};
     gs_status st;
     if ((st = need_rows(b, s, in->a.index)) != GS_OK || (st = add_table(b, s, in->dst)) != GS_OK)
         return st;
-    b->types = p->param[in->b.index].rows / matrix_rows;
-    return add_step(b, s, (gs_typed_step){.kind = GS_TYPED_MULTIPLY, .transposed = transposed, .x = in->a.index,
-                                          .y = in->dst, .param = in->b.index});
+    set_matrix(b, &step, w, matrix_rows, gs_op_is_dense(in->op), in->site);
+    return add_step(b, s, step);
 }
 
 static gs_status add_outer(gs_typed_plan *b, const gs_program *p, const gs_stage *s, const gs_sum *m)
 {
     const uint64_t numbers = (uint64_t)s->edge_reg[m->score].width * s->edge_reg[m->value].width;
+    gs_typed_step step = {.kind = GS_TYPED_ADD_OUTER, .x = m->score, .y = m->value, .param = m->weight};
     gs_status st;
     if ((st = need_rows(b, s, m->score)) != GS_OK || (st = need_rows(b, s, m->value)) != GS_OK)
         return st;
-    b->types = p->param[m->weight].rows / s->edge_reg[m->score].width;
+    set_matrix(b, &step, &p->param[m->weight], s->edge_reg[m->score].width, m->dense, m->site);
     b->numbers = GS_MAX(b->numbers, numbers);
-    return add_step(b, s, (gs_typed_step){.kind = GS_TYPED_ADD_OUTER, .x = m->score, .y = m->value,
-                                          .param = m->weight});
+    return add_step(b, s, step);
 }
 
 gs_status gs_typed_plan_stage(gs_typed_plan *b, const gs_program *p, uint32_t stage)
@@ -84,11 +101,14 @@ gs_status gs_typed_plan_stage(gs_typed_plan *b, const gs_program *p, uint32_t st
     gs_status st = GS_OK;
     *b = (gs_typed_plan){.stage = stage};
     for (uint32_t i = 0; i < s->edge_instrs && st == GS_OK; i++)
-        if (gs_op_by_type(s->edge_instr[i].op))
+        if (gs_op_on_edges(s->edge_instr[i].op))
             st = add_product(b, p, s, &s->edge_instr[i]);
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
         if (s->sum[i].kind == GS_SUM_OUTER)
             st = add_outer(b, p, s, &s->sum[i]);
+    for (uint32_t i = 0; i < s->sums && st == GS_OK && b->by_type; i++) /* types would add to one matrix at once */
+        if (s->sum[i].kind == GS_SUM_OUTER && s->sum[i].dense)
+            st = refuse(s, "its edges have gradients of a matrix for all beside matrices by type");
     return st;
 }
 

@@ -36,9 +36,10 @@ static inline uint64_t balance(uint32_t u, uint32_t v, uint64_t payload)
     return u == v ? 0 : u < v ? h : 0 - h;
 }
 
-static inline uint64_t record_balance(const uint32_t *r, uint32_t words)
+/* `mark`: of what the record does not hold. */
+static inline uint64_t record_balance(const uint32_t *r, uint32_t words, uint64_t mark)
 {
-    uint64_t payload = 0;
+    uint64_t payload = mark;
     for (uint32_t w = 2; w < words; w++)
         payload = gs_part__mix(payload + r[w] + 0x9e3779b97f4a7c15ull);
     return balance(r[0], r[1], payload);
@@ -74,9 +75,11 @@ static gs_status bucket_piece(reading *r, const gs_part_edge_block *block, uint3
             record[w++] = block->type[i];
             *most_type = GS_MAX(*most_type, block->type[i]);
         }
-        if (block->weight != NULL)
+        if (block->mark != NULL)
+            record[w] = (uint32_t)(block->first + i);
+        else if (block->weight != NULL)
             memcpy(&record[w], &block->weight[i], 4);
-        *sum += record_balance(record, words);
+        *sum += block->mark != NULL ? record_balance(record, w, block->mark[i]) : record_balance(record, words, 0);
         *loops += u == v;
     }
     return GS_OK;
@@ -247,7 +250,7 @@ static gs_status put_record(reversing *w, const uint32_t *record, bool reversed)
     memcpy(to, record, w->b->words * 4u);
     to[0] = record[reversed];
     to[1] = record[!reversed];
-    w->balance += record_balance(to, w->b->words);
+    w->balance += record_balance(to, w->b->words, 0);
     w->added += reversed;
     return GS_OK;
 }
@@ -311,7 +314,7 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
 
     memset(b, 0, sizeof(*b));
     b->vertices = in->vertices;
-    b->words = 2u + in->typed + in->weighted;
+    b->words = 2u + in->typed + (in->weighted || in->edge_features > 0);
     while ((b->vertices - 1) >> b->shift >= MOST_BLOCKS)
         b->shift++;
     b->count = (uint32_t)((b->vertices - 1) >> b->shift) + 1;

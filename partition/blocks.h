@@ -11,7 +11,7 @@
 typedef struct gs_part_blocks {
     gs_external_sort *edges_by_end;
     uint32_t count, shift; /* block of an edge: max(src, dst) >> shift */
-    uint32_t words;        /* of a record: src, dst, [type], [weight bits] */
+    uint32_t words;        /* of a record: src, dst, [type], [weight bits, or with features the edge's number] */
     uint64_t vertices, edges, self_loops, cap; /* cap: most records in memory at once */
     uint32_t edge_types;
     bool symmetric; /* equal to its own transpose, payload included */

@@ -32,6 +32,7 @@ typedef struct run {
     uint32_t targets, operands; /* distinct ones, once they are counted */
     uint64_t largest;           /* edges of the target that has the most, the same */
     bool payload;
+    bool numbered; /* weights are the numbers of edges, as bits */
 } run;
 
 static inline uint64_t key_at(const void *keys, uint64_t i, bool payload)
@@ -104,7 +105,7 @@ static inline __attribute__((always_inline)) void fill_edges(const gs_chunk_view
 static void fill_payload(const gs_chunk_view *view, const run *r)
 {
     const gs_part_key16 *keys = r->keys;
-    float *const weight = (float *)(uintptr_t)view->weight;
+    float *const weight = r->numbered ? NULL : (float *)(uintptr_t)view->weight;
 
     if (view->type != NULL)
         for (uint64_t i = 0; i < r->edges; i++)
@@ -165,8 +166,12 @@ typedef struct worker {
 
 static uint64_t edge_bytes(const gs_part_chunk_kind *k)
 {
-    return (k->rows <= 65536 ? 2u : 4u) + (k->typed ? 2u : 0u) + (k->weighted ? 4u : 0u);
+    return (k->rows <= 65536 ? 2u : 4u) + (k->data.type_bytes > 0 ? 2u : 0u) + (k->data.weights ? 4u : 0u) +
+           (uint64_t)k->data.feature_bytes;
 }
+
+/* Is there more than their ends to sort edges by? */
+static bool has_payload(gs_edge_data d) { return d.type_bytes > 0 || d.weights || d.feature_bytes > 0; }
 
 /* Bytes of a distinct target (its number and its start) and a distinct operand. */
 static uint64_t row_bytes(const gs_part_chunk_kind *k) { return 4u + 2 * (k->rows <= 65536 ? 2u : 4u); }
@@ -186,7 +191,7 @@ static uint64_t chunk_bytes(uint64_t edges, const gs_part_chunk_kind *kind)
 
 uint64_t gs_part__chunk_cap(uint32_t threads, uint64_t memory, const gs_part_chunk_kind *kind)
 {
-    const uint64_t share = memory / threads, key = 2 * (kind->typed || kind->weighted ? sizeof(gs_part_key16) : 8);
+    const uint64_t share = memory / threads, key = 2 * (has_payload(kind->data) ? sizeof(gs_part_key16) : 8);
     const uint64_t left = share > FIXED_BYTES ? share - FIXED_BYTES : 0, rows = kind->rows * row_bytes(kind);
     const uint64_t sparse = left / (key + edge_bytes(kind) + row_bytes(kind));
     const uint64_t cap = left > rows ? GS_MAX(sparse, (left - rows) / (key + edge_bytes(kind))) : sparse;
@@ -250,6 +255,20 @@ static gs_status flush(worker *k, bool last)
 
 /* -- one chunk ---------------------------------------------------------------- */
 
+/* Each edge says which row of the input is its own. */
+static gs_status want_rows(const gs_part_wanted *wanted, uint32_t chunk, const run *r)
+{
+    const gs_part_key16 *const keys = r->keys;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; i < r->edges && st == GS_OK; i++) {
+        uint32_t number;
+        memcpy(&number, &keys[i].weight, sizeof(number));
+        st = gs_part__want(wanted, (uint32_t)omp_get_thread_num(), number, chunk, (uint32_t)i);
+    }
+    return st;
+}
+
 /* Lays chunk `c` out behind what `out` holds, flushing first if it must. */
 static gs_status put_chunk(worker *k, uint64_t c, run *r)
 {
@@ -260,7 +279,7 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
     gs_chunk_view view;
 
     run_count(r, k->seen, g);
-    const uint64_t bytes = gs_chunk_bytes(r->edges, r->targets, r->operands, ix, spec->type_bytes, spec->weighted);
+    const uint64_t bytes = gs_chunk_bytes(r->edges, r->targets, r->operands, ix, spec->data);
     if (bytes > k->out_cap)
         return gs_fail(GS_EBUDGET, "chunk (%u, %u): %llu bytes do not fit the write buffer; use more .parts", target,
                        operand, (unsigned long long)bytes);
@@ -278,7 +297,7 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
     char *const data = k->out + k->out_bytes;
     uint32_t *const degree = spec->degrees->count[spec->direction] + (uint64_t)target * g->rows;
     memset(data, 0, bytes);
-    gs_chunk_layout(&view, data, &counts, spec->type_bytes, spec->weighted);
+    gs_chunk_layout(&view, data, &counts, spec->data);
     run_fill(&view, r, g, counts.operand_rows, degree, k->seen);
     spec->chunk[c] = (gs_chunk){.offset = k->out_bytes,
                                 .length = bytes,
@@ -289,7 +308,7 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
                                 .largest = r->largest};
     k->out_bytes += bytes;
     k->out_next = c + 1;
-    return GS_OK;
+    return spec->wanted != NULL ? want_rows(spec->wanted, (uint32_t)c, r) : GS_OK;
 }
 
 /* -- one region ---------------------------------------------------------------- */
@@ -308,7 +327,8 @@ static void make_keys(worker *k, const uint32_t *records, uint64_t at, uint64_t 
     const gs_part_chunks_spec *const spec = k->w->spec;
     const gs_part_grid *const g = &k->w->grid;
     const uint32_t *const position = spec->order->position;
-    const bool by_dest = spec->direction == GS_BY_DEST, payload = spec->typed || spec->weighted;
+    const bool by_dest = spec->direction == GS_BY_DEST, payload = has_payload(spec->data),
+               typed = spec->data.type_bytes > 0;
     uint32_t *const loops = by_dest ? spec->degrees->loops : NULL;
 
     for (uint64_t i = 0; i < count; i++, records += spec->words) {
@@ -324,9 +344,9 @@ static void make_keys(worker *k, const uint32_t *records, uint64_t at, uint64_t 
             continue;
         }
         gs_part_key16 *const to = (gs_part_key16 *)k->keys + at + i;
-        *to = (gs_part_key16){.key = key, .type = spec->typed ? records[2] : 0};
-        if (spec->weighted)
-            memcpy(&to->weight, &records[2 + spec->typed], 4);
+        *to = (gs_part_key16){.key = key, .type = typed ? records[2] : 0};
+        if (spec->wanted != NULL || spec->data.weights)
+            memcpy(&to->weight, &records[2 + typed], 4);
     }
 }
 
@@ -352,15 +372,16 @@ static gs_status write_run(void *context, const gs_sort_part *p)
     worker *const k = context;
     const uint64_t first = p->first, chunks = p->keys;
     const gs_part_grid *const g = &k->w->grid;
-    const bool payload = k->w->spec->typed || k->w->spec->weighted;
-    const uint32_t bits = bits_for(chunks) + 2 * g->local_bits;
+    const gs_part_chunks_spec *const spec = k->w->spec;
+    const bool payload = has_payload(spec->data);
+    const uint32_t bits = bits_for(chunks) + 2 * g->local_bits, type_bits = spec->data.type_bytes > 0 ? 16 : 0;
     uint64_t edges;
     gs_status st;
 
     if ((st = load(k, p, &edges)) != GS_OK)
         return st;
     const char *const keys =
-        payload ? (char *)gs_part__sort16(k->keys, k->spare, edges, bits, g->local_bits, k->w->spec->typed ? 16 : 0)
+        payload ? (char *)gs_part__sort16(k->keys, k->spare, edges, bits, g->local_bits, type_bits)
                 : (char *)gs_part__sort8(k->keys, k->spare, edges, bits);
     for (uint64_t i = 0, end; i < edges && st == GS_OK; i = end) {
         const uint64_t chunk = key_at(keys, i, payload) >> g->local_bits >> g->local_bits;
@@ -368,7 +389,8 @@ static gs_status write_run(void *context, const gs_sort_part *p)
             if (key_at(keys, end, payload) >> g->local_bits >> g->local_bits != chunk)
                 break;
         run r = {
-            .keys = keys + i * (payload ? sizeof(gs_part_key16) : 8), .edges = end - i, .payload = payload};
+            .keys = keys + i * (payload ? sizeof(gs_part_key16) : 8), .edges = end - i, .payload = payload,
+            .numbered = spec->wanted != NULL};
         st = put_chunk(k, first + chunk, &r);
     }
     k->out_next = first + chunks;
@@ -414,9 +436,9 @@ static void worker_free(worker *k)
 
 static gs_status worker_make(worker *k, writing *w, uint64_t most)
 {
-    const gs_part_chunk_kind kind = {w->grid.rows, w->spec->typed, w->spec->weighted};
+    const gs_part_chunk_kind kind = {w->grid.rows, w->spec->data};
     const uint64_t cap = GS_MIN(w->cap, most);
-    const size_t key = w->spec->typed || w->spec->weighted ? sizeof(gs_part_key16) : 8;
+    const size_t key = has_payload(w->spec->data) ? sizeof(gs_part_key16) : 8;
 
     memset(k, 0, sizeof(*k));
     k->w = w;
@@ -486,7 +508,7 @@ gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spe
     writing w = {.job = job, .spec = spec, .grid = spec->order->grid, .fd = -1};
     gs_status st;
 
-    const gs_part_chunk_kind kind = {w.grid.rows, spec->typed, spec->weighted};
+    const gs_part_chunk_kind kind = {w.grid.rows, spec->data};
     w.chunks = (uint64_t)w.grid.parts * w.grid.parts;
     w.cap = gs_part__chunk_cap(spec->threads, spec->memory, &kind);
     pthread_mutex_init(&w.lock, NULL);

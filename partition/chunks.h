@@ -7,6 +7,7 @@
 
 #include "partition/grid.h"
 #include "partition/job.h"
+#include "partition/edge_rows.h"
 #include "partition/order.h"
 #include "store/chunk_table.h"
 
@@ -19,8 +20,9 @@ typedef struct gs_part_chunks_spec {
     const gs_part_order *order;
     gs_direction direction;
     uint32_t words;
-    bool typed, weighted;
-    uint32_t type_bytes;
+    gs_edge_data data;
+    const gs_part_wanted *wanted; /* edges say which rows they want, by the numbers that records have; NULL: records
+                                   * have all that there is */
     gs_chunk *chunk; /* [P * P] filled */
     gs_part_degrees *degrees;
     uint64_t memory;
@@ -30,7 +32,7 @@ typedef struct gs_part_chunks_spec {
 /* The figures that a chunk's size follows from: rows of an interval, payload of an edge. */
 typedef struct gs_part_chunk_kind {
     uint64_t rows;
-    bool typed, weighted;
+    gs_edge_data data;
 } gs_part_chunk_kind;
 /* Most edges for which a chunk surely has at most `bytes` at rest. */
 uint64_t gs_part__chunk_edges(uint64_t bytes, const gs_part_chunk_kind *kind);

@@ -14,9 +14,11 @@
 #include "base/alloc.h"
 #include "base/external_sort.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "partition/job.h"
+#include "partition/permute.h" /* gs_part__mix() */
 #include "partition/text_lines.h"
 
 /* ---- opens the .npy files of an input; numbers of any type. */
@@ -135,6 +137,13 @@ void gs_part__to_f64(double *dst, const void *src, gs_dtype from, uint64_t n)
 
 /* ---- memory for a piece of the edge list. */
 
+#define ROWS_BYTES (256 * GS_KIB) /* of features of edges that are looked at at once */
+
+static uint64_t row_room(const gs_part_input *in)
+{
+    return GS_MAX(ROWS_BYTES, in->edge_features * gs_dtype_bytes(in->edge_feature.npy.dtype));
+}
+
 gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *in, uint64_t edges)
 {
     memset(b, 0, sizeof(*b));
@@ -147,6 +156,11 @@ gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *i
         ok = (b->type = gs_malloc_array(b->cap, sizeof(*b->type))) != NULL && ok;
     if (in->weighted)
         ok = (b->weight = gs_malloc_array(b->cap, sizeof(*b->weight))) != NULL && ok;
+    if (in->edge_features > 0) {
+        b->mark = gs_malloc_array(b->cap, sizeof(*b->mark));
+        b->row = gs_malloc(row_room(in));
+        ok = ok && b->mark != NULL && b->row != NULL;
+    }
     if (in->text != NULL)
         b->at = gs_sort_first(in->text, 0);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
@@ -158,6 +172,8 @@ void gs_part__edge_block_free(gs_part_edge_block *b)
     gs_free(b->dst);
     gs_free(b->type);
     gs_free(b->weight);
+    gs_free(b->mark);
+    gs_free(b->row);
     gs_free(b->raw);
     memset(b, 0, sizeof(*b));
 }
@@ -281,6 +297,26 @@ static gs_status read_weights(const gs_part_input *in, gs_part_edge_block *b)
     return GS_OK;
 }
 
+/* Of the features of each edge, and of its weight. */
+static gs_status read_marks(const gs_part_input *in, gs_part_edge_block *b)
+{
+    const gs_npy *const npy = &in->edge_feature.npy;
+    const uint64_t bytes = in->edge_features * gs_dtype_bytes(npy->dtype), room = row_room(in) / bytes;
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0, n; at < b->count && st == GS_OK; at += n) {
+        n = GS_MIN(room, b->count - at);
+        st = gs_npy_read_rows(npy, b->row, b->first + at, n, in->edge_feature.path);
+        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+            uint32_t weight = 0;
+            if (in->weighted)
+                memcpy(&weight, &b->weight[at + i], sizeof(weight));
+            b->mark[at + i] = gs_part__mix(gs_hash64(b->row + i * bytes, bytes) + weight);
+        }
+    }
+    return st;
+}
+
 gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count)
 {
     gs_status st;
@@ -291,9 +327,10 @@ gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_edge_block *b, uin
         return st;
     if (in->typed && (st = read_types(in, b)) != GS_OK)
         return st;
-    return in->weighted ? read_weights(in, b) : GS_OK;
+    if (in->weighted && (st = read_weights(in, b)) != GS_OK)
+        return st;
+    return in->edge_features > 0 ? read_marks(in, b) : GS_OK;
 }
-
 
 gs_status gs_csr__alloc(gs_csr_reader *r, uint64_t piece, const char *path)
 {

@@ -34,8 +34,9 @@ typedef struct gs_part_input {
     bool two_rows;  /* `edge` is [2, E], all sources and then all destinations; else [E, 2] */
     uint32_t edge_types; /* stated, or found while reading: largest type + 1 */
     uint32_t classes, features;
+    uint32_t edge_features; /* numbers of an edge; 0: none */
     gs_part_form form;
-    gs_part_file edge, type, weight;       /* npy */
+    gs_part_file edge, type, weight, edge_feature; /* npy */
     gs_part_file feature;                  /* dense */
     gs_part_file indptr, indices, data;    /* CSR */
     gs_part_file label, split[3];          /* train, valid, test */
@@ -125,6 +126,8 @@ void gs_part__to_f64(double *dst, const void *src, gs_dtype from, uint64_t n);
 typedef struct gs_part_edge_block {
     uint32_t *src, *dst, *type;
     float *weight;
+    uint64_t *mark; /* of the weight and features of an edge, where there are features: equal ones have the same */
+    char *row;      /* of some edges, as in the file */
     void *raw; /* as in the file */
     uint64_t cap, count, first;
     gs_sort_cursor at; /* text only */

@@ -231,6 +231,7 @@ gs_status gs_part__arrays_open(gs_part_input *in, gs_part_job *job, const char *
 
 #define META_LIMIT (16 * GS_MIB)
 #define SCAN_EDGES 65536u
+#define MOST_EDGE_FEATURES (1u << 18) /* a mebibyte of an edge */
 
 static bool is_there(const gs_part_file *f) { return f->npy.fd >= 0; }
 
@@ -291,6 +292,24 @@ static gs_status meta_load(meta *m, const char *dir)
 
 /* -- the files -------------------------------------------------------------- */
 
+static gs_status check_edge_features(gs_part_input *in)
+{
+    const gs_npy *const f = &in->edge_feature.npy;
+
+    if (f->shape[0] != in->edges || f->shape[1] == 0)
+        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge features are numbers [%llu, K], a row an edge",
+                       in->edge_feature.path, gs_dtype_name(f->dtype), (unsigned long long)f->shape[0],
+                       (unsigned long long)f->shape[1], (unsigned long long)in->edges);
+    if (f->shape[1] > MOST_EDGE_FEATURES)
+        return gs_fail(GS_EUNSUPPORTED, "%s: has %llu columns; an edge has at most %u features", in->edge_feature.path,
+                       (unsigned long long)f->shape[1], MOST_EDGE_FEATURES);
+    if (in->edges > UINT32_MAX)
+        return gs_fail(GS_EUNSUPPORTED, "%s: %llu edges; those with features are fewer than 2^32",
+                       in->edge_feature.path, (unsigned long long)in->edges);
+    in->edge_features = (uint32_t)f->shape[1];
+    return GS_OK;
+}
+
 static gs_status check_edges(gs_part_input *in)
 {
     const gs_npy *e = &in->edge.npy;
@@ -319,7 +338,7 @@ static gs_status check_edges(gs_part_input *in)
                            (unsigned long long)w->shape[1], (unsigned long long)in->edges);
         in->weighted = true;
     }
-    return GS_OK;
+    return is_there(&in->edge_feature) ? check_edge_features(in) : GS_OK;
 }
 
 /* Columns of a CSR matrix that no meta.json states: the largest index + 1. */
@@ -491,7 +510,8 @@ static const char *const split_name[GS_LINK_SPLITS] = {"train", "valid", "test"}
 static const gs_part_array npy_arrays[] = {
     {GS_PART_ROLE(edge), "edges.npy", GS_PART_NPY, 0, {"edge_index.npy"}},
     {GS_PART_ROLE(type), "edge_types.npy", GS_PART_NPY, 0, {"edge_type.npy"}},
-    {GS_PART_ROLE(weight), "edge_weights.npy", GS_PART_NPY, 0, {"edge_attr.npy"}},
+    {GS_PART_ROLE(weight), "edge_weights.npy", GS_PART_NPY, 0, {"edge_weight.npy"}},
+    {GS_PART_ROLE(edge_feature), "edge_features.npy", GS_PART_NPY, 0, {"edge_attr.npy", "edge_feat.npy"}},
     {GS_PART_ROLE(feature), "features.npy", GS_PART_NPY, 0, {"x.npy", "feat.npy", "node_feat.npy"}},
     {GS_PART_ROLE(indptr), "features_indptr.npy", GS_PART_NPY, 0, {NULL}},
     {GS_PART_ROLE(indices), "features_indices.npy", GS_PART_OWN, 0, {NULL}},

@@ -333,26 +333,35 @@ static bool is_word(const graphbolt *g, tree_node n, const char *key, const char
     return text != NULL && strcmp(text, word) == 0;
 }
 
-/* Features of the vertices: those called feat, or the first; all others are named. */
-static gs_status read_features(graphbolt *g, tree_node list)
+/* Features of the vertices, or of the edges: those called feat, or the first; 0: none. */
+static tree_node choose_features(const graphbolt *g, tree_node list, const char *domain)
 {
-    const yaml_tree *const y = g->yaml;
     tree_node chosen = 0;
-
-    for (uint64_t k = 0; k < tree_length(y, list); k++) {
-        const tree_node one = tree_item(y, list, k);
-        if (is_word(g, one, "domain", "node") && (chosen == 0 || (is_word(g, one, "name", "feat") &&
+    for (uint64_t k = 0; k < tree_length(g->yaml, list); k++) {
+        const tree_node one = tree_item(g->yaml, list, k);
+        if (is_word(g, one, "domain", domain) && (chosen == 0 || (is_word(g, one, "name", "feat") &&
                                                                   !is_word(g, chosen, "name", "feat"))))
             chosen = one;
     }
+    return chosen;
+}
+
+/* All others are named. */
+static gs_status read_features(graphbolt *g, tree_node list)
+{
+    const yaml_tree *const y = g->yaml;
+    const tree_node chosen = choose_features(g, list, "node"), edges = choose_features(g, list, "edge");
+
     for (uint64_t k = 0; k < tree_length(y, list); k++) {
         const tree_node one = tree_item(y, list, k);
         const char *const name = tree_word(y, tree_get(y, one, "name"));
-        if (one != chosen)
+        if (one != chosen && one != edges)
             gs_part__warn(g->job, "%s/" NAME ": line %llu: the features '%.64s' are not read", g->in->path,
                           (unsigned long long)tree_line(y, one), name != NULL ? name : "without a name");
     }
-    const gs_status st = chosen != 0 ? open_file(g, &g->in->feature, chosen, GS_F32) : GS_OK;
+    gs_status st = chosen != 0 ? open_file(g, &g->in->feature, chosen, GS_F32) : GS_OK;
+    if (st == GS_OK && edges != 0)
+        st = open_file(g, &g->in->edge_feature, edges, GS_F32);
     if (st == GS_OK && g->in->feature.npy.fd >= 0)
         g->in->feature.npy.dims = 2; /* [N] is one column */
     return st;

@@ -1,6 +1,6 @@
 /* input_ogb.c - the folders of the Open Graph Benchmark, as the ogb package downloads and reads them:
- * raw/{edge,node-feat,node-label,num-node-list}.csv.gz, or, of its largest graph, raw/{data,node-label}.npz; and
- * split/NAME/{train,valid,test}.csv.gz. */
+ * raw/{edge,edge-feat,node-feat,node-label,num-node-list}.csv.gz, or, of its largest graph, raw/{data,node-label}.npz;
+ * and split/NAME/{train,valid,test}.csv.gz. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 static const gs_part_array raw_arrays[] = {
     {GS_PART_ROLE(edge), "raw/edge.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
     {GS_PART_ROLE(feature), "raw/node-feat.csv.gz", GS_PART_TABLE, GS_F32, {"node_feat.csv.gz"}},
+    {GS_PART_ROLE(edge_feature), "raw/edge-feat.csv.gz", GS_PART_TABLE, GS_F32, {"edge_feat.csv.gz"}},
     {GS_PART_ROLE(label), "raw/node-label.csv.gz", GS_PART_TABLE, GS_F64, {"node_label.csv.gz", "label.csv.gz"}},
     {0, "raw/num-node-list.csv.gz", GS_PART_OWN, 0, {NULL}},
     {0, "raw/num-edge-list.csv.gz", GS_PART_OWN, 0, {NULL}},
@@ -131,7 +132,8 @@ static void warn_of_members(const gs_part_job *job, const gs_npz *z, const char 
 {
     for (uint64_t k = 0; k < gs_part__npz_count(z); k++) {
         const char *const name = gs_part__npz_name(z, k);
-        if (strcmp(name, "edge_index") != 0 && strcmp(name, "node_feat") != 0 && strncmp(name, "num_", 4) != 0)
+        if (strcmp(name, "edge_index") != 0 && strcmp(name, "node_feat") != 0 && strcmp(name, "edge_feat") != 0 &&
+            strncmp(name, "num_", 4) != 0)
             gs_part__warn(job, "%s/%s.npy: is not read", path, name);
     }
 }
@@ -157,7 +159,8 @@ static gs_status read_binary(gs_part_input *in, gs_part_job *job, uint64_t *vert
     if (st == GS_OK && (st = npz_count(vertices, data, job, "num_nodes_list")) == GS_OK &&
         (st = npz_count(edges, data, job, "num_edges_list")) == GS_OK &&
         (st = gs_part__npz_array(&in->edge, data, job, "edge_index")) == GS_OK &&
-        (st = gs_part__npz_array(&in->feature, data, job, "node_feat")) == GS_OK && label != NULL)
+        (st = gs_part__npz_array(&in->feature, data, job, "node_feat")) == GS_OK &&
+        (st = gs_part__npz_array(&in->edge_feature, data, job, "edge_feat")) == GS_OK && label != NULL)
         st = gs_part__npz_array(&in->label, label, job, "node_label");
 done:
     gs_part__npz_close(data);

@@ -10,7 +10,7 @@
  *   blocks                              edges on disk, bucketed by the larger endpoint id
  *   lp_graph, lp_move, lp, order_metis  the interval of every vertex
  *   order                               its row in it, from one pass over the blocks; edges bucketed by chunk
- *   chunks, rows, pairs                 chunks both ways; rows of features and labels, and pairs, to their place
+ *   edge_rows, chunks, rows, pairs      chunks both ways, what edges carry; rows of features and labels, and pairs
  *
  * Ids are input ids unless called a position or row (store order).
  */
@@ -133,20 +133,36 @@ typedef struct run {
 /* -- the number of parts ------------------------------------------------------- */
 
 static uint64_t chunk_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
+/* Of that, for what edges want, while chunks are written. */
+static uint64_t wanted_memory(const gs_part_input *in, uint64_t memory)
+{
+    return in->edge_features > 0 ? memory / 12 : 0;
+}
 static uint64_t row_memory(const gs_part_job *job) { return job->buffers * 3 / 8; }
 /* Smallest buffers of which row_memory() is enough for rows. */
 static uint64_t least_buffers(const gs_part_input *in) { return gs_div_up(gs_part__rows_least(in) * 8, 3); }
 
+static gs_edge_data data_of(const run *r, uint32_t edge_types)
+{
+    const uint64_t number = gs_dtype_bytes(r->job.feature_type);
+    return (gs_edge_data){.type_bytes = !r->in.typed ? 0 : edge_types <= 256 ? 1 : 2, .weights = r->in.weighted,
+                          .feature_bytes = r->in.edge_features * (uint32_t)number};
+}
+
+/* Of chunks whose types are not counted yet: as if there were many. */
+static gs_edge_data edge_data(const run *r) { return data_of(r, UINT32_MAX); }
+
 static uint64_t sort_cap(const run *r, uint32_t threads, uint64_t rows)
 {
-    const gs_part_chunk_kind kind = {rows, r->in.typed, r->in.weighted};
-    return gs_part__chunk_cap(threads, chunk_memory(&r->job), &kind);
+    const gs_part_chunk_kind kind = {rows, edge_data(r)};
+    const uint64_t memory = chunk_memory(&r->job);
+    return gs_part__chunk_cap(threads, memory - wanted_memory(&r->in, memory), &kind);
 }
 
 /* Edges a chunk may have for the rule below, and to be sorted by any thread. */
 static uint64_t auto_cap(const run *r, uint32_t parts)
 {
-    const gs_part_chunk_kind kind = {gs_div_up(r->in.vertices, parts), r->in.typed, r->in.weighted};
+    const gs_part_chunk_kind kind = {gs_div_up(r->in.vertices, parts), edge_data(r)};
     const uint64_t at_rest = gs_part__chunk_edges(r->job.memory / AUTO_SHARE, &kind);
     return GS_MAX(GS_MIN(sort_cap(r, r->job.threads, kind.rows), at_rest), 1);
 }
@@ -284,14 +300,17 @@ static uint32_t sort_threads(const run *r)
 /* The largest chunk is sorted by one thread with all of the memory for it, or by none. */
 static gs_status check_largest(const run *r)
 {
-    const gs_part_chunk_kind kind = {r->order.grid.rows, r->in.typed, r->in.weighted};
+    const gs_part_chunk_kind kind = {r->order.grid.rows, edge_data(r)};
     char have[32];
     uint64_t mib = gs_div_up(r->job.given, GS_MIB);
 
     if (r->largest <= sort_cap(r, 1, kind.rows))
         return GS_OK;
-    while (gs_part__chunk_cap(1, gs_part__job_buffers(&r->job, mib * GS_MIB) * 3 / 8, &kind) < r->largest)
-        mib += GS_MAX(mib / 64, 1);
+    for (;; mib += GS_MAX(mib / 64, 1)) {
+        const uint64_t memory = gs_part__job_buffers(&r->job, mib * GS_MIB) * 3 / 8;
+        if (gs_part__chunk_cap(1, memory - wanted_memory(&r->in, memory), &kind) >= r->largest)
+            break;
+    }
     return gs_fail(GS_EBUDGET,
                    ".memory %s: is too little for a chunk of %llu edges; use more .parts, or at least %lluM with "
                    ".memory",
@@ -299,29 +318,43 @@ static gs_status check_largest(const run *r)
                    (unsigned long long)mib);
 }
 
+static gs_status fill_edges(run *r, const gs_part_chunks_spec *chunks, gs_part_wanted *wanted)
+{
+    const gs_part_edge_rows spec = {.in = &r->in, .grid = &r->order.grid, .direction = chunks->direction,
+                                    .data = chunks->data, .chunk = chunks->chunk, .memory = chunk_memory(&r->job)};
+    return gs_part__edge_rows_write(&r->job, &spec, wanted);
+}
+
 static gs_status write_edges(run *r, const gs_part_blocks *b)
 {
     const double start = gs_now();
+    const uint64_t memory = chunk_memory(&r->job), apart = wanted_memory(&r->in, memory);
     gs_status st = check_largest(r);
 
     for (int d = 0; d < (b->symmetric ? 1 : 2) && st == GS_OK; d++) {
+        gs_part_wanted wanted = {0};
         const gs_part_chunks_spec spec = {
             .order = &r->order,
             .direction = (gs_direction)d,
             .words = b->words,
-            .typed = r->in.typed,
-            .weighted = r->in.weighted,
-            .type_bytes = !r->in.typed ? 0 : b->edge_types <= 256 ? 1 : 2,
+            .data = data_of(r, b->edge_types),
+            .wanted = apart > 0 && b->edges > 0 ? &wanted : NULL,
             .chunk = r->chunk[d],
             .degrees = &r->degrees,
-            .memory = chunk_memory(&r->job),
+            .memory = memory - apart,
             .threads = sort_threads(r),
             .progress_from = 0.5 * d,
             .progress_to = b->symmetric ? 1 : 0.5 * d + 0.5,
         };
-        st = gs_part__chunks_write(&r->job, &spec);
+        if (spec.wanted != NULL)
+            st = gs_part__wanted_make(&wanted, &r->job, &r->in, spec.threads, apart);
+        if (st == GS_OK)
+            st = gs_part__chunks_write(&r->job, &spec);
         gs_sort_free(r->order.chunked[d]);
         r->order.chunked[d] = NULL;
+        if (spec.wanted != NULL && st == GS_OK)
+            st = fill_edges(r, &spec, &wanted);
+        gs_sort_free(wanted.sort);
     }
     r->edge_seconds = gs_now() - start;
     return st;
@@ -460,6 +493,8 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .test = r->split_count[2],
                              .symmetric = b->symmetric,
                              .weights = r->in.weighted,
+                             .edge_features = r->in.edge_features,
+                             .edge_feature_type = r->job.feature_type,
                              .edge_types = b->edge_types,
                              .max_in_degree = most_of(r->degrees.count[0], g->vertices),
                              .max_out_degree = most_of(out, g->vertices),
@@ -470,8 +505,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                                 .parts = g->parts,
                                 .interval_rows = g->rows,
                                 .shared = b->symmetric,
-                                .weights = r->in.weighted,
-                                .type_bytes = !r->in.typed ? 0 : b->edge_types <= 256 ? 1 : 2,
+                                .data = data_of(r, b->edge_types),
                                 .chunk = {r->chunk[0], b->symmetric ? r->chunk[0] : r->chunk[1]}};
     memcpy(c.array, r->array, sizeof(c.array));
     if (r->in.names != NULL)

@@ -208,6 +208,7 @@ typedef struct gs_model_graph {
     uint32_t features, classes, edge_types; /* types: 0 for none */
     bool self_loops, edge_weights;
     double edges_per_vertex;
+    uint32_t edge_features; /* of each edge; 0: none */
 } gs_model_graph;
 
 /* Writes what becomes of `options->model` (of `options`, what speaks of the model counts): the

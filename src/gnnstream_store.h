@@ -104,6 +104,8 @@ typedef struct gs_store_summary {
     uint64_t name_bytes;  /* of names.bin, the ids that vertices had in the input; 0: numbers from 0, as they are */
     uint64_t id;          /* checksum of its manifest: names what is in it */
     uint64_t train_links, valid_links, test_links; /* pairs of vertices that .task link is of, beside the edges */
+    uint32_t edge_features; /* numbers of each edge; 0: none */
+    char edge_feature_type[8]; /* "f32", "bf16", "f16", or "" */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */

@@ -19,6 +19,7 @@ static const cli_option graph_options[] = {
     {"--classes", CLI_COUNT, FIELD(classes), "N", "classes of the labels", NULL, 1, 1u << 20},
     {"--edge-types", CLI_COUNT, FIELD(edge_types), "N", "types of edges; 0 for none", NULL, 0, 65536},
     {"--edge-weights", CLI_FLAG, FIELD(edge_weights), NULL, "edges have weights", NULL, 0, 0},
+    {"--edge-features", CLI_COUNT, FIELD(edge_features), "K", "features of each edge; 0 for none", NULL, 0, 1u << 18},
     {"--self-loops", CLI_FLAG, FIELD(self_loops), NULL, "the graph has self loops", NULL, 0, 0},
     {"--edges-per-vertex", CLI_REAL, FIELD(edges_per_vertex), "X", "for choices by volume", NULL, 0, 0},
     {0},

@@ -144,6 +144,8 @@ static void print_text(const char *store, const gs_store_summary *s)
            s->sources_per_vertex);
     if (s->edge_types != 0)
         printf("edge types %u\n", s->edge_types);
+    if (s->edge_features != 0)
+        printf("edges have %u features of %s\n", s->edge_features, s->edge_feature_type);
     if (s->features != 0)
         printf("features   %u columns of %s\n", s->features, s->feature_type);
     else
@@ -174,10 +176,11 @@ static void print_json(const gs_store_summary *s)
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
            ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64
            ", \"train_links\": %" PRIu64 ", \"valid_links\": %" PRIu64 ", \"test_links\": %" PRIu64
-           ", \"id\": \"%016" PRIx64 "\"}\n",
+           ", \"edge_features\": %" PRIu32 ", \"edge_feature_type\": %s, \"id\": \"%016" PRIx64 "\"}\n",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
            s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->train_links,
-           s->valid_links, s->test_links, s->id);
+           s->valid_links, s->test_links, s->edge_features,
+           s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
 }
 
 static void print_weights(const char *path, const gs_weights_summary *w)

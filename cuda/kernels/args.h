@@ -24,6 +24,11 @@ typedef unsigned long long gs_u64;
 #define GS_VERTEX_INPUTS 64
 #define GS_ROUND_KEYS 20 /* of Philox: two of each round */
 
+/* gs_edge_common.feature_type */
+#define GS_FEATURE_F32 0u
+#define GS_FEATURE_BF16 1u
+#define GS_FEATURE_F16 2u
+
 /* Sums over the edges of a chunk. Work items are pieces of targets with more edges than `piece_edges` (hubs), two for
  * each stretch of that many edges, as at most two hubs meet in one; and the other targets. */
 typedef struct gs_edge_chunk {
@@ -40,7 +45,7 @@ typedef struct gs_edge_chunk {
 typedef struct gs_edge_common {
     const float *in[GS_EDGE_INPUTS];   /* rows at the operand end and parameters; the generated code knows which */
     const gs_u32 *place;               /* [edges] which row of a table by type is the edge's; NULL: there is none */
-    gs_u32 index_bytes, type_bytes, first_edge;
+    gs_u32 index_bytes, type_bytes, first_edge, feature_type;
     gs_u32 key[2], epoch;              /* masks: of gs_random_key(seed, GS_RANDOM_EDGES) */
     gs_u32 round[GS_ROUND_KEYS];       /* of the kernel's first mask (common.cu) */
 } gs_edge_common;
@@ -79,10 +84,11 @@ typedef struct gs_typed_args {
                                           * have several */
     /* Rows by matrices, and outer products of rows. */
     gs_typed_rows x, y;
-    const float *matrix;               /* [types, in, out] */
+    const float *matrix;               /* [types, in, out]; or a part of one, with rows of `stride` */
     float *made;                       /* table of the product's rows */
     float *partial, *grad;             /* [slots, in * out], [types, in * out] += */
-    gs_u32 numbers;                    /* in * out */
+    gs_u32 numbers, out;               /* in * out */
+    gs_u32 each, stride;               /* from a type's matrix to the next, 0 where there is one; of its rows */
 } gs_typed_args;
 
 /* A run of elementwise instructions, or one instruction. */

@@ -304,6 +304,15 @@ GS_DEVICE int gs_slot_within(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 s
     return slot / 2 < c->pieces && first_edge + slot / 2 * c->piece_edges < c->start[target + 1];
 }
 
+/* Column c of the features of edge k, of which it has so many; `rows` are of the type that the launch says. */
+GS_DEVICE float gs_feature(const void *rows, const gs_edge_common *all, gs_u32 k, gs_u32 columns, gs_u32 c)
+{
+    const gs_u64 at = (gs_u64)k * columns + c;
+    if (all->feature_type == GS_FEATURE_F32)
+        return ((const float *)rows)[at];
+    return all->feature_type == GS_FEATURE_BF16 ? gs_of_bf16(rows, at) : gs_of_f16(rows, at);
+}
+
 /* ---- masks of edges (program.h) ----
  *
  * Four columns of an edge's mask are one draw. Each lane of a group makes draws of its own, and gives the bits to all.

@@ -1,5 +1,5 @@
 /* typed.cu - edges by the matrix of their type (WiseGraph's gTask): put in order by type, multiplied type by type, and
- * the gradients of the matrices.
+ * the gradients of the matrices. Edges that all have one matrix are edges of one type.
  *
  * A portion of a launch's edges is sorted by type, stably, a digit of types at a time: warps count the digits of
  * stretches of edges, the counts are added up, and warps put the edges of their stretches where they belong. Rows of
@@ -20,7 +20,7 @@
 
 GS_DEVICE gs_u32 gs_type_of(const gs_typed_args *a, gs_u32 edge)
 {
-    return gs_number(a->type, a->type_bytes, a->first_edge + edge);
+    return a->type == 0 ? 0 : gs_number(a->type, a->type_bytes, a->first_edge + edge);
 }
 
 #define GS_SUMMED 16u /* lanes whose sum others add as one number */
@@ -240,13 +240,15 @@ GS_DEVICE void gs_load_task(float *x, const gs_typed_args *a, const gs_u32 *numb
     }
 }
 
-/* w[k][c] = row first + k, column `column` + c of the matrix [in, out], or of the transpose of one of [out, in]. */
-GS_DEVICE void gs_load_matrix(float *w, const float *matrix, gs_u32 first, gs_u32 column, const gs_u32 in,
-                              const gs_u32 out, const gs_u32 columns, const int transposed)
+/* w[k][c] = row first + k, column `column` + c of the matrix [in, out], or of the transpose of one of [out, in]; it has
+ * rows of `stride`. */
+GS_DEVICE void gs_load_matrix(float *w, const float *matrix, gs_u32 stride, gs_u32 first, gs_u32 column,
+                              const gs_u32 in, const gs_u32 out, const gs_u32 columns, const int transposed)
 {
     for (gs_u32 e = gs_lane(); e < GS_STEP * columns; e += GS_BLOCK_LANES) {
         const gs_u32 k = transposed ? e % GS_STEP : e / columns, c = transposed ? e / GS_STEP : e % columns;
-        const gs_u64 at = transposed ? (gs_u64)(column + c) * in + first + k : (gs_u64)(first + k) * out + column + c;
+        const gs_u64 at = transposed ? (gs_u64)(column + c) * stride + first + k
+                                     : (gs_u64)(first + k) * stride + column + c;
         w[k * GS_WIDE_STRIDE(columns) + c] = first + k < in && column + c < out ? matrix[at] : 0.0f;
     }
 }
@@ -300,8 +302,8 @@ GS_DEVICE void gs_load_step(const gs_task *k, float *shared, const gs_typed_args
 {
     gs_block_sync();
     gs_load_task(shared, a, gs_task_numbers(shared, columns), k->rows, first, in);
-    gs_load_matrix(gs_task_matrix(shared), a->matrix + (gs_u64)k->type * in * out, first, k->column, in, out, columns,
-                   transposed);
+    gs_load_matrix(gs_task_matrix(shared), a->matrix + (gs_u64)k->type * a->each, a->stride, first, k->column, in, out,
+                   columns, transposed);
     gs_block_sync();
 }
 
@@ -426,7 +428,8 @@ GS_DEVICE void gs_end_piece(const gs_piece *k, const gs_typed_args *a, const flo
 {
     const gs_u32 pieces = a->piece[k->type + 1] - a->piece[k->type];
     float *const to = pieces > 1 ? a->partial + (gs_u64)(a->slot[k->type] + k->number) * in * out
-                                 : a->grad + (gs_u64)k->type * in * out;
+                                 : a->grad + (gs_u64)k->type * a->each;
+    const gs_u32 stride = pieces > 1 ? out : a->stride;
     gs_block_sync();
     for (gs_u32 e = gs_lane(); e < tall * wide; e += GS_BLOCK_LANES) {
         const gs_u32 row = k->top + e / wide, col = k->column + e % wide;
@@ -435,7 +438,7 @@ GS_DEVICE void gs_end_piece(const gs_piece *k, const gs_typed_args *a, const flo
             continue;
         for (gs_u32 g = 0; g < groups; g++)
             sum += shared[g * tall * wide + e];
-        to[(gs_u64)row * out + col] = pieces > 1 ? sum : to[(gs_u64)row * out + col] + sum;
+        to[(gs_u64)row * stride + col] = pieces > 1 ? sum : to[(gs_u64)row * stride + col] + sum;
     }
 }
 
@@ -518,5 +521,5 @@ GS_KERNEL(gs_typed_merge, gs_typed_args)
     float sum = 0.0f;
     for (gs_u32 s = slot; s < a.slot[type + 1]; s++)
         sum += a.partial[(gs_u64)s * a.numbers + e];
-    a.grad[(gs_u64)type * a.numbers + e] += sum;
+    a.grad[(gs_u64)type * a.each + (gs_u64)(e / a.out) * a.stride + e % a.out] += sum;
 }

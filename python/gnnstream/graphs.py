@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["from_arrays", "from_dgl", "from_pyg"]
 
 _WORDS = {"edges": "edge_index", "features": "x", "labels": "y", "train_idx": "train", "valid_idx": "valid",
-          "test_idx": "test", "edge_weights": "edge_weight", "edge_types": "edge_type"}
+          "test_idx": "test", "edge_weights": "edge_weight", "edge_types": "edge_type", "edge_features": "edge_features"}
 
 
 def _maybe(values: Any, name: str, kinds: str) -> Optional[NDArray[Any]]:
@@ -59,6 +59,13 @@ def _vertices(arrays: dict[str, Any], edges: NDArray[Any], given: Optional[int])
     if largest > count:
         raise ValueError(f"edge_index: names vertex {largest - 1}, but there are {count} vertices")
     return count
+
+
+def _rows_of_edges(values: Any, edges: int) -> Optional[NDArray[Any]]:
+    found = _maybe(values, "edge_features", "fiub")
+    if found is not None and (found.ndim not in (1, 2) or len(found) != edges):
+        raise ValueError(f"edge_features: of shape {list(found.shape)}; must be [{edges}, K]")
+    return None if found is None else found.astype(np.float32, copy=False)
 
 
 def _split(mask: Any, name: str, count: int) -> Optional[NDArray[Any]]:
@@ -109,14 +116,15 @@ def make(raw: str, store: Union[PathLike, Store], words: dict[str, str], options
 
 def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y: Any = None, *, train: Any = None,
                 valid: Any = None, test: Any = None, edge_weight: Any = None, edge_type: Any = None,
-                vertices: Optional[int] = None, **options: Unpack[StoreOptions]) -> Store:
+                vertices: Optional[int] = None, edge_features: Any = None,
+                **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of arrays (of numpy, torch, or whatever numpy takes).
 
     edge_index   [2, E] ids of vertices from 0: the edges go from ``edge_index[0]`` to ``edge_index[1]``, as in PyG
     x            [N, F] features, also a sparse matrix of torch or scipy; y [N] classes, below 0 or NaN where there is
                  none; or [N, C] of 0 and 1, several labels; or floats [N] or [N, K], numbers; NaN: not known
     train, valid, test    masks [N], of booleans or of 0 and 1, or ids
-    edge_weight [E], edge_type [E]
+    edge_weight [E], edge_type [E], edge_features [E, K]
     vertices     how many there are, where neither x nor y says so and the last have no edge
 
     Further options: as :func:`partition`. The arrays are written beside the store first (and removed), so as much free
@@ -130,6 +138,7 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
         arrays[f"{name}_idx"] = _split(split, name, count)
     arrays["edge_weights"] = _of_edges(edge_weight, "edge_weight", "fiu", edges.shape[1])
     arrays["edge_types"] = _of_edges(edge_type, "edge_type", "iu", edges.shape[1])
+    arrays["edge_features"] = _rows_of_edges(edge_features, edges.shape[1])
     if x is None and y is None:
         # Without features or labels the edges alone say how many vertices there are; labels of nobody say it too.
         arrays["labels"] = np.full(count, -1, np.int64)
@@ -160,24 +169,23 @@ def _of_adjacency(adj_t: Any) -> tuple[NDArray[Any], Optional[NDArray[Any]]]:
 
 def from_pyg(store: Union[PathLike, Store], data: Any, **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of a ``torch_geometric.data.Data``: its edge_index (or adj_t), x, y, train_mask, val_mask,
-    test_mask, edge_weight (or edge_attr of one column) and edge_type. Options as :func:`partition`."""
+    test_mask, edge_weight (or edge_attr of one column), edge_attr of several, and edge_type. Options as
+    :func:`partition`."""
     edges, weight = getattr(data, "edge_index", None), getattr(data, "edge_weight", None)
     attr = getattr(data, "edge_attr", None)
     if edges is None and getattr(data, "adj_t", None) is not None:
         edges, weight = _of_adjacency(data.adj_t)
     elif edges is None:
         raise ValueError("data: has neither edge_index nor adj_t")
-    elif weight is None and attr is not None:
-        if attr.dim() > 1 and attr.shape[1] != 1:
-            raise NotImplementedError(f"edge_attr: has {attr.shape[1]} columns; an edge has one weight here")
-        weight = attr.reshape(-1)
+    elif weight is None and attr is not None and (attr.dim() == 1 or attr.shape[1] == 1):
+        weight, attr = attr.reshape(-1), None
     y = getattr(data, "y", None)
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y.reshape(-1)
     return from_arrays(store, edges, getattr(data, "x", None), y, train=getattr(data, "train_mask", None),
                        valid=getattr(data, "val_mask", None), test=getattr(data, "test_mask", None),
                        edge_weight=weight, edge_type=getattr(data, "edge_type", None), vertices=data.num_nodes,
-                       **options)
+                       edge_features=attr, **options)
 
 
 def from_dgl(store: Union[PathLike, Store], graph: Any, **options: Unpack[StoreOptions]) -> Store:

@@ -33,6 +33,8 @@ typedef enum gs_dtype {
 
 size_t gs_dtype_bytes(gs_dtype t);
 const char *gs_dtype_name(gs_dtype t);
+/* May features be of it at rest? */
+static inline bool gs_dtype_is_feature(gs_dtype t) { return t == GS_F32 || t == GS_BF16 || t == GS_F16; }
 /* false where `name` is none of the above. */
 bool gs_dtype_parse(gs_dtype *out, const char *name);
 

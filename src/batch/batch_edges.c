@@ -300,19 +300,21 @@ static gs_batch_flip *flip_of(gs_batch_edges *e, uint32_t operands)
 static gs_status add_flip(gs_batch_edges *e, uint32_t operands, const gs_batch_limits *limits, uint64_t edges)
 {
     const uint32_t ix = gs_batch_index_bytes(limits);
+    const gs_edge_data data = limits->data;
     gs_batch_flip *const f = &e->flip[e->flips++];
 
     *f = (gs_batch_flip){.operands = operands, .rows = GS_MIN(limits->vertices, limits->edges), .edges = edges};
     f->target = gs_malloc_array(f->rows + 1, ix);
     f->start = gs_malloc_array(limits->vertices + 2ull, sizeof(*f->start));
     f->index = gs_malloc_array(edges + 1, ix);
-    f->type = limits->type_bytes > 0 ? gs_malloc_array(edges + 1, limits->type_bytes) : NULL;
-    f->weight = limits->weights ? gs_malloc_array(edges + 1, sizeof(*f->weight)) : NULL;
-    if (f->target == NULL || f->start == NULL || f->index == NULL || (limits->type_bytes > 0 && f->type == NULL) ||
-        (limits->weights && f->weight == NULL))
+    f->type = data.type_bytes > 0 ? gs_malloc_array(edges + 1, data.type_bytes) : NULL;
+    f->weight = data.weights ? gs_malloc_array(edges + 1, sizeof(*f->weight)) : NULL;
+    f->feature = data.feature_bytes > 0 ? gs_malloc_array(edges + 1, data.feature_bytes) : NULL;
+    if (f->target == NULL || f->start == NULL || f->index == NULL || (data.type_bytes > 0 && f->type == NULL) ||
+        (data.weights && f->weight == NULL) || (data.feature_bytes > 0 && f->feature == NULL))
         return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
     e->bytes += f->rows * ix + limits->vertices * sizeof(*f->start) +
-                edges * (ix + limits->type_bytes + (limits->weights ? sizeof(*f->weight) : 0));
+                edges * (ix + data.type_bytes + (data.weights ? sizeof(*f->weight) : 0) + data.feature_bytes);
     return GS_OK;
 }
 
@@ -344,6 +346,7 @@ void gs_batch_edges_close(gs_batch_edges *e)
         gs_free(f->index);
         gs_free(f->type);
         gs_free(f->weight);
+        gs_free(f->feature);
     }
     gs_free(e->edges);
     gs_free(e->rows);
@@ -355,11 +358,11 @@ void gs_batch_edges_close(gs_batch_edges *e)
 
 /* ---- a batch ---------------------------------------------------------------- */
 
-static gs_edges edges_of(const gs_chunk_view *v)
+static gs_edges edges_of(const gs_chunk_view *v, gs_dtype feature_type)
 {
     return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
                       .index = v->index, .weight = v->weight, .type = v->type, .type_bytes = v->type_bytes,
-                      .largest = v->largest};
+                      .largest = v->largest, .feature = v->feature, .feature_type = feature_type};
 }
 
 /* Targets below `rows`, which are the first ones. */
@@ -384,11 +387,14 @@ static void put_edge(gs_batch_flip *f, const gs_chunk_view *v, uint32_t target, 
         f->weight[to] = v->weight[from];
     if (v->type_bytes > 0)
         gs_type_put(f->type, v->type_bytes, to, gs_type_at(v->type, v->type_bytes, from));
+    if (v->feature != NULL)
+        memcpy(f->feature + (uint64_t)to * v->feature_bytes, (const char *)v->feature + from * v->feature_bytes,
+               v->feature_bytes);
 }
 
 /* The first `targets` of `v`, by their operands, which are below `rows`: a counting sort, so that the edges of an
  * operand keep the order of the targets. */
-static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets, uint32_t rows)
+static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets, uint32_t rows, gs_dtype feature_type)
 {
     const uint32_t edges = targets == 0 ? 0 : v->start[targets], ix = v->index_bytes;
     uint32_t *const start = f->start, used = 0, largest = 0;
@@ -413,7 +419,8 @@ static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets,
     f->taken = edges;
     return (gs_edges){.index_bytes = ix, .targets = used, .target = f->target, .start = start, .index = f->index,
                       .weight = v->weight == NULL ? NULL : f->weight, .type = v->type == NULL ? NULL : f->type,
-                      .type_bytes = v->type_bytes, .largest = largest};
+                      .type_bytes = v->type_bytes, .largest = largest,
+                      .feature = v->feature == NULL ? NULL : f->feature, .feature_type = feature_type};
 }
 
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
@@ -422,13 +429,14 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
     gs_edges flipped[GS_BATCH_FLIPS], whole[2] = {{0}, {0}};
 
     for (int d = 0; d < 2 && b->edges > 0; d++)
-        whole[d] = edges_of(&b->view[d]);
+        whole[d] = edges_of(&b->view[d], e->feature_type);
     for (uint32_t i = 0; i < e->flips; i++) {
         const uint32_t operands = e->flip[i].operands;
         const uint32_t targets = b->edges == 0 ? 0 : targets_below(&whole[0], hop_rows(b, operands));
         e->flip[i].targets = e->flip[i].taken = 0;
         flipped[i] = targets == 0 ? (gs_edges){0}
-                                  : flip(&e->flip[i], &b->view[0], targets, hop_rows(b, operands + 1));
+                                  : flip(&e->flip[i], &b->view[0], targets, hop_rows(b, operands + 1),
+                                         e->feature_type);
     }
     for (uint32_t a = 0; a < e->program->arrays; a++)
         e->zeroed[a] = gs_hop_aligned(hop_rows(b, n->zeroed[a]), b->vertices);
@@ -478,6 +486,8 @@ uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_ex
             piece[n++] = (gs_exec_piece){f->type, edges * b->view[0].type_bytes};
         if (f->weight != NULL)
             piece[n++] = (gs_exec_piece){f->weight, edges * sizeof(*f->weight)};
+        if (f->feature != NULL)
+            piece[n++] = (gs_exec_piece){f->feature, edges * b->view[0].feature_bytes};
     }
     return n;
 }

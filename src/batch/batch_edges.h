@@ -58,6 +58,7 @@ typedef struct gs_batch_flip {
     void *target, *index, *type;
     uint32_t *start;
     float *weight;
+    char *feature;
 } gs_batch_flip;
 
 #define GS_BATCH_FLIPS GS_SAMPLE_HOPS
@@ -65,6 +66,7 @@ typedef struct gs_batch_flip {
 typedef struct gs_batch_edges {
     gs_hop_needs needs;
     const gs_program *program;
+    gs_dtype feature_type; /* of edges; set by who opens it */
     gs_batch_flip flip[GS_BATCH_FLIPS];
     uint32_t flips;
     uint64_t bytes;        /* of all of them */
@@ -81,7 +83,7 @@ void gs_batch_edges_close(gs_batch_edges *e);
 /* Fills edges, rows, whole and zeroed, which are of the batch's bytes. */
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
 /* Memory that these edges are in, and the factors of the losses: how many pieces. */
-#define GS_BATCH_PIECES (3 + 5 * GS_BATCH_FLIPS)
+#define GS_BATCH_PIECES (3 + 6 * GS_BATCH_FLIPS)
 uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_exec_piece piece[GS_BATCH_PIECES]);
 /* Bytes of any batch's pieces, each in whole blocks, at most; `factors` of losses. */
 uint64_t gs_batch_edges_piece_bytes(const gs_batch_edges *e, const gs_batch_limits *limits, uint32_t factors);

@@ -28,7 +28,7 @@ static void make_table(gs_batches *b)
         b->chunk[d] = (gs_chunk){.length = GS_BLOCK_BYTES, .edges = GS_MAX(l->edges, 1), .targets = l->vertices,
                                  .operands = l->vertices};
     b->table = (gs_chunk_table){.vertices = l->vertices, .parts = 1, .interval_rows = l->vertices,
-                                .weights = l->weights, .type_bytes = l->type_bytes,
+                                .data = l->data,
                                 .chunk = {&b->chunk[0], &b->chunk[1]}};
 }
 
@@ -53,6 +53,7 @@ static gs_status make_plan(gs_batches *b)
     st = gs_hop_needs_find(&needs, s->program, s->pass.train, b->shape.hops, cut);
     if (st == GS_OK)
         st = gs_batch_edges_open(&b->edges, &needs, s->program, &b->shape.limits, b->shape.edges_of);
+    b->edges.feature_type = gs_store_get_info(s->store)->edge_feature_type;
     gs_hop_needs_drop(&needs);
     return st;
 }
@@ -388,9 +389,9 @@ static gs_status open_exec(gs_batches *b)
         .interval_rows = b->table.interval_rows,
         .vertices = b->table.vertices,
         .index_bytes = gs_index_bytes(&b->table),
-        .type_bytes = b->table.type_bytes,
+        .edge_data = b->table.data,
         .edge_types = gs_store_get_info(s->store)->edge_types,
-        .weights = b->table.weights,
+        .edge_feature_type = gs_store_get_info(s->store)->edge_feature_type,
         .sets = 2,
         .say_after = 60,
         .bound = true,

@@ -188,10 +188,11 @@ static bool is_sequence(const gs_node *n)
 static bool reads_otherwise(const gs_cut *c, uint32_t i)
 {
     const gs_marks *const m = &c->search.marks;
-    bool other = is_sequence(at(c, i)) || at(c, i)->op == GS_OP_TYPE_OUTER || at(c, i)->op == GS_OP_SPLIT_OUT;
+    bool other = is_sequence(at(c, i)) || at(c, i)->op == GS_OP_TYPE_OUTER || at(c, i)->op == GS_OP_DENSE_OUTER ||
+                 at(c, i)->op == GS_OP_SPLIT_OUT;
     for (uint32_t k = 0; k < m->count && !other; k++)
         other = (m->bits[m->node[k]] & (GS_CONE_TYPED_SOURCE | GS_CONE_TYPED_DESTINATION)) != 0 ||
-                gs_op_by_type(at(c, m->node[k])->op);
+                gs_op_on_edges(at(c, m->node[k])->op);
     return other;
 }
 
@@ -260,7 +261,8 @@ static void find_level(gs_cut *c, uint32_t i)
 {
     const gs_node *n = at(c, i);
     const bool out =
-        n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER;
+        n->op == GS_OP_SUM_OUT || n->op == GS_OP_PICK_OUT || n->op == GS_OP_SPLIT_OUT || n->op == GS_OP_TYPE_OUTER ||
+        n->op == GS_OP_DENSE_OUTER;
 
     c->when.level[i] = gs_op_classof(n->op) == GS_CLASS_LEAF || (n->type & GS_TYPE_S) != 0 ? 0 : 1;
     if (c->sum.partner[i] != GS_IR_NONE) {

@@ -119,6 +119,17 @@ static void emit_pick(gs_emitter *e, gs_stage *s, gs_edge_reg_kind end, uint32_t
     s->edge_reg[e->edge[v]].typed = true;
 }
 
+/* An edge's features, or some columns of them. */
+static void emit_features(gs_emitter *e, gs_stage *s, uint32_t v)
+{
+    const gs_node *const n = at(e, v);
+    const bool part = n->op == GS_OP_PART;
+
+    e->edge[v] = add_edge_reg(s, GS_EDGE_FEATURES, n->width, GS_NONE);
+    s->edge_reg[e->edge[v]].first = part ? n->site : 0;
+    s->edge_reg[e->edge[v]].columns = part ? at(e, n->in[0])->width : n->width;
+}
+
 /* Widest first where the order does not matter. */
 static void emit_edge_instr(gs_emitter *e, gs_stage *s, uint32_t v)
 {
@@ -160,6 +171,8 @@ static void emit_program(gs_emitter *e, gs_stage *s)
             continue;
         if (at(e, v)->op == GS_OP_WEIGHT)
             e->edge[v] = add_edge_reg(s, GS_EDGE_WEIGHT, 1, GS_NONE);
+        else if (at(e, v)->op == GS_OP_EDGE_FEATURES || at(e, v)->op == GS_OP_PART)
+            emit_features(e, s, v);
         else if (gs_compile__is_typed(at(e, v)))
             emit_pick(e, s, at(e, v)->op == GS_OP_TYPE_SRC ? source : destination, v);
         else
@@ -184,6 +197,7 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
     case GS_OP_LSTM_BACK:
         return GS_SUM_LSTM_BACK;
     case GS_OP_TYPE_OUTER:
+    case GS_OP_DENSE_OUTER:
         return GS_SUM_OUTER;
     default:
         return GS_SUM_ADD;
@@ -254,10 +268,12 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
         m.score = edge_operand(e, n->in[0]).index;
         m.value = edge_operand(e, n->in[1]).index;
         m.lse = emit_lse(e, s, v);
-    } else if (n->op == GS_OP_TYPE_OUTER) {
+    } else if (m.kind == GS_SUM_OUTER) {
         m.score = edge_operand(e, n->in[0]).index;
         m.value = edge_operand(e, n->in[1]).index;
         m.weight = e->param[n->in[2]];
+        m.dense = n->op == GS_OP_DENSE_OUTER;
+        m.site = n->site;
     } else {
         m.value = edge_operand(e, n->in[0]).index;
         m.weight = n->op == GS_OP_LSTM_IN ? e->param[n->in[1]] : 0;

@@ -145,6 +145,8 @@ typedef struct gs_edges {
     const float *weight;    /* [edges], NULL: all 1 */
     const void *type;       /* [edges] of type_bytes, or NULL */
     uint32_t type_bytes;    /* 1, 2 or 4; 0: no types */
+    gs_dtype feature_type;  /* GS_F32, GS_BF16, GS_F16 */
+    const void *feature;    /* [edges] rows of as many numbers as the program's registers say, or NULL */
     uint32_t operand_rows, target_rows; /* of the two intervals */
     uint64_t end;           /* where edges are in a device's own memory: `start`, which the host cannot read, runs from
                              * 0 to this; else 0 */

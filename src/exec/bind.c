@@ -230,6 +230,7 @@ void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges 
     edges->index = brought(e, x, edges->index);
     edges->weight = brought(e, x, edges->weight);
     edges->type = brought(e, x, edges->type);
+    edges->feature = brought(e, x, edges->feature);
 }
 
 /* ---- bound ---------------------------------------------------------------- */

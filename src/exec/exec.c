@@ -192,9 +192,9 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->chunks.interval_rows = config->interval_rows;
     e->chunks.vertices = config->vertices;
     e->chunks.index_bytes = config->index_bytes;
-    e->chunks.type_bytes = config->type_bytes;
+    e->chunks.data = config->edge_data;
     e->chunks.edge_types = config->edge_types;
-    e->chunks.weights = config->weights;
+    e->chunks.feature_type = config->edge_feature_type;
     e->chunks.chunk = config->chunk;
     e->files.verify = !config->no_verify;
     e->bound = config->bound;

@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "topology/topology.h"
+#include "store/chunk_view.h" /* gs_edge_data */
 
 typedef struct gs_exec gs_exec;
 
@@ -49,8 +50,9 @@ typedef struct gs_exec_config {
     uint32_t parts, interval_rows;
     uint64_t vertices;
     uint32_t index_bytes;
-    uint32_t type_bytes, edge_types; /* of each edge's type; how many types; 0: untyped */
-    bool weights;             /* edges carry weights */
+    gs_edge_data edge_data;   /* of each edge */
+    uint32_t edge_types;      /* how many types; 0: untyped */
+    gs_dtype edge_feature_type;
     uint32_t sets;            /* edge sets: the store's two directions, then pruned ones */
     const gs_exec_chunk *const *chunk; /* [sets]; NULL for a set that no stage uses */
     gs_io_backend io;

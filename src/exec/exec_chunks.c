@@ -13,10 +13,10 @@ uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval)
     return (uint32_t)GS_MIN(e->chunks.interval_rows, e->chunks.vertices - first);
 }
 
-/* Checks the types and weights that the chunk's own header says against the store. */
+/* Checks what edges carry, as the chunk's own header says it, against the store. */
 static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
 {
-    if (v->type_bytes != e->chunks.type_bytes || (v->weight != NULL) != e->chunks.weights)
+    if (!gs_edge_data_equal(gs_chunk_view_data(v), e->chunks.data))
         return gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
     for (uint64_t k = 0; k < v->edges && v->type_bytes > 0; k++) {
         const uint32_t type = gs_type_at(v->type, v->type_bytes, k);
@@ -84,7 +84,7 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
     else if (state == GS_CHUNK_ELSEWHERE)
         *view = (gs_chunk_view){.index_bytes = e->chunks.index_bytes};
     else if (gs_is_device_memory(t->chunk.memory)) /* checked on its way there */
-        gs_chunk_view_place(view, data, &expect, e->chunks.type_bytes, e->chunks.weights);
+        gs_chunk_view_place(view, data, &expect, e->chunks.data);
     else
         return view_bytes(e, t, data, t->chunk.region, view);
     return GS_OK;

@@ -18,8 +18,9 @@ typedef enum gs_chunk_state {
 typedef struct gs_exec_chunks {
     /* set at open */
     const gs_exec_chunk *const *chunk; /* [sets] */
-    uint32_t sets, parts, interval_rows, index_bytes, type_bytes, edge_types;
-    bool weights;
+    uint32_t sets, parts, interval_rows, index_bytes, edge_types;
+    gs_edge_data data;     /* of each edge */
+    gs_dtype feature_type; /* of its features */
     uint64_t vertices;
     /* lasting; no two threads write the same byte at a time, as a chunk goes to one device */
     uint8_t *seen;            /* [sets * parts * parts] a gs_chunk_state of this run */

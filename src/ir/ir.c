@@ -337,6 +337,12 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
     uint32_t s;
     (void)context;
 
+    if ((n->op == GS_OP_MATMUL || n->op == GS_OP_MATMUL_T) && gs_ir_node(to, in[0])->type == GS_TYPE_E &&
+        gs_ir_node(to, in[0])->op == GS_OP_CONCAT) {
+        s = gs_ir__dense(to, n->op, in[0], in[1], true);
+        gs_ir_label(to, s, n->name);
+        return s;
+    }
     if (n->op == GS_OP_MAX_IN || n->op == GS_OP_MIN_IN) {
         e = gs_ir_node(to, in[0]);
         if ((e->type & GS_TYPE_S) == 0) /* the same on all edges */
@@ -355,7 +361,7 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 }
 
 /* Arithmetic on parameters alone is done a row at a time, as instructions work on rows; and
- * no matrix product is left on the edges. */
+ * matrix products that are left on the edges become dense ones. */
 static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
 {
     const gs_node *n = gs_ir_node(from, i);
@@ -365,10 +371,14 @@ static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 
     if (n->op == GS_OP_TYPED)
         return gs_ir__pick_by_type(to, in[0], in[1]);
-    if (cls == GS_CLASS_MATMUL && n->type == GS_TYPE_E && n->op != GS_OP_BY_TYPE && n->op != GS_OP_BY_TYPE_T)
-        return gs_ir_error(
-            to, GS_EUNSUPPORTED,
-            "a matrix product of a value of both ends cannot leave the edges; multiply at one end first");
+    if ((n->op == GS_OP_MATMUL || n->op == GS_OP_MATMUL_T) && n->type == GS_TYPE_E) {
+        const uint32_t y = gs_ir__dense(to, n->op, in[0], in[1], false);
+        gs_ir_label(to, y, n->name);
+        return y;
+    }
+    if (n->op == GS_OP_CONCAT && n->type == GS_TYPE_E)
+        return gs_ir_error(to, GS_EUNSUPPORTED,
+                           "concat of values of both ends can only stand left of @, as it is or in a concat");
     for (uint32_t k = 0; k < gs_node_inputs(n); k++)
         type |= (uint32_t)gs_ir_node(to, in[k])->type;
     if (cls != GS_CLASS_ELEMENTWISE || type != GS_TYPE_P || n->type != GS_TYPE_P)

@@ -57,7 +57,8 @@ typedef struct gs_node {
     uint32_t in[GS_IR_INPUTS]; /* GS_IR_NONE where unused */
     float alpha;               /* CONST: the value; leaky_relu, elu: slope;
                                 * DROPOUT, EDGE_MASK: p */
-    uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's; PART: the first column */
+    uint32_t site;             /* DROPOUT, EDGE_MASK: which of the model's; PART: the first column; DENSE, DENSE_T,
+                                * DENSE_OUTER: the first row or column of the parameter's part */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
                                 * TYPED: the mean over the edges of each type, not their sum;
                                 * LSE_IN, ATTEND: the softmax is over the vertex itself, too, which is added later;
@@ -135,6 +136,8 @@ void gs_ir_initial(gs_ir *ir, uint32_t node, gs_initial initial);
 void gs_ir_param_moves(gs_ir *ir, uint32_t param, bool moving, bool counter);
 uint32_t gs_ir_const(gs_ir *ir, float value, uint32_t width);
 uint32_t gs_ir_weight(gs_ir *ir);
+/* The features of an edge, `width` of them. */
+uint32_t gs_ir_edge_features(gs_ir *ir, uint32_t width);
 /* Elementwise of one input, SRC, and statistics; `alpha` where the operator has one. */
 uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
 /* FOLD, SPREAD, ACROSS, TILE, SPLIT_IN, PICK_OUT: the result has `width` elements a row. */
@@ -171,8 +174,8 @@ gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context);
 /* Folds, and takes the work that depends on one end only off the edges: a value of type S
  * becomes SRC(vertex value), factors of the destination leave the sum, sums of terms are split. What
  * really depends on both ends stays a value of type E under its sum. sum(softmax(s) x)
- * becomes ATTEND(s, x), products with W[e.type] become SPLIT_IN and one product. GS_EUNSUPPORTED, with
- * the place in the text, for a matrix product of a value of both ends that cannot leave the edges. */
+ * becomes ATTEND(s, x), products with W[e.type] become SPLIT_IN and one product. A matrix product of a value of both
+ * ends, which cannot leave the edges, becomes DENSE, but for what of it is of one end. */
 gs_status gs_ir_normalise(gs_ir *ir);
 
 /* Adds the mean loss over the training vertices on the root (inputs

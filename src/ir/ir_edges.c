@@ -84,6 +84,106 @@ uint32_t gs_ir__pick_by_type(gs_ir *ir, uint32_t x, uint32_t matrices)
     return gs_ir_resize(ir, GS_OP_TYPE_SRC, all, w.width);
 }
 
+/* ---- dense products ------------------------------------------------------ */
+
+/* X @ W of a value of both ends. It is linear, so what of x is of one end is multiplied there, once a vertex, and the
+ * rest edge by edge (DENSE): (u.h - v.h) @ W is u.h @ W - v.h @ W, and concat(u.h, e.x) @ W is u.h by the upper part of
+ * W and e.x by the lower one. A vertex multiplies by a part of W as columns of 0 beside its own do by all of it. */
+
+typedef struct gs_dense {
+    gs_op op;       /* DENSE, DENSE_T */
+    uint32_t w, site, width; /* of the result */
+    bool columns_alone;
+} gs_dense;
+
+static uint32_t zero_columns(gs_ir *ir, uint32_t width)
+{
+    return gs_ir_resize(ir, GS_OP_EXPAND, gs_ir__zeros(ir), width);
+}
+
+/* x, a vertex value, by d's part of the matrix. */
+static uint32_t vertex_product(gs_ir *ir, const gs_dense *d, uint32_t x)
+{
+    const gs_node w = *gs_ir_node(ir, d->w);
+    const bool back = d->op == GS_OP_DENSE_T;
+    const uint32_t from = gs_ir_node(ir, x)->width, all = back ? w.width : w.rows, out = back ? w.rows : w.width;
+    uint32_t y;
+
+    if (gs_ir_node(ir, x)->type == GS_TYPE_P)
+        x = gs_ir_binary(ir, GS_OP_ADD, x, gs_ir__zeros(ir));
+    if (from < all && d->site > 0)
+        x = gs_ir_binary(ir, GS_OP_CONCAT, zero_columns(ir, d->site), x);
+    if (from < all && d->site + from < all)
+        x = gs_ir_binary(ir, GS_OP_CONCAT, x, zero_columns(ir, all - d->site - from));
+    y = gs_ir_binary(ir, back ? GS_OP_MATMUL_T : GS_OP_MATMUL, x, d->w);
+    return d->width < out ? gs_ir_part(ir, y, d->site, d->width) : y;
+}
+
+static uint32_t edge_product(gs_ir *ir, const gs_dense *d, uint32_t x)
+{
+    gs_node n = gs_ir__blank(d->op, x, d->w);
+    const gs_node w = *gs_ir_node(ir, d->w);
+    const bool back = d->op == GS_OP_DENSE_T, whole = gs_ir_node(ir, x)->width == (back ? w.width : w.rows);
+
+    if (d->columns_alone && whole)
+        return gs_ir_binary(ir, back ? GS_OP_MATMUL_T : GS_OP_MATMUL, x, d->w);
+    n.width = d->width;
+    n.site = d->site;
+    return gs_ir__make(ir, n);
+}
+
+static uint32_t dense(gs_ir *ir, const gs_dense *d, uint32_t x);
+
+/* Each by its own part of the matrix. */
+static uint32_t dense_columns(gs_ir *ir, const gs_dense *d, const gs_node *n)
+{
+    gs_dense second = *d;
+    second.site += gs_ir_node(ir, n->in[0])->width;
+    const uint32_t a = dense(ir, d, n->in[0]), b = dense(ir, &second, n->in[1]);
+    return gs_ir_binary(ir, GS_OP_ADD, a, b);
+}
+
+/* Is some term of the sum, which is as wide, of one end? */
+static bool splits(const gs_ir *ir, const gs_node *n, int depth)
+{
+    bool found = false;
+    if ((n->op != GS_OP_ADD && n->op != GS_OP_SUB) || depth == 8)
+        return false;
+    for (uint32_t k = 0; k < 2; k++)
+        if (gs_ir_node(ir, n->in[k])->width != n->width)
+            return false;
+    for (uint32_t k = 0; k < 2; k++) {
+        const gs_node *const a = gs_ir_node(ir, n->in[k]);
+        found = found || a->type == GS_TYPE_S || a->type == GS_TYPE_D || splits(ir, a, depth + 1);
+    }
+    return found;
+}
+
+static uint32_t dense(gs_ir *ir, const gs_dense *d, uint32_t x)
+{
+    const gs_node n = *gs_ir_node(ir, x);
+
+    if (n.type == GS_TYPE_S)
+        return gs_ir_unary(ir, GS_OP_SRC, vertex_product(ir, d, n.in[0]), 0);
+    if (n.type != GS_TYPE_E)
+        return vertex_product(ir, d, x);
+    if (n.op == GS_OP_CONCAT)
+        return dense_columns(ir, d, &n);
+    if (!d->columns_alone && splits(ir, &n, 0))
+        return gs_ir_binary(ir, n.op, dense(ir, d, n.in[0]), dense(ir, d, n.in[1]));
+    if (!d->columns_alone && n.op == GS_OP_NEG)
+        return gs_ir_unary(ir, GS_OP_NEG, dense(ir, d, n.in[0]), 0);
+    return edge_product(ir, d, x);
+}
+
+uint32_t gs_ir__dense(gs_ir *ir, gs_op op, uint32_t x, uint32_t w, bool columns_alone)
+{
+    const bool back = op == GS_OP_MATMUL_T;
+    const gs_dense d = {.op = back ? GS_OP_DENSE_T : GS_OP_DENSE, .w = w, .columns_alone = columns_alone,
+                        .width = back ? gs_ir_node(ir, w)->rows : gs_ir_node(ir, w)->width};
+    return dense(ir, &d, x);
+}
+
 /* ---- sums of values of edges ------------------------------------------- */
 
 #define MAX_TERMS 32
@@ -299,6 +399,17 @@ static bool split_matmul(gs_ir *ir, uint32_t value, gs_terms *out)
     return true;
 }
 
+/* The sum comes first. */
+static bool split_dense(gs_ir *ir, uint32_t value, gs_terms *out)
+{
+    const gs_node n = *gs_ir_node(ir, value);
+    const gs_dense d = {.op = n.op, .w = n.in[1], .site = n.site, .width = n.width};
+    gs_term t = nothing;
+
+    t.done = vertex_product(ir, &d, gs_ir__sum(ir, out->op, n.in[0], true));
+    return put(ir, out, t);
+}
+
 static uint32_t expand(gs_ir *ir, uint32_t a, uint32_t narrow, uint32_t wide)
 {
     return a == GS_IR_NONE || gs_ir_node(ir, a)->width != narrow ? a : gs_ir_resize(ir, GS_OP_EXPAND, a, wide);
@@ -351,6 +462,9 @@ static bool split_edge_value(gs_ir *ir, uint32_t value, gs_terms *out)
     case GS_OP_MATMUL:
     case GS_OP_MATMUL_T:
         return split_matmul(ir, value, out);
+    case GS_OP_DENSE:
+    case GS_OP_DENSE_T:
+        return split_dense(ir, value, out);
     case GS_OP_EXPAND:
         return split_expand(ir, value, out);
     case GS_OP_TYPED:

@@ -335,11 +335,32 @@ static void through_by_type(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g
         pass(t, i, x, bin(t, GS_OP_BY_TYPE_T, rows_of(t, g), w));
 }
 
+/* The same by one matrix m, y = x m or x m'. */
+static void through_dense(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
+{
+    const uint32_t x = n->in[0], w = n->in[1];
+    const bool back = n->op == GS_OP_DENSE_T;
+    gs_node outer = gs_ir__blank(GS_OP_DENSE_OUTER, back ? rows_of(t, g) : x, back ? x : rows_of(t, g));
+    gs_node dx = gs_ir__blank(back ? GS_OP_DENSE : GS_OP_DENSE_T, rows_of(t, g), w);
+
+    outer.in[2] = w;
+    outer.site = dx.site = n->site;
+    dx.width = t->ir->node[x].width;
+    if (!t->ir->node[w].fixed)
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, un(t, GS_OP_TYPE_WEIGHT, gs_ir__make(t->ir, outer)), w);
+    if (t->needs[x])
+        pass(t, i, x, gs_ir__make(t->ir, dx));
+}
+
 static void through_matmul(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
     switch (n->op) {
     case GS_OP_BY_TYPE:
         through_by_type(t, i, n, g);
+        return;
+    case GS_OP_DENSE:
+    case GS_OP_DENSE_T:
+        through_dense(t, i, n, g);
         return;
     case GS_OP_MATMUL:
         through_product(t, n, g, GS_OP_MATMUL_T, GS_OP_OUTER, false);

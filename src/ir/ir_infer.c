@@ -16,7 +16,9 @@ static bool is_matrix(const gs_node *n)
 
 static bool infer_leaf(gs_ir *ir, gs_node *n)
 {
-    n->type = n->op == GS_OP_INPUT ? GS_TYPE_D : n->op == GS_OP_WEIGHT ? GS_TYPE_E : GS_TYPE_P;
+    const bool edge = n->op == GS_OP_WEIGHT || n->op == GS_OP_EDGE_FEATURES;
+
+    n->type = n->op == GS_OP_INPUT ? GS_TYPE_D : edge ? GS_TYPE_E : GS_TYPE_P;
     if (n->width == 0 || (n->op == GS_OP_PARAM && n->rows == 0)) {
         gs_ir_error(ir, GS_EFORMAT, "'%s' would have no elements", n->name);
         return false;
@@ -62,7 +64,8 @@ static bool infer_elementwise(gs_ir *ir, gs_node *n)
     return true;
 }
 
-/* Columns side by side, or some of them, are of one end. */
+/* Columns side by side, or some of them, are of one end, but for some of an edge's features, and for what a product
+ * takes apart (ir_edges.c). */
 static bool infer_columns(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *b = n->op == GS_OP_CONCAT ? &ir->node[n->in[1]] : a;
@@ -73,10 +76,8 @@ static bool infer_columns(gs_ir *ir, gs_node *n)
                     gs_op_name(n->op));
         return false;
     }
-    if (n->type == GS_TYPE_E) {
-        gs_ir_error(ir, GS_EUNSUPPORTED,
-                    "%s of values of both ends: multiply each end by its own part of the matrix, and add",
-                    gs_op_name(n->op));
+    if (n->type == GS_TYPE_E && n->op == GS_OP_PART && a->op != GS_OP_EDGE_FEATURES) {
+        gs_ir_error(ir, GS_EUNSUPPORTED, "part of a value of both ends: only of e.x, or of a value of one end");
         return false;
     }
     if (n->op == GS_OP_CONCAT) {
@@ -205,6 +206,41 @@ static bool infer_type_outer(gs_ir *ir, gs_node *n)
     return true;
 }
 
+/* A part [rows, cols] of the matrix w, from n->site on where it has fewer of one of the two. */
+static bool is_part(const gs_node *n, const gs_node *w, uint32_t rows, uint32_t cols)
+{
+    const bool tall = rows == w->rows, wide = cols == w->width;
+    return w->dims == 2 && rows <= w->rows && cols <= w->width && (tall || wide) &&
+           (tall || n->site <= w->rows - rows) && (wide || n->site <= w->width - cols);
+}
+
+static bool infer_dense(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
+    const bool back = n->op == GS_OP_DENSE_T;
+
+    if (is_matrix(a) || !is_part(n, w, back ? n->width : a->width, back ? a->width : n->width)) {
+        gs_ir_error(ir, GS_EFORMAT, "%s: %u to %u columns do not fit '%s'", gs_op_name(n->op), a->width, n->width,
+                    w->name);
+        return false;
+    }
+    n->type = GS_TYPE_E;
+    return true;
+}
+
+static bool infer_dense_outer(gs_ir *ir, gs_node *n)
+{
+    const gs_node *a = &ir->node[n->in[0]], *g = &ir->node[n->in[1]], *w = &ir->node[n->in[2]];
+
+    if (is_matrix(a) || is_matrix(g) || !is_part(n, w, a->width, g->width)) {
+        gs_ir_error(ir, GS_EFORMAT, "dense_outer: %u and %u columns do not fit '%s'", a->width, g->width, w->name);
+        return false;
+    }
+    n->type = GS_TYPE_D;
+    n->width = 1;
+    return true;
+}
+
 static bool infer_typed(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *w = &ir->node[n->in[1]];
@@ -246,6 +282,8 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
         return infer_typed(ir, n);
     if (n->op == GS_OP_TYPE_OUTER)
         return infer_type_outer(ir, n);
+    if (n->op == GS_OP_DENSE_OUTER)
+        return infer_dense_outer(ir, n);
     if (n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK)
         return infer_lstm(ir, n);
     if (is_matrix(a) || (b != NULL && is_matrix(b))) {
@@ -316,6 +354,8 @@ bool gs_ir__infer(gs_ir *ir, gs_node *n)
             return infer_fan(ir, n);
         if (n->op == GS_OP_BY_TYPE || n->op == GS_OP_BY_TYPE_T)
             return infer_by_type(ir, n);
+        if (gs_op_is_dense(n->op))
+            return infer_dense(ir, n);
         return n->op == GS_OP_MIX || n->op == GS_OP_MIX_T ? infer_mix(ir, n) : infer_matmul(ir, n);
     case GS_CLASS_EDGE:
         return infer_edge(ir, n);

@@ -41,6 +41,9 @@ uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool attend);
 uint32_t gs_ir__zeros(gs_ir *ir);
 /* ir_edges.c: x @ W[type of the edge] as a value of edges. */
 uint32_t gs_ir__pick_by_type(gs_ir *ir, uint32_t x, uint32_t matrices);
+/* ir_edges.c: x @ w, or with MATMUL_T x @ w', where x is of both ends: what of it is of one end is multiplied there.
+ * `columns_alone`: only columns side by side are taken apart; what else there is stays a MATMUL. */
+uint32_t gs_ir__dense(gs_ir *ir, gs_op op, uint32_t x, uint32_t w, bool columns_alone);
 gs_node gs_ir__blank(gs_op op, uint32_t a, uint32_t b);
 
 #endif /* GS_IR_IR_INTERNAL_H */

@@ -368,7 +368,8 @@ static uint32_t fold_edge(gs_ir *ir, const gs_node *n)
     const gs_node *a = at(ir, n->in[0]);
     if (n->op == GS_OP_SRC && a->type == GS_TYPE_P)
         return n->in[0];
-    if (n->op == GS_OP_LSE_IN || n->op == GS_OP_ATTEND || n->op == GS_OP_TYPED || n->op == GS_OP_TYPE_OUTER)
+    if (n->op == GS_OP_LSE_IN || n->op == GS_OP_ATTEND || n->op == GS_OP_TYPED || n->op == GS_OP_TYPE_OUTER ||
+        n->op == GS_OP_DENSE_OUTER)
         return GS_IR_NONE;
     return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
 }
@@ -543,6 +544,13 @@ uint32_t gs_ir_weight(gs_ir *ir)
 {
     gs_node n = gs_ir__blank(GS_OP_WEIGHT, GS_IR_NONE, GS_IR_NONE);
     n.width = 1;
+    return gs_ir__make(ir, n);
+}
+
+uint32_t gs_ir_edge_features(gs_ir *ir, uint32_t width)
+{
+    gs_node n = gs_ir__blank(GS_OP_EDGE_FEATURES, GS_IR_NONE, GS_IR_NONE);
+    n.width = width;
     return gs_ir__make(ir, n);
 }
 

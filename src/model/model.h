@@ -47,6 +47,7 @@ typedef struct gs_model_config {
     bool training;                 /* false: dropout is the identity */
     bool self_loops;               /* the graph has some; else `v.loops` is the constant 0 */
     bool embeddings;               /* the root is what the last layer gets, in place of the logits */
+    uint32_t edge_features;        /* that each edge has: the width of `e.x`; 0: none */
 } gs_model_config;
 
 /* `name` is a built-in model ("gcn", "gat", ...), a path to a text, or, where it has a line end, a text itself. Syntax

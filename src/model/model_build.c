@@ -35,6 +35,8 @@ static uint32_t width_named(const gs_builder *b, const char *name)
         return gs_model__types(b);
     if (strcmp(name, "bases") == 0)
         return bases(b);
+    if (strcmp(name, "edge_features") == 0)
+        return b->config->edge_features;
     if (b->l->in.factors == 1 && strcmp(name, b->l->in.factor[0].name) == 0)
         return b->in;
     if (b->unknown != NULL && strcmp(name, b->unknown) == 0)
@@ -44,23 +46,29 @@ static uint32_t width_named(const gs_builder *b, const char *name)
 
 uint32_t gs_model__width_of(gs_builder *b, const gs_dim *d)
 {
-    uint64_t product = 1;
+    uint64_t product = 1, sum = 0;
 
     gs_ir_at(b->ir, d->line, d->column);
     for (uint32_t k = 0; k < d->factors; k++) {
         const char *name = d->factor[k].name;
+        sum += d->factor[k].plus ? product : 0;
+        product = d->factor[k].plus ? 1 : product;
         const uint32_t value = name[0] == 0 ? d->factor[k].value : width_named(b, name);
+        if (value == 0 && strcmp(name, "edge_features") == 0) {
+            gs_ir_error(b->ir, GS_EFORMAT, "'edge_features': the edges of this graph have no features");
+            return 1;
+        }
         if (value == 0) {
             gs_ir_error(b->ir, GS_EFORMAT, "'%s' is neither a number nor a width of this layer", name);
             return 1;
         }
         product *= value;
-        if (product > INT32_MAX) {
+        if (sum + product > INT32_MAX) {
             gs_ir_error(b->ir, GS_EFORMAT, "a width beyond %d", INT32_MAX);
             return 1;
         }
     }
-    return (uint32_t)product;
+    return (uint32_t)(sum + product);
 }
 
 void gs_model__full_name(const gs_builder *b, char *out, size_t bytes, const char *prefix, const char *name)
@@ -205,8 +213,12 @@ uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
         return b->config->edge_weights ? gs_ir_weight(ir) : gs_model__number(b, 1.0f);
     if (strcmp(e->name, "e.type") == 0)
         return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type] right of @, or as b[e.type]");
+    if (strcmp(e->name, "e.x") == 0)
+        return b->config->edge_features > 0
+                   ? gs_ir_edge_features(ir, b->config->edge_features)
+                   : gs_ir_error(ir, GS_EFORMAT, "'e.x': the edges of this graph have no features");
     if (strncmp(e->name, "e.", 2) == 0)
-        return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight and e.type", e->name);
+        return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight, e.type and e.x", e->name);
     node = gs_model__lookup(b, e->name);
     if (node == GS_IR_NONE && width_named(b, e->name) != 0)
         return gs_model__number(b, (float)width_named(b, e->name));
@@ -253,9 +265,12 @@ static void find_unknown(gs_builder *b)
 {
     const gs_dim *d = &b->l->out;
     uint64_t known = 1;
+    bool sum = false;
 
     b->unknown = NULL;
-    for (uint32_t k = 0; k < d->factors; k++) {
+    for (uint32_t k = 0; k < d->factors; k++)
+        sum = sum || d->factor[k].plus;
+    for (uint32_t k = 0; k < d->factors && !sum; k++) {
         const char *name = d->factor[k].name;
         const uint32_t value = name[0] == 0 ? d->factor[k].value : width_named(b, name);
         if (value == 0 && b->unknown == NULL)

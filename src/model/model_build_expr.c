@@ -227,6 +227,21 @@ typedef struct gs_at_self {
     uint32_t nodes, *map;
 } gs_at_self;
 
+/* Of the vertex's own edge: the mean of those of its other in-edges, as PyG's add_self_loops(fill_value="mean"). */
+static uint32_t mean_features(gs_builder *b, uint32_t features)
+{
+    gs_ir *const ir = b->ir;
+    const uint32_t one = gs_model__number(b, 1.0f);
+    uint32_t count = gs_model__degree(b);
+
+    if (b->config->self_loops) {
+        features = gs_ir_binary(ir, GS_OP_MUL, features, gs_ir_binary(ir, GS_OP_SUB, one, gs_model__is_loop(b)));
+        count = gs_ir_binary(ir, GS_OP_SUB, count, gs_model__loops(b));
+    }
+    return gs_ir_binary(ir, GS_OP_DIV, gs_ir_sum(ir, GS_OP_SUM_IN, features, false),
+                        gs_ir_binary(ir, GS_OP_MAX, count, one));
+}
+
 static uint32_t at_self(const gs_at_self *x, uint32_t value)
 {
     gs_ir *ir = x->b->ir;
@@ -244,6 +259,8 @@ static uint32_t at_self(const gs_at_self *x, uint32_t value)
         return n.in[0];
     if (n.op == GS_OP_WEIGHT)
         return gs_model__number(x->b, 1.0f);
+    if (n.op == GS_OP_EDGE_FEATURES)
+        return mean_features(x->b, value);
     if (n.op == GS_OP_IS_LOOP) /* the vertex's own edge is none of the graph's */
         return gs_model__number(x->b, 0.0f);
     if (n.op == GS_OP_TYPED)
@@ -306,12 +323,13 @@ static bool is_made_of(gs_builder *b, uint32_t value, gs_op op)
     return found;
 }
 
-/* The graph's loops have weights of their own, and the value depends on weights: they cannot be taken out by their
- * number. */
+/* The graph's loops have weights or features of their own, and the value depends on these: they cannot be taken out by
+ * their number. */
 static bool loops_differ(gs_builder *b, uint32_t value)
 {
-    const bool may = b->config->self_loops && b->config->edge_weights && value != GS_IR_NONE;
-    return may && is_made_of(b, value, GS_OP_WEIGHT);
+    const bool may = b->config->self_loops && value != GS_IR_NONE;
+    return may && ((b->config->edge_weights && is_made_of(b, value, GS_OP_WEIGHT)) ||
+                   (b->config->edge_features > 0 && is_made_of(b, value, GS_OP_EDGE_FEATURES)));
 }
 
 /* The term of a sum, as often as its edge stands for. What is a share of a softmax has that in it. Loops stand for

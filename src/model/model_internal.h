@@ -86,14 +86,15 @@ typedef struct gs_expr {
     char prefix[GS_TEXT_NAME]; /* of a norm's parameters, or "" */
 } gs_expr;
 
-#define GS_DIM_FACTORS 3
+#define GS_DIM_FACTORS 6
 
-/* A length: a product of numbers and names of widths. */
+/* A length: a product of numbers and names of widths, or a sum of such. */
 typedef struct gs_dim {
     uint32_t factors;
     struct {
         char name[GS_TEXT_NAME]; /* "" for a number */
         uint32_t value;
+        bool plus; /* the first one of a further product */
     } factor[GS_DIM_FACTORS];
     uint32_t line, column;
 } gs_dim;

@@ -177,7 +177,7 @@ gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
     out->column = p->t.column;
     for (;;) {
         if (out->factors == GS_DIM_FACTORS)
-            return GS_PARSER_ERROR(p, "a width is a product of %d at most", GS_DIM_FACTORS);
+            return GS_PARSER_ERROR(p, "a width has at most %d numbers and names", GS_DIM_FACTORS);
         if (p->t.kind == GS_TOKEN_NUMBER || constant_next(p) != NULL) {
             number = constant_next(p) != NULL ? constant_next(p)->value : p->t.number;
             if (!(number >= 1.0f && number <= 1e6f) || number != (float)(uint32_t)number)
@@ -188,8 +188,11 @@ gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
             st = take_name(p, out->factor[out->factors].name, "a width (a name or a number)", false);
         }
         out->factors++;
-        if (st != GS_OK || !is_char(p, '*') || (st = gs_parser__next(p)) != GS_OK)
+        const bool plus = st == GS_OK && is_char(p, '+');
+        if (st != GS_OK || (!plus && !is_char(p, '*')) || (st = gs_parser__next(p)) != GS_OK)
             return st;
+        if (out->factors < GS_DIM_FACTORS)
+            out->factor[out->factors].plus = plus;
     }
 }
 

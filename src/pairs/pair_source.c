@@ -133,7 +133,7 @@ static gs_status read_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
     if ((st = gs_chunk_view_make(&v, s->chunk, c->length, &expect, true)) != GS_OK)
         return st;
     const uint32_t types = GS_MAX(gs_store_get_info(s->store)->edge_types, 1);
-    if (v.type_bytes != t->type_bytes ||
+    if (v.type_bytes != t->data.type_bytes ||
         !list_edges(pair, &v, source * t->interval_rows, destination * t->interval_rows, types))
         return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) has other types than the store; make the store again", s->path,
                        destination, source);

@@ -155,13 +155,13 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     }
 }
 
-/* Products by the matrix of an edge's type, an edge: type by type, so dense. */
+/* Products by a matrix, an edge: of all edges, or type by type, so dense. */
 static double typed_flops(const gs_stage *s)
 {
     double flops = 0.0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *in = &s->edge_instr[i];
-        if (gs_op_by_type(in->op))
+        if (gs_op_on_edges(in->op))
             flops += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
     }
     for (uint32_t i = 0; i < s->sums; i++)
@@ -174,7 +174,7 @@ static double typed_flops(const gs_stage *s)
 static double edge_width(const gs_stage *s, const gs_instr *i)
 {
     double w = s->edge_reg[i->dst].width;
-    if (gs_op_by_type(i->op))
+    if (gs_op_on_edges(i->op))
         return 0.0;
     if (i->a.kind == GS_FROM_REG && s->edge_reg[i->a.index].width > w)
         w = s->edge_reg[i->a.index].width;

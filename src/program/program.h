@@ -146,7 +146,7 @@ typedef struct gs_instr {
     uint32_t dst;
     gs_operand a, b, c;
     float alpha;
-    uint32_t site; /* dropout, edge_mask: a number of its own for each dropout of the model */
+    uint32_t site; /* dropout, edge_mask: a number for each dropout of the model; dense: of a parameter's part */
     bool self;     /* edge_mask: all self loops of a vertex draw the same */
 } gs_instr;
 
@@ -187,6 +187,8 @@ typedef struct gs_sum {
     uint32_t weight;       /* OUTER, LSTM, LSTM_BACK: parameter; these two are their stage's only sum */
     bool learned;          /* LSTM_BACK */
     uint32_t array;        /* LSTM_BACK: written; else GS_NONE */
+    bool dense;            /* OUTER: of the part [score, value] of the one matrix `weight`, as `dense` has it, */
+    uint32_t site;         /* from here on */
     bool beside;           /* ATTEND: the vertex's own score counts, too, but elsewhere: edges whose scores are all -inf
                             * have no share; else their shares are not numbers */
 } gs_sum;
@@ -202,6 +204,7 @@ typedef enum gs_edge_reg_kind {
     GS_EDGE_OPERAND, /* row of `array` at the operand end */
     GS_EDGE_TARGET,  /* row of `array` at the target end */
     GS_EDGE_WEIGHT,  /* the edge's weight, width 1 */
+    GS_EDGE_FEATURES, /* of the edge's features the columns from `first` on */
     GS_EDGE_TEMP,    /* written by one instruction */
     GS_EDGE_REG_KINDS
 } gs_edge_reg_kind;
@@ -213,6 +216,7 @@ typedef struct gs_edge_reg {
                      * by type bf16 or f16, or for an edge program without types bf16 of an even width, whose numbers
                      * become f32 as they are read; else GS_NONE */
     bool typed;     /* OPERAND, TARGET: of an array of types * width columns, those of the edge's type */
+    uint32_t first, columns; /* FEATURES: the first column, and how many an edge has in all */
 } gs_edge_reg;
 
 typedef struct gs_stage {
@@ -225,7 +229,8 @@ typedef struct gs_stage {
     gs_instr *instr;
     /* The edge program that sums take their values from:
      * elementwise instructions (with fold, spread; parameters of one dimension broadcast)
-     * whose registers are edge registers, and by_type, by_type_t: a: register, b: parameter [t * in, out]. */
+     * whose registers are edge registers, by_type, by_type_t: a: register, b: parameter [t * in, out], and dense, _t
+     * by a part of a parameter, `site` (tensor/op.h). */
     uint32_t edge_regs, edge_instrs;
     gs_edge_reg *edge_reg;
     gs_instr *edge_instr;
@@ -238,7 +243,7 @@ static inline bool gs_stage_has_types(const gs_stage *s)
         if (s->edge_reg[r].typed)
             return true;
     for (uint32_t i = 0; i < s->sums; i++)
-        if (s->sum[i].kind == GS_SUM_ADD_TYPE || s->sum[i].kind == GS_SUM_OUTER)
+        if (s->sum[i].kind == GS_SUM_ADD_TYPE || (s->sum[i].kind == GS_SUM_OUTER && !s->sum[i].dense))
             return true;
     for (uint32_t i = 0; i < s->edge_instrs; i++)
         if (gs_op_by_type(s->edge_instr[i].op))
@@ -246,11 +251,11 @@ static inline bool gs_stage_has_types(const gs_stage *s)
     return false;
 }
 
-/* Are products with the matrix of an edge's type made edge by edge? */
-static inline bool gs_stage_has_typed(const gs_stage *s)
+/* Are products with a matrix, one for all edges or that of an edge's type, made edge by edge? */
+static inline bool gs_stage_has_products(const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->edge_instrs; i++)
-        if (gs_op_by_type(s->edge_instr[i].op))
+        if (gs_op_on_edges(s->edge_instr[i].op))
             return true;
     for (uint32_t i = 0; i < s->sums; i++)
         if (s->sum[i].kind == GS_SUM_OUTER)
@@ -258,13 +263,19 @@ static inline bool gs_stage_has_typed(const gs_stage *s)
     return false;
 }
 
-/* Does it look at the weights of edges? */
-static inline bool gs_stage_has_weights(const gs_stage *s)
+/* Does it look at the weights of edges, or at their features? */
+static inline bool gs_stage_has(const gs_stage *s, gs_edge_reg_kind kind)
 {
     for (uint32_t r = 0; r < s->edge_regs; r++)
-        if (s->edge_reg[r].kind == GS_EDGE_WEIGHT)
+        if (s->edge_reg[r].kind == kind)
             return true;
     return false;
+}
+
+/* Where the part of a parameter begins that has so many rows, as dense products have it (tensor/op.h), in elements. */
+static inline uint64_t gs_param_part(const gs_param *w, uint32_t rows, uint32_t site)
+{
+    return rows < w->rows ? (uint64_t)site * w->cols : site;
 }
 
 /* A sum of rows of an array as they are, each times a number of its own where there is a scale: ADD or ADD_TYPE of an

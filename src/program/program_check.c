@@ -111,7 +111,15 @@ static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t
     return GS_OK;
 }
 
-/* A gradient of matrices by type; the sum's register holds nothing of it. */
+/* Is rows x cols a part of the matrix, from `site` on where it has fewer of one of the two? */
+static bool is_part(const gs_param *w, uint32_t rows, uint32_t cols, uint32_t site)
+{
+    const bool tall = rows == w->rows, wide = cols == w->cols;
+    return w->dims == 2 && rows <= w->rows && cols <= w->cols && (tall || wide) &&
+           (tall || site <= w->rows - rows) && (wide || site <= w->cols - cols);
+}
+
+/* A gradient of matrices by type, or of a part of one; the sum's register holds nothing of it. */
 static gs_status check_outer(const gs_checker *c, const gs_stage *s, uint32_t i)
 {
     const gs_sum *m = &s->sum[i];
@@ -119,8 +127,10 @@ static gs_status check_outer(const gs_checker *c, const gs_stage *s, uint32_t i)
     if (m->value >= s->edge_regs || m->score >= s->edge_regs || m->weight >= c->p->params)
         return FAIL(c, "sum %u: an outer product without its registers or its weight", i);
     w = &c->p->param[m->weight];
-    if (w->dims != 2 || w->cols != s->edge_reg[m->value].width || w->rows % s->edge_reg[m->score].width != 0 ||
-        is_id(c, s, m->value) || is_id(c, s, m->score) || m->self)
+    const uint32_t rows = s->edge_reg[m->score].width, cols = s->edge_reg[m->value].width;
+    const bool fits =
+        m->dense ? is_part(w, rows, cols, m->site) : w->dims == 2 && w->cols == cols && w->rows % rows == 0;
+    if (!fits || is_id(c, s, m->value) || is_id(c, s, m->score) || m->self)
         return FAIL(c, "sum %u: rows of %u and %u elements do not fit %s[%u, %u]", i, s->edge_reg[m->score].width,
                     s->edge_reg[m->value].width, w->name, w->rows, w->cols);
     return check_sum_reg(c, s, i, m->reg, 1);
@@ -189,7 +199,7 @@ static bool is_read_plainly(const gs_stage *s, uint32_t r)
         plain = plain && !gs_sum_is_sequence(m) && !(own && (m->kind == GS_SUM_ADD_TYPE || m->kind == GS_SUM_OUTER));
     }
     for (uint32_t i = 0; i < s->edge_instrs; i++)
-        plain = plain && !(gs_op_by_type(s->edge_instr[i].op) && s->edge_instr[i].a.kind == GS_FROM_REG &&
+        plain = plain && !(gs_op_on_edges(s->edge_instr[i].op) && s->edge_instr[i].a.kind == GS_FROM_REG &&
                            s->edge_instr[i].a.index == r);
     return plain;
 }
@@ -213,6 +223,8 @@ static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *r
         ready[r] = g->kind != GS_EDGE_TEMP;
         if (g->kind == GS_EDGE_WEIGHT && g->width != 1)
             return FAIL(c, "edge register %u: a weight has width 1", r);
+        if (g->kind == GS_EDGE_FEATURES && (g->width > g->columns || g->first > g->columns - g->width))
+            return FAIL(c, "edge register %u: an edge has %u features", r, g->columns);
         if (!rows && g->array != GS_NONE)
             return FAIL(c, "edge register %u names an array", r);
         if (!rows)
@@ -256,10 +268,10 @@ static gs_status check_edge_mask(const gs_checker *c, const gs_stage *s, const g
     return check_probability(c, i);
 }
 
-/* The matrix of the edge's type, of those that stand one above the other in the parameter. */
+/* The matrix of the edge's type, of those that stand one above the other in the parameter; or a part of one for all. */
 static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_instr *i, const bool *ready)
 {
-    const bool back = i->op == GS_OP_BY_TYPE_T;
+    const bool back = gs_op_by_transpose(i->op);
     const uint32_t out = s->edge_reg[i->dst].width;
     const gs_param *w;
     uint32_t in;
@@ -269,6 +281,11 @@ static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_
         return FAIL(c, "%s: no register and matrices of the types", gs_op_name(i->op));
     w = &c->p->param[i->b.index];
     in = s->edge_reg[i->a.index].width;
+    if (gs_op_is_dense(i->op))
+        return is_part(w, back ? out : in, back ? in : out, i->site)
+                   ? GS_OK
+                   : FAIL(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows,
+                          w->cols);
     if (w->dims != 2 || w->cols != (back ? in : out) || w->rows % (back ? out : in) != 0)
         return FAIL(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows, w->cols);
     return GS_OK;
@@ -276,7 +293,7 @@ static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_
 
 static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const gs_instr *i, bool *ready)
 {
-    const bool typed = gs_op_by_type(i->op);
+    const bool typed = gs_op_on_edges(i->op);
     const bool known = (unsigned)i->op < GS_OP_COUNT;
     uint32_t width = 1;
     bool rows = false;

@@ -65,6 +65,8 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
             continue; /* its sums say what they are of */
         if (g->kind == GS_EDGE_WEIGHT)
             fprintf(out, "    e%u = weight : [1]\n", r);
+        else if (g->kind == GS_EDGE_FEATURES)
+            fprintf(out, "    e%u = features from %u : [%u]\n", r, g->first, g->width);
         else if (g->kind != GS_EDGE_TEMP)
             fprintf(out, "    e%u = %s %s%s : [%u]\n", r, g->kind == GS_EDGE_OPERAND ? "operand" : "target",
                     array_name(p, g->array), g->typed ? " by type" : "", g->width);
@@ -94,8 +96,9 @@ static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *
         return;
     }
     if (m->kind == GS_SUM_OUTER) {
-        fprintf(out, "    grad(%s) += outer_%s e%u e%u by type\n", p->param[m->weight].name,
-                s->direction == 0 ? "in" : "out", m->score, m->value);
+        fprintf(out, "    grad(%s) += outer_%s e%u e%u", p->param[m->weight].name, s->direction == 0 ? "in" : "out",
+                m->score, m->value);
+        fprintf(out, m->dense ? " from %u\n" : " by type\n", m->site);
         return;
     }
     fprintf(out, "    r%u = %s_%s", m->reg, rows.types == GS_TYPES_OF_ROWS ? "pick" : names[m->kind],

@@ -13,6 +13,7 @@
 typedef struct typed_edge {
     uint32_t type, other;
     float weight;
+    uint64_t at; /* in the list as it was */
 } typed_edge;
 
 typedef struct loading {
@@ -22,6 +23,7 @@ typedef struct loading {
     uint32_t *other;
     void *type;
     float *weight;
+    char *feature;
     uint64_t *loops;
     uint32_t *own;
     const volatile int *stop;
@@ -37,9 +39,9 @@ static uint64_t loop_words(const gs_store_info *info)
 uint64_t gs_adjacency_bytes(const gs_store *s)
 {
     const gs_store_info *info = gs_store_get_info(s);
-    const uint32_t type_bytes = gs_store_chunks(s)->type_bytes;
+    const gs_edge_data data = gs_store_chunks(s)->data;
     return sizeof(gs_adjacency) + (info->vertices + 1) * (is_wide(info) ? 8 : 4) + loop_words(info) * 8 +
-           info->edges * (4 + type_bytes + (info->weights ? 4u : 0u));
+           info->edges * (4ull + data.type_bytes + (data.weights ? 4u : 0u) + data.feature_bytes);
 }
 
 uint64_t gs_adjacency_read_bytes(const gs_store *s)
@@ -86,6 +88,9 @@ static gs_status take_edges(void *context, uint32_t target, uint32_t operand, co
                    (size_t)n * v->type_bytes);
         if (l->weight != NULL)
             memcpy(l->weight + to, v->weight + from, n * sizeof(float));
+        if (l->feature != NULL)
+            memcpy(l->feature + to * v->feature_bytes,
+                   (const char *)v->feature + (uint64_t)from * v->feature_bytes, (size_t)n * v->feature_bytes);
     }
     return check_stop(l);
 }
@@ -126,20 +131,33 @@ static void merge_sort(typed_edge **list, typed_edge **spare, uint64_t n)
     }
 }
 
-static void sort_list(gs_adjacency *a, uint64_t first, uint64_t n, typed_edge *list, typed_edge *spare)
+/* The list's rows of features in its new order; `spare` has room for them. */
+static void sort_features(const gs_adjacency *a, uint64_t first, uint64_t n, const typed_edge *list, char *spare)
+{
+    const uint64_t bytes = a->data.feature_bytes;
+    char *const rows = (char *)(uintptr_t)a->feature + first * bytes;
+
+    for (uint64_t k = 0; k < n; k++)
+        memcpy(spare + k * bytes, rows + list[k].at * bytes, bytes);
+    memcpy(rows, spare, n * bytes);
+}
+
+static void sort_list(gs_adjacency *a, uint64_t first, uint64_t n, typed_edge *list, typed_edge *spare, char *rows)
 {
     uint32_t *const other = (uint32_t *)(uintptr_t)a->other;
     float *const weight = (float *)(uintptr_t)a->weight;
 
     for (uint64_t k = 0; k < n; k++)
         list[k] = (typed_edge){gs_adjacency_type(a, first + k), other[first + k],
-                               weight != NULL ? weight[first + k] : 0};
+                               weight != NULL ? weight[first + k] : 0, k};
     merge_sort(&list, &spare, n);
+    if (a->feature != NULL)
+        sort_features(a, first, n, list, rows);
     for (uint64_t k = 0; k < n; k++) {
         other[first + k] = list[k].other;
         if (weight != NULL)
             weight[first + k] = list[k].weight;
-        gs_type_put(a->type, a->type_bytes, first + k, list[k].type);
+        gs_type_put(a->type, a->data.type_bytes, first + k, list[k].type);
     }
 }
 
@@ -148,18 +166,21 @@ gs_status gs_adjacency_sort_types(gs_adjacency *a)
 {
     uint64_t most = 0;
     typed_edge *list;
+    char *rows;
 
     a->by_type = true;
     if (a->type == NULL || a->parts == 1)
         return GS_OK;
     for (uint32_t v = 0; v < a->vertices; v++)
         most = GS_MAX(most, gs_adjacency_degree(a, v));
-    if ((list = gs_malloc_array(2 * most + 1, sizeof(*list))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to sort edges by type");
-    for (uint32_t v = 0; v < a->vertices; v++)
-        sort_list(a, gs_adjacency_first(a, v), gs_adjacency_degree(a, v), list, list + most);
+    list = gs_malloc_array(2 * most + 1, sizeof(*list));
+    rows = gs_malloc_array(most + 1, a->data.feature_bytes + 1ull);
+    const bool there = list != NULL && rows != NULL;
+    for (uint32_t v = 0; there && v < a->vertices; v++)
+        sort_list(a, gs_adjacency_first(a, v), gs_adjacency_degree(a, v), list, list + most, rows);
     gs_free(list);
-    return GS_OK;
+    gs_free(rows);
+    return there ? GS_OK : gs_fail(GS_ENOMEM, "no memory to sort edges by type");
 }
 
 static gs_status make_arrays(loading *l, const gs_store_info *info)
@@ -168,15 +189,18 @@ static gs_status make_arrays(loading *l, const gs_store_info *info)
     void *first = gs_malloc_array(info->vertices + 1, is_wide(info) ? 8 : 4);
     *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
     a->other = l->other = gs_malloc_array(info->edges, sizeof(uint32_t));
-    if (a->type_bytes > 0)
-        a->type = l->type = gs_malloc_array(info->edges, a->type_bytes);
+    if (a->data.type_bytes > 0)
+        a->type = l->type = gs_malloc_array(info->edges, a->data.type_bytes);
     if (info->weights)
         a->weight = l->weight = gs_malloc_array(info->edges, sizeof(float));
+    if (a->data.feature_bytes > 0)
+        a->feature = l->feature = gs_malloc_array(info->edges, a->data.feature_bytes);
     if (loop_words(info) > 0)
         a->loops = l->loops = gs_calloc(loop_words(info), sizeof(uint64_t));
     l->next = gs_calloc(info->vertices + 1, sizeof(uint64_t));
-    return first == NULL || l->other == NULL || (a->type_bytes > 0 && l->type == NULL) ||
-                   (info->weights && l->weight == NULL) || (loop_words(info) > 0 && l->loops == NULL) || l->next == NULL
+    return first == NULL || l->other == NULL || (a->data.type_bytes > 0 && l->type == NULL) ||
+                   (info->weights && l->weight == NULL) || (a->data.feature_bytes > 0 && l->feature == NULL) ||
+                   (loop_words(info) > 0 && l->loops == NULL) || l->next == NULL
                ? GS_ENOMEM
                : GS_OK;
 }
@@ -210,7 +234,7 @@ static gs_status begin_loading(loading *l, const gs_store *s, const volatile int
     if (l->a == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
     *l->a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
-                           .type_bytes = l->table->type_bytes, .parts = info->parts,
+                           .data = l->table->data, .parts = info->parts,
                            .interval_rows = info->interval_rows, .chunks = l->table};
     return GS_OK;
 }
@@ -300,6 +324,7 @@ void gs_adjacency_free(gs_adjacency *a)
     gs_free((void *)(uintptr_t)a->other);
     gs_free((void *)(uintptr_t)a->type);
     gs_free((void *)(uintptr_t)a->weight);
+    gs_free((void *)(uintptr_t)a->feature);
     gs_free((void *)(uintptr_t)a->loops);
     gs_free((void *)(uintptr_t)a->own);
     gs_columns__close(a->columns);

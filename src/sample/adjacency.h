@@ -17,7 +17,8 @@
 typedef struct gs_adjacency {
     uint32_t vertices;
     uint64_t edges;
-    uint32_t edge_types, type_bytes;
+    uint32_t edge_types;
+    gs_edge_data data;     /* of each edge */
     uint32_t parts, interval_rows; /* of the store, for batches of intervals */
     const gs_chunk_table *chunks;  /* the store's, which outlives this; NULL: edges of no store */
     /* Edges of vertex v are [first(v), first(v + 1)); one of the two is NULL: 32 bits where all edges fit. */
@@ -25,11 +26,12 @@ typedef struct gs_adjacency {
     const uint64_t *first64;
     const uint32_t *other;  /* [edges] the far end: of each interval of the store in turn, by type, then ascending */
     bool by_type;           /* the lists go by type first: gs_adjacency_sort_types() */
-    const void *type;       /* [edges] of type_bytes, or NULL */
+    const void *type;       /* [edges] of data.type_bytes, or NULL */
     const float *weight;    /* [edges], or NULL */
+    const void *feature;    /* [edges] rows of data.feature_bytes, or NULL */
     const uint64_t *loops;  /* a bit a vertex: it has self loops; NULL where none has */
     /* Of lists that stay in the store (gs_adjacency_stream()): self loops of each vertex (NULL where none has any), and
-     * what reads the lists; then `other`, `type`, `weight` and `loops` are NULL. gs_adjacency_count(): none of them. */
+     * what reads the lists; then `other`, `type`, `weight`, `feature`, `loops` are NULL. gs_adjacency_count(): none. */
     const uint32_t *own;
     struct gs_columns *columns;
     uint64_t bytes;         /* of memory that this takes */
@@ -45,7 +47,7 @@ static inline uint64_t gs_adjacency_degree(const gs_adjacency *a, uint32_t v)
 }
 static inline uint32_t gs_adjacency_type(const gs_adjacency *a, uint64_t edge)
 {
-    return gs_type_at(a->type, a->type_bytes, edge);
+    return gs_type_at(a->type, a->data.type_bytes, edge);
 }
 
 /* Bytes that gs_adjacency_load() keeps, and beside them while it reads at least. */
@@ -59,8 +61,8 @@ uint64_t gs_adjacency_read_bytes(const gs_store *s);
 gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction d, uint64_t memory,
                             const volatile int *stop);
 
-/* Puts each list in order of type first, then of the far end, as draws by type need it. Takes 24 bytes an edge of the
- * longest list meanwhile. GS_ENOMEM. */
+/* Puts each list in order of type first, then of the far end, as draws by type need it. Takes 48 bytes and
+ * its features an edge of the longest list meanwhile. GS_ENOMEM. */
 gs_status gs_adjacency_sort_types(gs_adjacency *a);
 
 /* The same edges, whose lists stay in the store: in memory are the places of the lists, 4 or 8 bytes a vertex, and self

@@ -17,13 +17,21 @@ typedef struct sorting {
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Where the format has the view's arrays const, this writes them. */
+/* Where the format has the view's arrays const, these write them. */
+INLINE void copy_features(const gs_chunk_view *v, uint64_t k, const void *rows, uint64_t edge)
+{
+    if (v->feature != NULL)
+        memcpy((char *)(uintptr_t)v->feature + k * v->feature_bytes, (const char *)rows + edge * v->feature_bytes,
+               v->feature_bytes);
+}
+
 INLINE void put_data(const gs_chunk_view *v, uint64_t k, const gs_raw_edges *raw, uint32_t edge)
 {
     if (raw->type != NULL)
         gs_type_put(v->type, v->type_bytes, k, raw->type[edge]);
     if (raw->weight != NULL)
         ((float *)(uintptr_t)v->weight)[k] = raw->weight[edge];
+    copy_features(v, k, raw->feature, edge);
 }
 
 /* Edges of rows [0, rows), counted in cursor[], become the chunk's targets and starts, and the other chunk's operands;
@@ -71,6 +79,7 @@ INLINE void sort_plain(const sorting *s, uint32_t width)
             gs_index_put(s->in->index, width, at, source);
             if (raw->weight != NULL)
                 ((float *)(uintptr_t)s->in->weight)[at] = s->out->weight[k];
+            copy_features(s->in, at, s->out->feature, k);
         }
     }
 }
@@ -142,7 +151,8 @@ static void zero_between(const void *section, uint64_t bytes, const void *next)
 static void zero_padding(const gs_chunk_view *v, unsigned char *data, uint64_t length)
 {
     const uint64_t ix = v->index_bytes;
-    const void *end = data + length, *weight = v->weight != NULL ? (const void *)v->weight : end;
+    const void *end = data + length, *feature = v->feature != NULL ? v->feature : end;
+    const void *weight = v->weight != NULL ? (const void *)v->weight : feature;
     zero_between(v->target, v->targets * ix, v->start);
     zero_between(v->start, (v->targets + 1ull) * sizeof(uint32_t), v->index);
     zero_between(v->index, v->edges * ix, v->operand);
@@ -150,7 +160,9 @@ static void zero_padding(const gs_chunk_view *v, unsigned char *data, uint64_t l
     if (v->type != NULL)
         zero_between(v->type, v->edges * v->type_bytes, weight);
     if (v->weight != NULL)
-        zero_between(v->weight, v->edges * sizeof(float), end);
+        zero_between(v->weight, v->edges * sizeof(float), feature);
+    if (v->feature != NULL)
+        zero_between(v->feature, v->edges * v->feature_bytes, end);
 }
 
 /* Edges of the row that has the most. */
@@ -177,10 +189,10 @@ void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
         gs_chunk *c = &b->chunk[d];
         const gs_chunk_expect counts = {.index_bytes = width, .edges = c->edges, .targets = c->targets,
                                         .operands = c->operands};
-        c->length = gs_chunk_bytes(c->edges, c->targets, c->operands, width, l->type_bytes, l->weights);
+        c->length = gs_chunk_bytes(c->edges, c->targets, c->operands, width, l->data);
         assert(c->length <= l->chunk_bytes[d]);
         b->bytes[d] = a->chunk[d];
-        gs_chunk_layout(&b->view[d], a->chunk[d], &counts, l->type_bytes, l->weights);
+        gs_chunk_layout(&b->view[d], a->chunk[d], &counts, l->data);
         zero_padding(&b->view[d], a->chunk[d], c->length);
     }
     if (a->raw.type != NULL && width == 2)
@@ -211,6 +223,11 @@ static void swap_edges(gs_raw_edges *raw, uint32_t a, uint32_t b)
         const float weight = raw->weight[a];
         raw->weight[a] = raw->weight[b];
         raw->weight[b] = weight;
+    }
+    for (uint32_t k = 0; raw->feature != NULL && k < raw->feature_bytes; k++) {
+        const char byte = raw->feature[(uint64_t)a * raw->feature_bytes + k];
+        raw->feature[(uint64_t)a * raw->feature_bytes + k] = raw->feature[(uint64_t)b * raw->feature_bytes + k];
+        raw->feature[(uint64_t)b * raw->feature_bytes + k] = byte;
     }
 }
 

@@ -33,14 +33,17 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     a->cursor = gs_sample__place_array(m, &n, rows + 1, sizeof(uint32_t));
     a->raw = (gs_raw_edges){.most = edges, .start = gs_sample__place_array(m, &n, rows + 1, sizeof(uint32_t)),
                             .source = gs_sample__place_array(m, &n, edges, sizeof(uint32_t))};
-    if (l->type_bytes > 0) {
+    if (l->data.type_bytes > 0) {
         a->raw.target = gs_sample__place_array(m, &n, edges, sizeof(uint32_t));
         a->raw.by_type = gs_sample__place_array(m, &n, edges, sizeof(uint32_t));
         a->raw.by_source = gs_sample__place_array(m, &n, edges, sizeof(uint32_t));
         a->raw.type = gs_sample__place_array(m, &n, edges, sizeof(uint16_t));
         a->raw.type_count = gs_sample__place_array(m, &n, s->in->edge_types + 1ull, sizeof(uint32_t));
     }
-    a->raw.weight = l->weights ? gs_sample__place_array(m, &n, edges, sizeof(float)) : NULL;
+    a->raw.weight = l->data.weights ? gs_sample__place_array(m, &n, edges, sizeof(float)) : NULL;
+    a->raw.feature_bytes = l->data.feature_bytes;
+    if (l->data.feature_bytes > 0)
+        a->raw.feature = gs_sample__place_array(m, &n, edges, l->data.feature_bytes);
     a->pending = gs_sample__place_array(m, &n, GS_SAMPLE_PENDING, sizeof(uint64_t));
     a->place = gs_sample__place_array(m, &n, places, sizeof(uint32_t));
     a->set = (gs_place_set){.slot = gs_sample__place_array(m, &n, slots, sizeof(uint32_t)), .slots = slots,
@@ -117,7 +120,7 @@ static uint64_t set_limits(gs_batch_limits *l, const gs_sampler *s, uint64_t row
     l->edges = GS_MIN(GS_MAX(edges, 1), UINT32_MAX);
     const uint32_t ends = (uint32_t)GS_MIN(l->vertices, l->edges);
     for (int d = 0; d < 2; d++)
-        l->chunk_bytes[d] = gs_chunk_bytes(l->edges, ends, ends, gs_batch_index_bytes(l), l->type_bytes, l->weights);
+        l->chunk_bytes[d] = gs_chunk_bytes(l->edges, ends, ends, gs_batch_index_bytes(l), l->data);
     return l->arena_bytes = arena_bytes_of(s, l);
 }
 
@@ -132,8 +135,8 @@ void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s)
     if (o->most_edges != 0)
         edges = GS_MIN(edges, o->most_edges);
     edges = GS_MIN(edges, UINT32_MAX); /* of a chunk */
-    l->type_bytes = s->in->type_bytes;
-    l->weights = s->in->weight != NULL || (s->in->columns != NULL && s->in->columns->weights) || o->coverage > 0;
+    l->data = s->in->data;
+    l->data.weights = l->data.weights || o->coverage > 0;
     if (set_limits(l, s, rows, edges) <= o->arena_bytes || o->arena_bytes == 0)
         return;
     /* The greatest 65536th of both that the arena holds; of edges alone where a subgraph has about as many rows as it

@@ -29,7 +29,6 @@ gs_status gs_columns__open(gs_columns **out, const gs_store *s, gs_direction d)
         return st;
     }
     c->table = gs_store_chunks(s);
-    c->weights = c->table->weights;
     c->bytes = own_bytes(s) + gs_edge_scanner_bytes(c->scan);
     *out = c;
     return GS_OK;

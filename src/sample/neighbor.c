@@ -36,7 +36,7 @@ static void take_pending(drawing *d)
         row[k] = in->other[a->pending[k]];
         gs_unique_prefetch(&a->unique, row[k]);
     }
-    if (a->raw.type != NULL || a->raw.weight != NULL)
+    if (a->raw.type != NULL || a->raw.weight != NULL || a->raw.feature != NULL)
         for (uint32_t k = 0; k < a->pendings; k++)
             gs_raw__carry(&a->raw, a->raw.count + k, in, a->pending[k]);
     for (uint32_t k = 0; k < a->pendings; k++) {

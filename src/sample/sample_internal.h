@@ -59,6 +59,8 @@ typedef struct gs_raw_edges {
     uint32_t *target;  /* [edges] only with types */
     uint16_t *type;    /* [edges] only with types */
     float *weight;     /* [edges] only with weights */
+    char *feature;     /* [edges] rows of feature_bytes, only with features */
+    uint32_t feature_bytes;
     uint32_t *by_type, *by_source; /* [edges] only with types: edges in these orders */
     uint32_t *type_count;          /* [types + 1] only with types */
     uint64_t count, most;
@@ -116,7 +118,6 @@ typedef struct gs_columns {
     gs_edge_scanner *scan;
     const gs_chunk_table *table; /* the store's, which outlives this */
     uint8_t *wanted;             /* [parts * parts] chunks of the pass at hand */
-    bool weights;                /* edges have them */
     uint64_t bytes;              /* of memory */
 } gs_columns;
 
@@ -215,13 +216,21 @@ static inline bool gs_sample__is_target(const gs_sampler *s, uint32_t v)
     return (s->is_target[v / 64] >> (v % 64) & 1) != 0;
 }
 
-/* Type and weight of edge `place` of the adjacency, to those of raw edge k. */
+static inline void gs_raw__carry_features(const gs_raw_edges *raw, uint64_t k, const void *rows, uint64_t place)
+{
+    if (raw->feature != NULL)
+        memcpy(raw->feature + k * raw->feature_bytes, (const char *)rows + place * raw->feature_bytes,
+               raw->feature_bytes);
+}
+
+/* What edge `place` of the adjacency carries, to raw edge k. */
 static inline void gs_raw__carry(gs_raw_edges *raw, uint64_t k, const gs_adjacency *a, uint64_t place)
 {
     if (raw->type != NULL)
         raw->type[k] = (uint16_t)gs_adjacency_type(a, place);
     if (raw->weight != NULL)
         raw->weight[k] = a->weight != NULL ? a->weight[place] : 1;
+    gs_raw__carry_features(raw, k, a->feature, place);
 }
 
 /* The same of edge `place` of a chunk. */
@@ -231,6 +240,7 @@ static inline void gs_raw__carry_chunk(gs_raw_edges *raw, uint64_t k, const gs_c
         raw->type[k] = (uint16_t)gs_type_at(v->type, v->type_bytes, place);
     if (raw->weight != NULL)
         raw->weight[k] = v->weight != NULL ? v->weight[place] : 1;
+    gs_raw__carry_features(raw, k, v->feature, place);
 }
 
 #endif /* GS_SAMPLE_SAMPLE_INTERNAL_H */

@@ -59,8 +59,7 @@ typedef struct gs_batch_limits {
     uint32_t vertices;       /* rows of a batch: the interval's rows, so indices have 2 bytes up to 65536 */
     uint64_t edges;
     uint64_t chunk_bytes[2]; /* of the chunks of each direction, at most */
-    uint32_t type_bytes;     /* as the store's */
-    bool weights;            /* of the store's edges, or GraphSAINT's coefficients times these */
+    gs_edge_data data;       /* of each edge, as the store's; but weights of GraphSAINT's batches are coefficients */
     uint64_t arena_bytes;    /* of one arena, all its scratch included */
 } gs_batch_limits;
 

@@ -106,7 +106,7 @@ static void edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s
         const gs_instr *const in = &s->edge_instr[i];
         if (gs_edge_reg_only_rows(s, in->dst))
             continue;
-        if (gs_op_by_type(in->op)) {
+        if (gs_op_on_edges(in->op)) {
             products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
             continue;
         }

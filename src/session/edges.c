@@ -384,7 +384,7 @@ static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, c
     gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL,
                          c->coarse);
     out->length =
-        gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, v->type_bytes, v->weight != NULL);
+        gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, gs_chunk_view_data(v));
     return GS_OK;
 }
 
@@ -630,7 +630,7 @@ static gs_status write_chunk(void *context, uint32_t target, uint32_t operand, c
     gs_chunk_view out;
 
     memset(w->buffer, 0, c->length);
-    gs_chunk_layout(&out, w->buffer, &counts, v->type_bytes, v->weight != NULL);
+    gs_chunk_layout(&out, w->buffer, &counts, gs_chunk_view_data(v));
     gs_edge_filter_fill(&w->filter, target, operand, v, &out);
     c->checksum = gs_hash64(w->buffer, c->length);
     return gs_pwrite_exact(w->fd, w->buffer, c->length, c->offset, w->path);

@@ -19,6 +19,13 @@
 
 typedef enum gs_direction { GS_BY_DEST = 0, GS_BY_SOURCE = 1 } gs_direction;
 
+/* What each edge carries beside its ends. */
+typedef struct gs_edge_data {
+    uint32_t type_bytes;    /* of its type: 0, 1 or 2 */
+    bool weights;           /* a float32 weight */
+    uint32_t feature_bytes; /* of its row of features; 0: none */
+} gs_edge_data;
+
 /* One chunk in one direction. An empty chunk has length 0. `offset` and
  * `length` are multiples of GS_BLOCK_BYTES; `length` includes the padding. */
 typedef struct gs_chunk {
@@ -36,8 +43,7 @@ typedef struct gs_chunk_table {
     uint32_t parts;         /* P */
     uint32_t interval_rows; /* rows of every interval but perhaps the last */
     bool shared;            /* symmetric graph: chunk[1] is chunk[0], roles as they are */
-    bool weights;           /* each edge carries a float32 weight */
-    uint32_t type_bytes;    /* each edge carries a type of 0, 1 or 2 bytes */
+    gs_edge_data data;      /* of each edge */
     /* [direction][target interval * P + operand interval], in file order: all
      * chunks of a target interval are consecutive, by operand interval. */
     const gs_chunk *chunk[2];

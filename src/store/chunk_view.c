@@ -20,19 +20,25 @@ typedef struct chunk_header {
     char magic[4];
     uint32_t index_bytes, targets, operands;
     uint64_t edges;
-    uint32_t type_bytes, weights;
+    uint32_t type_bytes;
+    uint32_t weights_features; /* 1 with weights, + 2 * bytes of an edge's features */
 } chunk_header;
 _Static_assert(sizeof(chunk_header) == GS_CHUNK_HEADER_BYTES, "the header is written as it stands in memory");
 
 /* Byte offsets of the sections; `end` is after the last, before the padding. */
 typedef struct chunk_sections {
-    uint64_t target, start, index, operand, type, weight, end;
+    uint64_t target, start, index, operand, type, weight, feature, end;
 } chunk_sections;
+
+static gs_edge_data data_of(const chunk_header *h)
+{
+    return (gs_edge_data){h->type_bytes, (h->weights_features & 1) != 0, h->weights_features / 2};
+}
 
 /* `starts` are u32, so a chunk has at most 2^32 - 1 edges; that also keeps
  * every sum below far from 2^64. False above that. */
 static bool sections_of(chunk_sections *s, uint64_t edges, uint32_t targets, uint32_t operands,
-                        uint32_t index_bytes, uint32_t type_bytes, bool weights)
+                        uint32_t index_bytes, gs_edge_data data)
 {
     if (edges > UINT32_MAX)
         return false;
@@ -41,25 +47,28 @@ static bool sections_of(chunk_sections *s, uint64_t edges, uint32_t targets, uin
     s->index = gs_align_up(s->start + ((uint64_t)targets + 1) * sizeof(uint32_t), SECTION_ALIGN);
     s->operand = gs_align_up(s->index + edges * index_bytes, SECTION_ALIGN);
     s->type = gs_align_up(s->operand + (uint64_t)operands * index_bytes, SECTION_ALIGN);
-    s->weight = gs_align_up(s->type + edges * type_bytes, SECTION_ALIGN);
-    s->end = s->weight + (weights ? edges * sizeof(float) : 0);
+    s->weight = gs_align_up(s->type + edges * data.type_bytes, SECTION_ALIGN);
+    s->end = s->weight + (data.weights ? edges * sizeof(float) : 0);
+    s->feature = data.feature_bytes > 0 ? gs_align_up(s->end, SECTION_ALIGN) : s->end;
+    s->end = s->feature + edges * data.feature_bytes;
     return true;
 }
 
 uint64_t gs_chunk_bytes(uint64_t edges, uint32_t targets, uint32_t operands, uint32_t index_bytes,
-                        uint32_t type_bytes, bool weights)
+                        gs_edge_data data)
 {
     chunk_sections s;
     if (edges == 0)
         return 0;
-    if (!sections_of(&s, edges, targets, operands, index_bytes, type_bytes, weights))
+    if (!sections_of(&s, edges, targets, operands, index_bytes, data))
         return UINT64_MAX;
     return gs_align_up(s.end, GS_BLOCK_BYTES);
 }
 
-static void view_fill(gs_chunk_view *v, const void *data, const chunk_header *h, const chunk_sections *s)
+static void view_fill(gs_chunk_view *v, const void *bytes, const chunk_header *h, const chunk_sections *s)
 {
-    const unsigned char *p = data;
+    const unsigned char *p = bytes;
+    const gs_edge_data data = data_of(h);
     *v = (gs_chunk_view){
         .index_bytes = h->index_bytes,
         .targets = h->targets,
@@ -69,14 +78,17 @@ static void view_fill(gs_chunk_view *v, const void *data, const chunk_header *h,
         .start = (const void *)(p + s->start),
         .index = p + s->index,
         .operand = p + s->operand,
-        .type = h->type_bytes ? p + s->type : NULL,
-        .type_bytes = h->type_bytes,
-        .weight = h->weights ? (const void *)(p + s->weight) : NULL,
+        .type = data.type_bytes ? p + s->type : NULL,
+        .type_bytes = data.type_bytes,
+        .weight = data.weights ? (const void *)(p + s->weight) : NULL,
+        .feature = data.feature_bytes ? p + s->feature : NULL,
+        .feature_bytes = data.feature_bytes,
     };
 }
 
-void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *counts, uint32_t type_bytes,
-                     bool weights)
+static uint32_t weights_features(gs_edge_data data) { return data.weights + 2 * data.feature_bytes; }
+
+void gs_chunk_layout(gs_chunk_view *out, void *bytes, const gs_chunk_expect *counts, gs_edge_data data)
 {
     const chunk_header h = {
         .magic = {'G', 'S', 'C', 'H'},
@@ -84,27 +96,26 @@ void gs_chunk_layout(gs_chunk_view *out, void *data, const gs_chunk_expect *coun
         .targets = counts->targets,
         .operands = counts->operands,
         .edges = counts->edges,
-        .type_bytes = type_bytes,
-        .weights = weights,
+        .type_bytes = data.type_bytes,
+        .weights_features = weights_features(data),
     };
     chunk_sections s;
-    assert(((uintptr_t)data & (SECTION_ALIGN - 1)) == 0 && counts->edges > 0 && counts->edges <= UINT32_MAX);
-    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, type_bytes, weights))
+    assert(((uintptr_t)bytes & (SECTION_ALIGN - 1)) == 0 && counts->edges > 0 && counts->edges <= UINT32_MAX);
+    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, data))
         return; /* the caller's bug, asserted above */
-    memcpy(data, &h, sizeof(h));
-    view_fill(out, data, &h, &s);
+    memcpy(bytes, &h, sizeof(h));
+    view_fill(out, bytes, &h, &s);
 }
 
-void gs_chunk_view_place(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect, uint32_t type_bytes,
-                         bool weights)
+void gs_chunk_view_place(gs_chunk_view *out, const void *bytes, const gs_chunk_expect *expect, gs_edge_data data)
 {
     const chunk_header h = {.index_bytes = expect->index_bytes, .targets = expect->targets,
-                            .operands = expect->operands, .edges = expect->edges, .type_bytes = type_bytes,
-                            .weights = weights};
+                            .operands = expect->operands, .edges = expect->edges, .type_bytes = data.type_bytes,
+                            .weights_features = weights_features(data)};
     chunk_sections s;
-    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, type_bytes, weights))
+    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, data))
         return;
-    view_fill(out, data, &h, &s);
+    view_fill(out, bytes, &h, &s);
     out->largest = expect->largest;
 }
 
@@ -124,8 +135,8 @@ static gs_status header_check(const chunk_header *h, const gs_chunk_expect *expe
         return gs_fail(GS_EFORMAT, "%llu edges cannot have %u targets of %u rows and %u operands of %u rows",
                        (unsigned long long)h->edges, h->targets, expect->target_rows, h->operands,
                        expect->operand_rows);
-    if (h->type_bytes > 2 || h->weights > 1)
-        return gs_fail(GS_EFORMAT, "edge types of %u bytes, weights flag %u", h->type_bytes, h->weights);
+    if (h->type_bytes > 2 || h->weights_features / 2 > GS_MAX_EDGE_FEATURE_BYTES)
+        return gs_fail(GS_EFORMAT, "edge types of %u bytes, features of %u", h->type_bytes, h->weights_features / 2);
     return GS_OK;
 }
 
@@ -228,7 +239,7 @@ gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t leng
     memcpy(&h, data, sizeof(h));
     if ((st = header_check(&h, expect)) != GS_OK)
         return st;
-    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, h.type_bytes, h.weights) ||
+    if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, data_of(&h)) ||
         s.end > length)
         return gs_fail(GS_EFORMAT, "%llu bytes are too short for %llu edges", (unsigned long long)length,
                        (unsigned long long)h.edges);
@@ -253,14 +264,15 @@ bool gs_chunk__padding_is_zero(const gs_chunk_view *v, const void *data, uint64_
 {
     const uint64_t ix = v->index_bytes;
     chunk_sections s;
-    if (!sections_of(&s, v->edges, v->targets, v->operands, v->index_bytes, v->type_bytes, v->weight != NULL))
+    if (!sections_of(&s, v->edges, v->targets, v->operands, v->index_bytes, gs_chunk_view_data(v)))
         return false;
+    const uint64_t weights_end = s.weight + (v->weight != NULL ? v->edges * sizeof(float) : 0);
     return zero_between(data, s.target + v->targets * ix, s.start) &&
            zero_between(data, s.start + ((uint64_t)v->targets + 1) * sizeof(uint32_t), s.index) &&
            zero_between(data, s.index + v->edges * ix, s.operand) &&
            zero_between(data, s.operand + v->operands * ix, s.type) &&
            zero_between(data, s.type + v->edges * v->type_bytes, s.weight) &&
-           zero_between(data, s.end, length);
+           zero_between(data, weights_end, s.feature) && zero_between(data, s.end, length);
 }
 
 /* ---- several chunks as one --------------------------------------------- */
@@ -330,7 +342,7 @@ bool gs_chunk_merge(const gs_chunk_view *v, void *data, uint8_t *scratch)
 
 void gs_chunk_merged_view(gs_chunk_view *out, const void *data, const gs_chunk_expect *expect)
 {
-    gs_chunk_view_place(out, data, expect, 0, false);
+    gs_chunk_view_place(out, data, expect, (gs_edge_data){0});
     out->edges = out->start[out->targets];
     out->count = (const uint8_t *)out->index + out->edges * out->index_bytes;
 }

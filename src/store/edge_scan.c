@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -101,7 +102,7 @@ static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window 
         return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum" GS_STORE_DAMAGED, w->path,
                        at.target, at.operand);
     st = gs_chunk_view_make(view, data, c->length, &expect, true);
-    if (st == GS_OK && (view->type_bytes != t->type_bytes || (view->weight != NULL) != t->weights))
+    if (st == GS_OK && !gs_edge_data_equal(gs_chunk_view_data(view), t->data))
         st = gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
     if (st != GS_OK)
         return gs_fail(st, "%s: chunk (%u, %u): %s", w->path, at.target, at.operand, gs_last_error());
@@ -291,6 +292,9 @@ static void copy_edge(gs_chunk_view *out, uint64_t n, const gs_chunk_view *v, ui
         gs_type_put(out->type, v->type_bytes, n, gs_type_at(v->type, v->type_bytes, k));
     if (v->weight != NULL)
         ((float *)(uintptr_t)out->weight)[n] = v->weight[k];
+    if (v->feature != NULL)
+        memcpy((char *)(uintptr_t)out->feature + n * v->feature_bytes,
+               (const char *)v->feature + k * v->feature_bytes, v->feature_bytes);
 }
 
 static void list_operands(const gs_edge_filter *f, gs_chunk_view *out)

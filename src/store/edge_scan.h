@@ -45,7 +45,7 @@ gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, gs_g
 
 /* The edges of a chunk whose ends are in given sets of rows, as a smaller chunk.
  *
- * The pruned chunk keeps the order, types and weights of its edges, so sums over it are as before. Two steps, as a
+ * The pruned chunk keeps the order of its edges and what they carry, so sums over it are as before. Two steps, as a
  * chunk's size must be known before its place: count, then fill.
  * Threads: a filter belongs to one thread.
  */

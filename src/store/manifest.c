@@ -176,7 +176,12 @@ static void read_fields(reader *r, gs_manifest *m)
     m->shared = take_bool(r, "shared_edges");
     i->weights = take_bool(r, "weights");
     i->edge_types = (uint32_t)take_number(r, "edge_types", 0, GS_MAX_EDGE_TYPES);
-    m->type_bytes = (uint32_t)take_number(r, "type_bytes", 0, 2);
+    m->data = (gs_edge_data){.type_bytes = (uint32_t)take_number(r, "type_bytes", 0, 2), .weights = i->weights};
+    if (m->version >= GS_STORE_EDGE_FEATURES) {
+        i->edge_features = (uint32_t)take_number(r, "edge_features", 1, GS_MAX_EDGE_FEATURE_BYTES);
+        i->edge_feature_type = take_dtype(r, "edge_feature_type");
+        m->data.feature_bytes = i->edge_features * (uint32_t)gs_dtype_bytes(i->edge_feature_type);
+    }
     i->max_in_degree = take_number(r, "max_in_degree", 0, GS_MAX_COUNT);
     i->max_out_degree = take_number(r, "max_out_degree", 0, GS_MAX_COUNT);
     i->features = (uint32_t)take_number(r, "features", 0, GS_MAX_FEATURES);
@@ -230,8 +235,8 @@ static const char *array_fault(const gs_manifest *m)
         [GS_ARRAY_TEST_LINKS] = GS_U32,
     };
     const uint32_t link_width = i->edge_types > 0 ? 3 : 2;
-    if (i->feature_type != GS_F32 && i->feature_type != GS_BF16 && i->feature_type != GS_F16)
-        return "\"feature_type\" is not f32, bf16 or f16";
+    if (!gs_dtype_is_feature(i->feature_type) || !gs_dtype_is_feature(i->edge_feature_type))
+        return "\"feature_type\" or \"edge_feature_type\" is not f32, bf16 or f16";
     if (a[GS_ARRAY_FEATURES].present != (i->features > 0))
         return "\"features\" and the array of features disagree";
     if (i->features > 0 &&
@@ -288,8 +293,11 @@ static const char *number_fault(const gs_manifest *m)
         return "edges are shared by both directions, but the graph is not symmetric";
     if (m->shared && m->edge_bytes[GS_BY_SOURCE] != 0)
         return "edges are shared by both directions, but there are bytes by source";
-    if (i->edge_types > GS_MAX_EDGE_TYPES || m->type_bytes != type_bytes_of(i->edge_types))
+    if (i->edge_types > GS_MAX_EDGE_TYPES || m->data.type_bytes != type_bytes_of(i->edge_types))
         return "\"type_bytes\" does not fit \"edge_types\"";
+    if (m->data.feature_bytes > GS_MAX_EDGE_FEATURE_BYTES ||
+        m->data.feature_bytes != i->edge_features * gs_dtype_bytes(i->edge_feature_type))
+        return "\"edge_features\" is out of range";
     if (i->features > GS_MAX_FEATURES || i->classes > INT32_MAX || (i->features == 0 && i->feature_id != 0))
         return "\"features\", \"feature_id\" or \"classes\" is out of range";
     if (m->edge_bytes[0] % GS_BLOCK_BYTES != 0 || m->edge_bytes[1] % GS_BLOCK_BYTES != 0 ||
@@ -343,6 +351,13 @@ static bool add_arrays(cJSON *root, const gs_manifest *m)
     return ok;
 }
 
+static bool add_edge_features(cJSON *root, const gs_manifest *m)
+{
+    return m->version < GS_STORE_EDGE_FEATURES ||
+           (add_number(root, "edge_features", m->info.edge_features) &&
+            cJSON_AddStringToObject(root, "edge_feature_type", gs_dtype_name(m->info.edge_feature_type)) != NULL);
+}
+
 static bool add_fields(cJSON *root, const gs_manifest *m)
 {
     const gs_store_info *i = &m->info;
@@ -353,7 +368,8 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            cJSON_AddBoolToObject(root, "symmetric", i->symmetric) != NULL &&
            cJSON_AddBoolToObject(root, "shared_edges", m->shared) != NULL &&
            cJSON_AddBoolToObject(root, "weights", i->weights) != NULL &&
-           add_number(root, "edge_types", i->edge_types) && add_number(root, "type_bytes", m->type_bytes) &&
+           add_number(root, "edge_types", i->edge_types) && add_number(root, "type_bytes", m->data.type_bytes) &&
+           add_edge_features(root, m) &&
            add_number(root, "max_in_degree", i->max_in_degree) &&
            add_number(root, "max_out_degree", i->max_out_degree) &&
            add_number(root, "features", i->features) &&

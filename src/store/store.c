@@ -198,7 +198,7 @@ static const char *chunk_fault(const gs_manifest *m, gs_direction d, uint64_t k,
     if (m->version >= 2 && (c->largest < gs_div_up(c->edges, c->targets) || c->largest > c->edges - c->targets + 1))
         return "has a largest degree that its targets and its edges cannot have";
     if (c->length !=
-        gs_chunk_bytes(c->edges, c->targets, c->operands, gs_index_bytes(&t), m->type_bytes, m->info.weights))
+        gs_chunk_bytes(c->edges, c->targets, c->operands, gs_index_bytes(&t), m->data))
         return "has a length that is not that of its counts";
     if (c->length > m->edge_bytes[m->shared ? 0 : d] - end)
         return "reaches beyond the end of its file";
@@ -359,8 +359,7 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
         .parts = m->info.parts,
         .interval_rows = m->info.interval_rows,
         .shared = m->shared,
-        .weights = m->info.weights,
-        .type_bytes = m->type_bytes,
+        .data = m->data,
         .chunk = {s->chunks, m->shared ? s->chunks : s->chunks + square},
     };
     return GS_OK;

@@ -26,7 +26,8 @@
 
 /* The newest; what needs no more than version 2 is written as that. 1 is read, too: its chunk table says nothing of
  * degrees. */
-#define GS_STORE_VERSION 3
+#define GS_STORE_VERSION 4
+#define GS_STORE_EDGE_FEATURES 4 /* the first that has features of edges */
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
@@ -84,6 +85,8 @@ typedef struct gs_store_info {
     uint64_t train, valid, test;
     bool symmetric, weights;
     uint32_t edge_types;   /* number of types, 0: untyped */
+    uint32_t edge_features; /* numbers of an edge; 0: none */
+    gs_dtype edge_feature_type;
     uint64_t max_in_degree, max_out_degree;
     uint64_t id;           /* the manifest's checksum, which covers those of all files: names the store's content */
     uint64_t feature_id;   /* checksum over the feature file's checksums: names its content */

@@ -30,6 +30,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 #define GS_MAX_PARTS      65536u
 #define GS_MAX_FEATURES   (1u << 24)
 #define GS_MAX_EDGE_TYPES 65536u
+#define GS_MAX_EDGE_FEATURE_BYTES (1u << 20) /* of an edge */
 
 /* End of every message about bytes that cannot be right. */
 #define GS_STORE_DAMAGED "; the store is damaged: copy it again or partition its input again"
@@ -38,7 +39,7 @@ typedef struct gs_manifest {
     uint32_t version;   /* of the format: 1 to GS_STORE_VERSION */
     gs_store_info info; /* total_bytes is 0 here */
     bool shared;
-    uint32_t type_bytes;
+    gs_edge_data data;      /* of each edge */
     uint64_t edge_bytes[2]; /* sizes of the edge files; [1] is 0 where shared */
     uint64_t chunks_checksum, sums_checksum;
     struct gs_manifest_array {

@@ -120,13 +120,13 @@ gs_status gs_store_begin(gs_staging **out, const char *dir, bool force)
 static void manifest_of(gs_manifest *m, const gs_store_contents *c)
 {
     const gs_array_info *f = &c->array[GS_ARRAY_FEATURES];
-    *m = (gs_manifest){.version = 2, .info = c->info, .shared = c->chunks.shared,
-                       .type_bytes = c->chunks.type_bytes};
+    *m = (gs_manifest){.version = 2, .info = c->info, .shared = c->chunks.shared, .data = c->chunks.data};
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
         if (c->array[id].present) {
             m->array[id] = (struct gs_manifest_array){true, c->array[id].dtype, c->array[id].width};
             m->version = id >= GS_ARRAY_TRAIN_LINKS ? 3 : m->version;
         }
+    m->version = c->info.edge_features > 0 ? GS_STORE_EDGE_FEATURES : m->version;
     m->info.total_bytes = 0;
     m->info.name_bytes = c->array[GS_ARRAY_NAMES].present ? c->array[GS_ARRAY_NAMES].bytes : 0;
     m->info.feature_id = 0;
@@ -141,7 +141,7 @@ static gs_status contents_check(const gs_store_contents *c, const gs_manifest *m
 {
     const gs_chunk_table *t = &c->chunks;
     if (t->vertices != m->info.vertices || t->parts != m->info.parts ||
-        t->interval_rows != m->info.interval_rows || t->weights != m->info.weights)
+        t->interval_rows != m->info.interval_rows || t->data.weights != m->info.weights)
         return gs_fail(GS_EINVAL, "%s: the chunk table and the store's numbers disagree", dir);
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
         if (c->array[id].present && c->array[id].bytes != 0 &&

@@ -15,6 +15,44 @@
 #include "store/store_internal.h"
 #include "store/store_write.h" /* gs_store_edges_name */
 
+/* ---- numbers ----------------------------------------------------------- */
+
+static uint64_t features_f32(const uint32_t *v, uint64_t count)
+{
+    uint32_t bad = 0;
+    for (uint64_t k = 0; k < count; k++)
+        bad |= (v[k] & 0x7F800000u) == 0x7F800000u;
+    for (uint64_t k = 0; bad && k < count; k++)
+        if ((v[k] & 0x7F800000u) == 0x7F800000u)
+            return k;
+    return count;
+}
+
+/* bf16 and f16: all bits of the exponent set means infinite or NaN. */
+static uint64_t features_16(const uint16_t *v, uint64_t count, uint16_t exponent)
+{
+    uint16_t bad = 0;
+    for (uint64_t k = 0; k < count; k++)
+        bad |= (v[k] & exponent) == exponent;
+    for (uint64_t k = 0; bad && k < count; k++)
+        if ((v[k] & exponent) == exponent)
+            return k;
+    return count;
+}
+
+/* How many of `count` numbers stand before the first one that is not finite. */
+static uint64_t finite_numbers(gs_dtype type, const void *data, uint64_t count)
+{
+    switch (type) {
+    case GS_BF16:
+        return features_16(data, count, 0x7F80);
+    case GS_F16:
+        return features_16(data, count, 0x7C00);
+    default:
+        return features_f32(data, count);
+    }
+}
+
 /* ---- edges ------------------------------------------------------------- */
 
 /* Reads every edge chunk and says what is wrong.
@@ -56,7 +94,7 @@ static inline uint64_t mix(uint64_t v)
     return v ^ (v >> 31);
 }
 
-/* `extra`: type and weight bits. Row ids are below 2^32. */
+/* `extra`: of type, weight and features. Row ids are below 2^32. */
 static inline uint64_t edge_hash(uint64_t source, uint64_t dest, uint64_t extra)
 {
     return mix(mix(source << 32 | dest) + extra * 0x9E3779B97F4A7C15ull);
@@ -87,7 +125,7 @@ static bool operands_match(edge_scan *s, const gs_chunk_view *v)
     return found == v->operands && listed == v->operands;
 }
 
-/* Type and weight of edge k, as bits. */
+/* Type and weight of edge k, as bits, and a hash of its features. */
 static uint64_t edge_extra(const gs_chunk_view *v, uint64_t k)
 {
     uint64_t extra = v->type ? gs_chunk__type(v, k) : 0;
@@ -96,24 +134,29 @@ static uint64_t edge_extra(const gs_chunk_view *v, uint64_t k)
         memcpy(&bits, &v->weight[k], sizeof(bits));
         extra |= (uint64_t)bits << 32;
     }
+    if (v->feature != NULL)
+        extra = mix(extra) ^ gs_hash64((const char *)v->feature + k * v->feature_bytes, v->feature_bytes);
     return extra;
 }
 
 static gs_status attributes_check(const edge_scan *s, const gs_chunk_view *v)
 {
-    if (v->type_bytes != s->table->type_bytes || (v->weight != NULL) != s->table->weights)
-        return chunk_fail(s, "its edges carry other types or weights than the manifest says");
+    if (!gs_edge_data_equal(gs_chunk_view_data(v), s->table->data))
+        return chunk_fail(s, "its edges carry other types, weights or features than the manifest says");
     for (uint64_t k = 0; v->type != NULL && k < v->edges; k++)
         if (gs_chunk__type(v, k) >= s->info->edge_types)
             return chunk_fail(s, "the type of an edge is out of range");
     for (uint64_t k = 0; v->weight != NULL && k < v->edges; k++)
         if (!__builtin_isfinite(v->weight[k]))
             return chunk_fail(s, "the weight of an edge is not finite");
+    const uint64_t numbers = v->feature != NULL ? v->edges * s->info->edge_features : 0;
+    if (finite_numbers(s->info->edge_feature_type, v->feature, numbers) != numbers)
+        return chunk_fail(s, "a feature of an edge is not finite");
     return GS_OK;
 }
 
 /* Sum of the hashes of target -> operand, or with `back` of operand -> target.
- * `plain`: no types, no weights. With both constant the loop has no branch. */
+ * `plain`: edges carry nothing. With both constant the loop has no branch. */
 static inline __attribute__((always_inline)) uint64_t hash_sum(const gs_chunk_view *v, uint64_t first_target,
                                                                uint64_t first_operand, bool back, bool plain)
 {
@@ -133,7 +176,7 @@ static uint64_t hash_edges(const edge_scan *s, const gs_chunk_view *v, bool back
 {
     const uint64_t target = gs_interval_first(s->table, s->target),
                    operand = gs_interval_first(s->table, s->operand);
-    const bool plain = v->type == NULL && v->weight == NULL;
+    const bool plain = v->type == NULL && v->weight == NULL && v->feature == NULL;
     if (back)
         return plain ? hash_sum(v, target, operand, true, true) : hash_sum(v, target, operand, true, false);
     return plain ? hash_sum(v, target, operand, false, true) : hash_sum(v, target, operand, false, false);
@@ -412,41 +455,9 @@ typedef struct array_scan {
  * Gives the number of good ones before the first bad one: `count` if all are. */
 typedef uint64_t (*element_check)(array_scan *scan, const void *data, uint64_t count);
 
-static uint64_t features_f32(array_scan *scan, const void *data, uint64_t count)
-{
-    const uint32_t *v = data;
-    uint32_t bad = 0;
-    (void)scan;
-    for (uint64_t k = 0; k < count; k++)
-        bad |= (v[k] & 0x7F800000u) == 0x7F800000u;
-    for (uint64_t k = 0; bad && k < count; k++)
-        if ((v[k] & 0x7F800000u) == 0x7F800000u)
-            return k;
-    return count;
-}
-
-/* bf16 and f16: all bits of the exponent set means infinite or NaN. */
-static uint64_t features_16(const uint16_t *v, uint64_t count, uint16_t exponent)
-{
-    uint16_t bad = 0;
-    for (uint64_t k = 0; k < count; k++)
-        bad |= (v[k] & exponent) == exponent;
-    for (uint64_t k = 0; bad && k < count; k++)
-        if ((v[k] & exponent) == exponent)
-            return k;
-    return count;
-}
-
 static uint64_t features_check(array_scan *scan, const void *data, uint64_t count)
 {
-    switch (gs_store_get_info(scan->store)->feature_type) {
-    case GS_BF16:
-        return features_16(data, count, 0x7F80);
-    case GS_F16:
-        return features_16(data, count, 0x7C00);
-    default:
-        return features_f32(scan, data, count);
-    }
+    return finite_numbers(gs_store_get_info(scan->store)->feature_type, data, count);
 }
 
 /* 0, 1, or not known. */

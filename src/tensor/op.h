@@ -106,7 +106,8 @@ enum {
     X(GS_OP_INPUT, "input", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0)        /* a vertex array of the store */  \
     X(GS_OP_PARAM, "param", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0)                                           \
     X(GS_OP_CONST, "const", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0)                                           \
-    X(GS_OP_WEIGHT, "edge_weight", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0) /* of an edge, width 1 */
+    X(GS_OP_WEIGHT, "edge_weight", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0) /* of an edge, width 1 */          \
+    X(GS_OP_EDGE_FEATURES, "edge_features", 0, GS_CLASS_LEAF, GS_FORM_NONE, GS_ZERO_LOST, 0) /* of an edge */
 
 /* p of dropout and edge_mask is in alpha; program.h says what they draw. */
 #define GS_OP_ROW_MAP(X)                                                                                               \
@@ -143,6 +144,10 @@ enum {
     /* x[., in] of an edge, w[t * in, out] -> [., out]: by the matrix of its type; by that matrix' */                  \
     X(GS_OP_BY_TYPE, "by_type", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_EDGE)                         \
     X(GS_OP_BY_TYPE_T, "by_type_t", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_EDGE)                     \
+    /* x of an edge, w -> x @ m, x @ m': m [x, result] or [result, x], the part of w from `site` on, of its rows or    \
+     * columns, whichever it has fewer of */                                                                       \
+    X(GS_OP_DENSE, "dense", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_EDGE)                             \
+    X(GS_OP_DENSE_T, "dense_t", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_FIRST, GS_FACT_EDGE)                         \
     /* c[types, n], v[n * in, out] -> [types * in, out]: parameters alone, left of a sum by type; ir folds it in */    \
     X(GS_OP_BASES, "bases", 2, GS_CLASS_MATMUL, GS_FORM_NONE, GS_ZERO_LOST, 0)
 
@@ -190,6 +195,8 @@ enum {
     /* x, g of edges, w: over out-edges, x' @ g to the matrix of each edge's type in the gradient of w; no rows of its \
      * own (width 1, 0) */                                                                                             \
     X(GS_OP_TYPE_OUTER, "type_outer", 3, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                 \
+    /* the same to the part m of w, as dense products have it */                                                       \
+    X(GS_OP_DENSE_OUTER, "dense_outer", 3, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                               \
     /* last state over in-edges: u's part of the gates, w_hh; its gradient in u's part: the same two, d(state) */      \
     X(GS_OP_LSTM_IN, "lstm_in", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                       \
     X(GS_OP_LSTM_BACK, "lstm_back", 3, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)
@@ -246,8 +253,12 @@ static inline bool gs_op_is_outer(gs_op op)
     return op == GS_OP_OUTER || op == GS_OP_MIX_OUTER || op == GS_OP_FAN_OUTER;
 }
 
-/* Is it a product of an edge's row by the matrix of the edge's type? */
+/* Is it a product of an edge's row by the matrix of the edge's type, or by one for all edges? */
 static inline bool gs_op_by_type(gs_op op) { return op == GS_OP_BY_TYPE || op == GS_OP_BY_TYPE_T; }
+static inline bool gs_op_is_dense(gs_op op) { return op == GS_OP_DENSE || op == GS_OP_DENSE_T; }
+static inline bool gs_op_on_edges(gs_op op) { return gs_op_by_type(op) || gs_op_is_dense(op); }
+/* By its transpose? */
+static inline bool gs_op_by_transpose(gs_op op) { return op == GS_OP_BY_TYPE_T || op == GS_OP_DENSE_T; }
 
 /* The operator of a loss, or that of its gradient, which gives the loss, too. */
 static inline gs_op gs_op_of_loss(gs_loss loss, bool gradient)

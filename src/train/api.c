@@ -65,9 +65,12 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .sources_per_vertex = sources_per_vertex(gs_store_chunks(s)),
         .symmetric = info->symmetric,
         .weights = info->weights,
+        .edge_features = info->edge_features,
     };
     if (info->features != 0)
         snprintf(out->feature_type, sizeof(out->feature_type), "%s", gs_dtype_name(info->feature_type));
+    if (info->edge_features != 0)
+        snprintf(out->edge_feature_type, sizeof(out->edge_feature_type), "%s", gs_dtype_name(info->edge_feature_type));
     snprintf(out->method, sizeof(out->method), "%s", info->method);
     if (info->classes != 0)
         snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(info->labels));
@@ -168,6 +171,7 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
         .bases = options->bases,
         .edge_types = graph->edge_types,
         .edge_weights = graph->edge_weights,
+        .edge_features = graph->edge_features,
         .act = options->activation,
         .dropout = (float)options->dropout,
         .input_dropout = (float)options->input_dropout,

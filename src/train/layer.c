@@ -159,7 +159,7 @@ static gs_status make_plan(gs_layer *l, const gs_layer_graph *g)
         l->chunk[d] = (gs_chunk){.length = GS_BLOCK_BYTES, .edges = GS_MAX(g->edges, 1),
                                  .targets = (uint32_t)g->vertices, .operands = (uint32_t)g->vertices};
     l->table = (gs_chunk_table){.vertices = g->vertices, .parts = 1, .interval_rows = (uint32_t)g->vertices,
-                                .weights = g->weight != NULL, .type_bytes = l->edges.by[0].type_bytes,
+                                .data = {l->edges.by[0].type_bytes, g->weight != NULL, 0},
                                 .chunk = {&l->chunk[0], &l->chunk[1]}};
     return gs_schedule(&l->plan, &config);
 }
@@ -168,8 +168,8 @@ static gs_status open_exec(gs_layer *l, const gs_layer_graph *g)
 {
     const gs_exec_config config = {.program = l->program, .plan = l->plan, .device = &l->device, .gradients = true,
                                    .parts = 1, .interval_rows = l->table.interval_rows, .vertices = l->vertices,
-                                   .index_bytes = gs_index_bytes(&l->table), .type_bytes = l->table.type_bytes,
-                                   .edge_types = g->edge_types, .weights = l->table.weights, .sets = 2, .bound = true};
+                                   .index_bytes = gs_index_bytes(&l->table), .edge_data = l->table.data,
+                                   .edge_types = g->edge_types, .sets = 2, .bound = true};
     return gs_exec_open(&l->exec, &config);
 }
 

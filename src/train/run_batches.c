@@ -64,7 +64,7 @@ struct gs_run_batches {
 /* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
 #define CACHE_SHARE 0.5
 /* An edge of the longest list, while lists are put in order by type. */
-#define SORT_BYTES 24u
+#define SORT_BYTES 48u
 /* Reads of the next batch go through a ring that has room for all of them, but of no more than this share of the host's
  * memory. */
 #define RING_SHARE 0.0625
@@ -199,7 +199,8 @@ static bool needs_out(const gs_run_batches *b)
 static gs_status load_lists(gs_run_batches *b, uint64_t share)
 {
     const volatile int *const stop = b->options.stop;
-    const uint64_t sort = b->options.by_type ? SORT_BYTES * gs_store_get_info(b->store)->max_in_degree : 0;
+    const uint64_t each = SORT_BYTES + gs_store_chunks(b->store)->data.feature_bytes;
+    const uint64_t sort = b->options.by_type ? each * gs_store_get_info(b->store)->max_in_degree : 0;
     gs_status st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share - GS_MIN(sort, share), stop);
 
     if (st == GS_OK && b->options.by_type)

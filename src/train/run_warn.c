@@ -27,6 +27,14 @@ static void warn_of_parameters(const gs_session *s)
     }
 }
 
+static bool looks_at(const gs_session *s, gs_edge_reg_kind kind)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < s->program->stages; i++)
+        found = found || gs_stage_has(&s->program->stage[i], kind);
+    return found;
+}
+
 static void warn_of_weights(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
@@ -34,12 +42,23 @@ static void warn_of_weights(const gs_session *s)
 
     if (!gs_store_get_info(s->store)->weights || o->ignore_edge_weights)
         return;
-    for (uint32_t i = 0; i < s->program->stages; i++)
-        if (gs_stage_has_weights(&s->program->stage[i]))
-            return;
+    if (looks_at(s, GS_EDGE_WEIGHT))
+        return;
     snprintf(line, sizeof(line),
              "%s: does not look at the edge weights of %s: each edge counts 1; .ignore_edge_weights says that it may",
              model_of(o), gs_store_dir(s->store));
+    o->warn(o->context, line);
+}
+
+static void warn_of_edge_features(const gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+    char line[512];
+
+    if (gs_store_get_info(s->store)->edge_features == 0 || looks_at(s, GS_EDGE_FEATURES))
+        return;
+    snprintf(line, sizeof(line), "%s: does not look at the edge features of %s; a text with e.x does", model_of(o),
+             gs_store_dir(s->store));
     o->warn(o->context, line);
 }
 
@@ -133,6 +152,7 @@ void gs_run__warn(const gs_session *s)
         warn_of_options(s);
     }
     warn_of_weights(s);
+    warn_of_edge_features(s);
     warn_of_memory(s);
     warn_of_reads(s);
 }

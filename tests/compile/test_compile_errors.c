@@ -21,8 +21,8 @@ static void check_text(const char *dir, const char *expression, gs_status st, co
 
 static void test_errors__what_cannot_be_done_on_edges_is_named_with_its_place(void **state)
 {
-    check_text(*state, "sum(exp((u.h * v.h) @ w'))", GS_EUNSUPPORTED,
-               ".gnn:4:30: a matrix product of a value of both ends cannot leave the edges");
+    check_text(*state, "sum(dot(concat(u.h, v.h), concat(v.h, u.h)) * u.x)", GS_EUNSUPPORTED,
+               ".gnn:4:18: concat of values of both ends can only stand left of @");
 }
 
 static void test_errors__products_by_type_that_are_too_wide(void **state)

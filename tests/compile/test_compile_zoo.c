@@ -499,7 +499,7 @@ static void check_batches(const char *model, layer_formula layer, bool moves)
             uint32_t batches = 0;
             gs_assert_ok(compile_case(p, &t, "train"));
             for (uint32_t s = 0; s < p->stages; s++)
-                batches += gs_stage_has_typed(&p->stage[s]);
+                batches += gs_stage_has_products(&p->stage[s]);
             assert_true(moves ? batches >= 2 * layers : batches == 0); /* forward, backward */
             for (uint32_t a = 0; a < p->arrays; a++)
                 assert_true(!moves || p->array[a].width <= 6);

@@ -37,13 +37,13 @@ static uint64_t fill_chunk(uint8_t **out, uint64_t *key, uint64_t edges, gs_chun
     }
     const gs_chunk_expect counts = {(uint32_t)rows, (uint32_t)rows, 2, edges, targets, operands, 0};
     gs_chunk_view v;
-    c->length = gs_chunk_bytes(edges, targets, operands, 2, 0, false);
+    c->length = gs_chunk_bytes(edges, targets, operands, 2, (gs_edge_data){0});
     *out = calloc(1, c->length + 1);
     if (edges == 0) { /* an empty chunk has no bytes, not even a header */
         free(seen);
         return 0;
     }
-    gs_chunk_layout(&v, *out, &counts, 0, false);
+    gs_chunk_layout(&v, *out, &counts, (gs_edge_data){0});
     uint32_t t = 0, o = 0, *start = (uint32_t *)(uintptr_t)v.start;
     for (uint64_t k = 0; k < edges; k++) {
         if (k == 0 || key[k] >> 32 != key[k - 1] >> 32) {

@@ -113,7 +113,7 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
     if (k > 7)
         return 0;
     memset(chunk, 0, sizeof(chunk));
-    gs_chunk_layout(&v, chunk, &e, type_bytes, type_bytes != 0);
+    gs_chunk_layout(&v, chunk, &e, (gs_edge_data){type_bytes, type_bytes != 0, 0});
     fill(v.target, width, target, 3);
     fill(v.start, 4, start, 4);
     fill(v.index, width, index, 6);

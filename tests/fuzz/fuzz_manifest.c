@@ -22,7 +22,7 @@ static void check_promises(const gs_manifest *m)
     for (uint32_t k = 0; k < t.parts; k++)
         rows += gs_interval_rows(&t, k);
     gs_fuzz_require(rows == i->vertices, "intervals cover the vertices");
-    gs_fuzz_require(m->type_bytes <= 2 && (m->type_bytes == 0) == (i->edge_types == 0), "type_bytes");
+    gs_fuzz_require(m->data.type_bytes <= 2 && (m->data.type_bytes == 0) == (i->edge_types == 0), "type_bytes");
     gs_fuzz_require(strnlen(i->method, sizeof(i->method)) < sizeof(i->method), "method ends");
     gs_fuzz_require(i->train <= i->vertices && i->valid <= i->vertices && i->test <= i->vertices, "splits");
     for (unsigned k = GS_FILE_CHUNKS; k < GS_STORE_FILES; k++)
@@ -112,7 +112,8 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
         m.info.symmetric = m.shared = m.info.weights = true;
         m.edge_bytes[1] = 0;
         m.info.edge_types = 300;
-        m.type_bytes = 2;
+        m.data.type_bytes = 2;
+        m.data.weights = true;
         m.info.self_loops = 5;
         m.array[GS_ARRAY_LOOPS] = m.array[GS_ARRAY_IN_DEGREE];
         m.array[GS_ARRAY_FEATURES].present = m.array[GS_ARRAY_LABELS].present = false;

@@ -58,7 +58,6 @@ static void test_build__errors_name_line_and_column(void **state)
           "m.gnn:5:7: a second batch_norm() with");
     fails(d, "  return concat(x, h)", GS_EFORMAT, "m.gnn:4:10: the layer returns width 9 instead of 4");
     fails(d, "  return concat(x, c)", GS_EFORMAT, "m.gnn:4:10: concat: values of vertices are expected");
-    fails(d, "  return sum(concat(u.x, v.x))", GS_EUNSUPPORTED, "m.gnn:4:14: concat of values of both ends");
     fails(d, "  return part(x, 3, 3)", GS_EFORMAT, "m.gnn:4:10: part(a, K, N) is the K-th of N parts");
     fails(d, "  return part(x)", GS_EFORMAT, "m.gnn:4:10: part(a, K, N) is the K-th of N parts");
     fails(d, "  return part(x, 0, 3)", GS_EFORMAT, "m.gnn:4:10: part(): 4 columns are no multiple of 3");
@@ -76,7 +75,7 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  return u.x", GS_EFORMAT, "m.gnn:4:10: a layer returns a value of vertices; this is one of edges");
     fails(d, "  e1 = u.x * v.x\n  return sum(u.e1)", GS_EFORMAT, "'e1' is a value of edges already: leave out 'u.'");
     fails(d, "  return h", GS_EFORMAT, "m.gnn:4:10: the layer returns width 5 instead of 4");
-    fails(d, "  return sum(e.color * u.x)", GS_EFORMAT, "m.gnn:4:14: 'e.color': edges have e.weight and e.type");
+    fails(d, "  return sum(e.color * u.x)", GS_EFORMAT, "m.gnn:4:14: 'e.color': edges have e.weight, e.type and e.x");
     fails(d, "  return x + e.type", GS_EFORMAT, "m.gnn:4:14: 'e.type' can only stand as W[e.type] right of @, or as ");
     fails(d, "  return sum(u.h @ w[e.type])", GS_EFORMAT, "m.gnn:4:18: 'w' has no matrix for each type");
     fails(d, "  param t[types, a, b]\n  return sum(u.h @ t)", GS_EFORMAT,

@@ -186,11 +186,11 @@ static void test_check__each_rule_has_its_text(void **state)
 /* The valid program with a third stage: attention and a sum over edges of y, 3 wide, and labels' degree. */
 static gs_program *with_edges(void)
 {
-    static const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 3, Y, false},
-                                            {GS_EDGE_TARGET, 3, Y, false},
-                                            {GS_EDGE_WEIGHT, 1, GS_NONE, false},
-                                            {GS_EDGE_TEMP, 3, GS_NONE, false},
-                                            {GS_EDGE_TEMP, 1, GS_NONE, false}};
+    static const gs_edge_reg edge_regs[] = {{.kind = GS_EDGE_OPERAND, .width = 3, .array = Y},
+                                            {.kind = GS_EDGE_TARGET, .width = 3, .array = Y},
+                                            {.kind = GS_EDGE_WEIGHT, .width = 1, .array = GS_NONE},
+                                            {.kind = GS_EDGE_TEMP, .width = 3, .array = GS_NONE},
+                                            {.kind = GS_EDGE_TEMP, .width = 1, .array = GS_NONE}};
     static const gs_reg regs[] = {{GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_SUM, GS_F32, 1, GS_NONE},
                                   {GS_REG_SUM, GS_F32, 3, GS_NONE}, {GS_REG_TEMP, GS_F32, 3, GS_NONE}};
     const gs_instr edge_instrs[] = {{.op = GS_OP_MUL, .dst = 3, .a = reg(0), .b = reg(1)},
@@ -273,10 +273,10 @@ static void test_check__edge_programs_have_their_rules(void **state)
            "sum 1: rows of 3 and 3 elements do not fit");
     BROKEN((s->edge_reg[0].typed = true, s->edge_reg[0].width = 2), "edge register 0 does not fit array y");
     BROKEN(s->sum[1].kind = GS_SUM_LSTM, "an lstm has a stage for itself, over in-edges");
-    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}, s->edge_instr[0].b = reg(0),
-            s->sum[1].value = 1, s->reg[2].width = 1),
+    const gs_edge_reg ids = {.kind = GS_EDGE_OPERAND, .width = 1, .array = IDS};
+    BROKEN((s->edge_reg[1] = ids, s->edge_instr[0].b = reg(0), s->sum[1].value = 1, s->reg[2].width = 1),
            "sum 1: of input ids");
-    BROKEN((s->edge_reg[1] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false}), "edge program: an operand is missing");
+    BROKEN(s->edge_reg[1] = ids, "edge program: an operand is missing");
     BROKEN(s->edge_reg[0].kind = (gs_edge_reg_kind)9, "edge register 0 has no kind or width");
     BROKEN(s->edge_instr[0].op = GS_OP_ACROSS, "across is no instruction of an edge program");
     BROKEN(s->edge_instr[0].op = (gs_op)1000, "this is no instruction of an edge program");
@@ -292,9 +292,9 @@ static gs_program *with_masks(void)
     s->edge_instr = gs_realloc(s->edge_instr, 4 * sizeof(*s->edge_instr));
     s->reg = gs_realloc(s->reg, 6 * sizeof(*s->reg));
     s->instr = gs_realloc(s->instr, 2 * sizeof(*s->instr));
-    s->edge_reg[5] = (gs_edge_reg){GS_EDGE_OPERAND, 1, IDS, false};
-    s->edge_reg[6] = (gs_edge_reg){GS_EDGE_TARGET, 1, IDS, false};
-    s->edge_reg[7] = (gs_edge_reg){GS_EDGE_TEMP, 3, GS_NONE, false};
+    s->edge_reg[5] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = 1, .array = IDS};
+    s->edge_reg[6] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = 1, .array = IDS};
+    s->edge_reg[7] = (gs_edge_reg){.kind = GS_EDGE_TEMP, .width = 3, .array = GS_NONE};
     s->edge_instr[2] =
         (gs_instr){.op = GS_OP_EDGE_MASK, .dst = 7, .a = reg(5), .b = reg(6), .alpha = 0.5f, .site = 9, .self = true};
     s->sum[1].value = 7;
@@ -386,7 +386,8 @@ enum { Z = ARRAYS, DZ, SEQUENCE_ARRAYS };
 /* An LSTM over rows of 12 = 4 * 3 gates, or its derivative. */
 static gs_program *with_sequence(bool back)
 {
-    const gs_edge_reg edge_regs[] = {{GS_EDGE_OPERAND, 12, Z, false}, {GS_EDGE_TARGET, 3, Y, false}};
+    const gs_edge_reg edge_regs[] = {{.kind = GS_EDGE_OPERAND, .width = 12, .array = Z},
+                                     {.kind = GS_EDGE_TARGET, .width = 3, .array = Y}};
     gs_program *p = with_edges();
     gs_stage *s = &p->stage[2];
     p->array = gs_realloc(p->array, SEQUENCE_ARRAYS * sizeof(*p->array));

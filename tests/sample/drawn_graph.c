@@ -67,8 +67,9 @@ drawn_graph *drawn_graph_of(const drawn_edge *edge, uint32_t edges, uint32_t ver
     memcpy(turned, edge, edges * sizeof(*edge));
     qsort(g->edge, edges, sizeof(*edge), by_dest);
     qsort(turned, edges, sizeof(*edge), by_source);
-    g->in = (gs_adjacency){.vertices = vertices, .edges = edges, .edge_types = types, .type_bytes = types ? 1 : 0,
-                           .by_type = true, .parts = parts, .interval_rows = (vertices + parts - 1) / parts};
+    g->in = (gs_adjacency){.vertices = vertices, .edges = edges, .edge_types = types,
+                           .data = {types ? 1 : 0, weights, 0}, .by_type = true, .parts = parts,
+                           .interval_rows = (vertices + parts - 1) / parts};
     g->out = g->in;
     make_lists(&g->in, g, g->edge, true, types, weights);
     make_lists(&g->out, g, turned, false, types, weights);

@@ -10,20 +10,20 @@
 static void test_chunk_bytes__are_those_of_the_format(void **state)
 {
     (void)state;
-    assert_int_equal(gs_chunk_bytes(0, 0, 0, 2, 0, false), 0);
-    assert_int_equal(gs_chunk_bytes(1, 1, 1, 2, 0, false), 4096);
+    assert_int_equal(gs_chunk_bytes(0, 0, 0, 2, (gs_edge_data){0}), 0);
+    assert_int_equal(gs_chunk_bytes(1, 1, 1, 2, (gs_edge_data){0}), 4096);
     /* 32 + pad16(2 * 1000) + pad16(4 * 1001) + pad16(2 * 5000) + 2 * 900 = 17856 */
-    assert_int_equal(gs_chunk_bytes(5000, 1000, 900, 2, 0, false), 20480);
+    assert_int_equal(gs_chunk_bytes(5000, 1000, 900, 2, (gs_edge_data){0}), 20480);
     /* the same with indices of 4: 32 + 4000 + 4016 + 20000 + 3600 = 31648 */
-    assert_int_equal(gs_chunk_bytes(5000, 1000, 900, 4, 0, false), 32768);
+    assert_int_equal(gs_chunk_bytes(5000, 1000, 900, 4, (gs_edge_data){0}), 32768);
     /* + types of 2 (10000 -> operands padded to 3600) + weights (20000): 61648 */
-    assert_int_equal(gs_chunk_bytes(5000, 1000, 900, 4, 2, true), 65536);
+    assert_int_equal(gs_chunk_bytes(5000, 1000, 900, 4, (gs_edge_data){2, true, 0}), 65536);
     /* 32 + 16 + 16 + pad16(4 * n) + 16 = 4096 where n = 1004: full, and one more */
-    assert_int_equal(gs_chunk_bytes(1004, 1, 1, 4, 0, false), 4096);
-    assert_int_equal(gs_chunk_bytes(1005, 1, 4, 4, 0, false), 8192);
-    assert_true(gs_chunk_bytes(UINT32_MAX, UINT32_MAX, UINT32_MAX, 4, 2, true) > 16ull * UINT32_MAX);
-    assert_true(gs_chunk_bytes(1ull << 32, 1, 1, 2, 0, false) == UINT64_MAX);
-    assert_true(gs_chunk_bytes(UINT64_MAX, 1, 1, 4, 2, true) == UINT64_MAX);
+    assert_int_equal(gs_chunk_bytes(1004, 1, 1, 4, (gs_edge_data){0}), 4096);
+    assert_int_equal(gs_chunk_bytes(1005, 1, 4, 4, (gs_edge_data){0}), 8192);
+    assert_true(gs_chunk_bytes(UINT32_MAX, UINT32_MAX, UINT32_MAX, 4, (gs_edge_data){2, true, 0}) > 16ull * UINT32_MAX);
+    assert_true(gs_chunk_bytes(1ull << 32, 1, 1, 2, (gs_edge_data){0}) == UINT64_MAX);
+    assert_true(gs_chunk_bytes(UINT64_MAX, 1, 1, 4, (gs_edge_data){2, true, 0}) == UINT64_MAX);
 }
 
 /* 4 edges into rows 2 and 5 of 8, from rows 0, 6 and 9 of 10, with types and weights. */
@@ -49,12 +49,12 @@ static int make_sample(void **state)
     static const float weight[] = {1, 2, 3, 4};
     sample_chunk *c = calloc(1, sizeof(*c));
 
-    c->length = gs_chunk_bytes(4, 2, 3, 2, 1, true);
+    c->length = gs_chunk_bytes(4, 2, 3, 2, (gs_edge_data){1, true, 0});
     assert_int_equal(c->length, 4096);
     if (posix_memalign((void **)&c->data, 16, c->length) != 0)
         return -1;
     memset(c->data, 0, c->length);
-    gs_chunk_layout(&c->at, c->data, &sample, 1, true);
+    gs_chunk_layout(&c->at, c->data, &sample, (gs_edge_data){1, true, 0});
     memcpy(edit(c->at.target), target, sizeof(target));
     memcpy(edit(c->at.start), start, sizeof(start));
     memcpy(edit(c->at.index), index, sizeof(index));
@@ -138,7 +138,7 @@ static void test_chunk_view__refuses_bad_headers_and_starts(void **state)
     refuse(c, 12, 0x80000003, 4, false, "its header counts");
     refuse(c, 16, 1ull << 32 | 4, 8, false, "its header counts 4294967300 edges");
     refuse(c, 24, 3, 4, false, "edge types of 3 bytes");
-    refuse(c, 28, 0x101, 4, false, "weights flag 257");
+    refuse(c, 28, 0x1000001, 4, false, "features of 8388608");
     refuse(c, 48, 1, 4, false, "starts do not ascend from 0 to 4");
     refuse(c, 52, 0, 4, false, "starts do not ascend");
     refuse(c, 52, 4, 4, false, "starts do not ascend");
@@ -224,7 +224,7 @@ static void test_chunk_view__deep_check_agrees_with_a_plain_one(void **state)
     gs_chunk_view v;
 
     (void)state;
-    gs_chunk_layout(&v, data, &e, 0, false);
+    gs_chunk_layout(&v, data, &e, (gs_edge_data){0});
     uint32_t *start = edit(v.start), *index = edit(v.index), *target = edit(v.target);
     for (uint32_t round = 0; round < 2000; round++) {
         for (uint32_t t = 0; t < TARGETS; t++) {
@@ -282,10 +282,10 @@ static void merge_case(uint32_t index_bytes, uint32_t targets, uint32_t runs, ui
     }
     expect.targets = targets;
     expect.operands = 5 * runs < 500 && targets > 4 ? 5 * runs : runs;
-    const uint64_t bytes = gs_chunk_bytes(expect.edges, targets, expect.operands, index_bytes, 0, false);
+    const uint64_t bytes = gs_chunk_bytes(expect.edges, targets, expect.operands, index_bytes, (gs_edge_data){0});
     assert_int_equal(posix_memalign(&data, 16, bytes), 0);
     memset(data, 0, bytes);
-    gs_chunk_layout(&v, data, &expect, 0, false);
+    gs_chunk_layout(&v, data, &expect, (gs_edge_data){0});
     memcpy(edit(v.start), start, (targets + 1) * sizeof(*start));
     for (uint64_t k = 0; k < expect.edges; k++) {
         if (index_bytes == 2)

@@ -56,10 +56,10 @@ static void *build(const struct edge *e, uint32_t n, uint32_t width, bool data, 
         c->operands += !seen[e[k].operand];
         seen[e[k].operand] = true;
     }
-    const uint64_t bytes = gs_chunk_bytes(n, c->targets, c->operands, width, data ? 1 : 0, data);
+    const uint64_t bytes = gs_chunk_bytes(n, c->targets, c->operands, width, (gs_edge_data){data ? 1 : 0, data, 0});
     void *p = aligned_alloc(4096, bytes);
     memset(p, 0, bytes);
-    gs_chunk_layout(v, p, c, data ? 1 : 0, data);
+    gs_chunk_layout(v, p, c, (gs_edge_data){data ? 1 : 0, data, 0});
     for (uint32_t k = 0; k < n; k++) {
         if (k == 0 || e[k].target != e[k - 1].target) {
             put(v->target, width, t, e[k].target);
@@ -136,11 +136,12 @@ static void run(uint32_t width, bool data, uint32_t granule, uint32_t share, boo
     for (int k = 0; k < 5; k++)
         assert_int_equal(seen[k], 0);
     if (n > 0) {
-        const uint64_t bytes = gs_chunk_bytes(n, counts.targets, counts.operands, width, data ? 1 : 0, data);
+        const gs_edge_data carried = {data ? 1 : 0, data, 0};
+        const uint64_t bytes = gs_chunk_bytes(n, counts.targets, counts.operands, width, carried);
         c = (gs_chunk_expect){ROWS, ROWS, width, n, counts.targets, counts.operands, counts.largest};
         void *p = aligned_alloc(4096, bytes);
         memset(p, 0, bytes);
-        gs_chunk_layout(&out, p, &c, data ? 1 : 0, data);
+        gs_chunk_layout(&out, p, &c, (gs_edge_data){data ? 1 : 0, data, 0});
         gs_edge_filter_fill(&f, 2, 1, &v, &out);
         gs_assert_ok(gs_chunk_view_make(&out, p, bytes, &c, true));
         check(&out, stay, n, width, data);

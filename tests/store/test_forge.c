@@ -14,7 +14,7 @@ typedef struct forgery {
 } forgery;
 
 static const forgery manifests[] = {
-    {"\"version\":\t2", "\"version\":\t4", "store version 4, but this program reads versions 1 to 3"},
+    {"\"version\":\t2", "\"version\":\t5", "store version 5, but this program reads versions 1 to 4"},
     {"\"version\":\t2", "\"version\":\t0", "store version 0, but"},
     {"\"version\":\t2", "\"version\":\t1", "chunk (0, 0) by destination has a number of targets"},
     {"\"version\":\t2,", "", "\"version\" is missing"},
@@ -49,7 +49,7 @@ static const forgery manifests[] = {
     {"\"symmetric\":\tfalse", "\"symmetric\":\t0", "\"symmetric\" is neither true nor false"},
     {"\"symmetric\":\tfalse", "\"symmetric\":\ttrue", "not mirror images"},
     {"\"shared_edges\":\tfalse", "\"shared_edges\":\ttrue", "not symmetric"},
-    {"\"weights\":\tfalse", "\"weights\":\ttrue", "carry other types or weights"},
+    {"\"weights\":\tfalse", "\"weights\":\ttrue", "carry other types, weights or features"},
     {"\"edge_types\":\t0", "\"edge_types\":\t3", "\"type_bytes\" does not fit"},
     {"\"type_bytes\":\t0", "\"type_bytes\":\t4", "\"type_bytes\" is 4"},
     {"\"max_in_degree\":\t3", "\"max_in_degree\":\t4", "\"max_in_degree\" is 4, but the edges give 3"},
@@ -218,7 +218,7 @@ static const patch patches[] = {
      "its header counts 4 edges, 3 targets, 3 operands, the chunk table 4, 2, 3"},
     {&tiny_plain, "edges.dest.bin", 12, 4, 2, "its header counts"},
     {&tiny_plain, "edges.dest.bin", 16, 8, UINT64_MAX, "its header counts"},
-    {&tiny_plain, "edges.dest.bin", 24, 4, 1, "carry other types or weights"},
+    {&tiny_plain, "edges.dest.bin", 24, 4, 1, "carry other types, weights or features"},
     {&tiny_plain, "edges.dest.bin", 24, 4, 3, "edge types of 3 bytes"},
     {&tiny_plain, "edges.dest.bin", 28, 4, 2, "weights flag 2"},
     {&tiny_plain, "edges.dest.bin", 32, 2, 1, "list of targets is not ascending"},

@@ -132,9 +132,9 @@ static void write_chunk(FILE *file, gs_chunk *c, const tiny_graph *g, tiny_edge 
     c->edges = n;
     c->targets = counts.targets;
     c->operands = counts.operands;
-    c->length = gs_chunk_bytes(n, counts.targets, counts.operands, ix, type_bytes, g->weights);
+    c->length = gs_chunk_bytes(n, counts.targets, counts.operands, ix, (gs_edge_data){type_bytes, g->weights, 0});
     char *data = allocate(c->length);
-    gs_chunk_layout(&v, data, &counts, type_bytes, g->weights);
+    gs_chunk_layout(&v, data, &counts, (gs_edge_data){type_bytes, g->weights, 0});
     for (uint32_t k = 0, t = 0; k < n; k++) {
         if (k == 0 || target_of(&e[k], d) != target_of(&e[k - 1], d)) {
             put(v.start, 4, t, k);
@@ -276,8 +276,7 @@ static gs_staging *write_files(gs_store_contents *c, const char *place, const ti
                    .parts = g->parts,
                    .interval_rows = g->interval_rows,
                    .shared = g->shared,
-                   .weights = g->weights,
-                   .type_bytes = g->edge_types ? 1 : 0},
+                   .data = {g->edge_types ? 1 : 0, g->weights, 0}},
     };
     gs_assert_ok(gs_store_begin(&staging, place, force));
     const char *const dir = gs_staging_dir(staging);

@@ -38,16 +38,22 @@ void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, u
     gs_random_edge_key(out->key, seed, in->site, epoch);
 }
 
-/* ---- matrices of edges' types ----
+/* ---- matrices of edges ----
  *
- * The matrices of edges' types, transposed where edges are multiplied by so: made once a pass, one after the other in
- * the order of the stage's instructions.
+ * The matrices that edges are multiplied by, those of their types or a part of one for all, transposed where the
+ * product is: made once a pass, one after the other in the order of the stage's instructions.
  */
 
 static bool is_transposed(const gs_stage *stage, const gs_instr *in, uint32_t params)
 {
-    return in->op == GS_OP_BY_TYPE_T && in->b.kind == GS_FROM_PARAM && in->b.index < params &&
-           in->dst < stage->edge_regs;
+    return gs_op_by_transpose(in->op) && in->b.kind == GS_FROM_PARAM && in->b.index < params &&
+           in->dst < stage->edge_regs && in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs;
+}
+
+static uint64_t transposed_floats(const gs_program *p, const gs_stage *stage, const gs_instr *in)
+{
+    return gs_op_is_dense(in->op) ? (uint64_t)stage->edge_reg[in->dst].width * stage->edge_reg[in->a.index].width
+                                  : gs_param_elements(&p->param[in->b.index]);
 }
 
 uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage)
@@ -55,18 +61,18 @@ uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *s
     uint64_t floats = 0;
     for (uint32_t i = 0; i < stage->edge_instrs; i++)
         if (is_transposed(stage, &stage->edge_instr[i], p->params))
-            floats += gs_param_elements(&p->param[stage->edge_instr[i].b.index]);
+            floats += transposed_floats(p, stage, &stage->edge_instr[i]);
     return floats;
 }
 
-/* Where those of a by_type_t are. */
+/* Where those of a transposed product are. */
 static const float *transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
 {
     const gs_stage *const stage = l->stage;
     const float *at = cpu->room[GS_CPU_MATRICES].at;
     for (const gs_instr *i = stage->edge_instr; i < in; i++)
         if (is_transposed(stage, i, l->program->params))
-            at += gs_param_elements(&l->program->param[i->b.index]);
+            at += transposed_floats(l->program, stage, i);
     return at;
 }
 
@@ -85,6 +91,14 @@ void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
         const float *const from = l->param[i->b.index];
         float *const all = cpu->room[GS_CPU_MATRICES].at;
         float *const to = all + (transposed_matrices(cpu, l, i) - all);
+        if (gs_op_is_dense(i->op)) {
+            const float *const part = from + gs_param_part(w, in, i->site);
+            const uint32_t width = stage->edge_reg[i->a.index].width;
+            for (uint32_t r = 0; r < in; r++)
+                for (uint32_t c = 0; c < width; c++)
+                    to[(uint64_t)c * in + r] = part[(uint64_t)r * out + c];
+            continue;
+        }
         for (uint64_t m = 0; m + in <= w->rows; m += in)
             for (uint32_t r = 0; r < in; r++)
                 for (uint32_t c = 0; c < out; c++)
@@ -154,8 +168,8 @@ static void place_slots(gs_cpu_edge_plan *plan)
  * more than an edge or two, the second's. */
 static void choose_tile(gs_cpu_edge_plan *plan)
 {
-    const uint64_t room = plan->typed ? TYPED_BYTES : TILE_BYTES,
-                   most = plan->typed ? GS_CPU_TILE_EDGES : TILE_MOST;
+    const uint64_t room = plan->products ? TYPED_BYTES : TILE_BYTES,
+                   most = plan->products ? GS_CPU_TILE_EDGES : TILE_MOST;
     uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
     for (uint32_t g = 0; g < plan->gathers; g++)
         bytes += plan->gather[g].bytes;
@@ -187,9 +201,9 @@ static uint64_t edge_tile_floats(uint64_t floats, uint64_t edges)
     return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
 }
 
-static uint64_t most_edge_floats(uint64_t floats, bool typed)
+static uint64_t most_edge_floats(uint64_t floats, bool products)
 {
-    const uint64_t room = typed ? TYPED_BYTES : TILE_BYTES, most = typed ? GS_CPU_TILE_EDGES : TILE_MOST;
+    const uint64_t room = products ? TYPED_BYTES : TILE_BYTES, most = products ? GS_CPU_TILE_EDGES : TILE_MOST;
     return GS_MAX(edge_tile_floats(floats, TILE_STEP),
                   room / sizeof(float) + edge_tile_floats(0, most));
 }
@@ -235,12 +249,12 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
         n.steps += steps;
     }
     for (uint32_t r = 0; r < stage->edge_regs; r++)
-        if (is_half(program, &stage->edge_reg[r])) { /* a copy in float32 */
+        if (is_half(program, &stage->edge_reg[r]) || stage->edge_reg[r].kind == GS_EDGE_FEATURES) { /* in float32 */
             floats += stage->edge_reg[r].width;
             n.steps++;
         }
     n.states = stage->edge_regs;
-    n.floats = most_edge_floats(floats, gs_stage_has_typed(stage));
+    n.floats = most_edge_floats(floats, gs_stage_has_products(stage));
     return n;
 }
 
@@ -293,7 +307,8 @@ static gs_cpu_edge_value emit_value(planner *p, gs_cpu_edge_step step)
 /* True where rows of `width` lie one after the other, or are one number for all. */
 static bool is_flat(const gs_cpu_edge_value *v, uint32_t width)
 {
-    const bool contiguous = v->form == GS_CPU_EDGE_SLOT || v->form == GS_CPU_EDGE_WEIGHT;
+    const bool contiguous =
+        v->form == GS_CPU_EDGE_SLOT || (v->form == GS_CPU_EDGE_STORED && v->stride == v->width);
     return (contiguous && v->width == width) || (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
 }
 
@@ -503,7 +518,26 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     note_types(p, (uint32_t)(all / one), 1);
     s.a = full_rows(p, s.a, own);
     s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : transposed_matrices(p->cpu, p->l, in);
-    p->plan->typed = true;
+    p->plan->typed = p->plan->products = true;
+    d->a = emit_value(p, s);
+}
+
+/* By a part of one matrix for all edges. */
+static void plan_dense(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_DENSE, .width = width, .stride = width};
+    const gs_param *const w = &p->l->program->param[in->b.index];
+    uint32_t own = 0;
+
+    s.a = operand_value(p, &in->a, &own);
+    s.a = make_contiguous(p, s.a, own);
+    if (in->op == GS_OP_DENSE) {
+        s.matrix = p->l->param[in->b.index] + gs_param_part(w, own, in->site);
+        s.stride = w->cols;
+    } else {
+        s.matrix = transposed_matrices(p->cpu, p->l, in);
+    }
+    p->plan->products = true;
     d->a = emit_value(p, s);
 }
 
@@ -547,6 +581,10 @@ static void plan_instr(planner *p, const gs_instr *in)
     case GS_OP_BY_TYPE:
     case GS_OP_BY_TYPE_T:
         plan_by_type(p, in, width, d);
+        break;
+    case GS_OP_DENSE:
+    case GS_OP_DENSE_T:
+        plan_dense(p, in, width, d);
         break;
     case GS_OP_EDGE_MASK:
     case GS_OP_IS_LOOP:
@@ -668,7 +706,7 @@ static void plan_outer(planner *p, const gs_sum *sum)
         emit(p, s);
         one *= s.width;
     }
-    if (p->st == GS_OK)
+    if (p->st == GS_OK && !sum->dense)
         note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
 }
 
@@ -754,6 +792,23 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes
         (gs_cpu_edge_gather){.p = rows, .bytes = (uint32_t)bytes, .typed = typed, .straddles = !whole};
 }
 
+/* Columns of the features of edges: where they are, or a copy in float32. */
+static gs_cpu_edge_value features(planner *p, const gs_edge_reg *r)
+{
+    const gs_edges *const e = &p->l->edges;
+    const char *const rows = (const char *)e->feature + r->first * gs_dtype_bytes(e->feature_type);
+
+    if (e->feature == NULL) {
+        refuse_edges(p, "features that edges do not have");
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_NOTHING};
+    }
+    if (e->feature_type == GS_F32)
+        return (gs_cpu_edge_value){.form = GS_CPU_EDGE_STORED, .width = r->width, .stride = r->columns,
+                                   .p = (const float *)(const void *)rows};
+    return emit_value(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_WIDEN, .width = r->width, .stride = r->columns,
+                                            .stored = rows, .stored_type = e->feature_type});
+}
+
 /* Leaves: where their rows are. */
 static void plan_register(planner *p, uint32_t index)
 {
@@ -767,8 +822,11 @@ static void plan_register(planner *p, uint32_t index)
     if (gs_edge_reg_only_rows(p->l->stage, index))
         return;
     if (r->kind == GS_EDGE_WEIGHT) {
-        s->a = e->weight == NULL ? (gs_cpu_edge_value){.form = GS_CPU_EDGE_FIXED, .width = 1, .p = &one}
-                                 : (gs_cpu_edge_value){.form = GS_CPU_EDGE_WEIGHT, .width = 1, .p = e->weight};
+        s->a = (gs_cpu_edge_value){.form = e->weight == NULL ? GS_CPU_EDGE_FIXED : GS_CPU_EDGE_STORED, .width = 1,
+                                   .stride = 1, .p = e->weight == NULL ? &one : e->weight};
+    } else if (r->kind == GS_EDGE_FEATURES) {
+        if (s->uses > 0)
+            s->a = features(p, r);
     } else if (r->kind != GS_EDGE_TEMP) {
         const bool operand = r->kind == GS_EDGE_OPERAND, half = is_half(p->l->program, r);
         if (rows == NULL)

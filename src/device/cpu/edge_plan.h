@@ -32,7 +32,7 @@ typedef enum gs_cpu_edge_form {
     GS_CPU_EDGE_TARGET,  /* rows at the target end */
     GS_CPU_EDGE_OPERAND_TYPE, /* of rows at the operand end, the columns of the edge's type */
     GS_CPU_EDGE_TARGET_TYPE,
-    GS_CPU_EDGE_WEIGHT,  /* one number an edge, in the order of edges */
+    GS_CPU_EDGE_STORED,  /* rows in the order of edges: weights, features */
     GS_CPU_EDGE_FIXED,   /* the same row or number for all */
 } gs_cpu_edge_form;
 
@@ -40,12 +40,14 @@ typedef struct gs_cpu_edge_value {
     gs_cpu_edge_form form;
     uint32_t width;
     uint32_t slot;  /* SLOT */
+    uint32_t stride; /* STORED: from a row to the next */
     bool half;      /* OPERAND, TARGET: rows of bfloat16, of an even width */
     const float *p; /* else: row 0 */
 } gs_cpu_edge_value;
 
 typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_COPY,   /* dst = a, stretched to the width of dst */
+    GS_CPU_EDGE_WIDEN,  /* dst = columns of the features of edges, which are stored in two bytes a number */
     GS_CPU_EDGE_UNARY,  /* dst = op(a), a contiguous */
     GS_CPU_EDGE_FLAT,   /* dst = a op b, each contiguous or one number for all */
     GS_CPU_EDGE_BINARY, /* dst = a op b, rows of half a vector, or at least one; for MUL, b may have one number a
@@ -57,6 +59,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
     GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a, or a * b */
     GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, a type at a time */
+    GS_CPU_EDGE_DENSE,  /* dst = a, contiguous, by one matrix */
     GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
@@ -78,7 +81,10 @@ typedef struct gs_cpu_edge_step {
     uint32_t dst;     /* slot, or GS_NONE */
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
     gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands */
-    const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other */
+    const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other; DENSE: [a.width, width] */
+    uint32_t stride;     /* DENSE: of its rows; WIDEN: numbers from a row to the next */
+    const char *stored;  /* WIDEN: those of the launch's first edge */
+    gs_dtype stored_type;
     gs_cpu_dropout mask; /* MASK */
     bool loops_as_one;   /* MASK: program.h, `self` */
 } gs_cpu_edge_step;
@@ -107,6 +113,8 @@ typedef struct gs_cpu_edge_plan {
     uint32_t tile;   /* edges of a full tile */
     uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
     bool typed;    /* tiles have an order by type */
+    bool products; /* edges are multiplied by matrices */
+    int *failed;   /* set where a library refuses a product */
     bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
     uint32_t gathers;
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];

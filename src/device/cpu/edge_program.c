@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/size.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/gemm.h"
 
 /* Targets of a launch in ranges of about equal work; the results of a range do not depend on it. */
 typedef struct cut_ranges {
@@ -138,19 +139,20 @@ gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l)
     return GS_OK;
 }
 
-/* ---- gradients of the matrices of edges' types ----
+/* ---- gradients of the matrices of edges ----
  *
- * The gradients of the matrices of edges' types: sums over edges of rows' outer products, each in the place of the
- * edge's type. A portion of a launch's edges is put in order by type; threads compute what the edges bring, tile by
- * tile, and put it where the edges of its type lie together; then each type's product is made, a few rows of its matrix
- * at a time, by one thread and in the order of the edges. So nothing depends on the number of threads, and a large type
- * is many threads' work.
+ * The gradients of the matrices of edges' types, or of one for all: sums over edges of rows' outer products, each
+ * in the place of the edge's type. A portion of a launch's edges is put in order by type; threads compute what the
+ * edges bring, tile by tile, and put it where the edges of its type lie together; then each type's product is
+ * made, a few rows of its matrix at a time, by one thread and in the order of the edges. So nothing depends on the
+ * number of threads, and a large type is many threads' work.
  */
 
 #define KEPT_BYTES (2 * GS_MIB) /* of a portion's rows */
 #define PORTION_LEAST 1024u     /* edges */
 #define PORTION_MOST 16384u
 #define MATRIX_ROWS 8 /* that a thread takes: those that stand in registers together */
+#define DENSE_ROWS 32 /* the same of one matrix, whose product is the library's */
 
 /* Edges of a portion for rows of so many columns, both sides together. */
 static uint32_t portion_edges(uint64_t columns)
@@ -177,6 +179,9 @@ typedef struct outer_task {
     gs_cpu_edge_plan plan;
     float *grad;
     uint32_t in, out;
+    bool dense;              /* grad is of a part of one matrix, */
+    uint32_t stride;         /* whose rows are so long */
+    int failed;
     uint32_t from, edges;    /* of the portion */
     float *kept[2];          /* [edges, in], [edges, out], by type */
     uint32_t *type, *order, *spare, *place; /* [edges] */
@@ -188,6 +193,14 @@ typedef struct outer_task {
 static void sort_portion(outer_task *k)
 {
     const gs_edges *const e = &k->plan.l->edges;
+    k->group[0] = 0;
+    for (uint32_t i = 0; k->dense && i < k->edges; i++)
+        k->place[i] = i;
+    if (k->dense) {
+        k->groups = 1;
+        k->group[1] = k->edges;
+        return;
+    }
     for (uint32_t i = 0; i < k->edges; i++)
         k->type[i] = gs_type_at(e->type, e->type_bytes, k->from + i);
     gs_cpu_edge_order(k->type, k->edges, k->plan.types, k->order, k->spare);
@@ -226,9 +239,18 @@ static void add_rows(const outer_task *k, uint32_t item, uint32_t blocks)
                      GS_MIN((uint32_t)MATRIX_ROWS, k->in - row), k->out);
 }
 
+/* Some rows of the gradient of the matrix of all edges. */
+static void add_dense_rows(outer_task *k, uint32_t block)
+{
+    const uint32_t row = block * DENSE_ROWS;
+    if (!gs_cpu__sgemm('T', 'N', GS_MIN((uint32_t)DENSE_ROWS, k->in - row), k->out, k->edges, k->kept[0] + row, k->in,
+                       k->kept[1], k->out, 1.0f, k->grad + (uint64_t)row * k->stride, k->stride))
+        __atomic_store_n(&k->failed, 1, __ATOMIC_RELAXED); /* read when the loop has ended */
+}
+
 static void run_portion(outer_task *k)
 {
-    const uint32_t blocks = (uint32_t)gs_div_up(k->in, MATRIX_ROWS),
+    const uint32_t blocks = (uint32_t)gs_div_up(k->in, k->dense ? DENSE_ROWS : MATRIX_ROWS),
                    pieces = (uint32_t)gs_div_up(k->edges, k->plan.tile);
     sort_portion(k);
     const int before = gs_cpu__enter(k->cpu, pieces);
@@ -237,28 +259,38 @@ static void run_portion(outer_task *k)
         keep_piece(k, i);
 #pragma omp parallel for schedule(dynamic, 4)
     for (uint32_t i = 0; i < k->groups * blocks; i++)
-        add_rows(k, i, blocks);
+        if (k->dense)
+            add_dense_rows(k, i);
+        else
+            add_rows(k, i, blocks);
     gs_cpu__leave(before);
+}
+
+static gs_status product_failed(const gs_edge_program_launch *l)
+{
+    return gs_fail(GS_ENOMEM, "stage \"%s\": a matrix product of edges failed", l->stage->name);
 }
 
 static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t index)
 {
     const gs_sum *const m = &l->stage->sum[index];
-    outer_task k = {.cpu = cpu};
+    const gs_param *const w = &l->program->param[m->weight];
+    outer_task k = {.cpu = cpu, .dense = m->dense, .stride = w->cols};
     const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, index);
 
     if (st != GS_OK)
         return st;
     k.in = l->stage->edge_reg[m->score].width;
     k.out = l->stage->edge_reg[m->value].width;
+    k.plan.failed = &k.failed;
     if (l->grad == NULL || m->weight >= l->program->params || l->grad[m->weight] == NULL ||
-        gs_param_elements(&l->program->param[m->weight]) != (uint64_t)k.plan.types * k.in * k.out)
+        (!m->dense && gs_param_elements(w) != (uint64_t)k.plan.types * k.in * k.out))
         return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name,
                        index);
     const uint32_t most = portion_edges((uint64_t)k.in + k.out);
     if (cpu->room[GS_CPU_KEPT].floats < gs_cpu__kept_floats(l->stage))
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for outer products of edges", l->stage->name);
-    k.grad = l->grad[m->weight];
+    k.grad = l->grad[m->weight] + (m->dense ? gs_param_part(w, k.in, m->site) : 0);
     k.kept[0] = cpu->room[GS_CPU_KEPT].at;
     k.kept[1] = k.kept[0] + (uint64_t)most * k.in;
     k.type = (uint32_t *)(void *)(k.kept[1] + (uint64_t)most * k.out);
@@ -271,7 +303,7 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
         k.edges = GS_MIN(most, end - at);
         run_portion(&k);
     }
-    return GS_OK;
+    return k.failed == 0 ? GS_OK : product_failed(l);
 }
 
 /* The sums of kind OUTER of a launch. */
@@ -476,11 +508,13 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
 {
     gs_cpu *const cpu = context;
     task k = {.cpu = cpu};
+    int failed = 0;
 
     gs_cpu__transpose_matrices(cpu, l);
     const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
         return st == GS_OK ? run_outers(cpu, l) : st;
+    k.plan.failed = &failed;
     k.cut = cut_targets(cpu, &l->edges);
     find_hubs(&k);
     const int before = gs_cpu__enter(cpu, k.pieces + k.cut.ranges);
@@ -492,7 +526,7 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
             run_range(&k, i - k.pieces);
     gs_cpu__leave(before);
     merge_pieces(&k);
-    return run_outers(cpu, l);
+    return failed == 0 ? run_outers(cpu, l) : product_failed(l);
 }
 
 /* ---- before the first chunk, after the last ---- */

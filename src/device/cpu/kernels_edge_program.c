@@ -9,6 +9,7 @@
  */
 #include "base/dtype.h"
 #include "base/size.h"
+#include "device/cpu/gemm.h" /* gs_cpu__steady_rows() */
 #include "device/cpu/kernels_isa.h"
 #include "device/cpu/simd_math.h"
 #include "device/cpu/simd_rows.h"
@@ -309,6 +310,35 @@ static void run_keep(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     }
 }
 
+static void run_rowmax(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    for (uint32_t e = 0; e < f->tile->edges; e++)
+        GS_KERNEL(rowmax)(gs_slot(f, s->dst) + e, gs_row(&a, e), 1, s->a.width);
+}
+
+/* Some columns of each edge's features. */
+static void run_widen(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const size_t bytes = s->stride * gs_dtype_bytes(s->stored_type);
+    const char *const from = s->stored + f->tile->edge * bytes;
+    float *const to = gs_slot(f, s->dst);
+
+    if (s->stride == s->width)
+        GS_KERNEL(cast)(to, from, s->stored_type, (size_t)f->tile->edges * s->width);
+    for (uint32_t e = 0; s->stride != s->width && e < f->tile->edges; e++)
+        GS_KERNEL(cast)(to + (size_t)e * s->width, from + e * bytes, s->stored_type, s->width);
+}
+
+/* In bits that do not depend on how edges are cut into tiles. */
+static void run_dense(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    if (!gs_cpu__steady_rows(f->tile->edges, s->width, s->a.width, a.p, s->a.width, s->matrix, s->stride, 0.0f,
+                             gs_slot(f, s->dst), s->width))
+        __atomic_store_n(f->plan->failed, 1, __ATOMIC_RELAXED); /* read when the launch's threads have ended */
+}
+
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const uint32_t edges = f->tile->edges;
@@ -321,6 +351,12 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
             GS_KERNEL(widen)(gs_slot(f, s->dst), &a, edges, s->width);
         else
             GS_KERNEL(expand)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
+        break;
+    case GS_CPU_EDGE_WIDEN:
+        run_widen(f, s);
+        break;
+    case GS_CPU_EDGE_DENSE:
+        run_dense(f, s);
         break;
     case GS_CPU_EDGE_UNARY:
         GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);
@@ -338,9 +374,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
                         s->a.width / s->width);
         break;
     case GS_CPU_EDGE_ROWMAX:
-        a = gs_value_rows(f, &s->a);
-        for (uint32_t e = 0; e < edges; e++)
-            GS_KERNEL(rowmax)(gs_slot(f, s->dst) + e, gs_row(&a, e), 1, s->a.width);
+        run_rowmax(f, s);
         break;
     case GS_CPU_EDGE_LOOP:
         run_loop(f, s);

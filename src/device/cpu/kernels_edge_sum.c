@@ -148,8 +148,8 @@ static place place_of(const gs_cpu_edge_value *v, uint32_t types)
         return (place){.p = v->p, .by_target = width};
     case GS_CPU_EDGE_TARGET_TYPE:
         return (place){.p = v->p, .by_target = width * types, .by_type = width};
-    case GS_CPU_EDGE_WEIGHT:
-        return (place){.p = v->p, .by_edge = 1};
+    case GS_CPU_EDGE_STORED:
+        return (place){.p = v->p, .by_edge = v->stride};
     case GS_CPU_EDGE_FIXED:
         return (place){.p = v->p};
     default: /* NOTHING */

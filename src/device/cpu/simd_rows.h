@@ -155,8 +155,9 @@ GS_INLINE gs_cpu_rows gs_value_rows(const gs_cpu_edge_frame *f, const gs_cpu_edg
         return (gs_cpu_rows){.p = v->p, .at = f->tile->operand_type, .stride = v->width};
     case GS_CPU_EDGE_TARGET_TYPE:
         return (gs_cpu_rows){.p = v->p, .at = f->tile->target_type, .stride = v->width};
-    case GS_CPU_EDGE_WEIGHT:
-        return gs_rows_in_order(v->p + f->tile->edge, 1);
+    case GS_CPU_EDGE_STORED:
+        return (gs_cpu_rows){.p = v->p + (size_t)f->tile->edge * v->stride, .at = GS_KERNEL(row_numbers),
+                             .stride = v->stride};
     default:
         return (gs_cpu_rows){.p = v->p, .at = GS_KERNEL(row_numbers), .stride = 0};
     }
