@@ -33,6 +33,10 @@
 /* Where the host's memory is short, devices on it stage this part of what they could, and this part of that. */
 #define STAGED_LESS 4u
 
+/* An order of columns is looked for beside other programs where the plans have this part of what there is; with several
+ * devices, which are listed again for each, and dealt columns in other ways, too. */
+#define DEVICES_ORDER 32u
+
 /* Seconds of an epoch, with wear; without a cost model, bytes. */
 static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
 {
@@ -519,8 +523,10 @@ static gs_status plan_again(gs_plan **out, void *context)
 static bool is_too_long(const struct best *best, const gs_layout *l)
 {
     gs_effort *const effort = l->config->effort;
+    const uint64_t share = l->config->topology == NULL ? 1 : DEVICES_ORDER;
 
-    if (effort == NULL || !effort->screens || gs_effort_left(l->config, best->cost) >= GS_ORDER_TRIES * best->tasks)
+    if (effort == NULL || !effort->screens ||
+        gs_effort_left(l->config, best->cost) >= share * GS_ORDER_TRIES * best->tasks)
         return false;
     return effort->cut = true;
 }

@@ -24,6 +24,8 @@
 
 /* Another program is taken where its predicted run is no longer than this part of the best one's. */
 #define WORTH 0.99
+/* Where no choice makes it shorter, the search goes on from one that is no longer than so many times the best. */
+#define NEAR 1.02
 /* A leaner one is taken, too, which has no more than this part of its memory and takes no more than so many times as
  * long. */
 #define LEAN_BYTES 0.75
@@ -85,6 +87,7 @@ typedef struct choosing {
     uint64_t tasks, most_tasks;    /* of all plans that were compared, and how many there may be (effort.h) */
     gs_session *s;       /* of the best so far; NULL: refused, or closed */
     candidate best;
+    candidate near;      /* the shortest that was planned and is not the best one; seconds 0: none */
 } choosing;
 
 static gs_taken *field_of(gs_variant *v, choice k)
@@ -294,10 +297,13 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool aga
         close_best(c);
     x.most = most;
     x.screens = !again;
-    taken = plan(c, other, &x, false) == GS_OK && is_better(&x, &c->best);
+    const gs_status st = plan(c, other, &x, false);
+    taken = st == GS_OK && is_better(&x, &c->best);
     note_planned(c, &x);
     if (taken)
         take(c, &other, &x);
+    else if (st == GS_OK && (c->near.seconds == 0 || x.seconds < c->near.seconds))
+        c->near = x;
 done:
     gs_session_close(other);
     return taken;
@@ -366,23 +372,34 @@ static uint64_t effort_left(const choosing *c, const candidate *from, uint64_t p
     return left < plans * from->tasks ? 0 : left;
 }
 
-/* Each choice alone is made otherwise than in the best program; then again from the best of these, until none is worth
- * it. (Not from the first that is: one choice may leave nothing to another that is worth more.) */
+/* Each choice alone is made otherwise than in that program. Is another one the best then? */
+static bool improve_from(choosing *c, const candidate *from)
+{
+    bool better = false;
+
+    for (uint32_t k = 0; k < CHOICES; k++) {
+        const uint64_t most = effort_left(c, from, PLANS_A_TRY);
+        if (most > 0 && is_worth_trying(c, from, k))
+            better |= try_another(c, other_than(from, k), most, false, k == LEAN ? is_leaner : is_shorter);
+    }
+    return better;
+}
+
+/* From the first program on; then again from the best of those, until none is worth it. (Not from the first that is:
+ * one choice may leave nothing to another that is worth more.) Then once from the next best, as two choices may be
+ * worth it that are not alone. */
 static void improve(choosing *c)
 {
-    bool better = true;
+    bool once = false;
 
-    while (better) {
+    for (;;) {
         const candidate from = c->best;
-        better = false;
-        for (uint32_t k = 0; k < CHOICES; k++) {
-            if (!is_worth_trying(c, &from, k))
-                continue;
-            const uint64_t most = effort_left(c, &from, PLANS_A_TRY);
-            if (most == 0)
-                return;
-            better |= try_another(c, other_than(&from, k), most, false, k == LEAN ? is_leaner : is_shorter);
-        }
+        if (improve_from(c, &from))
+            continue;
+        const candidate near = c->near;
+        if (once || near.seconds == 0 || near.seconds > NEAR * c->best.seconds || !improve_from(c, &near))
+            return;
+        once = true;
     }
 }
 
