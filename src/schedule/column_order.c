@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "schedule/deals.h"
 #include "schedule/effort.h"
+#include "schedule/ring_sim.h"
 #include "schedule/simulate.h"
 
 #define WORTH 0.98
@@ -122,7 +123,7 @@ static gs_status try_order(struct search *s)
 
     s->tried++;
     if (st != GS_OK)
-        return st == GS_EAGAIN ? GS_OK : st;
+        return st == GS_ENOFIT ? GS_OK : st;
     st = seconds_of(&seconds, s, plan);
     gs_plan_free(plan);
     if (st == GS_OK && seconds < s->seconds) {
@@ -179,7 +180,7 @@ static gs_status take_order(gs_plan **plan, struct search *s, bool worth)
         gs_plan_free(*plan);
         *plan = better;
     }
-    if (st != GS_OK && st != GS_EAGAIN)
+    if (st != GS_OK && st != GS_ENOFIT)
         return st;
     gs_order_reset(s->c, s->l);
     return *plan != NULL ? GS_OK : s->make(plan, s->context);

@@ -8,7 +8,7 @@
 uint32_t gs_choice_blocks(const gs_choice *c, const gs_layout *l, uint32_t stage);
 /* Every stage takes its blocks in store order. */
 void gs_order_reset(gs_choice *c, const gs_layout *l);
-/* The plan again, in the order that `c` says. GS_EAGAIN: it does not fit. */
+/* The plan again, in the order that `c` says. GS_ENOFIT: it does not fit. */
 typedef gs_status gs_order_make(gs_plan **out, void *context);
 /* Plans that are made to find one, at most. */
 #define GS_ORDER_TRIES 48u

@@ -395,7 +395,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 
     c->crammed = l->least_tables > most_tables(l, c);
     if (c->crammed)
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {

@@ -7,7 +7,7 @@
 
 /* Layout and choice become a plan. Units: bytes and rows. */
 
-/* GS_EAGAIN: the ring is too small. */
+/* GS_ENOFIT: the ring is too small. */
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
 /* The same plan without its lists: how many tasks there are, and what it takes. Making it takes some 2 bytes a task,
  * where lists take 200. */

@@ -212,7 +212,7 @@ static void drop_occupants(struct memory *k, uint32_t first, uint32_t end)
 }
 
 /* The next task waits for whoever used [at, +bytes), who then has left. The cache's plan knows how long uses are, but
- * not of vertex programs of pruned stages: where one of those goes on, GS_EAGAIN. */
+ * not of vertex programs of pruned stages: where one of those goes on, GS_ENOFIT. */
 static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_t bytes)
 {
     const uint32_t first = occupant_after(e, k, at);
@@ -223,7 +223,7 @@ static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_
         struct cell *const c = &k->cell[k->occupant[i]];
         const uint64_t end = c->place + unit_bytes(e, k, k->occupant[i]);
         if (c->inside > 0)
-            return GS_EAGAIN;
+            return GS_ENOFIT;
         wait_for_users(e, c);
         if (k->is.many_lanes)
             st = vacate_rest(k, c->place, end, at, bytes, later(e, c->read, c->last));
@@ -233,7 +233,7 @@ static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_
     return st;
 }
 
-/* The unit is at `place` from now on. The next task, which puts it there, waits until the place is free. GS_EAGAIN:
+/* The unit is at `place` from now on. The next task, which puts it there, waits until the place is free. GS_ENOFIT:
  * what stands there is still in use. */
 static gs_status settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t place)
 {
@@ -432,7 +432,7 @@ static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const
         return GS_OK;
     /* other accesses than were listed: the cache's plan is not for them */
     if (n >= list->accesses || list->access[n].unit != unit)
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     k->cell[unit].held = list->plan->place[n] != GS_CACHE_NOWHERE;
     if (k->cell[unit].held && !list->plan->hit[n])
         *to = k->base + list->plan->place[n];

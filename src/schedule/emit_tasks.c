@@ -234,7 +234,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     const uint32_t lane = gs_task_lane(&own);
     enter_stage(e, lane);
     if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     const uint32_t n = gs_emit__settle_waits(e, lane);
     if ((st = list_task(e, &own, n)) != GS_OK || (st = note_made(e, &own, lane, n)) != GS_OK)
         return st;

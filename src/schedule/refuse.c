@@ -141,7 +141,7 @@ static gs_status try_rings(const gs_layout *l, gs_choice *c, uint64_t ring, uint
 }
 
 /* What an arena that is set takes at the least: one plan is counted that has as much of the ring as it asks for, and
- * of staging rings where `staged`; no smaller ones do than what is in them at a time. Sets the staging ring. GS_EAGAIN:
+ * of staging rings where `staged`; no smaller ones do than what is in them at a time. Sets the staging ring. GS_ENOFIT:
  * the devices have no room for it, or the tables are too large. */
 static gs_status bound(gs_least *out, const gs_layout *l, gs_choice *c, bool staged)
 {
@@ -152,7 +152,7 @@ static gs_status bound(gs_least *out, const gs_layout *l, gs_choice *c, bool sta
     if ((st = try_rings(l, c, GS_RING_ENDLESS, staging, &out->tables)) != GS_OK)
         return st;
     if (staged && c->live_staging > c->spare_bytes)
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     if (staged)
         out->staging = c->staging_bytes = GS_MIN(GS_MAX(c->live_staging, step), c->spare_bytes);
     out->ring = GS_MAX(c->live_bytes, step);
@@ -170,7 +170,7 @@ static gs_status find_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint
     uint64_t low = 0, high = out->ring;
     gs_status st;
 
-    for (uint64_t more = near; (st = try_rings(l, c, high, staging, &out->tables)) == GS_EAGAIN; more *= 2) {
+    for (uint64_t more = near; (st = try_rings(l, c, high, staging, &out->tables)) == GS_ENOFIT; more *= 2) {
         if (c->crammed || high > most)
             return st;
         low = high;
@@ -181,7 +181,7 @@ static gs_status find_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint
         if (middle >= high)
             break;
         const gs_status tried = try_rings(l, c, middle, staging, &out->tables);
-        if (tried != GS_OK && tried != GS_EAGAIN)
+        if (tried != GS_OK && tried != GS_ENOFIT)
             return tried;
         *(tried == GS_OK ? &high : &low) = middle;
     }
@@ -198,7 +198,7 @@ static gs_status least_ring(gs_least *out, const gs_layout *l, gs_choice *c, uin
     if (st != GS_OK)
         return st;
     out->beyond = out->host > c->host_most;
-    return out->beyond ? GS_EAGAIN : find_ring(out, l, c, most);
+    return out->beyond ? GS_ENOFIT : find_ring(out, l, c, most);
 }
 
 /* Chunks that come together have fewer tasks, and take more of the ring. (Those of devices with copies as tasks never
@@ -211,7 +211,7 @@ static gs_status least_together_or_alone(gs_least *out, const gs_layout *l, gs_c
     c->chunks_alone = false;
     const gs_status st = least_ring(out, l, c, most);
     const bool little = st == GS_OK && out->ring < out->host / LITTLE_PART;
-    if (l->config->topology != NULL || little || c->crammed || (st != GS_OK && st != GS_EAGAIN))
+    if (l->config->topology != NULL || little || c->crammed || (st != GS_OK && st != GS_ENOFIT))
         return st;
     if (st == GS_OK)
         c->host_most = GS_MIN(host_most, out->host);
@@ -221,7 +221,7 @@ static gs_status least_together_or_alone(gs_least *out, const gs_layout *l, gs_c
     c->chunks_alone = other == GS_OK;
     if (other == GS_OK)
         *out = alone;
-    return other == GS_EAGAIN ? st : other;
+    return other == GS_ENOFIT ? st : other;
 }
 
 /* As a user types it, rounded up. */
@@ -233,7 +233,7 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
 
 /* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`: found
  * as the host's is. A larger ring may fail by its turns where a smaller one works: so below `most`, a sixteenth at a
- * time is tried, too. Tables are as long with another ring. GS_EAGAIN: none works. */
+ * time is tried, too. Tables are as long with another ring. GS_ENOFIT: none works. */
 static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t most, uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
@@ -242,20 +242,20 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
 
     gs_choice_keep(c, l, 0);
     if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &tables)) != GS_OK || c->live_staging > most)
-        return st != GS_OK ? st : GS_EAGAIN;
+        return st != GS_OK ? st : GS_ENOFIT;
     uint64_t high = GS_MIN(GS_MAX(c->live_staging, step), most), more = GS_MAX(step, high / part);
     const uint64_t near = more, less = gs_align_up(most / 16, GS_BLOCK_BYTES);
-    while ((st = try_rings(l, c, GS_RING_ENDLESS, high, &tables)) == GS_EAGAIN && high < most && !c->crammed) {
+    while ((st = try_rings(l, c, GS_RING_ENDLESS, high, &tables)) == GS_ENOFIT && high < most && !c->crammed) {
         low = high;
         high = GS_MIN(gs_align_up(high + more, GS_BLOCK_BYTES), most);
         more *= 2;
     }
-    while (st == GS_EAGAIN && high > low + less && !c->crammed)
+    while (st == GS_ENOFIT && high > low + less && !c->crammed)
         st = try_rings(l, c, GS_RING_ENDLESS, high -= less, &tables);
     while (st == GS_OK && low > 0 && high - low > near) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
         const gs_status tried = try_rings(l, c, GS_RING_ENDLESS, middle, &tables);
-        if (tried != GS_OK && tried != GS_EAGAIN)
+        if (tried != GS_OK && tried != GS_ENOFIT)
             return tried;
         *(tried == GS_OK ? &high : &low) = middle;
     }
@@ -271,8 +271,8 @@ static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, ui
     if (st != GS_OK)
         return st;
     if ((out->beyond = out->host > c->host_most))
-        return GS_EAGAIN;
-    if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_EAGAIN && !c->crammed &&
+        return GS_ENOFIT;
+    if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_ENOFIT && !c->crammed &&
         (st = least_staging(&out->staging, l, c, c->spare_bytes, STAGING_PART)) == GS_OK)
         st = find_ring(out, l, c, most);
     out->host = host_bytes(l, c, out->ring, out->tables);
@@ -292,13 +292,13 @@ static bool set_arena(const gs_layout *l, gs_choice *c, uint64_t arena)
 
 gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
-    return set_arena(l, c, arena) ? bound(out, l, c, any_on_host(l)) : GS_EAGAIN;
+    return set_arena(l, c, arena) ? bound(out, l, c, any_on_host(l)) : GS_ENOFIT;
 }
 
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most)
 {
     if (!set_arena(l, c, arena))
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     const gs_status st = any_on_host(l) ? least_rings(out, l, c, ring_most)
                                         : least_together_or_alone(out, l, c, ring_most);
     out->device = l->config->device_fixed + GS_MAX(c->held_bytes, c->arena_bytes) + out->staging;
@@ -354,9 +354,9 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
             break;
         c->host_most = GS_MIN(known, out->bytes);
         st = gs_choice_least(&least, l, c, arena, UINT64_MAX / 8);
-        if (st != GS_OK && st != GS_EAGAIN) /* which is: several devices have no room for what is staged there */
+        if (st != GS_OK && st != GS_ENOFIT) /* which is: several devices have no room for what is staged there */
             break;
-        const bool crammed = st == GS_EAGAIN && c->crammed;
+        const bool crammed = st == GS_ENOFIT && c->crammed;
         out->beyond = out->beyond || crammed || least.beyond;
         if (st == GS_OK)
             note_least(out, l->config, &least, arena == least_arena);

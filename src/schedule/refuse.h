@@ -22,9 +22,9 @@ typedef struct gs_least {
 } gs_least;
 
 /* Sets the arena, its least staging and ring, of at most about `ring_most`, and whether chunks come alone, with nothing
- * kept anywhere. GS_EAGAIN: it does not work with these, or has no room in the devices' memory. */
+ * kept anywhere. GS_ENOFIT: it does not work with these, or has no room in the devices' memory. */
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most);
-/* Sets the arena; what nothing works without, of which one plan is counted. GS_EAGAIN as above. */
+/* Sets the arena; what nothing works without, of which one plan is counted. GS_ENOFIT as above. */
 gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena);
 /* Is it clear without a plan that none fits, and is nothing to be said of what would do? */
 bool gs_refuse_early(const gs_layout *l);

@@ -185,11 +185,11 @@ static gs_status find_place(gs_ring_sim *r, uint64_t bytes, uint64_t *at)
     uint64_t head = r->head;
 
     if (bytes > r->bytes)
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     for (;;) {
         if (head + bytes > r->bytes) {
             if (wrapped)
-                return GS_EAGAIN;
+                return GS_ENOFIT;
             wrapped = true;
             head = 0;
         }
@@ -222,7 +222,7 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
         if (*wait_count < room)
             waits[(*wait_count)++] = p.release;
         else
-            return GS_EAGAIN; /* never with sane piece sizes; a bigger ring has bigger pieces */
+            return GS_ENOFIT; /* never with sane piece sizes; a bigger ring has bigger pieces */
         if (p.offset < at) {
             before = p;
             before.bytes = at - p.offset;

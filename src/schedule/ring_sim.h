@@ -6,6 +6,9 @@
 #include "base/status.h"
 #include "program/program.h" /* GS_NONE */
 
+/* Of this room alone: it does not fit, in a ring, an arena or a budget; with another one it may. */
+#define GS_ENOFIT ((gs_status)-64)
+
 /* The ring, simulated while tasks are emitted. A piece is live from its
  * allocation until gs_ring_release() names the task after which its bytes are free. */
 typedef struct gs_ring_piece {
@@ -45,7 +48,7 @@ void gs_ring_group(gs_ring_sim *r, uint64_t bytes);
 uint64_t gs_ring_lasting_begin(gs_ring_sim *r, uint64_t bytes);
 void gs_ring_lasting_end(gs_ring_sim *r, uint64_t head);
 /* Next fit, skipping what is live. Appends to `waits` (of `room` entries) the tasks
- * that must be done before the place may be written. GS_EAGAIN: no place; GS_ENOMEM. */
+ * that must be done before the place may be written. GS_ENOFIT: no place; GS_ENOMEM. */
 gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_t *waits, uint32_t room,
                        uint32_t *wait_count);
 /* `offset` is what gs_ring_take() gave; a second release is ignored. */

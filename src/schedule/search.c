@@ -71,7 +71,7 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
     c->ring_bytes = GS_MAX(c->ring_bytes, gs_align_up(c->device.load_most, GS_BLOCK_BYTES));
     c->ring_bytes = GS_MAX(c->ring_bytes, c->ring_least);
     st = gs_emit(&plan, l, c);
-    if (st == GS_EAGAIN && !c->chunks_alone && !c->crammed) {
+    if (st == GS_ENOFIT && !c->chunks_alone && !c->crammed) {
         c->chunks_alone = true;
         st = gs_emit(&plan, l, c);
         c->chunks_alone = false;
@@ -80,7 +80,7 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
         return st;
     if (plan->host_bytes > l->config->host_memory) {
         gs_plan_free(plan);
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     }
     *out = plan;
     return GS_OK;
@@ -198,13 +198,13 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
     gs_plan *plan = NULL;
     make_room(best, l);
     gs_status st = try_choice(&plan, l, c, left - ring, ring);
-    if (st == GS_EAGAIN) { /* where all that is left is too small a ring, so is a part of it */
+    if (st == GS_ENOFIT) { /* where all that is left is too small a ring, so is a part of it */
         if ((st = count_choice(l, c, left)) != GS_OK)
             return st;
-        st = GS_EAGAIN;
-        for (uint64_t keep = (left - ring) / 2; st == GS_EAGAIN && keep >= l->config->array_sum_bytes; keep /= 2)
+        st = GS_ENOFIT;
+        for (uint64_t keep = (left - ring) / 2; st == GS_ENOFIT && keep >= l->config->array_sum_bytes; keep /= 2)
             st = try_choice(&plan, l, c, keep, left - keep);
-        if (st == GS_EAGAIN)
+        if (st == GS_ENOFIT)
             st = try_choice(&plan, l, c, 0, left);
     }
     return st == GS_OK ? compare(best, l, c, plan) : st;
@@ -221,7 +221,7 @@ static gs_status try_rings(struct best *best, const gs_layout *l, gs_choice *c, 
         gs_plan *plan = NULL;
         make_room(best, l);
         const gs_status tried = try_choice(&plan, l, c, left - ring, ring);
-        if (tried == GS_EAGAIN)
+        if (tried == GS_ENOFIT)
             break;
         st = tried == GS_OK ? compare(best, l, c, plan) : tried;
     }
@@ -239,7 +239,7 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
     c->ring_bytes = GS_RING_ENDLESS;
     c->device.tracing = c->device.devices > 0;
     st = gs_emit_count(&probe, l, c);
-    if (st == GS_EAGAIN && c->device.crowded) {
+    if (st == GS_ENOFIT && c->device.crowded) {
         gs_device_cache_drop(c);
         st = gs_emit_count(&probe, l, c);
     }
@@ -261,7 +261,7 @@ static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, u
     gs_status st;
 
     if (left < GS_BLOCK_BYTES)
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     gs_choice_keep(c, l, 0);
     /* Whole in memory? Then there is nothing to stage. */
     if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES)) {
@@ -345,8 +345,8 @@ static gs_status try_least(struct best *best, const gs_layout *l, gs_choice *c, 
     if (least.host <= most)
         st = try_choice(&plan, l, c, 0, least.ring);
     else
-        st = GS_EAGAIN;
-    if (st == GS_EAGAIN && !is_crammed(best, l, c) && (l->config->topology == NULL || least.host <= most) &&
+        st = GS_ENOFIT;
+    if (st == GS_ENOFIT && !is_crammed(best, l, c) && (l->config->topology == NULL || least.host <= most) &&
         (st = gs_choice_least(&least, l, c, arena, most)) == GS_OK)
         st = try_choice(&plan, l, c, 0, least.ring);
     if (st == GS_OK)
@@ -369,14 +369,14 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
 
     if (!gs_choice_set_arena(c, l, arena) || (!tight && was_tried(best->held, c->held_bytes, 0)) ||
         is_crammed(best, l, c))
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     if (l->config->any_plan)
         return try_least(best, l, c, arena);
     make_room(best, l);
     if ((st = gs_device_cache_begin(c, l)) != GS_OK)
         return st;
     if ((st = probe_arena(l, c, &tables, &tasks)) != GS_OK) {
-        best->crammed = st == GS_EAGAIN && c->crammed && leaves_little(l, c);
+        best->crammed = st == GS_ENOFIT && c->crammed && leaves_little(l, c);
         return st;
     }
     tables += tight ? tables / 2 : 0;
@@ -387,7 +387,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
             return st;
         const bool all = has_all(c);
         st = try_host(best, l, c, tables, many);
-        if (st != GS_OK && st != GS_EAGAIN)
+        if (st != GS_OK && st != GS_ENOFIT)
             return st;
         any = any || st == GS_OK;
         if (st == GS_OK && (all || is_enough(best, l)))
@@ -398,7 +398,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
         st = divide(c, l, c->spare_bytes, false);
         return st == GS_OK ? try_host(best, l, c, tables, many) : st;
     }
-    return any ? GS_OK : GS_EAGAIN;
+    return any ? GS_OK : GS_ENOFIT;
 }
 
 /* Devices as they were in the best plan so far, or for another order of columns. */
@@ -433,7 +433,7 @@ static gs_status trace_accesses(const gs_layout *l, gs_choice *c)
     return st;
 }
 
-/* GS_EAGAIN: it does not fit. The plan is compared with the best one, or given out where there is none. */
+/* GS_ENOFIT: it does not fit. The plan is compared with the best one, or given out where there is none. */
 static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *l, gs_choice *c, uint64_t ring,
                              uint64_t capacity)
 {
@@ -450,7 +450,7 @@ static gs_status plan_cached(gs_plan **out, struct best *best, const gs_layout *
     c->host.capacity = capacity;
     if ((st = gs_emit(&plan, l, c)) == GS_OK && plan->host_bytes > l->config->host_memory) {
         gs_plan_free(plan);
-        st = GS_EAGAIN;
+        st = GS_ENOFIT;
     }
     if (st == GS_OK && best != NULL)
         st = compare(best, l, c, plan);
@@ -472,7 +472,7 @@ static gs_status try_cache(struct best *best, const gs_layout *l, gs_choice *c, 
     make_room(best, l);
     gs_choice_keep(c, l, keep ? left - ring : 0);
     st = plan_cached(NULL, best, l, c, ring, gs_align_down(left - ring - c->places.bytes, GS_BLOCK_BYTES));
-    return st == GS_EAGAIN ? GS_OK : st; /* the plan without it stands */
+    return st == GS_ENOFIT ? GS_OK : st; /* the plan without it stands */
 }
 
 static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
@@ -507,7 +507,7 @@ static gs_status plan_again(gs_plan **out, void *context)
     gs_status st;
 
     if (!gs_choice_set_arena(a->c, a->l, b->arena))
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     if ((st = devices_again(b, a->l, a->c)) != GS_OK)
         return st;
     if (b->capacity == 0)
@@ -552,7 +552,7 @@ static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choic
 
     gs_device_cache_drop(c);
     if (is_crammed(best, l, c) || l->config->any_plan)
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     if ((st = gs_choice_least(&least, l, c, arena, l->config->host_memory)) != GS_OK)
         return st;
     uint64_t staging = least.staging > 0 ? c->spare_bytes : 0;
@@ -561,8 +561,8 @@ static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choic
         if ((st = divide(c, l, staging, false)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
             return st;
         st = try_host(best, l, c, tables, false);
-    } while (st == GS_EAGAIN && staging > least.staging);
-    if (st == GS_EAGAIN) {
+    } while (st == GS_ENOFIT && staging > least.staging);
+    if (st == GS_ENOFIT) {
         gs_plan *plan = NULL;
         if ((st = try_choice(&plan, l, c, 0, least.ring)) == GS_OK)
             st = compare(best, l, c, plan);
@@ -575,8 +575,8 @@ static gs_status try_tightly(struct best *best, const gs_layout *l, gs_choice *c
 {
     gs_status st = try_arena(best, l, c, arena, true);
 
-    st = st == GS_EAGAIN ? try_staged_less(best, l, c, arena) : st;
-    if (st != GS_EAGAIN)
+    st = st == GS_ENOFIT ? try_staged_less(best, l, c, arena) : st;
+    if (st != GS_ENOFIT)
         return st;
     c->chunks_alone = false;
     return GS_OK;
@@ -630,7 +630,7 @@ static gs_status refine(struct best *best, const gs_layout *l, gs_choice *c, uin
         if (arena < least || arena > most || was_tried(tried, arena, arena / LIKE_ARENAS))
             continue;
         st = try_arena(best, l, c, arena, false);
-        st = st == GS_EAGAIN ? GS_OK : st;
+        st = st == GS_ENOFIT ? GS_OK : st;
         if (best->arena != was)
             k = (size_t)-1; /* from the new one on */
     }
@@ -664,7 +664,7 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     gs_status st = GS_OK;
 
     if (cfg->device_memory < cfg->device_fixed + least || gs_layout_least_host(l) > cfg->host_memory)
-        return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
+        return l->long_tiles ? GS_ENOFIT : gs_choice_refuse(c, l);
     if (cfg->effort != NULL)
         cfg->effort->chosen = true;
     c->counts = cfg->any_plan; /* it is not the plan of a run */
@@ -677,7 +677,7 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = smaller_arena(&best, l, arena, least)) {
         arena = GS_MAX(arena, least);
         (void)was_tried(&tried, arena, arena / LIKE_ARENAS);
-        if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_EAGAIN)
+        if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_ENOFIT)
             break;
         st = GS_OK;
         if (cfg->any_plan && !best.found && held.count == 1)
@@ -693,7 +693,7 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     if (st == GS_OK && !best.found && cfg->refusal != NULL)
         cfg->refusal->tables = best.least_tables;
     if (st == GS_OK && !best.found)
-        return l->long_tiles ? GS_EAGAIN : gs_choice_refuse(c, l);
+        return l->long_tiles ? GS_ENOFIT : gs_choice_refuse(c, l);
     if (st == GS_OK)
         st = with_cache(&best, l, c);
     if (st == GS_OK && best.plan == NULL)
@@ -708,13 +708,13 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
     return st;
 }
 
-/* With everything in memory, if there is room: GS_EAGAIN where there is not. */
+/* With everything in memory, if there is room: GS_ENOFIT where there is not. */
 static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
     if (cfg->force_spill || cfg->device_memory < cfg->device_fixed ||
         !gs_choice_set_arena(c, l, cfg->device_memory - cfg->device_fixed) || !gs_choice_keep(c, l, cfg->host_memory))
-        return GS_EAGAIN;
+        return GS_ENOFIT;
     return try_choice(out, l, c, cfg->host_memory, GS_BLOCK_BYTES);
 }
 
@@ -753,12 +753,12 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
 
 gs_status gs_schedule_search(gs_plan **out, double *cost, const gs_schedule_config *config)
 {
-    gs_status st = GS_EAGAIN;
+    gs_status st = GS_ENOFIT;
 
     /* Rows that come to devices with memory of their own are staged there, wherever they are on the host. */
     if (config->topology == NULL)
         st = schedule(out, cost, config, GS_TILES_IN_PLACE);
     else if (!config->unified)
         st = schedule(out, cost, config, GS_TILES_LONG);
-    return st == GS_EAGAIN ? schedule(out, cost, config, GS_TILES_SHORT) : st;
+    return st == GS_ENOFIT ? schedule(out, cost, config, GS_TILES_SHORT) : st;
 }

@@ -74,7 +74,7 @@ static bool take(gs_ring_sim *r, struct model *m, uint32_t blocks)
     uint64_t offset = 0;
     const gs_status st = gs_ring_take(r, blocks * GS_BLOCK_BYTES, &offset, waits, WAITS, &count);
 
-    assert_int_equal(st, at == GS_NONE ? GS_EAGAIN : GS_OK);
+    assert_int_equal(st, at == GS_NONE ? GS_ENOFIT : GS_OK);
     if (at == GS_NONE)
         return false;
     assert_int_equal(offset, at * GS_BLOCK_BYTES);
