@@ -59,7 +59,7 @@ static void sequence_open(sequence_fixture *b, uint32_t width, uint32_t index_by
 {
     memset(b, 0, sizeof(*b));
     b->param = (gs_param){.name = "w", .dims = 2, .rows = 4 * width, .cols = width};
-    b->edge_reg = (gs_edge_reg){GS_EDGE_OPERAND, 4 * width, 0, false};
+    b->edge_reg = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = 4 * width, .array = 0};
     b->stage = (gs_stage){.name = "lstm", .sums = 1, .edge_regs = 1, .edge_reg = &b->edge_reg};
     b->stage.sum[0] = (gs_sum){.kind = GS_SUM_LSTM_BACK};
     b->program = (gs_program){.params = 1, .stages = 1, .param = &b->param, .stage = &b->stage};

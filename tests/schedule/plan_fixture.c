@@ -92,10 +92,10 @@ void fixture_program(struct fixture *f, uint32_t features, uint32_t hidden)
     f->stage[4].sum[1] = (gs_sum){.kind = GS_SUM_MAX, .reg = 2, .value = 3};
     f->stage[4].edge_regs = 4;
     f->stage[4].edge_reg = f->edge_reg;
-    f->edge_reg[0] = (gs_edge_reg){GS_EDGE_OPERAND, features, FEATURES, false};
-    f->edge_reg[1] = (gs_edge_reg){GS_EDGE_TARGET, 1, DEGREE, false};
-    f->edge_reg[2] = (gs_edge_reg){GS_EDGE_TARGET, features, FEATURES, false};
-    f->edge_reg[3] = (gs_edge_reg){GS_EDGE_TEMP, 5, GS_NONE, false};
+    f->edge_reg[0] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = features, .array = FEATURES};
+    f->edge_reg[1] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = 1, .array = DEGREE};
+    f->edge_reg[2] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = features, .array = FEATURES};
+    f->edge_reg[3] = (gs_edge_reg){.kind = GS_EDGE_TEMP, .width = 5, .array = GS_NONE};
     add_sum(f, 4, (gs_row_sum){FEATURES, GS_NONE, GS_TYPES_NONE, 0, 0}, 3, false); /* the register that is there */
     add_reg(f, 4, sum_reg(features));
     add_reg(f, 4, sum_reg(1));

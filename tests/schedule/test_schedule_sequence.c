@@ -66,7 +66,7 @@ static void make_program(struct fixture *f)
     load_first(f, 0, FEATURES);
     store_from_first(f, 0, GATES);
 
-    f->edge_reg[0][0] = (gs_edge_reg){GS_EDGE_OPERAND, 4 * WIDTH, GATES, false};
+    f->edge_reg[0][0] = (gs_edge_reg){.kind = GS_EDGE_OPERAND, .width = 4 * WIDTH, .array = GATES};
     f->stage[1].edge_reg = f->edge_reg[0];
     f->stage[1].edge_regs = 1;
     f->stage[1].sums = 1;
@@ -75,7 +75,7 @@ static void make_program(struct fixture *f)
     store_from_first(f, 1, DH);
 
     f->edge_reg[1][0] = f->edge_reg[0][0];
-    f->edge_reg[1][1] = (gs_edge_reg){GS_EDGE_TARGET, WIDTH, DH, false};
+    f->edge_reg[1][1] = (gs_edge_reg){.kind = GS_EDGE_TARGET, .width = WIDTH, .array = DH};
     f->stage[2].edge_reg = f->edge_reg[1];
     f->stage[2].edge_regs = 2;
     f->stage[2].sums = 1;
