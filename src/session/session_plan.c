@@ -559,6 +559,18 @@ static gs_status plan_better(gs_session *s, gs_schedule_config *config)
     return gs_schedule(&s->plan, config);
 }
 
+/* Behind a failure there is none: one that was counted alone has no tasks. */
+static gs_status make_plan(gs_session *s, gs_schedule_config *config)
+{
+    gs_status st = gs_schedule(&s->plan, config);
+
+    if (st == GS_OK)
+        st = plan_better(s, config);
+    if (st != GS_OK)
+        drop_plan(s);
+    return st;
+}
+
 /* Where the train pass's own accuracies are the model's, the pass "eval" is for the final weights alone. */
 static bool evaluates_separately(const gs_session *s) { return s->pass.gradients && s->pass.train_differs; }
 
@@ -692,8 +704,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .any_plan = s->config.trial || config.needs.granules.words > 0,
         .effort = effort,
     };
-    if ((st = gs_schedule(&s->plan, &config)) != GS_OK ||
-        (st = plan_better(s, &config)) != GS_OK)
+    if ((st = make_plan(s, &config)) != GS_OK)
         return st;
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);
