@@ -59,6 +59,28 @@ class Package(unittest.TestCase):
             run.load_state_dict(state)
             np.testing.assert_array_equal(run.logits(), [[0, 0], [1, 2]])
 
+    def test_pairs_of_a_split_are_trained_on_and_judged_by(self):
+        """As RandomLinkSplit has them, negatives among them; a knowledge graph's splits have types."""
+        class Data:
+            num_nodes, x = 6, None
+
+            def __init__(self, **has):
+                self.__dict__.update(has)
+
+        edges = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+        train = Data(edge_index=edges, edge_label_index=edges[:, :3], edge_label=np.array([1., 1., 0.]))
+        valid = Data(edge_index=edges, edge_label_index=edges[:, 3:], edge_label=np.array([1., 1.]))
+        store = gs.from_pyg(at("linked"), train, valid=valid, parts=1, force=True)
+        self.assertEqual((store.edges, store.train_links, store.valid_links, store.test_links), (5, 2, 2, 0))
+        with gs.Run(store, "embedding", task="link", hidden=4, epochs=2, negatives=2, threads=1) as run:
+            self.assertTrue(0 <= run.fit()[-1].valid_roc_auc <= 1)
+        kinds = np.array([0, 1, 0, 1, 0])
+        store = gs.from_pyg(at("known"), Data(edge_index=edges, edge_type=kinds),
+                            test=Data(edge_index=edges[:, :2], edge_type=kinds[:2]), parts=1, force=True)
+        with gs.Run(store, "embedding", task="link", decoder="distmult", hidden=4, epochs=2, threads=1) as run:
+            self.assertTrue(0 < run.fit()[-1].test_mrr <= 1)
+            self.assertEqual(sorted(run.state_dict()), ["rel_emb.weight"])
+
     def test_epochs_and_callbacks(self):
         seen = []
         with gs.Run(self.store, **self.options(epochs=20)) as run:
