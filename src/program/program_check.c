@@ -583,7 +583,8 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
 {
     const bool known = (unsigned)i->op < GS_OP_COUNT && gs_op_is(i->op, GS_FACT_VERTEX);
     const gs_op_class cls = known ? gs_op_classof(i->op) : GS_CLASS_LEAF;
-    const bool writes = cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || gs_op_is_loss_grad(i->op);
+    const bool writes =
+        cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || (known && gs_op_is_loss_grad(i->op));
     uint32_t width = 0;
     gs_status st;
 
