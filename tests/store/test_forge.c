@@ -220,7 +220,7 @@ static const patch patches[] = {
     {&tiny_plain, "edges.dest.bin", 16, 8, UINT64_MAX, "its header counts"},
     {&tiny_plain, "edges.dest.bin", 24, 4, 1, "carry other types, weights or features"},
     {&tiny_plain, "edges.dest.bin", 24, 4, 3, "edge types of 3 bytes"},
-    {&tiny_plain, "edges.dest.bin", 28, 4, 2, "weights flag 2"},
+    {&tiny_plain, "edges.dest.bin", 28, 4, 2, "carry other types, weights or features"},
     {&tiny_plain, "edges.dest.bin", 32, 2, 1, "list of targets is not ascending"},
     {&tiny_plain, "edges.dest.bin", 34, 2, 3, "list of targets has row 3 of an interval of 3 rows"},
     {&tiny_plain, "edges.dest.bin", 48, 4, 1, "its starts do not ascend"},
