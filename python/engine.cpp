@@ -203,7 +203,7 @@ static std::string print_model(nb::dict values, uint32_t features, uint32_t clas
     Caller call;
     Strings strings;
     gs_train_options o = train_options(values, strings);
-    gs_model_graph graph = {features, classes, edge_types, false, false, 8};
+    gs_model_graph graph = {features, classes, edge_types, false, false, 8, 0};
     char *text = nullptr;
     size_t length = 0;
     FILE *const file = open_memstream(&text, &length);
