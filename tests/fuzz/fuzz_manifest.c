@@ -85,6 +85,8 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
                  .interval_rows = 1735312,
                  .features = 128,
                  .feature_type = GS_F16,
+                 .edge_features = 3,
+                 .edge_feature_type = GS_F16,
                  .classes = 172,
                  .train = 1207179,
                  .valid = 125265,
@@ -94,6 +96,7 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
                  .feature_id = 0x0123456789ABCDEF,
                  .method = "fennel",
                  .seed = 7},
+        .data = {.feature_bytes = 6},
         .edge_bytes = {4096 * 1000, 4096 * 1001},
         .chunks_checksum = 1,
         .sums_checksum = UINT64_MAX,
@@ -108,12 +111,13 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
     uint64_t bytes = 0;
     if (k > 1)
         return 0;
-    if (k == 1) { /* typed, weighted, shared, with loops and nothing else */
+    if (k == 1) { /* older, typed, weighted, shared, with loops and nothing else */
         m.info.symmetric = m.shared = m.info.weights = true;
         m.edge_bytes[1] = 0;
         m.info.edge_types = 300;
-        m.data.type_bytes = 2;
-        m.data.weights = true;
+        m.version = 2;
+        m.info.edge_features = 0;
+        m.data = (gs_edge_data){2, true, 0};
         m.info.self_loops = 5;
         m.array[GS_ARRAY_LOOPS] = m.array[GS_ARRAY_IN_DEGREE];
         m.array[GS_ARRAY_FEATURES].present = m.array[GS_ARRAY_LABELS].present = false;
