@@ -52,7 +52,7 @@ PY
 python3 check.py || die 'other numbers'
 
 predict='gnnstream predict store --weights w.safetensors'
-refused 2 '--logits, --argmax or --embeddings is missing' $predict
+refused 2 '--logits, --argmax, --scores or --embeddings is missing' $predict
 refused 2 '--softmax: is of --logits, which is missing' $predict --softmax --argmax a.npy
 refused 2 '--embeddings l.npy: another output has this name' $predict --logits l.npy --embeddings l.npy
 gnnstream train store --model gcn --layers 1 --epochs 1 --save one.safetensors >result
