@@ -89,8 +89,9 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(device, "device")) != GS_OK)
         return st;
-    const bool processors = gs_device_words_of(device) == GS_DEVICES_CPU;
-    if (!processors && gs_device_words_of(device) != GS_DEVICES_GPU)
+    const gs_device_words words = gs_device_words_of(device);
+    const bool processors = words == GS_DEVICES_CPU;
+    if (!processors && words != GS_DEVICES_GPU && words != GS_DEVICES_GPUS)
         return gs_fail(GS_EINVAL, ".device %s: limits are those of cpu or of cuda", device);
     if (dir != NULL && (st = gs_limits_measure_disk(&l, dir, GS_LIMITS_DISK_BYTES)) != GS_OK)
         return st;
