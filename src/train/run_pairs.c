@@ -26,7 +26,6 @@
 #define TYPES_DEVIATION 0.1
 
 struct gs_run_pairs {
-    gs_decoder_kind kind;
     const gs_decoder *decoder;
     uint32_t width, threads;
     bool by_auc;                   /* edges have no types */
@@ -121,20 +120,25 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
                : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
 }
 
+static gs_pair_rank_options rank_options(const gs_store *store, const gs_train_options *o)
+{
+    return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed, .stop = o->stop,
+                                  .decoder = gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder)),
+                                  .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
+}
+
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o)
 {
+    const gs_pair_rank_options of_ranks = rank_options(store, o);
     gs_run_pairs *p = gs_calloc(1, sizeof(*p));
     gs_status st;
 
     if (p == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a run of pairs");
-    p->kind = (gs_decoder_kind)gs_choice(o, decoder);
-    p->decoder = gs_decoder_of(p->kind);
-    p->width = o->hidden;
-    p->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    p->decoder = of_ranks.decoder;
+    p->width = of_ranks.width;
+    p->threads = of_ranks.threads;
     p->by_auc = gs_store_get_info(store)->edge_types == 0;
-    const gs_pair_rank_options of_ranks = {.store = store, .decoder = p->decoder, .width = p->width,
-                                           .threads = p->threads, .seed = o->seed, .stop = o->stop};
     if ((st = open_batches(p, store, o)) == GS_OK && (st = gs_pair_ranks_open(&p->ranks, &of_ranks)) == GS_OK)
         *out = p;
     else
@@ -382,13 +386,6 @@ gs_status gs_run_pairs_evaluate(gs_run *r, gs_task_figures *out)
 /* ---- pairs of a file --------------------------------------------------------- */
 
 #define PAIR_COLUMNS 3u /* at most */
-
-static gs_pair_rank_options rank_options(const gs_store *store, const gs_train_options *o)
-{
-    return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed, .stop = o->stop,
-                                  .decoder = gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder)),
-                                  .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
-}
 
 gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o)
 {
