@@ -38,6 +38,23 @@ grep -q '"version":.4' store/manifest.json || die 'not version 4'
 gnnstream info store | grep -q '^edges have 2 features of f32$' || die "$(gnnstream info store)"
 gnnstream info --json store | grep -q '"edge_features": 2, "edge_feature_type": "f32"' || die 'JSON'
 gnnstream verify store >text
+# The same graph as OGB lays it out.
+mkdir -p ogb/raw ogb/split/random
+printf '2,0\n0,1\n2,0\n1,2\n0,1\n' | gzip >ogb/raw/edge.csv.gz
+printf '7,8\n5,6\n1,2\n-3,4\n9,9\n' | gzip >ogb/raw/edge-feat.csv.gz
+printf '.5\n.5\n.5\n' | gzip >ogb/raw/node-feat.csv.gz
+printf '0\n1\n0\n' | gzip >ogb/raw/node-label.csv.gz
+echo 3 | gzip >ogb/raw/num-node-list.csv.gz
+echo 5 | gzip >ogb/raw/num-edge-list.csv.gz
+echo 0 | gzip >ogb/split/random/train.csv.gz
+echo 1 | gzip >ogb/split/random/valid.csv.gz
+echo 2 | gzip >ogb/split/random/test.csv.gz
+gnnstream partition ogb ogb.store --parts 1 --method natural >made
+cmp store/edges.dest.bin ogb.store/edges.dest.bin && cmp store/edges.source.bin ogb.store/edges.source.bin ||
+    die 'another store of OGB'
+printf '7,8\n5,6\n1,2\n-3,4\n' | gzip >ogb/raw/edge-feat.csv.gz
+refused 1 'edge-feat.csv.gz' gnnstream partition ogb short.store --parts 1 --method natural
+[ ! -e short.store ] || die 'a store of four rows for five edges'
 turn_over store/edges.source.bin 100
 refused 1 'edges.source.bin: chunk (0, 0) by source: checksum mismatch' gnnstream verify store
 rm -rf store
