@@ -362,7 +362,7 @@ static gs_status make_buffers(moving *m, uint64_t memory)
 {
     const gs_part_input *const in = m->spec->in;
 
-    m->room = GS_MAX(memory / row_room(in), 1);
+    m->room = GS_MAX(GS_MIN(memory / row_room(in), in->edges), 1);
     m->raw = gs_malloc_array(m->room, in->edge_features * 8ull + 8);
     m->weight = gs_malloc_array(m->room, sizeof(float));
     m->row = gs_malloc_array(in->edge_features, sizeof(float));
