@@ -15,27 +15,6 @@ static bool goes_over_edges(const gs_task *t)
     return t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
 }
 
-/* The task as the executor cuts it (exec/bind.c). False: nothing of it is left. */
-static bool cut(gs_task *t, const gs_batch_edges *e)
-{
-    const gs_stage *const s = &e->program->stage[t->stage];
-    const uint32_t rows = e->rows[t->stage];
-
-    if (t->first_row >= rows && t->kind != GS_TASK_ZERO && !goes_over_edges(t))
-        return false;
-    t->rows = GS_MIN(t->rows, rows - GS_MIN(rows, t->first_row));
-    if (t->kind == GS_TASK_ZERO && t->sum < s->sums && gs_stage_sums_rows(s, t->sum))
-        t->bytes = GS_MIN(t->bytes, (uint64_t)rows * s->reg[s->sum[t->sum].reg].width * sizeof(float));
-    return true;
-}
-
-/* Rows of a tile for which all of the stage is computed. */
-static uint32_t whole_rows(const gs_batch_edges *e, const gs_task *t)
-{
-    const uint32_t whole = e->whole[t->stage];
-    return whole > t->first_row ? GS_MIN(t->rows, whole - t->first_row) : 0;
-}
-
 /* Edges of a stage and the rows at their ends, as a chunk has them. */
 static gs_chunk chunk_of(const gs_edges *v, uint32_t operands)
 {
@@ -44,26 +23,25 @@ static gs_chunk chunk_of(const gs_edges *v, uint32_t operands)
 }
 
 /* False: nothing of the task is left. */
-static bool task_work(gs_work *w, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch,
-                      const gs_task *task)
+static bool task_work(gs_work *w, const gs_session *s, const gs_batch_edges *e, const gs_task *task)
 {
     const uint32_t file = task->file - s->program->arrays;
     gs_task t = *task;
     gs_edge_set set[2] = {{0}, {0}};
     gs_chunk chunk;
 
-    if (!cut(&t, e))
+    if (!gs_task_bind(&t, &e->binding, s->program))
         return false;
     if (goes_over_edges(&t)) {
-        chunk = chunk_of(&e->edges[t.stage], batch->vertices);
+        chunk = chunk_of(&e->edges[t.stage], e->binding.vertices);
         if (chunk.edges == 0)
             return false;
         set[file] = (gs_edge_set){.chunk = &chunk};
     }
-    const uint32_t whole = whole_rows(e, &t), rest = t.rows - whole;
-    t.rows = t.kind == GS_TASK_VERTEX ? whole : t.rows;
+    const uint32_t rest = t.kind == GS_TASK_VERTEX ? t.rows - gs_task_whole_rows(&t, &e->binding) : 0;
+    t.rows -= rest;
     gs_task_work(w, s->program, set, 1, &t);
-    if (t.kind == GS_TASK_VERTEX && rest > 0)
+    if (rest > 0)
         gs_vertex_work(w, s->program, &e->needs.rest[t.stage], rest);
     return true;
 }
@@ -74,8 +52,8 @@ double gs_batch_picking(const gs_session *s, uint64_t picked)
     return picked > 0 ? gs_cost_seconds(&s->machine.cost, &picking) : 0;
 }
 
-void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch,
-                      uint64_t picked, uint64_t copied)
+void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, uint64_t picked,
+                      uint64_t copied)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const gs_link link = gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE);
@@ -84,7 +62,7 @@ void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edg
     x.vertex_seconds = gs_batch_picking(s, picked);
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         gs_work w;
-        if (!task_work(&w, s, e, batch, &s->plan->task[i]))
+        if (!task_work(&w, s, e, &s->plan->task[i]))
             continue;
         *(w.kind == GS_WORK_SUM || w.kind == GS_WORK_EDGES ? &x.edge_seconds : &x.vertex_seconds) +=
             gs_cost_seconds(&s->machine.cost, &w);
@@ -96,14 +74,14 @@ void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edg
     *out = x;
 }
 
-void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch)
+void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
 
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         double begin, end;
         gs_work w;
-        if (gs_exec_is_joined(s->run.exec, i) || !task_work(&w, s, e, batch, &s->plan->task[i]))
+        if (gs_exec_is_joined(s->run.exec, i) || !task_work(&w, s, e, &s->plan->task[i]))
             continue;
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_fit_add(fit, &w, end - begin, gs_cost_seconds(&s->machine.cost, &w), 1);
@@ -143,76 +121,53 @@ void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_e
 typedef struct touched {
     const gs_program *p;
     const gs_plan *plan;
-    const gs_hop_needs *needs;
-    const uint32_t *rows_of;
+    const gs_binding *binding;
     uint64_t *bits;
 } touched;
 
-static void mark(const touched *t, gs_place at, uint64_t first, uint64_t end)
+/* Bytes [begin, end) from `at` on. */
+static void mark(const touched *t, gs_place at, uint64_t begin, uint64_t end)
 {
     if (at.region != GS_REGION_RESIDENT)
         return;
-    for (uint64_t k = (at.offset + first) / PAGE; first < end && k < gs_div_up(at.offset + end, PAGE); k++)
+    for (uint64_t k = (at.offset + begin) / PAGE; begin < end && k < gs_div_up(at.offset + end, PAGE); k++)
         t->bits[k / 64] |= 1ull << (k % 64);
 }
 
-static uint32_t rows_of(const touched *t, uint32_t stage) { return t->rows_of[t->needs->rows[stage]]; }
-
-static uint64_t zeroed_rows(const touched *t, uint32_t array)
-{
-    return gs_hop_aligned(t->rows_of[t->needs->zeroed[array]], t->rows_of[t->needs->levels]);
-}
-
-/* Registers of the rows that the stage runs for, and what is zeroed behind them. */
+/* Registers of the rows that the stage runs for. */
 static void mark_vertex(const touched *t, const gs_task *k, uint32_t left)
 {
     const gs_stage *const s = &t->p->stage[k->stage];
-    const uint64_t all = rows_of(t, k->stage),
-                   rows = all > k->first_row ? GS_MIN(k->rows, all - k->first_row) : 0;
 
-    for (uint32_t r = 0; r < s->regs; r++) {
-        const gs_reg *const reg = &s->reg[r];
-        const gs_place at = t->plan->reg[k->first_reg + r];
-        const uint64_t bytes = reg->width * gs_dtype_bytes(reg->dtype);
-        if (reg->kind == GS_REG_LOAD && reg->array == left)
-            continue;
-        mark(t, at, 0, rows * bytes);
-        if (reg->kind == GS_REG_TEMP && reg->array != GS_NONE && k->first_row == 0)
-            mark(t, at, all * bytes, zeroed_rows(t, reg->array) * bytes);
-    }
+    for (uint32_t r = 0; r < s->regs; r++)
+        if (s->reg[r].kind != GS_REG_LOAD || s->reg[r].array != left)
+            mark(t, t->plan->reg[k->first_reg + r], 0, k->rows * s->reg[r].width * gs_dtype_bytes(s->reg[r].dtype));
 }
 
 static void mark_sum(const touched *t, const gs_task *k)
 {
     const gs_stage *const s = &t->p->stage[k->stage];
-    const uint64_t bytes = (uint64_t)rows_of(t, k->stage) * s->reg[s->sum[k->sum].reg].width * sizeof(float);
+    const uint64_t bytes = (uint64_t)k->rows * s->reg[s->sum[k->sum].reg].width * sizeof(float);
     for (int i = 0; i < GS_SUM_PLACES; i++)
         mark(t, t->plan->reg[k->first_reg + (uint32_t)i], 0, bytes);
 }
 
 static void mark_task(const touched *t, const gs_task *k, uint32_t left)
 {
-    const gs_stage *const s = &t->p->stage[k->stage];
-    switch (k->kind) {
-    case GS_TASK_VERTEX:
-        mark_vertex(t, k, left);
+    gs_task there = *k;
+    uint64_t begin, end;
+
+    for (uint32_t r = 0; r < t->p->stage[k->stage].regs; r++)
+        if (gs_task_zeroes(&begin, &end, k, t->binding, t->p, r))
+            mark(t, t->plan->reg[k->first_reg + r], begin, end);
+    if (!gs_task_bind(&there, t->binding, t->p))
         return;
-    case GS_TASK_BEGIN:
-    case GS_TASK_FINISH:
-        mark_sum(t, k);
-        return;
-    case GS_TASK_ZERO:
-        mark(t, k->place, 0,
-             k->sum < s->sums && gs_stage_sums_rows(s, k->sum)
-                 ? GS_MIN(k->bytes, (uint64_t)rows_of(t, k->stage) * s->reg[s->sum[k->sum].reg].width * sizeof(float))
-                 : k->bytes);
-        return;
-    case GS_TASK_COPY:
-        mark(t, k->place, 0, k->bytes);
-        return;
-    default:
-        return; /* sums are touched where they begin */
-    }
+    if (k->kind == GS_TASK_VERTEX)
+        mark_vertex(t, &there, left);
+    else if (k->kind == GS_TASK_BEGIN || k->kind == GS_TASK_FINISH)
+        mark_sum(t, &there);
+    else if (k->kind == GS_TASK_ZERO || k->kind == GS_TASK_COPY)
+        mark(t, there.place, 0, there.bytes); /* sums are touched where they begin */
 }
 
 /* Rows that are there before the pass: of the store, or learned. */
@@ -221,11 +176,11 @@ static bool is_brought(const gs_program *p, const gs_resident *r)
     return r->load || (r->file < p->arrays && p->array[r->file].lasting);
 }
 
-gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *plan, const gs_hop_needs *needs,
-                          const uint32_t *rows, uint32_t left)
+gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *plan, const gs_binding *most,
+                          uint32_t left)
 {
     const uint64_t all = plan->region_bytes[GS_REGION_RESIDENT], words = all / PAGE / 64 + 2;
-    const touched t = {p, plan, needs, rows, gs_calloc(words, sizeof(*t.bits))};
+    const touched t = {p, plan, most, gs_calloc(words, sizeof(*t.bits))};
     uint64_t pages = 0;
 
     if (t.bits == NULL)

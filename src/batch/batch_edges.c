@@ -423,31 +423,45 @@ static gs_edges flip(gs_batch_flip *f, const gs_chunk_view *v, uint32_t targets,
                       .feature = v->feature == NULL ? NULL : f->feature, .feature_type = feature_type};
 }
 
+void gs_batch_edges_bind(gs_batch_edges *e, const uint32_t *hop)
+{
+    const gs_hop_needs *const n = &e->needs;
+    const uint32_t vertices = hop[n->levels];
+
+    for (uint32_t a = 0; a < e->program->arrays; a++)
+        e->zeroed[a] = gs_hop_aligned(hop[n->zeroed[a]], vertices);
+    for (uint32_t k = 0; k < e->program->stages; k++) {
+        e->rows[k] = hop[n->rows[k]];
+        e->whole[k] = GS_MIN(gs_hop_aligned(hop[n->whole[k]], vertices), e->rows[k]);
+    }
+    e->binding = (gs_binding){.vertices = vertices, .rows = e->rows, .whole = e->whole, .rest = n->rest,
+                              .zeroed = e->zeroed};
+}
+
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
 {
     const gs_hop_needs *const n = &e->needs;
     gs_edges flipped[GS_BATCH_FLIPS], whole[2] = {{0}, {0}};
+    uint32_t hop[GS_SAMPLE_HOPS + 2];
 
+    for (uint32_t k = 0; k <= n->levels; k++)
+        hop[k] = hop_rows(b, k);
+    gs_batch_edges_bind(e, hop);
     for (int d = 0; d < 2 && b->edges > 0; d++)
         whole[d] = edges_of(&b->view[d], e->feature_type);
     for (uint32_t i = 0; i < e->flips; i++) {
         const uint32_t operands = e->flip[i].operands;
-        const uint32_t targets = b->edges == 0 ? 0 : targets_below(&whole[0], hop_rows(b, operands));
+        const uint32_t targets = b->edges == 0 ? 0 : targets_below(&whole[0], hop[operands]);
         e->flip[i].targets = e->flip[i].taken = 0;
         flipped[i] = targets == 0 ? (gs_edges){0}
-                                  : flip(&e->flip[i], &b->view[0], targets, hop_rows(b, operands + 1),
-                                         e->feature_type);
+                                  : flip(&e->flip[i], &b->view[0], targets, hop[operands + 1], e->feature_type);
     }
-    for (uint32_t a = 0; a < e->program->arrays; a++)
-        e->zeroed[a] = gs_hop_aligned(hop_rows(b, n->zeroed[a]), b->vertices);
     for (uint32_t k = 0; k < e->program->stages; k++) {
         const gs_stage *const s = &e->program->stage[k];
-        e->rows[k] = hop_rows(b, n->rows[k]);
-        e->whole[k] = GS_MIN(gs_hop_aligned(hop_rows(b, n->whole[k]), b->vertices), e->rows[k]);
         if (s->sums == 0)
             continue;
         e->edges[k] = flips(n, e->program, k) ? flipped[flip_of(e, n->operands[k]) - e->flip] : whole[s->direction];
-        e->edges[k].targets = targets_below(&e->edges[k], hop_rows(b, n->targets[k]));
+        e->edges[k].targets = targets_below(&e->edges[k], hop[n->targets[k]]);
     }
 }
 

@@ -73,6 +73,7 @@ typedef struct gs_batch_edges {
     /* of the batch at hand: [stages], and zeroed [arrays] */
     gs_edges *edges;
     uint32_t *rows, *whole, *zeroed;
+    gs_binding binding;    /* of these three */
 } gs_batch_edges;
 
 /* Takes `needs`. edges_of[k]: most edges into rows of the first k hops, [needs.levels + 1]. GS_ENOMEM; release with
@@ -80,8 +81,10 @@ typedef struct gs_batch_edges {
 gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
                               const gs_batch_limits *limits, const uint64_t *edges_of);
 void gs_batch_edges_close(gs_batch_edges *e);
-/* Fills edges, rows, whole and zeroed, which are of the batch's bytes. */
+/* Fills edges, which are of the batch's bytes, and the binding. */
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
+/* The binding alone, of a batch that has hop[k] rows in its first k hops, [needs.levels + 1]. */
+void gs_batch_edges_bind(gs_batch_edges *e, const uint32_t *hop);
 /* Memory that these edges are in, and the factors of the losses: how many pieces. */
 #define GS_BATCH_PIECES (3 + 6 * GS_BATCH_FLIPS)
 uint32_t gs_batch_edges_pieces(const gs_batch_edges *e, const gs_batch *b, gs_exec_piece piece[GS_BATCH_PIECES]);

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "batch/batches_internal.h"
-#include "batch/batches_internal.h"
 #include "session/describe.h"
 #include "session/session_plan.h"
 
@@ -100,17 +99,16 @@ static gs_status count_plan(gs_batches *b)
 {
     const gs_session *const s = b->session;
     const uint64_t named = gs_batch_named_bytes(s->program, s->plan, &b->shape.limits);
-    uint32_t rows[GS_SAMPLE_HOPS + 2], features = 0;
+    uint32_t hop[GS_SAMPLE_HOPS + 2];
     gs_status st;
 
-    bound_rows(rows, &b->shape, b->edges.needs.levels);
-    while (features < s->program->arrays && s->program->array[features].store_id != GS_ARRAY_FEATURES)
-        features++;
-    st = gs_batch_memory(&b->copies, s->program, s->plan, &b->edges.needs, rows, GS_NONE);
+    bound_rows(hop, &b->shape, b->edges.needs.levels);
+    gs_batch_edges_bind(&b->edges, hop);
+    st = gs_batch_memory(&b->copies, s->program, s->plan, &b->edges.binding, GS_NONE);
     b->names = b->copies;
     if (st != GS_OK || named == 0)
         return st;
-    st = gs_batch_memory(&b->names, s->program, s->plan, &b->edges.needs, rows, features);
+    st = gs_batch_memory(&b->names, s->program, s->plan, &b->edges.binding, features_of(s->program));
     b->names += named;
     return st;
 }
@@ -299,7 +297,7 @@ void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
         copied += (uint64_t)batch->vertices * table->width * sizeof(float) * (table->gradient == GS_NONE ? 1 : 2);
     }
     gs_batch_amounts(&b->amounts, b->session, &b->edges);
-    gs_batch_predict(&b->predicted, b->session, &b->edges, batch, rows / sizeof(float),
+    gs_batch_predict(&b->predicted, b->session, &b->edges, rows / sizeof(float),
                      copied + (b->device_bytes == 0 ? 0 : rows));
     b->picking = gs_batch_picking(b->session, rows / sizeof(float));
     b->drawing = b->session->machine.cost.draw_seconds * ((double)batch->edges + batch->vertices);

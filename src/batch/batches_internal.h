@@ -55,22 +55,22 @@ struct gs_batches {
 /* Seconds of pass `train` of a plan of one interval that is bound to a batch whose edges are in `e`: its tasks one
  * after the other, each cut to the batch's rows and edges; before them its rows of `picked` floats are picked, and
  * `copied` bytes are copied to the device. Waits for a disk are not counted. */
-void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch,
-                      uint64_t picked, uint64_t copied);
+void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, uint64_t picked,
+                      uint64_t copied);
 /* What the picking alone takes of that. */
 double gs_batch_picking(const gs_session *s, uint64_t picked);
 
 /* Adds what the tasks of such a pass took that ran just now, timed. */
-void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e, const gs_batch *batch);
+void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e);
 /* Operations, edges, rows and gathered bytes of the pass, in place of those of the largest batch that `out` has. */
 void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_edges *e);
 
 /* The plan has room for all rows of the largest batch in every array and sum. Most are of the first hops alone, and
  * what is behind these is never touched, so it is not resident.
  *
- * Bytes of the plan's resident data that become resident. rows_of[k]: most rows of the first k hops,
- * [needs->levels + 1]. `left`: an array of the store that no batch brings rows of, or GS_NONE. GS_ENOMEM. */
-gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *plan, const gs_hop_needs *needs,
-                          const uint32_t *rows_of, uint32_t left);
+ * Bytes of the plan's resident data that become resident with what is bound. `left`: an array of the store that no
+ * batch brings rows of, or GS_NONE. GS_ENOMEM. */
+gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *plan, const gs_binding *most,
+                          uint32_t left);
 
 #endif /* GS_BATCH_BATCHES_INTERNAL_H */

@@ -154,8 +154,7 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
         return st;
     gs_batch_edges_fill(&b->edges, batch);
-    b->graph = (gs_exec_graph){.vertices = batch->vertices, .rows = b->edges.rows, .whole = b->edges.whole,
-                               .rest = b->edges.needs.rest, .zeroed = b->edges.zeroed, .edges = b->edges.edges};
+    b->graph = (gs_exec_graph){.binding = b->edges.binding, .edges = b->edges.edges};
     if (b->kept.rows > 0)
         b->graph.spread = &b->kept.run;
     if (b->device_bytes > 0) {
@@ -187,7 +186,7 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
     out->read_bytes += b->rows.read_bytes - read;
     out->stall_seconds += b->rows.wait_seconds - waited;
     if (b->fit != NULL)
-        gs_batch_observe(b->fit, s, &b->edges, batch);
+        gs_batch_observe(b->fit, s, &b->edges);
     return GS_OK;
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/bind.h"
+#include "exec/bound.h"
 #include "exec/load.h"
 #include "exec/lane.h"
 

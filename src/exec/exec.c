@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "exec/bind.h"
+#include "exec/bound.h"
 #include "exec/load.h"
 #include "exec/lane.h"
 

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "io/io.h"
+#include "plan/bind.h"
 #include "plan/plan.h"
 #include "program/program.h"
 #include "topology/topology.h"
@@ -101,12 +102,7 @@ typedef struct gs_exec_piece {
 
 /* A graph in memory, which a run that was opened with `bound` runs on: rows are those of gs_exec_rows(). */
 typedef struct gs_exec_graph {
-    uint32_t vertices;      /* rows that are there: the first so many of those planned, 1 at least */
-    const uint32_t *rows;   /* [stages] for how many, the first ones, a stage runs; NULL: for all that are there */
-    const uint32_t *whole;  /* [stages] for how many of these all of the stage is computed, */
-    const gs_stage *rest;   /* [stages] and what is computed of the others, on the same registers; NULL: all of it. On
-                             * host memory alone */
-    const uint32_t *zeroed; /* [arrays] up to which row one becomes 0 behind its stage's `rows`; NULL: none */
+    gs_binding binding;     /* how many rows are there, and of each stage */
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
     const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows(). On host memory alone */

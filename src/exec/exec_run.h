@@ -33,7 +33,7 @@ typedef struct gs_exec_device {
     double edge_seconds;
 } gs_exec_device;
 
-/* Of a run that is bound: addresses of the device (bind.h), NULL where it keeps no rows. */
+/* Of a run that is bound: addresses of the device (bound.h), NULL where it keeps no rows. */
 typedef struct gs_exec_spread_memory {
     uint8_t *place, *sent, *kept;
     uint64_t row_bytes;

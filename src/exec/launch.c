@@ -1,7 +1,7 @@
 /* launch.c - a compute task meets its bytes: one launch on the device. */
 #include "base/clock.h"
 #include "base/size.h"
-#include "exec/bind.h"
+#include "exec/bound.h"
 #include "exec/lane.h"
 #include "exec/watch.h"
 
@@ -187,7 +187,7 @@ static gs_status launch_tile(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_stage *const s = &e->program->stage[t->stage];
     gs_task whole = *t, rest = *t;
 
-    whole.rows = gs_exec__whole_rows(e, t);
+    whole.rows = e->graph == NULL ? t->rows : gs_task_whole_rows(t, &e->graph->binding);
     rest.rows -= whole.rows;
     rest.first_row += whole.rows;
     const gs_status st = launch_rows(e, x, &whole, s);
@@ -196,7 +196,7 @@ static gs_status launch_tile(gs_exec *e, gs_exec_device *x, const gs_task *t)
     for (uint32_t r = 0; r < s->regs; r++)
         if (x->reg[r] != NULL)
             x->reg[r] = (uint8_t *)x->reg[r] + (uint64_t)whole.rows * s->reg[r].width * gs_dtype_bytes(s->reg[r].dtype);
-    return launch_rows(e, x, &rest, &e->graph->rest[t->stage]);
+    return launch_rows(e, x, &rest, &e->graph->binding.rest[t->stage]);
 }
 
 static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
@@ -275,7 +275,7 @@ gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
 
     if (e->graph == NULL)
         return launch(e, x, t);
-    if ((st = gs_exec__zero_behind(e, x, t)) != GS_OK || !gs_exec__clamp(e, &there))
+    if ((st = gs_exec__zero_behind(e, x, t)) != GS_OK || !gs_task_bind(&there, &e->graph->binding, e->program))
         return st;
     return launch(e, x, &there);
 }

@@ -178,7 +178,7 @@ static void bind_graph(gs_layer *l)
     for (uint32_t k = 0; k < l->program->stages; k++)
         if (l->program->stage[k].sums > 0)
             l->stage_edges[k] = l->edges.by[l->program->stage[k].direction == GS_BY_SOURCE];
-    l->graph = (gs_exec_graph){.vertices = (uint32_t)l->vertices, .edges = l->stage_edges};
+    l->graph = (gs_exec_graph){.binding = {.vertices = (uint32_t)l->vertices}, .edges = l->stage_edges};
     gs_exec_bind(l->exec, &l->graph);
 }
 

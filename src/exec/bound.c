@@ -1,5 +1,5 @@
-/* bind.c - a batch is bound to the plan: rows and edges of it, where they are, and how they come to a device. */
-#include "exec/bind.h"
+/* bound.c - a batch is bound to the plan: rows and edges of it, where they are, and how they come to a device. */
+#include "exec/bound.h"
 
 #include <string.h>
 
@@ -72,7 +72,7 @@ gs_status gs_exec_keep_rows(gs_exec *e, uint32_t array, uint32_t first, uint32_t
 static uint32_t next_rows(const gs_exec *e, uint32_t row, uint32_t *sent)
 {
     const gs_exec_spread *const s = e->graph->spread;
-    for (*sent = 0; row < e->graph->vertices; row++) {
+    for (*sent = 0; row < e->graph->binding.vertices; row++) {
         if (s->place[row] < s->rows_kept)
             continue;
         if (*sent == e->spread.room)
@@ -98,6 +98,7 @@ static gs_status copy_in_spread(gs_exec *e)
 
     if (s == NULL)
         return GS_OK;
+    const uint32_t rows = e->graph->binding.vertices;
     const gs_resident *const r = gs_exec__resident_of(e, s->array);
     const uint8_t *const host = gs_exec_rows(e, s->array);
     uint8_t *const to = e->on[0].resident + r->offset;
@@ -106,8 +107,8 @@ static gs_status copy_in_spread(gs_exec *e)
     for (uint32_t k = 0; k < s->devices; k++)
         l.kept[k] = s->kept[k];
     e->stats.forwarded_bytes += s->from_peers * m->row_bytes;
-    st = exec_send(e, m->place, s->place, e->graph->vertices * sizeof(*s->place));
-    for (uint32_t row = 0, sent = 0, end; row < e->graph->vertices && st == GS_OK; row = end, l.first_sent += sent) {
+    st = exec_send(e, m->place, s->place, rows * sizeof(*s->place));
+    for (uint32_t row = 0, sent = 0, end; row < rows && st == GS_OK; row = end, l.first_sent += sent) {
         end = next_rows(e, row, &sent);
         if (row > 0 && (st = wait_for_launch(d)) != GS_OK) /* which reads the buffer */
             break;
@@ -130,7 +131,7 @@ static gs_status copy_in_spread(gs_exec *e)
 static uint64_t graph_bytes(const gs_exec *e, const gs_resident *r)
 {
     const gs_array *const a = &e->program->array[r->file];
-    return GS_MIN((uint64_t)e->graph->vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
+    return GS_MIN((uint64_t)e->graph->binding.vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
 }
 
 /* Copies the rows that the bound graph has of each array that no stage makes, but for the array of which devices keep
@@ -257,7 +258,7 @@ gs_status gs_exec__check_bound(const gs_exec *e)
 void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph)
 {
     e->graph = graph;
-    e->chunks.vertices = graph->vertices;
+    e->chunks.vertices = graph->binding.vertices;
 }
 
 /* ---- where rows are ------------------------------------------------------ */
@@ -311,69 +312,17 @@ const void *gs_exec_kept_rows(const gs_exec *e, uint32_t array)
     return a->store_id >= 0 && all ? e->region[GS_REGION_RESIDENT] + r->offset : NULL;
 }
 
-static uint32_t rows_of(const gs_exec *e, uint32_t stage)
-{
-    return e->graph->rows != NULL ? e->graph->rows[stage] : e->graph->vertices;
-}
-
-/* Sums of rows are zeroed as bytes. States of a sequence are too, of all rows: who has no edges keeps them. */
-static void clamp_zero(const gs_exec *e, gs_task *t, uint64_t rows)
-{
-    const gs_stage *const s = &e->program->stage[t->stage];
-    if (t->sum < s->sums && gs_stage_sums_rows(s, t->sum))
-        t->bytes = GS_MIN(t->bytes, rows * s->reg[s->sum[t->sum].reg].width * sizeof(float));
-}
-
-bool gs_exec__clamp(const gs_exec *e, gs_task *t)
-{
-    const uint32_t rows = rows_of(e, t->stage);
-
-    switch (t->kind) {
-    case GS_TASK_VERTEX:
-    case GS_TASK_SELF:
-        if (t->first_row >= rows)
-            return false;
-        t->rows = (uint32_t)GS_MIN(t->rows, rows - t->first_row);
-        return true;
-    case GS_TASK_BEGIN:
-    case GS_TASK_FINISH:
-    case GS_TASK_EDGES:
-        t->rows = GS_MIN(t->rows, rows);
-        return t->rows > 0;
-    case GS_TASK_ZERO:
-        clamp_zero(e, t, rows);
-        return t->bytes > 0;
-    default:
-        return true;
-    }
-}
-
-uint32_t gs_exec__whole_rows(const gs_exec *e, const gs_task *t)
-{
-    if (e->graph == NULL || e->graph->whole == NULL)
-        return t->rows;
-    const uint32_t whole = e->graph->whole[t->stage];
-    return whole > t->first_row ? GS_MIN(t->rows, whole - t->first_row) : 0;
-}
-
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
-    const gs_stage *const s = &e->program->stage[t->stage];
-    const uint64_t first = rows_of(e, t->stage);
+    const uint32_t regs = e->program->stage[t->stage].regs;
+    uint64_t begin, end;
     gs_status st = GS_OK;
 
-    if (t->kind != GS_TASK_VERTEX || t->first_row > 0 || e->graph->zeroed == NULL)
-        return GS_OK;
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
-        const gs_reg *const reg = &s->reg[r];
-        const uint64_t end = reg->kind == GS_REG_TEMP && reg->array != GS_NONE ? e->graph->zeroed[reg->array] : 0;
-        if (first >= end)
-            continue;
-        const uint64_t row = (uint64_t)reg->width * gs_dtype_bytes(e->program->array[reg->array].dtype);
-        const gs_place at =
-            gs_place_on_host(GS_REGION_RESIDENT, gs_exec__resident_of(e, reg->array)->offset + first * row);
-        st = gs_device_zero(x->device, gs_exec__at(e, x, at), (end - first) * row);
-    }
+    for (uint32_t r = 0; r < regs && st == GS_OK; r++)
+        if (gs_task_zeroes(&begin, &end, t, &e->graph->binding, e->program, r)) {
+            const gs_place at = gs_place_behind(e->plan->reg[t->first_reg + r], begin);
+            st = gs_device_zero(x->device, gs_exec__at(e, x, at), end - begin);
+        }
     return st;
 }
 

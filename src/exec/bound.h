@@ -1,6 +1,6 @@
-/* bind.h - a batch is bound to the plan, and comes to the device. */
-#ifndef GS_EXEC_BIND_H
-#define GS_EXEC_BIND_H
+/* bound.h - a batch is bound to the plan, and comes to the device. */
+#ifndef GS_EXEC_BOUND_H
+#define GS_EXEC_BOUND_H
 
 #include "exec/exec_run.h"
 
@@ -20,18 +20,14 @@ void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges 
 /* Factors of the losses of a vertex task's rows, likewise; NULL: 1. */
 const float *gs_exec__loss_factor(const gs_exec *e, const gs_exec_device *x, const gs_task *t);
 
-/* A plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are
- * there.
+/* A plan of many rows runs on a graph of fewer, which is in memory: each task is cut to the rows that are there
+ * (plan/bind.h).
  */
 
 /* A run that is opened to be bound has a plan of one interval that neither reads nor writes. */
 gs_status gs_exec__check_bound(const gs_exec *e);
 /* Are these rows of an array that a bound graph brings, or a result of the run? */
 bool gs_exec__crosses(const gs_program *p, const gs_resident *r);
-/* Cuts the task to those of its stage's rows that are there. False: there are none. */
-bool gs_exec__clamp(const gs_exec *e, gs_task *t);
-/* Rows of a vertex task's tile, the first ones, for which all of its stage is computed. */
-uint32_t gs_exec__whole_rows(const gs_exec *e, const gs_task *t);
 /* Before the stage's first tile: zeroes the rest of the rows that the stage stores, as far as others read them. */
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t);
 /* Copies named rows of a vertex task's tile to the registers that load them. */
@@ -47,4 +43,4 @@ static inline const gs_edges *gs_exec__bound_edges(const gs_exec *e, const gs_ta
     return e->graph != NULL ? &e->graph->edges[t->stage] : NULL;
 }
 
-#endif /* GS_EXEC_BIND_H */
+#endif /* GS_EXEC_BOUND_H */

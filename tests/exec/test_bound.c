@@ -66,7 +66,7 @@ static void make_graph(uint32_t vertices, uint32_t edges, uint32_t h_rows, uint3
     graph.zeroed[TINY_H] = vertices;
     for (int k = 0; k < 2; k++)
         graph.edges[k] = graph.side[k].edges;
-    graph.bound = (gs_exec_graph){.vertices = vertices, .rows = graph.rows, .zeroed = graph.zeroed,
+    graph.bound = (gs_exec_graph){.binding = {.vertices = vertices, .rows = graph.rows, .zeroed = graph.zeroed},
                                   .edges = graph.edges};
 }
 
@@ -74,7 +74,7 @@ static void make_graph(uint32_t vertices, uint32_t edges, uint32_t h_rows, uint3
 static void expect_graph(gs_exec *e)
 {
     static float h[TINY_ROWS * TINY_WIDTH], out[TINY_ROWS * TINY_WIDTH], got[TINY_ROWS * TINY_WIDTH];
-    const uint32_t n = graph.bound.vertices;
+    const uint32_t n = graph.bound.binding.vertices;
     memcpy(h, tiny.features, sizeof(h));
     memset(out, 0, sizeof(out));
     for (uint32_t k = 0; k < graph.count; k++)
@@ -104,7 +104,7 @@ static gs_status open_bound(gs_exec **out, uint64_t host)
     return gs_exec_open(out, &c);
 }
 
-static void test_bind__graphs_of_any_size_in_turn(void **state)
+static void test_bound__graphs_of_any_size_in_turn(void **state)
 {
     static const struct {
         uint32_t vertices, edges, h_rows, out_rows;
@@ -135,7 +135,7 @@ static void test_bind__graphs_of_any_size_in_turn(void **state)
     tiny_drop(&tiny);
 }
 
-static void test_bind__a_plan_that_streams_is_refused(void **state)
+static void test_bound__a_plan_that_streams_is_refused(void **state)
 {
     gs_exec *e = NULL;
     (void)state;
@@ -148,8 +148,8 @@ static void test_bind__a_plan_that_streams_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bind__graphs_of_any_size_in_turn),
-        cmocka_unit_test(test_bind__a_plan_that_streams_is_refused),
+        cmocka_unit_test(test_bound__graphs_of_any_size_in_turn),
+        cmocka_unit_test(test_bound__a_plan_that_streams_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
