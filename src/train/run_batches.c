@@ -14,42 +14,27 @@
 #include "batch/batch_rows.h"
 #include "batch/batch_tables.h"
 #include "model/model.h"
-#include "sample/sampler.h"
 #include "session/session_plan.h"
-#include "session/store_rows.h"
 #include "train/batch_group.h"
+#include "train/draws.h"
 #include "train/options.h"
 #include "train/run_internal.h"
 
 struct gs_run_batches {
-    gs_store *store;
-    gs_adjacency *in, *out; /* out: of walks in a graph that is not symmetric; else NULL */
-    uint32_t *target; /* [targets] training vertices, ascending */
-    uint32_t targets, threads;
-    gs_sampler_options options;
-    gs_sampler *sampler;
+    gs_draws draws;
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
-    bool learns_rows;     /* the model has tables: no batch goes in parts */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
     bool keeps;           /* features of all vertices have room */
     uint32_t reading_group; /* batches of a group where they have not */
     uint64_t cache_bytes; /* what rows of them may take where they do not */
     uint64_t ring, most_ring; /* of reads that go ahead, of each device: 0 where they do not; what it may be */
-    uint32_t group;       /* batches that are drawn at a time, at most */
-    uint32_t first, held; /* those in memory: [first, first + held) of the epoch */
-    gs_batch_arena *arena[GS_BATCH_GROUP];
-    gs_batch batch[GS_BATCH_GROUP];
-    double sample_seconds, drawn; /* of the epoch at hand: rows and edges that were drawn */
 };
 
 /* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
 #define BATCHES_PER_THREAD 2u
-/* Most shares of the host's memory: for the in-edges of all vertices, and for a group of more than one batch. */
-#define ADJACENCY_SHARE 0.6
-#define GROUP_SHARE 0.5
 /* A group has so many batches at first. More are drawn at a time where an epoch then reads less by this part, and their
  * arenas take at most this share of the host's memory. */
 #define SMALL_GROUP 8u
@@ -57,49 +42,20 @@ struct gs_run_batches {
 #define LARGE_GROUP_SHARE 0.25
 /* What a batch has, of its limits: these are a quarter above the largest trial. */
 #define TYPICAL_SHARE 0.8
-/* The program alone takes more, so a smaller budget is refused, once it is known what would do. */
-#define REFUSED_HOST (16 * GS_MIB)
-/* Lists of so many bytes and more may stay in the store: what reads them there has a window of as much. */
-#define STREAMED_FROM (8 * GS_MIB)
-/* And for rows of features that stay from batch to batch, of what is left, where they cannot all be there. */
+/* Share of what groups leave, for rows of features that stay from batch to batch where they cannot all be there. */
 #define CACHE_SHARE 0.5
-/* An edge of the longest list, while lists are put in order by type. */
-#define SORT_BYTES 48u
 /* Reads of the next batch go through a ring that has room for all of them, but of no more than this share of the host's
  * memory. */
 #define RING_SHARE 0.0625
-/* Batches drawn by trial, and from which size on these say what a batch has. */
-#define TRIALS 16u
-#define TRIED_TARGETS 256u
-
-static gs_status list_targets(gs_run_batches *b)
-{
-    const gs_store_info *const info = gs_store_get_info(b->store);
-    gs_block_reader r = {0};
-    uint64_t bytes;
-    gs_status st = gs_block_reader_open(&r, b->store, GS_ARRAY_SPLIT);
-
-    if (st == GS_OK && (b->target = gs_malloc_array(info->train + 1, sizeof(*b->target))) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the list of training vertices");
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
-        for (uint64_t i = 0; i < bytes && b->targets < info->train; i++)
-            if (((const uint8_t *)r.block)[i] == GS_SPLIT_TRAIN)
-                b->target[b->targets++] = (uint32_t)(at + i);
-    }
-    gs_block_reader_close(&r);
-    return st;
-}
 
 /* Most edges into the rows of the first hops: of each hop, what its fanouts draw for the rows that the one before can
  * have reached. */
 static void bound_edges(gs_run_batches *b)
 {
-    const gs_sampler_options *const o = &b->options;
+    const gs_sampler_options *const o = &b->draws.options;
     const uint64_t all = b->shape.limits.edges;
-    const uint64_t types = o->by_type ? gs_store_get_info(b->store)->edge_types : 1;
-    uint64_t frontier = GS_MIN(o->batch_size, b->targets), sum = 0;
+    const uint64_t types = o->by_type ? gs_store_get_info(b->draws.store)->edge_types : 1;
+    uint64_t frontier = GS_MIN(o->batch_size, b->draws.targets), sum = 0;
 
     for (uint32_t h = 0; h <= GS_SAMPLE_HOPS; h++) {
         uint64_t most = all, drawn;
@@ -111,152 +67,17 @@ static void bound_edges(gs_run_batches *b)
     }
 }
 
-/* Limits of batches in either order that epochs have. */
-static gs_status fit_orders(gs_run_batches *b, gs_shuffles shuffles)
-{
-    uint32_t vertices = 0;
-    uint64_t edges = 0;
-    gs_status st = GS_OK;
+bool gs_run_batches_may_stream(const gs_run_batches *b) { return gs_draws_may_stream(&b->draws); }
 
-    for (int ordered = 0; ordered < 2 && st == GS_OK; ordered++) {
-        if (shuffles == (ordered ? GS_SHUFFLES_ALWAYS : GS_SHUFFLES_NEVER))
-            continue;
-        b->options.ordered = ordered != 0;
-        b->options.most_vertices = 0;
-        b->options.most_edges = 0;
-        st = gs_sampler_fit(&b->options, b->in, b->out, b->target, b->targets, TRIALS);
-        vertices = GS_MAX(vertices, b->options.most_vertices);
-        edges = GS_MAX(edges, b->options.most_edges);
-    }
-    b->options.most_vertices = vertices;
-    b->options.most_edges = edges;
-    return st;
-}
-
-/* Of GS_EBUDGET: the host's memory of which `share` is `need`. */
-static void note_need(const gs_session_config *config, uint64_t have, double share, uint64_t need)
-{
-    *config->refused = (gs_refusal){.host = GS_MAX((uint64_t)((double)need / share), have) + 1, .have = have};
-}
-
-static uint64_t list_bytes(const gs_run_batches *b) { return b->in->bytes + (b->out != NULL ? b->out->bytes : 0); }
-
-/* What the program and the lists leave of the host's memory, for what is drawn before a run is planned. */
-static uint64_t beside_lists(const gs_run_batches *b, uint64_t host)
-{
-    const uint64_t taken = list_bytes(b) + REFUSED_HOST;
-    return host > taken ? host - taken : 0;
-}
-
-static const gs_sampler_facts *facts_of(const gs_run_batches *b) { return gs_sampler_facts_of(b->options.kind); }
-
-/* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
-static gs_status narrow_limits(gs_run_batches *b, const gs_session_config *config, uint64_t host, gs_shuffles shuffles)
-{
-    const uint32_t coverage = b->options.coverage;
-    const bool parts = facts_of(b)->has_parts; /* of which a row could be in several */
-    bool drawn = b->options.batch_size >= TRIED_TARGETS && !(parts && b->learns_rows);
-    gs_status st;
-
-    for (uint32_t h = 0; h < b->options.hops; h++)
-        drawn &= b->options.fanout[h] > 0;
-    if (!drawn)
-        return GS_OK;
-    if (b->in->columns != NULL)
-        b->options.arena_bytes = GS_MAX(GS_MIN((uint64_t)(GROUP_SHARE * (double)host), beside_lists(b, host)), 1);
-    b->options.coverage = 0; /* coefficients do not change what a batch has */
-    if ((st = fit_orders(b, shuffles)) == GS_EBUDGET)
-        note_need(config, host, GROUP_SHARE, b->options.arena_bytes);
-    b->options.coverage = coverage;
-    b->options.arena_bytes = 0; /* limits do not depend on the budget */
-    return st;
-}
-
-bool gs_run_batches_may_stream(const gs_run_batches *b)
-{
-    return !b->options.weighted &&
-           (b->in == NULL || (b->in->columns == NULL && b->in->edges * sizeof(uint32_t) > STREAMED_FROM));
-}
-
-/* Has the model learned rows of vertices? */
-static gs_status find_tables(gs_run_batches *b, const gs_train_options *o)
+/* Has the model learned rows of vertices? Then no batch goes in parts. */
+static gs_status find_tables(bool *learns_rows, const gs_train_options *o)
 {
     gs_model *model = NULL;
     const gs_status st = gs_session_open_model(&model, o);
 
-    b->learns_rows = st == GS_OK && gs_model_has_tables(model);
+    *learns_rows = st == GS_OK && gs_model_has_tables(model);
     gs_model_close(model);
     return st;
-}
-
-/* Lists of out-edges are needed, too. */
-static bool needs_out(const gs_run_batches *b)
-{
-    return facts_of(b)->needs_out && !gs_store_get_info(b->store)->symmetric;
-}
-
-/* All in memory within `share` of it each, or none; with what puts them in order by type. */
-static gs_status load_lists(gs_run_batches *b, uint64_t share)
-{
-    const volatile int *const stop = b->options.stop;
-    const uint64_t each = SORT_BYTES + gs_store_chunks(b->store)->data.feature_bytes;
-    const uint64_t sort = b->options.by_type ? each * gs_store_get_info(b->store)->max_in_degree : 0;
-    gs_status st = gs_adjacency_load(&b->in, b->store, GS_BY_DEST, share - GS_MIN(sort, share), stop);
-
-    if (st == GS_OK && b->options.by_type)
-        st = gs_adjacency_sort_types(b->in);
-    if (st == GS_OK && needs_out(b))
-        st = gs_adjacency_load(&b->out, b->store, GS_BY_SOURCE, share, stop);
-    if (st != GS_OK) {
-        gs_adjacency_free(b->in);
-        b->in = NULL;
-    }
-    return st;
-}
-
-/* Draws by weight look at the weights of whole lists. */
-static gs_status refuse_weighted(gs_run_batches *b, const gs_session_config *config, uint64_t host)
-{
-    char why[GS_ERROR_BYTES];
-
-    snprintf(why, sizeof(why), "%s", gs_last_error());
-    note_need(config, host, ADJACENCY_SHARE, gs_adjacency_bytes(b->store) + gs_adjacency_read_bytes(b->store));
-    return gs_fail(GS_EBUDGET, ".weighted: edges that are drawn by weight are in memory: %s", why);
-}
-
-/* In memory, where they fit; else they stay in the store, which gives the same batches. */
-static gs_status load_edges(gs_run_batches *b, const gs_session_config *config, uint64_t host, bool stream)
-{
-    const volatile int *const stop = b->options.stop;
-    gs_status st = stream ? GS_EBUDGET
-                          : load_lists(b, (uint64_t)(ADJACENCY_SHARE * (double)host / (needs_out(b) ? 2 : 1)));
-
-    if (st == GS_EBUDGET && b->options.weighted)
-        return refuse_weighted(b, config, host);
-    if (st == GS_EBUDGET && (st = gs_adjacency_stream(&b->in, b->store, GS_BY_DEST, stop)) == GS_OK && needs_out(b))
-        st = gs_adjacency_stream(&b->out, b->store, GS_BY_SOURCE, stop);
-    if (st == GS_OK && facts_of(b)->needs_out_places && !gs_store_get_info(b->store)->symmetric)
-        st = gs_adjacency_count(&b->out, b->store, GS_BY_SOURCE, stop);
-    return st;
-}
-
-/* Coefficients of edges in the store: numbers of batches for each vertex. A budget for many of them is not tried, as
- * that draws all these batches. */
-static gs_status check_coverage(gs_run_batches *b, const gs_session_config *config, uint64_t host)
-{
-    const uint64_t list = 4ull * b->options.coverage * b->in->vertices,
-                   need = gs_sampler_cover_bytes(b->in->vertices, b->options.coverage) + list,
-                   share = (uint64_t)(ADJACENCY_SHARE * (double)beside_lists(b, host));
-    char have[16], want[16];
-
-    b->options.cover_bytes = (uint64_t)(LARGE_GROUP_SHARE * (double)beside_lists(b, host));
-    if (b->options.coverage == 0 || b->in->columns == NULL || need <= share)
-        return GS_OK;
-    if (need < host / 4)
-        note_need(config, host, 1, (uint64_t)((double)need / ADJACENCY_SHARE) + list_bytes(b) + REFUSED_HOST);
-    return gs_fail(GS_EBUDGET, ".coverage %u: takes %s where edges do not fit in memory, and .host_memory leaves %s "
-                   "for it; use a smaller one, more memory, or leave it out", b->options.coverage,
-                   gs_size_format(want, sizeof(want), need), gs_size_format(have, sizeof(have), share));
 }
 
 /* So many batches of a group, or fewer: whole steps, as devices wait for each other where a group ends, or a multiple
@@ -267,69 +88,33 @@ static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
     return GS_MAX((uint32_t)batches / of, 1) * of;
 }
 
-/* What the store has no use for, before anything is read. */
-static gs_status check_sampler(const gs_run_batches *b, const gs_session_config *config)
+static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
-    const gs_store_info *const info = gs_store_get_info(b->store);
-
-    if (b->options.weighted && !info->weights)
-        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition an "
-                       "input whose edges have some", config->store);
-    if (b->options.by_type && info->edge_types == 0)
-        return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", config->store);
-    if (facts_of(b)->needs_edges && info->edges == 0)
-        return gs_fail(GS_EINVAL, ".sampler %s: draws subgraphs by edges, and %s has none; use neighbor, cluster or "
-                       "none", o->sampler, config->store);
-    if (facts_of(b)->counts_intervals && b->options.batch_size > info->parts)
-        return gs_fail(GS_EINVAL, ".batch_size %u%s: counts intervals of the store with .sampler %s, and %s has %u; "
-                       "use 1 to %u", b->options.batch_size, o->batch_size == 0 ? " (the default)" : "", o->sampler,
-                       config->store, info->parts, info->parts);
-    if (b->options.coverage > 0 && info->weights && !o->ignore_edge_weights)
-        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
-                       "out, or say .ignore_edge_weights", config->store);
-    return GS_OK;
-}
-
-static gs_status open_sampler(gs_run_batches *b, const gs_session_config *config, bool stream)
-{
-    const gs_train_options *const o = config->options;
-    const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), REFUSED_HOST);
+    const gs_draws *const d = &b->draws;
+    gs_draws_request request = {.store = config->store, .options = o, .stream = stream, .refused = config->refused};
     gs_status st;
 
-    if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
-        (st = gs_store_open(&b->store, config->store)) != GS_OK)
+    if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK || (st = find_tables(&request.all_there, o)) != GS_OK)
         return st;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
-    if (!gs_store_array(b->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(b->store)->train == 0)
-        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
-                       config->store);
-    if ((st = list_targets(b)) != GS_OK || (st = gs_batch_options_read(&b->options, o)) != GS_OK ||
-        (st = find_tables(b, o)) != GS_OK)
+    if ((st = gs_draws_open(&b->draws, &request)) != GS_OK)
         return st;
-    if ((st = check_sampler(b, config)) != GS_OK)
-        return st;
-    b->threads = o->threads != 0 ? o->threads : gs_machine_cpus();
-    if ((st = load_edges(b, config, host, stream)) != GS_OK || (st = check_coverage(b, config, host)) != GS_OK ||
-        (st = narrow_limits(b, config, host, (gs_shuffles)gs_choice(o, shuffle))) != GS_OK ||
-        (st = gs_sampler_open(&b->sampler, b->in, b->out, b->target, b->targets, &b->options)) != GS_OK)
-        return st;
-    b->shape.limits = *gs_sampler_limits(b->sampler);
-    b->shape.hops = b->options.hops;
-    b->shape.coefficients = b->options.coverage > 0;
-    b->shape.targets = b->options.hops == 0 ? b->shape.limits.vertices : GS_MIN(b->options.batch_size, b->targets);
-    b->shape.edge_types = gs_store_get_info(b->store)->edge_types;
+    b->shape.limits = d->limits;
+    b->shape.hops = d->options.hops;
+    b->shape.coefficients = d->options.coverage > 0;
+    b->shape.targets = d->options.hops == 0 ? d->limits.vertices : GS_MIN(d->options.batch_size, d->targets);
+    b->shape.edge_types = gs_store_get_info(d->store)->edge_types;
     bound_edges(b);
-    const uint64_t fit = GS_MAX((uint64_t)(GROUP_SHARE * (double)host) / b->shape.limits.arena_bytes, 1);
-    b->group = group_of(b, GS_MIN(GS_MIN(fit, SMALL_GROUP), gs_sampler_batches(b->sampler)));
+    b->draws.group = group_of(b, GS_MIN(GS_MIN(d->most_group, SMALL_GROUP), gs_sampler_batches(d->sampler)));
     return GS_OK;
 }
 
 /* What groups of so many batches leave of the host's memory, before there is a cache. */
 static uint64_t left_of(gs_run_batches *b, uint64_t host, uint32_t group)
 {
-    const uint64_t taken = list_bytes(b) + gs_sampler_bytes(b->sampler) + gs_batch_devices_bytes(b->engine) +
-                           group * b->shape.limits.arena_bytes;
+    const uint64_t taken = gs_draws_list_bytes(&b->draws) + gs_sampler_bytes(b->draws.sampler) +
+                           gs_batch_devices_bytes(b->engine) + group * b->shape.limits.arena_bytes;
     return host > taken ? host - taken : 0;
 }
 
@@ -338,9 +123,9 @@ static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
 {
     const uint32_t of = GS_MAX(group / b->devices, 1), most = b->shape.limits.vertices;
     const uint64_t bytes = (uint64_t)(CACHE_SHARE * (double)left_of(b, host, group)) / b->devices;
-    const gs_row_cache_shape cache = gs_row_cache_shape_of(b->store, bytes, of, most);
-    const double vertices = (double)gs_store_get_info(b->store)->vertices,
-                 row_bytes = (double)gs_store_array(b->store, GS_ARRAY_FEATURES)->row_bytes,
+    const gs_row_cache_shape cache = gs_row_cache_shape_of(b->draws.store, bytes, of, most);
+    const double vertices = (double)gs_store_get_info(b->draws.store)->vertices,
+                 row_bytes = (double)gs_store_array(b->draws.store, GS_ARRAY_FEATURES)->row_bytes,
                  part = GS_MIN(TYPICAL_SHARE * most / vertices, 1);
 
     if (cache.slots == 0)
@@ -353,8 +138,9 @@ static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
 /* Bytes that are read for a batch. */
 static double reads_of(gs_run_batches *b, uint64_t host, uint32_t group)
 {
-    const uint32_t passes = b->in->columns != NULL ? gs_sampler_passes(&b->options, b->out != NULL) : 0;
-    const double edges = (double)(b->in->edges * sizeof(uint32_t)) * passes / group;
+    const gs_draws *const d = &b->draws;
+    const uint32_t passes = d->in->columns != NULL ? gs_sampler_passes(&d->options, d->out != NULL) : 0;
+    const double edges = (double)(d->in->edges * sizeof(uint32_t)) * passes / group;
     return edges + (b->keeps ? 0 : feature_reads(b, host, group));
 }
 
@@ -362,16 +148,16 @@ static double reads_of(gs_run_batches *b, uint64_t host, uint32_t group)
 static void choose_group(gs_run_batches *b, uint64_t host)
 {
     const uint64_t room = (uint64_t)(LARGE_GROUP_SHARE * (double)host);
-    double least = reads_of(b, host, b->group);
+    double least = reads_of(b, host, b->draws.group);
 
-    for (uint64_t group = 2ull * b->group;
-         group <= GS_MIN(GS_BATCH_GROUP, gs_sampler_batches(b->sampler)) &&
+    for (uint64_t group = 2ull * b->draws.group;
+         group <= GS_MIN(GS_BATCH_GROUP, gs_sampler_batches(b->draws.sampler)) &&
          group * b->shape.limits.arena_bytes <= room;
          group *= 2) {
         const double reads = reads_of(b, host, (uint32_t)group);
         if (reads < (1 - WORTHWHILE) * least) {
             least = reads;
-            b->group = (uint32_t)group;
+            b->draws.group = (uint32_t)group;
         }
     }
 }
@@ -407,19 +193,19 @@ static void choose_ring(gs_run_batches *b, uint64_t host)
 static void choose_cache(gs_run_batches *b, const gs_session_config *config)
 {
     const uint64_t budget = config->options->host_memory, host = budget != 0 ? budget : gs_machine_free_memory(),
-                   all = gs_store_array(b->store, GS_ARRAY_FEATURES)->bytes;
+                   all = gs_store_array(b->draws.store, GS_ARRAY_FEATURES)->bytes;
 
-    b->keeps = all <= left_of(b, host, b->group) && !config->options->no_cache;
-    if (!b->keeps || (b->in->columns != NULL && all <= left_of(b, host, b->group) / 2))
+    b->keeps = all <= left_of(b, host, b->draws.group) && !config->options->no_cache;
+    if (!b->keeps || (b->draws.in->columns != NULL && all <= left_of(b, host, b->draws.group) / 2))
         choose_group(b, host);
-    b->reading_group = b->group;
-    const uint64_t left = left_of(b, host, b->group);
-    if (b->keeps && b->in->columns == NULL)
-        b->group = group_of(b, GS_MIN(b->group, GS_MAX(BATCHES_PER_THREAD * b->threads, b->step)));
+    b->reading_group = b->draws.group;
+    const uint64_t left = left_of(b, host, b->draws.group);
+    if (b->keeps && b->draws.in->columns == NULL)
+        b->draws.group = group_of(b, GS_MIN(b->draws.group, GS_MAX(BATCHES_PER_THREAD * b->draws.threads, b->step)));
     gs_batch_devices_keep_features(b->engine, b->keeps);
     b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
     if (!b->keeps)
-        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
+        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->draws.group);
     choose_ring(b, host);
 }
 
@@ -436,11 +222,11 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
-    out->batch_group = b->group;
+    out->batch_group = b->draws.group;
     out->batch_ring = b->ring;
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     out->step_seconds = gs_batch_devices_seconds(b->engine) + out->draw_seconds;
-    out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->sampler), gs_batch_devices_deal(b->engine)->step);
+    out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->draws.sampler), gs_batch_devices_deal(b->engine)->step);
     for (uint32_t d = 0; d < b->devices; d++) {
         out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
         out->batch_share[d] = gs_batch_devices_deal(b->engine)->share[d];
@@ -456,9 +242,9 @@ uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVI
 /* Halves the group, where that leaves a batch for each device. */
 static bool halve_group(gs_run_batches *b)
 {
-    const uint32_t had = b->group;
-    b->group = group_of(b, b->group / 2);
-    return b->group < had;
+    const uint32_t had = b->draws.group;
+    b->draws.group = group_of(b, b->draws.group / 2);
+    return b->draws.group < had;
 }
 
 /* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then reads
@@ -468,23 +254,23 @@ bool gs_run_batches_shrink(gs_run_batches *b)
     const uint64_t had = gs_run_batches_bytes(b);
     if (read_less_ahead(b))
         return true;
-    if (!b->keeps && b->group > SMALL_GROUP && halve_group(b)) {
-        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
+    if (!b->keeps && b->draws.group > SMALL_GROUP && halve_group(b)) {
+        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->draws.group);
         return true;
     }
-    if (b->keeps && b->group > b->devices) {
-        b->group = group_of(b, b->group / 2);
+    if (b->keeps && b->draws.group > b->devices) {
+        b->draws.group = group_of(b, b->draws.group / 2);
         return true;
     }
     if (b->keeps) { /* which may be more, but less can be made of it */
         b->keeps = false;
-        b->group = b->reading_group;
+        b->draws.group = b->reading_group;
         gs_batch_devices_keep_features(b->engine, false);
-        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->group);
+        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->draws.group);
         read_ahead(b, b->most_ring);
         return true;
     }
-    gs_batch_devices_set_cache(b->engine, 0, b->group);
+    gs_batch_devices_set_cache(b->engine, 0, b->draws.group);
     if (gs_run_batches_bytes(b) == had)
         (void)halve_group(b);
     return gs_run_batches_bytes(b) < had;
@@ -497,8 +283,8 @@ static gs_status open_devices(gs_run_batches *b, const gs_session_config *config
     gs_batch typical = {0};
     gs_status st = GS_OK;
 
-    if (b->in->columns == NULL && (st = gs_batch_arena_make(&arena, b->sampler)) == GS_OK)
-        st = gs_sampler_draw(&typical, b->sampler, arena, 0, gs_sampler_batches(b->sampler) / 2);
+    if (b->draws.in->columns == NULL && (st = gs_batch_arena_make(&arena, b->draws.sampler)) == GS_OK)
+        st = gs_sampler_draw(&typical, b->draws.sampler, arena, 0, gs_sampler_batches(b->draws.sampler) / 2);
     if (st == GS_OK || st == GS_EBUDGET) /* it has no room */
         st = gs_batch_devices_open(&b->engine, config, typical.edges > 0 ? &typical : NULL);
     gs_batch_arena_free(arena);
@@ -514,7 +300,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     own.batch = &b->shape;
-    if ((st = open_sampler(b, config, stream)) == GS_OK)
+    if ((st = open_draws(b, config, stream)) == GS_OK)
         st = open_devices(b, &own);
     if (st != GS_OK) {
         gs_run_batches_close(b);
@@ -532,19 +318,13 @@ void gs_run_batches_close(gs_run_batches *b)
     if (b == NULL)
         return;
     gs_batch_devices_close(b->engine);
-    for (uint32_t k = 0; k < GS_BATCH_GROUP; k++)
-        gs_batch_arena_free(b->arena[k]);
-    gs_sampler_close(b->sampler);
-    gs_adjacency_free(b->in);
-    gs_adjacency_free(b->out);
-    gs_free(b->target);
-    gs_store_close(b->store);
+    gs_draws_close(&b->draws);
     gs_free(b);
 }
 
 uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 {
-    return gs_batch_devices_bytes(b->engine) + b->group * b->shape.limits.arena_bytes;
+    return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws);
 }
 
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
@@ -561,10 +341,8 @@ gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out)
 
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
-    gs_status st = gs_batch_devices_start(b->engine, whole);
-    for (uint32_t k = 0; k < b->group && st == GS_OK; k++)
-        st = gs_batch_arena_make(&b->arena[k], b->sampler);
-    return st;
+    const gs_status st = gs_batch_devices_start(b->engine, whole);
+    return st == GS_OK ? gs_draws_start(&b->draws) : st;
 }
 
 void gs_run_batches_pause(gs_run_batches *b)
@@ -579,15 +357,15 @@ void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_prof
 {
     const gs_fit fit = gs_batches_take_fit(gs_batch_devices_lead(b->engine));
     gs_profile_add_batches(p, e, &fit);
-    if (b->in->columns != NULL) /* a disk's seconds are no thread's */
+    if (b->draws.in->columns != NULL) /* a disk's seconds are no thread's */
         return;
-    p->draw_seconds += b->sample_seconds * b->threads;
-    p->draw_amount += b->drawn;
+    p->draw_seconds += b->draws.seconds * b->draws.threads;
+    p->draw_amount += b->draws.amount;
 }
 
 double gs_run_batches_drawing(const gs_run_batches *b)
 {
-    return gs_batches_drawing(gs_batch_devices_lead(b->engine)) / b->threads;
+    return gs_batches_drawing(gs_batch_devices_lead(b->engine)) / b->draws.threads;
 }
 
 gs_status gs_run_batches_remember(const gs_run_batches *b, const gs_profile *p)
@@ -600,7 +378,7 @@ const gs_session *gs_run_batches_session(const gs_run_batches *b)
     return gs_batches_session(gs_batch_devices_lead(b->engine));
 }
 
-uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batches(b->sampler); }
+uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batches(b->draws.sampler); }
 
 /* ---- a step -------------------------------------------------------------- */
 
@@ -651,22 +429,11 @@ static gs_status step_batch(gs_run *r)
 /* The batch of this number; with it a group is sampled, where it is not in memory. */
 static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
 {
-    gs_status st = GS_OK;
+    bool drew;
+    const gs_status st = gs_draws_take(out, &drew, &b->draws, epoch, number);
 
-    if (number - b->first >= b->held) {
-        const double began = gs_now();
-        b->first = number;
-        b->held = GS_MIN(b->group, gs_sampler_batches(b->sampler) - number);
-        st = gs_sampler_draw_group(b->batch, b->sampler, b->arena, b->held, epoch, number, b->threads);
-        if (st == GS_EBUDGET && gs_sampler_facts_of(b->options.kind)->has_parts)
-            st = GS_OK; /* those that overflow go in parts */
-        if (st == GS_OK)
-            gs_batch_devices_begin(b->engine, b->batch, b->held);
-        b->sample_seconds += gs_now() - began;
-        for (uint32_t i = 0; i < b->held; i++)
-            b->drawn += (double)b->batch[i].edges + b->batch[i].vertices;
-    }
-    *out = &b->batch[number - b->first];
+    if (st == GS_OK && drew)
+        gs_batch_devices_begin(b->engine, b->draws.batch, b->draws.held);
     return st;
 }
 
@@ -692,8 +459,8 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
                            gs_batches *engine, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
-    gs_batch_arena *const arena = b->arena[whole->number - b->first];
-    const uint32_t targets = gs_sampler_targets(b->sampler, whole->number);
+    gs_batch_arena *const arena = b->draws.arena[whole->number - b->draws.first];
+    const uint32_t targets = gs_sampler_targets(b->draws.sampler, whole->number);
     uint32_t count = (targets + 1) / 2, part = 0;
     gs_status st = GS_OK;
 
@@ -702,7 +469,7 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
         gs_exec_stats x = {0};
         gs_batch batch;
         double mass;
-        st = gs_sampler_draw_part(&batch, b->sampler, arena, whole->epoch, whole->number, first, count);
+        st = gs_sampler_draw_part(&batch, b->draws.sampler, arena, whole->epoch, whole->number, first, count);
         if (st == GS_EBUDGET && count > 1) {
             count = (count + 1) / 2;
             st = GS_OK;
@@ -773,7 +540,7 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
 
     if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
         return st;
-    const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), b->first + b->held - first);
+    const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), b->draws.first + b->draws.held - first);
     for (; n < held && !batch[n].overflows; n++) {
         const bool teaching = batch[n].targets > 0;
         *teaches |= teaching;
@@ -837,23 +604,18 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     return st;
 }
 
-static uint64_t edges_read(const gs_run_batches *b)
-{
-    return gs_adjacency_bytes_read(b->in) + (b->out != NULL ? gs_adjacency_bytes_read(b->out) : 0);
-}
-
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_batches *const b = r->batches;
     gs_epoch_part *const p = &r->part;
-    const uint64_t read = edges_read(b), *const swept = r->session->run.swept;
+    const uint64_t read = gs_draws_read(&b->draws), *const swept = r->session->run.swept;
     const uint64_t before[2] = {swept[0], swept[1]};
     gs_status st = GS_OK;
 
-    b->sample_seconds = b->drawn = 0;
-    b->held = 0;
-    gs_sampler_order(b->sampler, !gs_control_shuffles(&r->control));
-    p->of = gs_sampler_batches(b->sampler);
+    b->draws.seconds = b->draws.amount = 0;
+    b->draws.held = 0;
+    gs_sampler_order(b->draws.sampler, !gs_control_shuffles(&r->control));
+    p->of = gs_sampler_batches(b->draws.sampler);
     while (p->batches < p->of) {
         const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
         if (r->options.stop != NULL && *r->options.stop)
@@ -864,8 +626,8 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
         if (p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
             return st;
     }
-    e->compute_seconds += b->sample_seconds;
-    e->read_bytes += edges_read(b) - read + swept[0] - before[0];
+    e->compute_seconds += b->draws.seconds;
+    e->read_bytes += gs_draws_read(&b->draws) - read + swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
     return GS_OK;
 }

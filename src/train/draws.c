@@ -1,0 +1,295 @@
+/* draws.c - the batches of a store: which lists are in memory, what a batch may have, which group is drawn. */
+#include "train/draws.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/option_table.h"
+#include "base/size.h"
+#include "session/store_rows.h"
+#include "train/control.h" /* gs_shuffles */
+#include "train/options.h"
+
+/* Most shares of the host's memory: for the in-edges of all vertices, and for a group of more than one batch. */
+#define LISTS_SHARE 0.6
+#define GROUP_SHARE 0.5
+/* The program alone takes more, so a smaller budget is refused, once it is known what would do. */
+#define LEAST_HOST (16 * GS_MIB)
+/* Lists of so many bytes and more may stay in the store: what reads them there has a window of as much. */
+#define STREAMED_FROM (8 * GS_MIB)
+/* Most share of the host's memory for batches that coefficients are made of. */
+#define COVER_SHARE 0.25
+/* An edge of the longest list, while lists are put in order by type. */
+#define SORT_BYTES 48u
+/* Batches drawn by trial, and from which size on these say what a batch has. */
+#define TRIALS 16u
+#define TRIED_TARGETS 256u
+
+uint64_t gs_draws_list_bytes(const gs_draws *d) { return d->in->bytes + (d->out != NULL ? d->out->bytes : 0); }
+
+static const gs_sampler_facts *facts_of(const gs_draws *d) { return gs_sampler_facts_of(d->options.kind); }
+
+static gs_status list_targets(gs_draws *d)
+{
+    const gs_store_info *const info = gs_store_get_info(d->store);
+    gs_block_reader r = {0};
+    uint64_t bytes;
+    gs_status st = gs_block_reader_open(&r, d->store, GS_ARRAY_SPLIT);
+
+    if (st == GS_OK && (d->target = gs_malloc_array(info->train + 1, sizeof(*d->target))) == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory for the list of training vertices");
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        for (uint64_t i = 0; i < bytes && d->targets < info->train; i++)
+            if (((const uint8_t *)r.block)[i] == GS_SPLIT_TRAIN)
+                d->target[d->targets++] = (uint32_t)(at + i);
+    }
+    gs_block_reader_close(&r);
+    return st;
+}
+
+/* Limits of batches in either order that epochs have. */
+static gs_status fit_orders(gs_draws *d, gs_shuffles shuffles)
+{
+    uint32_t vertices = 0;
+    uint64_t edges = 0;
+    gs_status st = GS_OK;
+
+    for (int ordered = 0; ordered < 2 && st == GS_OK; ordered++) {
+        if (shuffles == (ordered ? GS_SHUFFLES_ALWAYS : GS_SHUFFLES_NEVER))
+            continue;
+        d->options.ordered = ordered != 0;
+        d->options.most_vertices = 0;
+        d->options.most_edges = 0;
+        st = gs_sampler_fit(&d->options, d->in, d->out, d->target, d->targets, TRIALS);
+        vertices = GS_MAX(vertices, d->options.most_vertices);
+        edges = GS_MAX(edges, d->options.most_edges);
+    }
+    d->options.most_vertices = vertices;
+    d->options.most_edges = edges;
+    return st;
+}
+
+/* Of GS_EBUDGET: the host's memory of which `share` is `need`. */
+static void note_need(const gs_draws_request *q, uint64_t host, double share, uint64_t need)
+{
+    if (q->refused != NULL)
+        *q->refused = (gs_refusal){.host = GS_MAX((uint64_t)((double)need / share), host) + 1, .have = host};
+}
+
+/* What the program and the lists leave of the host's memory, for what is drawn before a run is planned. */
+static uint64_t beside_lists(const gs_draws *d, uint64_t host)
+{
+    const uint64_t taken = gs_draws_list_bytes(d) + LEAST_HOST;
+    return host > taken ? host - taken : 0;
+}
+
+/* A batch of many targets has about as many rows as any other, and far fewer than its fanouts could reach. */
+static gs_status narrow_limits(gs_draws *d, const gs_draws_request *q, uint64_t host)
+{
+    const uint32_t coverage = d->options.coverage;
+    const bool parts = facts_of(d)->has_parts; /* of which a row could be in several */
+    bool drawn = d->options.batch_size >= TRIED_TARGETS && !(parts && q->all_there);
+    gs_status st;
+
+    for (uint32_t h = 0; h < d->options.hops; h++)
+        drawn &= d->options.fanout[h] > 0;
+    if (!drawn)
+        return GS_OK;
+    if (d->in->columns != NULL)
+        d->options.arena_bytes = GS_MAX(GS_MIN((uint64_t)(GROUP_SHARE * (double)host), beside_lists(d, host)), 1);
+    d->options.coverage = 0; /* coefficients do not change what a batch has */
+    if ((st = fit_orders(d, (gs_shuffles)gs_choice(q->options, shuffle))) == GS_EBUDGET)
+        note_need(q, host, GROUP_SHARE, d->options.arena_bytes);
+    d->options.coverage = coverage;
+    d->options.arena_bytes = 0; /* limits do not depend on the budget */
+    return st;
+}
+
+bool gs_draws_may_stream(const gs_draws *d)
+{
+    return !d->options.weighted &&
+           (d->in == NULL || (d->in->columns == NULL && d->in->edges * sizeof(uint32_t) > STREAMED_FROM));
+}
+
+/* Lists of out-edges are needed, too. */
+static bool needs_out(const gs_draws *d)
+{
+    return facts_of(d)->needs_out && !gs_store_get_info(d->store)->symmetric;
+}
+
+/* All in memory within `share` of it each, or none; with what puts them in order by type. */
+static gs_status load_lists(gs_draws *d, uint64_t share)
+{
+    const volatile int *const stop = d->options.stop;
+    const uint64_t each = SORT_BYTES + gs_store_chunks(d->store)->data.feature_bytes;
+    const uint64_t sort = d->options.by_type ? each * gs_store_get_info(d->store)->max_in_degree : 0;
+    gs_status st = gs_adjacency_load(&d->in, d->store, GS_BY_DEST, share - GS_MIN(sort, share), stop);
+
+    if (st == GS_OK && d->options.by_type)
+        st = gs_adjacency_sort_types(d->in);
+    if (st == GS_OK && needs_out(d))
+        st = gs_adjacency_load(&d->out, d->store, GS_BY_SOURCE, share, stop);
+    if (st != GS_OK) {
+        gs_adjacency_free(d->in);
+        d->in = NULL;
+    }
+    return st;
+}
+
+/* Draws by weight look at the weights of whole lists. */
+static gs_status refuse_weighted(gs_draws *d, const gs_draws_request *q, uint64_t host)
+{
+    char why[GS_ERROR_BYTES];
+
+    snprintf(why, sizeof(why), "%s", gs_last_error());
+    note_need(q, host, LISTS_SHARE, gs_adjacency_bytes(d->store) + gs_adjacency_read_bytes(d->store));
+    return gs_fail(GS_EBUDGET, ".weighted: edges that are drawn by weight are in memory: %s", why);
+}
+
+/* In memory, where they fit; else they stay in the store, which gives the same batches. */
+static gs_status load_edges(gs_draws *d, const gs_draws_request *q, uint64_t host)
+{
+    const volatile int *const stop = d->options.stop;
+    gs_status st = q->stream ? GS_EBUDGET
+                             : load_lists(d, (uint64_t)(LISTS_SHARE * (double)host / (needs_out(d) ? 2 : 1)));
+
+    if (st == GS_EBUDGET && d->options.weighted)
+        return refuse_weighted(d, q, host);
+    if (st == GS_EBUDGET && (st = gs_adjacency_stream(&d->in, d->store, GS_BY_DEST, stop)) == GS_OK && needs_out(d))
+        st = gs_adjacency_stream(&d->out, d->store, GS_BY_SOURCE, stop);
+    if (st == GS_OK && facts_of(d)->needs_out_places && !gs_store_get_info(d->store)->symmetric)
+        st = gs_adjacency_count(&d->out, d->store, GS_BY_SOURCE, stop);
+    return st;
+}
+
+/* Coefficients of edges in the store: numbers of batches for each vertex. A budget for many of them is not tried, as
+ * that draws all these batches. */
+static gs_status check_coverage(gs_draws *d, const gs_draws_request *q, uint64_t host)
+{
+    const uint64_t list = 4ull * d->options.coverage * d->in->vertices,
+                   need = gs_sampler_cover_bytes(d->in->vertices, d->options.coverage) + list,
+                   share = (uint64_t)(LISTS_SHARE * (double)beside_lists(d, host));
+    char have[16], want[16];
+
+    d->options.cover_bytes = (uint64_t)(COVER_SHARE * (double)beside_lists(d, host));
+    if (d->options.coverage == 0 || d->in->columns == NULL || need <= share)
+        return GS_OK;
+    if (need < host / 4)
+        note_need(q, host, 1, (uint64_t)((double)need / LISTS_SHARE) + gs_draws_list_bytes(d) + LEAST_HOST);
+    return gs_fail(GS_EBUDGET, ".coverage %u: takes %s where edges do not fit in memory, and .host_memory leaves %s "
+                   "for it; use a smaller one, more memory, or leave it out", d->options.coverage,
+                   gs_size_format(want, sizeof(want), need), gs_size_format(have, sizeof(have), share));
+}
+
+/* What the store has no use for, before anything is read. */
+static gs_status check_sampler(const gs_draws *d, const gs_draws_request *q)
+{
+    const gs_train_options *const o = q->options;
+    const gs_store_info *const info = gs_store_get_info(d->store);
+
+    if (d->options.weighted && !info->weights)
+        return gs_fail(GS_ENOTFOUND, ".weighted: the edges of %s have no weights; leave it out, or partition an "
+                       "input whose edges have some", q->store);
+    if (d->options.by_type && info->edge_types == 0)
+        return gs_fail(GS_ENOTFOUND, ".by_type: the edges of %s have no types; leave it out", q->store);
+    if (facts_of(d)->needs_edges && info->edges == 0)
+        return gs_fail(GS_EINVAL, ".sampler %s: draws subgraphs by edges, and %s has none; use neighbor, cluster or "
+                       "none", o->sampler, q->store);
+    if (facts_of(d)->counts_intervals && d->options.batch_size > info->parts)
+        return gs_fail(GS_EINVAL, ".batch_size %u%s: counts intervals of the store with .sampler %s, and %s has %u; "
+                       "use 1 to %u", d->options.batch_size, o->batch_size == 0 ? " (the default)" : "", o->sampler,
+                       q->store, info->parts, info->parts);
+    if (d->options.coverage > 0 && info->weights && !o->ignore_edge_weights)
+        return gs_fail(GS_EUNSUPPORTED, ".coverage: coefficients take the place of the edge weights of %s; leave it "
+                       "out, or say .ignore_edge_weights", q->store);
+    return GS_OK;
+}
+
+/* The rows that losses are of: those that are asked for, or the training vertices. */
+static gs_status take_targets(gs_draws *d, const gs_draws_request *q)
+{
+    if (q->target != NULL)
+        return GS_OK;
+    if (!gs_store_array(d->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(d->store)->train == 0)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
+                       q->store);
+    return list_targets(d);
+}
+
+gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
+{
+    const gs_train_options *const o = q->options;
+    const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), LEAST_HOST);
+    gs_status st;
+
+    *d = (gs_draws){.target = q->target, .targets = q->targets, .group = 1,
+                    .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
+    if ((st = gs_store_open(&d->store, q->store)) != GS_OK || (st = take_targets(d, q)) != GS_OK ||
+        (st = gs_batch_options_read(&d->options, o)) != GS_OK || (st = check_sampler(d, q)) != GS_OK ||
+        (st = load_edges(d, q, host)) != GS_OK || (st = check_coverage(d, q, host)) != GS_OK ||
+        (st = narrow_limits(d, q, host)) != GS_OK ||
+        (st = gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options)) != GS_OK)
+        return st;
+    d->limits = *gs_sampler_limits(d->sampler);
+    const uint64_t fit = (uint64_t)(GROUP_SHARE * (double)host) / d->limits.arena_bytes;
+    d->most_group = (uint32_t)GS_MAX(GS_MIN(fit, GS_BATCH_GROUP), 1);
+    return GS_OK;
+}
+
+void gs_draws_close(gs_draws *d)
+{
+    for (uint32_t k = 0; k < GS_BATCH_GROUP; k++)
+        gs_batch_arena_free(d->arena[k]);
+    gs_sampler_close(d->sampler);
+    gs_adjacency_free(d->in);
+    gs_adjacency_free(d->out);
+    gs_free(d->target);
+    gs_store_close(d->store);
+    *d = (gs_draws){0};
+}
+
+uint64_t gs_draws_group_bytes(const gs_draws *d) { return d->group * d->limits.arena_bytes; }
+
+gs_status gs_draws_start(gs_draws *d)
+{
+    gs_status st = GS_OK;
+    for (uint32_t k = 0; k < d->group && st == GS_OK; k++)
+        st = gs_batch_arena_make(&d->arena[k], d->sampler);
+    return st;
+}
+
+/* The group that begins with batch `number`. */
+static gs_status draw_group(gs_draws *d, uint32_t epoch, uint32_t number)
+{
+    const double began = gs_now();
+
+    d->first = number;
+    d->held = GS_MIN(d->group, gs_sampler_batches(d->sampler) - number);
+    gs_status st = gs_sampler_draw_group(d->batch, d->sampler, d->arena, d->held, epoch, number, d->threads);
+    if (st == GS_EBUDGET && facts_of(d)->has_parts)
+        st = GS_OK; /* those that overflow go in parts */
+    d->seconds += gs_now() - began;
+    for (uint32_t i = 0; i < d->held; i++)
+        d->amount += (double)d->batch[i].edges + d->batch[i].vertices;
+    return st;
+}
+
+gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number)
+{
+    gs_status st = GS_OK;
+
+    *drew = number - d->first >= d->held;
+    if (*drew)
+        st = draw_group(d, epoch, number);
+    *out = &d->batch[number - d->first];
+    return st;
+}
+
+uint64_t gs_draws_read(const gs_draws *d)
+{
+    return gs_adjacency_bytes_read(d->in) + (d->out != NULL ? gs_adjacency_bytes_read(d->out) : 0);
+}

@@ -1,0 +1,65 @@
+/* draws.h - the batches of a store: lists of its edges, in memory or in the store, a sampler over them, and the group
+ * of batches that was drawn last.
+ *
+ * Who trains on batches and who hands them out draw them here. One thread.
+ */
+#ifndef GS_TRAIN_DRAWS_H
+#define GS_TRAIN_DRAWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "batch/batch_devices.h" /* GS_BATCH_GROUP */
+#include "gnnstream.h"
+#include "sample/sampler.h"
+#include "schedule/schedule.h" /* gs_refusal */
+#include "store/store.h"
+
+typedef struct gs_draws {
+    gs_store *store;
+    gs_adjacency *in, *out; /* out: of walks in a graph that is not symmetric; else NULL */
+    uint32_t *target;       /* [targets] rows that losses are of, ascending */
+    uint32_t targets, threads;
+    gs_sampler_options options;
+    gs_sampler *sampler;
+    gs_batch_limits limits; /* of its batches */
+    uint32_t most_group;    /* batches of a group that have room in the share of memory that is for them, at least 1 */
+    uint32_t group;         /* that are drawn at a time, at most: the caller's, before gs_draws_start() */
+    uint32_t first, held;   /* those in memory: [first, first + held) of the epoch; held 0: none */
+    gs_batch_arena *arena[GS_BATCH_GROUP];
+    gs_batch batch[GS_BATCH_GROUP];
+    double seconds, amount; /* of drawing, so far: and rows and edges that were drawn */
+} gs_draws;
+
+/* What is drawn. */
+typedef struct gs_draws_request {
+    const char *store;
+    const gs_train_options *options; /* what speaks of batches; .seed, .threads, .host_memory, .stop */
+    bool stream;         /* lists of edges stay in the store, whether they have room or not */
+    bool all_there;      /* no batch may overflow: limits are what one can have */
+    uint32_t *target;    /* [targets] ascending rows of the store that losses are of, *d's from now on; NULL: training
+                          * vertices */
+    uint32_t targets;
+    gs_refusal *refused; /* of GS_EBUDGET: what might do, where this is known; may be NULL */
+} gs_draws_request;
+
+/* Loads the lists, or what reading them in the store needs, and opens the sampler; .group is 1. Release *d with
+ * gs_draws_close() in any case. Blocks while edges are read. GS_ENOTFOUND, GS_EINVAL, GS_EUNSUPPORTED: what options ask
+ * of a store that has not got it, named; GS_EBUDGET; errors as gs_store_open(), gs_adjacency_load(),
+ * gs_adjacency_stream(), gs_sampler_open(). */
+gs_status gs_draws_open(gs_draws *d, const gs_draws_request *request);
+void gs_draws_close(gs_draws *d);
+/* Lists are in memory, or might be, and would do in the store, with less of it. */
+bool gs_draws_may_stream(const gs_draws *d);
+/* Memory: of the lists; and of arenas for a group, which gs_draws_start() takes. GS_ENOMEM. */
+uint64_t gs_draws_list_bytes(const gs_draws *d);
+uint64_t gs_draws_group_bytes(const gs_draws *d);
+gs_status gs_draws_start(gs_draws *d);
+/* The batch of this number, which stands until a group is drawn anew: *drew, where it was not in memory. Of samplers
+ * whose batches have parts (gs_sampler_draw_part()) it may overflow. */
+gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number);
+/* Bytes of edges that were read from the store for them, so far. */
+uint64_t gs_draws_read(const gs_draws *d);
+
+#endif /* GS_TRAIN_DRAWS_H */
