@@ -96,7 +96,8 @@ typedef struct gs_schedule_config {
     gs_refusal *refusal;       /* NULL: not asked for */
     bool no_sizes;             /* a refusal need not say what would do */
     uint64_t host_known;       /* nor that it is as much of the host's memory as another way needs, or more; 0: none */
-    bool any_plan;             /* the first that fits will do */
+    bool any_plan;             /* the first that fits will do, and is only counted, */
+    bool listed;               /* or is to be run */
     double tables_part;        /* tables of a like program, of the least that they might have; below 1: not known. A
                                 * plan is looked for where this one's, in proportion, are within the budget, or for
                                 * sizes. */

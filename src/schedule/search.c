@@ -667,7 +667,7 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
         return l->long_tiles ? GS_ENOFIT : gs_choice_refuse(c, l);
     if (cfg->effort != NULL)
         cfg->effort->chosen = true;
-    c->counts = cfg->any_plan; /* it is not the plan of a run */
+    c->counts = cfg->any_plan && !cfg->listed;
     if (cfg->any_plan && !cfg->no_sizes && !l->long_tiles && cfg->refusal != NULL) {
         if (is_refused(&st, l, c))
             return st;

@@ -512,6 +512,22 @@ static void drop_plan(gs_session *s)
     s->plan = NULL;
 }
 
+/* The best plan in place of one that was counted. Where none of those that are compared fits, the one that was counted
+ * does: it is listed then. */
+static gs_status plan_whole(gs_session *s, gs_schedule_config *config, uint64_t tasks)
+{
+    drop_plan(s);
+    config->any_plan = false;
+    config->no_sizes = true;
+    const gs_status st = gs_schedule(&s->plan, config);
+    if (st != GS_EBUDGET)
+        return st;
+    config->effort->tasks = tasks;
+    config->any_plan = config->listed = true;
+    config->no_sizes = !s->memory.sizes;
+    return gs_schedule(&s->plan, config);
+}
+
 /* Replaces a plan by one that knows which rows each chunk needs. Where that one's table of runs has no room, one
  * without is made. */
 static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
@@ -537,12 +553,10 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
     }
     if (st != GS_EBUDGET)
         return st;
-    drop_plan(s); /* it was any that fits */
     config->effort->tasks = before;
     gs_session_drop_read_needs(s); /* the first plan knew those of pruned edges */
     config->no_swap = no_swap;
-    config->no_sizes = !s->memory.sizes;
-    return gs_schedule(&s->plan, config);
+    return plan_whole(s, config, before);
 }
 
 /* Of a plan that was made to see whether there is one: the best one, if it is another. */
@@ -554,9 +568,7 @@ static gs_status plan_better(gs_session *s, gs_schedule_config *config)
         return plan_selective(s, config);
     if (!config->any_plan || !config->effort->chosen)
         return GS_OK;
-    drop_plan(s);
-    config->any_plan = false;
-    return gs_schedule(&s->plan, config);
+    return plan_whole(s, config, config->effort->tasks);
 }
 
 /* Behind a failure there is none: one that was counted alone has no tasks. */
@@ -677,7 +689,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
         .host_libraries = s->memory.libraries,
-        .host_varies = GS_SESSION_PROCESS_STEP,
+        .host_varies = s->config.trial ? 0 : GS_SESSION_PROCESS_STEP, /* which trials have in what they find */
         .device_fixed = s->memory.device_fixed,
         .live_most = s->memory.live_most,
         .stop = s->config.options->stop,

@@ -144,7 +144,7 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     options.on_open = NULL;
     trial.options = &options;
     if (config->refused->process > 0) { /* what refused runs leave resident is not in the way of one that begins */
-        trial.process_bytes = config->refused->process;
+        trial.process_bytes = config->refused->process + GS_SESSION_PROCESS_STEP; /* it may find as much */
         trial.trial = true;
         trial.first = *config->refused_as;
     }

@@ -12,7 +12,7 @@ for options in '--sampler neighbor --batch-size 500 --fanout 0,0' '--sampler nei
     least=$(sed -n 's/.*host-memory 20.0 MiB is too small.* at least \([0-9]*\)M.*/\1/p' err)
     [ -n "$least" ] || die "$options: $(<err)"
     does=$least
-    [ -z "${GS_SANITIZED:-}" ] || does=$((least + least / 4)) # freed memory stays for a while
+    [ -z "${GS_SANITIZED:-}" ] || does=$((least + least / 2)) # freed memory stays for a while
     "${plan[@]}" "${does}M" >out 2>err || die "$options: $(<err)"
     [ -n "${GS_SANITIZED:-}" ] || refused 1 'is too small' "${plan[@]}" $((least - 4))M
     if [[ $options != *saint* ]] && [ -z "${GS_SANITIZED:-}" ]; then
