@@ -257,7 +257,7 @@ static int predict_run(const cli_command *self, const void *options, const char 
     }
     say_what_of(&w, place[0]);
     print_results(&r);
-    if (!has_figures(&r) && (o.logits != NULL || o.argmax != NULL))
+    if (!has_figures(&r) && strcmp(r.figures.task, "link") != 0 && (o.logits != NULL || o.argmax != NULL))
         puts("no vertex of a split has a label here: loss and accuracies are not known");
     return CLI_DONE;
 }

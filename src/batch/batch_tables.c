@@ -159,7 +159,7 @@ static gs_status bring_all(gs_batch_tables *b)
         going g = {.list = &b->list, .width = p->table[t].width,
                    .bring = gs_exec_rows(b->session->run.exec, p->table[t].array)};
         if (g.bring != NULL) /* no pass reads it where it has no place */
-            st = gs_session_sweep_named(b->whole, b->of[t], &column, 1, b->list.named, b->list.rows, bring_rows, &g);
+            st = gs_session_sweep_named(b->whole, &column, 1, b->list.named, b->list.rows, bring_rows, &g);
     }
     return st;
 }
@@ -199,7 +199,7 @@ static gs_status update_rows(const gs_batch_tables *b, uint32_t t, const gs_row_
     gs_status st = GS_OK;
 
     if (gradient != NULL)
-        st = gs_session_sweep_named(b->whole, b->of[t], column, 1 + states, list->named, list->rows, update_window, &g);
+        st = gs_session_sweep_named(b->whole, column, 1 + states, list->named, list->rows, update_window, &g);
     *finite = g.finite;
     return st;
 }

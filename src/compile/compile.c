@@ -83,13 +83,16 @@ static gs_dtype labels_of(const gs_compile_options *o)
 /* Loss and gradients on the moved forward graph; dead code goes. */
 static gs_status finish(const gs_compiler *k, gs_ir *ir)
 {
+    const bool given = k->options->layer || k->options->given;
     gs_status st = GS_OK;
-    if (!k->options->layer && (k->options->metrics || k->gradients))
+    if (!given && (k->options->metrics || k->gradients))
         st = gs_ir_add_loss(ir, k->options->loss, labels_of(k->options));
     if (st == GS_OK && k->gradients)
-        st = k->options->layer ? gs_ir_differentiate_from(ir) : gs_ir_differentiate(ir);
+        st = given ? gs_ir_differentiate_from(ir, k->options->layer) : gs_ir_differentiate(ir);
     if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
+    if (st == GS_OK && k->options->given) /* what came to the root is known: nothing else asks for it */
+        gs_ir_drop_outputs(ir, GS_OUTPUT_LOGITS);
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
 }
 
@@ -302,7 +305,7 @@ static void show(const gs_compile_options *o, const char *after, const gs_ir *ir
 static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program, const gs_compile_options *options)
 {
     gs_compiler k = {.options = options, .program = program, .base = ir,
-                     .gradients = gs_ir_differentiated(ir) || options->layer,
+                     .gradients = gs_ir_differentiated(ir) || options->layer || options->given,
                      .hoist = options->hoist || options->layer};
     gs_ir *best = NULL;
     gs_status st;

@@ -13,7 +13,7 @@
  * "input_id") is in the store. */
 typedef struct gs_leaf {
     const char *name;
-    int store_id;
+    int store_id; /* -1: a lasting array of the run */
     gs_dtype dtype;
     uint32_t width;
 } gs_leaf;
@@ -33,7 +33,8 @@ typedef struct gs_compile_options {
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     bool typed;           /* products with the matrix of an edge's type are made edge by edge, type by type */
-    bool layer;           /* the gradient of the root comes from outside: see gs_compile() */
+    bool given;           /* the pass has no loss: the gradient of the root is the leaf GS_IR_UPSTREAM */
+    bool layer;           /* the same, as an array of the caller, and cut there: see gs_compile() */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */
     gs_dtype read;        /* ... and of what sums of rows read, if no other edge pass does: ... */
     uint32_t rest_width;  /* ... in rows of an even number, so many or more */

@@ -356,6 +356,7 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
         return gs_fail(GS_EINVAL, "the model needs '%s' as %s[%u], the store has %s[%u]", n->name,
                        gs_dtype_name(n->dtype), n->width, gs_dtype_name(leaf->dtype), leaf->width);
     a.store_id = leaf->store_id;
+    a.lasting = leaf->store_id < 0;
     e->array[v] = find_array(e->p, n->name);
     if (e->array[v] == GS_NONE) {
         snprintf(a.name, sizeof(a.name), "%s", n->name);

@@ -132,9 +132,11 @@ static bool is_layer(const gs_hoist *x) { return x->options != NULL && x->option
  * upstream gradient is not known then, as random numbers are the same in both passes. */
 static bool may_vary(const gs_hoist *x, const gs_node *n)
 {
+    const bool upstream = n->op == GS_OP_INPUT && strcmp(n->name, GS_IR_UPSTREAM) == 0;
     if (is_layer(x))
-        return n->op == GS_OP_INPUT && strcmp(n->name, GS_IR_UPSTREAM) == 0;
-    return (n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_node_table(n) != NULL || gs_op_is_random(n->op);
+        return upstream;
+    return upstream || (n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_node_table(n) != NULL ||
+           gs_op_is_random(n->op);
 }
 
 static bool is_invariant(const gs_hoist *x, const gs_node *n)

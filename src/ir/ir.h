@@ -184,10 +184,10 @@ gs_status gs_ir_normalise(gs_ir *ir);
  * normalises first. Values that depend on no parameter get no gradient. */
 gs_status gs_ir_add_loss(gs_ir *ir, gs_loss loss, gs_dtype labels);
 gs_status gs_ir_differentiate(gs_ir *ir);
-/* The same without a loss, from the gradient of the root: the input GS_IR_UPSTREAM, rows of the root's width. That of
- * the input "features", where the root depends on it, is a GS_OUTPUT_STORE. */
+/* The same without a loss, from the gradient of the root: the input GS_IR_UPSTREAM, rows of the root's width. With
+ * `of_features` that of the input "features", where the root depends on it, is a GS_OUTPUT_STORE. */
 #define GS_IR_UPSTREAM "upstream"
-gs_status gs_ir_differentiate_from(gs_ir *ir);
+gs_status gs_ir_differentiate_from(gs_ir *ir, bool of_features);
 
 /* One line a node and an output. */
 void gs_ir_print(const gs_ir *ir, FILE *out);

@@ -595,23 +595,25 @@ static uint32_t input_named(const gs_ir *ir, const char *name)
     return GS_IR_NONE;
 }
 
-gs_status gs_ir_differentiate_from(gs_ir *ir)
+gs_status gs_ir_differentiate_from(gs_ir *ir, bool of_features)
 {
     gs_tape t = {.ir = ir};
     uint32_t root;
     gs_status st;
 
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
+    gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD_ROWS);
     gs_ir_drop_outputs(ir, GS_OUTPUT_STORE);
     if ((st = gs_ir_normalise(ir)) != GS_OK)
         return st;
     root = gs_ir_root(ir);
-    if ((st = open_tape(&t, ir, "features")) == GS_OK) {
-        const uint32_t features = input_named(ir, "features");
+    if ((st = open_tape(&t, ir, of_features ? "features" : NULL)) == GS_OK) {
+        const uint32_t features = of_features ? input_named(ir, "features") : GS_IR_NONE, forward = ir->nodes;
         flow_back(&t, root, gs_ir_input(ir, GS_IR_UPSTREAM, ir->node[root].width, GS_F32));
         const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : flowed_to(&t, features);
         if (g != GS_IR_NONE)
             gs_ir_add_output(ir, GS_OUTPUT_STORE, g, GS_IR_NONE);
+        add_tables(&t, forward);
         ir->differentiated = true;
         st = ir->status;
     }

@@ -359,7 +359,8 @@ void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const float *
                       double *loss_sum)
 {
     const uint32_t ends = s->o.asks[GS_PAIR_HEAD] + s->o.asks[GS_PAIR_TAIL];
-    const float scale = 1 / ((float)batch->pairs * (float)ends);
+    const uint64_t pairs = s->o.mean_over > 0 ? s->o.mean_over : batch->pairs;
+    const float scale = 1 / ((float)pairs * (float)ends);
 
     memset(s->d_slot, 0, (uint64_t)batch->slots * s->o.width * sizeof(float));
     if (s->d_type != NULL)

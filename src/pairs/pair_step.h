@@ -30,6 +30,7 @@ typedef struct gs_pair_step_options {
     uint32_t width, types;     /* of rows; rows of types, 1 at least */
     uint32_t threads, negatives;
     uint32_t most_pairs, most_slots, most_rows;
+    uint64_t mean_over;        /* pairs that the gradient's mean is over; 0: those of the batch */
 } gs_pair_step_options;
 
 typedef struct gs_pair_step {

@@ -225,7 +225,7 @@ static double pass_seconds(const gs_session *s, uint32_t pass)
 double gs_session_epoch_seconds(const gs_session *s)
 {
     const uint32_t evaluating = s->pass.eval != GS_NONE ? s->pass.eval : s->pass.predict;
-    return pass_seconds(s, s->pass.train != GS_NONE ? s->pass.train : evaluating);
+    return pass_seconds(s, s->pass.train != GS_NONE ? s->pass.train : evaluating) + pass_seconds(s, s->pass.forward);
 }
 
 /* The last evaluation may be the pass that stores logits. */
@@ -233,9 +233,10 @@ double gs_session_run_seconds(const gs_session *s)
 {
     const double epochs = s->pass.train != GS_NONE ? gs_session_epochs(s) : 0;
     const uint32_t last = s->pass.predict != GS_NONE ? s->pass.predict : s->pass.eval;
+    const double epoch = pass_seconds(s, s->pass.train) + pass_seconds(s, s->pass.forward);
     const uint32_t runs = gs_session_evaluations(s);
 
-    return pass_seconds(s, gs_program_pass(s->program, "setup")) + epochs * pass_seconds(s, s->pass.train) +
+    return pass_seconds(s, gs_program_pass(s->program, "setup")) + epochs * epoch +
            (runs - 1) * pass_seconds(s, s->pass.eval) + pass_seconds(s, last);
 }
 

@@ -95,6 +95,7 @@ typedef struct gs_session_config {
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
     const gs_batch_shape *batch; /* for gs_batches_open() (batch/batches.h); else NULL */
     const gs_param *pairs;  /* a parameter that training on pairs has besides the model's; or NULL */
+    bool rows_alone;        /* pairs are learned by rows of a table alone: the model has no layer */
     bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */
     uint64_t beside_device_bytes; /* likewise, of the device's own */
@@ -110,11 +111,19 @@ typedef struct gs_session_config {
 /* session_plan.c: the passes of the program. */
 typedef struct gs_session_passes {
     uint32_t train, eval, predict; /* numbers of passes, or GS_NONE */
+    uint32_t forward;   /* of pairs behind layers: gives the rows that "train" starts from, before it; "predict" itself
+                         * where the two are the same */
     bool gradients;     /* the pass "train" is there */
     bool train_differs; /* it computes other logits than an evaluation (dropout, batch statistics) */
     bool labelled;      /* eval and predict give the loss and what the task is judged by */
     bool ranked;        /* so they do figures of the order of logits: multilabel, or asked for */
 } gs_session_passes;
+
+/* session_plan.c: arrays of a run of pairs (.task "link"), or GS_NONE: rows that batches read, and that ranks and
+ * scores do; and of layers the loss's gradient by the former, a lasting array. */
+typedef struct gs_session_pairs {
+    uint32_t rows, judged, upstream;
+} gs_session_pairs;
 
 /* The members' types are each described beside the source that owns them. */
 struct gs_session {
@@ -125,6 +134,7 @@ struct gs_session {
     gs_variant variant;
     gs_program *program;
     gs_session_passes pass;
+    gs_session_pairs pairs;
     gs_session_labels labels;
     gs_session_memory memory;
     gs_session_edges edges;

@@ -2,6 +2,7 @@
 #include "session/session_plan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/machine.h"
@@ -320,15 +321,23 @@ static gs_status check_store(const gs_session *s)
 
 /* ---- passes -------------------------------------------------------------- */
 
-static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT], const gs_store *store)
+/* Are layers trained by what a loss of pairs says of their last rows? */
+static bool learns_pairs(const gs_session *s)
+{
+    return s->config.purpose == GS_FOR_TRAINING && gs_train_is_link(s->config.options) && !s->config.on_batches;
+}
+
+static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT + 1], const gs_session *s)
 {
     uint32_t n = 0;
 
     for (int id = 0; id < GS_ARRAY_COUNT; id++) {
-        const gs_array_info *const a = gs_store_array(store, (gs_array_id)id);
+        const gs_array_info *const a = gs_store_array(s->store, (gs_array_id)id);
         if (a->present && gs_array_is_of_vertices((gs_array_id)id)) /* others no model reads */
             leaf[n++] = (gs_leaf){gs_array_stem((gs_array_id)id), id, a->dtype, a->width};
     }
+    if (learns_pairs(s))
+        leaf[n++] = (gs_leaf){GS_IR_UPSTREAM, -1, GS_F32, s->classes};
     return n;
 }
 
@@ -340,12 +349,41 @@ static double edges_per_vertex(const gs_session *s)
                      : (double)b->limits.edges / (double)b->limits.vertices;
 }
 
-/* Builds one pass's graph and compiles it. `gradients`: with the derivative. */
-static gs_status add_pass(gs_session *s, const gs_model *model, const char *name, bool gradients, bool logits)
+typedef enum pass_kind {
+    EVALUATION,
+    TRAINING,        /* drops out, and has statistics of all vertices */
+    WITH_GRADIENTS,  /* and the derivative behind it */
+} pass_kind;
+
+/* One pass's graph; with its loss and derivative, where it has any, to see whether that can be done. */
+static gs_status build_pass(gs_ir **out, gs_session *s, const gs_model *model, const gs_model_config *config,
+                            bool gradients)
 {
+    gs_ir *ir = NULL;
+    gs_status st;
+
+    if ((st = gs_model_build(&ir, model, config)) != GS_OK)
+        return st;
+    s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
+    st = gs_session_note_tables(s, ir);
+    if (st == GS_OK && s->pass.labelled)
+        st = gs_ir_add_loss(ir, s->labels.loss, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
+    if (st == GS_OK && gradients)
+        st = gs_ir_differentiate(ir);
+    if (st == GS_OK)
+        *out = ir;
+    else
+        gs_ir_free(ir);
+    return st;
+}
+
+/* Builds one pass's graph and compiles it. */
+static gs_status add_pass(gs_session *s, const gs_model *model, const char *name, pass_kind kind, bool logits)
+{
+    const bool gradients = kind == WITH_GRADIENTS, given = gradients && learns_pairs(s);
     const gs_store_info *const info = gs_store_get_info(s->store);
     const gs_train_options *const o = s->config.options;
-    gs_leaf leaf[GS_ARRAY_COUNT];
+    gs_leaf leaf[GS_ARRAY_COUNT + 1];
     const gs_model_config config = {
         .layers = o->layers,
         .in_width = info->features,
@@ -360,17 +398,18 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .act = o->activation,
         .dropout = (float)o->dropout,
         .input_dropout = (float)o->input_dropout,
-        .training = gradients,
+        .training = kind != EVALUATION,
         .self_loops = info->self_loops != 0,
         .embeddings = o->embeddings,
     };
     const gs_compile_options compile = {
         .pass = name,
         .leaf = leaf,
-        .leaves = fill_leaves(leaf, s->store),
+        .leaves = fill_leaves(leaf, s),
         .metrics = s->pass.labelled,
         .loss = s->labels.loss,
         .store_logits = logits,
+        .given = given,
         .no_move = o->no_move || s->variant.no_move != GS_NOT_TAKEN,
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
         .in_memory = s->config.batch != NULL,
@@ -386,21 +425,43 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .stop = o->stop,
     };
     gs_ir *ir = NULL;
-    gs_status st;
+    const gs_status st = build_pass(&ir, s, model, &config, gradients && !given);
 
-    if ((st = gs_model_build(&ir, model, &config)) != GS_OK)
+    return st == GS_OK ? gs_compile(s->program, ir, &compile) : st; /* takes the graph */
+}
+
+/* Rows come from a pass of their own before "train", as pairs are scored before there is a derivative; "train" computes
+ * again what its derivative needs. Where nothing is random, these rows are also the ones that are judged. */
+static gs_status add_pair_passes(gs_session *s, const gs_model *model)
+{
+    gs_status st = add_pass(s, model, "train", WITH_GRADIENTS, false);
+
+    if (st != GS_OK)
         return st;
-    s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
-    st = gs_session_note_tables(s, ir);
-    if (st == GS_OK && s->pass.labelled)
-        st = gs_ir_add_loss(ir, s->labels.loss, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
-    if (st == GS_OK && gradients)
-        st = gs_ir_differentiate(ir);
-    if (st != GS_OK) {
-        gs_ir_free(ir);
+    s->pass.train_differs = true; /* its rows are not judged */
+    const bool differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
+    if ((st = add_pass(s, model, "forward", differs ? TRAINING : EVALUATION, true)) != GS_OK)
         return st;
-    }
-    return gs_compile(s->program, ir, &compile); /* takes the graph */
+    s->pass.forward = gs_program_pass(s->program, "forward");
+    s->pairs.rows = s->program->logits;
+    s->program->array[s->pairs.rows].result = true;
+    return differs ? add_pass(s, model, "predict", EVALUATION, true) : GS_OK;
+}
+
+/* Which arrays have the rows of a run of pairs. */
+static void find_pairs(gs_session *s)
+{
+    const gs_program *const p = s->program;
+
+    if (s->config.rows_alone)
+        s->pairs.rows = s->pairs.judged = p->table[0].array;
+    else if (gs_train_is_link(s->config.options))
+        s->pairs.judged = p->logits;
+    for (uint32_t a = 0; a < p->arrays && learns_pairs(s); a++)
+        if (strcmp(p->array[a].name, GS_IR_UPSTREAM) == 0)
+            s->pairs.upstream = a;
+    if (s->pass.predict == GS_NONE)
+        s->pass.predict = s->pass.forward;
 }
 
 /* Without dropout and batch statistics the train pass computes what an evaluation would, so one more
@@ -408,18 +469,21 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
 static gs_status add_passes(gs_session *s, const gs_model *model)
 {
     const bool training = s->config.purpose == GS_FOR_TRAINING, logits = s->config.logits || s->pass.ranked;
+    const bool pairs = learns_pairs(s);
     gs_status st = GS_OK;
 
     s->pass.train_differs = s->config.on_batches;
-    if (training && !s->config.on_batches)
-        st = add_pass(s, model, "train", true, false);
-    if (st == GS_OK && training && !s->config.on_batches)
+    if (pairs)
+        st = add_pair_passes(s, model);
+    else if (training && !s->config.on_batches)
+        st = add_pass(s, model, "train", WITH_GRADIENTS, false);
+    if (st == GS_OK && training && !s->config.on_batches && !pairs)
         s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
     if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits) &&
         s->labels.task != GS_TRAIN_TASK_LINK) /* whose figures come of rows, not of a pass */
-        st = add_pass(s, model, "eval", false, false);
-    if (st == GS_OK && logits && s->config.batch == NULL)
-        st = add_pass(s, model, "predict", false, true);
+        st = add_pass(s, model, "eval", EVALUATION, false);
+    if (st == GS_OK && logits && s->config.batch == NULL && !pairs)
+        st = add_pass(s, model, "predict", EVALUATION, true);
     if (st == GS_OK && s->variant.split != GS_NOT_TAKEN)
         st = gs_program_split(s->program);
     if (st != GS_OK)
@@ -427,6 +491,7 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
     s->pass.train = gs_program_pass(s->program, "train");
     s->pass.eval = gs_program_pass(s->program, "eval");
     s->pass.predict = gs_program_pass(s->program, "predict");
+    find_pairs(s);
     return gs_program_check(s->program);
 }
 
@@ -469,7 +534,9 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->earlier_epochs = config->earlier != NULL ? config->earlier->epochs : 0;
     s->variant = variant;
     s->pass = (gs_session_passes){.train = GS_NONE, .eval = GS_NONE, .predict = GS_NONE,
+                                  .forward = GS_NONE,
                                   .gradients = config->purpose == GS_FOR_TRAINING};
+    s->pairs = (gs_session_pairs){GS_NONE, GS_NONE, GS_NONE};
     if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK ||
         (st = gs_session_choose_task(s)) != GS_OK)
         goto done;

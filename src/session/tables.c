@@ -59,14 +59,19 @@ static uint64_t tile_rows(const gs_session *s, uint32_t width)
 
 static uint64_t id_bytes(uint64_t rows) { return gs_align_up(rows * sizeof(uint32_t), GS_BLOCK_BYTES); }
 
+static uint64_t column_bytes(const gs_session *s, uint32_t width, uint32_t columns)
+{
+    const uint64_t rows = tile_rows(s, width);
+    return id_bytes(rows) + 2 * columns * rows * width * sizeof(float);
+}
+
 uint64_t gs_session_sweep_bytes(const gs_session *s)
 {
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < s->program->tables; i++) {
-        const uint64_t rows = tile_rows(s, s->program->table[i].width);
-        const uint64_t columns = s->pass.gradients ? GS_EXEC_COLUMNS : 1;
-        most = GS_MAX(most, id_bytes(rows) + 2 * columns * rows * s->program->table[i].width * sizeof(float));
-    }
+    const bool scored = s->pairs.judged != GS_NONE && !s->config.rows_alone;
+    uint64_t most = scored ? column_bytes(s, s->program->array[s->pairs.judged].width, 1) : 0;
+
+    for (uint32_t i = 0; i < s->program->tables; i++)
+        most = GS_MAX(most, column_bytes(s, s->program->table[i].width, s->pass.gradients ? GS_EXEC_COLUMNS : 1));
     return most > 0 ? most + GS_SUM_BYTES : 0; /* and a block of input ids */
 }
 
@@ -144,10 +149,10 @@ static gs_status go_on(void *context, uint64_t first, uint64_t rows, float *cons
     return st == GS_OK ? g->fn(g->context, rows, row, g->id) : st;
 }
 
-gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns, bool ids,
+gs_status gs_session_sweep(gs_session *s, const gs_exec_column *column, uint32_t columns, bool ids,
                            gs_session_rows_fn *fn, void *context)
 {
-    const uint64_t rows = tile_rows(s, s->program->table[t].width);
+    const uint64_t rows = tile_rows(s, s->program->array[column->array].width);
     going g = {.fn = fn, .context = context, .id = ids ? s->run.sweep : NULL};
     const gs_exec_sweep_config config = {.column = column, .columns = columns, .tile = rows, .fn = go_on,
                                          .buffer = (uint8_t *)s->run.sweep + id_bytes(rows), .context = &g};
@@ -160,10 +165,10 @@ gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *colu
     return st;
 }
 
-gs_status gs_session_sweep_named(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns,
-                                 const uint32_t *named, uint32_t names, gs_exec_sweep_fn *fn, void *context)
+gs_status gs_session_sweep_named(gs_session *s, const gs_exec_column *column, uint32_t columns, const uint32_t *named,
+                                 uint32_t names, gs_exec_sweep_fn *fn, void *context)
 {
-    const uint64_t rows = tile_rows(s, s->program->table[t].width);
+    const uint64_t rows = tile_rows(s, s->program->array[column->array].width);
     const gs_exec_sweep_config config = {.column = column, .columns = columns, .tile = rows, .named = named,
                                          .names = names, .buffer = (uint8_t *)s->run.sweep + id_bytes(rows),
                                          .fn = fn, .context = context};
@@ -214,7 +219,7 @@ gs_status gs_session_clear_table_state(gs_session *s)
         for (uint32_t k = 0; k < 2 && st == GS_OK; k++) {
             const gs_exec_column column = {.array = s->program->table[t].state[k], .write = true};
             if (column.array != GS_NONE)
-                st = gs_session_sweep(s, t, &column, 1, false, clear, &s->program->table[t].width);
+                st = gs_session_sweep(s, &column, 1, false, clear, &s->program->table[t].width);
         }
     return st;
 }
@@ -226,7 +231,7 @@ gs_status gs_session_start_tables(gs_session *s)
         const gs_exec_column column = {.array = s->program->table[t].array, .write = true};
         drawing d = {.table = t, .width = s->program->table[t].width, .from = s->program->table[t].initial};
         gs_random_key(d.key, s->config.options->seed, GS_RANDOM_TABLE);
-        st = gs_session_sweep(s, t, &column, 1, true, draw, &d);
+        st = gs_session_sweep(s, &column, 1, true, draw, &d);
     }
     return st;
 }
@@ -247,7 +252,7 @@ gs_status gs_session_copy_tables(gs_session *s, bool to_best)
         const uint32_t now = s->program->table[t].array, best = s->program->table[t].best;
         const gs_exec_column column[] = {{.array = to_best ? now : best, .read = true},
                                          {.array = to_best ? best : now, .write = true}};
-        st = gs_session_sweep(s, t, column, 2, false, copy, &s->program->table[t].width);
+        st = gs_session_sweep(s, column, 2, false, copy, &s->program->table[t].width);
     }
     return st;
 }

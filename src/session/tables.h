@@ -31,13 +31,14 @@ void gs_session_free_tables(gs_session *s);
 /* Numbers that are learned, those of tables too. */
 uint64_t gs_session_learned(const gs_session *s);
 
-/* Goes over columns of the width of table `t`, with their input ids where they are asked for: gs_exec_sweep(). */
+/* Goes over columns of one width, of tables or of a run of pairs, with their input ids where they are asked for:
+ * gs_exec_sweep(). */
 typedef gs_status gs_session_rows_fn(void *context, uint64_t rows, float *const *row, const uint32_t *id);
-gs_status gs_session_sweep(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns, bool ids,
+gs_status gs_session_sweep(gs_session *s, const gs_exec_column *column, uint32_t columns, bool ids,
                            gs_session_rows_fn *fn, void *context);
 /* Likewise, over these rows alone: ascending, each once. */
-gs_status gs_session_sweep_named(gs_session *s, uint32_t t, const gs_exec_column *column, uint32_t columns,
-                                 const uint32_t *named, uint32_t names, gs_exec_sweep_fn *fn, void *context);
+gs_status gs_session_sweep_named(gs_session *s, const gs_exec_column *column, uint32_t columns, const uint32_t *named,
+                                 uint32_t names, gs_exec_sweep_fn *fn, void *context);
 
 /* First rows, by the table's rule from seed, input id and table. The optimiser's state is 0 when a run starts. */
 gs_status gs_session_start_tables(gs_session *s);

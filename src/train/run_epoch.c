@@ -83,7 +83,7 @@ static gs_status read_rows(void *context, uint32_t rows, uint32_t table, int fd,
     const gs_exec_column column = {.array = array_of(&s->program->table[table], rows), .write = true};
     reading f = {.fd = fd, .at = at, .row = s->program->table[table].width * sizeof(float), .path = path,
                  .finite = rows == GS_RUN_ROWS};
-    return gs_session_sweep(s, table, &column, 1, true, take_rows, &f);
+    return gs_session_sweep(s, &column, 1, true, take_rows, &f);
 }
 
 gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows)
@@ -148,7 +148,7 @@ static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
         const gs_exec_column column = {.array = p->table[t].gradient, .read = true};
         a.width = p->table[t].width;
         if (column.array != GS_NONE)
-            st = gs_session_sweep(s, t, &column, 1, false, add_squares, &a);
+            st = gs_session_sweep(s, &column, 1, false, add_squares, &a);
     }
     *out = p->tables > 0 ? sqrt(a.sum) : rest;
     return st;
@@ -203,7 +203,7 @@ static gs_status step_tables(gs_session *s, const gs_update *u)
                                                         {.array = table->state[1], .read = true, .write = true}};
         stepping x = {.u = *u, .table = table};
         if (table->gradient != GS_NONE)
-            st = gs_session_sweep(s, t, column, 2 + u->states, false, step_rows, &x);
+            st = gs_session_sweep(s, column, 2 + u->states, false, step_rows, &x);
     }
     return st;
 }
@@ -219,7 +219,7 @@ static void set_figures(const gs_session *s, double accuracy[3], gs_task_figures
     gs_figures_of(figures, &s->labels, m);
 }
 
-static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
+void gs_run__add_stats(gs_epoch_report *e, const gs_exec_stats *x)
 {
     e->compute_seconds += x->compute_seconds;
     e->edge_seconds += x->edge_seconds;
@@ -268,8 +268,11 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
-    if (r->pairs != NULL)
-        return gs_run_pairs_evaluate(r, &e->figures);
+    if (r->pairs != NULL) {
+        st = gs_run_pairs_evaluate(r, e->epoch, &e->figures, &x);
+        gs_run__add_stats(e, &x);
+        return st;
+    }
     gs_run_batches_pause(r->batches);
     const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
     if ((st = gs_session_run(r->session, pass, e->epoch, false, &x)) != GS_OK)
@@ -277,7 +280,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
     set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
     if (ranks && (st = rank(&e->figures, r->session)) != GS_OK)
         return st;
-    add_stats(e, &x);
+    gs_run__add_stats(e, &x);
     return GS_OK;
 }
 
@@ -297,23 +300,34 @@ static gs_status step(gs_session *s, gs_optim *o)
     return step_tables(s, &u);
 }
 
-static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
+/* The gradients of all that is learned, and the loss, which is finite. */
+static gs_status differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x)
 {
     gs_session *const s = r->session;
     const bool again = e->epoch < r->options.epochs && !evaluates(s, e->epoch + 1);
-    gs_exec_stats x = {0};
     gs_status st;
 
-    if ((st = gs_session_run(s, s->pass.train, e->epoch, again, &x)) != GS_OK)
+    if (r->pairs != NULL)
+        return gs_run_pairs_differentiate(r, e, x);
+    if ((st = gs_session_run(s, s->pass.train, e->epoch, again, x)) != GS_OK)
+        return st;
+    e->loss = gs_figures_loss(&s->labels, &x->metrics);
+    return gs_run__check_pass(r, e->epoch, e->loss);
+}
+
+static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
+{
+    gs_session *const s = r->session;
+    gs_exec_stats x = {0};
+    gs_status st = differentiate(r, e, &x);
+
+    if (st != GS_OK)
         return st;
     if (r->options.profile)
         gs_session_observe(s, &x, &r->profile);
-    e->loss = gs_figures_loss(&s->labels, &x.metrics);
-    if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
-        return st;
     if (!s->pass.train_differs && !s->config.ranks)
         set_figures(s, e->accuracy, &e->figures, &x.metrics);
-    add_stats(e, &x);
+    gs_run__add_stats(e, &x);
     const double update = gs_now();
     r->optim.lr = e->lr = gs_control_rate(&r->control, e->epoch);
     if (gs_control_note(&r->control, e->epoch, judged(r, e), e->loss) &&
@@ -371,6 +385,8 @@ static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
     return GS_OK;
 }
 
+static bool steps_by_batch(const gs_run *r) { return r->batches != NULL || gs_run_pairs_step_by_batch(r->pairs); }
+
 static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
 {
     const double began = gs_now();
@@ -380,7 +396,7 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
         return gs_run__stopped(r);
     r->evaluated = r->has_logits = false;
     if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
-        (st = r->batches != NULL || r->pairs != NULL ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
+        (st = steps_by_batch(r) ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
         return st == GS_EINTERRUPTED ? gs_run__stopped(r) : st;
     e->seconds = gs_now() - began;
     if (r->options.profile && r->batches != NULL)
@@ -469,16 +485,16 @@ static gs_status evaluate_vertices(gs_run *r, gs_exec_stats *x)
 
 static bool rows_are_wanted(const gs_run *r) { return r->options.logits != NULL || r->options.keep_logits; }
 
-/* Pairs have figures of their own; the pass "predict" is for rows that are asked for. */
+/* Pairs have figures of their own; without layers the pass "predict" is for rows that are asked for. */
 static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
 {
     gs_session *const s = r->session;
-    gs_exec_stats own = {0};
+    gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
     gs_status st;
 
-    if ((st = gs_run__place(r)) == GS_OK && (st = gs_run_pairs_evaluate(r, &r->report.figures)) == GS_OK &&
-        rows_are_wanted(r))
-        st = gs_session_run(s, s->pass.predict, 0, false, x != NULL ? x : &own);
+    if ((st = gs_run__place(r)) == GS_OK &&
+        (st = gs_run_pairs_evaluate(r, 0, &r->report.figures, stats)) == GS_OK && rows_are_wanted(r) && !r->has_logits)
+        st = gs_session_run(s, s->pass.predict, 0, false, stats);
     if (st != GS_OK) {
         r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
         if (st == GS_EINTERRUPTED)
@@ -489,7 +505,7 @@ static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
     for (int k = 0; k < 3; k++)
         r->report.accuracy[k] = NAN;
     r->evaluated = true;
-    r->has_logits = rows_are_wanted(r);
+    r->has_logits = r->has_logits || rows_are_wanted(r);
     return GS_OK;
 }
 

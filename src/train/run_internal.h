@@ -127,6 +127,8 @@ gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss);
 gs_status gs_run__check_step(gs_run *r, uint32_t epoch);
 gs_status gs_run__check_evaluation(gs_run *r, uint32_t pass, double loss, bool counts);
 
+/* run_epoch.c: what a pass took, to an epoch's report. */
+void gs_run__add_stats(gs_epoch_report *e, const gs_exec_stats *x);
 /* run_epoch.c: one evaluation, into r->report; with logits where the run keeps them. `x` may be NULL. */
 gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x);
 

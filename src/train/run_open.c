@@ -94,18 +94,20 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
     gs_store *store = NULL;
     gs_run_pairs *pairs = NULL;
     gs_param param;
-    gs_status st = gs_store_open(&store, config->store);
+    gs_status st = gs_run_pairs_are_rows_alone(&config->rows_alone, config->options);
 
+    if (st == GS_OK)
+        st = gs_store_open(&store, config->store);
     if (st == GS_OK && config->purpose == GS_FOR_PREDICTION) {
         config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
         if (config->options->edges != NULL)
             st = gs_run_pairs_score_bytes(&config->beside_bytes, store, config->options);
     }
     if (st == GS_OK && config->purpose == GS_FOR_TRAINING &&
-        (st = gs_run_pairs_open(&pairs, store, config->options)) == GS_OK) {
+        (st = gs_run_pairs_open(&pairs, store, config->options, config->rows_alone)) == GS_OK) {
         config->beside_bytes = gs_run_pairs_bytes(pairs);
         config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
-        config->on_batches = true;
+        config->on_batches = config->rows_alone;
     }
     gs_run_pairs_close(pairs);
     gs_store_close(store);
@@ -270,7 +272,7 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
 static gs_status start_batches(gs_run *r)
 {
     if (gs_train_is_link(&r->options) && r->kind == GS_RUN_TRAIN)
-        return gs_run_pairs_open(&r->pairs, r->session->store, &r->options);
+        return gs_run_pairs_open(&r->pairs, r->session->store, &r->options, r->session->config.rows_alone);
     return r->batches == NULL ? GS_OK : gs_run_batches_start(r->batches, r->session);
 }
 

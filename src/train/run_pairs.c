@@ -1,4 +1,4 @@
-/* run_pairs.c - steps of pairs of vertices, and their ranks, with rows that the session has learned. */
+/* run_pairs.c - losses of pairs of vertices, and their ranks, by rows that the session has. */
 #include "train/run_pairs.h"
 
 #include <math.h>
@@ -33,12 +33,14 @@ struct gs_run_pairs {
     gs_pair_step step;
     gs_pair_ranks *ranks;
     uint32_t *named, *order, *spare; /* [most_rows] of a batch, ascending */
+    /* behind layers: */
+    bool layers;
+    float *d_types;  /* [types, width] of an epoch; NULL: the decoder has none */
 };
 
 /* ---- opening --------------------------------------------------------------- */
 
-/* Is the model's text that of "embedding", by that name or as weights have it? */
-static gs_status is_of_rows(bool *out, const gs_train_options *o)
+gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o)
 {
     gs_model *m = NULL, *rows = NULL;
     gs_status st = gs_session_open_model(&m, o);
@@ -62,14 +64,7 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
         {".softmax", o->softmax},                     {".argmax", o->argmax != NULL},
         {".shuffle", o->shuffle != NULL},
     };
-    bool of_rows = false;
-    gs_status st;
 
-    if ((st = is_of_rows(&of_rows, o)) != GS_OK)
-        return st;
-    if (!of_rows)
-        return gs_fail(GS_EUNSUPPORTED, ".model %s: pairs are learned by rows of vertices alone; use embedding",
-                       o->model);
     for (size_t k = 0; k < GS_ARRAY_LEN(of_vertices); k++)
         if (of_vertices[k].given)
             return gs_fail(GS_EINVAL, "%s: does not go with .task link; leave it out", of_vertices[k].name);
@@ -94,6 +89,11 @@ bool gs_run_pairs_param(gs_param *out, const gs_store *store, const gs_train_opt
     return gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder))->of_types;
 }
 
+static uint64_t type_floats(const gs_run_pairs *p)
+{
+    return p->layers && p->decoder->of_types ? (uint64_t)p->step.o.types * p->width : 0;
+}
+
 static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
 {
     const int corrupt = gs_choice(o, corrupt); /* both, head, tail */
@@ -109,13 +109,15 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
         .loss = o->loss == NULL ? GS_PAIR_SOFTMAX : (gs_pair_loss)(gs_choice(o, loss) - (int)GS_LOSSES),
         .margin = o->margin > 0 ? (float)o->margin : 1, .asks = {of_batches.asks[0], of_batches.asks[1]},
         .negatives = of_batches.negatives, .most_pairs = p->batches.most_pairs, .most_slots = p->batches.most_slots,
-        .most_rows = p->batches.most_rows};
+        .most_rows = p->batches.most_rows, .mean_over = p->layers ? p->batches.source.pairs : 0};
     if ((st = gs_pair_step_open(&p->step, &of_step)) != GS_OK)
         return st;
     p->named = gs_malloc_array(p->batches.most_rows, sizeof(*p->named));
     p->order = gs_malloc_array(p->batches.most_rows, sizeof(*p->order));
     p->spare = gs_malloc_array(p->batches.most_rows, sizeof(*p->spare));
-    return p->named != NULL && p->order != NULL && p->spare != NULL
+    if (type_floats(p) > 0)
+        p->d_types = gs_malloc_array(type_floats(p), sizeof(*p->d_types));
+    return p->named != NULL && p->order != NULL && p->spare != NULL && (p->d_types != NULL || type_floats(p) == 0)
                ? GS_OK
                : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
 }
@@ -127,7 +129,7 @@ static gs_pair_rank_options rank_options(const gs_store *store, const gs_train_o
                                   .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
 }
 
-gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o)
+gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone)
 {
     const gs_pair_rank_options of_ranks = rank_options(store, o);
     gs_run_pairs *p = gs_calloc(1, sizeof(*p));
@@ -138,6 +140,7 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     p->decoder = of_ranks.decoder;
     p->width = of_ranks.width;
     p->threads = of_ranks.threads;
+    p->layers = !rows_alone;
     p->by_auc = gs_store_get_info(store)->edge_types == 0;
     if ((st = open_batches(p, store, o)) == GS_OK && (st = gs_pair_ranks_open(&p->ranks, &of_ranks)) == GS_OK)
         *out = p;
@@ -156,18 +159,21 @@ void gs_run_pairs_close(gs_run_pairs *p)
     gs_free(p->named);
     gs_free(p->order);
     gs_free(p->spare);
+    gs_free(p->d_types);
     gs_free(p);
 }
 
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p)
 {
     return gs_pair_batches_bytes(&p->batches) + gs_pair_step_bytes(&p->step.o) + gs_pair_ranks_bytes(p->ranks) +
-           3ull * p->batches.most_rows * sizeof(uint32_t);
+           3ull * p->batches.most_rows * sizeof(uint32_t) + type_floats(p) * sizeof(float);
 }
+
+bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p->layers; }
 
 /* ---- rows ------------------------------------------------------------------ */
 
-#define TABLE 0u /* of the model: it has no other */
+#define TABLE 0u /* of the model without layers: it has no other */
 
 /* Rows of named[] as a sweep comes upon them; `at`: the first that is not behind. */
 typedef struct going {
@@ -220,19 +226,21 @@ static gs_status update_rows(void *context, uint64_t first, uint64_t rows, float
     return GS_OK;
 }
 
-static gs_exec_column values_of(const gs_session *s)
+static gs_status fetch_of(gs_session *s, uint32_t array, const uint32_t *named, const uint32_t *order, uint32_t rows,
+                          uint32_t width, float *to)
 {
-    return (gs_exec_column){.array = s->program->table[TABLE].array, .read = true};
+    const gs_exec_column column = {.array = array, .read = true};
+    going g = {.named = named, .order = order, .rows = rows, .width = width, .to = to};
+
+    return gs_session_sweep_named(s, &column, 1, named, rows, copy_rows, &g);
 }
 
+/* Rows that pairs are judged by. */
 static gs_status fetch(void *context, const uint32_t *named, const uint32_t *order, uint32_t rows, uint32_t width,
                        float *to)
 {
     gs_session *const s = context;
-    const gs_exec_column column = values_of(s);
-    going g = {.named = named, .order = order, .rows = rows, .width = width, .to = to};
-
-    return gs_session_sweep_named(s, TABLE, &column, 1, named, rows, copy_rows, &g);
+    return fetch_of(s, s->pairs.judged, named, order, rows, width, to);
 }
 
 typedef struct piece {
@@ -254,10 +262,10 @@ static gs_status hand_over(void *context, uint64_t rows, float *const *row, cons
 static gs_status each(void *context, gs_rows_piece_fn *fn, void *argument)
 {
     gs_session *const s = context;
-    const gs_exec_column column = values_of(s);
+    const gs_exec_column column = {.array = s->pairs.judged, .read = true};
     piece x = {.fn = fn, .argument = argument};
 
-    return gs_session_sweep(s, TABLE, &column, 1, false, hand_over, &x);
+    return gs_session_sweep(s, &column, 1, false, hand_over, &x);
 }
 
 /* The decoder's rows of types; NULL: it has none. */
@@ -295,7 +303,7 @@ static gs_status update(gs_run *r, const gs_pair_batch *batch)
                .states = gs_optim_states(&r->optim), .update = &u, .finite = true};
 
     gs_optim_apply(&u, &s->run.params);
-    const gs_status st = gs_session_sweep_named(s, TABLE, column, 1 + g.states, p->named, batch->rows, update_rows, &g);
+    const gs_status st = gs_session_sweep_named(s, column, 1 + g.states, p->named, batch->rows, update_rows, &g);
     return st != GS_OK || g.finite ? st : gs_run__refuse_table(t->name);
 }
 
@@ -307,7 +315,7 @@ static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
     gs_radix_order(p->order, p->spare, batch->vertex, batch->rows);
     for (uint32_t k = 0; k < batch->rows; k++)
         p->named[k] = batch->vertex[p->order[k]];
-    return fetch(r->session, p->named, p->order, batch->rows, p->width, p->step.rows);
+    return fetch_of(r->session, r->session->pairs.rows, p->named, p->order, batch->rows, p->width, p->step.rows);
 }
 
 static gs_status train_batch(gs_run *r, gs_epoch_report *e)
@@ -360,16 +368,104 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
     return st;
 }
 
-/* ---- evaluation ------------------------------------------------------------- */
+/* ---- behind layers ----------------------------------------------------------- */
 
-gs_status gs_run_pairs_evaluate(gs_run *r, gs_task_figures *out)
+static gs_status clear_rows(void *context, uint64_t rows, float *const *row, const uint32_t *id)
+{
+    (void)id;
+    memset(row[0], 0, rows * *(const uint32_t *)context * sizeof(float));
+    return GS_OK;
+}
+
+static gs_status add_gradients(void *context, uint64_t first, uint64_t rows, float *const *row)
+{
+    going *const g = context;
+    const uint32_t from = g->at, end = named_below(g, first + rows);
+
+#pragma omp parallel for schedule(static) if ((uint64_t)(end - from) * g->width > 16384)
+    for (uint32_t k = from; k < end; k++) {
+        float *const to = row[0] + (g->named[k] - first) * g->width;
+        const float *const more = gs_pair_step_gradient(&g->p->step, g->order[k]);
+        for (uint32_t c = 0; c < g->width; c++)
+            to[c] += more[c];
+    }
+    g->at = end;
+    return GS_OK;
+}
+
+/* What all pairs say of the rows, added up in the order of batches: *loss is their sum. */
+static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
 {
     gs_run_pairs *const p = r->pairs;
-    const float *const types = types_in(r->session, r->session->run.params.value);
-    const gs_pair_rows rows = {.context = r->session, .fetch = fetch, .each = each};
+    gs_session *const s = r->session;
+    const gs_exec_column column = {.array = s->pairs.upstream, .read = true, .write = true};
+    gs_status st = gs_pair_batches_seek(&p->batches, epoch, 0);
+
+    *loss = 0;
+    for (uint32_t k = 0; k < p->batches.batches && st == GS_OK; k++) {
+        going g = {.p = p, .named = p->named, .order = p->order, .width = p->width};
+        gs_pair_batch batch;
+        double part;
+        if (r->options.stop != NULL && *r->options.stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
+            break;
+        gs_pair_step_run(&p->step, &batch, types_in(s, s->run.params.value), p->d_types, &part);
+        *loss += part;
+        g.rows = batch.rows;
+        st = gs_session_sweep_named(s, &column, 1, p->named, batch.rows, add_gradients, &g);
+    }
+    return st;
+}
+
+gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x)
+{
+    gs_run_pairs *const p = r->pairs;
+    gs_session *const s = r->session;
+    const gs_exec_column column = {.array = s->pairs.upstream, .write = true};
+    const uint32_t ends = p->step.o.asks[0] + p->step.o.asks[1];
+    const uint64_t *const swept = s->run.swept, before[2] = {swept[0], swept[1]};
+    float *const types = types_in(s, s->run.params.grad);
+    gs_exec_stats forward = {0};
+    double loss;
     gs_status st = GS_OK;
 
-    gs_figures_none(out, &r->session->labels);
+    if (!r->has_logits || s->pass.forward != s->pass.predict)
+        st = gs_session_run(s, s->pass.forward, e->epoch, false, &forward);
+    gs_run__add_stats(e, &forward);
+    r->has_logits = false;
+    if (p->d_types != NULL)
+        memset(p->d_types, 0, type_floats(p) * sizeof(*p->d_types));
+    const double began = gs_now();
+    if (st != GS_OK || (st = gs_session_sweep(s, &column, 1, false, clear_rows, &p->width)) != GS_OK ||
+        (st = add_batches(r, e->epoch, &loss)) != GS_OK)
+        return st;
+    e->compute_seconds += gs_now() - began;
+    e->read_bytes += swept[0] - before[0];
+    e->written_bytes += swept[1] - before[1];
+    e->loss = loss / ((double)p->batches.source.pairs * ends);
+    if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK ||
+        (st = gs_session_run(s, s->pass.train, e->epoch, false, x)) != GS_OK)
+        return st;
+    if (types != NULL)
+        memcpy(types, p->d_types, type_floats(p) * sizeof(*types));
+    return GS_OK;
+}
+
+/* ---- evaluation ------------------------------------------------------------- */
+
+gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, gs_exec_stats *x)
+{
+    gs_run_pairs *const p = r->pairs;
+    gs_session *const s = r->session;
+    const float *const types = types_in(s, s->run.params.value);
+    const gs_pair_rows rows = {.context = s, .fetch = fetch, .each = each};
+    gs_status st = GS_OK;
+
+    if (p->layers)
+        st = gs_session_run(s, s->pass.predict, epoch, false, x);
+    r->has_logits = st == GS_OK && p->layers;
+    gs_figures_none(out, &s->labels);
     for (uint32_t split = 1; split < GS_LINK_SPLITS && st == GS_OK; split++) {
         gs_pair_figures f;
         if ((st = gs_pair_ranks_find(p->ranks, &f, split, p->by_auc, &rows, types)) != GS_OK)

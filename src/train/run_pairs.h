@@ -1,6 +1,8 @@
-/* run_pairs.h - a run of pairs of vertices (.task "link"): an epoch is a step for each batch of pairs.
+/* run_pairs.h - a run of pairs of vertices (.task "link").
  *
- * The session has the learned rows of vertices, and the decoder's rows of types as a parameter beside the model's.
+ * Rows of vertices are a table, which batches of pairs learn step by step; or what the last of a model's layers gives:
+ * then an epoch's batches leave the gradient of these rows, and one step is made of all. The session has the rows, and
+ * the decoder's rows of types as a parameter beside the model's.
  */
 #ifndef GS_TRAIN_RUN_PAIRS_H
 #define GS_TRAIN_RUN_PAIRS_H
@@ -15,11 +17,13 @@ typedef struct gs_run_pairs gs_run_pairs;
 
 /* What of the options does not go with pairs. GS_EINVAL, GS_EUNSUPPORTED name the field. */
 gs_status gs_run_pairs_check(const gs_train_options *o);
+/* Is the model without layers: "embedding", by that name or as weights have it? */
+gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o);
 /* The decoder's parameter for a store; false: it has none. */
 bool gs_run_pairs_param(gs_param *out, const gs_store *store, const gs_train_options *o);
 /* Takes all memory. `store` stays open as long. GS_ENOTFOUND, GS_EINVAL, GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks while it
  * reads where pairs are. */
-gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o);
+gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone);
 void gs_run_pairs_close(gs_run_pairs *p); /* NULL is allowed */
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
 
@@ -28,9 +32,14 @@ gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const g
 /* Scores .edges by the weights as they are, into `to` from `offset` on. GS_EFORMAT: what is in the file is no pair. */
 gs_status gs_run_pairs_score(gs_run *r, gs_outfile *to, uint64_t offset);
 
+/* Is an epoch a step for each batch of pairs? NULL: there are none. */
+bool gs_run_pairs_step_by_batch(const gs_run_pairs *p);
 /* The batches of epoch e->epoch from r->part.batches on, as gs_run_batches_epoch() has it. */
 gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e);
-/* Figures of validation and test pairs. */
-gs_status gs_run_pairs_evaluate(gs_run *r, gs_task_figures *out);
+/* Of layers: e->loss of all pairs, and the gradients of all that is learned. Adds to `e` what it took but for the pass
+ * "train", which is in `x`. GS_EINTERRUPTED, GS_EIO; GS_EDEVICE: the loss is not finite. */
+gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x);
+/* Figures of validation and test pairs. Layers leave their rows, as r->has_logits says. */
+gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, gs_exec_stats *x);
 
 #endif /* GS_TRAIN_RUN_PAIRS_H */

@@ -76,6 +76,7 @@ static gs_store *make_store(const char *dir, bool typed, uint32_t parts)
     gs_test_write_file(gs_test_path(in, "meta.json"), meta, strlen(meta));
     gs_partition_options_init(&o);
     o.parts = parts;
+    o.random_features = 4;
     o.method = "natural";
     o.memory = 64 * GS_MIB;
     gs_assert_ok(gs_partition(in, store, &o, NULL));
@@ -355,6 +356,147 @@ static void test_pair_rank__areas_of_what_is_certain(void **state)
     gs_store_close(store);
 }
 
+/* ---- layers ------------------------------------------------------------------ */
+
+static gs_train_options layer_options(const char *model, const char *decoder, const char *loss)
+{
+    gs_train_options o;
+
+    gs_train_options_init(&o);
+    o.task = "link";
+    o.model = model;
+    o.decoder = decoder;
+    o.loss = loss;
+    o.hidden = WIDTH;
+    o.activation = "tanh";
+    o.seed = 5;
+    o.batch_size = 8;
+    o.negatives = 3;
+    o.epochs = 1;
+    o.eval_every = 0;
+    o.keep = "last";
+    o.optimizer = "sgd";
+    o.lr = 1;
+    return o;
+}
+
+/* The mean loss of all pairs of an epoch, by rows in the order of the input, which is the store's. */
+static double epoch_loss(const gs_store *store, gs_decoder_kind kind, gs_pair_loss loss, const float *rows,
+                         const double *type)
+{
+    const gs_pair_batch_options o = batch_options();
+    gs_pair_batches batches;
+    gs_pair_batch b;
+    double row[2 * VERTICES * WIDTH], sum = 0;
+
+    gs_assert_ok(gs_pair_batches_open(&batches, store, &o));
+    gs_assert_ok(gs_pair_batches_seek(&batches, 1, 0));
+    for (uint32_t k = 0; k < batches.batches; k++) {
+        gs_assert_ok(gs_pair_batches_next(&batches, &b));
+        for (uint32_t r = 0; r < b.rows * WIDTH; r++)
+            row[r] = (double)rows[b.vertex[r / WIDTH] * WIDTH + r % WIDTH];
+        sum += b.pairs * batch_loss(kind, loss, &b, row, type);
+    }
+    gs_pair_batches_close(&batches);
+    return sum / EDGES;
+}
+
+#define NUMBERS 2048u /* of all tensors, at most */
+
+/* The loss with `by` times a direction of 1 and -1 added to all that is learned, and in `step` what the step took off
+ * along that direction. */
+static double loss_along(const gs_store *store, const gs_train_options *o, uint32_t direction, double by, double *step)
+{
+    static float before[NUMBERS], after[NUMBERS], sign[NUMBERS];
+    gs_epoch_report e;
+    gs_run *run = NULL;
+    uint64_t at = 0;
+
+    dice_state = direction;
+    gs_assert_ok(gs_run_open(&run, gs_store_dir(store), o, GS_RUN_TRAIN));
+    for (uint32_t i = 0; i < gs_run_tensors(run); i++) {
+        gs_tensor_info info;
+        gs_assert_ok(gs_run_tensor(run, i, &info));
+        assert_true(info.learned && at + info.count <= NUMBERS);
+        gs_assert_ok(gs_run_get_tensor(run, i, before + at, info.count));
+        for (uint64_t k = at; k < at + info.count; k++) {
+            sign[k] = dice(2) == 0 ? 1 : -1;
+            before[k] = 3 * before[k] + (float)by * sign[k]; /* larger, for steeper slopes */
+        }
+        gs_assert_ok(gs_run_set_tensor(run, i, before + at, info.count));
+        at += info.count;
+    }
+    gs_assert_ok(gs_run_epoch(run, &e));
+    at = 0;
+    *step = 0;
+    for (uint32_t i = 0; i < gs_run_tensors(run); i++) {
+        gs_tensor_info info;
+        gs_assert_ok(gs_run_tensor(run, i, &info));
+        gs_assert_ok(gs_run_get_tensor(run, i, after + at, info.count));
+        for (uint64_t k = at; k < at + info.count; k++)
+            *step += (double)((before[k] - after[k]) * sign[k]);
+        at += info.count;
+    }
+    gs_run_close(run);
+    return e.loss;
+}
+
+/* A step of 1 against central differences of the loss. */
+static void check_layers(const gs_store *store, const gs_train_options *o)
+{
+    const double h = 1.0 / 1024;
+    double most = 0;
+
+    for (uint32_t direction = 1; direction <= 2; direction++) {
+        double got, ignored;
+        (void)loss_along(store, o, direction, 0, &got);
+        const double up = loss_along(store, o, direction, h, &ignored);
+        const double want = (up - loss_along(store, o, direction, -h, &ignored)) / 2 / h;
+        if (fabs(got - want) > 4e-4 + 1e-3 * fabs(want))
+            fail_msg("%s, direction %u: %g, expected %g", o->model, direction, got, want);
+        most = fmax(most, fabs(want));
+    }
+    assert_true(most > 0.02);
+}
+
+static void test_pair_layers__loss_and_gradients_are_those_of_the_formulas(void **state)
+{
+    static const struct {
+        const char *model, *decoder, *loss;
+        double dropout;
+    } ways[] = {{"gcn", "distmult", "softmax", 0}, {"rgcn", "complex", "logistic", 0}, {"sage", "dot", "softmax", 0.3}};
+
+    gs_store *const store = make_store(*state, true, 2);
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(ways); k++) {
+        gs_train_options o = layer_options(ways[k].model, ways[k].decoder, ways[k].loss);
+        o.dropout = ways[k].dropout;
+        check_layers(store, &o);
+    }
+    gs_store_close(store);
+}
+
+static void test_pair_layers__loss_is_of_the_last_layers_rows(void **state)
+{
+    gs_train_options o = layer_options("gcn", "distmult", "softmax");
+    gs_store *const store = make_store(*state, true, 2);
+    float rows[VERTICES * WIDTH], type[TYPES * WIDTH];
+    double types[TYPES * WIDTH];
+    gs_epoch_report e;
+    gs_run *run = NULL;
+
+    o.keep_logits = true;
+    gs_assert_ok(gs_run_open(&run, gs_store_dir(store), &o, GS_RUN_TRAIN));
+    gs_assert_ok(gs_run_logits(run, rows, VERTICES * WIDTH));
+    gs_assert_ok(gs_run_get_tensor(run, gs_run_tensors(run) - 1, type, TYPES * WIDTH));
+    for (uint32_t k = 0; k < TYPES * WIDTH; k++)
+        types[k] = (double)type[k];
+    gs_assert_ok(gs_run_epoch(run, &e));
+    gs_assert_close(e.loss, epoch_loss(store, GS_DECODER_DISTMULT, GS_PAIR_SOFTMAX, rows, types), 1e-5);
+    gs_run_close(run);
+    gs_store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +507,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pair_rank__ranks_are_filtered_and_mean, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_pair_rank__areas_of_what_is_certain, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_pair_layers__loss_and_gradients_are_those_of_the_formulas,
+                                        gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_pair_layers__loss_is_of_the_last_layers_rows, gs_test_temp_setup,
                                         gs_test_temp_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ for way in 'dot logistic' 'distmult softmax' 'transe margin' 'complex logistic';
     awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }' || die "$way: $first to $last"
 done
 refused 2 '--decoder: is of --task link' gnnstream train store --model gcn --decoder dot
-refused 1 '--model gcn: pairs are learned by rows' gnnstream train store --task link --model gcn
+refused 1 "the store has no features" gnnstream train store --task link --model gcn
 refused 2 '--hidden 7: rows of complex are complex numbers' "${train[@]}" --hidden 7
 refused 2 '--loss bce: is of labels' "${train[@]}" --loss bce
 refused 2 '--margin 2: is of --loss margin' "${train[@]}" --margin 2

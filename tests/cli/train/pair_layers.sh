@@ -1,0 +1,86 @@
+# Layers are trained by pairs: the same bits for any number of threads and any budget, and when killed and gone on
+# with; a run without dropout makes its rows once an epoch; a table below the layers learns, too.
+array()
+{
+    local file=$1 header bytes='' v
+    header="{'descr': '|u1', 'fortran_order': False, 'shape': ($2), }"
+    shift 2
+    for v in "$@"; do printf -v bytes '%s\\x%02x' "$bytes" "$v"; done
+    # shellcheck disable=SC2059 # the format is the bytes
+    { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && printf "$bytes"; } >"$file"
+}
+mkdir graph
+ends=() types=() valid=() valid_types=()
+for ((v = 0; v < 101; v++)); do
+    for t in 0 1 2; do
+        ends+=("$v" $(((3 * v + 7 * t) % 101)) "$v" $(((5 * v + 7 * t + 1) % 101)))
+        types+=("$t" "$t")
+    done
+    valid+=("$v" $(((3 * v + 28) % 101)))
+    valid_types+=($((v % 3)))
+done
+array graph/edges.npy '606, 2' "${ends[@]}"
+array graph/edge_types.npy '606,' "${types[@]}"
+array graph/valid_edges.npy '101, 2' "${valid[@]}"
+array graph/valid_edge_types.npy '101,' "${valid_types[@]}"
+gnnstream partition graph store --parts 3 --method natural --random-features 5 >made
+cat >learned.gnn <<'TEXT'
+layer near(h[in]) -> [out]:
+    param W[out, in] ~ glorot, b[out] ~ zeros
+    return (h + mean(u.h)) @ W' + b
+
+network(x[in]) -> [out]:
+    param emb[vertices, 6] ~ normal(0.3)
+    return near(relu(near(emb, hidden)), out)
+TEXT
+# Programs depend on budgets, and round otherwise; these are the same for all.
+train=(gnnstream train store --task link --hidden 8 --negatives 5 --batch-size 40 --epochs 4 --lr 0.05 --no-move
+    --no-fuse)
+memory=32M
+[ -z "${GS_SANITIZED:-}" ] || memory=60M # what a sanitizer holds itself is of the budget
+bits() { tensors "$1" | cksum; }
+for model in '--model rgcn --decoder distmult' '--model sage --decoder complex --dropout 0.3 --norm batch' \
+    '--model learned.gnn --decoder transe --loss margin'; do
+    # shellcheck disable=SC2086 # words
+    "${train[@]}" $model --threads 1 --save whole.safetensors --metrics m.jsonl >out
+    grep -q '"valid_mrr": 0\.[0-9]*, "test_mrr": null, .*"valid_hits@10": 0' m.jsonl || die "$(<m.jsonl)"
+    grep -q '^valid  MRR 0\.' out || die "$(<out)"
+    for how in '--threads 2' "--no-cache --host-memory $memory --spill ."; do
+        # shellcheck disable=SC2086 # words
+        "${train[@]}" $model $how --save other.safetensors >out
+        [ "$(bits whole.safetensors)" = "$(bits other.safetensors)" ] || die "bits: $model $how"
+    done
+    # Ended after two epochs, and gone on with.
+    # shellcheck disable=SC2086 # words
+    { "${train[@]}" $model --epochs 2 --checkpoint c --checkpoint-every 1 --keep last && rm -rf d && mv c d &&
+        "${train[@]}" $model --resume d --keep last --save on.safetensors 2>err &&
+        "${train[@]}" $model --keep last --save whole.safetensors; } >out
+    [ "$(bits whole.safetensors)" = "$(bits on.safetensors)" ] || die "other bits when gone on with: $model"
+done
+"${train[@]}" --model rgcn --decoder distmult --epochs 30 --keep last --metrics m.jsonl >out
+awk -F '"loss": |,' '{ loss[NR] = $3 } END { exit !(loss[30] < 0.9 * loss[1]) }' m.jsonl || die "$(cut -c1-50 m.jsonl)"
+"${train[@]}" --patience 2 --model rgcn --decoder distmult --epochs 200 --lr 0.3 --metrics m.jsonl >out
+[ "$(wc -l <m.jsonl)" -lt 100 ] || die "$(wc -l <m.jsonl) epochs without patience"
+gnnstream plan store --task link --model gcn --hidden 8 >out
+grep -q '^forward ' out || die "$(<out)"
+grep -q '^  batches  ' out || die "$(<out)"
+# Scores of pairs are what the last layer's rows say.
+"${train[@]}" --model gcn --decoder dot --save dot.safetensors --logits rows.npy >out
+{
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 2), }"
+    printf '\x03\0\0\0\x09\0\0\0\x64\0\0\0\x03\0\0\0'
+} >ends.npy
+row() { od -An -v -tf4 -w32 -j $((128 + 32 * $1)) -N 32 rows.npy; }
+for how in '' "--no-cache --host-memory $memory --spill ."; do
+    # shellcheck disable=SC2086 # words
+    gnnstream predict store --weights dot.safetensors --edges ends.npy --scores s.npy --logits again.npy $how >out
+    grep -q label out && die "$(<out)"
+    cmp rows.npy again.npy || die 'other rows when predicted'
+    echo "$(row 3) $(row 9) $(row 100) $(row 3) $(od -An -tf4 -j 128 s.npy)" | awk '{
+        for (k = 0; k < 2; k++) {
+            sum = 0
+            for (i = 1; i <= 8; i++) sum += $(16 * k + i) * $(16 * k + 8 + i)
+            if ((sum - $(33 + k)) ^ 2 > 1e-10) { print sum, $(33 + k); exit 1 }
+        }
+    }' || die 'another score'
+done
