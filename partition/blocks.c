@@ -323,7 +323,8 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
                                .words = b->words, .memory = job->buffers / 4};
     if ((st = gs_sort_make(&b->edges_by_end, &spec)) != GS_OK || (st = read_all(b, job, in)) != GS_OK)
         return st;
-    return job->opt->undirected || in->undirected ? add_reverses(b, job) : GS_OK;
+    /* of several types of vertices, edges have reverse types */
+    return (job->opt->undirected && in->types == NULL) || in->undirected ? add_reverses(b, job) : GS_OK;
 }
 
 void gs_part__blocks_free(gs_part_blocks *b)

@@ -21,8 +21,8 @@
 
 /* In the order in which they look for their own. */
 static const gs_part_format *const families[] = {
-    gs_part__folder_formats, gs_part__npz_formats, gs_part__mtx_formats,      gs_part__metis_formats,
-    gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats,
+    gs_part__folder_formats, gs_part__npz_formats, gs_part__mtx_formats,       gs_part__metis_formats,
+    gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats, gs_part__types_formats,
 };
 
 /* The k-th of all; NULL after the last. */
@@ -148,32 +148,12 @@ static gs_status find_format(const gs_part_format **out, const char *path, const
     return GS_OK;
 }
 
-/* All files that an input can have. */
-static const size_t roles[] = {
-    GS_PART_ROLE(edge),     GS_PART_ROLE(type),     GS_PART_ROLE(weight),       GS_PART_ROLE(feature),
-    GS_PART_ROLE(indptr),   GS_PART_ROLE(indices),  GS_PART_ROLE(data),         GS_PART_ROLE(label),
-    GS_PART_ROLE(split[0]), GS_PART_ROLE(split[1]), GS_PART_ROLE(split[2]),     GS_PART_ROLE(link[0]),
-    GS_PART_ROLE(link[1]),  GS_PART_ROLE(link[2]),  GS_PART_ROLE(link_type[0]), GS_PART_ROLE(link_type[1]),
-    GS_PART_ROLE(link_type[2]), GS_PART_ROLE(edge_feature)};
-
-static gs_part_file *file_of(gs_part_input *in, size_t k) { return (gs_part_file *)(void *)((char *)in + roles[k]); }
-
-/* np.save(edge_index.T) is in Fortran order, and no less clear. */
-static void files_reset(gs_part_input *in)
-{
-    for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
-        *file_of(in, k) = (gs_part_file){.npy = {.fd = -1}};
-    in->edge.any_order = true;
-    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
-        in->link[k].any_order = true;
-}
-
 gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path)
 {
     gs_status st;
 
     memset(in, 0, sizeof(*in));
-    files_reset(in);
+    gs_part__files_reset(in);
     if ((st = find_format(&in->format, path, job->opt->format, job->memory)) != GS_OK)
         return st;
     if ((in->path = gs_strdup(path)) == NULL)
@@ -189,6 +169,8 @@ gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
         return st;
     if (in->vertices == 0)
         return gs_fail(GS_EFORMAT, "%s: the graph has no vertices", in->path);
+    if (in->label_vertices == 0)
+        in->label_vertices = in->vertices;
     if (in->vertices >= UINT32_MAX)
         return gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", in->path,
                        (unsigned long long)in->vertices);
@@ -203,14 +185,14 @@ gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
 
 void gs_part__input_close(gs_part_input *in)
 {
-    for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
-        gs_part__file_close(file_of(in, k));
+    gs_part__files_close(in);
+    gs_free(in->types);
     gs_sort_free(in->text);
     gs_part__names_free(in->names);
     gs_part__relations_free(in->relations);
     gs_free(in->path);
     memset(in, 0, sizeof(*in));
-    files_reset(in);
+    gs_part__files_reset(in);
 }
 
 /* Text input was checked when it was parsed. */

@@ -20,6 +20,7 @@
 #include "partition/job.h"
 #include "partition/permute.h" /* gs_part__mix() */
 #include "partition/text_lines.h"
+#include "store/store.h" /* GS_LINK_SPLITS */
 
 /* ---- opens the .npy files of an input; numbers of any type. */
 
@@ -48,6 +49,33 @@ void gs_part__file_close(gs_part_file *f)
     gs_free(f->opened_as);
     f->path = NULL;
     f->opened_as = NULL;
+}
+
+/* ---- all files that an input can have ---- */
+
+static const size_t roles[] = {
+    GS_PART_ROLE(edge),     GS_PART_ROLE(type),     GS_PART_ROLE(weight),       GS_PART_ROLE(feature),
+    GS_PART_ROLE(indptr),   GS_PART_ROLE(indices),  GS_PART_ROLE(data),         GS_PART_ROLE(label),
+    GS_PART_ROLE(split[0]), GS_PART_ROLE(split[1]), GS_PART_ROLE(split[2]),     GS_PART_ROLE(link[0]),
+    GS_PART_ROLE(link[1]),  GS_PART_ROLE(link[2]),  GS_PART_ROLE(link_type[0]), GS_PART_ROLE(link_type[1]),
+    GS_PART_ROLE(link_type[2]), GS_PART_ROLE(edge_feature)};
+
+static gs_part_file *file_of(gs_part_input *in, size_t k) { return (gs_part_file *)(void *)((char *)in + roles[k]); }
+
+/* np.save(edge_index.T) is in Fortran order, and no less clear. */
+void gs_part__files_reset(gs_part_input *in)
+{
+    for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
+        *file_of(in, k) = (gs_part_file){.npy = {.fd = -1}};
+    in->edge.any_order = true;
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
+        in->link[k].any_order = true;
+}
+
+void gs_part__files_close(gs_part_input *in)
+{
+    for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
+        gs_part__file_close(file_of(in, k));
 }
 
 bool gs_part__is_integer(gs_dtype t)

@@ -44,6 +44,8 @@ typedef struct gs_part_input {
     gs_train_task task;                          /* that the labels are of, once they are loaded */
     gs_external_sort *text;                        /* edges of a text file, one stream */
     struct gs_relations *relations;        /* edge types that are words (edge_text.h); NULL: numbers */
+    gs_type_table *types;                  /* of vertices; NULL: one, without a name */
+    uint64_t label_first, label_vertices;  /* those that labels and splits are of: all, or the vertices of one type */
     struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
     char note[160];
 } gs_part_input;
@@ -68,7 +70,8 @@ typedef struct gs_part_format {
 
 /* Families, each with its source, in which formats look for theirs in this order; input.c lists them. */
 extern const gs_part_format gs_part__folder_formats[], gs_part__npz_formats[], gs_part__mtx_formats[],
-    gs_part__metis_formats[], gs_part__list_formats[], gs_part__ogb_formats[], gs_part__graphbolt_formats[];
+    gs_part__metis_formats[], gs_part__list_formats[], gs_part__ogb_formats[], gs_part__graphbolt_formats[],
+    gs_part__types_formats[];
 
 /* An array of a folder: what it is, and where. */
 typedef enum gs_part_kept {
@@ -94,6 +97,10 @@ gs_status gs_part__table_open(gs_part_file *f, gs_part_job *job, const char *dir
  * each whose name is near one that is missing, or another's for it, and one for all others. Folders, links to them and
  * names that begin with a dot are nobody's business. Never fails: what cannot be listed is not. */
 void gs_part__arrays_warn(const char *path, const char *dir, const gs_part_array *table, const gs_part_job *job);
+/* The same of those of the edges alone: sets .edges, .two_rows, .weighted, .edge_features. */
+gs_status gs_part__edges_check(gs_part_input *in);
+/* num_nodes of meta.json in the folder `dir`; *out stays where it does not say. */
+gs_status gs_part__stated_vertices(uint64_t *out, const char *dir);
 /* Checks that the open files fit together. `vertices`, `features`: as stated, or 0. */
 gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t features);
 /* Pairs of a split that losses on edges are of, as the edges of an input of their own, which the caller does not close;
@@ -109,6 +116,9 @@ bool gs_part__near_file(char *out, size_t room, const char *folder, const char *
 /* Not an error where the file is not there and not `required`: npy.fd is -1 then. */
 gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name, bool required);
 void gs_part__file_close(gs_part_file *f);
+/* All files of an input: none is there, as before they are opened; closed. */
+void gs_part__files_reset(gs_part_input *in);
+void gs_part__files_close(gs_part_input *in);
 /* n integers of any type to i64; values above INT64_MAX become INT64_MAX. */
 void gs_part__to_i64(int64_t *dst, const void *src, gs_dtype from, uint64_t n);
 /* Such a value for people, until the block is left: INT64_MAX stands for larger ones, too. */

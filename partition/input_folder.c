@@ -290,6 +290,15 @@ static gs_status meta_load(meta *m, const char *dir)
     return st;
 }
 
+gs_status gs_part__stated_vertices(uint64_t *out, const char *dir)
+{
+    meta m = {.vertices = *out};
+    const gs_status st = meta_load(&m, dir);
+
+    *out = m.vertices;
+    return st;
+}
+
 /* -- the files -------------------------------------------------------------- */
 
 static gs_status check_edge_features(gs_part_input *in)
@@ -310,7 +319,7 @@ static gs_status check_edge_features(gs_part_input *in)
     return GS_OK;
 }
 
-static gs_status check_edges(gs_part_input *in)
+gs_status gs_part__edges_check(gs_part_input *in)
 {
     const gs_npy *e = &in->edge.npy;
     if (!holds_ids(e))
@@ -480,7 +489,7 @@ static gs_status check_all(gs_part_input *in, const meta *m)
 {
     gs_status st;
 
-    if ((in->text == NULL && (st = check_edges(in)) != GS_OK) || (st = check_features(in, m)) != GS_OK ||
+    if ((in->text == NULL && (st = gs_part__edges_check(in)) != GS_OK) || (st = check_features(in, m)) != GS_OK ||
         (st = check_labels(in, m)) != GS_OK)
         return st;
     if (in->vertices != 0 && m->vertices != 0 && in->vertices != m->vertices)
@@ -552,7 +561,7 @@ gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_
         return is_there(types) ? gs_fail(GS_EFORMAT, "%s: has types of edges that are not there; add the pairs, or "
                                          "remove it", types->path)
                                : GS_OK;
-    if ((st = check_edges(out)) != GS_OK || out->typed == in->typed)
+    if ((st = gs_part__edges_check(out)) != GS_OK || out->typed == in->typed)
         return st;
     if (out->typed)
         return gs_fail(GS_EFORMAT, "%s: has types, and the edges of the graph have none; add edge_types.npy, or remove "

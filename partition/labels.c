@@ -239,7 +239,7 @@ typedef struct knowing {
 
 static gs_status refuse(const gs_part_input *in, uint64_t row, uint64_t column, double value)
 {
-    const unsigned long long r = row, c = column;
+    const unsigned long long r = row - in->label_first, c = column;
     if (in->task == GS_TRAIN_TASK_MULTILABEL)
         return gs_fail(GS_EFORMAT, "%s: row %llu, column %llu: %g is neither 0 nor 1 (nor NaN, for not known)",
                        in->label.path, r, c, value);
@@ -359,7 +359,8 @@ static gs_status label_piece(void *context, const int64_t *values, uint64_t firs
     for (uint64_t i = 0; i < count; i++) {
         if (values[i] < -1 || values[i] >= classes)
             return gs_fail(GS_EFORMAT, "%s: row %llu: label %s is outside 0 to %lld (-1: none)", w->in->label.path,
-                           (unsigned long long)(first + i), GS_PART_I64(values[i]), (long long)classes - 1);
+                           (unsigned long long)(first + i - w->in->label_first), GS_PART_I64(values[i]),
+                           (long long)classes - 1);
         w->most = GS_MAX(w->most, values[i]);
         w->labels[first + i] = (int32_t)values[i];
     }
@@ -418,19 +419,20 @@ typedef struct split_work {
     uint64_t *count; /* vertices in it */
 } split_work;
 
-/* Row `row` of the file puts `vertex`, one of them, into the split. */
+/* Row `row` of the file puts `vertex`, one of those that can be labelled, into the split. */
 static gs_status enter(const split_work *w, uint64_t row, uint64_t vertex)
 {
     static const char *const names[] = {"", "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
     const unsigned long long at = row, v = vertex;
-    uint8_t *const s = &w->split[vertex];
+    const uint64_t id = w->in->label_first + vertex;
+    uint8_t *const s = &w->split[id];
 
     if (*s == w->which)
         return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %llu is listed twice", w->file->path, at, v);
     if (*s != GS_SPLIT_NONE)
         return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %llu is in %s as well; splits may not overlap", w->file->path,
                        at, v, names[*s]);
-    if (w->which == GS_SPLIT_TRAIN && w->labels != NULL && w->labels[vertex] < 0)
+    if (w->which == GS_SPLIT_TRAIN && w->labels != NULL && w->labels[id] < 0)
         return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %llu has no label; training vertices need one",
                        w->file->path, at, v);
     *s = w->which;
@@ -444,10 +446,10 @@ static gs_status id_piece(void *context, const int64_t *values, uint64_t first, 
     gs_status st = GS_OK;
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
-        if (values[i] < 0 || (uint64_t)values[i] >= w->in->vertices)
+        if (values[i] < 0 || (uint64_t)values[i] >= w->in->label_vertices)
             return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
                            w->file->path, (unsigned long long)(first + i), GS_PART_I64(values[i]),
-                           (unsigned long long)w->in->vertices);
+                           (unsigned long long)w->in->label_vertices);
         st = enter(w, first + i, (uint64_t)values[i]);
     }
     return st;
@@ -491,7 +493,7 @@ static gs_status look_piece(void *context, const int64_t *values, uint64_t first
 static gs_status find_mask(bool *mask, const split_work *w, gs_part_job *job)
 {
     const char *const slash = strrchr(w->file->path, '/'), *const name = slash != NULL ? slash + 1 : w->file->path;
-    const uint64_t n = w->in->vertices;
+    const uint64_t n = w->in->label_vertices;
     mask_look k = {.fits = w->file->npy.shape[0] == n};
     const gs_status st = k.fits ? each_piece(w->file, job, look_piece, &k) : GS_OK;
 
@@ -514,12 +516,12 @@ static gs_status load_split(split_work *w, gs_part_job *job)
     bool mask = npy->truth;
     gs_status st = GS_OK;
 
-    if (npy->truth && (npy->shape[1] != 1 || npy->shape[0] != w->in->vertices))
+    if (npy->truth && (npy->shape[1] != 1 || npy->shape[0] != w->in->label_vertices))
         return gs_fail(GS_EFORMAT,
                        "%s: is bool [%llu, %llu]; a split is a mask of bool [%llu], one a vertex, or a list of vertex "
                        "ids (int64)",
                        w->file->path, (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
-                       (unsigned long long)w->in->vertices);
+                       (unsigned long long)w->in->label_vertices);
     if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64), or a mask (bool)",
                        w->file->path, gs_dtype_name(npy->dtype));

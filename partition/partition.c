@@ -366,6 +366,7 @@ typedef struct column {
     const uint32_t *input_id, *count;
     const int32_t *labels;
     const uint8_t *split;
+    const gs_type_table *types;
 } column;
 
 static void fill_labels(const void *context, void *dst, uint64_t first, uint64_t count)
@@ -395,11 +396,24 @@ static void fill_id(const void *context, void *dst, uint64_t first, uint64_t cou
     memcpy(dst, c->input_id + first, count * 4);
 }
 
+static void fill_vertex_type(const void *context, void *dst, uint64_t first, uint64_t count)
+{
+    const column *const c = context;
+    const gs_type_table *const t = c->types;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t type = 0;
+        while (type + 1 < t->types && c->input_id[first + i] >= t->type[type].first + t->type[type].vertices)
+            type++;
+        ((float *)dst)[i] = (float)type;
+    }
+}
+
 static gs_status write_arrays(run *r)
 {
     const uint64_t n = r->in.vertices;
     gs_part_job *const job = &r->job;
-    column c = {.input_id = r->order.input_id, .labels = r->labels, .split = r->split};
+    column c = {.input_id = r->order.input_id, .labels = r->labels, .split = r->split, .types = r->in.types};
     gs_status st = GS_OK;
 
     if (r->labels != NULL && r->in.task != GS_TRAIN_TASK_CLASSIFY)
@@ -418,6 +432,8 @@ static gs_status write_arrays(run *r)
         st = array_write(job, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c, &r->array[GS_ARRAY_LOOPS]);
     if (st == GS_OK)
         st = array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c, &r->array[GS_ARRAY_INPUT_ID]);
+    if (st == GS_OK && c.types != NULL)
+        st = array_write(job, GS_ARRAY_VERTEX_TYPE, GS_F32, n, fill_vertex_type, &c, &r->array[GS_ARRAY_VERTEX_TYPE]);
     return st;
 }
 
@@ -498,6 +514,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .edge_types = b->edge_types,
                              .max_in_degree = most_of(r->degrees.count[0], g->vertices),
                              .max_out_degree = most_of(out, g->vertices),
+                             .types = r->in.types,
                              .seed = r->job.opt->seed};
     memcpy(c.info.links, r->links, sizeof(r->links));
     snprintf(c.info.method, sizeof(c.info.method), "%s", r->order.method);

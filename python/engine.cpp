@@ -338,6 +338,10 @@ public:
         return to_py(now);
     }
     void stop() { call.stop() = 1; }
+    uint64_t rows()
+    {
+        return meanwhile([](gs_run *r) { return gs_run_vertices(r); });
+    }
     uint32_t columns()
     {
         return meanwhile([](gs_run *r) { return gs_run_columns(r); });
@@ -506,6 +510,7 @@ NB_MODULE(_engine, m)
         .def("progress", &Run::progress)
         .def("stop", &Run::stop)
         .def("columns", &Run::columns)
+        .def("rows", &Run::rows)
         .def("logits", &Run::logits, "out"_a)
         .def("write_logits", &Run::write_logits, "file"_a)
         .def("save", &Run::save, "file"_a)

@@ -106,12 +106,15 @@ GS_API gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out);
 /* Columns of what gs_run_logits() gives: classes, or with .embeddings the width of the rows; 0 for NULL. Does not
  * block. */
 GS_API uint32_t gs_run_columns(const gs_run *run);
-/* Logits of the weights as they are, float32 [vertices, classes], into `out` of `count` = vertices * columns numbers,
- * in the order of the input. The array is the caller's and no part of .host_memory. Evaluates where the weights
+/* Logits of the weights as they are, float32 [gs_run_vertices(), gs_run_columns()], into `out` of `count` numbers, in
+ * the order of the input. The array is the caller's and no part of .host_memory. Evaluates where the weights
  * have changed since. The run was opened with .keep_logits or .logits. GS_EINVAL says what `count` must be. */
 GS_API gs_status gs_run_logits(gs_run *run, float *out, uint64_t count);
 /* The same as a .npy file, whole or not at all. */
 GS_API gs_status gs_run_write_logits(gs_run *run, const char *path);
+/* Rows of logits: the vertices of the type that has labels (gs_inspect_types()), by their ids in it; all vertices where
+ * there are no types, none has labels, or with .embeddings. 0 for NULL. Does not fail. */
+GS_API uint64_t gs_run_vertices(const gs_run *run);
 
 /* A tensor of the model, as .safetensors files have it. */
 typedef struct gs_tensor_info {

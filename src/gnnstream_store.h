@@ -106,10 +106,38 @@ typedef struct gs_store_summary {
     uint64_t train_links, valid_links, test_links; /* pairs of vertices that .task link is of, beside the edges */
     uint32_t edge_features; /* numbers of each edge; 0: none */
     char edge_feature_type[8]; /* "f32", "bf16", "f16", or "" */
+    uint32_t vertex_types;  /* 0: one without a name (gs_inspect_types()) */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */
 GS_API gs_status gs_inspect(gs_store_summary *out, const char *store);
+
+#define GS_TYPE_NAME_BYTES 64u /* of a name of vertices or edges, with its 0: letters, digits, '_', '-' and '.' */
+#define GS_MOST_VERTEX_TYPES 64u
+#define GS_MOST_RELATIONS 256u
+
+/* Of the input's vertices, those from `first` on. */
+typedef struct gs_vertex_type {
+    char name[GS_TYPE_NAME_BYTES];
+    uint64_t first, vertices;
+    uint32_t features; /* columns; 0: none. In the store's rows they are the first columns, and zeros follow */
+} gs_vertex_type;
+
+/* A type of edges: edges of type k lead from the vertices of one type to those of one type. */
+typedef struct gs_relation {
+    char name[GS_TYPE_NAME_BYTES];
+    uint32_t source, destination; /* types of vertices */
+} gs_relation;
+
+typedef struct gs_type_table {
+    uint32_t types, relations; /* 0 and 0: all vertices are of one type without a name */
+    uint32_t labelled;         /* the type that labels and splits are of; `types` where none is */
+    gs_vertex_type type[GS_MOST_VERTEX_TYPES];
+    gs_relation relation[GS_MOST_RELATIONS];
+} gs_type_table;
+
+/* Types of vertices and of edges of a store. Errors as of gs_inspect(). */
+GS_API gs_status gs_inspect_types(gs_type_table *out, const char *store);
 
 /* Writes the id that each vertex had in the input to the file `path`, one a line, in the order of gs_predict()'s rows:
  * names, or numbers that were compacted; from 0 where ids are as they are.

@@ -128,6 +128,32 @@ static const cli_option info_opts[] = {
 
 static void info_defaults(void *options) { memset(options, 0, sizeof(info_options)); }
 
+static void print_types(const gs_type_table *t)
+{
+    for (uint32_t k = 0; k < t->types; k++)
+        printf("%s %s: %s vertices, features %u%s\n", k == 0 ? "types     " : "          ", t->type[k].name,
+               cli_count(t->type[k].vertices), t->type[k].features, k == t->labelled ? ", labelled" : "");
+    for (uint32_t k = 0; k < t->relations; k++)
+        printf("%s %u: %s %s %s\n", k == 0 ? "relations " : "          ", k,
+               t->type[t->relation[k].source].name, t->relation[k].name, t->type[t->relation[k].destination].name);
+}
+
+static void print_types_json(const gs_type_table *t)
+{
+    printf(", \"vertex_types\": [");
+    for (uint32_t k = 0; k < t->types; k++)
+        printf("%s{\"name\": %s, \"vertices\": %" PRIu64 ", \"features\": %" PRIu32 "}", k > 0 ? ", " : "",
+               cli_json_text(t->type[k].name), t->type[k].vertices, t->type[k].features);
+    printf("], \"relations\": [");
+    for (uint32_t k = 0; k < t->relations; k++)
+        printf("%s[\"%s\", \"%s\", \"%s\"]", k > 0 ? ", " : "", t->type[t->relation[k].source].name,
+               t->relation[k].name, t->type[t->relation[k].destination].name);
+    if (t->labelled < t->types)
+        printf("], \"labelled_type\": %s", cli_json_text(t->type[t->labelled].name));
+    else
+        printf("], \"labelled_type\": null");
+}
+
 static void print_text(const char *store, const gs_store_summary *s)
 {
     printf("store      %s, %s (%s of tables in memory when open), id %016" PRIx64 "\n", store,
@@ -163,7 +189,7 @@ static void print_text(const char *store, const gs_store_summary *s)
                cli_count(s->test_links));
 }
 
-static void print_json(const gs_store_summary *s)
+static void print_json(const gs_store_summary *s, const gs_type_table *t)
 {
     printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"self_loops\": %" PRIu64 ", \"parts\": %" PRIu32
            ", \"interval_rows\": %" PRIu32 ", \"features\": %" PRIu32 ", \"feature_type\": %s, \"classes\": %" PRIu32,
@@ -176,11 +202,14 @@ static void print_json(const gs_store_summary *s)
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
            ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64
            ", \"train_links\": %" PRIu64 ", \"valid_links\": %" PRIu64 ", \"test_links\": %" PRIu64
-           ", \"edge_features\": %" PRIu32 ", \"edge_feature_type\": %s, \"id\": \"%016" PRIx64 "\"}\n",
+           ", \"edge_features\": %" PRIu32 ", \"edge_feature_type\": %s, \"id\": \"%016" PRIx64 "\"",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
            s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->train_links,
            s->valid_links, s->test_links, s->edge_features,
            s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
+    if (t->types > 0)
+        print_types_json(t);
+    puts("}");
 }
 
 static void print_weights(const char *path, const gs_weights_summary *w)
@@ -242,16 +271,20 @@ static int info_run(const cli_command *self, const void *options, const char *co
 {
     const info_options *const o = options;
     gs_store_summary s;
+    gs_type_table types;
+    int status;
 
     if (is_weights(place[0]))
         return run_weights(self, o, place[0]);
-    const int status = cli_result(self, gs_inspect(&s, place[0]));
-    if (status != CLI_DONE)
+    if ((status = cli_result(self, gs_inspect(&s, place[0]))) != CLI_DONE ||
+        (status = cli_result(self, gs_inspect_types(&types, place[0]))) != CLI_DONE)
         return status;
-    if (o->json)
-        print_json(&s);
-    else
+    if (o->json) {
+        print_json(&s, &types);
+    } else {
         print_text(place[0], &s);
+        print_types(&types);
+    }
     return CLI_DONE;
 }
 

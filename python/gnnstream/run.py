@@ -239,8 +239,9 @@ class Run:
     def logits(self, out: Optional[NDArray[np.float32]] = None) -> NDArray[np.float32]:
         """Logits of the weights as they are, float32 [vertices, classes], in the order of the input, without dropout:
         probabilities with ``softmax=True``, and of a prediction with ``embeddings=True`` what the last layer gets.
+        Where a store has several types of vertices, rows are of the type that has labels.
         `out`: the array to fill, which must be that; the engine writes into it and copies nothing on the way."""
-        shape = (self._summary.vertices, self._engine.columns())
+        shape = (self._engine.rows(), self._engine.columns())
         if out is None:
             out = np.empty(shape, np.float32)
         elif type(out) is not np.ndarray or out.shape != shape or out.dtype != np.float32 or \

@@ -63,7 +63,7 @@ static uint32_t wanted_arrays(const gs_session *s)
     uint32_t wanted = 0;
     for (uint32_t a = 0; a < s->program->arrays; a++) {
         const int id = s->program->array[a].store_id;
-        if (id == GS_ARRAY_LABELS || id == GS_ARRAY_INPUT_ID)
+        if (id == GS_ARRAY_LABELS || id == GS_ARRAY_INPUT_ID || id == GS_ARRAY_VERTEX_TYPE)
             wanted |= 1u << id;
     }
     return wanted;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "store/store_internal.h"
@@ -147,6 +148,81 @@ static void read_arrays(reader *r, gs_manifest *m)
     cJSON_Delete(object);
 }
 
+/* A list inside the object, detached; the caller deletes it. */
+static cJSON *take_list(reader *r, const char *key, uint64_t least, uint64_t most, uint32_t *count)
+{
+    cJSON *const list = take(r, key);
+    const int items = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : -1;
+
+    *count = 0;
+    if (r->st == GS_OK && (items < (int)least || items > (int)most))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a list of %llu to %llu" GS_STORE_DAMAGED, r->path, r->where,
+                        key, (unsigned long long)least, (unsigned long long)most);
+    if (r->st == GS_OK)
+        *count = (uint32_t)items;
+    return list;
+}
+
+/* The k-th object of a list, which is not detached. */
+static reader item_of(const reader *r, const cJSON *list, uint32_t k, const char *where)
+{
+    reader item = {.object = cJSON_GetArrayItem(list, (int)k), .path = r->path, .where = where, .st = r->st};
+
+    if (item.st == GS_OK && !cJSON_IsObject(item.object))
+        item.st = gs_fail(GS_EFORMAT, "%s: \"%s\" is not an object" GS_STORE_DAMAGED, r->path, where);
+    return item;
+}
+
+static void read_vertex_types(reader *r, gs_type_table *t)
+{
+    cJSON *const list = take_list(r, "vertex_types", 1, GS_MOST_VERTEX_TYPES, &t->types);
+    uint64_t first = 0;
+
+    for (uint32_t k = 0; k < t->types && r->st == GS_OK; k++) {
+        gs_vertex_type *const v = &t->type[k];
+        reader one = item_of(r, list, k, "vertex_types.");
+        take_string(&one, "name", v->name, sizeof(v->name));
+        v->first = first;
+        v->vertices = take_number(&one, "vertices", 0, GS_MAX_VERTICES);
+        v->features = (uint32_t)take_number(&one, "features", 0, GS_MAX_FEATURES);
+        expect_empty(&one);
+        first += v->vertices;
+        r->st = one.st;
+    }
+    cJSON_Delete(list);
+}
+
+static void read_relations(reader *r, gs_type_table *t)
+{
+    cJSON *const list = take_list(r, "relations", 0, GS_MOST_RELATIONS, &t->relations);
+
+    for (uint32_t k = 0; k < t->relations && r->st == GS_OK; k++) {
+        gs_relation *const e = &t->relation[k];
+        reader one = item_of(r, list, k, "relations.");
+        take_string(&one, "name", e->name, sizeof(e->name));
+        e->source = (uint32_t)take_number(&one, "source", 0, t->types - 1);
+        e->destination = (uint32_t)take_number(&one, "destination", 0, t->types - 1);
+        expect_empty(&one);
+        r->st = one.st;
+    }
+    cJSON_Delete(list);
+}
+
+/* To a new table, which is the caller's whatever follows. */
+static void read_types(reader *r, gs_store_info *i)
+{
+    gs_type_table *const t = r->st == GS_OK ? gs_calloc(1, sizeof(*t)) : NULL;
+
+    if (t == NULL && r->st == GS_OK)
+        r->st = gs_fail(GS_ENOMEM, "%s: no memory for the types of vertices", r->path);
+    if (t == NULL)
+        return;
+    i->types = t;
+    read_vertex_types(r, t);
+    read_relations(r, t);
+    t->labelled = (uint32_t)take_number(r, "labelled_type", 0, t->types);
+}
+
 static uint32_t read_identity(reader *r)
 {
     char format[32];
@@ -178,7 +254,8 @@ static void read_fields(reader *r, gs_manifest *m)
     i->edge_types = (uint32_t)take_number(r, "edge_types", 0, GS_MAX_EDGE_TYPES);
     m->data = (gs_edge_data){.type_bytes = (uint32_t)take_number(r, "type_bytes", 0, 2), .weights = i->weights};
     if (m->version >= GS_STORE_EDGE_FEATURES) {
-        i->edge_features = (uint32_t)take_number(r, "edge_features", 1, GS_MAX_EDGE_FEATURE_BYTES);
+        i->edge_features = (uint32_t)take_number(r, "edge_features", m->version == GS_STORE_EDGE_FEATURES,
+                                                 GS_MAX_EDGE_FEATURE_BYTES);
         i->edge_feature_type = take_dtype(r, "edge_feature_type");
         m->data.feature_bytes = i->edge_features * (uint32_t)gs_dtype_bytes(i->edge_feature_type);
     }
@@ -193,6 +270,8 @@ static void read_fields(reader *r, gs_manifest *m)
     i->test = take_number(r, "test", 0, GS_MAX_VERTICES);
     take_string(r, "method", i->method, sizeof(i->method));
     i->seed = take_hex(r, "seed");
+    if (m->version >= GS_STORE_VERTEX_TYPES)
+        read_types(r, i);
     read_arrays(r, m);
     if (m->array[GS_ARRAY_LABELS].present && !gs_train_task_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
         i->labels = GS_TRAIN_TASK_CLASSIFY; /* refused by gs_manifest__check() */
@@ -218,10 +297,13 @@ gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes,
     reader r = {.object = root, .path = path, .where = ""};
     read_fields(&r, &m);
     cJSON_Delete(root);
-    if (r.st != GS_OK || (r.st = gs_manifest__check(&m, path)) != GS_OK)
-        return r.st;
-    *out = m;
-    return GS_OK;
+    if (r.st == GS_OK)
+        r.st = gs_manifest__check(&m, path);
+    if (r.st == GS_OK)
+        *out = m;
+    else
+        gs_free((void *)(uintptr_t)m.info.types);
+    return r.st;
 }
 
 static const char *array_fault(const gs_manifest *m)
@@ -230,7 +312,7 @@ static const char *array_fault(const gs_manifest *m)
     const gs_store_info *i = &m->info;
     static const gs_dtype type[GS_ARRAY_COUNT] = {
         [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32, [GS_ARRAY_OUT_DEGREE] = GS_F32,
-        [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32,
+        [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32, [GS_ARRAY_VERTEX_TYPE] = GS_F32,
         [GS_ARRAY_NAMES] = GS_U8,  [GS_ARRAY_TRAIN_LINKS] = GS_U32, [GS_ARRAY_VALID_LINKS] = GS_U32,
         [GS_ARRAY_TEST_LINKS] = GS_U32,
     };
@@ -257,6 +339,8 @@ static const char *array_fault(const gs_manifest *m)
         return "the array of labels has another width than \"classes\" demands";
     if (!a[GS_ARRAY_SPLIT].present && i->train + i->valid + i->test > 0)
         return "there are split sizes but no array of splits";
+    if (a[GS_ARRAY_VERTEX_TYPE].present != (i->types != NULL))
+        return "\"vertex_types\" and the array of them disagree";
     if (a[GS_ARRAY_LOOPS].present != (i->self_loops > 0))
         return "\"self_loops\" and the array of loops disagree";
     for (unsigned id = GS_ARRAY_TRAIN_LINKS; id < GS_ARRAY_COUNT; id++)
@@ -320,6 +404,42 @@ static const char *method_fault(const gs_manifest *m)
     return NULL;
 }
 
+/* Names are printed, and stand in models' texts. */
+static bool is_type_name(const char *name)
+{
+    const size_t n = strnlen(name, GS_TYPE_NAME_BYTES);
+    return n > 0 && n < GS_TYPE_NAME_BYTES && strspn(name, GS_TYPE_NAME_LETTERS) == n;
+}
+
+static const char *type_fault(const gs_manifest *m)
+{
+    const gs_type_table *const t = m->info.types;
+    uint64_t vertices = 0;
+    uint32_t widest = 0;
+
+    if (t == NULL)
+        return NULL;
+    if (t->types == 0 || t->types > GS_MOST_VERTEX_TYPES || t->relations > GS_MOST_RELATIONS)
+        return "the number of types of vertices or of edges is out of range";
+    for (uint32_t k = 0; k < t->types; k++) {
+        if (!is_type_name(t->type[k].name))
+            return "a type of vertices has no name of letters, digits, '_', '-' and '.'";
+        for (uint32_t j = 0; j < k; j++)
+            if (strcmp(t->type[j].name, t->type[k].name) == 0)
+                return "two types of vertices have one name";
+        vertices += t->type[k].vertices;
+        widest = t->type[k].features > widest ? t->type[k].features : widest;
+    }
+    for (uint32_t k = 0; k < t->relations; k++)
+        if (!is_type_name(t->relation[k].name) || t->relation[k].source >= t->types ||
+            t->relation[k].destination >= t->types)
+            return "a type of edges has no name, or ends at types of vertices that there are not";
+    if (vertices != m->info.vertices || t->relations < m->info.edge_types || t->labelled > t->types)
+        return "\"vertex_types\" and \"relations\" are not those of all vertices and edges";
+    /* random ones are as wide for all */
+    return widest > m->info.features ? "a type of vertices has more features than there are" : NULL;
+}
+
 gs_status gs_manifest__check(const gs_manifest *m, const char *path)
 {
     const char *fault = number_fault(m);
@@ -327,6 +447,8 @@ gs_status gs_manifest__check(const gs_manifest *m, const char *path)
         fault = array_fault(m);
     if (fault == NULL)
         fault = method_fault(m);
+    if (fault == NULL)
+        fault = type_fault(m);
     return fault == NULL ? GS_OK : gs_fail(GS_EFORMAT, "%s: %s" GS_STORE_DAMAGED, path, fault);
 }
 
@@ -358,6 +480,29 @@ static bool add_edge_features(cJSON *root, const gs_manifest *m)
             cJSON_AddStringToObject(root, "edge_feature_type", gs_dtype_name(m->info.edge_feature_type)) != NULL);
 }
 
+static bool add_types(cJSON *root, const gs_type_table *t)
+{
+    if (t == NULL)
+        return true;
+    cJSON *const types = cJSON_AddArrayToObject(root, "vertex_types");
+    cJSON *const relations = cJSON_AddArrayToObject(root, "relations");
+    bool ok = types != NULL && relations != NULL;
+
+    for (uint32_t k = 0; k < t->types && ok; k++) {
+        cJSON *const one = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(types, one) && cJSON_AddStringToObject(one, "name", t->type[k].name) != NULL &&
+             add_number(one, "vertices", t->type[k].vertices) && add_number(one, "features", t->type[k].features);
+    }
+    for (uint32_t k = 0; k < t->relations && ok; k++) {
+        cJSON *const one = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(relations, one) &&
+             cJSON_AddStringToObject(one, "name", t->relation[k].name) != NULL &&
+             add_number(one, "source", t->relation[k].source) &&
+             add_number(one, "destination", t->relation[k].destination);
+    }
+    return ok && add_number(root, "labelled_type", t->labelled);
+}
+
 static bool add_fields(cJSON *root, const gs_manifest *m)
 {
     const gs_store_info *i = &m->info;
@@ -377,7 +522,7 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            gs_json_add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
            add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
            add_number(root, "test", i->test) && cJSON_AddStringToObject(root, "method", i->method) != NULL &&
-           gs_json_add_hex(root, "seed", i->seed) && add_arrays(root, m) &&
+           gs_json_add_hex(root, "seed", i->seed) && add_types(root, i->types) && add_arrays(root, m) &&
            add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
            add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
            gs_json_add_hex(root, "chunks_checksum", m->chunks_checksum) &&

@@ -22,12 +22,14 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "gnnstream_store.h" /* gs_type_table */
 #include "store/chunk_table.h"
 
 /* The newest; what needs no more than version 2 is written as that. 1 is read, too: its chunk table says nothing of
  * degrees. */
-#define GS_STORE_VERSION 4
+#define GS_STORE_VERSION 5
 #define GS_STORE_EDGE_FEATURES 4 /* the first that has features of edges */
+#define GS_STORE_VERTEX_TYPES 5  /* the first that has types of vertices */
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
@@ -40,6 +42,7 @@
     X(GS_ARRAY_OUT_DEGREE, "out_degree") /* [N] f32 */                                \
     X(GS_ARRAY_LOOPS, "loops")           /* [N] f32: self loops; only if there are any */ \
     X(GS_ARRAY_INPUT_ID, "input_id")     /* [N] u32: the id this row had in the input */ \
+    X(GS_ARRAY_VERTEX_TYPE, "vertex_type") /* [N] f32: number of its type; only if there are several */ \
     X(GS_ARRAY_NAMES, "names")           /* no rows: the name of input id 0, 1, ..., a line feed behind each */ \
     X(GS_ARRAY_TRAIN_LINKS, "train_links") /* no rows of vertices: pairs that losses on edges are of, see below */ \
     X(GS_ARRAY_VALID_LINKS, "valid_links") \
@@ -95,6 +98,7 @@ typedef struct gs_store_info {
     uint64_t total_bytes;  /* of all files */
     uint64_t name_bytes;   /* of the array of names; 0: ids are the input's own numbers from 0 */
     uint64_t links[GS_LINK_SPLITS]; /* rows of the arrays of links */
+    const gs_type_table *types; /* of vertices and edges, the store's own; NULL: one type of vertices, without a name */
 } gs_store_info;
 
 /* Opens the store in `dir`: parses the manifest, checks every number against

@@ -31,6 +31,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 #define GS_MAX_FEATURES   (1u << 24)
 #define GS_MAX_EDGE_TYPES 65536u
 #define GS_MAX_EDGE_FEATURE_BYTES (1u << 20) /* of an edge */
+#define GS_TYPE_NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 /* End of every message about bytes that cannot be right. */
 #define GS_STORE_DAMAGED "; the store is damaged: copy it again or partition its input again"
@@ -49,7 +50,7 @@ typedef struct gs_manifest {
     } array[GS_ARRAY_COUNT];
 } gs_manifest;
 
-/* manifest.c: text to values and back. `path` is for messages. Parsing checks
+/* manifest.c: text to values and back. `path` is for messages; info.types is the caller's to free. Parsing checks
  * the text's own checksum, then that every key is there once and in its range, then
  * gs_manifest__check(). */
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path);

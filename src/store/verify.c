@@ -214,6 +214,24 @@ static void edges_count(edge_scan *s, const gs_chunk_view *v)
     }
 }
 
+/* Edges lead between vertices of the types that theirs says. Each direction looks at the target ends, which are all
+ * ends; where they share one copy, an edge stands for its reverse, too. `said`: types of the target rows. */
+static bool ends_fit(const edge_scan *s, const gs_chunk_view *v)
+{
+    const gs_type_table *const t = s->info->types;
+
+    for (uint32_t k = 0; t != NULL && t->relations > 0 && v->type_bytes > 0 && k < v->targets; k++) {
+        const uint32_t type = (uint32_t)s->said[gs_index_at(v->target, v->index_bytes, k)];
+        for (uint64_t e = v->start[k]; e < v->start[k + 1]; e++) {
+            const gs_relation *const r = &t->relation[gs_chunk__type(v, e)];
+            if ((s->direction == GS_BY_DEST ? r->destination : r->source) != type ||
+                (s->table->shared && r->source != type))
+                return false;
+        }
+    }
+    return true;
+}
+
 static gs_status chunk_verify(edge_scan *s)
 {
     const gs_chunk_table *t = s->table;
@@ -239,6 +257,8 @@ static gs_status chunk_verify(edge_scan *s)
         return chunk_fail(s, gs_last_error());
     if ((st = attributes_check(s, &v)) != GS_OK)
         return st;
+    if (!ends_fit(s, &v))
+        return chunk_fail(s, "an edge ends at a vertex of another type than its own type says");
     if (!gs_chunk__padding_is_zero(&v, data, c->length))
         return chunk_fail(s, "its padding is not zero");
     if (!operands_match(s, &v))
@@ -310,6 +330,8 @@ static gs_status interval_verify(edge_scan *s)
 
     memset(s->degree, 0, rows * sizeof(*s->degree));
     memset(s->loops, 0, rows * sizeof(*s->loops));
+    if (s->info->types != NULL)
+        st = load_said(s, GS_ARRAY_VERTEX_TYPE);
     for (s->operand = 0; st == GS_OK && s->operand < s->table->parts; s->operand++)
         if ((st = chunk_verify(s)) != GS_OK)
             return st;
@@ -447,6 +469,7 @@ typedef struct array_scan {
     gs_array_id id;
     uint64_t splits[4]; /* rows of each gs_split */
     uint64_t *seen;     /* GS_ARRAY_INPUT_ID: a bit an input id */
+    uint64_t typed[GS_MOST_VERTEX_TYPES]; /* rows of each type of vertices */
     struct name_scan *names; /* GS_ARRAY_NAMES */
     uint64_t column, row[2], last; /* of links: which comes, that of the pair at hand, bucket of the one before */
 } array_scan;
@@ -511,6 +534,21 @@ static uint64_t input_id_check(array_scan *scan, const void *data, uint64_t coun
         if (v[k] >= vertices || (scan->seen[v[k] / 64] & bit) != 0)
             return k;
         scan->seen[v[k] / 64] |= bit;
+    }
+    return count;
+}
+
+/* A whole number below that of the types; and as many of each as the manifest says. */
+static uint64_t types_check(array_scan *scan, const void *data, uint64_t count)
+{
+    const gs_type_table *const t = gs_store_get_info(scan->store)->types;
+    const float *const v = data;
+
+    for (uint64_t k = 0; k < count; k++) {
+        if (!(v[k] >= 0 && v[k] < (float)t->types) || v[k] != (float)(uint32_t)v[k])
+            return k;
+        if (scan->typed[(uint32_t)v[k]]++ == t->type[(uint32_t)v[k]].vertices)
+            return k;
     }
     return count;
 }
@@ -582,6 +620,7 @@ static const struct {
                          "not infinite"},
     [GS_ARRAY_SPLIT] = {split_check, "the split is not 0, 1, 2 or 3"},
     [GS_ARRAY_INPUT_ID] = {input_id_check, "the input id is out of range or that of an earlier row"},
+    [GS_ARRAY_VERTEX_TYPE] = {types_check, "the type is none of the manifest's, or has more rows than it says"},
     [GS_ARRAY_NAMES] = {names_check,
                         "a name is empty, too long, holds a byte of 0 or does not follow the one before it"},
     [GS_ARRAY_TRAIN_LINKS] = {links_check, GS_LINK_FAULT},

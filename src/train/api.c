@@ -30,6 +30,20 @@ static double sources_per_vertex(const gs_chunk_table *t)
     return (double)sum / (double)t->vertices;
 }
 
+gs_status gs_inspect_types(gs_type_table *out, const char *store)
+{
+    gs_store *s = NULL;
+    gs_status st;
+
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
+        (st = gs_store_open(&s, store)) != GS_OK)
+        return st;
+    const gs_type_table *const types = gs_store_get_info(s)->types;
+    *out = types != NULL ? *types : (gs_type_table){0};
+    gs_store_close(s);
+    return GS_OK;
+}
+
 gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     gs_store *s = NULL;
@@ -66,6 +80,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .symmetric = info->symmetric,
         .weights = info->weights,
         .edge_features = info->edge_features,
+        .vertex_types = info->types != NULL ? info->types->types : 0,
     };
     if (info->features != 0)
         snprintf(out->feature_type, sizeof(out->feature_type), "%s", gs_dtype_name(info->feature_type));

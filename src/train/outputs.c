@@ -293,7 +293,30 @@ gs_status gs_outputs_check_one(const gs_train_options *o, gs_run_kind kind, cons
 
 #define LEAST_MEMORY (64u << 10)  /* bytes */
 
-/* Input ids [window * window_rows, + window_rows) go to one window: a bucket of records, each a u32 id and a row. */
+void gs_logits_range(uint64_t *first, uint64_t *rows, const gs_store *store)
+{
+    const gs_store_info *const info = gs_store_get_info(store);
+    const gs_type_table *const t = info->types;
+    const bool typed = t != NULL && t->labelled < t->types;
+
+    *first = typed ? t->type[t->labelled].first : 0;
+    *rows = typed ? t->type[t->labelled].vertices : info->vertices;
+}
+
+/* Rows that a job is of. */
+static uint64_t rows_of_job(const gs_logits_job *job)
+{
+    return job->rows > 0 ? job->rows : gs_store_get_info(job->store)->vertices;
+}
+
+/* Is the row of this input id wanted? Ids that no vertex can have are, so that they are found. */
+static bool is_wanted(const gs_logits_job *job, uint32_t id)
+{
+    const uint64_t vertices = gs_store_get_info(job->store)->vertices;
+    return id >= vertices || (id >= job->first && id - job->first < rows_of_job(job));
+}
+
+/* Rows [window * window_rows, + window_rows) go to one window: a bucket of records, each a u32 row and its numbers. */
 typedef struct dealer {
     const gs_logits_job *job;
     gs_outfile *out;
@@ -339,7 +362,7 @@ static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, con
     const uint64_t row_bytes = job->form == GS_LOGITS_ARGMAX ? sizeof(int64_t) : logit_bytes;
 
     *d = (dealer){.job = job, .out = o, .data_offset = data_offset, .row_bytes = row_bytes};
-    d->rows = gs_store_get_info(job->store)->vertices;
+    d->rows = rows_of_job(job);
     d->record_words = 1 + (uint32_t)(row_bytes / sizeof(uint32_t));
     dealer_sizes(d, logit_bytes, job);
     d->window = gs_malloc_array(d->window_rows, row_bytes);
@@ -450,8 +473,9 @@ static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint
         for (uint64_t i = 0; i < n && st == GS_OK; i++) {
             float *const row = d->batch + i * d->job->classes;
             int64_t own;
-            if ((st = check_row(row, d->job, id[at + i])) == GS_OK)
-                st = deal(d, id[at + i], form_of(row, &own, d->job));
+            if (is_wanted(d->job, id[at + i]) &&
+                (st = check_row(row, d->job, (uint32_t)(id[at + i] - d->job->first))) == GS_OK)
+                st = deal(d, (uint32_t)(id[at + i] - d->job->first), form_of(row, &own, d->job));
         }
     }
     return st;
@@ -462,11 +486,13 @@ static gs_status deal_all(dealer *d)
     gs_block_reader ids = {0};
     gs_status st = gs_block_reader_open(&ids, d->job->store, GS_ARRAY_INPUT_ID);
 
-    for (uint64_t first = 0, block = 0; first < d->rows && st == GS_OK; block++) {
+    const uint64_t vertices = gs_store_get_info(d->job->store)->vertices;
+
+    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
         uint64_t bytes, count;
         if ((st = gs_block_reader_next(&ids, block, &bytes)) != GS_OK)
             break;
-        count = GS_MIN(bytes / sizeof(uint32_t), d->rows - first);
+        count = GS_MIN(bytes / sizeof(uint32_t), vertices - first);
         st = deal_rows(d, first, count, ids.block);
         first += count;
     }
@@ -532,7 +558,7 @@ gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_j
 static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first, uint64_t count, const uint32_t *id,
                             uint8_t *seen, float *batch, uint64_t batch_rows)
 {
-    const uint64_t vertices = gs_store_get_info(job->store)->vertices;
+    const uint64_t rows = rows_of_job(job);
     gs_status st = GS_OK;
 
     for (uint64_t at = 0; at < count && st == GS_OK; at += batch_rows) {
@@ -541,8 +567,10 @@ static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first
             return gs_fail(GS_EINTERRUPTED, "interrupted while the logits are put in order");
         st = job->source(job->context, first + at, n, batch);
         for (uint64_t i = 0; i < n && st == GS_OK; i++) {
-            const uint32_t to = id[at + i];
-            if (to >= vertices || (seen[to / 8] >> (to % 8) & 1))
+            const uint32_t to = (uint32_t)(id[at + i] - job->first);
+            if (!is_wanted(job, id[at + i]))
+                continue;
+            if (to >= rows || (seen[to / 8] >> (to % 8) & 1))
                 return not_a_permutation(job);
             if ((st = check_row(batch + i * job->classes, job, to)) != GS_OK)
                 break;
@@ -559,7 +587,7 @@ gs_status gs_logits_place(float *out, const gs_logits_job *job)
 {
     const uint64_t vertices = gs_store_get_info(job->store)->vertices, row_bytes = job->classes * sizeof(float);
     const uint64_t batch_rows = GS_MIN(GS_MAX(job->memory / row_bytes, 1), GS_SUM_BYTES / sizeof(uint32_t));
-    uint8_t *const seen = gs_calloc(vertices / 8 + 1, 1);
+    uint8_t *const seen = gs_calloc(rows_of_job(job) / 8 + 1, 1);
     float *const batch = gs_malloc_array(batch_rows, row_bytes);
     gs_block_reader ids = {0};
     gs_status st = GS_ENOMEM;
@@ -611,9 +639,10 @@ static gs_status copy_names(const gs_store *s, gs_outfile *o, char *piece)
 /* Without names, ids are numbers from 0. */
 static gs_status write_numbers(const gs_store *s, gs_outfile *o, char *piece)
 {
-    const uint64_t n = gs_store_get_info(s)->vertices;
-    uint64_t fill = 0, offset = 0;
+    uint64_t first, n, fill = 0, offset = 0;
     gs_status st = GS_OK;
+
+    gs_logits_range(&first, &n, s);
 
     for (uint64_t v = 0; v < n && st == GS_OK; v++) {
         fill += (uint64_t)snprintf(piece + fill, PIECE - fill, "%" PRIu64 "\n", v);

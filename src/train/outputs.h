@@ -60,13 +60,17 @@ typedef struct gs_logits_job {
     gs_logits_source source;
     void *context;
     const volatile int *stop; /* may be NULL */
+    uint64_t first, rows;    /* input ids that rows are wanted of: `rows` from `first` on; rows 0: all */
 } gs_logits_job;
 
-/* Fills what gs_npy_create() began, [vertices, classes] or of ARGMAX [vertices], from its first row on.
+/* Whose logits are written: the vertices of the type that has labels, or all, the first and how many. */
+void gs_logits_range(uint64_t *first, uint64_t *rows, const gs_store *store);
+
+/* Fills what gs_npy_create() began, [rows, classes] or of ARGMAX [rows], from its first row on.
  * GS_EFORMAT names the store's file where input ids are damaged or are no permutation. */
 gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_job *job);
 
-/* The same into `out`, [vertices, classes] of the caller's memory, but for ARGMAX; scratch_dir is not used. */
+/* The same into `out`, [rows, classes] of the caller's memory, but for ARGMAX; scratch_dir is not used. */
 gs_status gs_logits_place(float *out, const gs_logits_job *job);
 
 #endif /* GS_TRAIN_OUTPUTS_H */

@@ -151,7 +151,7 @@ gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, ui
 gs_logits_job gs_run__logits_job(gs_run *r)
 {
     gs_session *const s = r->session;
-    return (gs_logits_job){
+    gs_logits_job job = {
         .store = s->store,
         .classes = s->classes,
         .form = !r->options.softmax                        ? GS_LOGITS_AS_THEY_ARE
@@ -163,6 +163,19 @@ gs_logits_job gs_run__logits_job(gs_run *r)
         .context = s,
         .stop = r->options.stop,
     };
+    if (!r->options.embeddings)
+        gs_logits_range(&job.first, &job.rows, s->store);
+    return job;
+}
+
+uint64_t gs_run_vertices(const gs_run *run)
+{
+    uint64_t first, rows;
+
+    if (run == NULL)
+        return 0;
+    gs_logits_range(&first, &rows, run->session->store);
+    return run->options.embeddings ? gs_store_get_info(run->session->store)->vertices : rows;
 }
 
 gs_status gs_run__want_logits(gs_run *r)
@@ -183,12 +196,12 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
 
     if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
-    const gs_store_info *const info = gs_store_get_info(run->session->store);
+    const uint64_t rows = gs_run_vertices(run);
     const uint32_t classes = run->session->classes;
-    const uint64_t want = info->vertices * classes;
+    const uint64_t want = rows * classes;
     if (count != want)
         return gs_fail(GS_EINVAL, "count %llu: logits are %llu x %u = %llu numbers", (unsigned long long)count,
-                       (unsigned long long)info->vertices, classes, (unsigned long long)want);
+                       (unsigned long long)rows, classes, (unsigned long long)want);
     if ((st = gs_run__want_logits(run)) != GS_OK)
         return st;
     const gs_logits_job job = gs_run__logits_job(run);

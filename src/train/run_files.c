@@ -19,8 +19,7 @@
 
 static gs_status begin_logits(gs_run *r, gs_outfile *o, uint64_t *offset, const char *path)
 {
-    const gs_store_info *const info = gs_store_get_info(r->session->store);
-    return gs_npy_create(o, offset, path, GS_F32, info->vertices, r->session->classes);
+    return gs_npy_create(o, offset, path, GS_F32, gs_run_vertices(r), r->session->classes);
 }
 
 static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
@@ -78,8 +77,7 @@ gs_status gs_run__begin_files(gs_run *r)
     if (st == GS_OK && o->logits != NULL)
         st = begin_logits(r, &r->files.logits, &r->files.logits_offset, o->logits);
     if (st == GS_OK && o->argmax != NULL)
-        st = gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64,
-                           gs_store_get_info(r->session->store)->vertices, 0);
+        st = gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64, gs_run_vertices(r), 0);
     if (st == GS_OK && o->scores != NULL)
         st = begin_scores(r);
     if (st == GS_OK && o->trace != NULL)

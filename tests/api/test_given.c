@@ -39,6 +39,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_progress progress;
     gs_checkpoint_report checkpoints;
     gs_model_graph graph = {.features = 1, .classes = 2};
+    gs_type_table types;
     uint64_t bytes;
     char line[8];
     gs_run *run = NULL, *other = NULL;
@@ -52,7 +53,8 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_generate(NULL, "f", &g)), NULLS(gs_generate("rmat", NULL, &g)), NULLS(gs_generate("rmat", "f", NULL)),
         NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),
         NULLS(gs_partition("i", "s", NULL, NULL)),
-        NULLS(gs_inspect(NULL, api_store)), NULLS(gs_inspect(&summary, NULL)), NULLS(gs_verify(NULL, 0)),
+        NULLS(gs_inspect(NULL, api_store)), NULLS(gs_inspect(&summary, NULL)),
+        NULLS(gs_inspect_types(NULL, api_store)), NULLS(gs_inspect_types(&types, NULL)), NULLS(gs_verify(NULL, 0)),
         NULLS(gs_write_ids(NULL, "ids")), NULLS(gs_write_ids(api_store, NULL)),
         NULLS(gs_inspect_weights(NULL, "w")), NULLS(gs_inspect_weights(&weights, NULL)),
         NULLS(gs_plan_train(NULL, api_store, &o)), NULLS(gs_plan_train(&plan, NULL, &o)),
@@ -91,6 +93,7 @@ static void given__null_is_refused_with_words(void **state)
     assert_ptr_equal(gs_size_format(buffer, 0, 1), buffer);
     assert_int_equal(gs_run_tensors(NULL), 0);
     assert_int_equal(gs_run_columns(NULL), 0);
+    assert_int_equal(gs_run_vertices(NULL), 0);
     gs_train_options_sized(NULL, sizeof(o));
     gs_run_close(NULL);
     gs_run_close(run);
@@ -139,7 +142,7 @@ static void check_header(FILE *f, const char *test)
 {
     static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
                                          "gs_input_formats", "gs_size_format",
-                                         "gs_run_tensors", "gs_run_columns", "gs_run_close",
+                                         "gs_run_tensors", "gs_run_columns", "gs_run_vertices", "gs_run_close",
                                          "gs_layer_tensors", "gs_layer_close"};
     char line[512];
 

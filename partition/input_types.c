@@ -1,0 +1,649 @@
+/* input_types.c - several types of vertices and edges as one graph; the folders whose arrays lie by type:
+ * nodes/TYPE and edges/SOURCE__RELATION__DESTINATION, and IGB's heterogeneous graphs. */
+#include "partition/input_types.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/size.h"
+
+#define PIECE 65536u /* edges, or numbers of rows, that are read at once */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+
+static bool is_there(const gs_part_file *f) { return f->npy.fd >= 0; }
+
+/* ---- types and their arrays ------------------------------------------------------- */
+
+gs_status gs_part__types_make(gs_part_types *t, const char *path)
+{
+    *t = (gs_part_types){.table = gs_calloc(1, sizeof(*t->table)),
+                         .part = gs_calloc(GS_PART_MOST_TYPES, sizeof(*t->part))};
+    if (t->table == NULL || t->part == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the types of vertices", path);
+    for (uint32_t k = 0; k < GS_PART_MOST_TYPES; k++)
+        gs_part__files_reset(&t->part[k]);
+    return GS_OK;
+}
+
+void gs_part__types_free(gs_part_types *t)
+{
+    for (uint32_t k = 0; t->part != NULL && k < GS_PART_MOST_TYPES; k++) {
+        gs_part__files_close(&t->part[k]);
+        gs_free(t->part[k].path);
+    }
+    gs_free(t->part);
+    gs_free(t->table);
+    *t = (gs_part_types){0};
+}
+
+gs_part_input *gs_part__type_part(const gs_part_types *t, uint32_t type) { return &t->part[type]; }
+
+gs_part_input *gs_part__relation_part(const gs_part_types *t, uint32_t relation)
+{
+    return &t->part[GS_MOST_VERTEX_TYPES + relation];
+}
+
+static gs_status check_name(const char *name, const char *place)
+{
+    const size_t n = strlen(name);
+
+    if (n == 0 || n >= GS_TYPE_NAME_BYTES || strspn(name, LETTERS) != n)
+        return gs_fail(GS_EFORMAT, "%s: '%.80s' is no name of a type: letters, digits, '_', '-' and '.', at most %u",
+                       place, name, GS_TYPE_NAME_BYTES - 1);
+    return GS_OK;
+}
+
+gs_status gs_part__type_find(uint32_t *out, gs_part_types *t, const char *name, bool add, const char *place)
+{
+    gs_type_table *const table = t->table;
+
+    for (uint32_t k = 0; k < table->types; k++)
+        if (strcmp(table->type[k].name, name) == 0) {
+            *out = k;
+            return GS_OK;
+        }
+    if (!add)
+        return gs_fail(GS_EFORMAT, "%s: there are no vertices of type '%.80s'; add their table, or correct the name",
+                       place, name);
+    if (table->types == GS_MOST_VERTEX_TYPES)
+        return gs_fail(GS_EUNSUPPORTED, "%s: more than %u types of vertices", place, GS_MOST_VERTEX_TYPES);
+    const gs_status st = check_name(name, place);
+    if (st != GS_OK)
+        return st;
+    *out = table->types++;
+    snprintf(table->type[*out].name, GS_TYPE_NAME_BYTES, "%s", name);
+    return GS_OK;
+}
+
+gs_status gs_part__relation_add(gs_part_types *t, const char *name, uint32_t source, uint32_t destination,
+                                const char *place)
+{
+    gs_type_table *const table = t->table;
+    const gs_status st = check_name(name, place);
+
+    if (st != GS_OK)
+        return st;
+    if (table->relations == GS_MOST_RELATIONS)
+        return gs_fail(GS_EUNSUPPORTED, "%s: more than %u types of edges", place, GS_MOST_RELATIONS);
+    gs_relation *const r = &table->relation[table->relations++];
+    snprintf(r->name, sizeof(r->name), "%s", name);
+    r->source = source;
+    r->destination = destination;
+    return GS_OK;
+}
+
+/* ---- do they fit together? -------------------------------------------------------- */
+
+/* Rows of one of a type's arrays. */
+static gs_status fit_rows(gs_vertex_type *v, const gs_part_file *f, const char **says)
+{
+    const uint64_t rows = f->npy.shape[0];
+
+    if (!is_there(f))
+        return GS_OK;
+    if (*says != NULL && v->vertices != rows)
+        return gs_fail(GS_EFORMAT, "%s: has %llu rows, but %s says that there are %llu vertices of type %s", f->path,
+                       (unsigned long long)rows, *says, (unsigned long long)v->vertices, v->name);
+    v->vertices = rows;
+    *says = f->path;
+    return GS_OK;
+}
+
+/* *said: whether anything says how many vertices there are. */
+static gs_status check_type(const gs_part_types *t, uint32_t k, bool *said)
+{
+    gs_vertex_type *const v = &t->table->type[k];
+    const gs_part_input *const p = gs_part__type_part(t, k);
+    const gs_npy *const f = &p->feature.npy;
+    const char *says = v->vertices > 0 ? "the stated number" : NULL;
+    gs_status st;
+
+    if (is_there(&p->feature) && (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX))
+        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", p->feature.path,
+                       (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
+    if ((st = fit_rows(v, &p->feature, &says)) != GS_OK || (st = fit_rows(v, &p->label, &says)) != GS_OK)
+        return st;
+    v->features = is_there(&p->feature) ? (uint32_t)f->shape[1] : 0;
+    *said = says != NULL;
+    if (!is_there(&p->label) && !is_there(&p->split[0]) && !is_there(&p->split[1]) && !is_there(&p->split[2]))
+        return GS_OK;
+    if (t->table->labelled != t->table->types)
+        return gs_fail(GS_EUNSUPPORTED,
+                       "labels or splits of two types of vertices, %s and %s: a loss is of one; remove the other's",
+                       t->table->type[t->table->labelled].name, v->name);
+    t->table->labelled = k;
+    return GS_OK;
+}
+
+/* One end of each edge of a relation: as the reader of edges gives it, but for its bound. */
+typedef struct ends {
+    const gs_part_input *part;
+    gs_part_edge_block block;
+    uint64_t at;
+} ends;
+
+static gs_status next_edges(ends *e, uint64_t most, gs_part_job *job)
+{
+    const uint64_t count = GS_MIN(GS_MIN(PIECE, most), e->part->edges - e->at);
+    gs_status st = gs_part__job_result(job);
+
+    if (st == GS_OK && (st = gs_part__npy_edges(e->part, &e->block, e->at, count)) == GS_OK)
+        e->at += count;
+    return st;
+}
+
+/* Vertices of types that only edges speak of: as many as the largest id says. */
+static gs_status count_by_edges(const gs_part_types *t, const bool *said, gs_part_job *job)
+{
+    gs_type_table *const table = t->table;
+    gs_status st = GS_OK;
+
+    for (uint32_t r = 0; r < table->relations && st == GS_OK; r++) {
+        const gs_relation *const rel = &table->relation[r];
+        ends e = {.part = gs_part__relation_part(t, r)};
+        gs_part__relation_part(t, r)->vertices = UINT32_MAX - 1u; /* any id that a store could hold */
+        if (said[rel->source] && said[rel->destination])
+            continue;
+        st = gs_part__edge_block_make(&e.block, e.part, PIECE);
+        while (st == GS_OK && e.at < e.part->edges && (st = next_edges(&e, PIECE, job)) == GS_OK)
+            for (uint64_t i = 0; i < e.block.count; i++) {
+                uint64_t *const u = &table->type[rel->source].vertices;
+                uint64_t *const v = &table->type[rel->destination].vertices;
+                *u = said[rel->source] ? *u : GS_MAX(*u, (uint64_t)e.block.src[i] + 1);
+                *v = said[rel->destination] ? *v : GS_MAX(*v, (uint64_t)e.block.dst[i] + 1);
+            }
+        gs_part__edge_block_free(&e.block);
+    }
+    return st;
+}
+
+/* Numbers the vertices of all types one behind the other. */
+static gs_status number_vertices(gs_part_input *in, const gs_part_types *t, gs_part_job *job)
+{
+    gs_type_table *const table = t->table;
+    bool said[GS_MOST_VERTEX_TYPES] = {false};
+    gs_status st = GS_OK;
+
+    table->labelled = table->types;
+    for (uint32_t k = 0; k < table->types && st == GS_OK; k++)
+        st = check_type(t, k, &said[k]);
+    if (st != GS_OK || (st = count_by_edges(t, said, job)) != GS_OK)
+        return st;
+    in->vertices = 0;
+    for (uint32_t k = 0; k < table->types; k++) {
+        table->type[k].first = in->vertices;
+        in->vertices += table->type[k].vertices;
+        if (in->vertices >= UINT32_MAX)
+            return gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices or more; a store holds fewer than 2^32 - 1", in->path,
+                           (unsigned long long)in->vertices);
+    }
+    return GS_OK;
+}
+
+/* ---- edges ------------------------------------------------------------------------- */
+
+/* Arrays of all edges that are being made. */
+typedef struct joining {
+    gs_part_input *in;
+    gs_part_job *job;
+    const gs_part_types *t;
+    gs_made edge, type, weight, feature;
+    uint32_t *pair; /* [2 * PIECE] */
+    uint16_t *number; /* [PIECE] */
+    float *wide;      /* [PIECE, or a row] */
+    void *raw;        /* the same as in a file */
+    gs_dtype as;      /* of the features that are being made */
+    uint64_t columns;
+} joining;
+
+static gs_status wrong_end(const ends *e, uint64_t row, uint32_t id, const gs_vertex_type *v, const char *end)
+{
+    return gs_fail(GS_EFORMAT, "%s: row %llu: %s %u is not one of the %llu vertices of type %s (ids start at 0)",
+                   e->part->edge.path, (unsigned long long)row, end, id, (unsigned long long)v->vertices, v->name);
+}
+
+static gs_status put_edges(joining *j, const ends *e, uint32_t number, bool back)
+{
+    const gs_relation *const r = &j->t->table->relation[number];
+    const gs_vertex_type *const from = &j->t->table->type[back ? r->destination : r->source];
+    const gs_vertex_type *const to = &j->t->table->type[back ? r->source : r->destination];
+    const gs_part_edge_block *const b = &e->block;
+    gs_status st;
+
+    for (uint64_t i = 0; i < b->count; i++) {
+        if (b->src[i] >= from->vertices)
+            return wrong_end(e, b->first + i, b->src[i], from, "source");
+        if (b->dst[i] >= to->vertices)
+            return wrong_end(e, b->first + i, b->dst[i], to, "destination");
+        j->pair[2 * i + back] = (uint32_t)(from->first + b->src[i]);
+        j->pair[2 * i + !back] = (uint32_t)(to->first + b->dst[i]);
+        j->number[i] = (uint16_t)number;
+        j->wide[i] = b->weight != NULL ? b->weight[i] : 1.0f;
+    }
+    if ((st = gs_part__made_put(&j->edge, j->pair, b->count * 2 * sizeof(*j->pair))) != GS_OK ||
+        (st = gs_part__made_put(&j->type, j->number, b->count * sizeof(*j->number))) != GS_OK || !j->in->weighted)
+        return st;
+    return gs_part__made_put(&j->weight, j->wide, b->count * sizeof(*j->wide));
+}
+
+/* All edges of a part as those of the relation `number`. */
+static gs_status join_relation(joining *j, const gs_part_input *part, uint32_t number, bool back)
+{
+    ends e = {.part = part};
+    gs_status st = gs_part__edge_block_make(&e.block, part, PIECE);
+
+    while (st == GS_OK && e.at < part->edges && (st = next_edges(&e, PIECE, j->job)) == GS_OK)
+        st = put_edges(j, &e, number, back);
+    gs_part__edge_block_free(&e.block);
+    return st;
+}
+
+/* `rows` rows of a file, or of zeros where it is not there, in columns that all have. */
+static gs_status put_rows(joining *j, gs_made *m, const gs_part_file *f, uint64_t rows)
+{
+    const uint64_t own = is_there(f) ? f->npy.shape[1] : 0, number = gs_dtype_bytes(j->as);
+    const uint64_t step = GS_MAX(PIECE / j->columns, 1), gap = (j->columns - own) * number;
+    gs_status st = GS_OK;
+
+    if (own == 0)
+        return gs_part__made_fill(m, 0, rows * j->columns * number);
+    for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
+        const uint64_t count = GS_MIN(step, rows - at);
+        const char *from = j->raw;
+        if ((st = gs_part__job_result(j->job)) != GS_OK ||
+            (st = gs_npy_read_rows(&f->npy, j->raw, at, count, f->path)) != GS_OK)
+            break;
+        if (f->npy.dtype != j->as) {
+            gs_part__to_f32(j->wide, j->raw, f->npy.dtype, count * own);
+            from = (const char *)j->wide;
+        }
+        if (gap == 0)
+            st = gs_part__made_put(m, from, count * own * number);
+        for (uint64_t i = 0; i < count && gap > 0 && st == GS_OK; i++)
+            if ((st = gs_part__made_put(m, from + i * own * number, own * number)) == GS_OK)
+                st = gs_part__made_fill(m, 0, gap);
+    }
+    return st;
+}
+
+/* The widest rows of a family of files, and the type of all, or float32. */
+static void widen(joining *j, const gs_part_file *f)
+{
+    if (!is_there(f))
+        return;
+    j->as = j->columns == 0 || j->as == f->npy.dtype ? f->npy.dtype : GS_F32;
+    j->columns = GS_MAX(j->columns, f->npy.shape[1]);
+}
+
+static gs_status room_for_rows(joining *j)
+{
+    const uint64_t numbers = GS_MAX(PIECE, j->columns);
+
+    gs_free(j->wide);
+    gs_free(j->raw);
+    j->wide = gs_malloc_array(numbers, sizeof(*j->wide));
+    j->raw = gs_malloc_array(numbers, sizeof(double));
+    return j->wide != NULL && j->raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", j->in->path);
+}
+
+static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
+{
+    gs_status st;
+
+    j->columns = 0;
+    for (uint32_t r = 0; r < relations; r++)
+        widen(j, &gs_part__relation_part(j->t, r)->edge_feature);
+    if (j->columns == 0)
+        return GS_OK;
+    if ((st = room_for_rows(j)) != GS_OK ||
+        (st = gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job,
+                                  gs_path_join(j->in->path, "edge features"))) != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < relations * (both ? 2 : 1) && st == GS_OK; r++) {
+        const gs_part_input *const part = gs_part__relation_part(j->t, r % relations);
+        st = put_rows(j, &j->feature, &part->edge_feature, part->edges);
+    }
+    return st == GS_OK ? gs_part__made_end(&j->feature, j->as, j->in->edges, j->columns) : st;
+}
+
+/* With .undirected each relation has a reverse behind all others. */
+static gs_status add_reverses(const gs_part_types *t, uint32_t relations, const char *path)
+{
+    gs_part_types own = *t;
+    char name[GS_TYPE_NAME_BYTES + 8];
+    gs_status st = GS_OK;
+
+    for (uint32_t r = 0; r < relations && st == GS_OK; r++) {
+        const gs_relation *const rel = &t->table->relation[r];
+        snprintf(name, sizeof(name), "rev_%s", rel->name);
+        st = gs_part__relation_add(&own, name, rel->destination, rel->source, path);
+    }
+    return st;
+}
+
+static gs_status join_edges(joining *j)
+{
+    const uint32_t relations = j->t->table->relations;
+    const bool both = j->job->opt->undirected;
+    gs_part_input *const in = j->in;
+    gs_status st;
+
+    for (uint32_t r = 0; r < relations; r++) {
+        in->weighted |= gs_part__relation_part(j->t, r)->weighted;
+        in->edges += gs_part__relation_part(j->t, r)->edges * (both ? 2 : 1);
+    }
+    if ((both && (st = add_reverses(j->t, relations, in->path)) != GS_OK) ||
+        (st = gs_part__made_begin(&j->edge, &in->edge, j->job, gs_path_join(in->path, "edges"))) != GS_OK ||
+        (st = gs_part__made_begin(&j->type, &in->type, j->job, gs_path_join(in->path, "types of edges"))) != GS_OK ||
+        (in->weighted &&
+         (st = gs_part__made_begin(&j->weight, &in->weight, j->job, gs_path_join(in->path, "weights"))) != GS_OK))
+        return st;
+    for (uint32_t r = 0; r < relations * (both ? 2 : 1) && st == GS_OK; r++)
+        st = join_relation(j, gs_part__relation_part(j->t, r % relations), r, r >= relations);
+    if (st != GS_OK || (st = gs_part__made_end(&j->edge, GS_U32, in->edges, 2)) != GS_OK ||
+        (st = gs_part__made_end(&j->type, GS_U16, in->edges, 1)) != GS_OK)
+        return st;
+    if (in->weighted && (st = gs_part__made_end(&j->weight, GS_F32, in->edges, 1)) != GS_OK)
+        return st;
+    return join_edge_features(j, relations, both);
+}
+
+/* ---- rows of vertices --------------------------------------------------------------- */
+
+static gs_status join_features(joining *j)
+{
+    const gs_type_table *const table = j->t->table;
+    gs_made m = {0};
+    gs_status st;
+
+    j->columns = 0;
+    for (uint32_t k = 0; k < table->types; k++)
+        widen(j, &gs_part__type_part(j->t, k)->feature);
+    if (j->columns == 0)
+        return GS_OK;
+    if ((st = room_for_rows(j)) == GS_OK)
+        st = gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features"));
+    for (uint32_t k = 0; k < table->types && st == GS_OK; k++)
+        st = put_rows(j, &m, &gs_part__type_part(j->t, k)->feature, table->type[k].vertices);
+    if (st == GS_OK && (st = gs_part__made_end(&m, j->as, j->in->vertices, j->columns)) == GS_OK)
+        j->in->feature.npy.dims = 2;
+    gs_part__made_free(&m);
+    return st;
+}
+
+/* No label: NaN in floats, -1 in whole numbers, of which one is a class. */
+static gs_status put_none(joining *j, gs_made *m, uint64_t rows)
+{
+    return gs_part__made_fill(m, 0xff, rows * j->columns * gs_dtype_bytes(j->as));
+}
+
+static gs_status put_labels(joining *j, gs_made *m, const gs_part_file *f)
+{
+    const uint64_t rows = f->npy.shape[0], step = GS_MAX(PIECE / j->columns, 1);
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
+        const uint64_t count = GS_MIN(step, rows - at);
+        if ((st = gs_part__job_result(j->job)) != GS_OK ||
+            (st = gs_npy_read_rows(&f->npy, j->raw, at, count, f->path)) != GS_OK)
+            break;
+        if (j->as == GS_I64)
+            gs_part__to_i64((int64_t *)(void *)j->wide, j->raw, f->npy.dtype, count);
+        else
+            gs_part__to_f64((double *)(void *)j->wide, j->raw, f->npy.dtype, count * j->columns);
+        st = gs_part__made_put(m, j->wide, count * j->columns * 8);
+    }
+    return st;
+}
+
+/* As many rows as all vertices, of which those of one type have labels. */
+static gs_status join_labels(joining *j)
+{
+    const gs_type_table *const table = j->t->table;
+    const gs_vertex_type *const v = &table->type[table->labelled];
+    gs_part_input *const part = gs_part__type_part(j->t, table->labelled);
+    gs_made m = {0};
+    gs_status st;
+
+    if (table->labelled == table->types)
+        return GS_OK;
+    j->in->label_first = v->first;
+    j->in->label_vertices = v->vertices;
+    for (int k = 0; k < 3; k++) {
+        j->in->split[k] = part->split[k];
+        part->split[k] = (gs_part_file){.npy.fd = -1};
+    }
+    if (!is_there(&part->label))
+        return GS_OK;
+    j->columns = part->label.npy.shape[1];
+    j->as = j->columns == 1 && gs_part__is_integer(part->label.npy.dtype) ? GS_I64 : GS_F64;
+    gs_free(j->wide);
+    gs_free(j->raw);
+    j->wide = gs_malloc_array(GS_MAX(PIECE, j->columns), 8);
+    j->raw = gs_malloc_array(GS_MAX(PIECE, j->columns), 8);
+    st = j->wide != NULL && j->raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path);
+    if (st == GS_OK &&
+        (st = gs_part__made_begin(&m, &j->in->label, j->job, gs_strdup(part->label.path))) == GS_OK &&
+        (st = put_none(j, &m, v->first)) == GS_OK && (st = put_labels(j, &m, &part->label)) == GS_OK &&
+        (st = put_none(j, &m, j->in->vertices - v->first - v->vertices)) == GS_OK)
+        st = gs_part__made_end(&m, j->as, j->in->vertices, j->columns);
+    gs_part__made_free(&m);
+    return st;
+}
+
+gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types *t)
+{
+    joining j = {.in = in, .job = job, .t = t};
+    gs_status st;
+
+    if ((st = number_vertices(in, t, job)) != GS_OK)
+        return st;
+    const uint64_t vertices = in->vertices;
+    j.pair = gs_malloc_array(2 * PIECE, sizeof(*j.pair));
+    j.number = gs_malloc_array(PIECE, sizeof(*j.number));
+    if (j.pair == NULL || j.number == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
+    else
+        st = room_for_rows(&j);
+    if (st == GS_OK && (st = join_edges(&j)) == GS_OK && (st = join_features(&j)) == GS_OK)
+        st = join_labels(&j);
+    gs_part__made_free(&j.edge);
+    gs_part__made_free(&j.type);
+    gs_part__made_free(&j.weight);
+    gs_part__made_free(&j.feature);
+    gs_free(j.pair);
+    gs_free(j.number);
+    gs_free(j.wide);
+    gs_free(j.raw);
+    if (st != GS_OK)
+        return st;
+    in->types = t->table;
+    t->table = NULL;
+    if ((st = gs_part__files_check(in, vertices, 0)) == GS_OK)
+        in->edge_types = in->types->relations;
+    return st;
+}
+
+/* ---- the folder of .npy files by type ------------------------------------------------ */
+
+/* Others' names are torch_geometric's and DGL's attributes. */
+static const gs_part_array node_arrays[] = {
+    {GS_PART_ROLE(feature), "features.npy", GS_PART_NPY, 0, {"x.npy", "feat.npy", "node_feat.npy"}},
+    {GS_PART_ROLE(label), "labels.npy", GS_PART_NPY, 0, {"y.npy", "label.npy"}},
+    {GS_PART_ROLE(split[0]), "train_idx.npy", GS_PART_NPY, 0, {"train_mask.npy"}},
+    {GS_PART_ROLE(split[1]), "valid_idx.npy", GS_PART_NPY, 0, {"val_mask.npy", "valid_mask.npy"}},
+    {GS_PART_ROLE(split[2]), "test_idx.npy", GS_PART_NPY, 0, {"test_mask.npy"}},
+    {0, "meta.json", GS_PART_OWN, 0, {NULL}},
+    {0},
+};
+static const gs_part_array relation_arrays[] = {
+    {GS_PART_ROLE(edge), "edges.npy", GS_PART_NPY, 0, {"edge_index.npy"}},
+    {GS_PART_ROLE(weight), "edge_weights.npy", GS_PART_NPY, 0, {"edge_weight.npy"}},
+    {GS_PART_ROLE(edge_feature), "edge_features.npy", GS_PART_NPY, 0, {"edge_attr.npy", "edge_feat.npy"}},
+    {0},
+};
+
+#define MOST_FOLDERS 1024u
+
+typedef struct names {
+    char *name[MOST_FOLDERS];
+    uint32_t count;
+} names;
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Folders in `path`, in order of their names. */
+static gs_status list_folders(names *out, const char *path)
+{
+    DIR *const d = opendir(path);
+    gs_status st = GS_OK;
+
+    out->count = 0;
+    for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
+        char *const folder = e->d_name[0] != '.' ? gs_path_join(path, e->d_name) : NULL;
+        if (folder != NULL && gs_path_is_dir(folder)) {
+            if (out->count == MOST_FOLDERS)
+                st = gs_fail(GS_EUNSUPPORTED, "%s: more than %u folders", path, MOST_FOLDERS);
+            else if ((out->name[out->count] = gs_strdup(e->d_name)) == NULL)
+                st = gs_fail(GS_ENOMEM, "%s: no memory for a name", path);
+            else
+                out->count++;
+        }
+        gs_free(folder);
+    }
+    if (d != NULL)
+        closedir(d);
+    qsort(out->name, out->count, sizeof(out->name[0]), by_name);
+    return st;
+}
+
+static void names_free(names *n)
+{
+    for (uint32_t k = 0; k < n->count; k++)
+        gs_free(n->name[k]);
+    n->count = 0;
+}
+
+static bool npy_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return gs_path_has(path, "nodes") && gs_path_has(path, "edges") && !gs_path_has(path, "edges.npy");
+}
+
+static gs_status open_nodes(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
+{
+    uint32_t type = 0;
+    gs_status st = gs_part__type_find(&type, t, name, true, folder);
+
+    if (st != GS_OK)
+        return st;
+    gs_part__arrays_warn(folder, "", node_arrays, job);
+    if ((st = gs_part__stated_vertices(&t->table->type[type].vertices, folder)) == GS_OK)
+        st = gs_part__arrays_open(gs_part__type_part(t, type), job, folder, node_arrays);
+    return st;
+}
+
+/* The longest type that `name` begins with, before "__", or ends with, behind it; its bytes, 0 where there is none. */
+static size_t type_at_end(uint32_t *out, const gs_type_table *t, const char *name, bool begin)
+{
+    const size_t n = strlen(name);
+    size_t longest = 0;
+
+    for (uint32_t k = 0; k < t->types; k++) {
+        const size_t m = strlen(t->type[k].name);
+        if (m + 2 > n || m <= longest)
+            continue;
+        const char *const at = begin ? name : name + n - m, *const bar = begin ? name + m : name + n - m - 2;
+        if (memcmp(at, t->type[k].name, m) == 0 && memcmp(bar, "__", 2) == 0) {
+            longest = m;
+            *out = k;
+        }
+    }
+    return longest;
+}
+
+static gs_status open_relation(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
+{
+    gs_part_input *const part = gs_part__relation_part(t, t->table->relations);
+    uint32_t source = 0, destination = 0;
+    const size_t from = type_at_end(&source, t->table, name, true), n = strlen(name);
+    const size_t to = type_at_end(&destination, t->table, name, false);
+    char relation[2 * GS_TYPE_NAME_BYTES];
+    gs_status st;
+
+    if (from == 0 || to == 0 || from + to + 4 >= n || n - from - to - 4 >= sizeof(relation))
+        return gs_fail(GS_EFORMAT,
+                       "%s: is not named SOURCE__RELATION__DESTINATION, of types that have a folder in nodes/", folder);
+    snprintf(relation, sizeof(relation), "%.*s", (int)(n - from - to - 4), name + from + 2);
+    if ((st = gs_part__relation_add(t, relation, source, destination, folder)) != GS_OK)
+        return st;
+    gs_part__arrays_warn(folder, "", relation_arrays, job);
+    if ((part->path = gs_strdup(folder)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
+    if ((st = gs_part__arrays_open(part, job, folder, relation_arrays)) == GS_OK)
+        st = gs_part__edges_check(part);
+    return st;
+}
+
+typedef gs_status open_fn(gs_part_types *t, gs_part_job *job, const char *folder, const char *name);
+
+static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path, const char *family, open_fn *open)
+{
+    char *const folder = gs_path_join(path, family);
+    names in = {.count = 0};
+    gs_status st = folder != NULL ? list_folders(&in, folder) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
+
+    if (st == GS_OK && in.count == 0)
+        st = gs_fail(GS_EFORMAT, "%s: holds no folder, one for each type", folder);
+    for (uint32_t k = 0; k < in.count && st == GS_OK; k++) {
+        char *const one = gs_path_join(folder, in.name[k]);
+        st = one != NULL ? open(t, job, one, in.name[k]) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
+        gs_free(one);
+    }
+    names_free(&in);
+    gs_free(folder);
+    return st;
+}
+
+static gs_status npy_read(gs_part_input *in, gs_part_job *job)
+{
+    gs_part_types t;
+    gs_status st = gs_part__types_make(&t, in->path);
+
+    if (st == GS_OK && (st = open_each(&t, job, in->path, "nodes", open_nodes)) == GS_OK &&
+        (st = open_each(&t, job, in->path, "edges", open_relation)) == GS_OK)
+        st = gs_part__types_join(in, job, &t);
+    gs_part__types_free(&t);
+    return st;
+}
+
+/* ---- the formats ----------------------------------------------------------------- */
+
+const gs_part_format gs_part__types_formats[] = {
+    {"npy-types", "a folder with nodes/TYPE and edges/SOURCE__RELATION__DESTINATION", true, npy_looks, NULL, npy_read},
+    {0},
+};
