@@ -10,7 +10,7 @@ from pathlib import Path
 
 OPTIONS = {"gs_generate_options", "gs_partition_options", "gs_train_options"}
 LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch", "on_open"}  # engine.cpp sets these itself
-NOT_REPORTS = {"gs_model_graph", "gs_layer_graph"}
+NOT_REPORTS = {"gs_model_graph", "gs_layer_graph", "gs_loader_arrays"}
 
 TYPES = {"uint32_t": "int", "uint64_t": "int", "double": "float", "bool": "bool", "gs_taken": "int", "char": "str"}
 OPTION_TYPES = {**TYPES, "uint64_t": "Size", "const char *": "Text"}
@@ -22,6 +22,8 @@ OPTION_CLASSES = {
     "TrainOptions": ("gs_train_options", {"model"}, None),
     "LayerOptions": ("gs_train_options", set(), {"heads", "bases", "activation", "dropout", "set", "seed", "threads",
                                                  "no_move", "no_fuse"}),
+    "LoaderOptions": ("gs_train_options", set(), {"replace", "weighted", "by_type", "walk_length", "coverage", "seed",
+                                                  "threads", "host_memory", "ignore_edge_weights"}),
 }
 REPORT_CLASSES = {
     "StoreFields": "gs_store_summary", "PartitionFields": "gs_partition_report", "EpochFields": "gs_epoch_report",

@@ -479,6 +479,96 @@ private:
     uint32_t in, out;
 };
 
+/* ---- batches ------------------------------------------------------------------ */
+
+using Ids = nb::ndarray<int64_t, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<uint8_t, nb::c_contig, nb::device::cpu>;
+
+/* Arrays of a batch are the caller's, and filled where they are. */
+class Loader {
+public:
+    Loader(nb::object store, nb::dict values, int seeds, std::optional<ConstIds> ids)
+    {
+        const std::string path = text_of(store, "store");
+        Strings strings;
+        gs_train_options o = train_options(values, strings);
+        o.stop = &call.stop();
+        call([&] {
+            const gs_status st = gs_loader_open(&loader, path.c_str(), &o, static_cast<gs_loader_seeds>(seeds),
+                                                ids ? ids->data() : nullptr, ids ? ids->size() : 0);
+            return st == GS_OK ? gs_loader_inspect(loader, &report) : st;
+        });
+    }
+    ~Loader()
+    {
+        call.last([&] { return gs_loader_close(loader), GS_OK; });
+    }
+
+    void close()
+    {
+        if (call.here())
+            call([&] { return gs_loader_close(loader), loader = nullptr, GS_OK; });
+    }
+    nb::object inspect()
+    {
+        on_loader([&](gs_loader *l) { return gs_loader_inspect(l, &report); });
+        return to_py(report);
+    }
+    void begin(uint32_t epoch, uint32_t first)
+    {
+        on_loader([&](gs_loader *l) { return gs_loader_begin(l, epoch, first); });
+    }
+    /* None behind the last batch of the epoch. */
+    nb::object next()
+    {
+        bool over = false;
+        on_loader([&](gs_loader *l) {
+            const gs_status st = gs_loader_next(l, &batch);
+            return over = st == GS_ENOTFOUND, over ? GS_OK : st;
+        });
+        return over ? nb::object(nb::none()) : to_py(batch);
+    }
+    void fill(std::optional<Ids> vertex, std::optional<Ids> edge_index, std::optional<Ids> edge_type,
+              std::optional<Floats> edge_weight, std::optional<Floats> edge_features, std::optional<Floats> features,
+              std::optional<Ids> classes, std::optional<Floats> labels, std::optional<Bytes> split)
+    {
+        const uint64_t n = batch.vertices, m = batch.edges;
+        gs_loader_arrays a = {};
+        a.vertex = of(vertex, n, "vertex");
+        a.source = of(edge_index, 2 * m, "edge_index");
+        a.destination = a.source != nullptr ? a.source + m : nullptr;
+        a.edge_type = of(edge_type, m, "edge_type");
+        a.edge_weight = of(edge_weight, m, "edge_weight");
+        a.edge_features = of(edge_features, m * report.edge_features, "edge_features");
+        a.features = of(features, n * report.features, "features");
+        a.classes = of(classes, n, "classes");
+        a.labels = of(labels, n * report.label_columns, "labels");
+        a.split = of(split, n, "split");
+        on_loader([&](gs_loader *l) { return gs_loader_fill(l, &a); });
+    }
+
+private:
+    template <class Call> void on_loader(const Call &what)
+    {
+        bool closed = false;
+        call([&] { return closed = loader == nullptr, closed ? GS_OK : what(loader); });
+        if (closed)
+            throw nb::value_error("the loader is closed");
+    }
+    template <class Array> static auto of(std::optional<Array> &array, uint64_t count, const char *name)
+        -> decltype(array->data())
+    {
+        if (array && array->size() != count)
+            throw nb::value_error((std::string(name) + ": must have " + std::to_string(count) + " numbers").c_str());
+        return array ? array->data() : nullptr;
+    }
+
+    Caller call;
+    gs_loader *loader = nullptr;
+    gs_loader_report report = {};
+    gs_loader_batch batch = {};
+};
+
 NB_MODULE(_engine, m)
 {
     auto names = [](const auto &fields) {
@@ -527,4 +617,15 @@ NB_MODULE(_engine, m)
         .def("start", &Layer::start, "index"_a, "values"_a)
         .def("forward", &Layer::forward, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a)
         .def("backward", &Layer::backward, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
+    nb::class_<Loader>(m, "Loader")
+        .def(nb::init<nb::object, nb::dict, int, std::optional<ConstIds>>(), "store"_a, "options"_a, "seeds"_a,
+             "ids"_a.none())
+        .def("close", &Loader::close)
+        .def("inspect", &Loader::inspect)
+        .def("begin", &Loader::begin, "epoch"_a, "first"_a)
+        .def("next", &Loader::next)
+        .def("fill", &Loader::fill, "vertex"_a.none() = nb::none(), "edge_index"_a.none() = nb::none(),
+             "edge_type"_a.none() = nb::none(), "edge_weight"_a.none() = nb::none(),
+             "edge_features"_a.none() = nb::none(), "features"_a.none() = nb::none(), "classes"_a.none() = nb::none(),
+             "labels"_a.none() = nb::none(), "split"_a.none() = nb::none());
 }

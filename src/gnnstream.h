@@ -8,6 +8,7 @@
  *   gs_run           a store + a model -> epoch after epoch, evaluations, weights and logits
  *   gs_train()       all epochs of a run, and its files
  *   gs_predict()     a store + a model + weights -> logits
+ *   gs_loader        a store -> batches, for programs that train by themselves
  *   gs_plan_train()  what gs_train() would read, write and hold, without running
  *
  * Units: sizes are bytes, times seconds, rates per second.
@@ -35,6 +36,7 @@
 #define GS_GNNSTREAM_H
 
 #include "gnnstream_base.h"    /* statuses, sizes, callbacks */
+#include "gnnstream_loader.h"  /* batches, for other programs */
 #include "gnnstream_options.h" /* of training */
 #include "gnnstream_reports.h" /* of epochs, runs and plans */
 #include "gnnstream_store.h"   /* raw graphs and stores */

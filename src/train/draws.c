@@ -31,20 +31,26 @@ uint64_t gs_draws_list_bytes(const gs_draws *d) { return d->in->bytes + (d->out 
 
 static const gs_sampler_facts *facts_of(const gs_draws *d) { return gs_sampler_facts_of(d->options.kind); }
 
-static gs_status list_targets(gs_draws *d)
+/* The rows of a split, or all. */
+static gs_status list_targets(gs_draws *d, gs_split split, uint64_t most)
 {
-    const gs_store_info *const info = gs_store_get_info(d->store);
     gs_block_reader r = {0};
     uint64_t bytes;
-    gs_status st = gs_block_reader_open(&r, d->store, GS_ARRAY_SPLIT);
+    gs_status st = GS_OK;
 
-    if (st == GS_OK && (d->target = gs_malloc_array(info->train + 1, sizeof(*d->target))) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the list of training vertices");
+    if ((d->target = gs_malloc_array(most + 1, sizeof(*d->target))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the list of vertices that batches are of");
+    if (split == GS_SPLIT_NONE) {
+        for (d->targets = 0; d->targets < most; d->targets++)
+            d->target[d->targets] = d->targets;
+        return GS_OK;
+    }
+    st = gs_block_reader_open(&r, d->store, GS_ARRAY_SPLIT);
     for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
         if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
             break;
-        for (uint64_t i = 0; i < bytes && d->targets < info->train; i++)
-            if (((const uint8_t *)r.block)[i] == GS_SPLIT_TRAIN)
+        for (uint64_t i = 0; i < bytes && d->targets < most; i++)
+            if (((const uint8_t *)r.block)[i] == split)
                 d->target[d->targets++] = (uint32_t)(at + i);
     }
     gs_block_reader_close(&r);
@@ -209,15 +215,20 @@ static gs_status check_sampler(const gs_draws *d, const gs_draws_request *q)
     return GS_OK;
 }
 
-/* The rows that losses are of: those that are asked for, or the training vertices. */
+/* The rows that losses are of. */
 static gs_status take_targets(gs_draws *d, const gs_draws_request *q)
 {
+    const gs_store_info *const info = gs_store_get_info(d->store);
+    const uint64_t most[] = {info->vertices, info->train, info->valid, info->test};
+    static const char *const names[] = {"", "training", "validation", "test"}, *const files[] = {"", "train", "valid",
+                                                                                               "test"};
+
     if (q->target != NULL)
         return GS_OK;
-    if (!gs_store_array(d->store, GS_ARRAY_SPLIT)->present || gs_store_get_info(d->store)->train == 0)
-        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy",
-                       q->store);
-    return list_targets(d);
+    if (q->split != GS_SPLIT_NONE && (!gs_store_array(d->store, GS_ARRAY_SPLIT)->present || most[q->split] == 0))
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no %s vertices; its input needs a %s_idx.npy", q->store,
+                       names[q->split], files[q->split]);
+    return list_targets(d, q->split, most[q->split]);
 }
 
 gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
@@ -240,10 +251,27 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
     return GS_OK;
 }
 
+/* The group that is drawn ahead has no use, or is wanted. */
+static void join(gs_draws *d)
+{
+    if (d->drawing)
+        pthread_join(d->thread, NULL);
+    d->drawing = false;
+}
+
+static void free_arenas(gs_draws *d)
+{
+    for (uint32_t g = 0; g < 2; g++)
+        for (uint32_t k = 0; k < GS_BATCH_GROUP; k++) {
+            gs_batch_arena_free(d->drawn[g].arena[k]);
+            d->drawn[g].arena[k] = NULL;
+        }
+}
+
 void gs_draws_close(gs_draws *d)
 {
-    for (uint32_t k = 0; k < GS_BATCH_GROUP; k++)
-        gs_batch_arena_free(d->arena[k]);
+    join(d);
+    free_arenas(d);
     gs_sampler_close(d->sampler);
     gs_adjacency_free(d->in);
     gs_adjacency_free(d->out);
@@ -252,41 +280,103 @@ void gs_draws_close(gs_draws *d)
     *d = (gs_draws){0};
 }
 
-uint64_t gs_draws_group_bytes(const gs_draws *d) { return d->group * d->limits.arena_bytes; }
+uint64_t gs_draws_group_bytes(const gs_draws *d) { return (d->ahead ? 2 : 1) * d->group * d->limits.arena_bytes; }
 
 gs_status gs_draws_start(gs_draws *d)
 {
     gs_status st = GS_OK;
-    for (uint32_t k = 0; k < d->group && st == GS_OK; k++)
-        st = gs_batch_arena_make(&d->arena[k], d->sampler);
+    for (uint32_t g = 0; g < (d->ahead ? 2u : 1u); g++)
+        for (uint32_t k = 0; k < d->group && st == GS_OK; k++)
+            st = gs_batch_arena_make(&d->drawn[g].arena[k], d->sampler);
     return st;
 }
 
-/* The group that begins with batch `number`. */
-static gs_status draw_group(gs_draws *d, uint32_t epoch, uint32_t number)
+/* Draws the group whose numbers are set. */
+static void *draw_group(void *context)
 {
+    gs_draws *const d = context;
+    gs_draws_group *const g = &d->drawn[d->drawing ? 1 - d->now : d->now];
     const double began = gs_now();
 
-    d->first = number;
-    d->held = GS_MIN(d->group, gs_sampler_batches(d->sampler) - number);
-    gs_status st = gs_sampler_draw_group(d->batch, d->sampler, d->arena, d->held, epoch, number, d->threads);
-    if (st == GS_EBUDGET && facts_of(d)->has_parts)
-        st = GS_OK; /* those that overflow go in parts */
+    g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, d->threads);
+    if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
+        g->status = GS_OK; /* those that overflow go in parts */
+    if (g->status != GS_OK)
+        snprintf(g->why, sizeof(g->why), "%s", gs_last_error());
     d->seconds += gs_now() - began;
-    for (uint32_t i = 0; i < d->held; i++)
-        d->amount += (double)d->batch[i].edges + d->batch[i].vertices;
-    return st;
+    for (uint32_t i = 0; i < g->held; i++)
+        d->amount += (double)g->batch[i].edges + g->batch[i].vertices;
+    return NULL;
+}
+
+/* Says which group is to be drawn; false: the epoch has no such batch. */
+static bool aim(gs_draws *d, gs_draws_group *g, uint32_t epoch, uint32_t number)
+{
+    const uint32_t all = gs_sampler_batches(d->sampler);
+
+    g->epoch = epoch;
+    g->first = number;
+    g->held = number < all ? GS_MIN(d->group, all - number) : 0;
+    return g->held > 0;
+}
+
+static void draw_ahead(gs_draws *d, uint32_t epoch, uint32_t number)
+{
+    if (!d->ahead || !aim(d, &d->drawn[1 - d->now], epoch, number))
+        return;
+    d->drawing = true;
+    if (pthread_create(&d->thread, NULL, draw_group, d) != 0) {
+        d->drawing = false; /* it is drawn when it is wanted */
+        d->drawn[1 - d->now].held = 0;
+    }
+}
+
+static bool has(const gs_draws_group *g, uint32_t epoch, uint32_t number)
+{
+    return g->epoch == epoch && number - g->first < g->held;
 }
 
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number)
 {
-    gs_status st = GS_OK;
+    gs_draws_group *g = &d->drawn[d->now];
 
-    *drew = number - d->first >= d->held;
-    if (*drew)
-        st = draw_group(d, epoch, number);
-    *out = &d->batch[number - d->first];
-    return st;
+    *drew = !has(g, epoch, number);
+    if (*drew) {
+        join(d);
+        d->now = has(&d->drawn[1 - d->now], epoch, number) ? 1 - d->now : d->now;
+        g = &d->drawn[d->now];
+        if (!has(g, epoch, number) && aim(d, g, epoch, number))
+            draw_group(d);
+        if (g->status != GS_OK) {
+            g->held = 0;
+            return gs_fail(g->status, "%s", g->why);
+        }
+        draw_ahead(d, epoch, g->first + g->held);
+    }
+    *out = &g->batch[number - g->first];
+    return GS_OK;
+}
+
+gs_status gs_draws_widen(gs_draws *d)
+{
+    const gs_batch_limits had = d->limits;
+    gs_status st;
+
+    join(d);
+    if (d->group == 1)
+        return gs_fail(GS_EBUDGET, "a batch has more than %u vertices or %llu edges, and there is no room for more; "
+                       "use more memory or a smaller .batch_size", had.vertices, (unsigned long long)had.edges);
+    free_arenas(d);
+    d->drawn[0].held = d->drawn[1].held = 0;
+    gs_sampler_close(d->sampler);
+    d->sampler = NULL;
+    d->options.most_vertices = (uint32_t)GS_MIN(2ull * had.vertices, UINT32_MAX);
+    d->options.most_edges = 2 * had.edges;
+    if ((st = gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options)) != GS_OK)
+        return st;
+    d->limits = *gs_sampler_limits(d->sampler);
+    d->group /= 2;
+    return gs_draws_start(d);
 }
 
 uint64_t gs_draws_read(const gs_draws *d)

@@ -6,6 +6,7 @@
 #ifndef GS_TRAIN_DRAWS_H
 #define GS_TRAIN_DRAWS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,6 +17,15 @@
 #include "schedule/schedule.h" /* gs_refusal */
 #include "store/store.h"
 
+/* A group of batches, [first, first + held) of an epoch; held 0: none. */
+typedef struct gs_draws_group {
+    uint32_t epoch, first, held;
+    gs_batch batch[GS_BATCH_GROUP];
+    gs_batch_arena *arena[GS_BATCH_GROUP]; /* that they are in */
+    gs_status status;
+    char why[GS_ERROR_BYTES]; /* of a status that is an error */
+} gs_draws_group;
+
 typedef struct gs_draws {
     gs_store *store;
     gs_adjacency *in, *out; /* out: of walks in a graph that is not symmetric; else NULL */
@@ -25,10 +35,13 @@ typedef struct gs_draws {
     gs_sampler *sampler;
     gs_batch_limits limits; /* of its batches */
     uint32_t most_group;    /* batches of a group that have room in the share of memory that is for them, at least 1 */
-    uint32_t group;         /* that are drawn at a time, at most: the caller's, before gs_draws_start() */
-    uint32_t first, held;   /* those in memory: [first, first + held) of the epoch; held 0: none */
-    gs_batch_arena *arena[GS_BATCH_GROUP];
-    gs_batch batch[GS_BATCH_GROUP];
+    /* The caller's, before gs_draws_start(): */
+    uint32_t group;         /* batches that are drawn at a time, at most */
+    bool ahead;             /* while a group is in use, a thread draws the one that follows in its epoch */
+    gs_draws_group drawn[2];
+    uint32_t now;           /* which of them is in use; the other is drawn ahead */
+    pthread_t thread;
+    bool drawing;
     double seconds, amount; /* of drawing, so far: and rows and edges that were drawn */
 } gs_draws;
 
@@ -38,9 +51,10 @@ typedef struct gs_draws_request {
     const gs_train_options *options; /* what speaks of batches; .seed, .threads, .host_memory, .stop */
     bool stream;         /* lists of edges stay in the store, whether they have room or not */
     bool all_there;      /* no batch may overflow: limits are what one can have */
-    uint32_t *target;    /* [targets] ascending rows of the store that losses are of, *d's from now on; NULL: training
-                          * vertices */
+    uint32_t *target;    /* [targets] ascending rows of the store that losses are of, *d's from now on; NULL: those of
+                          * `split`, or of GS_SPLIT_NONE all */
     uint32_t targets;
+    gs_split split;
     gs_refusal *refused; /* of GS_EBUDGET: what might do, where this is known; may be NULL */
 } gs_draws_request;
 
@@ -59,6 +73,10 @@ gs_status gs_draws_start(gs_draws *d);
 /* The batch of this number, which stands until a group is drawn anew: *drew, where it was not in memory. Of samplers
  * whose batches have parts (gs_sampler_draw_part()) it may overflow. */
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number);
+static inline const gs_draws_group *gs_draws_now(const gs_draws *d) { return &d->drawn[d->now]; }
+/* Batches may have twice as much from now on, and so a group has half as many: none is in memory. GS_EBUDGET: the group
+ * has one already, or a batch can have no more. */
+gs_status gs_draws_widen(gs_draws *d);
 /* Bytes of edges that were read from the store for them, so far. */
 uint64_t gs_draws_read(const gs_draws *d);
 

@@ -92,7 +92,8 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
 {
     const gs_train_options *const o = config->options;
     const gs_draws *const d = &b->draws;
-    gs_draws_request request = {.store = config->store, .options = o, .stream = stream, .refused = config->refused};
+    gs_draws_request request = {.store = config->store, .options = o, .stream = stream, .split = GS_SPLIT_TRAIN,
+                                .refused = config->refused};
     gs_status st;
 
     if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK || (st = find_tables(&request.all_there, o)) != GS_OK)
@@ -433,7 +434,7 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
     const gs_status st = gs_draws_take(out, &drew, &b->draws, epoch, number);
 
     if (st == GS_OK && drew)
-        gs_batch_devices_begin(b->engine, b->draws.batch, b->draws.held);
+        gs_batch_devices_begin(b->engine, gs_draws_now(&b->draws)->batch, gs_draws_now(&b->draws)->held);
     return st;
 }
 
@@ -459,7 +460,8 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
                            gs_batches *engine, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
-    gs_batch_arena *const arena = b->draws.arena[whole->number - b->draws.first];
+    const gs_draws_group *const group = gs_draws_now(&b->draws);
+    gs_batch_arena *const arena = group->arena[whole->number - group->first];
     const uint32_t targets = gs_sampler_targets(b->draws.sampler, whole->number);
     uint32_t count = (targets + 1) / 2, part = 0;
     gs_status st = GS_OK;
@@ -540,7 +542,8 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
 
     if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
         return st;
-    const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), b->draws.first + b->draws.held - first);
+    const gs_draws_group *const group = gs_draws_now(&b->draws);
+    const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), group->first + group->held - first);
     for (; n < held && !batch[n].overflows; n++) {
         const bool teaching = batch[n].targets > 0;
         *teaches |= teaching;
@@ -613,7 +616,6 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_status st = GS_OK;
 
     b->draws.seconds = b->draws.amount = 0;
-    b->draws.held = 0;
     gs_sampler_order(b->draws.sampler, !gs_control_shuffles(&r->control));
     p->of = gs_sampler_batches(b->draws.sampler);
     while (p->batches < p->of) {

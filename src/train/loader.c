@@ -1,0 +1,484 @@
+/* loader.c - batches of a store for programs that train by themselves: drawn and read as those of a run are. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/machine.h"
+#include "base/option_table.h"
+#include "base/size.h"
+#include "batch/batch_rows.h"
+#include "gnnstream.h"
+#include "session/store_rows.h"
+#include "train/control.h" /* gs_shuffles */
+#include "train/draws.h"
+#include "train/options.h"
+
+/* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
+#define BATCHES_PER_THREAD 2u
+/* Shares of the host's memory, where features are read: most for groups, whose future the cache knows, and for reads
+ * that go ahead. */
+#define GROUP_SHARE 0.25
+#define RING_SHARE 0.0625
+/* A batch may have so many times the rows that one had by trial (gs_draws_widen()). */
+#define MOST_WIDER 4u
+
+struct gs_loader {
+    gs_draws draws;
+    gs_batch_rows rows;
+    uint32_t most;      /* rows of a batch that `rows` has room for */
+    bool reads;         /* features are read from the disk */
+    uint64_t bytes;     /* of memory, but for what the draws take */
+    uint32_t epoch, next; /* the batch that comes next */
+    const gs_batch *batch; /* at hand; NULL: none */
+    bool filled;        /* it was, or rows are not in step with it */
+};
+
+static uint64_t array_bytes(const gs_loader *l, gs_array_id id)
+{
+    const gs_array_info *const a = gs_store_array(l->draws.store, id);
+    return a->present ? a->bytes : 0;
+}
+
+/* ---- memory --------------------------------------------------------------- */
+
+/* Arrays that are in memory whatever there is. */
+static uint32_t narrow_arrays(const gs_loader *l)
+{
+    static const gs_array_id narrow[] = {GS_ARRAY_INPUT_ID, GS_ARRAY_LABELS, GS_ARRAY_SPLIT};
+    uint32_t wanted = 0;
+
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(narrow); k++)
+        wanted |= gs_store_array(l->draws.store, narrow[k])->present ? 1u << narrow[k] : 0;
+    return wanted;
+}
+
+static uint64_t bytes_of(const gs_loader *l, uint32_t wanted)
+{
+    uint64_t bytes = 0;
+    for (uint32_t id = 0; id < GS_ARRAY_COUNT; id++)
+        bytes += wanted >> id & 1 ? array_bytes(l, (gs_array_id)id) : 0;
+    return bytes;
+}
+
+/* The largest group within a share of memory. */
+static uint32_t group_within(const gs_draws *d, uint64_t bytes)
+{
+    const uint64_t fit = bytes / (2 * d->limits.arena_bytes);
+    return (uint32_t)GS_MAX(GS_MIN(GS_MIN(fit, GS_BATCH_GROUP), gs_sampler_batches(d->sampler)), 1);
+}
+
+/* Memory that all takes but a cache of rows, with the draws' group; arrays of `wanted` are there whole. */
+static uint64_t bytes_taken(gs_loader *l, uint32_t wanted, uint64_t ring)
+{
+    const gs_draws *const d = &l->draws;
+
+    l->bytes = bytes_of(l, wanted);
+    if (l->reads)
+        l->bytes += gs_batch_rows_reading(d->store, l->most) + gs_batch_rows_ahead(ring, l->most);
+    return gs_draws_list_bytes(d) + gs_sampler_bytes(d->sampler) + gs_draws_group_bytes(d) + l->bytes;
+}
+
+static gs_status refuse(uint64_t host, uint64_t need)
+{
+    char have[16], want[16];
+    return gs_fail(GS_EBUDGET, ".host_memory %s: a loader of these batches takes at least %s; give it more, or use a "
+                   "smaller .batch_size", gs_size_format(have, sizeof(have), host),
+                   gs_size_format(want, sizeof(want), need));
+}
+
+/* Features stay in memory where they have room beside a small group; else a group is large, and what is left has a
+ * ring and a cache of rows. */
+static gs_status open_rows(gs_loader *l, uint64_t host)
+{
+    gs_draws *const d = &l->draws;
+    const uint32_t narrow = narrow_arrays(l), features = gs_store_get_info(d->store)->features > 0;
+    uint32_t wanted = narrow | features << GS_ARRAY_FEATURES;
+    gs_row_cache_shape cache = {0};
+    uint64_t ring = 0, taken;
+
+    l->most = (uint32_t)GS_MIN((uint64_t)MOST_WIDER * d->limits.vertices, gs_store_get_info(d->store)->vertices);
+    d->ahead = true;
+    d->group = GS_MIN(BATCHES_PER_THREAD * d->threads, gs_sampler_batches(d->sampler));
+    if ((taken = bytes_taken(l, wanted, 0)) > host && features) {
+        wanted = narrow;
+        l->reads = true;
+        d->group = group_within(d, (uint64_t)(GROUP_SHARE * (double)host));
+        ring = GS_MAX(gs_align_up((uint64_t)(RING_SHARE * (double)host), GS_MIB), GS_BATCH_RING);
+        taken = bytes_taken(l, wanted, ring);
+    }
+    if (taken > host) {
+        d->group = 1;
+        ring = l->reads ? GS_BATCH_RING : 0;
+        if ((taken = bytes_taken(l, wanted, ring)) > host)
+            return refuse(host, taken);
+    }
+    if (l->reads) {
+        cache = gs_row_cache_shape_of(d->store, host - taken, d->group, l->most);
+        l->bytes += gs_row_cache_bytes(d->store, &cache, l->most);
+    }
+    const gs_status st = gs_batch_rows_open(&l->rows, d->store, wanted, NULL, features ? l->most : 0, &cache, ring);
+    return st == GS_OK ? gs_draws_start(d) : st;
+}
+
+/* ---- which vertices ------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static gs_status check_ids(uint32_t *id, const int64_t *given, uint64_t count, uint64_t vertices)
+{
+    for (uint64_t k = 0; k < count; k++) {
+        if (given[k] < 0 || (uint64_t)given[k] >= vertices)
+            return gs_fail(GS_EINVAL, "ids[%llu] is %lld: the store has vertices 0 to %llu", (unsigned long long)k,
+                           (long long)given[k], (unsigned long long)vertices - 1);
+        id[k] = (uint32_t)given[k];
+    }
+    qsort(id, count, sizeof(*id), by_id);
+    for (uint64_t k = 1; k < count; k++)
+        if (id[k] == id[k - 1])
+            return gs_fail(GS_EINVAL, "ids: vertex %u is there more than once", id[k]);
+    return GS_OK;
+}
+
+/* Rows of the store whose ids are in the ascending list. */
+static gs_status find_rows(uint32_t *row, const gs_store *store, const uint32_t *id, uint32_t count)
+{
+    gs_block_reader r = {0};
+    uint32_t found = 0;
+    uint64_t bytes;
+    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        const uint32_t *const of = r.block;
+        for (uint64_t i = 0; i < bytes / sizeof(*of) && found < count; i++)
+            if (bsearch(&of[i], id, count, sizeof(*id), by_id) != NULL)
+                row[found++] = (uint32_t)(at / sizeof(*of) + i);
+    }
+    gs_block_reader_close(&r);
+    if (st == GS_OK && found < count)
+        st = gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream verify", gs_store_dir(store));
+    return st;
+}
+
+/* *row: [count] ascending, the caller's. */
+static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *given, uint64_t count)
+{
+    gs_store *store = NULL;
+    uint32_t *id = NULL;
+    gs_status st = gs_store_open(&store, path);
+
+    if (st == GS_OK && (given == NULL || count == 0 || count > UINT32_MAX))
+        st = gs_fail(GS_EINVAL, "ids: none given; batches are of one vertex at the least");
+    if (st == GS_OK) {
+        id = gs_malloc_array(count, sizeof(*id));
+        *row = gs_malloc_array(count, sizeof(**row));
+        if (id == NULL || *row == NULL)
+            st = gs_fail(GS_ENOMEM, "out of memory for the list of vertices that batches are of");
+    }
+    if (st == GS_OK && (st = check_ids(id, given, count, gs_store_get_info(store)->vertices)) == GS_OK)
+        st = find_rows(*row, store, id, (uint32_t)count);
+    gs_free(id);
+    gs_store_close(store);
+    return st;
+}
+
+/* ---- opening -------------------------------------------------------------- */
+
+static gs_status check(const gs_train_options *o, gs_loader_seeds seeds)
+{
+    const gs_status st = gs_options_check_ranges(o);
+
+    if (st != GS_OK)
+        return st;
+    if (!gs_train_on_batches(o))
+        return gs_fail(GS_EINVAL, ".sampler none: a loader hands out batches; use neighbor, cluster or a saint- one");
+    if (gs_choice(o, shuffle) == GS_SHUFFLES_ADAPTIVE)
+        return gs_fail(GS_EINVAL, ".shuffle adaptive: goes by the loss, which a loader does not know; use always or "
+                       "never");
+    if ((uint32_t)seeds > GS_SEEDS_LISTED)
+        return gs_fail(GS_EINVAL, "seeds %d: must be one of gs_loader_seeds", (int)seeds);
+    return GS_OK;
+}
+
+static gs_status open_draws(gs_loader *l, const char *store, const gs_train_options *o, gs_loader_seeds seeds,
+                            const int64_t *ids, uint64_t count)
+{
+    gs_draws_request request = {.store = store, .options = o, .targets = (uint32_t)count};
+    gs_status st = GS_OK;
+
+    if (seeds == GS_SEEDS_LISTED) {
+        st = rows_of_ids(&request.target, store, ids, count);
+        l->draws.target = request.target; /* freed with the draws */
+    } else {
+        request.targets = 0;
+        request.split = (gs_split)seeds;
+    }
+    if (st != GS_OK || (st = gs_draws_open(&l->draws, &request)) != GS_OK)
+        return st;
+    gs_sampler_order(l->draws.sampler, gs_choice(o, shuffle) == GS_SHUFFLES_NEVER);
+    return GS_OK;
+}
+
+gs_status gs_loader_open(gs_loader **out, const char *store, const gs_train_options *options, gs_loader_seeds seeds,
+                         const int64_t *ids, uint64_t count)
+{
+    gs_train_options o;
+    gs_loader *l;
+    gs_status st;
+
+    if (out == NULL || store == NULL || options == NULL)
+        return gs_fail(GS_EINVAL, "out, store and options are due");
+    if ((st = gs_train_options_read(&o, options)) != GS_OK || (st = check(&o, seeds)) != GS_OK)
+        return st;
+    if ((l = gs_calloc(1, sizeof(*l))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    if ((st = open_draws(l, store, &o, seeds, ids, count)) == GS_OK)
+        st = open_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory());
+    if (st != GS_OK) {
+        gs_loader_close(l);
+        return st;
+    }
+    l->epoch = 1;
+    *out = l;
+    return GS_OK;
+}
+
+void gs_loader_close(gs_loader *l)
+{
+    if (l == NULL)
+        return;
+    gs_batch_rows_close(&l->rows);
+    gs_draws_close(&l->draws);
+    gs_free(l);
+}
+
+gs_status gs_loader_inspect(const gs_loader *l, gs_loader_report *out)
+{
+    if (l == NULL || out == NULL)
+        return gs_fail(GS_EINVAL, "the loader and out are due");
+    const gs_draws *const d = &l->draws;
+    const gs_store_info *const info = gs_store_get_info(d->store);
+    *out = (gs_loader_report){
+        .batches = gs_sampler_batches(d->sampler),
+        .features = info->features,
+        .edge_features = info->edge_features,
+        .edge_types = info->edge_types,
+        .label_columns = info->classes == 0                         ? 0
+                         : info->labels == GS_TRAIN_TASK_CLASSIFY ? 1
+                                                                    : info->classes,
+        .edge_weights = d->limits.data.weights,
+        .features_in_memory = info->features > 0 && !l->reads,
+        .edges_in_memory = d->in->columns == NULL,
+        .group = d->group,
+        .host_bytes = gs_draws_list_bytes(d) + gs_sampler_bytes(d->sampler) + gs_draws_group_bytes(d) + l->bytes,
+    };
+    if (out->label_columns > 0)
+        snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(info->labels));
+    return GS_OK;
+}
+
+/* ---- batches -------------------------------------------------------------- */
+
+gs_status gs_loader_begin(gs_loader *l, uint32_t epoch, uint32_t first)
+{
+    if (l == NULL || epoch == 0)
+        return gs_fail(GS_EINVAL, "the loader is due, and epochs count from 1");
+    l->epoch = epoch;
+    l->next = first;
+    l->batch = NULL;
+    return GS_OK;
+}
+
+/* Rows are picked of the batches of the group at hand from `batch` on. */
+static void begin_rows(gs_loader *l, const gs_batch *batch)
+{
+    const gs_draws_group *const g = gs_draws_now(&l->draws);
+    gs_batch_rows_begin(&l->rows, batch, g->first + g->held - batch->number);
+}
+
+/* The batch, with room for it. */
+static gs_status take(const gs_batch **batch, bool *drew, gs_loader *l)
+{
+    gs_status st;
+
+    while ((st = gs_draws_take(batch, drew, &l->draws, l->epoch, l->next)) == GS_OK && (*batch)->overflows) {
+        if (2ull * l->draws.limits.vertices > l->most && l->most < gs_store_get_info(l->draws.store)->vertices)
+            return gs_fail(GS_EBUDGET, "batch %u of epoch %u has over %u vertices, far more than others; use a smaller "
+                           ".batch_size", l->next, l->epoch, l->most);
+        if ((st = gs_draws_widen(&l->draws)) != GS_OK)
+            break;
+    }
+    return st;
+}
+
+gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
+{
+    const bool skipped = l != NULL && l->batch != NULL && !l->filled;
+    const gs_batch *b;
+    bool drew;
+    gs_status st;
+
+    if (l == NULL || out == NULL)
+        return gs_fail(GS_EINVAL, "the loader and out are due");
+    l->batch = NULL;
+    if (l->next >= gs_sampler_batches(l->draws.sampler))
+        return gs_fail(GS_ENOTFOUND, "the epoch has no more batches");
+    if ((st = take(&b, &drew, l)) != GS_OK)
+        return st;
+    if (drew || skipped || !l->filled)
+        begin_rows(l, b);
+    l->batch = b;
+    l->filled = false;
+    l->next++;
+    *out = (gs_loader_batch){.epoch = b->epoch, .number = b->number, .vertices = b->vertices, .targets = b->targets,
+                             .hops = b->hops, .edges = b->edges};
+    memcpy(out->hop_end, b->hop_end, sizeof(out->hop_end));
+    return GS_OK;
+}
+
+/* ---- arrays --------------------------------------------------------------- */
+
+static void fill_edges(const gs_loader *l, const gs_loader_arrays *a)
+{
+    const gs_chunk_view *const v = &l->batch->view[GS_BY_DEST];
+    const gs_store_info *const info = gs_store_get_info(l->draws.store);
+
+    for (uint32_t t = 0; t < v->targets && a->destination != NULL; t++)
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++)
+            a->destination[k] = gs_index_at(v->target, v->index_bytes, t);
+    for (uint64_t k = 0; k < v->edges && a->source != NULL; k++)
+        a->source[k] = gs_index_at(v->index, v->index_bytes, k);
+    for (uint64_t k = 0; k < v->edges && a->edge_type != NULL; k++)
+        a->edge_type[k] = gs_type_at(v->type, v->type_bytes, k);
+    if (v->edges > 0 && a->edge_weight != NULL)
+        memcpy(a->edge_weight, v->weight, v->edges * sizeof(*v->weight));
+    if (v->edges > 0 && a->edge_features != NULL)
+        gs_convert_to_f32(a->edge_features, v->feature, info->edge_feature_type, v->edges * info->edge_features);
+}
+
+/* Numbers as they are at rest come to the end of an array of wider ones, which are then made from the first on: none is
+ * written over before it is read. */
+static gs_status pick_narrow(gs_loader *l, gs_array_id id, void *out, size_t wide, size_t narrow, uint64_t columns,
+                             const void **at)
+{
+    const gs_batch *const b = l->batch;
+    *at = (char *)out + (uint64_t)b->vertices * columns * (wide - narrow);
+    return gs_batch_rows_pick(&l->rows, id, b->vertex, b->vertices, (void *)(uintptr_t)*at);
+}
+
+static gs_status fill_ids(gs_loader *l, int64_t *out)
+{
+    const void *at;
+    const gs_status st = pick_narrow(l, GS_ARRAY_INPUT_ID, out, sizeof(*out), sizeof(uint32_t), 1, &at);
+
+    for (uint32_t i = 0; st == GS_OK && i < l->batch->vertices; i++) {
+        uint32_t id;
+        memcpy(&id, (const char *)at + i * sizeof(id), sizeof(id));
+        out[i] = id;
+    }
+    return st;
+}
+
+static gs_status fill_classes(gs_loader *l, int64_t *out)
+{
+    const void *at;
+    const gs_status st = pick_narrow(l, GS_ARRAY_LABELS, out, sizeof(*out), sizeof(int32_t), 1, &at);
+
+    for (uint32_t i = 0; st == GS_OK && i < l->batch->vertices; i++) {
+        int32_t label;
+        memcpy(&label, (const char *)at + i * sizeof(label), sizeof(label));
+        out[i] = label;
+    }
+    return st;
+}
+
+/* Truth values, or numbers. */
+static gs_status fill_labels(gs_loader *l, float *out)
+{
+    const uint32_t columns = gs_store_get_info(l->draws.store)->classes;
+    const void *at;
+
+    if (gs_store_array(l->draws.store, GS_ARRAY_LABELS)->dtype == GS_F32)
+        return gs_batch_rows_pick(&l->rows, GS_ARRAY_LABELS, l->batch->vertex, l->batch->vertices, out);
+    const gs_status st = pick_narrow(l, GS_ARRAY_LABELS, out, sizeof(*out), 1, columns, &at);
+    for (uint64_t i = 0; st == GS_OK && i < (uint64_t)l->batch->vertices * columns; i++) {
+        const uint8_t label = ((const uint8_t *)at)[i];
+        out[i] = label == GS_LABEL_UNKNOWN ? NAN : label;
+    }
+    return st;
+}
+
+static gs_status fill_features(gs_loader *l, float *out)
+{
+    const gs_array_info *const a = gs_store_array(l->draws.store, GS_ARRAY_FEATURES);
+    const size_t narrow = gs_dtype_bytes(a->dtype);
+    const void *at;
+    const gs_status st = pick_narrow(l, GS_ARRAY_FEATURES, out, sizeof(*out), narrow, a->width, &at);
+
+    for (uint64_t i = 0; st == GS_OK && narrow < sizeof(*out) && i < (uint64_t)l->batch->vertices * a->width; i++) {
+        uint16_t half;
+        memcpy(&half, (const char *)at + i * sizeof(half), sizeof(half));
+        out[i] = a->dtype == GS_BF16 ? gs_f32_from_bf16(half) : gs_f32_from_f16(half);
+    }
+    return st;
+}
+
+/* GS_EINVAL names an array that the store has not got. */
+static gs_status check_arrays(const gs_loader *l, const gs_loader_arrays *a)
+{
+    const gs_store_info *const info = gs_store_get_info(l->draws.store);
+    const bool classes = info->classes > 0 && info->labels == GS_TRAIN_TASK_CLASSIFY;
+    const struct {
+        const char *name;
+        bool wanted, there;
+    } of[] = {
+        {"edge_type", a->edge_type != NULL, info->edge_types > 0},
+        {"edge_weight", a->edge_weight != NULL, l->draws.limits.data.weights},
+        {"edge_features", a->edge_features != NULL, info->edge_features > 0},
+        {"features", a->features != NULL, info->features > 0},
+        {"classes", a->classes != NULL, classes},
+        {"labels", a->labels != NULL, info->classes > 0 && !classes},
+        {"split", a->split != NULL, gs_store_array(l->draws.store, GS_ARRAY_SPLIT)->present},
+    };
+
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(of); k++)
+        if (of[k].wanted && !of[k].there)
+            return gs_fail(GS_EINVAL, ".%s: %s has none; leave it NULL", of[k].name, gs_store_dir(l->draws.store));
+    return GS_OK;
+}
+
+gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays)
+{
+    gs_status st;
+
+    if (l == NULL || arrays == NULL)
+        return gs_fail(GS_EINVAL, "the loader and arrays are due");
+    if (l->batch == NULL || l->filled)
+        return gs_fail(GS_EINVAL, "there is no batch to fill arrays of: gs_loader_next() comes first, each time");
+    if ((st = check_arrays(l, arrays)) != GS_OK)
+        return st;
+    const gs_batch *const b = l->batch;
+    fill_edges(l, arrays);
+    if (arrays->vertex != NULL && (st = fill_ids(l, arrays->vertex)) != GS_OK)
+        return st;
+    if (arrays->classes != NULL && (st = fill_classes(l, arrays->classes)) != GS_OK)
+        return st;
+    if (arrays->labels != NULL && (st = fill_labels(l, arrays->labels)) != GS_OK)
+        return st;
+    if (arrays->split != NULL &&
+        (st = gs_batch_rows_pick(&l->rows, GS_ARRAY_SPLIT, b->vertex, b->vertices, arrays->split)) != GS_OK)
+        return st;
+    if (arrays->features == NULL)
+        return GS_OK; /* rows that are read stay behind: they begin again at the next batch */
+    if ((st = fill_features(l, arrays->features)) != GS_OK)
+        l->batch = NULL;
+    l->filled = st == GS_OK;
+    return st;
+}

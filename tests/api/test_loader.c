@@ -1,0 +1,373 @@
+/* Batches for other programs: what a loader hands out is the input's own edges, features and labels, the same from
+ * memory and from disk, and the same again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+
+#include "base/npy.h"
+#include "gnnstream.h"
+
+#define VERTICES 9000u
+#define EDGES 60000u
+#define FEATURES 900u /* 31 MiB of float32 */
+#define CLASSES 5u
+#define SMALL (27ull << 20) /* of which features do not stay in memory */
+
+static char *folder;
+static const char *stores[2]; /* features at rest as float32, and as bfloat16 */
+
+typedef struct raw {
+    int64_t *edge;   /* [edges][2], ascending */
+    uint64_t edges;
+    float *features; /* [VERTICES, FEATURES] */
+    int64_t *label;
+} raw;
+static raw input;
+
+static void *read_npy(const char *name, uint64_t *rows)
+{
+    const char *const path = gs_test_path(gs_test_path(folder, "graph"), name);
+    gs_npy n = {.fd = -1};
+    gs_assert_ok(gs_npy_open(&n, path));
+    void *const all = malloc(n.data_bytes);
+    gs_assert_ok(gs_npy_read_rows(&n, all, 0, n.shape[0], path));
+    *rows = n.shape[0];
+    gs_npy_close(&n);
+    return all;
+}
+
+static int by_ends(const void *a, const void *b)
+{
+    const int64_t *const x = a, *const y = b;
+    for (int k = 0; k < 2; k++)
+        if (x[k] != y[k])
+            return x[k] > y[k] ? 1 : -1;
+    return 0;
+}
+
+static int make(void **state)
+{
+    gs_generate_options g;
+    gs_partition_options p;
+    uint64_t rows;
+
+    (void)state;
+    folder = gs_test_temp_dir();
+    gs_generate_options_init(&g);
+    g.vertices = VERTICES;
+    g.edges = EDGES;
+    g.features = FEATURES;
+    g.classes = CLASSES;
+    gs_assert_ok(gs_generate("sbm", gs_test_path(folder, "graph"), &g));
+    gs_partition_options_init(&p);
+    p.parts = 5;
+    p.method = "random";
+    gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), stores[0] = gs_test_path(folder, "f32"), &p, NULL));
+    p.feature_type = "bf16";
+    gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), stores[1] = gs_test_path(folder, "bf16"), &p, NULL));
+    input.edge = read_npy("edges.npy", &input.edges);
+    input.features = read_npy("features.npy", &rows);
+    input.label = read_npy("labels.npy", &rows);
+    qsort(input.edge, input.edges, 2 * sizeof(*input.edge), by_ends);
+    return 0;
+}
+
+static int remove_all(void **state)
+{
+    (void)state;
+    free(input.edge);
+    free(input.features);
+    free(input.label);
+    gs_test_temp_remove(folder);
+    return 0;
+}
+
+static gs_train_options options(const char *sampler, uint32_t batch_size, const char *fanout)
+{
+    gs_train_options o;
+    gs_train_options_init(&o);
+    o.sampler = sampler;
+    o.batch_size = batch_size;
+    o.fanout = fanout;
+    o.threads = 2;
+    return o;
+}
+
+/* A batch with all of its arrays. */
+typedef struct held {
+    gs_loader_batch b;
+    gs_loader_arrays a;
+} held;
+
+static void take(held *h, gs_loader *l)
+{
+    gs_assert_ok(gs_loader_next(l, &h->b));
+    const uint64_t n = h->b.vertices, m = h->b.edges + 1;
+    h->a = (gs_loader_arrays){.vertex = malloc(n * sizeof(int64_t)), .source = malloc(m * sizeof(int64_t)),
+                              .destination = malloc(m * sizeof(int64_t)),
+                              .features = malloc(n * FEATURES * sizeof(float)), .classes = malloc(n * sizeof(int64_t)),
+                              .split = malloc(n)};
+    gs_assert_ok(gs_loader_fill(l, &h->a));
+}
+
+static void drop(held *h)
+{
+    free(h->a.vertex);
+    free(h->a.source);
+    free(h->a.destination);
+    free(h->a.features);
+    free(h->a.classes);
+    free(h->a.split);
+}
+
+static void assert_same(const held *x, const held *y)
+{
+    assert_memory_equal(&x->b, &y->b, sizeof(x->b));
+    assert_memory_equal(x->a.vertex, y->a.vertex, x->b.vertices * sizeof(int64_t));
+    assert_memory_equal(x->a.source, y->a.source, x->b.edges * sizeof(int64_t));
+    assert_memory_equal(x->a.destination, y->a.destination, x->b.edges * sizeof(int64_t));
+    assert_memory_equal(x->a.features, y->a.features, x->b.vertices * FEATURES * sizeof(float));
+    assert_memory_equal(x->a.classes, y->a.classes, x->b.vertices * sizeof(int64_t));
+}
+
+static bool is_edge(int64_t source, int64_t destination)
+{
+    const int64_t ends[2] = {source, destination};
+    return bsearch(ends, input.edge, input.edges, sizeof(ends), by_ends) != NULL;
+}
+
+static uint64_t in_edges(int64_t vertex)
+{
+    uint64_t n = 0;
+    for (uint64_t k = 0; k < input.edges; k++)
+        n += input.edge[2 * k + 1] == vertex;
+    return n;
+}
+
+/* Edges of the batch are edges of the input; of targets with all in-edges they are all. Rows are the input's. */
+static void assert_is_of_the_input(const held *h, bool all, float rounding)
+{
+    uint64_t *const degree = calloc(h->b.vertices, sizeof(*degree));
+
+    for (uint64_t k = 0; k < h->b.edges; k++) {
+        assert_true(is_edge(h->a.vertex[h->a.source[k]], h->a.vertex[h->a.destination[k]]));
+        degree[h->a.destination[k]]++;
+    }
+    for (uint32_t i = 0; all && i < h->b.targets && i < 5; i++)
+        assert_int_equal(degree[i], in_edges(h->a.vertex[i]));
+    for (uint32_t i = 0; i < h->b.vertices; i++) {
+        const float *const row = &input.features[(uint64_t)h->a.vertex[i] * FEATURES];
+        assert_int_equal(h->a.classes[i], input.label[h->a.vertex[i]]);
+        for (uint32_t c = 0; c < FEATURES; c += 7)
+            gs_assert_close(h->a.features[(uint64_t)i * FEATURES + c], row[c], rounding);
+    }
+    free(degree);
+}
+
+/* Each training vertex is of one batch, whose features are the input's, in float32 and rounded to 8 bits. */
+static void test_loader__an_epoch_has_each_vertex_once(void **state)
+{
+    (void)state;
+    for (int half = 0; half < 2; half++) {
+        const gs_train_options o = options("neighbor", 700, "0,3");
+        uint8_t *const seen = calloc(VERTICES, 1);
+        gs_store_summary summary;
+        gs_loader_report r;
+        gs_loader *l = NULL;
+        uint64_t targets = 0;
+
+        gs_assert_ok(gs_inspect(&summary, stores[half]));
+        gs_assert_ok(gs_loader_open(&l, stores[half], &o, GS_SEEDS_TRAIN, NULL, 0));
+        gs_assert_ok(gs_loader_inspect(l, &r));
+        assert_true(r.features_in_memory && r.edges_in_memory);
+        assert_int_equal(r.batches, (summary.train + 699) / 700);
+        assert_int_equal(r.label_columns, 1);
+        for (uint32_t k = 0; k < r.batches; k++) {
+            held h;
+            take(&h, l);
+            assert_int_equal(h.b.number, k);
+            assert_int_equal(h.b.hop_end[0], h.b.targets);
+            assert_int_equal(h.b.hop_end[2], h.b.vertices);
+            for (uint32_t i = 0; i < h.b.targets; i++, targets++) {
+                assert_int_equal(h.a.split[i], 1);
+                assert_int_equal(seen[h.a.vertex[i]]++, 0);
+            }
+            if (k < 2)
+                assert_is_of_the_input(&h, true, half ? 1.0f / 128 : 0);
+            drop(&h);
+        }
+        gs_loader_batch none;
+        gs_assert_fails(gs_loader_next(l, &none), GS_ENOTFOUND, NULL);
+        assert_int_equal(targets, summary.train);
+        gs_loader_close(l);
+        free(seen);
+    }
+}
+
+/* From memory, from the disk, on any number of threads, begun anywhere: the same batches. */
+static void test_loader__memory_and_disk_give_the_same(void **state)
+{
+    static const struct {
+        const char *sampler, *fanout;
+        uint32_t size;
+    } cases[] = {{"neighbor", "4,3", 300}, {"neighbor", "8", 64}, {"cluster", NULL, 2}, {"saint-walk", NULL, 200}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        gs_train_options o = options(cases[k].sampler, cases[k].size, cases[k].fanout);
+        gs_loader *memory = NULL, *disk = NULL;
+        gs_loader_report r;
+
+        gs_assert_ok(gs_loader_open(&memory, stores[0], &o, GS_SEEDS_ALL, NULL, 0));
+        o.host_memory = k == 2 ? 60ull << 20 : SMALL;
+        o.threads = 1;
+        gs_assert_ok(gs_loader_open(&disk, stores[0], &o, GS_SEEDS_ALL, NULL, 0));
+        gs_assert_ok(gs_loader_inspect(disk, &r));
+        assert_true(r.host_bytes <= o.host_memory);
+        assert_true(k == 2 || !r.features_in_memory);
+        for (uint32_t epoch = 1; epoch < 3; epoch++) {
+            const uint32_t from = epoch == 2 ? r.batches / 2 : 0;
+            gs_assert_ok(gs_loader_begin(memory, epoch, from));
+            gs_assert_ok(gs_loader_begin(disk, epoch, from));
+            for (uint32_t i = from; i < r.batches && i < from + 12; i++) {
+                held x, y;
+                if (i % 5 == 3) { /* passed over, and so is what was read for it */
+                    gs_assert_ok(gs_loader_next(memory, &x.b));
+                    gs_assert_ok(gs_loader_next(disk, &x.b));
+                    continue;
+                }
+                take(&x, memory);
+                take(&y, disk);
+                assert_same(&x, &y);
+                if (i == from)
+                    assert_is_of_the_input(&x, false, 0);
+                drop(&x);
+                drop(&y);
+            }
+        }
+        gs_loader_close(memory);
+        gs_loader_close(disk);
+    }
+}
+
+/* Vertices that are listed, in their own order or none. */
+static void test_loader__of_listed_vertices(void **state)
+{
+    static const int64_t ids[] = {8999, 4, 17, 3000, 5};
+    gs_train_options o = options("neighbor", 2, "0");
+    gs_loader *l = NULL;
+    gs_loader_report r;
+    int found = 0;
+
+    (void)state;
+    gs_assert_ok(gs_loader_open(&l, stores[0], &o, GS_SEEDS_LISTED, ids, 5));
+    gs_assert_ok(gs_loader_inspect(l, &r));
+    assert_int_equal(r.batches, 3);
+    for (uint32_t k = 0; k < 3; k++) {
+        held h;
+        take(&h, l);
+        for (uint32_t i = 0; i < h.b.targets; i++)
+            for (int j = 0; j < 5; j++)
+                found += ids[j] == h.a.vertex[i];
+        assert_is_of_the_input(&h, true, 0);
+        drop(&h);
+    }
+    assert_int_equal(found, 5);
+    gs_loader_close(l);
+}
+
+#define CROWDED 2560u /* the first of 256 vertices with many in-edges, which are a batch; trials see others */
+#define LINE 9216u    /* vertices, each with one in-edge, of the next one */
+
+static const char *make_line(uint32_t crowd)
+{
+    const char *const text = gs_test_path(folder, "line-%u.txt", crowd);
+    const char *const store = gs_test_path(folder, "line-%u", crowd);
+    FILE *const out = fopen(text, "w");
+    gs_partition_options p;
+
+    assert_non_null(out);
+    for (uint32_t v = 0; v < LINE; v++)
+        for (uint32_t k = 0; k < (v - CROWDED < 256 ? crowd : 1); k++)
+            fprintf(out, "%u %u\n", (v + 1 + k * 300) % LINE, v);
+    fclose(out);
+    gs_partition_options_init(&p);
+    p.parts = 1;
+    p.method = "natural";
+    p.ids = "keep";
+    gs_assert_ok(gs_partition(text, store, &p, NULL));
+    return store;
+}
+
+/* A batch that is far larger than those that were tried is whole, too; if it is too large, that is said. */
+static void test_loader__a_batch_larger_than_any_that_was_tried(void **state)
+{
+    (void)state;
+    for (uint32_t crowd = 5; crowd <= 20; crowd += 15) {
+        const char *const store = make_line(crowd);
+        gs_train_options o = options("neighbor", 256, "30");
+        gs_loader *l = NULL;
+        gs_loader_batch b;
+
+        o.shuffle = "never";
+        gs_assert_ok(gs_loader_open(&l, store, &o, GS_SEEDS_ALL, NULL, 0));
+        gs_assert_ok(gs_loader_begin(l, 1, CROWDED / 256 - 2));
+        for (uint32_t k = 0; k < 5; k++) {
+            if (k == 2 && crowd == 20) {
+                gs_assert_fails(gs_loader_next(l, &b), GS_EBUDGET, "batch 10 of epoch 1");
+                break;
+            }
+            gs_assert_ok(gs_loader_next(l, &b));
+            assert_int_equal(b.number, CROWDED / 256 - 2 + k);
+            assert_int_equal(b.edges, 256 * (k == 2 ? crowd : 1));
+            assert_true(k == 2 ? b.vertices > 1000 : b.vertices == 257);
+        }
+        gs_loader_close(l);
+    }
+}
+
+static void test_loader__refuses_in_words(void **state)
+{
+    static const int64_t twice[] = {3, 4, 3}, beyond[] = {9000};
+    gs_train_options o = options("neighbor", 100, "2");
+    gs_loader_arrays a = {.edge_weight = (float[1]){0}};
+    gs_loader_batch b;
+    gs_loader *l = NULL;
+
+    (void)state;
+    gs_assert_fails(gs_loader_open(&l, stores[0], &o, GS_SEEDS_LISTED, twice, 3), GS_EINVAL, NULL);
+    assert_non_null(strstr(gs_last_error(), "vertex 3"));
+    gs_assert_fails(gs_loader_open(&l, stores[0], &o, GS_SEEDS_LISTED, beyond, 1), GS_EINVAL, NULL);
+    assert_non_null(strstr(gs_last_error(), "0 to 8999"));
+    o.host_memory = 1 << 20;
+    gs_assert_fails(gs_loader_open(&l, stores[0], &o, GS_SEEDS_ALL, NULL, 0), GS_EBUDGET, NULL);
+    assert_non_null(strstr(gs_last_error(), "at least"));
+    o.host_memory = 0;
+    o.shuffle = "adaptive";
+    gs_assert_fails(gs_loader_open(&l, stores[0], &o, GS_SEEDS_ALL, NULL, 0), GS_EINVAL, NULL);
+    o = options("none", 0, NULL);
+    gs_assert_fails(gs_loader_open(&l, stores[0], &o, GS_SEEDS_ALL, NULL, 0), GS_EINVAL, NULL);
+    o = options("neighbor", 100, "2");
+    gs_assert_fails(gs_loader_open(&l, folder, &o, GS_SEEDS_ALL, NULL, 0), GS_ENOTFOUND, NULL);
+    assert_null(l);
+    gs_assert_ok(gs_loader_open(&l, stores[0], &o, GS_SEEDS_ALL, NULL, 0));
+    gs_assert_fails(gs_loader_fill(l, &a), GS_EINVAL, NULL);
+    gs_assert_ok(gs_loader_next(l, &b));
+    gs_assert_fails(gs_loader_fill(l, &a), GS_EINVAL, NULL);
+    assert_non_null(strstr(gs_last_error(), ".edge_weight"));
+    gs_loader_close(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loader__an_epoch_has_each_vertex_once),
+        cmocka_unit_test(test_loader__memory_and_disk_give_the_same),
+        cmocka_unit_test(test_loader__of_listed_vertices),
+        cmocka_unit_test(test_loader__a_batch_larger_than_any_that_was_tried),
+        cmocka_unit_test(test_loader__refuses_in_words),
+    };
+    return cmocka_run_group_tests(tests, make, remove_all);
+}
