@@ -148,8 +148,8 @@ typedef struct gs_edges {
     gs_dtype feature_type;  /* GS_F32, GS_BF16, GS_F16 */
     const void *feature;    /* [edges] rows of as many numbers as the program's registers say, or NULL */
     uint32_t operand_rows, target_rows; /* of the two intervals */
-    uint64_t end;           /* where edges are in a device's own memory: `start`, which the host cannot read, runs from
-                             * 0 to this; else 0 */
+    uint64_t end;           /* of edges in a device's own memory, `start` of which the host cannot read: it runs from 0
+                             * to this. Of others: how many they are, or 0 */
     uint64_t largest;       /* no target has more edges than this; 0: not known */
 } gs_edges;
 

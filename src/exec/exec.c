@@ -51,7 +51,7 @@ static gs_status take_arenas(gs_exec *e, const gs_exec_config *c)
         x->arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
         if (!gs_device_unified(x->device))
             st = take_own_arena(e, c, x, own++ == 0);
-        else if ((x->arena = gs_alloc_pages(x->arena_bytes)) == NULL)
+        else if ((x->arena = x->pages = gs_alloc_pages(x->arena_bytes)) == NULL)
             st = no_memory("device memory", x->arena_bytes);
     }
     return st;
@@ -222,10 +222,8 @@ static void give_devices(gs_exec *e)
         gs_device_quiet(e->on[d].device);
     for (uint32_t d = 0; e->on != NULL && d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
-        if (!gs_device_unified(x->device))
-            gs_device_give_memory(x->device);
-        else if (x->arena != NULL)
-            gs_free_pages(x->arena, x->arena_bytes);
+        gs_device_give_memory(x->device);
+        gs_free_pages(x->pages, x->arena_bytes);
         gs_free(x->reg);
         gs_free(x->edge_rows);
     }

@@ -23,6 +23,7 @@ typedef struct gs_exec_device {
     gs_device *device;
     uint8_t *arena;           /* an address of the device where that has memory of its own */
     uint64_t arena_bytes;
+    uint8_t *pages;           /* the arena where it is the host's, else NULL */
     uint8_t *resident, *pieces; /* of a run that is bound, on such a device: behind the arena; else NULL */
     void **reg;               /* [most registers of a stage] of the launch being made */
     const float **edge_rows;  /* [most edge registers of a stage] likewise */

@@ -25,7 +25,7 @@ static gs_status edges_of(gs_edges *out, gs_exec *e, const gs_exec_device *x, co
     *out = (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
                       .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
                       .type_bytes = v->type_bytes, .operand_rows = gs_exec__interval_rows(e, t->operand),
-                      .target_rows = rows, .end = gs_device_unified(x->device) ? 0 : v->edges, .largest = v->largest,
+                      .target_rows = rows, .end = v->edges, .largest = v->largest,
                       .feature = v->feature, .feature_type = e->chunks.feature_type};
     return GS_OK;
 }

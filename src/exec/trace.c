@@ -38,7 +38,7 @@ static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
     const uint32_t d = (lane - GS_LANE_DEVICES) / GS_DEVICE_LANES;
     if (lane < GS_LANE_DEVICES)
         snprintf(name, room, "%s", lane == GS_LANE_READ ? "reads" : "writes");
-    else if (e->plan->devices == 0)
+    else if (e->several == NULL)
         snprintf(name, room, "device");
     else
         switch ((lane - GS_LANE_DEVICES) % GS_DEVICE_LANES) {

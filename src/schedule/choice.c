@@ -39,10 +39,10 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.places.unplaced = gs_calloc(files + sums, sizeof(*c.places.unplaced));
     c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
     /* Copies are made in no order with computations, so with copies as tasks a place has one owner. */
-    c.places.shares = l->config->unified && l->config->topology == NULL;
+    c.places.shares = l->memory.in_place;
     c.places.sums = c.places.shares && !l->staged;
     c.ring_least = l->config->loads ? largest_chunk(l) : 0;
-    c.deal = gs_calloc((size_t)(l->program->stages + 1) * (gs_layout_devices(l) + 1), sizeof(*c.deal));
+    c.deal = gs_calloc((size_t)(l->program->stages + 1) * (l->memory.devices + 1), sizeof(*c.deal));
     if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
         c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.places.offset == NULL ||
         c.places.live == NULL || c.places.sum_offset == NULL || c.places.sum_array == NULL ||
@@ -161,7 +161,7 @@ uint64_t gs_layout_least_arena(const gs_layout *l)
  * granules that a block needs, summed over the blocks. */
 static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
-    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * gs_layout_devices(l), parts),
+    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * l->memory.devices, parts),
                    words = l->config->needs.granules.words;
     const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->needs.granules.rows, 1));
     double marked = 0;
@@ -231,7 +231,7 @@ bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes)
     c->arena_taken = taken;
     c->held_bytes = held;
     c->spare_bytes = 0;
-    if (l->config->topology != NULL && l->config->device_memory > l->config->device_fixed + used)
+    if (l->memory.own > 0 && l->config->device_memory > l->config->device_fixed + used)
         c->spare_bytes = gs_align_down(
             GS_MIN(l->config->device_memory - l->config->device_fixed - used, most_staged(l)), GS_BLOCK_BYTES);
     c->staging_bytes = c->spare_bytes;

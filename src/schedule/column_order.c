@@ -103,10 +103,7 @@ static void shuffle(struct search *s)
 
 static gs_status seconds_of(double *out, const struct search *s, const gs_plan *plan)
 {
-    const gs_layout *const l = s->l;
-    const gs_schedule_config *const config = l->config;
-    const gs_simulation_input input = {plan, l->program, l->set, l->parts, config->cost, config->topology, s->pass,
-                                       !config->unified, config->host_cost};
+    const gs_simulation_input input = gs_simulation_of(s->l, plan, s->pass);
     gs_predicted x;
     const gs_status st = gs_simulate(&x, &input);
     if (st == GS_OK)

@@ -17,25 +17,6 @@
  * its columns, of its rows, and of what only this device copies. A device's share is as large as it is fast.
  */
 
-uint32_t gs_layout_devices(const gs_layout *l)
-{
-    return l->config->topology != NULL ? l->config->topology->devices : 1;
-}
-
-bool gs_layout_on_host(const gs_layout *l, uint32_t device)
-{
-    const gs_topology *const t = l->config->topology;
-    return l->config->unified || (t != NULL && t->on_host[device]);
-}
-
-uint32_t gs_layout_host_devices(const gs_layout *l)
-{
-    uint32_t devices = 0;
-    for (uint32_t d = 0; d < gs_layout_devices(l); d++)
-        devices += gs_layout_on_host(l, d);
-    return devices;
-}
-
 static double task_seconds(const gs_layout *l, const gs_task *t)
 {
     gs_work w;
@@ -124,7 +105,7 @@ static double share_of(const gs_layout *l, uint32_t stage, uint32_t device)
 /* Share of the devices before `end` in that of all. */
 static double share_before(const gs_layout *l, uint32_t stage, const double *speed, uint32_t end)
 {
-    const uint32_t devices = gs_layout_devices(l);
+    const uint32_t devices = l->memory.devices;
     double before = 0, all = 0;
 
     for (uint32_t d = 0; d < devices; d++) {
@@ -138,7 +119,7 @@ static double share_before(const gs_layout *l, uint32_t stage, const double *spe
 /* `seconds`: [parts] scratch. */
 static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage, double *seconds)
 {
-    const uint32_t devices = gs_layout_devices(l);
+    const uint32_t devices = l->memory.devices;
     uint32_t *const first = &c->deal[stage * (devices + 1)];
     double total = 0, before = 0, speed[GS_TOPOLOGY_DEVICES];
     uint32_t at = 0;
@@ -174,7 +155,7 @@ gs_status gs_choice_deal(gs_choice *c, const gs_layout *l)
 
 uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
-    const uint32_t devices = gs_layout_devices(l);
+    const uint32_t devices = l->memory.devices;
     const uint32_t *const first = &c->deal[stage * (devices + 1)];
     uint32_t longest = 1;
 

@@ -231,21 +231,21 @@ static uint64_t most_tables(const gs_layout *l, const gs_choice *c)
     const gs_schedule_config *const cfg = l->config;
     const uint64_t left = c->host_most - GS_MIN(c->host_most, cfg->host_fixed);
     const uint64_t each = cfg->device_fixed + c->arena_bytes;
-    const uint64_t arenas = cfg->topology != NULL ? gs_layout_host_devices(l) * each : 0;
+    const uint64_t arenas = l->memory.arenas * each;
     return (left - GS_MIN(left, arenas)) / 9 * 8;
 }
 
 /* The one place that tells the host's memory from devices'. */
 static void describe_memories(struct emitter *e)
 {
-    const bool alone = e->plan->devices == 0;
+    const gs_layout_memories *const all = &e->l->memory;
     for (uint32_t m = GS_HOST; m < GS_ARRAY_LEN(e->memory); m++) {
         const bool own = m != GS_HOST;
         e->memory[m].number = m;
-        e->memory[m].is = (struct facts){.cuts_tail = !own && alone && e->l->config->unified,
-                                         .groups_chunks = !own && alone, .drops_unread = !own, .as_in_files = !own,
-                                         .equal_blocks = own, .keeps_made = own, .lists_pruned = own,
-                                         .many_lanes = own};
+        e->memory[m].is = (struct facts){.cuts_tail = !own && all->in_place,
+                                         .groups_chunks = !own && all->groups_chunks, .drops_unread = !own,
+                                         .as_in_files = !own, .equal_blocks = own, .keeps_made = own,
+                                         .lists_pruned = own, .many_lanes = own};
     }
 }
 
@@ -254,10 +254,9 @@ static gs_status emitter_open(struct emitter *e)
     const gs_program *p = e->l->program;
     gs_status st;
 
-    const gs_schedule_config *cfg = e->l->config;
     gs_ring_init(&e->memory[GS_HOST].ring, e->c->ring_bytes);
     e->memory[GS_HOST].ring_at = gs_place_on_host(GS_REGION_RING, 0);
-    e->devices = gs_layout_devices(e->l);
+    e->devices = e->l->memory.devices;
     for (uint32_t m = GS_DEVICE_MEMORIES; m < GS_DEVICE_MEMORIES + e->devices; m++) {
         gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
         e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
@@ -266,7 +265,7 @@ static gs_status emitter_open(struct emitter *e)
     e->beside = gs_choice_listed_bytes(e->c);
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    e->plan->devices = cfg->topology != NULL ? e->devices : 0;
+    e->plan->devices = e->l->memory.own;
     describe_memories(e);
     if ((st = take_scratch(e)) != GS_OK)
         return st;
@@ -352,7 +351,7 @@ static void finish(struct emitter *e)
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT];
     for (uint32_t d = 0; d < e->devices; d++)
-        p->host_bytes += gs_layout_on_host(l, d) ? cfg->device_fixed + p->arena_bytes[d] : 0;
+        p->host_bytes += l->memory.on_host[d] ? cfg->device_fixed + p->arena_bytes[d] : 0;
 }
 
 /* Planning is mostly this: what it has made, or what it gives up now. A task of several devices takes a quarter longer,

@@ -143,7 +143,7 @@ static bool has_room(struct emitter *e)
     if (bytes + e->beside <= e->tables_most)
         return true;
     e->c->crammed = true;
-    e->c->device.crowded = e->c->device.devices > 0 && bytes <= e->tables_most;
+    e->c->device.crowded = bytes <= e->tables_most;
     return false;
 }
 

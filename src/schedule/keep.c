@@ -37,7 +37,7 @@ static double sweeps_of(const gs_choice *c, const gs_layout *l, uint32_t stage)
 /* Times a whole array goes over the disk's wire for one use by a stage in an epoch, but for the stage's weight. */
 static double times_used(const gs_choice *c, const gs_layout *l, uint32_t stage, gs_use_role role)
 {
-    const uint32_t step = GS_MAX(c->block[stage], 1) * gs_layout_devices(l);
+    const uint32_t step = GS_MAX(c->block[stage], 1) * l->memory.devices;
 
     switch (role) {
     case GS_USE_OPERAND:
@@ -214,7 +214,7 @@ bool gs_layout_unit_stays(const gs_layout *l, uint32_t unit)
 {
     const uint32_t array = unit / l->parts;
     return array >= l->program->arrays || l->spill_interval[array] == 0 || l->stored_by[array] != GS_NONE ||
-           is_lasting(l, unit) || gs_layout_devices(l) == 1;
+           is_lasting(l, unit) || l->memory.devices == 1;
 }
 
 static uint32_t file_of(const gs_layout *l, uint32_t unit)
@@ -279,11 +279,11 @@ void gs_device_cache_drop(gs_choice *c)
 
 gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l)
 {
-    const uint32_t devices = gs_layout_devices(l), passes = l->program->passes;
+    const uint32_t devices = l->memory.own, passes = l->program->passes;
     gs_device_cache *const k = &c->device;
 
     gs_device_cache_drop(c);
-    if (l->config->topology == NULL || l->config->force_spill ||
+    if (devices == 0 || l->config->force_spill ||
         (uint64_t)devices * l->parts * ((uint64_t)l->program->arrays + (uint64_t)l->sets * l->parts) > UNITS_MOST)
         return GS_OK;
     k->devices = devices;
@@ -479,7 +479,7 @@ gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t least)
             if (p != c->cached_pass)
                 st = plan_other(c, l, d, p, capacity);
     }
-    if (st == GS_OK && k->devices > 0 && (st = find_own(c, l)) == GS_OK)
+    if (st == GS_OK && (st = find_own(c, l)) == GS_OK)
         st = find_shares(c, l);
     return st;
 }

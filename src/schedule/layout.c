@@ -340,6 +340,22 @@ double gs_pass_weight(const gs_layout *l, uint32_t pass)
     return strcmp(name, "eval") == 0 && l->config->evaluations > 0 ? l->config->evaluations * once : 1.0;
 }
 
+static void describe_memories(gs_layout_memories *m, const gs_schedule_config *config)
+{
+    const gs_topology *const t = config->topology;
+    const bool alone = t == NULL;
+
+    m->devices = alone ? 1 : t->devices;
+    m->own = alone ? 0 : t->devices;
+    m->in_place = alone && config->unified;
+    m->groups_chunks = alone;
+    for (uint32_t d = 0; d < m->devices; d++) {
+        m->on_host[d] = config->unified || (!alone && t->on_host[d]);
+        m->on_hosts += m->on_host[d];
+    }
+    m->arenas = alone ? 0 : m->on_hosts;
+}
+
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_tiles tiles)
 {
     const gs_program *p = config->program;
@@ -348,6 +364,7 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_ti
         .chunks = config->chunks, .parts = config->chunks->parts};
     gs_status st = GS_ENOMEM;
 
+    describe_memories(&l.memory, config);
     l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
     l.stored_by = gs_calloc(p->arrays + 1, sizeof(*l.stored_by));
     l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));

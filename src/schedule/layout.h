@@ -33,8 +33,20 @@ typedef enum gs_tiles {
     GS_TILES_IN_PLACE, /* nothing is staged */
 } gs_tiles;
 
+/* What is said of memories in one place (layout.c). */
+typedef struct gs_layout_memories {
+    uint32_t devices;         /* that compute */
+    uint32_t own;             /* of those, which have memory to which everything is moved: all, or none */
+    uint32_t arenas;          /* of such memories, parts of the host's */
+    uint32_t on_hosts;        /* devices whose memory is one, that of one alone too */
+    bool on_host[GS_PLAN_DEVICES];
+    bool in_place;            /* the one that computes does so on what is in the host's memory */
+    bool groups_chunks;       /* chunks of several operand intervals may come by one read */
+} gs_layout_memories;
+
 typedef struct gs_layout {
     const gs_schedule_config *config;
+    gs_layout_memories memory;
     bool long_tiles;
     bool staged;              /* tiles are short, as what they load and store goes through the ring */
     const gs_program *program;

@@ -83,7 +83,7 @@ static uint32_t regrid_parts(const gs_layout *l, uint64_t staging, uint64_t ring
         const uint64_t chunks = p * p - (uint64_t)l->parts * l->parts;
         const uint64_t host = cfg->host_fixed + cfg->host_varies + tables + tables / 8 + chunks * more +
                               (uint64_t)((double)ring * shrinks) + tiles +
-                              gs_layout_host_devices(l) * device;
+                              l->memory.on_hosts * device;
         if (host + host / MARGIN <= cfg->host_memory && device + device / MARGIN <= cfg->device_memory)
             return (uint32_t)p;
     }
@@ -115,8 +115,8 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
     const gs_schedule_config *cfg = l->config;
     const uint64_t each = cfg->device_fixed + c->arena_bytes + c->staging_bytes;
     uint64_t bytes = 0;
-    for (uint32_t d = 0; d < gs_layout_devices(l); d++)
-        bytes += gs_layout_on_host(l, d) ? each + c->device.used[d] : 0;
+    for (uint32_t d = 0; d < l->memory.devices; d++)
+        bytes += l->memory.on_host[d] ? each + c->device.used[d] : 0;
     return bytes;
 }
 
@@ -211,7 +211,7 @@ static gs_status least_together_or_alone(gs_least *out, const gs_layout *l, gs_c
     c->chunks_alone = false;
     const gs_status st = least_ring(out, l, c, most);
     const bool little = st == GS_OK && out->ring < out->host / LITTLE_PART;
-    if (l->config->topology != NULL || little || c->crammed || (st != GS_OK && st != GS_ENOFIT))
+    if (!l->memory.groups_chunks || little || c->crammed || (st != GS_OK && st != GS_ENOFIT))
         return st;
     if (st == GS_OK)
         c->host_most = GS_MIN(host_most, out->host);
@@ -279,11 +279,6 @@ static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, ui
     return st;
 }
 
-static bool any_on_host(const gs_layout *l)
-{
-    return l->config->topology != NULL && gs_layout_host_devices(l) > 0;
-}
-
 static bool set_arena(const gs_layout *l, gs_choice *c, uint64_t arena)
 {
     c->crammed = false;
@@ -292,14 +287,14 @@ static bool set_arena(const gs_layout *l, gs_choice *c, uint64_t arena)
 
 gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
-    return set_arena(l, c, arena) ? bound(out, l, c, any_on_host(l)) : GS_ENOFIT;
+    return set_arena(l, c, arena) ? bound(out, l, c, l->memory.arenas > 0) : GS_ENOFIT;
 }
 
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most)
 {
     if (!set_arena(l, c, arena))
         return GS_ENOFIT;
-    const gs_status st = any_on_host(l) ? least_rings(out, l, c, ring_most)
+    const gs_status st = l->memory.arenas > 0 ? least_rings(out, l, c, ring_most)
                                         : least_together_or_alone(out, l, c, ring_most);
     out->device = l->config->device_fixed + GS_MAX(c->held_bytes, c->arena_bytes) + out->staging;
     return st;
@@ -325,7 +320,7 @@ static bool is_worth_less(const struct least_host *found, const gs_least *last, 
 {
     const gs_schedule_config *const cfg = l->config;
     const uint64_t least = cfg->host_fixed + last->tables + last->tables / 8 +
-                           gs_layout_host_devices(l) * (cfg->device_fixed + arena);
+                           l->memory.on_hosts * (cfg->device_fixed + arena);
     return last->host == 0 || least + found->bytes / NEXT_TO_NOTHING < found->bytes;
 }
 
@@ -362,7 +357,7 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
             note_least(out, l->config, &least, arena == least_arena);
         last = st == GS_OK ? least : last;
         st = GS_OK;
-        if (crammed && l->config->topology == NULL) /* by tables alone: with smaller arenas more so */
+        if (crammed && l->memory.arenas == 0) /* by tables alone: with smaller arenas more so */
             break;
     }
     c->host_most = UINT64_MAX;
@@ -376,7 +371,7 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
     gs_status st;
 
     *out = l->config->device_fixed + arena;
-    if (l->config->topology == NULL || !gs_choice_set_arena(c, l, arena))
+    if (l->memory.own == 0 || !gs_choice_set_arena(c, l, arena))
         return GS_OK;
     st = least_staging(&staging, l, c, UINT64_MAX / 8, DEVICE_PART);
     *out = l->config->device_fixed + c->arena_bytes + staging;
@@ -435,7 +430,7 @@ static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device
 {
     const gs_schedule_config *const cfg = l->config;
     /* What is named is made of the arena as it is set: equal blocks may need less than it may have. */
-    const bool staged = cfg->topology != NULL && gs_choice_set_arena(c, l, gs_layout_least_arena(l));
+    const bool staged = l->memory.own > 0 && gs_choice_set_arena(c, l, gs_layout_least_arena(l));
     const uint64_t staging = staged ? device - cfg->device_fixed - c->arena_bytes : 0;
     return refuse(cfg, (gs_refusal){.device = device, .have = cfg->device_memory,
                                     .parts = finer_grid(l, c, staging, (gs_least){0})});

@@ -40,12 +40,17 @@ static gs_status try_other(gs_plan **best, double *best_cost, gs_schedule_config
     return GS_OK;
 }
 
+/* Does the topology, if there is one, say that rows are to come so, and may devices hand them on? */
+static bool is_said(const gs_schedule_config *config, gs_topology_share share)
+{
+    return config->topology != NULL && config->topology->across.share == share && !config->no_chain;
+}
+
 /* Is there a choice between chains and a ring? */
 static bool may_be_a_ring(const gs_schedule_config *config)
 {
-    const gs_topology *const t = config->topology;
-    return t != NULL && t->switches > 1 && t->across.joined && t->across.share == GS_SHARE_FASTER &&
-           config->cost != NULL && !config->ring && !config->no_chain;
+    return is_said(config, GS_SHARE_FASTER) && config->topology->switches > 1 && config->topology->across.joined &&
+           config->cost != NULL && !config->ring;
 }
 
 gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
@@ -54,8 +59,7 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
     gs_plan *plan = NULL;
     double cost = 0;
 
-    if (config->topology != NULL && config->topology->across.share == GS_SHARE_ROUND && !config->no_chain)
-        first.ring = true;
+    first.ring = first.ring || is_said(config, GS_SHARE_ROUND);
     gs_status st = gs_schedule_search(&plan, &cost, &first);
     if (st == GS_OK)
         plan->ring = first.ring;

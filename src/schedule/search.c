@@ -48,8 +48,7 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
         const double weight = gs_pass_weight(l, i), written = (double)pass->written_bytes;
         const double copied = (double)(pass->upload_bytes + pass->forward_bytes + pass->download_bytes);
         gs_predicted x = {.seconds = (double)pass->read_bytes + written + copied};
-        const gs_simulation_input input = {plan, p, l->set, l->parts, cost, l->config->topology, i,
-                                           !l->config->unified, l->config->host_cost};
+        const gs_simulation_input input = gs_simulation_of(l, plan, i);
         gs_status st;
         if (cost != NULL && (st = gs_simulate(&x, &input)) != GS_OK)
             return st;
@@ -131,7 +130,8 @@ struct best {
     double cost;
     uint64_t arena, ring, keep;
     uint64_t staging; /* of devices with copies as tasks; what they have besides is for what stays there */
-    bool listed, whole; /* gs_device_cache; listed: there is one */
+    uint32_t listed;   /* devices of the gs_device_cache; 0: there is none */
+    bool whole;        /* of it */
     uint64_t capacity; /* of the cache; 0: there is none */
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
@@ -181,7 +181,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .ring = c->ring_bytes,
             .keep = c->keep_bytes,
             .staging = c->staging_bytes,
-            .listed = c->device.devices > 0,
+            .listed = c->device.devices,
             .whole = c->device.whole,
             .capacity = c->host.list.plan != NULL ? c->host.capacity : 0,
             .tables = plan->table_bytes,
@@ -237,7 +237,7 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
 
     gs_choice_keep(c, l, 0);
     c->ring_bytes = GS_RING_ENDLESS;
-    c->device.tracing = c->device.devices > 0;
+    c->device.tracing = true;
     st = gs_emit_count(&probe, l, c);
     if (st == GS_ENOFIT && c->device.crowded) {
         gs_device_cache_drop(c);
@@ -274,7 +274,7 @@ static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, u
 
 static bool some_have_more(const gs_layout *l)
 {
-    for (uint32_t d = 0; l->config->topology != NULL && d < l->config->topology->devices; d++)
+    for (uint32_t d = 0; d < l->memory.own; d++)
         if (gs_topology_more(l->config->topology, d, l->config->device_memory) > 0)
             return true;
     return false;
@@ -304,7 +304,7 @@ static bool has_all(const gs_choice *c)
         if (list->plan == NULL || list->plan->read_bytes > 0)
             return false;
     }
-    return c->device.devices > 0;
+    return true;
 }
 
 /* Is the arena, of which smaller ones leave the more to tables, next to nothing of what tables may have? */
@@ -312,15 +312,15 @@ static bool leaves_little(const gs_layout *l, const gs_choice *c)
 {
     const gs_schedule_config *const cfg = l->config;
     const uint64_t left = cfg->host_memory - GS_MIN(cfg->host_memory, cfg->host_fixed);
-    return cfg->topology == NULL || gs_layout_host_devices(l) * c->arena_bytes < left / NEXT_TO_NOTHING;
+    return l->memory.arenas * c->arena_bytes < left / NEXT_TO_NOTHING;
 }
 
 /* Have the tables that are known at the least no room beside this arena? */
 static bool is_crammed(const struct best *best, const gs_layout *l, const gs_choice *c)
 {
     const gs_schedule_config *const cfg = l->config;
-    const uint64_t devices = cfg->topology == NULL ? 0 : gs_layout_host_devices(l);
-    const uint64_t arenas = devices * (cfg->device_fixed + c->arena_bytes), tables = best->least_tables / 8 * 9;
+    const uint64_t arenas = l->memory.arenas * (cfg->device_fixed + c->arena_bytes);
+    const uint64_t tables = best->least_tables / 8 * 9;
 
     return tables > 0 && cfg->host_fixed + tables + arenas >= cfg->host_memory;
 }
@@ -346,7 +346,7 @@ static gs_status try_least(struct best *best, const gs_layout *l, gs_choice *c, 
         st = try_choice(&plan, l, c, 0, least.ring);
     else
         st = GS_ENOFIT;
-    if (st == GS_ENOFIT && !is_crammed(best, l, c) && (l->config->topology == NULL || least.host <= most) &&
+    if (st == GS_ENOFIT && !is_crammed(best, l, c) && (l->memory.groups_chunks || least.host <= most) &&
         (st = gs_choice_least(&least, l, c, arena, most)) == GS_OK)
         st = try_choice(&plan, l, c, 0, least.ring);
     if (st == GS_OK)
@@ -408,7 +408,7 @@ static gs_status devices_again(const struct best *best, const gs_layout *l, gs_c
     uint32_t tasks;
     gs_status st;
 
-    if (!best->listed) {
+    if (best->listed == 0) {
         gs_device_cache_drop(c);
         return divide(c, l, best->staging, best->whole);
     }
@@ -523,7 +523,7 @@ static gs_status plan_again(gs_plan **out, void *context)
 static bool is_too_long(const struct best *best, const gs_layout *l)
 {
     gs_effort *const effort = l->config->effort;
-    const uint64_t share = l->config->topology == NULL ? 1 : DEVICES_ORDER;
+    const uint64_t share = l->memory.own == 0 ? 1 : DEVICES_ORDER;
 
     if (effort == NULL || !effort->screens ||
         gs_effort_left(l->config, best->cost) >= share * GS_ORDER_TRIES * best->tasks)
@@ -721,13 +721,12 @@ static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
 /* For the pass that runs most often. */
 static uint64_t flight_bytes(const gs_plan *plan, const gs_layout *l)
 {
-    const gs_schedule_config *const c = l->config;
     uint32_t pass = 0;
 
     for (uint32_t i = 1; i < l->program->passes; i++)
         pass = gs_pass_weight(l, i) > gs_pass_weight(l, pass) ? i : pass;
-    return gs_flight_bytes(&(gs_simulation_input){plan, l->program, l->set, l->parts, c->cost, c->topology, pass, false,
-                                                  c->host_cost});
+    const gs_simulation_input input = gs_simulation_of(l, plan, pass);
+    return gs_flight_bytes(&input);
 }
 
 static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config *config, gs_tiles tiles)

@@ -8,6 +8,7 @@
 #include "plan/links.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "schedule/layout.h"
 #include "store/chunk_table.h"
 #include "topology/topology.h"
 
@@ -55,6 +56,14 @@ typedef struct gs_simulation_input {
     bool together;           /* chunks that are ready together are one launch: of devices with memory of their own */
     const gs_cost *host_cost; /* as in gs_schedule_config */
 } gs_simulation_input;
+
+/* For a pass of a plan with this layout. */
+static inline gs_simulation_input gs_simulation_of(const gs_layout *l, const gs_plan *plan, uint32_t pass)
+{
+    const gs_schedule_config *const c = l->config;
+    return (gs_simulation_input){plan, l->program, l->set, l->parts, c->cost, c->topology, pass, !c->unified,
+                                 c->host_cost};
+}
 
 /* GS_ENOMEM. */
 gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in);
