@@ -160,6 +160,9 @@ typedef struct gs_train_options {
     const char *edges;   /* of predictions with weights of .task "link": a .npy of pairs to score, int64 or int32 [M, 2]
                           * of input ids, or [M, 3] with types where the decoder has them */
     const char *scores;  /* .npy, float32 [M], of .edges */
+    uint32_t top;        /* .edges are sources, [M], or [M, 2] with types: so many vertices that score best with each as
+                          * its target, all of the graph if there are fewer; .scores are [M, top] */
+    const char *targets; /* .npy, int64 [M, top]: these, the best first; of equal scores the lowest id */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -378,6 +381,10 @@ typedef struct gs_train_options {
     X(edges, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--edges", "PAIRS.npy",                                          \
       "of weights of --task link: pairs to score, [M, 2], or\n[M, 3] with types", NULL)                              \
     X(scores, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--scores", "OUT.npy", "float32 [M]: how they score", NULL)     \
+    X(top, COUNT, 0, 1, 1048576, NOTHING, NULL, RARE, "--top", "K",                                                  \
+      "PAIRS.npy are sources, [M], or [M, 2] with types: so many that\nscore best as their targets", NULL)           \
+    X(targets, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--targets", "OUT.npy",                                        \
+      "int64 [M, K]: these, the best first; scores are [M, K], too", NULL)                                           \
     X(classes, COUNT, 0, 1, 0, NOTHING, NULL, RARE, "--classes", "N",                                                \
       "how many there are, where neither weights nor labels say it", "as they say")
 

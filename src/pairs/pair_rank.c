@@ -20,6 +20,7 @@
 #define KNOWN_MOST (4 * 1024 * 1024u)
 #define MOST_DRAWS 64u              /* of random pairs, until one is not known */
 #define NO_QUERY UINT32_MAX
+#define BEST_MOST (1024 * 1024u)    /* destinations of all sources of a block; one source has all that are asked for */
 
 struct gs_pair_ranks {
     gs_pair_rank_options o;
@@ -47,11 +48,20 @@ struct gs_pair_ranks {
     float *panel;      /* [PIECE] side by side */
     float *score;      /* [threads][BLOCK, PIECE] */
     float *own_panel;
+    uint32_t *best_id, *bests; /* [top pairs, top] the best destinations so far, and how many; with `top` */
+    float *best;
     float *above, *below; /* [most_scores] of pairs and of random ones */
     uint64_t most_scores, scores;
 };
 
 /* ---- memory ---------------------------------------------------------------- */
+
+uint32_t gs_pair_ranks_top_pairs(const gs_pair_ranks *r)
+{
+    return GS_MAX(GS_MIN(GS_RANK_PAIRS, BEST_MOST / GS_MAX(r->o.top, 1u)), 1u);
+}
+
+static uint64_t best_numbers(const gs_pair_ranks *r) { return (uint64_t)gs_pair_ranks_top_pairs(r) * r->o.top; }
 
 static uint64_t panel_floats(const gs_pair_rank_options *o) { return (uint64_t)PIECE * o->width; }
 
@@ -91,9 +101,11 @@ static bool take_memory(gs_pair_ranks *r)
     r->panel = gs_malloc_array(panel_floats(&r->o) + LANES_MOST * width, sizeof(*r->panel));
     r->score = gs_malloc_array((uint64_t)r->o.threads * BLOCK * PIECE, sizeof(*r->score));
     r->above = gs_malloc_array(2 * r->most_scores + 1, sizeof(*r->above));
+    r->best = gs_malloc_array(best_numbers(r) + 1, sizeof(*r->best));
+    r->best_id = gs_malloc_array(best_numbers(r) + GS_RANK_PAIRS, sizeof(*r->best_id));
     if (r->room == NULL || r->pair == NULL || r->end == NULL || r->row == NULL || r->own == NULL ||
         r->greater == NULL || r->key == NULL || r->first == NULL || r->known_key == NULL || r->panel == NULL ||
-        r->score == NULL || r->above == NULL)
+        r->score == NULL || r->above == NULL || r->best == NULL || r->best_id == NULL)
         return false;
     r->order = r->end + QUERIES;
     r->spare = r->order + QUERIES;
@@ -106,6 +118,7 @@ static bool take_memory(gs_pair_ranks *r)
     r->known_spare = r->known_order + r->most_known;
     r->own_panel = r->panel + panel_floats(&r->o);
     r->below = r->above + r->most_scores;
+    r->bests = r->best_id + best_numbers(r);
     return true;
 }
 
@@ -118,7 +131,9 @@ uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r)
                      4ull * r->most_known * sizeof(*r->known_key) +
                      (panel_floats(&r->o) + LANES_MOST * width) * sizeof(*r->panel) +
                      (uint64_t)r->o.threads * BLOCK * PIECE * sizeof(*r->score) +
-                     (2 * r->most_scores + 1) * sizeof(*r->above);
+                     (2 * r->most_scores + 1) * sizeof(*r->above) +
+                     (best_numbers(r) + 1) * sizeof(*r->best) +
+                     (best_numbers(r) + GS_RANK_PAIRS) * sizeof(*r->best_id);
 
     for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
         bytes += r->there[k] ? gs_pair_source_bytes(&r->split[k]) : 0;
@@ -150,10 +165,15 @@ void gs_pair_ranks_close(gs_pair_ranks *r)
         if (r->split[k].store != NULL)
             gs_pair_source_close(&r->split[k]);
     void *const taken[] = {r->room,    r->pair, r->end,   r->row,   r->own,  r->greater, r->key, r->first,
-                           r->known_key, r->panel, r->score, r->above};
+                           r->known_key, r->panel, r->score, r->above, r->best, r->best_id};
     for (size_t k = 0; k < GS_ARRAY_LEN(taken); k++)
         gs_free(taken[k]);
     gs_free(r);
+}
+
+static gs_status check_stop(const gs_pair_ranks *r)
+{
+    return r->o.stop != NULL && *r->o.stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
 }
 
 /* ---- rows and scores of pairs ---------------------------------------------- */
@@ -267,7 +287,7 @@ static gs_status note_known(void *context, const gs_pair *pair, uint64_t count)
             r->known_key[r->known] = at;
             r->known_end[r->known++] = which == GS_PAIR_HEAD ? pair[k].destination : pair[k].source;
         }
-    return r->o.stop != NULL && *r->o.stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
+    return check_stop(r);
 }
 
 /* GS_EBUDGET: there is no room for all that are known of this block. */
@@ -298,15 +318,24 @@ static void strike_known(const gs_pair_ranks *r, float *score, uint32_t first_qu
     }
 }
 
-static void count_block(gs_pair_ranks *r, uint32_t first_query, uint64_t first, uint32_t rows, uint32_t known_end)
+/* Scores of a block of queries with the rows of the panel, [BLOCK, PIECE] of the thread. */
+static float *score_rows(const gs_pair_ranks *r, uint32_t first_query, uint32_t queries, uint32_t rows)
 {
-    const uint32_t queries = GS_MIN(BLOCK, 2 * r->pairs - first_query), lanes = r->kernels->lanes;
+    const uint32_t lanes = r->kernels->lanes;
     float *const score = r->score + (uint64_t)omp_get_thread_num() * BLOCK * PIECE;
     const gs_cpu_pairs some = {.score = score, .stride = PIECE, .query = r->query + (uint64_t)first_query * r->o.width,
                                .panel = r->panel, .queries = queries, .vectors = (rows + lanes - 1) / lanes,
                                .width = r->o.width, .distance = r->o.decoder->distance};
 
     r->kernels->pair_scores(&some);
+    return score;
+}
+
+static void count_block(gs_pair_ranks *r, uint32_t first_query, uint64_t first, uint32_t rows, uint32_t known_end)
+{
+    const uint32_t queries = GS_MIN(BLOCK, 2 * r->pairs - first_query);
+    float *const score = score_rows(r, first_query, queries, rows);
+
     strike_known(r, score, first_query, queries, first, known_end);
     for (uint32_t q = 0; q < queries; q++) {
         const float own = r->own[first_query + q], *const s = score + (uint64_t)q * PIECE;
@@ -320,10 +349,11 @@ static void count_block(gs_pair_ranks *r, uint32_t first_query, uint64_t first, 
     }
 }
 
-static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const float *row)
+static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const float *row, const uint32_t *id)
 {
     gs_pair_ranks *const r = context;
 
+    (void)id;
     for (uint64_t at = 0; at < rows; at += PIECE) {
         const uint32_t n = (uint32_t)GS_MIN(PIECE, rows - at);
         uint32_t known_end = r->at;
@@ -335,7 +365,7 @@ static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const 
             count_block(r, q, first + at, n, known_end);
         r->at = known_end;
     }
-    return r->o.stop != NULL && *r->o.stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
+    return check_stop(r);
 }
 
 static void add_ranks(const gs_pair_ranks *r, gs_pair_figures *sum)
@@ -371,10 +401,70 @@ static gs_status rank_block(finding *f)
         make_query(r, q, f->types);
     memset(r->greater, 0, 2ull * QUERIES * sizeof(*r->greater));
     r->at = 0;
-    if ((st = f->rows->each(f->rows->context, count_rows, r)) != GS_OK)
+    if ((st = f->rows->each(f->rows->context, false, count_rows, r)) != GS_OK)
         return st;
     add_ranks(r, &f->sum);
     return GS_OK;
+}
+
+/* ---- the best --------------------------------------------------------------- */
+
+/* Takes those of `rows` scores that belong to the best of query q, in their order. */
+static void take_best(gs_pair_ranks *r, uint32_t q, const float *score, const uint32_t *id, uint32_t rows)
+{
+    const uint32_t top = r->o.top;
+    float *const best = r->best + (uint64_t)q * top;
+    uint32_t *const best_id = r->best_id + (uint64_t)q * top, n = r->bests[q];
+
+    for (uint32_t k = 0; k < rows; k++) {
+        uint32_t at = n;
+        while (at > 0 && (score[k] > best[at - 1] || (score[k] == best[at - 1] && id[k] < best_id[at - 1])))
+            at--;
+        if (at == top)
+            continue;
+        n += n < top;
+        memmove(best + at + 1, best + at, (n - 1 - at) * sizeof(*best));
+        memmove(best_id + at + 1, best_id + at, (n - 1 - at) * sizeof(*best_id));
+        best[at] = score[k];
+        best_id[at] = id[k];
+    }
+    r->bests[q] = n;
+}
+
+static gs_status take_rows(void *context, uint64_t first, uint64_t rows, const float *row, const uint32_t *id)
+{
+    gs_pair_ranks *const r = context;
+
+    (void)first;
+    for (uint64_t at = 0; at < rows; at += PIECE) {
+        const uint32_t n = (uint32_t)GS_MIN(PIECE, rows - at);
+        r->kernels->pair_pack(r->panel, row + at * r->o.width, n, r->o.width);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(r->o.threads)
+        for (uint32_t q = 0; q < r->pairs; q += BLOCK) {
+            const uint32_t queries = GS_MIN(BLOCK, r->pairs - q);
+            const float *const score = score_rows(r, q, queries, n);
+            for (uint32_t k = 0; k < queries; k++)
+                take_best(r, q + k, score + (uint64_t)k * PIECE, id + at, n);
+        }
+    }
+    return check_stop(r);
+}
+
+gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float **score, const gs_pair *pair,
+                            uint32_t pairs, const gs_pair_rows *rows, const float *types)
+{
+    gs_status st;
+
+    r->pairs = pairs;
+    memcpy(r->pair, pair, pairs * sizeof(*pair));
+    memset(r->bests, 0, pairs * sizeof(*r->bests));
+    if ((st = fetch_ends(r, rows)) != GS_OK)
+        return st;
+    for (uint32_t q = 0; q < pairs; q++)
+        make_query(r, q, types);
+    *id = r->best_id;
+    *score = r->best;
+    return rows->each(rows->context, true, take_rows, r);
 }
 
 /* ---- random pairs ----------------------------------------------------------- */

@@ -13,21 +13,22 @@
 
 #define GS_RANK_PAIRS 2048u
 
-/* Who has rows of vertices, [width] each. */
-typedef gs_status gs_rows_piece_fn(void *context, uint64_t first, uint64_t rows, const float *row);
+/* Who has rows of vertices, [width] each; with their input ids where they are asked for, else NULL. */
+typedef gs_status gs_rows_piece_fn(void *context, uint64_t first, uint64_t rows, const float *row, const uint32_t *id);
 typedef struct gs_pair_rows {
     void *context;
     /* Rows of `named`, ascending, each once: row of named[k] to to[order[k]]. */
     gs_status (*fetch)(void *context, const uint32_t *named, const uint32_t *order, uint32_t rows, uint32_t width,
                        float *to);
     /* All of them, piece by piece. */
-    gs_status (*each)(void *context, gs_rows_piece_fn *fn, void *argument);
+    gs_status (*each)(void *context, bool ids, gs_rows_piece_fn *fn, void *argument);
 } gs_pair_rows;
 
 typedef struct gs_pair_rank_options {
     const gs_store *store;
     const gs_decoder *decoder;
     uint32_t width, threads;
+    uint32_t top; /* of gs_pair_ranks_top(), at most the number of vertices; 0: it is not called */
     uint64_t seed;
     const volatile int *stop;
 } gs_pair_rank_options;
@@ -51,6 +52,11 @@ uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r);
  * or NULL. GS_EINTERRUPTED, GS_EIO; GS_EBUDGET: an end has more known pairs than there is room for. */
 gs_status gs_pair_ranks_find(gs_pair_ranks *r, gs_pair_figures *out, uint32_t split, bool by_auc,
                              const gs_pair_rows *rows, const float *types);
+/* The `top` best destinations of all vertices for each pair's source and type, the best first, by input id: of equal
+ * scores the lowest first. *id and *score [pairs, top] stand until the next call; gs_pair_ranks_top_pairs() at most. */
+uint32_t gs_pair_ranks_top_pairs(const gs_pair_ranks *r);
+gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float **score, const gs_pair *pair,
+                            uint32_t pairs, const gs_pair_rows *rows, const float *types);
 /* Scores of pairs, GS_RANK_PAIRS at most. */
 gs_status gs_pair_ranks_score(gs_pair_ranks *r, float *score, const gs_pair *pair, uint32_t pairs,
                               const gs_pair_rows *rows, const float *types);

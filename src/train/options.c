@@ -136,6 +136,11 @@ static gs_status check_pairs(const gs_train_options *o)
     if ((o->edges != NULL) != (o->scores != NULL))
         return gs_fail(GS_EINVAL, "%s: needs %s beside it", o->edges != NULL ? ".edges" : ".scores",
                        o->edges != NULL ? ".scores" : ".edges");
+    if ((o->top > 0) != (o->targets != NULL))
+        return gs_fail(GS_EINVAL, "%s: needs %s beside it", o->top > 0 ? ".top" : ".targets",
+                       o->top > 0 ? ".targets" : ".top");
+    if (o->top > 0 && o->edges == NULL)
+        return gs_fail(GS_EINVAL, ".top %u: of which sources? Give .edges a file of them", o->top);
     if (gs_train_is_link(o))
         return gs_run_pairs_check(o);
     if (o->edges != NULL)

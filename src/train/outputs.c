@@ -264,6 +264,7 @@ gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const ch
 {
     const named out[] = {{".save", o->save, GS_FILE_KIND_SAFETENSORS}, {".logits", o->logits, GS_FILE_KIND_NPY},
                          {".argmax", o->argmax, GS_FILE_KIND_NPY}, {".scores", o->scores, GS_FILE_KIND_NPY},
+                         {".targets", o->targets, GS_FILE_KIND_NPY},
                          {".metrics", o->metrics, GS_FILE_KIND_JSON},
                          {".trace", o->trace, GS_FILE_KIND_JSON}};
     const named folder = checkpoints_of(o, kind);

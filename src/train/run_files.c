@@ -52,14 +52,18 @@ static gs_status write_argmax(gs_run *r)
     return gs_session_explain_logits(r->session, gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job));
 }
 
-/* A score for each pair of .edges, which are not looked at yet. */
+/* A score for each pair of .edges, or some for each source, which are not looked at yet. */
 static gs_status begin_scores(gs_run *r)
 {
+    const uint64_t top = GS_MIN(r->options.top, gs_store_get_info(r->session->store)->vertices);
     gs_npy pairs = {.fd = -1};
     gs_status st = gs_npy_open(&pairs, r->options.edges);
 
     if (st == GS_OK)
-        st = gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0], 0);
+        st = gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0], top);
+    if (st == GS_OK && top > 0)
+        st = gs_npy_create(&r->files.targets, &r->files.targets_offset, r->options.targets, GS_I64, pairs.shape[0],
+                           top);
     gs_npy_close(&pairs);
     return st;
 }
@@ -136,7 +140,7 @@ static gs_status write_trace(gs_run *r)
 gs_status gs_run__write_files(gs_run *r)
 {
     gs_run_files *const f = &r->files;
-    gs_outfile *const file[] = {&f->trace, &f->argmax, &f->logits, &f->scores, &f->weights};
+    gs_outfile *const file[] = {&f->trace, &f->argmax, &f->logits, &f->scores, &f->targets, &f->weights};
     gs_status st = GS_OK;
 
     if (f->logits.path != NULL)
@@ -144,7 +148,7 @@ gs_status gs_run__write_files(gs_run *r)
     if (st == GS_OK && f->argmax.path != NULL)
         st = write_argmax(r);
     if (st == GS_OK && f->scores.path != NULL)
-        st = gs_run_pairs_score(r, &f->scores, f->scores_offset);
+        st = gs_run_pairs_score(r);
     if (st == GS_OK && f->weights.path != NULL)
         st = gs_run__put_weights(r, &f->weights, r->report.kept_epochs);
     if (st == GS_OK && f->trace.path != NULL)
@@ -161,6 +165,7 @@ void gs_run__abandon_files(gs_run *r)
     gs_outfile_abandon(&r->files.logits);
     gs_outfile_abandon(&r->files.argmax);
     gs_outfile_abandon(&r->files.scores);
+    gs_outfile_abandon(&r->files.targets);
     gs_outfile_abandon(&r->files.trace);
 }
 

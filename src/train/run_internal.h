@@ -48,12 +48,13 @@ typedef struct gs_run_saver {
 /* The results' files, begun when the run is opened (run_files.c). */
 typedef struct gs_run_files {
     gs_metrics_log metrics;
-    gs_outfile weights, logits, argmax, trace, scores;
-    uint64_t logits_offset, argmax_offset, scores_offset; /* bytes before the first row */
+    gs_outfile weights, logits, argmax, trace, scores, targets;
+    uint64_t logits_offset, argmax_offset, scores_offset, targets_offset; /* bytes before the first row */
 } gs_run_files;
 #define GS_RUN_FILES_NONE                                                                                              \
     {.metrics = GS_METRICS_NONE, .weights = GS_OUTFILE_NONE, .logits = GS_OUTFILE_NONE,                                \
-     .argmax = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE, .scores = GS_OUTFILE_NONE}
+     .argmax = GS_OUTFILE_NONE, .trace = GS_OUTFILE_NONE, .scores = GS_OUTFILE_NONE,                                  \
+     .targets = GS_OUTFILE_NONE}
 
 struct gs_run {
     gs_train_options options; /* the run's own: its strings are in `texts` */

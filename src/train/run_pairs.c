@@ -254,18 +254,17 @@ static gs_status hand_over(void *context, uint64_t rows, float *const *row, cons
     piece *const x = context;
     const uint64_t first = x->first;
 
-    (void)id;
     x->first += rows;
-    return x->fn(x->argument, first, rows, row[0]);
+    return x->fn(x->argument, first, rows, row[0], id);
 }
 
-static gs_status each(void *context, gs_rows_piece_fn *fn, void *argument)
+static gs_status each(void *context, bool ids, gs_rows_piece_fn *fn, void *argument)
 {
     gs_session *const s = context;
     const gs_exec_column column = {.array = s->pairs.judged, .read = true};
     piece x = {.fn = fn, .argument = argument};
 
-    return gs_session_sweep(s, &column, 1, false, hand_over, &x);
+    return gs_session_sweep(s, &column, 1, ids, hand_over, &x);
 }
 
 /* The decoder's rows of types; NULL: it has none. */
@@ -481,17 +480,27 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
 
 /* ---- pairs of a file --------------------------------------------------------- */
 
+/* Scores of pairs, or the best destinations of sources (.top). */
+
 #define PAIR_COLUMNS 3u /* at most */
+
+static gs_pair_rank_options file_options(const gs_store *store, const gs_train_options *o)
+{
+    gs_pair_rank_options of_ranks = rank_options(store, o);
+    of_ranks.top = (uint32_t)GS_MIN(o->top, gs_store_get_info(store)->vertices);
+    return of_ranks;
+}
 
 gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o)
 {
-    const gs_pair_rank_options of_ranks = rank_options(store, o);
+    const gs_pair_rank_options of_ranks = file_options(store, o);
     gs_pair_ranks *ranks = NULL;
     const gs_status st = gs_pair_ranks_open(&ranks, &of_ranks);
 
     if (st == GS_OK)
         *out = gs_pair_ranks_bytes(ranks) + gs_store_get_info(store)->vertices * sizeof(uint32_t) +
-               GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES;
+               GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES +
+               of_ranks.top * sizeof(int64_t);
     gs_pair_ranks_close(ranks);
     return st;
 }
@@ -501,12 +510,13 @@ typedef struct scoring {
     const gs_store *store;
     const char *path;
     gs_npy npy;
-    uint32_t columns, types;
+    uint32_t ends, columns, types, top;
     gs_pair_ranks *ranks;
     uint32_t *row_of; /* [vertices] of an input id */
     void *raw;
     gs_pair *pair;
     float *score;
+    int64_t *target;  /* [top] */
 } scoring;
 
 static gs_status find_rows(scoring *x)
@@ -529,27 +539,40 @@ static gs_status find_rows(scoring *x)
     return st;
 }
 
+/* Are there as many columns as pairs, or sources, have? */
+static gs_status check_columns(const scoring *x)
+{
+    const gs_npy *const npy = &x->npy;
+    const bool typed = x->columns > x->ends;
+    const char *const shape = x->columns == 1 ? "[M]" : x->columns == 2 ? "[M, 2]" : "[M, 3]";
+    const char *const what = !typed ? "" : x->ends == 1 ? ": source and type" : ": source, destination and type";
+
+    if ((npy->dtype == GS_I64 || npy->dtype == GS_I32) && npy->shape[1] == x->columns &&
+        (npy->dims == 2 || x->columns == 1))
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; %s are int64 or int32 %s%s", x->path, gs_dtype_name(npy->dtype),
+                   (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
+                   x->ends == 1 ? "sources whose best targets are wanted" : "pairs to score", shape, what);
+}
+
 static gs_status open_scoring(scoring *x, const gs_run *r)
 {
     const gs_train_options *const o = &r->options;
-    const gs_pair_rank_options of_ranks = rank_options(r->session->store, o);
+    const gs_pair_rank_options of_ranks = file_options(r->session->store, o);
     const bool typed = of_ranks.decoder->of_types && gs_store_get_info(of_ranks.store)->edge_types > 0;
+    const uint32_t ends = of_ranks.top > 0 ? 1 : 2;
     gs_status st;
 
-    *x = (scoring){.store = of_ranks.store, .path = o->edges, .npy = {.fd = -1}, .columns = typed ? 3 : 2,
-                   .types = types_of(of_ranks.store)};
-    if ((st = gs_npy_open(&x->npy, x->path)) != GS_OK)
+    *x = (scoring){.store = of_ranks.store, .path = o->edges, .npy = {.fd = -1}, .ends = ends, .columns = ends + typed,
+                   .types = types_of(of_ranks.store), .top = of_ranks.top};
+    if ((st = gs_npy_open(&x->npy, x->path)) != GS_OK || (st = check_columns(x)) != GS_OK)
         return st;
-    if ((x->npy.dtype != GS_I64 && x->npy.dtype != GS_I32) || x->npy.dims != 2 || x->npy.shape[1] != x->columns)
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; pairs to score are int64 or int32 [M, %u]%s", x->path,
-                       gs_dtype_name(x->npy.dtype), (unsigned long long)x->npy.shape[0],
-                       (unsigned long long)x->npy.shape[1], x->columns,
-                       typed ? ": source, destination and type" : "");
     x->row_of = gs_calloc(gs_store_get_info(x->store)->vertices, sizeof(*x->row_of));
     x->raw = gs_malloc_array((size_t)GS_RANK_PAIRS * PAIR_COLUMNS, sizeof(int64_t));
     x->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->pair));
     x->score = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->score));
-    if (x->row_of == NULL || x->raw == NULL || x->pair == NULL || x->score == NULL)
+    x->target = gs_malloc_array(x->top + 1ull, sizeof(*x->target));
+    if (x->row_of == NULL || x->raw == NULL || x->pair == NULL || x->score == NULL || x->target == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
     return (st = find_rows(x)) != GS_OK ? st : gs_pair_ranks_open(&x->ranks, &of_ranks);
 }
@@ -562,6 +585,7 @@ static void close_scoring(scoring *x)
     gs_free(x->raw);
     gs_free(x->pair);
     gs_free(x->score);
+    gs_free(x->target);
 }
 
 static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
@@ -574,28 +598,56 @@ static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
         for (uint32_t c = 0; c < x->columns; c++) {
             const uint64_t k = (uint64_t)p * x->columns + c;
             v[c] = x->npy.dtype == GS_I64 ? ((const int64_t *)x->raw)[k] : ((const int32_t *)x->raw)[k];
-            if (v[c] < 0 || (uint64_t)v[c] >= (c < 2 ? vertices : x->types))
+            const bool vertex = c < x->ends;
+            if (v[c] < 0 || (uint64_t)v[c] >= (vertex ? vertices : x->types))
                 return gs_fail(GS_EFORMAT, "%s: row %llu: %s %lld is none of the store's %llu", x->path,
-                               (unsigned long long)(first + p), c < 2 ? "vertex" : "type", (long long)v[c],
-                               (unsigned long long)(c < 2 ? vertices : x->types));
+                               (unsigned long long)(first + p), vertex ? "vertex" : "type", (long long)v[c],
+                               (unsigned long long)(vertex ? vertices : x->types));
         }
-        x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[1]], (uint32_t)v[2]};
+        x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[x->ends - 1]], (uint32_t)v[x->ends]};
     }
     return st;
 }
 
-gs_status gs_run_pairs_score(gs_run *r, gs_outfile *to, uint64_t offset)
+static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
+                              const float *types)
+{
+    const gs_status st = gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, types);
+    return st != GS_OK ? st
+                       : gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
+                                          r->files.scores_offset + first * sizeof(*x->score));
+}
+
+static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sources, const gs_pair_rows *rows,
+                           const float *types)
+{
+    const uint64_t row = x->top * sizeof(*x->target), scores = x->top * sizeof(float);
+    const uint32_t *id;
+    const float *score;
+    gs_status st = gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, types);
+
+    for (uint64_t k = 0; k < sources && st == GS_OK; k++) {
+        for (uint32_t t = 0; t < x->top; t++)
+            x->target[t] = id[k * x->top + t];
+        st = gs_outfile_write(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row);
+    }
+    return st != GS_OK ? st
+                       : gs_outfile_write(&r->files.scores, score, sources * scores,
+                                          r->files.scores_offset + first * scores);
+}
+
+gs_status gs_run_pairs_score(gs_run *r)
 {
     const float *const types = types_in(r->session, r->session->run.params.value);
     const gs_pair_rows rows = {.context = r->session, .fetch = fetch, .each = each};
     scoring x;
     gs_status st = open_scoring(&x, r);
+    const uint32_t block = st != GS_OK ? 1 : x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
 
-    for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += GS_RANK_PAIRS) {
-        const uint32_t n = (uint32_t)GS_MIN(GS_RANK_PAIRS, x.npy.shape[0] - at);
-        if ((st = read_pairs(&x, at, n)) == GS_OK &&
-            (st = gs_pair_ranks_score(x.ranks, x.score, x.pair, n, &rows, types)) == GS_OK)
-            st = gs_outfile_write(to, x.score, n * sizeof(*x.score), offset + at * sizeof(*x.score));
+    for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += block) {
+        const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
+        if ((st = read_pairs(&x, at, n)) == GS_OK)
+            st = x.top > 0 ? write_top(&x, r, at, n, &rows, types) : write_scores(&x, r, at, n, &rows, types);
     }
     close_scoring(&x);
     return st;

@@ -29,8 +29,9 @@ uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
 
 /* Of a prediction with .edges: host memory that scoring them takes. Errors as gs_run_pairs_open(). */
 gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o);
-/* Scores .edges by the weights as they are, into `to` from `offset` on. GS_EFORMAT: what is in the file is no pair. */
-gs_status gs_run_pairs_score(gs_run *r, gs_outfile *to, uint64_t offset);
+/* Scores .edges by the weights as they are, or finds the .top best targets of these sources, into the run's files.
+ * GS_EFORMAT: what is in the file is no pair. */
+gs_status gs_run_pairs_score(gs_run *r);
 
 /* Is an epoch a step for each batch of pairs? NULL: there are none. */
 bool gs_run_pairs_step_by_batch(const gs_run_pairs *p);

@@ -266,11 +266,16 @@ static gs_status fetch(void *context, const uint32_t *named, const uint32_t *ord
     return GS_OK;
 }
 
-static gs_status each(void *context, gs_rows_piece_fn *fn, void *argument)
+/* Rows in the order of the store, 10 of them first; ids go the other way. */
+static gs_status each(void *context, bool ids, gs_rows_piece_fn *fn, void *argument)
 {
+    uint32_t id[VERTICES];
+
     (void)context;
-    const gs_status st = fn(argument, 0, 10, all_rows);
-    return st == GS_OK ? fn(argument, 10, VERTICES - 10, all_rows + 10 * WIDTH) : st;
+    for (uint32_t v = 0; v < VERTICES; v++)
+        id[v] = VERTICES - 1 - v;
+    const gs_status st = fn(argument, 0, 10, all_rows, ids ? id : NULL);
+    return st == GS_OK ? fn(argument, 10, VERTICES - 10, all_rows + 10 * WIDTH, ids ? id + 10 : NULL) : st;
 }
 
 /* Rows are of few values, so scores are equal now and then, and exact in either precision. */
@@ -334,6 +339,52 @@ static void test_pair_rank__ranks_are_filtered_and_mean(void **state)
             check_ranks(store, (gs_decoder_kind)kind);
         gs_store_close(store);
     }
+}
+
+/* Against all scores by the formula, each the best of what is left; of equal ones that of the lowest id. */
+static void check_top(const double *score, const uint32_t *id, const float *got, uint32_t top)
+{
+    bool taken[VERTICES] = {false};
+
+    for (uint32_t k = 0; k < top; k++) {
+        uint32_t best = VERTICES;
+        for (uint32_t v = VERTICES; v-- > 0;)
+            best = !taken[v] && (best == VERTICES || score[v] > score[best]) ? v : best;
+        assert_int_equal(id[k], VERTICES - 1 - best);
+        gs_assert_close(got[k], score[best], 1e-5);
+        taken[best] = true;
+    }
+}
+
+static void test_pair_rank__the_best_are_those_of_all_scores(void **state)
+{
+    static const uint32_t tops[] = {1, 5, VERTICES};
+    gs_store *const store = make_store(*state, true, 2);
+    const gs_pair_rows rows = {.fetch = fetch, .each = each};
+    double row[VERTICES * WIDTH], types[TYPES * WIDTH], score[VERTICES];
+    float type[TYPES * WIDTH];
+
+    for (uint32_t k = 0; k < TYPES * WIDTH; k++)
+        types[k] = (double)(type[k] = (float)dice(3) - 1);
+    for (uint32_t k = 0; k < VERTICES * WIDTH; k++)
+        row[k] = (double)(all_rows[k] = (float)dice(3) - 1);
+    for (size_t t = 0; t < GS_ARRAY_LEN(tops); t++) {
+        const gs_pair_rank_options o = {.store = store, .decoder = gs_decoder_of(GS_DECODER_COMPLEX), .width = WIDTH,
+                                        .threads = 2, .top = tops[t]};
+        gs_pair_ranks *r = NULL;
+        const uint32_t *id;
+        const float *got;
+        gs_assert_ok(gs_pair_ranks_open(&r, &o));
+        gs_assert_ok(gs_pair_ranks_top(r, &id, &got, known, EDGES, &rows, type));
+        for (uint32_t p = 0; p < EDGES; p++) {
+            for (uint32_t v = 0; v < VERTICES; v++)
+                score[v] = score_of(GS_DECODER_COMPLEX, row + known[p].source * WIDTH, types + known[p].type * WIDTH,
+                                    row + v * WIDTH);
+            check_top(score, id + p * tops[t], got + p * tops[t], tops[t]);
+        }
+        gs_pair_ranks_close(r);
+    }
+    gs_store_close(store);
 }
 
 /* Pairs' scores are all 1, others' 0; and all the same. */
@@ -505,6 +556,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pair_batch__an_epoch_has_each_pair_once, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_pair_rank__ranks_are_filtered_and_mean, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_pair_rank__the_best_are_those_of_all_scores, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_pair_rank__areas_of_what_is_certain, gs_test_temp_setup,
                                         gs_test_temp_teardown),

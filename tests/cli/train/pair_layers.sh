@@ -84,3 +84,21 @@ for how in '' "--no-cache --host-memory $memory --spill ."; do
         }
     }' || die 'another score'
 done
+# The best targets of sources 3 and 100, of all 101: those of the largest products.
+{
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }"
+    printf '\x03\0\0\0\x64\0\0\0'
+} >sources.npy
+gnnstream predict store --weights dot.safetensors --edges sources.npy --top 4 --scores s.npy --targets t.npy >out
+row 3 >source
+for ((v = 0; v < 101; v++)); do echo "$v $(<source) $(row "$v")"; done | awk '{
+    sum = 0
+    for (i = 2; i <= 9; i++) sum += $i * $(8 + i)
+    printf "%d %.9f\n", $1, sum
+}' | sort -k2,2gr | head -n 4 | awk '{ print $1 }' | paste -sd ' ' >best
+[ "$(od -An -v -td8 -w32 -j 128 -N 32 t.npy | xargs)" = "$(<best)" ] || die "$(od -An -td8 -j 128 t.npy), not $(<best)"
+[ "$(wc -c <s.npy)" = $((128 + 2 * 4 * 4)) ] || die "$(wc -c <s.npy) bytes of scores"
+refused 2 '--top: needs --targets beside it' gnnstream predict store --weights dot.safetensors --edges sources.npy \
+    --top 4 --scores s.npy
+refused 1 'are int64 or int32 [M]' gnnstream predict store --weights dot.safetensors --edges ends.npy --top 4 \
+    --scores s.npy --targets t.npy
