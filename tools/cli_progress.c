@@ -165,7 +165,7 @@ static const char *doing(const char *pass)
 
 /* Parts of a line behind its head and bar, in this order. */
 enum { PART_RATE, PART_LEFT, PART_RUN, PART_LOSS, PART_EPOCH, PARTS };
-typedef char line_part[48];
+typedef char line_part[64];
 
 /* "0:07 left" and "of the run 12:31", or "". */
 static void say_left(line_part *part, const cli_watch *w, const gs_progress *p, double done)
@@ -184,6 +184,25 @@ static void say_left(line_part *part, const cli_watch *w, const gs_progress *p, 
         snprintf(part[PART_RUN], sizeof(line_part), "of the run %s", duration(text, left + after * whole));
 }
 
+/* Of an epoch on batches how much was computing, and the most of what else there was: ", 83 % computing, 9 % drawing".
+ */
+static void say_parts(line_part *part, int n, const gs_epoch_report *last)
+{
+    const struct {
+        const char *name;
+        double seconds;
+    } of[] = {{"drawing", last->sample_seconds}, {"picking", last->pick_seconds}, {"copying", last->copy_seconds},
+              {"stepping", last->step_seconds}, {"waiting", last->stall_seconds}};
+    int most = 0;
+
+    if (last->sample_seconds <= 0 || last->seconds <= 0)
+        return;
+    for (int k = 1; k < (int)(sizeof(of) / sizeof(of[0])); k++)
+        most = of[k].seconds > of[most].seconds ? k : most;
+    snprintf(part[PART_EPOCH] + n, sizeof(line_part) - (size_t)n, ", %.0f %% computing, %.0f %% %s",
+             100 * last->compute_seconds / last->seconds, 100 * of[most].seconds / last->seconds, of[most].name);
+}
+
 /* "; loss 0.1234, valid 0.8123" and ", 12.345 s an epoch", or "". */
 static void say_figures(line_part *part, const gs_epoch_report *last)
 {
@@ -192,7 +211,7 @@ static void say_figures(line_part *part, const gs_epoch_report *last)
     const int n = snprintf(part[PART_LOSS], sizeof(line_part), "; loss %.4f", last->loss);
     if (isfinite(judged_by(last)))
         snprintf(part[PART_LOSS] + n, sizeof(line_part) - (size_t)n, ", valid %.4f", judged_by(last));
-    snprintf(part[PART_EPOCH], sizeof(line_part), ", %.3f s an epoch", last->seconds);
+    say_parts(part, snprintf(part[PART_EPOCH], sizeof(line_part), ", %.3f s an epoch", last->seconds), last);
 }
 
 /* Leaves out parts that do not fit, in this order, that of the run last; the bar has the columns that are left. */

@@ -34,8 +34,9 @@ class ReportError(Exception):
 
 # ---- what the files say
 
-_NUMBERS = ("loss", "lr", "seconds", "compute_seconds", "stall_seconds", "read_bytes", "written_bytes",
-            "peak_host_bytes", "peak_device_bytes")
+_SECONDS = {"sample_seconds": "drawing", "pick_seconds": "picking", "copy_seconds": "copying",
+            "compute_seconds": "computing", "step_seconds": "optimiser", "stall_seconds": "waiting for data"}
+_NUMBERS = ("loss", "lr", "seconds", *_SECONDS, "read_bytes", "written_bytes", "peak_host_bytes", "peak_device_bytes")
 
 
 def is_number(value):
@@ -275,13 +276,13 @@ def curves(epochs):
 
 
 def epoch_seconds(epochs):
-    """Each epoch's seconds: computing, waiting for data, and what is neither."""
+    """Each epoch's seconds: computing, waiting for data, of batches what comes before and after, and what is none."""
     rows = []
     for e in epochs:
-        compute, stall = e.get("compute_seconds") or 0, e.get("stall_seconds") or 0
-        rest = max(0, (e.get("seconds") or 0) - compute - stall)
-        for k, (name, value) in enumerate((("computing", compute), ("waiting for data", stall), ("other", rest))):
-            rows.append({"epoch": e["epoch"], "of": name, "seconds": value, "order": k})
+        parts = {name: e[key] for key, name in _SECONDS.items() if key in e}
+        parts["other"] = max(0, (e.get("seconds") or 0) - sum(parts.values()))
+        rows += [{"epoch": e["epoch"], "of": name, "seconds": value, "order": k}
+                 for k, (name, value) in enumerate(parts.items())]
     # far outliers, as first epochs are, must not flatten the rest
     return chart("Seconds of each epoch", {
         "height": 220, "data": _values(rows),
@@ -487,6 +488,8 @@ def tiles(epochs, plan):
         found.append((f"best validation accuracy (epoch {best['epoch']})", f"{100 * best['valid_acc']:.1f} %"))
     if times:
         found.append(("median epoch", seconds(times[len(times) // 2])))
+    if last.get("seconds") and "compute_seconds" in last:
+        found.append(("of the last, a device computed", f"{100 * last['compute_seconds'] / last['seconds']:.0f} %"))
     found.append(("read, written by the last", f"{size(last.get('read_bytes', 0))}, "
                                                f"{size(last.get('written_bytes', 0))}"))
     if last.get("peak_host_bytes"):

@@ -29,7 +29,8 @@ class Epoch(Report, EpochFields):
     ``test_acc`` (NaN where not evaluated), ``task``, ``valid_loss``; of classes ``valid_macro_f1`` and
     ``valid_balanced_acc``, of several labels ``valid_micro_f1``, ``valid_macro_f1``, of numbers ``valid_mse``,
     ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``, ``written_bytes``,
-    ``compute_seconds``, ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ..."""
+    ``compute_seconds``, ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ...; on batches
+    ``sample_seconds``, ``pick_seconds``, ``copy_seconds`` and ``step_seconds``, too."""
 
     def __repr__(self) -> str:
         return f"Epoch({self.epoch} of {self.epochs}: {figures(self)}, {self.seconds:.3g} s)"

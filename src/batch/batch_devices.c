@@ -99,14 +99,16 @@ uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t gr
 
 /* ---- threads ------------------------------------------------------------- */
 
-static void wait_for_speed(const gs_batch_member *m, double seconds, gs_exec_stats *stats)
+static void wait_for_speed(const gs_batch_member *m, gs_batch_pass *p)
 {
-    const double more = seconds * m->waits;
+    const double more = (gs_now() - p->began) * m->waits;
 
     if (more <= 0)
         return;
     gs_sleep(more);
-    stats->compute_seconds += more;
+    p->stats.compute_seconds += more;
+    p->stats.computed += more;
+    p->ended += more;
 }
 
 static float *statistics_of(const gs_batch_devices *d, uint32_t pass)
@@ -116,17 +118,15 @@ static float *statistics_of(const gs_batch_devices *d, uint32_t pass)
 
 static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistics)
 {
-    const double began = gs_now();
-
     if (p->batch == NULL) {
         gs_batches_pass(m->engine);
         return GS_OK;
     }
-    const gs_status st = gs_batches_add(m->engine, p->batch, p->key, &p->mass, &p->stats);
+    const gs_status st = gs_batches_add(m->engine, p);
     if (st != GS_OK)
         return st;
     gs_batches_copy_statistics(m->engine, statistics);
-    wait_for_speed(m, gs_now() - began, &p->stats);
+    wait_for_speed(m, p);
     return GS_OK;
 }
 
@@ -308,12 +308,11 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
 
 gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
 {
-    const double began = gs_now();
     gs_step_rows_take_one(&d->rows);
-    const gs_status st = gs_batches_run(d->at[0].engine, pass->batch, pass->key, &pass->mass, &pass->stats);
+    const gs_status st = gs_batches_run(d->at[0].engine, pass);
 
     if (st == GS_OK)
-        wait_for_speed(&d->at[0], gs_now() - began, &pass->stats);
+        wait_for_speed(&d->at[0], pass);
     return st;
 }
 

@@ -43,15 +43,6 @@ uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t gr
 
 typedef struct gs_batch_devices gs_batch_devices;
 
-/* A batch's pass, and what it came to. */
-typedef struct gs_batch_pass {
-    const gs_batch *batch; /* NULL: the next batch of the device's group is passed over */
-    uint32_t device;
-    uint32_t key;          /* of dropout */
-    double mass;           /* what the mean of the loss is over */
-    gs_exec_stats stats;
-} gs_batch_pass;
-
 /* Devices that .device names for batches; 1 of one device. GS_EUNSUPPORTED: too many. */
 gs_status gs_batch_devices_count(uint32_t *out, const gs_train_options *o);
 /* Batches of a step, as the options have it; one for each device where they say nothing. */

@@ -73,15 +73,25 @@ void gs_batches_pause(gs_batches *b);
 
 /* A group was drawn: these batches are run next, each once and in this order. One that is passed over has no rows. */
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
-/* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. `step`
- * keys dropout, as an epoch does. *mass: what the mean of the loss is over. */
-gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
+/* A batch's pass, and what it came to. */
+typedef struct gs_batch_pass {
+    const gs_batch *batch; /* NULL: the next batch of the device's group is passed over */
+    uint32_t device;
+    uint32_t key;          /* of dropout, as an epoch is */
+    double mass;           /* what the mean of the loss is over */
+    gs_exec_stats stats;
+    double began, picked, ended; /* moments of gs_now(): its rows and edges are put together; all is over */
+    double pick_seconds;   /* of that, without waits for the disk */
+} gs_batch_pass;
+
+/* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. */
+gs_status gs_batches_run(gs_batches *b, gs_batch_pass *p);
 
 /* Begins a step of several passes: gradients become 0. */
 void gs_batches_clear(gs_batches *b);
 /* A pass of such a step, as gs_batches_run(), but that the gradient of its sum of losses is added to those before it,
  * and statistics are not followed. */
-gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out);
+gs_status gs_batches_add(gs_batches *b, gs_batch_pass *p);
 /* Floats of a pass's statistics; 0: the model has none. */
 uint32_t gs_batches_statistics(const gs_batches *b);
 /* The last pass's statistics, [gs_batches_statistics()]. */
@@ -92,10 +102,10 @@ void gs_batches_follow(gs_batches *b, const gs_batch *batch, const float *statis
 void gs_batches_divide(gs_batches *b, double mass);
 /* The batch that is next in the group overflows, and is run in parts: until gs_batches_end_parts(). */
 void gs_batches_begin_parts(gs_batches *b);
-/* A part of it: its gradient is added to those before it, its statistics are followed. `part`, from 0, keys dropout,
- * too. */
-gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
-                              gs_exec_stats *out);
+/* A part of it: its gradient is added to those before it, its statistics are followed. */
+gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p);
+/* The key of part number `part` of a batch whose key is `key`: parts have other rows under the same numbers. */
+static inline uint32_t gs_batch_part_key(uint32_t key, uint32_t part) { return key ^ part << 20; }
 void gs_batches_end_parts(gs_batches *b);
 /* Learned rows of vertices, which a pass has gradients of: those of its batch. */
 const struct gs_batch_tables *gs_batches_tables(const gs_batches *b);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/size.h"
 #include "batch/batches_internal.h"
@@ -143,14 +144,15 @@ void gs_batches_pause(gs_batches *b)
 /* ---- a pass -------------------------------------------------------------- */
 
 /* Gradients are added to those that are there: of the losses' mean, or of their sum. */
-static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, bool mean, double *mass,
-                          gs_exec_stats *out)
+static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
 {
     gs_session *const s = b->session, *const w = b->whole;
+    const gs_batch *const batch = p->batch;
     const uint64_t read = b->rows.read_bytes;
     const double waited = b->rows.wait_seconds;
     gs_status st;
 
+    p->began = gs_now();
     if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
         return st;
     gs_batch_edges_fill(&b->edges, batch);
@@ -166,25 +168,28 @@ static gs_status run_pass(gs_batches *b, const gs_batch *batch, uint32_t step, b
         b->graph.named = &b->named.rows;
     }
     gs_exec_bind(s->run.exec, &b->graph);
-    *mass = mass_of(b, batch);
+    p->mass = mass_of(b, batch);
     const gs_exec_args args = {
         .param = (const float *const *)s->run.params.value,
         .grad = s->run.params.grad,
         .made = s->run.params.value,
         .statistic = s->run.params.statistic,
         .seed = s->config.options->seed,
-        .epoch = step,
-        .loss_scale = !mean ? 1.0f : *mass > 0 ? (float)(1.0 / *mass) : 0.0f,
+        .epoch = p->key,
+        .loss_scale = !mean ? 1.0f : p->mass > 0 ? (float)(1.0 / p->mass) : 0.0f,
         .loss_smoothing = (float)s->config.options->label_smoothing,
         .loss_weight = w->labels.weight,
         .loss_factor = batch->loss_weight,
         .stop = s->config.options->stop,
     };
     gs_params_zero_sums(&s->run.params);
-    if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, out)) != GS_OK)
+    p->picked = gs_now();
+    if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, &p->stats)) != GS_OK)
         return st;
-    out->read_bytes += b->rows.read_bytes - read;
-    out->stall_seconds += b->rows.wait_seconds - waited;
+    p->ended = gs_now();
+    p->pick_seconds = p->picked - p->began - (b->rows.wait_seconds - waited);
+    p->stats.read_bytes += b->rows.read_bytes - read;
+    p->stats.stall_seconds += b->rows.wait_seconds - waited;
     if (b->fit != NULL)
         gs_batch_observe(b->fit, s, &b->edges);
     return GS_OK;
@@ -237,12 +242,12 @@ void gs_batches_follow(gs_batches *b, const gs_batch *batch, const float *statis
     gs_params_follow(&b->session->run.params, b->session->program, batch->vertices);
 }
 
-gs_status gs_batches_run(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
+gs_status gs_batches_run(gs_batches *b, gs_batch_pass *p)
 {
     gs_batches_clear(b);
-    const gs_status st = run_pass(b, batch, step, true, mass, out);
+    const gs_status st = run_pass(b, p, true);
     if (st == GS_OK)
-        gs_batches_follow(b, batch, NULL);
+        gs_batches_follow(b, p->batch, NULL);
     return st;
 }
 
@@ -268,10 +273,7 @@ void gs_batches_collect(const gs_batches *b)
     }
 }
 
-gs_status gs_batches_add(gs_batches *b, const gs_batch *batch, uint32_t step, double *mass, gs_exec_stats *out)
-{
-    return run_pass(b, batch, step, false, mass, out);
-}
+gs_status gs_batches_add(gs_batches *b, gs_batch_pass *p) { return run_pass(b, p, false); }
 
 void gs_batches_divide(gs_batches *b, double mass)
 {
@@ -290,13 +292,11 @@ void gs_batches_begin_parts(gs_batches *b)
     gs_batch_rows_apart(&b->rows, true);
 }
 
-/* Parts have other rows under the same numbers: theirs are keys of their own. */
-gs_status gs_batches_run_part(gs_batches *b, const gs_batch *batch, uint32_t step, uint32_t part, double *mass,
-                              gs_exec_stats *out)
+gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p)
 {
-    const gs_status st = run_pass(b, batch, step ^ part << 20, false, mass, out);
+    const gs_status st = run_pass(b, p, false);
     if (st == GS_OK)
-        gs_batches_follow(b, batch, NULL);
+        gs_batches_follow(b, p->batch, NULL);
     return st;
 }
 

@@ -143,8 +143,11 @@ static gs_status run_devices(gs_exec *e)
     gs_status st;
 
     gs_exec__enter_shares(e);
-    if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__copy_in(e)) == GS_OK)
+    if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__copy_in(e)) == GS_OK) {
+        e->stats.sent = gs_now();
         st = e->several != NULL ? gs_exec__several_run(e) : run_on_one_thread(e);
+        e->stats.computed = gs_now();
+    }
     if (st == GS_OK && (st = gs_exec__take_results(e)) == GS_OK)
         st = gs_exec__reduce_gradients(e);
     if ((st = end_devices(e, begun, st)) == GS_OK)

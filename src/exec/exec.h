@@ -193,6 +193,8 @@ typedef struct gs_exec_stats {
     /* The driving thread besides: verifying what arrived; handing over and taking back. */
     double check_seconds, submit_seconds;
     uint64_t checked_bytes, checks, requests;
+    /* Moments of gs_now(): a bound graph, and parameters, are where launches find them; all launches are over. */
+    double sent, computed;
 } gs_exec_stats;
 
 /* Runs one pass once. What was read ahead of it belongs to its figures. Errors name the file and the chunk or rows. */

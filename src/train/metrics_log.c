@@ -77,6 +77,22 @@ static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
     return at;
 }
 
+/* Of batches: what an epoch's seconds went to, beside computing and waiting. */
+static size_t put_batches(char *buf, size_t at, const gs_epoch_report *e)
+{
+    const struct {
+        const char *name;
+        double v;
+    } part[] = {{"sample", e->sample_seconds}, {"pick", e->pick_seconds}, {"copy", e->copy_seconds},
+                {"step", e->step_seconds}};
+    char text[32];
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(part) && e->sample_seconds > 0; k++)
+        at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"%s_seconds\": %s", part[k].name,
+                               number(text, part[k].v));
+    return at;
+}
+
 size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
 {
     char loss[32], acc[3][32], lr[32], seconds[32], compute[32], stall[32], copied[96] = "", forwarded[48] = "",
@@ -98,7 +114,7 @@ size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
         (unsigned long long)e->read_bytes, (unsigned long long)e->written_bytes,
         number(compute, e->compute_seconds), number(stall, e->stall_seconds), (unsigned long long)e->peak_host_bytes,
         (unsigned long long)e->peak_device_bytes, copied, forwarded, loaded);
-    const size_t at = put_figures(buf, (size_t)n, &e->figures);
+    const size_t at = put_figures(buf, put_batches(buf, (size_t)n, e), &e->figures);
     buf[at] = '}';
     buf[at + 1] = '\n';
     buf[at + 2] = '\0';

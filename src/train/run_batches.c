@@ -438,21 +438,46 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
     return st;
 }
 
-static void add_stats(gs_epoch_report *e, const gs_exec_stats *x)
-{
-    e->compute_seconds += x->compute_seconds;
-    e->edge_seconds += x->edge_seconds;
-    e->stall_seconds += x->stall_seconds;
-    e->read_bytes += x->read_bytes;
-    e->copied_in_bytes += x->copied_in_bytes;
-    e->copied_out_bytes += x->copied_out_bytes;
-    e->forwarded_bytes += x->forwarded_bytes;
-}
-
-/* Sums of a pass. */
+/* Sums of a step's passes. */
 typedef struct pass_sums {
     double loss, mass;
 } pass_sums;
+
+/* Seconds of a device. */
+typedef struct busy {
+    double pick, copy, compute, edge, stall;
+} busy;
+
+static double total(const busy *x) { return x->pick + x->copy + x->compute + x->stall; }
+
+/* Passes of devices that worked at the same time took as long as those of the device that was busy longest. */
+static void add_passes(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t passes, pass_sums *sums)
+{
+    busy of[GS_BATCH_DEVICES] = {0};
+    const busy *longest = of;
+
+    for (const gs_batch_pass *p = pass; p < pass + passes; p++) {
+        const gs_exec_stats *const x = &p->stats;
+        busy *const d = &of[p->device];
+        sums->loss += x->metrics.loss_sum;
+        sums->mass += p->mass;
+        d->pick += p->pick_seconds;
+        d->copy += x->sent - p->picked + p->ended - x->computed;
+        d->compute += x->compute_seconds;
+        d->edge += x->edge_seconds;
+        d->stall += x->stall_seconds;
+        longest = total(d) > total(longest) ? d : longest;
+        e->read_bytes += x->read_bytes;
+        e->copied_in_bytes += x->copied_in_bytes;
+        e->copied_out_bytes += x->copied_out_bytes;
+        e->forwarded_bytes += x->forwarded_bytes;
+    }
+    e->pick_seconds += longest->pick;
+    e->copy_seconds += longest->copy;
+    e->compute_seconds += longest->compute;
+    e->edge_seconds += longest->edge;
+    e->stall_seconds += longest->stall;
+}
 
 /* A batch for which there is no room: its targets in parts, halved until each has room, in the arena where the batch is
  * not. */
@@ -468,20 +493,17 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
 
     gs_batches_begin_parts(engine);
     for (uint32_t first = 0; first < targets && st == GS_OK;) {
-        gs_exec_stats x = {0};
         gs_batch batch;
-        double mass;
         st = gs_sampler_draw_part(&batch, b->draws.sampler, arena, whole->epoch, whole->number, first, count);
         if (st == GS_EBUDGET && count > 1) {
             count = (count + 1) / 2;
             st = GS_OK;
             continue;
         }
-        if (st != GS_OK || (st = gs_batches_run_part(engine, &batch, key, part++, &mass, &x)) != GS_OK)
+        gs_batch_pass pass = {.batch = &batch, .key = gs_batch_part_key(key, part++)};
+        if (st != GS_OK || (st = gs_batches_run_part(engine, &pass)) != GS_OK)
             break;
-        sums->loss += x.metrics.loss_sum;
-        sums->mass += mass;
-        add_stats(e, &x);
+        add_passes(e, &pass, 1, sums);
         first += batch.targets;
     }
     gs_batches_end_parts(engine);
@@ -494,36 +516,8 @@ static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch,
     gs_batch_pass pass = {.batch = batch, .key = key};
     const gs_status st = gs_batch_devices_run_alone(r->batches->engine, &pass);
 
-    sums->loss = pass.stats.metrics.loss_sum;
-    sums->mass = pass.mass;
-    add_stats(e, &pass.stats);
+    add_passes(e, &pass, 1, sums);
     return st;
-}
-
-/* Devices that worked at the same time took as long as the slowest of them. */
-static void add_round(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t passes, pass_sums *sums)
-{
-    gs_exec_stats all = {0}, of[GS_BATCH_DEVICES] = {0};
-
-    for (uint32_t i = 0; i < passes; i++) {
-        const gs_exec_stats *const x = &pass[i].stats;
-        gs_exec_stats *const d = &of[pass[i].device];
-        sums->loss += x->metrics.loss_sum;
-        sums->mass += pass[i].mass;
-        d->compute_seconds += x->compute_seconds;
-        d->edge_seconds += x->edge_seconds;
-        d->stall_seconds += x->stall_seconds;
-        all.read_bytes += x->read_bytes;
-        all.copied_in_bytes += x->copied_in_bytes;
-        all.copied_out_bytes += x->copied_out_bytes;
-        all.forwarded_bytes += x->forwarded_bytes;
-    }
-    for (uint32_t d = 0; d < GS_BATCH_DEVICES; d++) {
-        all.compute_seconds = GS_MAX(all.compute_seconds, of[d].compute_seconds);
-        all.edge_seconds = GS_MAX(all.edge_seconds, of[d].edge_seconds);
-        all.stall_seconds = GS_MAX(all.stall_seconds, of[d].stall_seconds);
-    }
-    add_stats(e, &all);
 }
 
 /* What can run at the same time of `count` batches from `first` on, *done of them: those of the group that is in
@@ -552,7 +546,7 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
     }
     if (n > 0 && (st = gs_batch_devices_run(b->engine, pass, n)) != GS_OK)
         return st;
-    add_round(e, pass, n, sums);
+    add_passes(e, pass, n, sums);
     *done = n;
     if (n == held)
         return GS_OK;
@@ -580,8 +574,10 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     gs_batch_devices_clear(b->engine);
     for (uint32_t done = 0; done < count && st == GS_OK; done += n)
         st = run_round(r, e, first + done, count - done, &n, teaches, sums);
+    const double reduce = gs_now();
     if (st == GS_OK)
         gs_batch_devices_reduce(b->engine, sums->mass);
+    e->step_seconds += gs_now() - reduce;
     return st;
 }
 
@@ -601,7 +597,7 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     r->whole = false;
     if ((st = step_batch(r)) != GS_OK)
         return st;
-    e->compute_seconds += gs_now() - update;
+    e->step_seconds += gs_now() - update;
     st = gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
     return st;
@@ -628,7 +624,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
         if (p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
             return st;
     }
-    e->compute_seconds += b->draws.seconds;
+    e->sample_seconds = b->draws.seconds;
     e->read_bytes += gs_draws_read(&b->draws) - read + swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
     return GS_OK;

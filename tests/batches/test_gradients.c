@@ -212,17 +212,18 @@ static void check_model(world *w, const char *text, const char *model, bool prun
     check_features(b, s);
     for (uint32_t k = 0; k < BATCHES; k++) {
         gs_batch batch;
-        gs_exec_stats x;
-        double mass;
+        gs_batch_pass pass = {.batch = &batch, .key = 1 + k};
         gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, 1, k));
         ref_graph g = graph_of(w, &batch, model);
         ref_network n = ref_network_new(model, 2, 16, 1, 4, "relu", &g);
         ref_network_init(&n, 3 + k);
         set_weights(s, &n);
         const double want = ref_network_backward(&n, &g);
-        gs_assert_ok(gs_batches_run(b, &batch, 1 + k, &mass, &x));
-        gs_assert_close(mass, batch.targets, 1e-12);
-        gs_assert_close(x.metrics.loss_sum / mass, want, 1e-5);
+        gs_assert_ok(gs_batches_run(b, &pass));
+        gs_assert_close(pass.mass, batch.targets, 1e-12);
+        gs_assert_close(pass.stats.metrics.loss_sum / pass.mass, want, 1e-5);
+        assert_true(pass.began < pass.picked && pass.picked <= pass.stats.sent &&
+                    pass.stats.sent < pass.stats.computed && pass.stats.computed <= pass.ended);
         if (n.margin > 1e-6) { /* else float32 may be on the other side of a kink */
             compare(s, &n, model, k);
             compared++;
@@ -258,13 +259,12 @@ static void check_parts(world *w, const char *model)
     gs_batches_clear(b);
     gs_batches_begin_parts(b);
     for (uint32_t first = 0, part = 0; first < targets; first += batch.targets, part++) {
-        gs_exec_stats x;
-        double of;
+        gs_batch_pass pass = {.batch = &batch, .key = gs_batch_part_key(1, part)};
         gs_assert_ok(gs_sampler_draw_part(&batch, w->sampler, w->arena, 1, 0, first, 5));
         assert_int_equal(batch.targets, GS_MIN(5, targets - first));
-        gs_assert_ok(gs_batches_run_part(b, &batch, 1, part, &of, &x));
-        mass += of;
-        loss += x.metrics.loss_sum;
+        gs_assert_ok(gs_batches_run_part(b, &pass));
+        mass += pass.mass;
+        loss += pass.stats.metrics.loss_sum;
     }
     gs_batches_end_parts(b);
     gs_batches_divide(b, mass);
@@ -418,16 +418,15 @@ static void check_saint(world *w, const gs_sampler_options *options)
     gs_params_init(&s->run.params, s->program, 3);
     gs_assert_ok(gs_batches_start(b, s, NULL, NULL));
     for (; total < (double)options->coverage * vertices; batches++) {
-        gs_exec_stats x;
         gs_batch batch;
-        double mass;
+        gs_batch_pass pass = {.batch = &batch, .key = 1};
         gs_assert_ok(gs_sampler_draw(&batch, w->sampler, w->arena, UINT32_MAX, batches));
         total += batch.vertices;
         mark_drawn(&batch);
         if (batch.targets == 0)
             continue;
-        gs_assert_ok(gs_batches_run(b, &batch, 1, &mass, &x));
-        gs_assert_close(mass, 1, 1e-12);
+        gs_assert_ok(gs_batches_run(b, &pass));
+        gs_assert_close(pass.mass, 1, 1e-12);
         got[0] += (double)value_of(s, "convs.0.lin_l.bias", true)[0];
         for (uint32_t c = 0; c < w->width; c++)
             got[1 + c] += (double)value_of(s, "convs.0.lin_r.weight", true)[c];

@@ -95,6 +95,24 @@ static void metrics__a_device_with_memory_of_its_own_adds_what_was_copied(void *
     cJSON_Delete(json);
 }
 
+static void metrics__batches_add_what_an_epochs_seconds_went_to(void **state)
+{
+    static const char *const name[] = {"sample_seconds", "pick_seconds", "copy_seconds", "step_seconds"};
+    gs_epoch_report e = sample;
+    char line[GS_METRICS_LINE];
+
+    (void)state;
+    e.sample_seconds = 1;
+    e.pick_seconds = 2;
+    e.step_seconds = 4;
+    gs_metrics_line(line, &e);
+    cJSON *const json = cJSON_Parse(line);
+    assert_non_null(json);
+    for (int k = 0; k < 4; k++)
+        gs_assert_close(cJSON_GetObjectItem(json, name[k])->valuedouble, k == 2 ? 0 : k + 1, 0);
+    cJSON_Delete(json);
+}
+
 static void metrics__several_devices_add_what_was_handed_on(void **state)
 {
     gs_epoch_report e = sample;
@@ -122,7 +140,7 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
                          {"regress", {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, small, {small, small, small}, {small, small, small},
-                          {small, small, small}, {small, small, small}}};
+                          {small, small, small}, {small, small, small}}, -small, small, small, small};
     char line[GS_METRICS_LINE];
 
     (void)state;
@@ -410,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics__a_line_is_json_with_the_fields_of_the_contract),
+        cmocka_unit_test(metrics__batches_add_what_an_epochs_seconds_went_to),
         cmocka_unit_test(metrics__several_devices_add_what_was_handed_on),
         cmocka_unit_test(metrics__a_device_with_memory_of_its_own_adds_what_was_copied),
         cmocka_unit_test(metrics__the_largest_numbers_fit_a_line),
