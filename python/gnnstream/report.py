@@ -150,10 +150,17 @@ class Timeline:
         return list(dict.fromkeys(t[0] for t in self.tasks))
 
 
+_OF_BATCHES = {"drawing": ("draw",), "picking": ("pick",), "copying": ("send", "return"), "computing": ("compute",),
+               "optimiser": ("step",)}
+
+
 def measured(timeline):
     """What the plan predicts, as it was: seconds by resource."""
     def computes(t):
         return t[0] == "device" or re.fullmatch(r"device \d+", t[0]) is not None
+    if "drawing" in timeline.tracks():
+        return {"epoch": timeline.seconds,
+                **{what: timeline.busy(lambda t, of=of: t[1] in of) for what, of in _OF_BATCHES.items()}}
     return {
         "epoch": timeline.seconds,
         "reading": timeline.busy(lambda t: t[0] == "reads"),
@@ -169,6 +176,8 @@ def predicted(plan):
         if p["name"] == "train":
             return {"epoch": p["seconds"], "reading": p["read_seconds"], "writing": p["write_seconds"],
                     "edge sums": p["edge_seconds"], "vertices": p["vertex_seconds"], "waiting": p["stall_seconds"]}
+    if plan.get("steps"):
+        return {"epoch": plan["steps"] * plan["step_seconds"], "drawing": plan["steps"] * plan["draw_seconds"]}
     return {}
 
 
@@ -555,7 +564,8 @@ def of_trace(events, plan, epochs, trace):
     timeline = Timeline(events)
     if not timeline.tasks:
         raise ReportError(f"{trace}: has no tasks; was an epoch run?")
-    return [plan_beside(plan, measured(timeline)), timeline_chart(timeline), by_stage(timeline), *files(plan),
+    stages = [by_stage(timeline)] if any(t[2] for t in timeline.tasks) else []
+    return [plan_beside(plan, measured(timeline)), timeline_chart(timeline), *stages, *files(plan),
             *memory(plan, epochs), *grid_charts(grids(timeline))]
 
 

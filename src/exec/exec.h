@@ -224,6 +224,10 @@ bool gs_exec_is_joined(const gs_exec *e, uint32_t task);
  * device, one for reads and one for writes. `other`: an object of JSON that stands there too, as "otherData". The run
  * was opened with `trace`. */
 gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other, FILE *out, const char *path);
+/* Parts of such a file, for other tracks: its head, and `what` it is of; a track's name; its end. */
+void gs_trace_begin(FILE *out, const char *other, const char *what);
+void gs_trace_track(FILE *out, uint32_t track, const char *name);
+gs_status gs_trace_end(FILE *out, const char *path);
 /* Memory that tracing, and a run of several devices, take for each task. */
 #define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
 /* Likewise, a list of those in which a device reads chunks past the host; and for each chunk of each edge set. */

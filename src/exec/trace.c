@@ -59,6 +59,26 @@ static void track_name(const gs_exec *e, uint32_t lane, char *name, size_t room)
         }
 }
 
+void gs_trace_begin(FILE *out, const char *other, const char *what)
+{
+    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":%s,\"traceEvents\":[\n"
+                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"gnnstream: %s\"}}",
+            other, what);
+}
+
+void gs_trace_track(FILE *out, uint32_t track, const char *name)
+{
+    fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}", track,
+            name);
+}
+
+gs_status gs_trace_end(FILE *out, const char *path)
+{
+    fprintf(out, "\n]}\n");
+    /* The last call that failed is the one that set errno: it also stopped all after it. */
+    return fflush(out) != 0 || ferror(out) ? gs_fail_errno(errno, "%s: cannot write the trace", path) : GS_OK;
+}
+
 static const gs_exec_chunk *chunk_of(const gs_exec *e, const gs_task *t, uint32_t operand)
 {
     return &e->chunks.chunk[t->file - e->program->arrays][(uint64_t)t->target * e->chunks.parts + operand];
@@ -100,9 +120,11 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
 
 static void write_kernel_tracks(const gs_exec *e, FILE *out)
 {
-    for (uint32_t d = 0; d < e->devices && e->kernels != NULL; d++)
-        fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":"
-                     "\"kernels of device %u\"}}", KERNEL_TRACKS + d, d);
+    for (uint32_t d = 0; d < e->devices && e->kernels != NULL; d++) {
+        char name[32];
+        snprintf(name, sizeof(name), "kernels of device %u", d);
+        gs_trace_track(out, KERNEL_TRACKS + d, name);
+    }
 }
 
 /* Writes the task's computation; its launch says which edges and rows. */
@@ -141,14 +163,11 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
 
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++)
         origin = i == p->first_task ? e->span[i][0] : GS_MIN(origin, e->span[i][0]);
-    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":%s,\"traceEvents\":[\n"
-                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"gnnstream: %s\"}}",
-            other, e->program->pass[pass].name);
+    gs_trace_begin(out, other, e->program->pass[pass].name);
     for (uint32_t lane = 0; lane < e->lanes.lanes; lane++) {
         char name[32];
         track_name(e, lane, name, sizeof(name));
-        fprintf(out, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
-                track_of(lane), name);
+        gs_trace_track(out, track_of(lane), name);
     }
     write_kernel_tracks(e, out);
     for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++) {
@@ -160,7 +179,5 @@ gs_status gs_exec_write_trace(const gs_exec *e, uint32_t pass, const char *other
             write_launch(e, t, begin, end - begin, out);
         write_kernels(e, i, origin, out);
     }
-    fprintf(out, "\n]}\n");
-    /* The last call that failed is the one that set errno: it also stopped all after it. */
-    return fflush(out) != 0 || ferror(out) ? gs_fail_errno(errno, "%s: cannot write the trace", path) : GS_OK;
+    return gs_trace_end(out, path);
 }

@@ -169,9 +169,6 @@ static gs_status check_batches(const gs_train_options *o)
     if (gs_batches_per_step_of(o) < devices)
         return gs_fail(GS_EINVAL, ".batches_per_step %u: .device %s has %u devices, to which the batches of a step are "
                        "dealt; use %u or more", o->batches_per_step, o->device, devices, devices);
-    if (o->trace != NULL)
-        return gs_fail(GS_EUNSUPPORTED, ".trace: is of passes over the whole graph; leave it out, or use .sampler "
-                       "none");
     if (o->profile && devices > 1)
         return gs_fail(GS_EUNSUPPORTED, ".device %s: batches are timed on one device; use that", o->device);
     return GS_OK;

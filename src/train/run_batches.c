@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "session/session_plan.h"
 #include "train/batch_group.h"
+#include "train/batch_trace.h"
 #include "train/draws.h"
 #include "train/options.h"
 #include "train/run_internal.h"
@@ -31,6 +32,8 @@ struct gs_run_batches {
     uint32_t reading_group; /* batches of a group where they have not */
     uint64_t cache_bytes; /* what rows of them may take where they do not */
     uint64_t ring, most_ring; /* of reads that go ahead, of each device: 0 where they do not; what it may be */
+    bool traces;
+    gs_batch_trace trace; /* of the epoch at hand */
 };
 
 /* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
@@ -310,6 +313,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     choose_cache(b, config);
     b->may_spread = !config->options->no_spread && !config->options->no_cache;
     b->device_memory = config->options->device_memory;
+    b->traces = config->options->trace != NULL;
     *out = b;
     return GS_OK;
 }
@@ -319,13 +323,15 @@ void gs_run_batches_close(gs_run_batches *b)
     if (b == NULL)
         return;
     gs_batch_devices_close(b->engine);
+    gs_batch_trace_close(&b->trace);
     gs_draws_close(&b->draws);
     gs_free(b);
 }
 
 uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 {
-    return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws);
+    return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws) +
+           (b->traces ? gs_batch_trace_bytes(gs_run_batches_count(b)) : 0);
 }
 
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
@@ -342,7 +348,9 @@ gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out)
 
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
-    const gs_status st = gs_batch_devices_start(b->engine, whole);
+    gs_status st = gs_batch_devices_start(b->engine, whole);
+    if (st == GS_OK && b->traces)
+        st = gs_batch_trace_open(&b->trace, gs_run_batches_count(b));
     return st == GS_OK ? gs_draws_start(&b->draws) : st;
 }
 
@@ -353,6 +361,11 @@ void gs_run_batches_pause(gs_run_batches *b)
 }
 
 /* ---- timed --------------------------------------------------------------- */
+
+gs_status gs_run_batches_write_trace(const gs_run_batches *b, const char *other, FILE *out, const char *path)
+{
+    return gs_batch_trace_write(&b->trace, b->devices, other, out, path);
+}
 
 void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p)
 {
@@ -430,11 +443,15 @@ static gs_status step_batch(gs_run *r)
 /* The batch of this number; with it a group is sampled, where it is not in memory. */
 static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
 {
+    const double began = gs_now();
     bool drew;
     const gs_status st = gs_draws_take(out, &drew, &b->draws, epoch, number);
 
-    if (st == GS_OK && drew)
+    if (st == GS_OK && drew) {
         gs_batch_devices_begin(b->engine, gs_draws_now(&b->draws)->batch, gs_draws_now(&b->draws)->held);
+        gs_batch_trace_add(&b->trace, (gs_batch_span){.begin = began, .end = gs_now(), .batch = number,
+                                                      .part = GS_BATCH_DRAW});
+    }
     return st;
 }
 
@@ -451,12 +468,14 @@ typedef struct busy {
 static double total(const busy *x) { return x->pick + x->copy + x->compute + x->stall; }
 
 /* Passes of devices that worked at the same time took as long as those of the device that was busy longest. */
-static void add_passes(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t passes, pass_sums *sums)
+static void add_passes(gs_run_batches *b, gs_epoch_report *e, const gs_batch_pass *pass, uint32_t passes,
+                       pass_sums *sums)
 {
     busy of[GS_BATCH_DEVICES] = {0};
     const busy *longest = of;
 
     for (const gs_batch_pass *p = pass; p < pass + passes; p++) {
+        gs_batch_trace_add_pass(&b->trace, p);
         const gs_exec_stats *const x = &p->stats;
         busy *const d = &of[p->device];
         sums->loss += x->metrics.loss_sum;
@@ -481,11 +500,12 @@ static void add_passes(gs_epoch_report *e, const gs_batch_pass *pass, uint32_t p
 
 /* A batch for which there is no room: its targets in parts, halved until each has room, in the arena where the batch is
  * not. */
-static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key,
-                           gs_batches *engine, pass_sums *sums)
+static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
     const gs_draws_group *const group = gs_draws_now(&b->draws);
+    const uint32_t device = gs_batch_deal_of(gs_batch_devices_deal(b->engine), whole->number);
+    gs_batches *const engine = gs_batch_devices_at(b->engine, device);
     gs_batch_arena *const arena = group->arena[whole->number - group->first];
     const uint32_t targets = gs_sampler_targets(b->draws.sampler, whole->number);
     uint32_t count = (targets + 1) / 2, part = 0;
@@ -500,10 +520,10 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
             st = GS_OK;
             continue;
         }
-        gs_batch_pass pass = {.batch = &batch, .key = gs_batch_part_key(key, part++)};
+        gs_batch_pass pass = {.batch = &batch, .device = device, .key = gs_batch_part_key(key, part++)};
         if (st != GS_OK || (st = gs_batches_run_part(engine, &pass)) != GS_OK)
             break;
-        add_passes(e, &pass, 1, sums);
+        add_passes(b, e, &pass, 1, sums);
         first += batch.targets;
     }
     gs_batches_end_parts(engine);
@@ -516,7 +536,7 @@ static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch,
     gs_batch_pass pass = {.batch = batch, .key = key};
     const gs_status st = gs_batch_devices_run_alone(r->batches->engine, &pass);
 
-    add_passes(e, &pass, 1, sums);
+    add_passes(r->batches, e, &pass, 1, sums);
     return st;
 }
 
@@ -546,13 +566,13 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
     }
     if (n > 0 && (st = gs_batch_devices_run(b->engine, pass, n)) != GS_OK)
         return st;
-    add_passes(e, pass, n, sums);
+    add_passes(b, e, pass, n, sums);
     *done = n;
     if (n == held)
         return GS_OK;
     *done = n + 1;
     *teaches = true;
-    return run_parts(r, e, &batch[n], key + n, gs_batch_devices_at(b->engine, gs_batch_deal_of(deal, first + n)), sums);
+    return run_parts(r, e, &batch[n], key + n, sums);
 }
 
 /* The passes of `count` batches from `first` on. *teaches: there was a target. */
@@ -598,6 +618,8 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     if ((st = step_batch(r)) != GS_OK)
         return st;
     e->step_seconds += gs_now() - update;
+    gs_batch_trace_add(&r->batches->trace, (gs_batch_span){.begin = update, .end = gs_now(), .batch = first,
+                                                           .part = GS_BATCH_STEP});
     st = gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
     return st;
@@ -612,6 +634,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_status st = GS_OK;
 
     b->draws.seconds = b->draws.amount = 0;
+    gs_batch_trace_clear(&b->trace);
     gs_sampler_order(b->draws.sampler, !gs_control_shuffles(&r->control));
     p->of = gs_sampler_batches(b->draws.sampler);
     while (p->batches < p->of) {

@@ -6,6 +6,8 @@
 #ifndef GS_TRAIN_RUN_BATCHES_H
 #define GS_TRAIN_RUN_BATCHES_H
 
+#include <stdio.h>
+
 #include "gnnstream.h"
 #include "batch/batch_devices.h"
 #include "session/profile.h"
@@ -52,6 +54,8 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole);
 /* Before the whole graph is evaluated: memory that only a batch needs is given up until the next one. NULL is
  * allowed. */
 void gs_run_batches_pause(gs_run_batches *b);
+/* Of a run with .trace: the last epoch's batches, as gs_batch_trace_write(). */
+gs_status gs_run_batches_write_trace(const gs_run_batches *b, const char *other, FILE *out, const char *path);
 /* The batches of epoch e->epoch from r->part.batches on: a step each, at the rate e->lr. r->part has the sums of the
  * loss and says after each step how far it is; *e is added what they take. GS_EINTERRUPTED: between two steps. */
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e);

@@ -102,7 +102,7 @@ static char *describe_run(const gs_run *r)
 
     if (out != NULL) {
         fprintf(out, "{\"version\":\"%s\",\"plan\":", gs_version());
-        whole = gs_session_describe(r->session, plan) == GS_OK && gs_print_plan(out, plan) == GS_OK &&
+        whole = gs_run_plan(r, plan) == GS_OK && gs_print_plan(out, plan) == GS_OK &&
                 fputs("}", out) != EOF;
         whole = fclose(out) == 0 && whole;
     }
@@ -113,7 +113,7 @@ static char *describe_run(const gs_run *r)
     return NULL;
 }
 
-/* The last epoch's training pass. The evaluation that follows has other tasks,
+/* The last epoch's training pass, or its batches. The evaluation that follows has other tasks,
  * so their times are still there. */
 static gs_status write_trace(gs_run *r)
 {
@@ -129,8 +129,12 @@ static gs_status write_trace(gs_run *r)
         return st;
     }
     char *const other = describe_run(r);
-    st = other == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", to->path)
-                       : gs_exec_write_trace(r->session->run.exec, r->session->pass.train, other, out, to->path);
+    if (other == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", to->path);
+    else if (r->batches != NULL)
+        st = gs_run_batches_write_trace(r->batches, other, out, to->path);
+    else
+        st = gs_exec_write_trace(r->session->run.exec, r->session->pass.train, other, out, to->path);
     free(other);
     if (fclose(out) != 0 && st == GS_OK)
         st = gs_fail_errno(errno, "%s: cannot write", to->path);

@@ -212,7 +212,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .classes = training ? 0 : options->classes,
         .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits ||
                   gs_train_is_link(options), /* else its program would be empty */
-        .timed = options->profile || (training && options->trace != NULL),
+        .timed = options->profile || (training && options->trace != NULL && !gs_train_on_batches(options)),
         .keep_best = training && gs_choice(options, keep) == 0,
         .ranks = training && gs_judge_ranks(options->keep_by),
         .eval_every = training ? options->eval_every : 0,

@@ -33,7 +33,7 @@ def run(*words, status=0):
 
 
 class Runs(unittest.TestCase):
-    """Of GCN, streamed through little memory, and of GAT on two devices."""
+    """Of GCN, streamed through little memory, of GAT on two devices, and of batches on two devices."""
 
     @classmethod
     def setUpClass(cls):
@@ -42,10 +42,13 @@ class Runs(unittest.TestCase):
         run("generate", "sbm", "graph", "--vertices", "20000", "--edges", "200000", "--features", "16", "--classes",
             "4")
         run("partition", "graph", "store", "--parts", "5", "--method", "random")
-        for name, more in (("gcn", ("--no-cache", "--no-hoist")), ("gat", ("--device", "cpu:2"))):
+        for name, *more in (("gcn", "--no-cache", "--no-hoist"), ("gat", "--device", "cpu:2"),
+                            ("sage", "--device", "cpu:2", "--sampler", "neighbor", "--batch-size", "450",
+                             "--batches-per-step", "2", "--fanout", "5,5", "--eval-every", "0")):
             run("train", "store", "--model", name, "--epochs", "2", "--hidden", "8", "--threads", "1", "--metrics",
                 f"{name}.jsonl", "--trace", f"{name}.json", *more)
-        cls.runs = [(n, report.read_metrics(f"{n}.jsonl"), *report.read_trace(f"{n}.json")) for n in ("gcn", "gat")]
+        *cls.runs, cls.batches = [(n, report.read_metrics(f"{n}.jsonl"), *report.read_trace(f"{n}.json"))
+                                  for n in ("gcn", "gat", "sage")]
 
     @classmethod
     def tearDownClass(cls):
@@ -54,7 +57,7 @@ class Runs(unittest.TestCase):
 
     def test_events_are_the_formats(self):
         """Each event as the Trace Event Format has it, strictly: kinds, fields, types, pairs and nesting."""
-        for name, _, events, _ in self.runs:
+        for name, _, events, _ in (*self.runs, self.batches):
             tracks = {e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
             open_, last = {}, collections.defaultdict(float)
             for e in events:
@@ -119,6 +122,29 @@ class Runs(unittest.TestCase):
             for what, value in times.items():
                 self.assertTrue(0 <= value <= times["epoch"] + 1e-6, (what, value))
             self.assertLess(abs(times["epoch"] - epochs[-1]["seconds"]), 0.05 + 0.5 * epochs[-1]["seconds"])
+
+    def test_batches_are_drawn_picked_computed_and_stepped(self):
+        """2,000 of 20,000 vertices train, so there are five batches and three steps, each after what it waits for."""
+        _, epochs, events, plan = self.batches
+        timeline = report.Timeline(events)
+        of = {name: [t for t in timeline.tasks if t[1] == name] for name in ("draw", "pick", "send", "compute", "step")}
+        self.assertEqual([t[5]["batch"] for t in sorted(of["compute"], key=lambda t: t[5]["batch"])], [0, 1, 2, 3, 4])
+        self.assertEqual([t[0] for t in sorted(of["compute"], key=lambda t: t[5]["batch"])],
+                         [f"device {k % 2}" for k in range(5)])
+        self.assertEqual([t[5]["batch"] for t in of["step"]], [0, 2, 4])
+        self.assertEqual(of["send"], [])  # there is one memory
+        for pick, compute in zip(of["pick"], of["compute"]):
+            self.assertEqual(pick[5], compute[5])
+            self.assertLessEqual(pick[4], compute[3] + 2e-7)
+            self.assertTrue(any(draw[4] <= pick[3] + 2e-7 for draw in of["draw"]))
+            [step] = [t for t in of["step"] if t[5]["batch"] == pick[5]["batch"] // 2 * 2]
+            self.assertLessEqual(compute[4], step[3] + 2e-7)
+        times, said = report.measured(timeline), report.predicted(plan)
+        self.assertLess(set(said), set(times))
+        last = epochs[-1]
+        self.assertLess(sum(last[name] for name in report._SECONDS), 1.01 * last["seconds"])
+        for what, key in (("drawing", "sample_seconds"), ("optimiser", "step_seconds")):
+            self.assertLess(abs(times[what] - last[key]), 1e-3 + 0.2 * last[key], what)
 
     def test_what_is_no_run_is_refused_in_a_line(self):
         with open("bad.jsonl", "w", encoding="utf-8") as file:
