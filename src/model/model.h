@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "gnnstream_store.h" /* gs_type_table */
 #include "ir/ir.h"
 
 typedef struct gs_model gs_model;
@@ -48,6 +49,7 @@ typedef struct gs_model_config {
     bool self_loops;               /* the graph has some; else `v.loops` is the constant 0 */
     bool embeddings;               /* the root is what the last layer gets, in place of the logits */
     uint32_t edge_features;        /* that each edge has: the width of `e.x`; 0: none */
+    const gs_type_table *types;    /* of vertices; NULL: one, without a name */
 } gs_model_config;
 
 /* `name` is a built-in model ("gcn", "gat", ...), a path to a text, or, where it has a line end, a text itself. Syntax

@@ -37,6 +37,10 @@ static uint32_t width_named(const gs_builder *b, const char *name)
         return bases(b);
     if (strcmp(name, "edge_features") == 0)
         return b->config->edge_features;
+    if (strcmp(name, "vertex_types") == 0)
+        return gs_model__vertex_types(b);
+    if (strchr(name, '.') != NULL)
+        return gs_model__type_features(b, name);
     if (b->l->in.factors == 1 && strcmp(name, b->l->in.factor[0].name) == 0)
         return b->in;
     if (b->unknown != NULL && strcmp(name, b->unknown) == 0)
@@ -187,8 +191,12 @@ uint32_t gs_model__lookup(gs_builder *b, const char *name)
 static uint32_t build_end(gs_builder *b, const char *name)
 {
     gs_ir *ir = b->ir;
-    const uint32_t node = gs_model__lookup(b, name + 2);
+    const bool type = strcmp(name + 2, "type") == 0;
+    const uint32_t node = type ? gs_model__vertex_type(b, name[0] == 'u') : gs_model__lookup(b, name + 2);
     const gs_node *n;
+
+    if (type)
+        return node;
 
     if (node == GS_IR_NONE)
         return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", name + 2);
@@ -209,6 +217,8 @@ uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
 
     if (strncmp(e->name, "u.", 2) == 0 || strncmp(e->name, "v.", 2) == 0)
         return build_end(b, e->name);
+    if (strncmp(e->name, "type.", 5) == 0)
+        return gs_model__type_number(b, e->name);
     if (strcmp(e->name, "e.weight") == 0)
         return b->config->edge_weights ? gs_ir_weight(ir) : gs_model__number(b, 1.0f);
     if (strcmp(e->name, "e.type") == 0)
@@ -315,14 +325,15 @@ static uint32_t build_param3(gs_builder *b, const gs_text_param *p, const char *
 {
     uint32_t shape[3], w, total;
     const char *const first = p->dim[0].factors == 1 ? p->dim[0].factor[0].name : "";
-    const bool typed = strcmp(first, "types") == 0 || strcmp(first, "bases") == 0;
+    const bool typed = strcmp(first, "types") == 0 || strcmp(first, "bases") == 0 || strcmp(first, "vertex_types") == 0;
 
     for (uint32_t k = 0; k < 3; k++)
         shape[k] = gs_model__width_of(b, &p->dim[k]);
     gs_ir_at(b->ir, p->line, p->column);
     if (!typed && shape[0] != 1)
         return gs_ir_error(b->ir, GS_EFORMAT,
-                           "a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
+                           "a parameter of three dimensions is [types, n, m], [bases, n, m], [vertex_types, n, m] or "
+                           "[1, n, m]");
     if (gs_ir_status(b->ir) == GS_OK && (uint64_t)shape[0] * shape[1] * shape[2] > INT32_MAX)
         return gs_ir_error(b->ir, GS_EFORMAT, "'%s' would have more than %d elements", p->name, INT32_MAX);
     total = typed ? shape[0] * shape[1] : shape[1] * shape[2];
@@ -331,13 +342,31 @@ static uint32_t build_param3(gs_builder *b, const gs_text_param *p, const char *
     return w;
 }
 
-/* Does the layer's text say NAME[e.type] where no product is? */
-static bool is_picked(const gs_builder *b, const char *name)
+/* Whose type says which row where no product is, as in NAME[e.type]; 0 where the layer's text has no such. */
+static char picked_by(const gs_builder *b, const char *name)
 {
     for (uint32_t i = b->l->first_expr; i < b->l->end_expr; i++)
         if (b->m->expr[i].kind == GS_EXPR_PICK && strcmp(b->m->expr[i].name, name) == 0)
-            return true;
-    return false;
+            return b->m->expr[i].end;
+    return 0;
+}
+
+/* [vertex_types], [vertex_types, n]: of one type its row alone. */
+static uint32_t build_rows_of_types(gs_builder *b, const gs_text_param *p, const char *name)
+{
+    const uint32_t types = gs_model__width_of(b, &p->dim[0]);
+    const uint32_t width = p->dims == 2 ? gs_model__width_of(b, &p->dim[1]) : 1;
+    const uint32_t shape[3] = {types, width, 0};
+    uint32_t w;
+
+    gs_ir_at(b->ir, p->line, p->column);
+    if (p->dims > 2 || p->dim[0].factors != 1 || strcmp(p->dim[0].factor[0].name, "vertex_types") != 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s[v.type]' needs a parameter [vertex_types] or [vertex_types, n]; "
+                           "right of @ one [vertex_types, n, m]", p->name);
+    w = p->dims == 2 && types > 1 ? gs_ir_param(b->ir, name, 2, types, width)
+                                  : gs_ir_param(b->ir, name, 1, 1, p->dims == 2 ? width : types);
+    gs_ir_param_shape(b->ir, w, p->dims == 2 ? 2 : 0, shape, p->fixed);
+    return w;
 }
 
 /* [types], [types, n]: of one type its row alone, which is the same for all edges. */
@@ -388,8 +417,8 @@ static uint32_t build_param(gs_builder *b, const gs_text_param *p, const char *n
 
     if (is_table(b, p))
         return build_table(b, p, name);
-    if (is_picked(b, p->name))
-        return build_picked(b, p, name);
+    if (picked_by(b, p->name) != 0)
+        return picked_by(b, p->name) == 'e' ? build_picked(b, p, name) : build_rows_of_types(b, p, name);
     if (p->dims == 3)
         return build_param3(b, p, name);
     first = gs_model__width_of(b, &p->dim[0]);
@@ -705,6 +734,7 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
     h = gs_ir_input(b.ir, "features", gs_model__in_width(config), GS_F32);
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
+    b.features = h;
     if ((st = m->network != NULL ? build_network(&b, h, &h) : build_layers(&b, h, &h)) != GS_OK)
         goto done;
     if ((st = choose_root(&b, &h)) != GS_OK)

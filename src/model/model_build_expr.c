@@ -178,8 +178,11 @@ static uint32_t build_pick(gs_builder *b, const gs_expr *e)
 
     gs_ir_at(b->ir, e->line, e->column);
     if (text_param(b, e->name) == NULL)
-        return gs_ir_error(b->ir, GS_EFORMAT, "left of [e.type] a parameter must stand, and '%s' is none", e->name);
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of [%c.type] a parameter must stand, and '%s' is none", e->end,
+                           e->name);
     w = gs_model__lookup(b, e->name);
+    if (e->end != 'e')
+        return gs_model__row_of_type(b, e, w);
     return gs_model__types(b) > 1 ? gs_ir_by_type(b->ir, w) : w;
 }
 
@@ -197,17 +200,27 @@ static uint32_t build_matmul(gs_builder *b, const gs_expr *e, uint32_t a)
     if (a == GS_IR_NONE)
         return a;
     if (p != NULL && first_is(p, "bases")) {
-        if (e->typed || e->transposed)
+        if (e->end != 0 || e->transposed)
             return gs_ir_error(b->ir, GS_EFORMAT,
                                "'%s' has a matrix for each basis, not for each type: say W = c @ %s with "
                                "param c[types, bases], then W[e.type]",
                                e->name, e->name);
         return gs_ir_binary(b->ir, GS_OP_BASES, a, w);
     }
+    if (p != NULL && (first_is(p, "vertex_types") || e->end == 'u' || e->end == 'v')) {
+        if (!first_is(p, "vertex_types") || e->end == 0 || e->end == 'e')
+            return gs_ir_error(b->ir, GS_EFORMAT,
+                               e->end == 'u' || e->end == 'v'
+                                   ? "'%s' has no matrix for each type of vertices: param %s[vertex_types, ...] does"
+                                   : "'%s' has a matrix for each type of vertices: say %s[v.type] or [u.type]",
+                               e->name, e->name);
+        return gs_model__product_of_type(b, e, a, w);
+    }
     typed = p == NULL || first_is(p, "types");
-    if (typed != e->typed)
-        return gs_ir_error(b->ir, GS_EFORMAT, e->typed ? "'%s' has no matrix for each type: param %s[types, ...] does"
-                                                       : "'%s' has a matrix for each type: say %s[e.type]",
+    if (typed != (e->end != 0))
+        return gs_ir_error(b->ir, GS_EFORMAT,
+                           e->end != 0 ? "'%s' has no matrix for each type: param %s[types, ...] does"
+                                       : "'%s' has a matrix for each type: say %s[e.type]",
                            e->name, e->name);
     if (typed)
         return build_typed(b, e, a, w);
@@ -698,6 +711,8 @@ uint32_t gs_model__build_expr(gs_builder *b, uint32_t index)
         return build_matmul(b, e, gs_model__build_expr(b, e->a));
     case GS_EXPR_PICK:
         return build_pick(b, e);
+    case GS_EXPR_INPUT:
+        return gs_model__input_of(b, e);
     case GS_EXPR_LAYER:
         return b->build_layer(b, e, gs_model__build_expr(b, e->a));
     case GS_EXPR_NEG:

@@ -59,9 +59,10 @@ typedef enum gs_expr_kind {
     GS_EXPR_NAME,   /* x, u.x, v.x, lin.weight */
     GS_EXPR_BINARY, /* a op b, op of the table */
     GS_EXPR_NEG,    /* -a */
-    GS_EXPR_MATMUL, /* a @ name, a @ name', or a @ name[e.type] */
+    GS_EXPR_MATMUL, /* a @ name, a @ name', or a @ name[e.type], [u.type], [v.type] */
+    GS_EXPR_INPUT,  /* input(TYPE), input(TYPE)[number] */
     GS_EXPR_CALL,   /* name(a), name(a, number), name(a, word), name(a, b), name(a, b, c) */
-    GS_EXPR_PICK,   /* name[e.type] */
+    GS_EXPR_PICK,   /* name[e.type], [u.type], [v.type] */
     GS_EXPR_LAYER,  /* of a network: name(a, width), of layer number `layer` */
 } gs_expr_kind;
 
@@ -80,10 +81,11 @@ typedef struct gs_expr {
     float number;       /* NUMBER; CALL: the second argument */
     float third;        /* CALL of part(): of how many */
     uint32_t layer, dim; /* LAYER: its text, and its width among the model's */
-    bool has_number, transposed, typed;
+    bool has_number, transposed;
+    char end;           /* MATMUL, PICK: [e.type], [u.type] or [v.type], by its first letter; 0: none */
     gs_over over;
     char name[GS_TEXT_NAME];
-    char prefix[GS_TEXT_NAME]; /* of a norm's parameters, or "" */
+    char prefix[GS_TEXT_NAME]; /* of a norm's parameters, or ""; INPUT: of which type */
 } gs_expr;
 
 #define GS_DIM_FACTORS 6
@@ -244,6 +246,7 @@ struct gs_builder {
     const gs_text_layer *l;
     uint32_t index;       /* of the layer in the network */
     bool network;         /* `l` is the network's text, and not that of a layer */
+    uint32_t features;    /* node of what the network gets */
     uint32_t here;        /* node of what `l` gets */
     uint32_t calls;       /* of layers, so far */
     uint32_t in, out;     /* its widths */
@@ -299,6 +302,21 @@ static inline bool gs_model__is_of_edges(const gs_node *n)
 
 /* model.c: the parameter starts as its text says. */
 void gs_model__start_param(gs_builder *b, const gs_text_param *p, uint32_t node);
+
+/* ---- model_build_types.c: types of vertices ---- */
+
+uint32_t gs_model__vertex_types(const gs_builder *b);
+/* The number of a vertex' type, of the in-neighbour's or this vertex'. */
+uint32_t gs_model__vertex_type(gs_builder *b, bool source);
+/* type.NAME as a number. */
+uint32_t gs_model__type_number(gs_builder *b, const char *name);
+/* The width that NAME.features names; 0 where it is none. */
+uint32_t gs_model__type_features(const gs_builder *b, const char *name);
+/* input(TYPE): the features of the vertices of a type, 0 for all others. */
+uint32_t gs_model__input_of(gs_builder *b, const gs_expr *e);
+/* a @ w[v.type], w[v.type]. */
+uint32_t gs_model__product_of_type(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t w);
+uint32_t gs_model__row_of_type(gs_builder *b, const gs_expr *e, uint32_t w);
 
 /* ---- model_build_expr.c ---- */
 

@@ -185,7 +185,7 @@ gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
             out->factor[out->factors].value = (uint32_t)number;
             st = gs_parser__next(p);
         } else {
-            st = take_name(p, out->factor[out->factors].name, "a width (a name or a number)", false);
+            st = take_name(p, out->factor[out->factors].name, "a width (a name or a number)", true);
         }
         out->factors++;
         const bool plus = st == GS_OK && is_char(p, '+');
@@ -202,8 +202,10 @@ gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
  *
  *   expr   := sum [ COMPARISON sum ]
  *   sum    := term { ("+" | "-") term }
- *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | "[" "e.type" "]" ] }
- *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME "[" "e.type" "]" | NAME [ "(" expr [ "," second ] ")" ]
+ *   term   := sign { ("*" | "/") sign | "@" NAME [ "'" | type ] }
+ *   type   := "[" ( "e.type" | "u.type" | "v.type" ) "]"
+ *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME type | "input" "(" NAME ")" [ "[" NUMBER "]" ]
+ *           | NAME [ "(" expr [ "," second ] ")" ]
  *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | NAME (of norms) | dim (of layers)
  *           | expr { "," expr } (of dot, concat, and functions of several operands)
  *
@@ -311,12 +313,14 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
     return st == GS_OK ? gs_parser__take_char(p, ')') : st;
 }
 
-/* "[" "e.type" "]" */
-static gs_status parse_type(gs_parser *p)
+/* "[" "e.type" "]": whose type it is */
+static gs_status parse_type(gs_parser *p, char *end)
 {
     gs_status st = gs_parser__next(p);
-    if (st == GS_OK && !gs_parser__is_word(p, "e.type"))
-        st = gs_parser__expected(p, "'e.type'");
+    if (st == GS_OK && !gs_parser__is_word(p, "e.type") && !gs_parser__is_word(p, "u.type") &&
+        !gs_parser__is_word(p, "v.type"))
+        st = gs_parser__expected(p, "'e.type', 'u.type' or 'v.type'");
+    *end = p->t.text[0];
     if (st == GS_OK && (st = gs_parser__next(p)) == GS_OK)
         st = gs_parser__take_char(p, ']');
     return st;
@@ -356,6 +360,21 @@ static bool is_layer(const gs_parser *p, gs_expr *e)
     return false;
 }
 
+/* input(TYPE)[number], from its bracket on. */
+static gs_status parse_input(gs_parser *p, gs_expr *e)
+{
+    gs_status st = gs_parser__next(p);
+
+    e->kind = GS_EXPR_INPUT;
+    if (st != GS_OK || (st = take_name(p, e->prefix, "a type of vertices", true)) != GS_OK ||
+        (st = gs_parser__take_char(p, ')')) != GS_OK || !is_char(p, '['))
+        return st;
+    e->has_number = true;
+    if ((st = gs_parser__next(p)) == GS_OK && (st = gs_parser__take_number(p, &e->number, false, "a width")) == GS_OK)
+        st = gs_parser__take_char(p, ']');
+    return st;
+}
+
 static gs_status parse_named(gs_parser *p, uint32_t *out)
 {
     const gs_text_const *const constant = constant_next(p);
@@ -366,9 +385,12 @@ static gs_status parse_named(gs_parser *p, uint32_t *out)
         e.number = constant->value;
     } else if (st == GS_OK && is_char(p, '[')) {
         e.kind = GS_EXPR_PICK;
-        st = parse_type(p);
+        st = parse_type(p, &e.end);
+
     } else if (st == GS_OK && is_char(p, '(') && is_layer(p, &e)) {
         st = parse_layer_call(p, &e);
+    } else if (st == GS_OK && is_char(p, '(') && strcmp(e.name, "input") == 0) {
+        st = parse_input(p, &e);
     } else if (st == GS_OK && is_char(p, '(')) {
         e.kind = GS_EXPR_CALL;
         if ((st = gs_parser__next(p)) == GS_OK)
@@ -418,8 +440,7 @@ static gs_status parse_matmul(gs_parser *p, uint32_t *out)
         e.transposed = true;
         st = gs_parser__next(p);
     } else if (is_char(p, '[')) {
-        e.typed = true;
-        st = parse_type(p);
+        st = parse_type(p, &e.end);
     }
     return st == GS_OK ? add_expr(p, out, &e) : st;
 }

@@ -401,6 +401,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .training = kind != EVALUATION,
         .self_loops = info->self_loops != 0,
         .embeddings = o->embeddings,
+        .types = info->types,
     };
     const gs_compile_options compile = {
         .pass = name,

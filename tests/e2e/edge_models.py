@@ -5,69 +5,17 @@ from drawn weights, so that what is left of them is their gradient; that is comp
 loss as it is written here, in Python's own numbers. Whole graphs of 1 and 8 parts, and batches of all vertices.
 """
 
-import json
 import math
 import os
 import random
 import shutil
-import struct
-import subprocess
 import sys
 
-PROGRAM, TEXTS, WORK, DEVICE, MODELS = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
+from formulas import (array, beside, check, each, flat, gradients_of, into, mean, nested, of_heads, product, relu, run,
+                      sigmoid, single, softmax, spread, take, total, write_weights)
+
+TEXTS, WORK, DEVICE, MODELS = sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
 N, E, F, K, C = 10, 26, 4, 3, 4
-STEP = 1e-5
-
-
-# -- rows of numbers ------------------------------------------------------------------
-
-def product(rows, w, bias=None):
-    """rows @ w' + bias"""
-    return [[sum(x * y for x, y in zip(r, v)) + (bias[i] if bias else 0) for i, v in enumerate(w)] for r in rows]
-
-
-def each(f, *rows):
-    return [[f(*v) for v in zip(*r)] for r in zip(*rows)]
-
-
-def beside(*rows):
-    return [sum((list(p) for p in r), []) for r in zip(*rows)]
-
-
-def into(g, rows, f, empty=0.0):
-    """f of the values of each vertex' in-edges, column by column."""
-    out = []
-    for v in range(N):
-        own = [rows[k] for k in range(len(g["dst"])) if g["dst"][k] == v]
-        out.append([f([r[c] for r in own]) if own else empty for c in range(len(rows[0]))])
-    return out
-
-
-def total(g, rows):
-    return into(g, rows, sum)
-
-
-def mean(g, rows):
-    return into(g, rows, lambda x: sum(x) / len(x))
-
-
-def softmax(g, scores):
-    top = into(g, scores, max)
-    e = [[math.exp(x - t) for x, t in zip(scores[k], top[g["dst"][k]])] for k in range(len(scores))]
-    s = total(g, e)
-    return [[x / t for x, t in zip(e[k], s[g["dst"][k]])] for k in range(len(e))]
-
-
-def relu(x):
-    return max(x, 0.0)
-
-
-def sigmoid(x):
-    return 1 / (1 + math.exp(-x))
-
-
-def take(rows, index):
-    return [rows[i] for i in index]
 
 
 # -- the layers ----------------------------------------------------------------------------
@@ -105,15 +53,6 @@ def pna(g, p, h, heads):
     return product(y, p["lin.weight"], p["lin.bias"])
 
 
-def of_heads(rows, heads):
-    d = len(rows[0]) // heads
-    return [[sum(r[i * d:(i + 1) * d]) for i in range(heads)] for r in rows]
-
-
-def spread(rows, d):
-    return [[x for x in r for _ in range(d)] for r in rows]
-
-
 def transformer(g, p, h, heads):
     k, q, x = (product(h, p["lin_%s.weight" % n], p["lin_%s.bias" % n]) for n in ("key", "query", "value"))
     f = product(g["x"], p["lin_edge.weight"])
@@ -126,7 +65,7 @@ def transformer(g, p, h, heads):
 
 def gatv2(g, p, h, heads):
     edges = [k for k in range(E) if g["src"][k] != g["dst"][k]] # loops go, and each vertex gets one
-    own = {"dst": take(g["dst"], edges), "src": take(g["src"], edges)}
+    own = {"n": N, "dst": take(g["dst"], edges), "src": take(g["src"], edges)}
     x = take(g["x"], edges)
     x = x + mean(own, x)
     own["dst"] = own["dst"] + list(range(N))
@@ -184,73 +123,11 @@ LAYER = {"edgeconv": edgeconv, "gine": gine, "nnconv": nnconv, "pna": pna, "tran
 HEADS = {"nnconv": 4, "transformer": 2, "gatv2": 2}
 
 
-# -- files -----------------------------------------------------------------------------------
-
-def array(path, kind, shape, values):
-    head = repr({"descr": "<" + kind, "fortran_order": False, "shape": shape}).encode()
-    head += b" " * (-(len(head) + 11) % 64) + b"\n"
-    code = {"f4": "f", "i8": "q"}[kind]
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
-        f.write(struct.pack("<%d%s" % (len(values), code), *values))
-
-
-def flat(x):
-    return [v for part in x for v in flat(part)] if isinstance(x, list) else [x]
-
-
-def nested(values, shape):
-    if len(shape) == 1:
-        return list(values)
-    each_part = len(values) // shape[0]
-    return [nested(values[i * each_part:(i + 1) * each_part], shape[1:]) for i in range(shape[0])]
-
-
-def write_weights(path, tensors):
-    header, data = {}, b""
-    for name, (shape, values) in tensors.items():
-        raw = struct.pack("<%df" % len(values), *values)
-        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def read_weights(path):
-    with open(path, "rb") as f:
-        raw = f.read()
-    begin = 8 + struct.unpack("<Q", raw[:8])[0]
-    out = {}
-    for name, t in json.loads(raw[8:begin]).items():
-        if name != "__metadata__":
-            part = raw[begin + t["data_offsets"][0]:begin + t["data_offsets"][1]]
-            out[name] = struct.unpack("<%df" % (len(part) // 4), part)
-    return out
-
-
-def read_rows(path):
-    with open(path, "rb") as f:
-        raw = f.read()
-    begin = 10 + struct.unpack("<H", raw[8:10])[0]
-    values = struct.unpack("<%df" % (N * C), raw[begin:])
-    return nested(list(values), (N, C))
-
-
-def run(*words):
-    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit("%s: %s" % (" ".join(words), done.stderr))
-
-
 # -- the tests -------------------------------------------------------------------------------
 
-def single(x):
-    return struct.unpack("<f", struct.pack("<f", x))[0]
-
-
 def make_graph(draw):
-    g = {"src": [draw.randrange(N) for _ in range(E)], "dst": [draw.randrange(N - 1) for _ in range(E)]}
+    g = {"n": N, "src": [draw.randrange(N) for _ in range(E)],
+         "dst": [draw.randrange(N - 1) for _ in range(E)]}
     g["src"][:3], g["dst"][:3] = g["src"][3:6], g["dst"][3:6] # parallel edges, and a loop; the last vertex has no edge
     g["src"][7] = g["dst"][7]
     g["x"] = [[round(draw.gauss(0, 1) * 64) / 64 for _ in range(K)] for _ in range(E)] # exact in two bytes
@@ -280,49 +157,6 @@ def logits_of(model, g, tensors, heads):
     return h
 
 
-def loss_of(model, g, tensors, heads):
-    sum_ = 0.0
-    for row, y in zip(logits_of(model, g, tensors, heads), g["y"]):
-        top = max(row)
-        sum_ += math.log(sum(math.exp(x - top) for x in row)) + top - row[y]
-    return sum_ / N
-
-
-def gradients_of(model, g, tensors, heads):
-    out = {}
-    for name, (_, values) in tensors.items():
-        out[name] = []
-        for k, x in enumerate(values):
-            values[k] = x + STEP
-            above = loss_of(model, g, tensors, heads)
-            values[k] = x - STEP
-            out[name].append((above - loss_of(model, g, tensors, heads)) / (2 * STEP))
-            values[k] = x
-    return out
-
-
-def check(model, g, tensors, heads, gradient, how):
-    store, weights, left = (os.path.join(WORK, n) for n in (how[0], "w.safetensors", "left.safetensors"))
-    rows = os.path.join(WORK, "rows.npy")
-    text = os.path.join(TEXTS, model + ".gnn")
-    shape = ["--model", text, "--layers", "2", "--hidden", "4", "--heads", str(heads)]
-    run("train", store, *shape, "--epochs", "1", "--optimizer", "sgd", "--lr", "1", "--init", weights, "--save", left,
-        "--keep", "last", *how[1:])
-    for name, values in read_weights(left).items():
-        most = max(abs(x) for x in gradient[name])
-        for k, after in enumerate(values):
-            found = tensors[name][1][k] - after
-            if not abs(found - gradient[name][k]) <= 1e-4 * most + 2e-6:
-                sys.exit("%s %s: %s[%d]: gradient %.9g, expected %.9g" % (model, how, name, k, found,
-                                                                          gradient[name][k]))
-    run("predict", store, *shape, "--weights", weights, "--logits", rows, "--device", how[2])
-    expected = logits_of(model, g, tensors, heads)
-    most = max(abs(x) for x in flat(expected))
-    for found, want in zip(flat(read_rows(rows)), flat(expected)):
-        if not abs(found - want) <= 1e-5 * most:
-            sys.exit("%s %s: logit %.9g, expected %.9g" % (model, how, found, want))
-
-
 def main():
     draw = random.Random(3)
     shutil.rmtree(WORK, ignore_errors=True)
@@ -333,14 +167,16 @@ def main():
         tensors = {"convs.%d.%s" % (i, n): (s, [single(draw.gauss(0, 0.5)) for _ in range(math.prod(s))])
                    for i in range(2) for n, s in shapes_of(model, 4, 4, heads).items()}
         write_weights(os.path.join(WORK, "w.safetensors"), tensors)
-        gradient = gradients_of(model, g, tensors, heads)
+        shape = ["--model", os.path.join(TEXTS, model + ".gnn"), "--layers", "2", "--hidden", "4", "--heads",
+                 str(heads)]
+        gradient = gradients_of(lambda t: logits_of(model, g, t, heads), g, tensors)
         hows = [["store1f32", "--device", DEVICE], ["store8f32", "--device", DEVICE]]
         if DEVICE == "cpu":
             hows += [["store8f32", "--device", "cpu:2"], ["store3bf16", "--device", "cpu", "--threads", "1"],
                      ["store3f16", "--device", "cpu", "--sampler", "neighbor", "--batch-size", "10", "--fanout",
                       "100,100"]]
         for how in hows:
-            check(model, g, tensors, heads, gradient, how)
+            check(WORK, shape, tensors, gradient, logits_of(model, g, tensors, heads), how)
     shutil.rmtree(WORK)
 
 

@@ -88,9 +88,16 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  param t[types, a, b]\n  return sum(u.h @ t[e.type], self)", GS_EFORMAT,
           "W[e.type] means nothing for the vertex");
     fails(d, "  param t[2, a, b]\n  return x", GS_EFORMAT,
-          "m.gnn:4:9: a parameter of three dimensions is [types, n, m], [bases, n, m] or [1, n, m]");
+          "m.gnn:4:9: a parameter of three dimensions is [types, n, m], [bases, n, m], [vertex_types, n, m] or ");
     fails(d, "  return input.5 @ w'", GS_EFORMAT, "m.gnn:4:10: 'input.5' is not there yet in layer 0");
     fails(d, "  return input.x", GS_EFORMAT, "after 'input.' the number of a layer must stand");
+    fails(d, "  return input(author) @ w'", GS_EFORMAT, "'author': this graph's vertices are of one type, without");
+    fails(d, "  return x + type.author", GS_EFORMAT, "'type.author': this graph's vertices are of one type");
+    fails(d, "  param t[vertex_types, a, b]\n  return h @ t[u.type]", GS_EFORMAT,
+          "left of @ t[u.type] a value of the in-neighbour, as u.x, must stand");
+    fails(d, "  param t[vertex_types, a, b]\n  return h @ t", GS_EFORMAT, "say t[v.type] or [u.type]");
+    fails(d, "  return h @ w[v.type]", GS_EFORMAT, "'w' has no matrix for each type of vertices");
+    fails(d, "  return x + c[v.type]", GS_EFORMAT, "'c[v.type]' needs a parameter [vertex_types] or [vertex_types, n]");
     fails(d, "  return max(u.x, type)", GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
     fails(d, "  param r[a, b]\n  return lstm(v.x, r)", GS_EFORMAT,
           "m.gnn:5:10: lstm() runs over a value of the in-neighbour, as u.x");
