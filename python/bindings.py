@@ -28,7 +28,7 @@ OPTION_CLASSES = {
 REPORT_CLASSES = {
     "StoreFields": "gs_store_summary", "PartitionFields": "gs_partition_report", "EpochFields": "gs_epoch_report",
     "EvaluationFields": "gs_evaluation", "TrainFields": "gs_train_report", "WeightsFields": "gs_weights_summary",
-    "PlanFields": "gs_plan_report",
+    "PlanFields": "gs_plan_report", "LoaderFields": "gs_loader_report",
 }
 PLAN_LISTS = {"passes", "items", "pass", "item", "files", "file", "links", "link"}  # run.py makes lists of these
 SPLITS = ("train", "valid", "test")

@@ -8,7 +8,7 @@
             print(epoch.epoch, epoch.loss, epoch.valid_acc)
         logits = run.logits()                                      # float32 [vertices, classes]
 """
-from . import callbacks, errors, nn, report
+from . import callbacks, errors, loaders, nn, report
 from ._engine import version as _version
 from .errors import (BudgetError, DeviceError, Error, ExistsError, FormatError, InputOutputError, InterruptedRun,
                      NoMemoryError, NotFoundError, OptionError, UnsupportedError)
@@ -24,4 +24,5 @@ __all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "Evaluation", "Exists
            "InputOutputError", "InterruptedRun", "Layer", "Model", "NoMemoryError", "NotFoundError", "OptionError",
            "Parameters", "PartitionReport", "Plan", "Run", "Store", "TrainReport", "UnsupportedError", "Value",
            "Vertex", "WeightsInfo", "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet",
-           "from_pyg", "generate", "layer", "nn", "partition", "plan", "predict", "report", "train", "weights_info"]
+           "from_pyg", "generate", "layer", "loaders", "nn", "partition", "plan", "predict", "report", "train",
+           "weights_info"]

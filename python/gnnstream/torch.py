@@ -6,6 +6,8 @@
     conv = GraphLayer(attend, graph, 128, 64)          # attend: a gs.layer, or a model's name or text
     y = conv(x)                                        # x float32 [num_nodes, 128], on the CPU
 
+Loaders over a store on disk are here, too: :mod:`gnnstream.loaders`.
+
 No array of one row an edge exists, forward or backward. Parameters have the names of the layer's text. Tensors are read
 and written where they are; rows of x and y are copied once, into and out of the engine's memory.
 """
@@ -22,12 +24,13 @@ from . import _engine
 from ._arrays import unmasked
 from ._options import check
 from ._types import LayerOptions
+from .loaders import ClusterLoader, NeighborLoader, SaintLoader
 from .trace import Layer, Model
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Graph", "GraphLayer"]
+__all__ = ["ClusterLoader", "Graph", "GraphLayer", "NeighborLoader", "SaintLoader"]
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _FLOAT = {"dtype": torch.float32, "device": "cpu"}  # of the engine's arrays, whatever PyTorch's defaults are

@@ -40,6 +40,7 @@ fi
 cd "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_package.py" "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_processes.py" "$work/out"
+"$work/venv/bin/python" "$source/tests/python/test_loaders.py" "$work/out"
 if [ "${3:-}" = wheel ]; then
     "${pip[@]}" mypy >"$work/log" 2>&1 || { echo "mypy does not install: $(tail -n 1 "$work/log")"; exit 0; }
     "$work/venv/bin/python" "$source/tests/python/test_types.py"
@@ -48,6 +49,7 @@ fi
 torch=${GS_PYTHON:-python3}
 if "$torch" -c 'import gnnstream, torch' 2>/dev/null; then
     "$torch" "$source/tests/python/test_torch.py"
+    "$torch" "$source/tests/python/test_loaders.py" "$work/out"
 else
     echo "no torch that loads the extension: what is PyTorch's was left out"
 fi

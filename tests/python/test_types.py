@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gnnstream as gs
+from gnnstream.loaders import NeighborLoader
 from gnnstream.nn import leaky_relu, mean, softmax, sum
 
 
@@ -35,6 +36,10 @@ def work(x: NDArray[np.float32]) -> NDArray[np.float32]:
         run.load_state_dict(weights)
         plan: gs.Plan = run.plan()
         print(plan.host_bytes, run.evaluate().test_acc)
+    loader = NeighborLoader(store, [4, 3], batch_size=2, input_nodes="train", shuffle=True, host_memory="64M")
+    for batch in loader:
+        print(batch.x, len(loader) - loader.report.batches)
+    loader.load_state_dict(loader.state_dict())
     report = gs.train(store, "gcn", keep, gs.callbacks.early_stopping(3), hidden=8, save="w")
     print(report.loss, len(report.history), store.vertices)
     return gs.predict(store, weights="w")
@@ -46,6 +51,7 @@ WRONG = {  # line: what mypy must say of it
     'gs.generate("rmat", "a", vertexes=3)': 'Unexpected keyword argument "vertexes"',
     'gs.from_arrays("a", [], splits="0.5,0.2,0.3")': 'Unexpected keyword argument "splits"',
     'gs.plan("s", "gcn", layers=1.5)': 'incompatible type "float"',
+    'NeighborLoader("s", [3], seeds=3)': 'Unexpected keyword argument "seeds"',
     'gs.Store("s").vertexes': 'no attribute "vertexes"',
     'gs.plan("s", "gcn").host_byte': 'no attribute "host_byte"',
 }

@@ -1,0 +1,261 @@
+"""Batches of a store for a model of one's own: the graph and its features may be larger than memory.
+
+    from gnnstream.loaders import NeighborLoader
+
+    loader = NeighborLoader("papers", [15, 10], batch_size=1024, input_nodes="train", shuffle=True, host_memory="8G")
+    for batch in loader:                       # a torch_geometric Data where that is installed, else a Batch
+        out = model(batch.x, batch.edge_index)[:batch.batch_size]
+        loss = F.cross_entropy(out, batch.y[:batch.batch_size])
+
+Batches are drawn, and their rows read, by the engine's threads, ahead of the batch that is in use; there are no worker
+processes. They depend on `seed`, the epoch and the batch's number alone.
+"""
+from __future__ import annotations
+
+import importlib
+import operator
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _engine
+from ._arrays import array
+from ._options import PathLike, Report, check, path, size
+from ._types import LoaderFields, LoaderOptions
+from .store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Batch", "ClusterLoader", "LoaderReport", "NeighborLoader", "SaintLoader"]
+
+_SPLITS = {None: 0, "all": 0, "train": 1, "valid": 2, "val": 2, "test": 3}
+_LISTED = 4
+#: Arguments of PyTorch's DataLoader that say how batches are made by other processes, which nothing reads here.
+_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn")
+
+
+class LoaderReport(Report, LoaderFields):
+    """What a loader's batches have, and what is in memory: ``batches`` of an epoch, ``features``,
+    ``features_in_memory``, ``edges_in_memory``, ``group``, ``host_bytes``, ..."""
+
+    def __repr__(self) -> str:
+        where = {True: "in memory", False: "on disk"}
+        return (f"LoaderReport({self.batches} batches, features {where[self.features_in_memory]}, edges "
+                f"{where[self.edges_in_memory]}, {size(self.host_bytes)})")
+
+
+class Batch:
+    """A batch where torch_geometric is not installed, with the attributes of its Data: ``x`` [vertices, features],
+    ``edge_index`` [2, edges] rows of the batch, ``y``, ``n_id`` [vertices] ids in the input, ``batch_size``: the first
+    rows, which the batch is of. Arrays are torch's where that is installed, else numpy's."""
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
+
+    def __repr__(self) -> str:
+        shapes = (f"{name}={list(value.shape) if hasattr(value, 'shape') else value}" for name, value in
+                  vars(self).items())
+        return f"Batch({', '.join(shapes)})"
+
+
+def _found(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return None
+
+
+class _Arrays:
+    """Makes the arrays that the engine fills: torch's, pinned where asked for, or numpy's."""
+
+    def __init__(self, pin_memory: bool) -> None:
+        self._torch = _found("torch")
+        self._pin = pin_memory
+        if pin_memory and self._torch is None:
+            raise TypeError("pin_memory: is torch's, which is not installed")
+
+    def __call__(self, kind: str, *shape: int) -> Any:
+        if self._torch is None:
+            return np.empty(shape, kind)
+        return self._torch.empty(shape, dtype=getattr(self._torch, kind), device="cpu", pin_memory=self._pin)
+
+
+class _Loader:
+    """What all loaders are. `transform` gets each batch and gives what is yielded; `device` is where its tensors
+    go."""
+
+    def __init__(self, store: Union[Store, PathLike], sampler: str, seeds: Any,
+                 transform: Optional[Callable[[Any], Any]], device: Any, pin_memory: bool, given: dict[str, Any],
+                 what: str) -> None:
+        for name in _WORKERS:
+            if given.pop(name, None):
+                warnings.warn(f"{name}: batches are made by the engine's own threads; nothing reads this",
+                              stacklevel=3)
+        options = check(given, [*LoaderOptions.__annotations__, "batch_size", "fanout", "shuffle"], what)
+        split, ids = self._seeds(seeds)
+        self._arrays = _Arrays(pin_memory)
+        self._transform, self._device = transform, device
+        if device is not None and self._arrays._torch is None:
+            raise TypeError("device: is torch's, which is not installed")
+        self._store = path(store.path if isinstance(store, Store) else store)
+        self._given = {**options, "sampler": sampler}, split, ids
+        self._epoch, self._next, self._resumed = 1, 0, False
+        self._open()
+
+    def _open(self) -> None:
+        options, split, ids = self._given
+        self._process = os.getpid()
+        self._engine = _engine.Loader(self._store, options, split, ids)
+        self._report = LoaderReport(**self._engine.inspect())
+        self._turn = 0
+
+    @staticmethod
+    def _seeds(seeds: Any) -> tuple[int, Optional[NDArray[np.int64]]]:
+        if seeds is None or isinstance(seeds, str):
+            if seeds not in _SPLITS:
+                raise ValueError(f"input_nodes: {seeds!r}; must be train, valid, test, a mask, or ids of vertices")
+            return _SPLITS[seeds], None
+        given = array(seeds, "input_nodes", "iub")
+        if given.ndim != 1:
+            raise ValueError(f"input_nodes: has the shape {list(given.shape)}; must have one dimension")
+        ids = np.flatnonzero(given) if given.dtype.kind == "b" else given
+        return _LISTED, np.ascontiguousarray(ids, np.int64)
+
+    # ---- what it is
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._store!r}, {len(self)} batches)"
+
+    def __len__(self) -> int:
+        return self._report.batches
+
+    @property
+    def report(self) -> LoaderReport:
+        """The :class:`LoaderReport`."""
+        return self._report
+
+    def close(self) -> None:
+        """Gives memory and files back. A loader that is no longer referred to does so by itself."""
+        self._engine.close()
+
+    def __enter__(self) -> _Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- where it is
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is this epoch, from 1. Each pass is another epoch by itself."""
+        if operator.index(epoch) < 1:
+            raise ValueError(f"epoch: {epoch}; epochs count from 1")
+        self._epoch, self._next, self._resumed = operator.index(epoch), 0, True
+
+    def state_dict(self) -> dict[str, int]:
+        """Which batch comes next: of a loader with the same arguments load_state_dict() goes on there."""
+        return {"epoch": self._epoch, "batch": self._next}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.set_epoch(state["epoch"])
+        self._next = operator.index(state["batch"])
+
+    # ---- batches
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches of an epoch. One pass at a time: another one ends this."""
+        if self._process != os.getpid():  # forked: what the parent opened is the parent's
+            self._open()
+        if self._next > 0 and not self._resumed:  # a pass that was left
+            self._epoch, self._next = self._epoch + 1, 0
+        self._resumed = False
+        self._turn += 1
+        turn = self._turn
+        self._engine.begin(self._epoch, self._next)
+        while True:
+            if turn != self._turn:
+                raise RuntimeError("the loader has begun another pass; one loader makes one at a time")
+            shape = self._engine.next()
+            if shape is None:
+                break
+            batch = self._made(shape)
+            self._next = shape["number"] + 1
+            yield batch
+        self._epoch, self._next = self._epoch + 1, 0
+
+    def _made(self, shape: dict[str, Any]) -> Any:
+        r, new = self._report, self._arrays
+        n, m = shape["vertices"], shape["edges"]
+        arrays = {"vertex": new("int64", n), "edge_index": new("int64", 2, m)}
+        if r.features:
+            arrays["features"] = new("float32", n, r.features)
+        if r.edge_types:
+            arrays["edge_type"] = new("int64", m)
+        if r.edge_weights:
+            arrays["edge_weight"] = new("float32", m)
+        if r.edge_features:
+            arrays["edge_features"] = new("float32", m, r.edge_features)
+        if r.task == "classify":
+            arrays["classes"] = new("int64", n)
+        elif r.label_columns:
+            arrays["labels"] = new("float32", n, r.label_columns)
+        self._engine.fill(**arrays)
+        names = {"vertex": "n_id", "features": "x", "edge_features": "edge_attr", "classes": "y", "labels": "y"}
+        values = {names.get(name, name): self._moved(value) for name, value in arrays.items()}
+        values["batch_size"] = shape["targets"]
+        values["input_id"] = values["n_id"][:shape["targets"]]
+        if shape["hops"]:
+            ends = [0, *shape["hop_end"][:shape["hops"] + 1]]
+            values["num_sampled_nodes"] = [b - a for a, b in zip(ends, ends[1:])]
+        data = _found("torch_geometric.data")
+        batch = Batch(**values) if data is None else data.Data(num_nodes=n, **values)
+        return batch if self._transform is None else self._transform(batch)
+
+    def _moved(self, values: Any) -> Any:
+        return values if self._device is None else values.to(self._device, non_blocking=True)
+
+
+class NeighborLoader(_Loader):
+    """Batches as ``torch_geometric.loader.NeighborLoader`` draws them. `num_neighbors`: in-edges of each vertex, hop by
+    hop; -1: all. `input_nodes`: "train", "valid", "test", None (all vertices), a mask, or ids; without `shuffle` they
+    come in the order of the store, which reads least. Options: ``replace``, ``weighted`` (an edge as likely as its
+    weight), ``by_type``, ``seed``, ``threads``, and ``host_memory``, what the loader may take ("8G")."""
+
+    def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, batch_size: int = 1024,
+                 input_nodes: Any = None, shuffle: bool = False, transform: Optional[Callable[[Any], Any]] = None,
+                 device: Any = None, pin_memory: bool = False, **options: Unpack[LoaderOptions]) -> None:
+        hops = [operator.index(k) for k in num_neighbors]
+        if not hops or min(hops) < -1 or 0 in hops:
+            raise ValueError(f"num_neighbors: {hops}; must be numbers of edges from 1, one a hop; -1: all")
+        fanout = ",".join(str(max(k, 0)) for k in hops)  # 0 is the engine's word for all
+        super().__init__(store, "neighbor", input_nodes, transform, device, pin_memory,
+                         {**options, "batch_size": operator.index(batch_size), "fanout": fanout,
+                          "shuffle": "always" if shuffle else "never"}, "NeighborLoader()")
+
+
+class ClusterLoader(_Loader):
+    """Batches of ``batch_size`` intervals of the store with all edges among them, as ClusterLoader makes them."""
+
+    def __init__(self, store: Union[Store, PathLike], *, batch_size: int = 1, shuffle: bool = False,
+                 input_nodes: Any = None, transform: Optional[Callable[[Any], Any]] = None, device: Any = None,
+                 pin_memory: bool = False, **options: Unpack[LoaderOptions]) -> None:
+        super().__init__(store, "cluster", input_nodes, transform, device, pin_memory,
+                         {**options, "batch_size": operator.index(batch_size),
+                          "shuffle": "always" if shuffle else "never"}, "ClusterLoader()")
+
+
+class SaintLoader(_Loader):
+    """GraphSAINT's subgraphs, of ``batch_size`` vertices, edges or walks: `sampler` is "node", "edge" or "walk", with
+    ``walk_length``; ``coverage`` as in ``gnnstream train``."""
+
+    def __init__(self, store: Union[Store, PathLike], sampler: str, *, batch_size: int = 1024, input_nodes: Any = None,
+                 transform: Optional[Callable[[Any], Any]] = None, device: Any = None, pin_memory: bool = False,
+                 **options: Unpack[LoaderOptions]) -> None:
+        if sampler not in ("node", "edge", "walk"):
+            raise ValueError(f"sampler: {sampler!r}; must be node, edge or walk")
+        super().__init__(store, "saint-" + sampler, input_nodes, transform, device, pin_memory,
+                         {**options, "batch_size": operator.index(batch_size)}, "SaintLoader()")
