@@ -530,7 +530,8 @@ public:
     }
     void fill(std::optional<Ids> vertex, std::optional<Ids> edge_index, std::optional<Ids> edge_type,
               std::optional<Floats> edge_weight, std::optional<Floats> edge_features, std::optional<Floats> features,
-              std::optional<Ids> classes, std::optional<Floats> labels, std::optional<Bytes> split)
+              std::optional<Ids> classes, std::optional<Floats> labels, std::optional<Bytes> split,
+              std::optional<Ids> row)
     {
         const uint64_t n = batch.vertices, m = batch.edges;
         gs_loader_arrays a = {};
@@ -544,6 +545,7 @@ public:
         a.classes = of(classes, n, "classes");
         a.labels = of(labels, n * report.label_columns, "labels");
         a.split = of(split, n, "split");
+        a.row = of(row, n, "row");
         on_loader([&](gs_loader *l) { return gs_loader_fill(l, &a); });
     }
 
@@ -627,5 +629,5 @@ NB_MODULE(_engine, m)
         .def("fill", &Loader::fill, "vertex"_a.none() = nb::none(), "edge_index"_a.none() = nb::none(),
              "edge_type"_a.none() = nb::none(), "edge_weight"_a.none() = nb::none(),
              "edge_features"_a.none() = nb::none(), "features"_a.none() = nb::none(), "classes"_a.none() = nb::none(),
-             "labels"_a.none() = nb::none(), "split"_a.none() = nb::none());
+             "labels"_a.none() = nb::none(), "split"_a.none() = nb::none(), "row"_a.none() = nb::none());
 }

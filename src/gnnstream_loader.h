@@ -60,6 +60,7 @@ typedef struct gs_loader_arrays {
     int64_t *classes;             /* [vertices] labels of "classify"; -1: none */
     float *labels;                /* [vertices, label_columns] those of the other tasks; NaN: none */
     uint8_t *split;               /* [vertices] 0: none, 1: train, 2: validation, 3: test */
+    int64_t *row;                 /* [vertices] rows of the store, whose order puts neighbours together */
 } gs_loader_arrays;
 
 /* Opens a loader over `store`. Of `options` those count that draw batches (.sampler, which is not "none", .batch_size,

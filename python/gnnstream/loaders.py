@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+import tempfile
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
 
@@ -30,7 +31,7 @@ from .store import Store
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Batch", "ClusterLoader", "LoaderReport", "NeighborLoader", "SaintLoader"]
+__all__ = ["Batch", "ClusterLoader", "LoaderReport", "NeighborLoader", "SaintLoader", "infer"]
 
 _SPLITS = {None: 0, "all": 0, "train": 1, "valid": 2, "val": 2, "test": 3}
 _LISTED = 4
@@ -98,10 +99,12 @@ class _Loader:
         options = check(given, [*LoaderOptions.__annotations__, "batch_size", "fanout", "shuffle"], what)
         split, ids = self._seeds(seeds)
         self._arrays = _Arrays(pin_memory)
+        self._rows: Optional[Callable[[Any], Any]] = None  # of rows of the store: what stands for their features
         self._transform, self._device = transform, device
         if device is not None and self._arrays._torch is None:
             raise TypeError("device: is torch's, which is not installed")
-        self._store = path(store.path if isinstance(store, Store) else store)
+        summary = store if isinstance(store, Store) else Store(store)
+        self._store, self._vertices = path(summary.path), summary.vertices
         self._given = {**options, "sampler": sampler}, split, ids
         self._epoch, self._next, self._resumed = 1, 0, False
         self._open()
@@ -191,7 +194,9 @@ class _Loader:
         r, new = self._report, self._arrays
         n, m = shape["vertices"], shape["edges"]
         arrays = {"vertex": new("int64", n), "edge_index": new("int64", 2, m)}
-        if r.features:
+        if self._rows is not None:
+            arrays["row"] = new("int64", n)
+        elif r.features:
             arrays["features"] = new("float32", n, r.features)
         if r.edge_types:
             arrays["edge_type"] = new("int64", m)
@@ -205,6 +210,8 @@ class _Loader:
             arrays["labels"] = new("float32", n, r.label_columns)
         self._engine.fill(**arrays)
         names = {"vertex": "n_id", "features": "x", "edge_features": "edge_attr", "classes": "y", "labels": "y"}
+        if self._rows is not None:
+            arrays["features"] = self._rows(arrays.pop("row"))
         values = {names.get(name, name): self._moved(value) for name, value in arrays.items()}
         values["batch_size"] = shape["targets"]
         values["input_id"] = values["n_id"][:shape["targets"]]
@@ -259,3 +266,53 @@ class SaintLoader(_Loader):
             raise ValueError(f"sampler: {sampler!r}; must be node, edge or walk")
         super().__init__(store, "saint-" + sampler, input_nodes, transform, device, pin_memory,
                          {**options, "batch_size": operator.index(batch_size)}, "SaintLoader()")
+
+
+def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]], *, batch_size: int = 4096,
+          folder: Optional[PathLike] = None, **options: Any) -> NDArray[np.float32]:
+    """What layers give for all vertices, float32 [vertices, width] in the order of the input: exact, layer by layer,
+    with all in-edges of each vertex. A layer is a function of a batch, of whose result the first ``batch.batch_size``
+    rows count::
+
+        with torch.no_grad():
+            logits = infer("papers", [lambda b: conv1(b.x, b.edge_index).relu(), lambda b: conv2(b.x, b.edge_index)])
+
+    Rows between layers stand in a file in `folder` (None: the store), which no memory need hold. Options are those of
+    :class:`NeighborLoader`."""
+    if not layers:
+        raise ValueError("layers: none given")
+    with NeighborLoader(store, [-1], batch_size=batch_size, **options) as loader:
+        source, place = None, path(folder) if folder is not None else loader._store
+        for layer in layers:
+            loader._rows = None if source is None else _rows_of(source)
+            source, ids = _through(layer, loader, place)
+    out = np.empty_like(source, subok=False)
+    out[ids] = source
+    return out
+
+
+def _rows_of(source: NDArray[np.float32]) -> Callable[[Any], Any]:
+    torch = _found("torch")
+
+    def rows(row: Any) -> Any:
+        found = source[np.asarray(row)]
+        return found if torch is None else torch.from_numpy(found)
+    return rows
+
+
+def _through(layer: Callable[[Any], Any], loader: NeighborLoader, folder: str) -> tuple[Any, NDArray[np.int64]]:
+    """What a layer gives for each row of the store, in a file that is gone with the array; and their ids."""
+    vertices = loader._vertices
+    ids, out, at = np.empty(vertices, np.int64), None, 0
+    for batch in loader:
+        n = batch.batch_size
+        made = array(layer(batch), "a layer's result", "f")
+        if made.ndim != 2 or len(made) < n:
+            raise ValueError(f"a layer's result: has the shape {list(made.shape)}; must be [{n} or more, width]")
+        if out is None:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                out = np.memmap(file, np.float32, "w+", shape=(vertices, made.shape[1]))
+        out[at:at + n] = made[:n]
+        ids[at:at + n] = array(batch.input_id, "input_id", "i")
+        at += n
+    return out, ids

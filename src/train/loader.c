@@ -466,6 +466,8 @@ gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays)
         return st;
     const gs_batch *const b = l->batch;
     fill_edges(l, arrays);
+    for (uint32_t i = 0; i < b->vertices && arrays->row != NULL; i++)
+        arrays->row[i] = b->vertex[i];
     if (arrays->vertex != NULL && (st = fill_ids(l, arrays->vertex)) != GS_OK)
         return st;
     if (arrays->classes != NULL && (st = fill_classes(l, arrays->classes)) != GS_OK)

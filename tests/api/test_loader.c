@@ -25,6 +25,7 @@ typedef struct raw {
     int64_t *label;
 } raw;
 static raw input;
+static uint32_t id_of[2][VERTICES]; /* of each row of the stores */
 
 static void *read_npy(const char *name, uint64_t *rows)
 {
@@ -67,6 +68,11 @@ static int make(void **state)
     gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), stores[0] = gs_test_path(folder, "f32"), &p, NULL));
     p.feature_type = "bf16";
     gs_assert_ok(gs_partition(gs_test_path(folder, "graph"), stores[1] = gs_test_path(folder, "bf16"), &p, NULL));
+    for (int k = 0; k < 2; k++) {
+        FILE *const ids = fopen(gs_test_path(stores[k], "input_id.bin"), "r");
+        assert_true(ids != NULL && fread(id_of[k], sizeof(id_of[k]), 1, ids) == 1);
+        fclose(ids);
+    }
     input.edge = read_npy("edges.npy", &input.edges);
     input.features = read_npy("features.npy", &rows);
     input.label = read_npy("labels.npy", &rows);
@@ -108,7 +114,7 @@ static void take(held *h, gs_loader *l)
     h->a = (gs_loader_arrays){.vertex = malloc(n * sizeof(int64_t)), .source = malloc(m * sizeof(int64_t)),
                               .destination = malloc(m * sizeof(int64_t)),
                               .features = malloc(n * FEATURES * sizeof(float)), .classes = malloc(n * sizeof(int64_t)),
-                              .split = malloc(n)};
+                              .split = malloc(n), .row = malloc(n * sizeof(int64_t))};
     gs_assert_ok(gs_loader_fill(l, &h->a));
 }
 
@@ -120,6 +126,7 @@ static void drop(held *h)
     free(h->a.features);
     free(h->a.classes);
     free(h->a.split);
+    free(h->a.row);
 }
 
 static void assert_same(const held *x, const held *y)
@@ -190,6 +197,8 @@ static void test_loader__an_epoch_has_each_vertex_once(void **state)
             assert_int_equal(h.b.number, k);
             assert_int_equal(h.b.hop_end[0], h.b.targets);
             assert_int_equal(h.b.hop_end[2], h.b.vertices);
+            for (uint32_t i = 0; i < h.b.vertices; i++)
+                assert_int_equal(id_of[half][h.a.row[i]], h.a.vertex[i]);
             for (uint32_t i = 0; i < h.b.targets; i++, targets++) {
                 assert_int_equal(h.a.split[i], 1);
                 assert_int_equal(seen[h.a.vertex[i]]++, 0);

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 import gnnstream as gs
-from gnnstream.loaders import ClusterLoader, NeighborLoader, SaintLoader
+from gnnstream.loaders import ClusterLoader, NeighborLoader, SaintLoader, infer
 
 folder = sys.argv.pop() if len(sys.argv) > 1 else "."
 N, E, SEED = 1000, 6000, 3
@@ -92,6 +92,22 @@ class Loaders(unittest.TestCase):
         walk = SaintLoader(self.store, "walk", batch_size=20, walk_length=3, threads=1, ignore_edge_weights=True)
         self.assertGreater(len(self.ids(walk)), 1)
         self.assertIn("20", repr(self.loader(input_nodes=some, transform=lambda batch: 20).__iter__().__next__()))
+
+    def test_infers_layer_by_layer(self):
+        def sums(batch):
+            x, (source, destination) = plain(batch.x), plain(batch.edge_index)
+            out = np.zeros_like(x)
+            np.add.at(out, destination, x[source])
+            return np.maximum(out, 0)
+        want = self.x.astype(np.float64)
+        for _ in range(3):
+            out = np.zeros_like(want)
+            np.add.at(out, self.edges[1], want[self.edges[0]])
+            want = np.maximum(out, 0)
+        got = infer(self.store, [sums, sums, sums], batch_size=70, threads=1)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+        with self.assertRaisesRegex(ValueError, "a layer's result"):
+            infer(self.store, [lambda batch: plain(batch.x)[:3]], threads=1)
 
     def test_refuses_in_words(self):
         for call, error, words in (
