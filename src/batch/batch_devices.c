@@ -489,20 +489,19 @@ static uint32_t first_gpu(const gs_batch_devices *d) { return d->gpus > 0 ? d->d
 
 gs_batches *gs_batch_devices_lead(const gs_batch_devices *d) { return d->at[first_gpu(d)].engine; }
 
-void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t group)
+/* The first has the features of all vertices for all. */
+void gs_batch_devices_set_room(gs_batch_devices *d, const gs_batch_room *room)
 {
     uint32_t most[GS_BATCH_DEVICES], sum = 0;
 
     for (uint32_t k = 0; k < d->devices; k++)
-        sum += most[k] = gs_batch_deal_most(&d->deal, k, group);
-    for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_set_cache(d->at[k].engine, (uint64_t)((double)bytes * most[k] / sum), GS_MAX(most[k], 1));
-}
-
-void gs_batch_devices_read_ahead(gs_batch_devices *d, uint64_t ring)
-{
-    for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_read_ahead(d->at[k].engine, ring);
+        sum += most[k] = gs_batch_deal_most(&d->deal, k, room->group);
+    for (uint32_t k = 0; k < d->devices; k++) {
+        gs_batch_room one = *room;
+        one.cache = (uint64_t)((double)room->cache * most[k] / sum);
+        one.group = GS_MAX(most[k], 1);
+        gs_batches_set_room(d->at[k].engine, &one);
+    }
 }
 
 #define FREE_SHARE 0.9 /* of a GPU's memory */
@@ -563,13 +562,6 @@ bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t shar
             gs_batches_keep_rows(d->at[k].engine, rows, 1, 0);
     }
     return true;
-}
-
-/* The first has them for all. */
-void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep)
-{
-    for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_keep_features(d->at[k].engine, keep);
 }
 
 void gs_batch_devices_pause(gs_batch_devices *d)

@@ -57,11 +57,9 @@ const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d);
 /* The first that has memory of its own, where one has; else the first. */
 gs_batches *gs_batch_devices_lead(const gs_batch_devices *d);
 
-/* As of one (batches.h), of all together; `bytes` of a cache is divided among them. A device's own memory is that of
- * each. */
-void gs_batch_devices_set_cache(gs_batch_devices *d, uint64_t bytes, uint32_t group);
-void gs_batch_devices_read_ahead(gs_batch_devices *d, uint64_t ring); /* of each */
-void gs_batch_devices_keep_features(gs_batch_devices *d, bool keep);
+/* As of one (batches.h), of all together: a cache is divided among them, and each has a ring. A device's own memory is
+ * that of each. */
+void gs_batch_devices_set_room(gs_batch_devices *d, const gs_batch_room *room);
 /* GPUs keep rows of features in memory of their own: as many as one `share`-th of what their plans leave of `memory`
  * bytes of each has room for (0: of what is free). Where all reach each other, together; else each for itself, the same
  * ones. False: there is no room, or no such memory. */

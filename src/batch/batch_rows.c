@@ -458,10 +458,8 @@ static bool may_name(const gs_program *p, const gs_stage *s, const gs_array_use 
 
 static uses uses_of(const gs_program *p)
 {
-    uses x = {.array = 0};
-    while (x.array < p->arrays && p->array[x.array].store_id != GS_ARRAY_FEATURES)
-        x.array++;
-    x.named = x.array < p->arrays;
+    uses x = {.array = gs_program_stored(p, GS_ARRAY_FEATURES)};
+    x.named = x.array != GS_NONE;
     for (uint32_t k = 0; k < p->stages; k++)
         for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
             if (u.array == x.array) {

@@ -60,13 +60,9 @@ static gs_status make_plan(gs_batches *b)
 /* Arrays of the store that batches pick rows of, but for features: bits of gs_array_id. */
 static uint32_t wanted_arrays(const gs_session *s)
 {
-    uint32_t wanted = 0;
-    for (uint32_t a = 0; a < s->program->arrays; a++) {
-        const int id = s->program->array[a].store_id;
-        if (id == GS_ARRAY_LABELS || id == GS_ARRAY_INPUT_ID || id == GS_ARRAY_VERTEX_TYPE)
-            wanted |= 1u << id;
-    }
-    return wanted;
+    const bool labels = gs_program_stored(s->program, GS_ARRAY_LABELS) != GS_NONE,
+               ids = gs_program_stored(s->program, GS_ARRAY_INPUT_ID) != GS_NONE;
+    return (uint32_t)labels << GS_ARRAY_LABELS | (uint32_t)ids << GS_ARRAY_INPUT_ID;
 }
 
 static uint64_t narrow_bytes(const gs_session *s)
@@ -85,14 +81,7 @@ static void bound_rows(uint32_t *rows, const gs_batch_shape *shape, uint32_t lev
         rows[k] = (uint32_t)GS_MIN(shape->limits.vertices, shape->targets + (k > 1 ? shape->edges_of[k - 1] : 0));
 }
 
-/* The array of the program that is the store's features, or GS_NONE. */
-static uint32_t features_of(const gs_program *p)
-{
-    for (uint32_t a = 0; a < p->arrays; a++)
-        if (p->array[a].store_id == GS_ARRAY_FEATURES)
-            return a;
-    return GS_NONE;
-}
+static uint32_t features_of(const gs_program *p) { return gs_program_stored(p, GS_ARRAY_FEATURES); }
 
 /* Of the plan's memory what batches touch, with the rows of features in it or without. */
 static gs_status count_plan(gs_batches *b)
@@ -195,20 +184,13 @@ done:
     return st;
 }
 
-void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group)
+void gs_batches_set_room(gs_batches *b, const gs_batch_room *room)
 {
-    if (features_of(b->session->program) != GS_NONE)
-        b->cache = gs_row_cache_shape_of(b->session->store, bytes, group, b->shape.limits.vertices);
-}
-
-void gs_batches_read_ahead(gs_batches *b, uint64_t ring)
-{
-    b->ring = features_of(b->session->program) != GS_NONE ? ring : 0;
-}
-
-void gs_batches_keep_features(gs_batches *b, bool keep)
-{
-    b->keeps = keep && features_of(b->session->program) != GS_NONE;
+    if (features_of(b->session->program) == GS_NONE)
+        return;
+    b->keeps = room->keeps;
+    b->cache = gs_row_cache_shape_of(b->session->store, room->cache, room->group, b->shape.limits.vertices);
+    b->ring = room->ring;
 }
 
 void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own)

@@ -19,14 +19,15 @@ typedef struct gs_batches gs_batches;
  * what preparing a session gives. */
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config);
 void gs_batches_close(gs_batches *b); /* NULL is allowed */
-/* Rows of features that the next of a group of `group` batches use stay in at most `bytes` of host memory where `whole`
- * does not keep all. 0: none. Before gs_batches_bytes() is asked. */
-void gs_batches_set_cache(gs_batches *b, uint64_t bytes, uint32_t group);
-/* Rows of features that are read come ahead, through a ring of so many bytes, GS_BATCH_RING at the least; 0: not ahead.
- * Likewise. */
-void gs_batches_read_ahead(gs_batches *b, uint64_t ring);
-/* Features of all vertices stay in host memory, in that of the batches where `whole` does not keep them. Likewise. */
-void gs_batches_keep_features(gs_batches *b, bool keep);
+/* What rows of features have of the host's memory, where `whole` does not keep all. */
+typedef struct gs_batch_room {
+    bool keeps;      /* those of all vertices stay; else: */
+    uint64_t cache;  /* bytes, at most, for those that the next of a group of batches use; 0: none stay */
+    uint32_t group;  /* of so many */
+    uint64_t ring;   /* they are read ahead through so many bytes, GS_BATCH_RING at the least; 0: not ahead */
+} gs_batch_room;
+/* Before gs_batches_bytes() is asked. */
+void gs_batches_set_room(gs_batches *b, const gs_batch_room *room);
 /* On a device with memory of its own: `rows` rows of features stay in the memory of `devices`, of which this is number
  * `own`; 1: in this one's alone. Likewise. */
 void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own);

@@ -98,14 +98,12 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
 {
     const gs_session *const s = b->session;
     const float *const weight = b->whole->labels.weight;
-    const uint8_t *labels = NULL;
+    const uint32_t array = gs_program_stored(s->program, GS_ARRAY_LABELS);
     double sum = 0;
 
     if (batch->loss_weight != NULL) /* factors make the sum the mean over all training vertices, on average */
         return b->whole->labels.mass / (double)gs_store_get_info(s->store)->train;
-    for (uint32_t a = 0; a < s->program->arrays; a++)
-        if (s->program->array[a].store_id == GS_ARRAY_LABELS)
-            labels = gs_exec_rows(s->run.exec, a);
+    const uint8_t *const labels = array == GS_NONE ? NULL : gs_exec_rows(s->run.exec, array);
     if (s->labels.task != GS_TRAIN_TASK_CLASSIFY)
         return known_labels(s, labels, batch->targets);
     if (weight == NULL)

@@ -56,6 +56,14 @@ gs_status gs_program_add_param(gs_program *p, const gs_param *q)
     return GS_OK;
 }
 
+uint32_t gs_program_stored(const gs_program *p, int id)
+{
+    for (uint32_t a = 0; a < p->arrays; a++)
+        if (p->array[a].store_id == id)
+            return a;
+    return GS_NONE;
+}
+
 uint32_t gs_program_pass(const gs_program *p, const char *name)
 {
     for (uint32_t i = 0; i < p->passes; i++)

@@ -358,6 +358,8 @@ gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a);
 gs_status gs_program_add_param(gs_program *p, const gs_param *q);
 /* Index of the pass of this name, GS_NONE where there is none. */
 uint32_t gs_program_pass(const gs_program *p, const char *name);
+/* Index of the array that the store, or the caller, has under this number, GS_NONE where there is none. */
+uint32_t gs_program_stored(const gs_program *p, int id);
 uint64_t gs_param_elements(const gs_param *p);
 /* Wherever a program's parameters are, their gradients, or an optimiser's state, they are one run of floats: the
  * learned ones first, each from a multiple of GS_PARAM_ALIGN on (64 bytes), with zeros in between. So gradients are

@@ -107,14 +107,6 @@ static gs_status add_pass(gs_layer *l, const gs_model *model, const gs_layer_gra
     return st == GS_OK ? gs_compile(l->program, ir, &compile) : st; /* takes the graph */
 }
 
-static uint32_t array_of(const gs_layer *l, int id)
-{
-    for (uint32_t a = 0; a < l->program->arrays; a++)
-        if (l->program->array[a].store_id == id)
-            return a;
-    return GS_NONE;
-}
-
 static uint32_t array_named(const gs_layer *l, const char *name)
 {
     for (uint32_t a = 0; a < l->program->arrays; a++)
@@ -141,8 +133,8 @@ static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
     l->pass.forward = gs_program_pass(l->program, "setup");
     l->pass.backward = gs_program_pass(l->program, "train");
     l->pass.predict = gs_program_pass(l->program, "predict");
-    l->array.features = array_of(l, GS_ARRAY_FEATURES);
-    l->array.upstream = array_of(l, UPSTREAM_ID);
+    l->array.features = gs_program_stored(l->program, GS_ARRAY_FEATURES);
+    l->array.upstream = gs_program_stored(l->program, UPSTREAM_ID);
     l->array.x_gradient = array_named(l, GS_INPUT_GRAD);
     return gs_program_check(l->program);
 }
@@ -189,11 +181,11 @@ static void fill_graph_arrays(const gs_layer *l)
         const float *from;
     } arrays[] = {{GS_ARRAY_IN_DEGREE, l->edges.in_degree}, {GS_ARRAY_OUT_DEGREE, l->edges.out_degree},
                   {GS_ARRAY_LOOPS, l->edges.loops}};
-    const uint32_t id = array_of(l, GS_ARRAY_INPUT_ID);
+    const uint32_t id = gs_program_stored(l->program, GS_ARRAY_INPUT_ID);
     uint32_t *const rows = id != GS_NONE ? gs_exec_rows(l->exec, id) : NULL;
 
     for (size_t k = 0; k < GS_ARRAY_LEN(arrays); k++) {
-        const uint32_t a = array_of(l, arrays[k].id);
+        const uint32_t a = gs_program_stored(l->program, arrays[k].id);
         if (a != GS_NONE)
             memcpy(gs_exec_rows(l->exec, a), arrays[k].from, l->vertices * sizeof(float));
     }

@@ -28,10 +28,9 @@ struct gs_run_batches {
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
-    bool keeps;           /* features of all vertices have room */
-    uint32_t reading_group; /* batches of a group where they have not */
-    uint64_t cache_bytes; /* what rows of them may take where they do not */
-    uint64_t ring, most_ring; /* of reads that go ahead, of each device: 0 where they do not; what it may be */
+    gs_batch_room room;   /* of features */
+    uint32_t reading_group; /* batches of a group where features of all vertices have no room; then also: */
+    uint64_t cache_bytes, most_ring; /* what rows of them may take; the ring of each device may be */
     bool traces;
     gs_batch_trace trace; /* of the epoch at hand */
 };
@@ -145,7 +144,7 @@ static double reads_of(gs_run_batches *b, uint64_t host, uint32_t group)
     const gs_draws *const d = &b->draws;
     const uint32_t passes = d->in->columns != NULL ? gs_sampler_passes(&d->options, d->out != NULL) : 0;
     const double edges = (double)(d->in->edges * sizeof(uint32_t)) * passes / group;
-    return edges + (b->keeps ? 0 : feature_reads(b, host, group));
+    return edges + (b->room.keeps ? 0 : feature_reads(b, host, group));
 }
 
 /* The longest known future that is worth its memory. */
@@ -166,19 +165,10 @@ static void choose_group(gs_run_batches *b, uint64_t host)
     }
 }
 
-static void read_ahead(gs_run_batches *b, uint64_t ring)
+static void set_room(gs_run_batches *b)
 {
-    b->ring = ring;
-    gs_batch_devices_read_ahead(b->engine, ring);
-}
-
-/* With less memory, first the ring is the least, then nothing goes ahead. */
-static bool read_less_ahead(gs_run_batches *b)
-{
-    if (b->ring == 0)
-        return false;
-    read_ahead(b, b->ring > GS_BATCH_RING ? GS_BATCH_RING : 0);
-    return true;
+    b->room.group = b->draws.group;
+    gs_batch_devices_set_room(b->engine, &b->room);
 }
 
 /* The cache is as large as without a ring: who reads ahead does not read more. A device's next batch is known where a
@@ -190,7 +180,8 @@ static void choose_ring(gs_run_batches *b, uint64_t host)
     const bool follows = b->reading_group >= 2 * b->devices;
 
     b->most_ring = follows ? GS_MAX(gs_align_up((uint64_t)reads, GS_MIB), GS_BATCH_RING) : 0;
-    read_ahead(b, b->keeps ? 0 : b->most_ring);
+    b->room.ring = b->room.keeps ? 0 : b->most_ring;
+    set_room(b);
 }
 
 /* Rows of features are in memory from one batch to the next, where not all can be. */
@@ -199,17 +190,16 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     const uint64_t budget = config->options->host_memory, host = budget != 0 ? budget : gs_machine_free_memory(),
                    all = gs_store_array(b->draws.store, GS_ARRAY_FEATURES)->bytes;
 
-    b->keeps = all <= left_of(b, host, b->draws.group) && !config->options->no_cache;
-    if (!b->keeps || (b->draws.in->columns != NULL && all <= left_of(b, host, b->draws.group) / 2))
+    b->room.keeps = all <= left_of(b, host, b->draws.group) && !config->options->no_cache;
+    if (!b->room.keeps || (b->draws.in->columns != NULL && all <= left_of(b, host, b->draws.group) / 2))
         choose_group(b, host);
     b->reading_group = b->draws.group;
     const uint64_t left = left_of(b, host, b->draws.group);
-    if (b->keeps && b->draws.in->columns == NULL)
+    if (b->room.keeps && b->draws.in->columns == NULL)
         b->draws.group = group_of(b, GS_MIN(b->draws.group, GS_MAX(BATCHES_PER_THREAD * b->draws.threads, b->step)));
-    gs_batch_devices_keep_features(b->engine, b->keeps);
-    b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->keeps ? all : left));
-    if (!b->keeps)
-        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->draws.group);
+    b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->room.keeps ? all : left));
+    b->room.cache = b->room.keeps ? 0 : b->cache_bytes;
+    set_room(b);
     choose_ring(b, host);
 }
 
@@ -227,7 +217,7 @@ void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *ou
 {
     out->batch_devices = b->devices;
     out->batch_group = b->draws.group;
-    out->batch_ring = b->ring;
+    out->batch_ring = b->room.ring;
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     out->step_seconds = gs_batch_devices_seconds(b->engine) + out->draw_seconds;
     out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->draws.sampler), gs_batch_devices_deal(b->engine)->step);
@@ -251,33 +241,30 @@ static bool halve_group(gs_run_batches *b)
     return b->draws.group < had;
 }
 
-/* Where all features stay, first half of the group goes and half of that; then a cache takes their place. Then reads
- * do not go ahead, what a small group has not goes, then the cache, and half of the group. */
+/* Where all features stay, first half of the group goes and half of that; then a cache takes their place, which may be
+ * more, but less can be made of it. Then the ring becomes the least, reads do not go ahead, what a small group has not
+ * goes, then the cache, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
-    if (read_less_ahead(b))
-        return true;
-    if (!b->keeps && b->draws.group > SMALL_GROUP && halve_group(b)) {
-        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->draws.group);
-        return true;
-    }
-    if (b->keeps && b->draws.group > b->devices) {
-        b->draws.group = group_of(b, b->draws.group / 2);
-        return true;
-    }
-    if (b->keeps) { /* which may be more, but less can be made of it */
-        b->keeps = false;
-        b->draws.group = b->reading_group;
-        gs_batch_devices_keep_features(b->engine, false);
-        gs_batch_devices_set_cache(b->engine, b->cache_bytes, b->draws.group);
-        read_ahead(b, b->most_ring);
-        return true;
-    }
-    gs_batch_devices_set_cache(b->engine, 0, b->draws.group);
-    if (gs_run_batches_bytes(b) == had)
+    gs_batch_room *const room = &b->room;
+
+    if (room->ring > 0) {
+        room->ring = room->ring > GS_BATCH_RING ? GS_BATCH_RING : 0;
+    } else if (room->keeps && b->draws.group > b->devices) {
         (void)halve_group(b);
-    return gs_run_batches_bytes(b) < had;
+    } else if (room->keeps) {
+        *room = (gs_batch_room){.cache = b->cache_bytes, .ring = b->most_ring};
+        b->draws.group = b->reading_group;
+    } else if (b->draws.group <= SMALL_GROUP || !halve_group(b)) {
+        room->cache = 0;
+        set_room(b);
+        if (gs_run_batches_bytes(b) == had)
+            (void)halve_group(b);
+        return gs_run_batches_bytes(b) < had;
+    }
+    set_room(b);
+    return true;
 }
 
 /* With a batch of the middle of an epoch for predictions, where drawing one reads nothing. */
