@@ -603,16 +603,16 @@ gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
     return describe(run->session, run->batches, out);
 }
 
-/* A run as gs_train() would plan it, which is not started. The caller closes both, also on failure. */
-static gs_status open_planned(gs_session **session, gs_run_batches **batches, const char *store,
+/* A run as gs_train() would plan it, which is not started. The caller closes both, also on failure. `own`: what the
+ * options are read to, which the session looks at until it is closed. */
+static gs_status open_planned(gs_session **session, gs_run_batches **batches, gs_train_options *own, const char *store,
                               const gs_train_options *options)
 {
-    gs_train_options own;
     gs_status st;
 
-    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
-        (st = gs_train_options_check(&own)) != GS_OK ||
-        (st = gs_run__open_session(session, store, &own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches)) != GS_OK)
+    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_train_options_read(own, options)) != GS_OK ||
+        (st = gs_train_options_check(own)) != GS_OK ||
+        (st = gs_run__open_session(session, store, own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches)) != GS_OK)
         return st;
     if (*batches == NULL)
         gs_run__warn(*session);
@@ -623,11 +623,12 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
 {
     gs_run_batches *batches = NULL;
     gs_session *session = NULL;
+    gs_train_options own;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK)
         return st;
-    if ((st = open_planned(&session, &batches, store, options)) == GS_OK)
+    if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK)
         st = describe(session, batches, out);
     gs_run_batches_close(batches);
     gs_session_close(session);
@@ -638,11 +639,12 @@ gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *
 {
     gs_run_batches *batches = NULL;
     gs_session *session = NULL;
+    gs_train_options own;
     gs_status st;
 
     if ((st = gs_check_argument(file, "file")) != GS_OK)
         return st;
-    if ((st = open_planned(&session, &batches, store, options)) == GS_OK) {
+    if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK) {
         gs_plan_print(session->plan, session->program, file);
         if (batches != NULL)
             gs_plan_print(gs_run_batches_session(batches)->plan, gs_run_batches_session(batches)->program, file);
