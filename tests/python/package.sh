@@ -42,6 +42,7 @@ cd "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_processes.py" "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_loaders.py" "$work/out"
 if [ "${3:-}" = wheel ]; then
+    "$work/venv/bin/gnnstream" --version
     "${pip[@]}" mypy >"$work/log" 2>&1 || { echo "mypy does not install: $(tail -n 1 "$work/log")"; exit 0; }
     "$work/venv/bin/python" "$source/tests/python/test_types.py"
     exit 0
