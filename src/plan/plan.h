@@ -89,8 +89,9 @@ typedef struct gs_block_run {
 } gs_block_run;
 
 typedef struct gs_task {
-    gs_task_kind kind;
-    gs_check check;      /* MOVE from the disk to the host */
+    uint8_t kind;        /* gs_task_kind */
+    uint8_t check;       /* gs_check; MOVE from the disk to the host */
+    uint16_t device;     /* who computes, or whose lane moves; 0 where neither end is a device's */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* MOVE from or to the disk; EDGES, MOVE of a chunk: of the chunk */
@@ -108,7 +109,6 @@ typedef struct gs_task {
         uint32_t first_reg;
         uint32_t first_run; /* MOVE */
     };
-    uint16_t device;     /* who computes, or whose lane moves; 0 where neither end is a device's */
     uint64_t first_row;  /* VERTEX, SELF: in store order */
     uint64_t bytes;      /* ZERO, COPY, MOVE; the last run's end too */
     gs_place place;      /* MOVE, COPY: to; ZERO, SELF, EDGES: the sums; BACK: operand rows' gradient */

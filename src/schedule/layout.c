@@ -270,7 +270,7 @@ static void measure_sets(gs_layout *l)
  * of its own, whatever is resident. */
 static uint64_t chunk_tables(const gs_layout *l, const gs_stage *s)
 {
-    const uint64_t task = GS_TASK_COUNTED_BYTES + l->config->task_bytes;
+    const uint64_t task = sizeof(gs_task) + l->config->task_bytes;
     uint64_t bytes = 0;
 
     if (gs_stage_is_back(s))

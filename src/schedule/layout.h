@@ -15,10 +15,6 @@
  * that time is hidden behind other work. */
 #define GS_WEAR_SHARE 0.25
 
-/* Bytes that budgets count of a task: plans are chosen by them, so they stay when gs_task becomes smaller. */
-#define GS_TASK_COUNTED_BYTES 128u
-_Static_assert(sizeof(gs_task) <= GS_TASK_COUNTED_BYTES, "a task takes what is counted of it");
-
 typedef struct gs_stage_layout {
     uint32_t tile_rows;
     uint64_t scratch_bytes;   /* registers of a tile that live in the arena */

@@ -66,7 +66,7 @@ static uint64_t chunk_tables(const gs_layout *l)
 {
     uint64_t bytes = CHUNK_BYTES;
     for (uint32_t s = 0; s < l->program->stages; s++)
-        bytes += l->program->stage[s].sums > 0 ? CHUNK_TASKS * (GS_TASK_COUNTED_BYTES + TASK_BYTES) : 0;
+        bytes += l->program->stage[s].sums > 0 ? CHUNK_TASKS * (sizeof(gs_task) + TASK_BYTES) : 0;
     return bytes;
 }
 

@@ -60,7 +60,7 @@ static void test_budget__is_named_without_its_plan(void **state)
     (void)state;
     fixture_program(&f, 37, 16);
     fixture_chunks(&f, 60000, 60, false, 5);
-    gs_schedule_config c = fixture_config(&f, 6 * GS_MIB, 2 * GS_MIB);
+    gs_schedule_config c = fixture_config(&f, 5 * GS_MIB, 2 * GS_MIB);
     c.refusal = &refused;
     c.effort = &effort;
     assert_int_equal(gs_schedule(&plan, &c), GS_EBUDGET);
