@@ -151,7 +151,8 @@ typedef struct gs_train_options {
                           * "logistic" or "margin". NULL: the first of each */
     /* Of .task "link": how probable is an edge between two vertices? */
     const char *decoder; /* score of a pair by its rows h and t, and r of its type: "dot", h t; "distmult", h r t;
-                          * "complex", the real part of h r conj(t); "transe", minus the length of h + r - t */
+                          * "complex", the real part of h r conj(t); "transe", minus the length of h + r - t; "mlp",
+                          * PyG's EdgeDecoder, lin2(relu(lin1([h, t]) + r)) */
     uint32_t negatives;  /* wrong ends that each pair is compared with, on either side; as many pairs share them */
     const char *negatives_by; /* drawn "uniform" from the pair's interval; by "degree", as often as pairs of the bucket
                                * have them; or from those of the same "batch" */
@@ -232,7 +233,7 @@ typedef struct gs_train_options {
     GS_PAIR_OPTION_MAP(X)
 /* Of the task, what is of edges alone. */
 #define GS_PAIR_OPTION_MAP(X)                                                                                        \
-    X(decoder, CHOICE, NULL, 0, 0, RESULTS, "dot", RARE, "--decoder", "dot|distmult|complex|transe",                 \
+    X(decoder, CHOICE, NULL, 0, 0, RESULTS, "dot", RARE, "--decoder", "dot|distmult|complex|transe|mlp",             \
       "of --task link: how rows of two vertices score an edge", "dot")                                               \
     X(negatives, COUNT, 0, 1, 65536, RESULTS, "64", RARE, "--negatives", "K",                                        \
       "of --task link: wrong ends that a pair is compared with", "64")                                               \

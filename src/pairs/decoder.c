@@ -93,11 +93,36 @@ static void back_transe(float *d_end, float *d_type, const float *d_query, const
     }
 }
 
+/* ---- a perceptron of both ends, PyG's EdgeDecoder: lin2(relu(lin1([h, t]) + r)) ---- */
+
+/* Of a projected row; the other end's is added before the relu. */
+static void query_mlp(float *query, const float *end, const float *type, uint32_t width, gs_pair_end which)
+{
+    (void)which;
+    for (uint32_t i = 0; i < width; i++)
+        query[i] = end[i] + type[i];
+}
+
+static void back_mlp(float *d_end, float *d_type, const float *d_query, const float *end, const float *type,
+                     uint32_t width, gs_pair_end which)
+{
+    (void)end;
+    (void)type;
+    (void)which;
+    for (uint32_t i = 0; i < width; i++) {
+        d_end[i] += d_query[i];
+        d_type[i] += d_query[i];
+    }
+}
+
 static const gs_decoder decoders[GS_DECODERS] = {
     [GS_DECODER_DOT] = {.query = query_dot, .back = back_dot},
     [GS_DECODER_DISTMULT] = {.of_types = true, .query = query_distmult, .back = back_distmult},
     [GS_DECODER_COMPLEX] = {.of_types = true, .halves = true, .query = query_complex, .back = back_complex},
-    [GS_DECODER_TRANSE] = {.of_types = true, .distance = true, .query = query_transe, .back = back_transe},
+    [GS_DECODER_TRANSE] = {.of_types = true, .similarity = GS_CPU_DISTANCE, .query = query_transe,
+                           .back = back_transe},
+    [GS_DECODER_MLP] = {.of_types = true, .projects = true, .similarity = GS_CPU_RELU, .query = query_mlp,
+                        .back = back_mlp},
 };
 
 const gs_decoder *gs_decoder_of(gs_decoder_kind kind) { return &decoders[kind]; }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/cpu/kernels.h" /* gs_cpu_similarity */
+
 /* The end that is given. The other one is asked for: the tail of a head, or the head of a tail. */
 typedef enum gs_pair_end { GS_PAIR_HEAD, GS_PAIR_TAIL } gs_pair_end;
 
@@ -20,13 +22,15 @@ typedef enum gs_decoder_kind {
     GS_DECODER_DISTMULT,
     GS_DECODER_COMPLEX,
     GS_DECODER_TRANSE,
+    GS_DECODER_MLP,
     GS_DECODERS
 } gs_decoder_kind;
 
 typedef struct gs_decoder {
     bool of_types; /* it has a learned row for each type of edge */
     bool halves;   /* rows are of an even width */
-    bool distance; /* the similarity is minus the Euclidean distance; else a dot product */
+    bool projects; /* rows of ends are products with lin1 before they are anything else (perceptron.h) */
+    gs_cpu_similarity similarity;
     /* query[width] of the row of an end, and of the type's, which is NULL without `of_types`. */
     void (*query)(float *query, const float *end, const float *type, uint32_t width, gs_pair_end which);
     /* Adds to the gradients of the end's row and of the type's, of that of its query. */
@@ -35,5 +39,12 @@ typedef struct gs_decoder {
 } gs_decoder;
 
 const gs_decoder *gs_decoder_of(gs_decoder_kind kind);
+
+/* What a decoder has learned besides rows of vertices; or the gradients of that. NULL: it has none such. */
+typedef struct gs_decoder_values {
+    float *types;                     /* [types, width] */
+    float *lin1, *lin1_bias;          /* [width, 2 * width], [width] */
+    float *lin2, *lin2_bias;          /* [width], [1] */
+} gs_decoder_values;
 
 #endif /* GS_PAIRS_DECODER_H */

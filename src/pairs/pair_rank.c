@@ -35,8 +35,12 @@ struct gs_pair_ranks {
     uint32_t *end, *order, *spare, *place; /* [QUERIES] */
     uint32_t ends;     /* distinct ones, [ends] first in `end` */
     float *row;        /* [QUERIES, width] */
+    /* of a decoder that projects: its rows as heads, then as tails; and pieces of all rows likewise */
+    gs_perceptron perceptron;
+    float *projected, *piece; /* [2][QUERIES, width]; [PIECE, width] */
     /* of its queries, that of pair p with a given head p, with a given tail pairs + p: */
     float *query;      /* [QUERIES, width] */
+    const float *lin2; /* of the decoder's values at hand */
     float *own;        /* [QUERIES] scores of the pairs themselves */
     uint32_t *greater, *equal; /* [QUERIES] others */
     /* which queries ask for the same: */
@@ -45,7 +49,7 @@ struct gs_pair_ranks {
     /* known pairs of these, by their other end: */
     uint32_t known, most_known, at; /* at: those before it have gone by */
     uint32_t *known_key, *known_end, *known_order, *known_spare; /* [most_known] */
-    float *panel;      /* [PIECE] side by side */
+    float *panel[2];   /* [gs_pair_end] beside given ends of this kind, [PIECE] side by side; or both the same */
     float *score;      /* [threads][BLOCK, PIECE] */
     float *own_panel;
     uint32_t *best_id, *bests; /* [top pairs, top] the best destinations so far, and how many; with `top` */
@@ -63,7 +67,16 @@ uint32_t gs_pair_ranks_top_pairs(const gs_pair_ranks *r)
 
 static uint64_t best_numbers(const gs_pair_ranks *r) { return (uint64_t)gs_pair_ranks_top_pairs(r) * r->o.top; }
 
-static uint64_t panel_floats(const gs_pair_rank_options *o) { return (uint64_t)PIECE * o->width; }
+static uint64_t panel_floats(const gs_pair_rank_options *o)
+{
+    return (1ull + o->decoder->projects) * PIECE * o->width;
+}
+
+/* Of a decoder that projects. */
+static uint64_t projected_floats(const gs_pair_rank_options *o)
+{
+    return o->decoder->projects ? (2ull * QUERIES + PIECE) * o->width : 0;
+}
 
 static gs_status open_splits(gs_pair_ranks *r)
 {
@@ -98,14 +111,15 @@ static bool take_memory(gs_pair_ranks *r)
     r->key = gs_malloc_array(KEY_SLOTS, sizeof(*r->key));
     r->first = gs_malloc_array(KEY_SLOTS + QUERIES, sizeof(*r->first));
     r->known_key = gs_malloc_array(4ull * r->most_known, sizeof(*r->known_key));
-    r->panel = gs_malloc_array(panel_floats(&r->o) + LANES_MOST * width, sizeof(*r->panel));
+    r->panel[0] = gs_malloc_array(panel_floats(&r->o) + LANES_MOST * width, sizeof(float));
+    r->projected = gs_malloc_array(projected_floats(&r->o) + 1, sizeof(*r->projected));
     r->score = gs_malloc_array((uint64_t)r->o.threads * BLOCK * PIECE, sizeof(*r->score));
     r->above = gs_malloc_array(2 * r->most_scores + 1, sizeof(*r->above));
     r->best = gs_malloc_array(best_numbers(r) + 1, sizeof(*r->best));
     r->best_id = gs_malloc_array(best_numbers(r) + GS_RANK_PAIRS, sizeof(*r->best_id));
     if (r->room == NULL || r->pair == NULL || r->end == NULL || r->row == NULL || r->own == NULL ||
-        r->greater == NULL || r->key == NULL || r->first == NULL || r->known_key == NULL || r->panel == NULL ||
-        r->score == NULL || r->above == NULL || r->best == NULL || r->best_id == NULL)
+        r->greater == NULL || r->key == NULL || r->first == NULL || r->known_key == NULL || r->panel[0] == NULL ||
+        r->score == NULL || r->above == NULL || r->projected == NULL || r->best == NULL || r->best_id == NULL)
         return false;
     r->order = r->end + QUERIES;
     r->spare = r->order + QUERIES;
@@ -116,7 +130,9 @@ static bool take_memory(gs_pair_ranks *r)
     r->known_end = r->known_key + r->most_known;
     r->known_order = r->known_end + r->most_known;
     r->known_spare = r->known_order + r->most_known;
-    r->own_panel = r->panel + panel_floats(&r->o);
+    r->own_panel = r->panel[0] + panel_floats(&r->o);
+    r->panel[1] = r->panel[0] + (r->o.decoder->projects ? PIECE * width : 0);
+    r->piece = r->projected + 2 * QUERIES * width;
     r->below = r->above + r->most_scores;
     r->bests = r->best_id + best_numbers(r);
     return true;
@@ -129,7 +145,8 @@ uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r)
                      2ull * QUERIES * width * sizeof(*r->row) + 3ull * QUERIES * sizeof(*r->own) +
                      KEY_SLOTS * (sizeof(*r->key) + sizeof(*r->first)) + QUERIES * sizeof(*r->next) +
                      4ull * r->most_known * sizeof(*r->known_key) +
-                     (panel_floats(&r->o) + LANES_MOST * width) * sizeof(*r->panel) +
+                     (panel_floats(&r->o) + LANES_MOST * width + projected_floats(&r->o) + 1) * sizeof(float) +
+                     (r->o.decoder->projects ? gs_perceptron_bytes(r->o.width) : 0) +
                      (uint64_t)r->o.threads * BLOCK * PIECE * sizeof(*r->score) +
                      (2 * r->most_scores + 1) * sizeof(*r->above) +
                      (best_numbers(r) + 1) * sizeof(*r->best) +
@@ -148,7 +165,9 @@ gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *op
     if (r == NULL)
         return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
     r->o = *options;
-    if ((st = gs_cpu_kernels_find(&r->kernels)) == GS_OK && (st = open_splits(r)) == GS_OK && !take_memory(r))
+    if ((st = gs_cpu_kernels_find(&r->kernels)) == GS_OK && (!r->o.decoder->projects ||
+        (st = gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads)) == GS_OK) &&
+        (st = open_splits(r)) == GS_OK && !take_memory(r))
         st = gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
     if (st == GS_OK)
         *out = r;
@@ -164,8 +183,10 @@ void gs_pair_ranks_close(gs_pair_ranks *r)
     for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
         if (r->split[k].store != NULL)
             gs_pair_source_close(&r->split[k]);
+    gs_perceptron_close(&r->perceptron);
     void *const taken[] = {r->room,    r->pair, r->end,   r->row,   r->own,  r->greater, r->key, r->first,
-                           r->known_key, r->panel, r->score, r->above, r->best, r->best_id};
+                           r->known_key, r->panel[0], r->score, r->above, r->best, r->best_id,
+                           r->projected};
     for (size_t k = 0; k < GS_ARRAY_LEN(taken); k++)
         gs_free(taken[k]);
     gs_free(r);
@@ -179,7 +200,7 @@ static gs_status check_stop(const gs_pair_ranks *r)
 /* ---- rows and scores of pairs ---------------------------------------------- */
 
 /* Rows of the block's ends: that of pair p's source is row place[p], of its destination place[pairs + p]. */
-static gs_status fetch_ends(gs_pair_ranks *r, const gs_pair_rows *rows)
+static gs_status fetch_ends(gs_pair_ranks *r, const gs_pair_rows *rows, const gs_decoder_values *values)
 {
     const uint32_t n = 2 * r->pairs;
     uint32_t *const all = r->place; /* their vertices, until their places are known */
@@ -198,20 +219,32 @@ static gs_status fetch_ends(gs_pair_ranks *r, const gs_pair_rows *rows)
     memcpy(r->place, r->spare, n * sizeof(*r->place));
     for (uint32_t k = 0; k < r->ends; k++)
         r->order[k] = k;
-    return rows->fetch(rows->context, r->end, r->order, r->ends, r->o.width, r->row);
+    const gs_status st = rows->fetch(rows->context, r->end, r->order, r->ends, r->o.width, r->row);
+    if (st != GS_OK || !r->o.decoder->projects)
+        return st;
+    gs_perceptron_take(&r->perceptron, values);
+    for (uint32_t end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
+        gs_perceptron_project(&r->perceptron, r->projected + (uint64_t)end * QUERIES * r->o.width, r->row, r->ends,
+                              (gs_pair_end)end);
+    return GS_OK;
 }
 
+/* Of place `slot`: a source as a head, a destination as a tail. */
 static const float *end_row(const gs_pair_ranks *r, uint32_t slot)
 {
-    return r->row + (uint64_t)r->place[slot] * r->o.width;
+    const uint64_t at = (uint64_t)r->place[slot] * r->o.width;
+    if (!r->o.decoder->projects)
+        return r->row + at;
+    return r->projected + (slot < r->pairs ? 0 : (uint64_t)QUERIES * r->o.width) + at;
 }
 
 /* Query q and its pair's own score, after fetch_ends(). */
-static void make_query(gs_pair_ranks *r, uint32_t q, const float *types)
+static void make_query(gs_pair_ranks *r, uint32_t q, const gs_decoder_values *values)
 {
     const bool head = q < r->pairs;
+    r->lin2 = values->lin2;
     const uint32_t p = head ? q : q - r->pairs, width = r->o.width;
-    const float *const type = r->o.decoder->of_types ? types + (uint64_t)r->pair[p].type * width : NULL;
+    const float *const type = r->o.decoder->of_types ? values->types + (uint64_t)r->pair[p].type * width : NULL;
     float score[LANES_MOST];
 
     r->o.decoder->query(r->query + (uint64_t)q * width, end_row(r, q), type, width,
@@ -219,21 +252,27 @@ static void make_query(gs_pair_ranks *r, uint32_t q, const float *types)
     r->kernels->pair_pack(r->own_panel, end_row(r, head ? q + r->pairs : p), 1, width);
     const gs_cpu_pairs one = {.score = score, .stride = LANES_MOST, .query = r->query + (uint64_t)q * width,
                               .panel = r->own_panel, .queries = 1, .vectors = 1, .width = width,
-                              .distance = r->o.decoder->distance};
+                              .similarity = r->o.decoder->similarity, .weight = values->lin2};
     r->kernels->pair_scores(&one);
     r->own[q] = score[0];
 }
 
+/* That all scores have, and that no rank needs. */
+static float bias_of(const gs_pair_ranks *r, const gs_decoder_values *values)
+{
+    return r->o.decoder->projects ? values->lin2_bias[0] : 0;
+}
+
 gs_status gs_pair_ranks_score(gs_pair_ranks *r, float *score, const gs_pair *pair, uint32_t pairs,
-                              const gs_pair_rows *rows, const float *types)
+                              const gs_pair_rows *rows, const gs_decoder_values *values)
 {
     r->pairs = pairs;
     if (pair != r->pair)
         memcpy(r->pair, pair, pairs * sizeof(*pair));
-    const gs_status st = fetch_ends(r, rows);
+    const gs_status st = fetch_ends(r, rows, values);
     for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
-        make_query(r, p, types);
-        score[p] = r->own[p];
+        make_query(r, p, values);
+        score[p] = r->own[p] + bias_of(r, values);
     }
     return st;
 }
@@ -318,14 +357,28 @@ static void strike_known(const gs_pair_ranks *r, float *score, uint32_t first_qu
     }
 }
 
-/* Scores of a block of queries with the rows of the panel, [BLOCK, PIECE] of the thread. */
+/* A piece of all rows to the panels. */
+static void pack_rows(gs_pair_ranks *r, const float *row, uint32_t rows)
+{
+    if (!r->o.decoder->projects) {
+        r->kernels->pair_pack(r->panel[0], row, rows, r->o.width);
+        return;
+    }
+    for (uint32_t given = GS_PAIR_HEAD; given <= GS_PAIR_TAIL; given++) {
+        gs_perceptron_project(&r->perceptron, r->piece, row, rows, (gs_pair_end)(1 - given));
+        r->kernels->pair_pack(r->panel[given], r->piece, rows, r->o.width);
+    }
+}
+
+/* Scores of queries that ask for the same end with the rows of the panel: [BLOCK, PIECE] of the thread. */
 static float *score_rows(const gs_pair_ranks *r, uint32_t first_query, uint32_t queries, uint32_t rows)
 {
     const uint32_t lanes = r->kernels->lanes;
     float *const score = r->score + (uint64_t)omp_get_thread_num() * BLOCK * PIECE;
     const gs_cpu_pairs some = {.score = score, .stride = PIECE, .query = r->query + (uint64_t)first_query * r->o.width,
-                               .panel = r->panel, .queries = queries, .vectors = (rows + lanes - 1) / lanes,
-                               .width = r->o.width, .distance = r->o.decoder->distance};
+                               .panel = r->panel[first_query >= r->pairs], .queries = queries,
+                               .vectors = (rows + lanes - 1) / lanes, .width = r->o.width,
+                               .similarity = r->o.decoder->similarity, .weight = r->lin2};
 
     r->kernels->pair_scores(&some);
     return score;
@@ -333,7 +386,7 @@ static float *score_rows(const gs_pair_ranks *r, uint32_t first_query, uint32_t 
 
 static void count_block(gs_pair_ranks *r, uint32_t first_query, uint64_t first, uint32_t rows, uint32_t known_end)
 {
-    const uint32_t queries = GS_MIN(BLOCK, 2 * r->pairs - first_query);
+    const uint32_t queries = GS_MIN(BLOCK, (first_query < r->pairs ? 1 : 2) * r->pairs - first_query);
     float *const score = score_rows(r, first_query, queries, rows);
 
     strike_known(r, score, first_query, queries, first, known_end);
@@ -352,6 +405,7 @@ static void count_block(gs_pair_ranks *r, uint32_t first_query, uint64_t first, 
 static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const float *row, const uint32_t *id)
 {
     gs_pair_ranks *const r = context;
+    const uint32_t blocks = (r->pairs + BLOCK - 1) / BLOCK; /* of queries with given ends of one kind */
 
     (void)id;
     for (uint64_t at = 0; at < rows; at += PIECE) {
@@ -359,10 +413,10 @@ static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const 
         uint32_t known_end = r->at;
         while (known_end < r->known && r->known_end[r->known_order[known_end]] < first + at + n)
             known_end++;
-        r->kernels->pair_pack(r->panel, row + at * r->o.width, n, r->o.width);
+        pack_rows(r, row + at * r->o.width, n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(r->o.threads)
-        for (uint32_t q = 0; q < 2 * r->pairs; q += BLOCK)
-            count_block(r, q, first + at, n, known_end);
+        for (uint32_t k = 0; k < 2 * blocks; k++)
+            count_block(r, k % blocks * BLOCK + (k < blocks ? 0 : r->pairs), first + at, n, known_end);
         r->at = known_end;
     }
     return check_stop(r);
@@ -384,7 +438,7 @@ typedef struct finding {
     gs_pair_ranks *r;
     gs_pair_figures sum;
     const gs_pair_rows *rows;
-    const float *types;
+    const gs_decoder_values *values;
     uint64_t done;
     bool by_auc;
 } finding;
@@ -395,10 +449,10 @@ static gs_status rank_block(finding *f)
     gs_pair_ranks *const r = f->r;
     gs_status st;
 
-    if ((st = find_known(r)) != GS_OK || (st = fetch_ends(r, f->rows)) != GS_OK)
+    if ((st = find_known(r)) != GS_OK || (st = fetch_ends(r, f->rows, f->values)) != GS_OK)
         return st;
     for (uint32_t q = 0; q < 2 * r->pairs; q++)
-        make_query(r, q, f->types);
+        make_query(r, q, f->values);
     memset(r->greater, 0, 2ull * QUERIES * sizeof(*r->greater));
     r->at = 0;
     if ((st = f->rows->each(f->rows->context, false, count_rows, r)) != GS_OK)
@@ -438,7 +492,7 @@ static gs_status take_rows(void *context, uint64_t first, uint64_t rows, const f
     (void)first;
     for (uint64_t at = 0; at < rows; at += PIECE) {
         const uint32_t n = (uint32_t)GS_MIN(PIECE, rows - at);
-        r->kernels->pair_pack(r->panel, row + at * r->o.width, n, r->o.width);
+        pack_rows(r, row + at * r->o.width, n);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(r->o.threads)
         for (uint32_t q = 0; q < r->pairs; q += BLOCK) {
             const uint32_t queries = GS_MIN(BLOCK, r->pairs - q);
@@ -451,20 +505,23 @@ static gs_status take_rows(void *context, uint64_t first, uint64_t rows, const f
 }
 
 gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float **score, const gs_pair *pair,
-                            uint32_t pairs, const gs_pair_rows *rows, const float *types)
+                            uint32_t pairs, const gs_pair_rows *rows, const gs_decoder_values *values)
 {
     gs_status st;
 
     r->pairs = pairs;
     memcpy(r->pair, pair, pairs * sizeof(*pair));
     memset(r->bests, 0, pairs * sizeof(*r->bests));
-    if ((st = fetch_ends(r, rows)) != GS_OK)
+    if ((st = fetch_ends(r, rows, values)) != GS_OK)
         return st;
     for (uint32_t q = 0; q < pairs; q++)
-        make_query(r, q, types);
+        make_query(r, q, values);
     *id = r->best_id;
     *score = r->best;
-    return rows->each(rows->context, true, take_rows, r);
+    st = rows->each(rows->context, true, take_rows, r);
+    for (uint64_t k = 0; k < (uint64_t)pairs * r->o.top && st == GS_OK; k++)
+        r->best[k] += bias_of(r, values);
+    return st;
 }
 
 /* ---- random pairs ----------------------------------------------------------- */
@@ -516,9 +573,9 @@ static gs_status score_block(finding *f, uint32_t split)
     const uint32_t n = r->pairs;
     gs_status st;
 
-    if ((st = gs_pair_ranks_score(r, r->above + r->scores, r->pair, n, f->rows, f->types)) != GS_OK ||
+    if ((st = gs_pair_ranks_score(r, r->above + r->scores, r->pair, n, f->rows, f->values)) != GS_OK ||
         (st = draw_block(f, split)) != GS_OK ||
-        (st = gs_pair_ranks_score(r, r->below + r->scores, r->pair, n, f->rows, f->types)) != GS_OK)
+        (st = gs_pair_ranks_score(r, r->below + r->scores, r->pair, n, f->rows, f->values)) != GS_OK)
         return st;
     r->scores += n;
     return GS_OK;
@@ -591,9 +648,9 @@ static gs_status each_block(finding *f, uint32_t split, gs_pair *block)
 }
 
 gs_status gs_pair_ranks_find(gs_pair_ranks *r, gs_pair_figures *out, uint32_t split, bool by_auc,
-                             const gs_pair_rows *rows, const float *types)
+                             const gs_pair_rows *rows, const gs_decoder_values *values)
 {
-    finding f = {.r = r, .rows = rows, .types = types, .by_auc = by_auc};
+    finding f = {.r = r, .rows = rows, .values = values, .by_auc = by_auc};
     gs_pair block[GS_RANK_PAIRS];
     gs_status st;
 

@@ -10,6 +10,7 @@
 #include "device/cpu/kernels.h"
 #include "pairs/decoder.h"
 #include "pairs/pair_source.h"
+#include "pairs/perceptron.h"
 
 #define GS_RANK_PAIRS 2048u
 
@@ -48,17 +49,17 @@ gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *op
 void gs_pair_ranks_close(gs_pair_ranks *r); /* NULL is allowed */
 /* Memory that it takes, its copy of the splits' buckets and pairs included. */
 uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r);
-/* Ranks of the pairs of a split (1 valid, 2 test); or, with `by_auc`, of them and random ones. `types`: rows of types,
- * or NULL. GS_EINTERRUPTED, GS_EIO; GS_EBUDGET: an end has more known pairs than there is room for. */
+/* Ranks of the pairs of a split (1 valid, 2 test); or, with `by_auc`, of them and random ones. GS_EINTERRUPTED, GS_EIO;
+ * GS_EBUDGET: an end has more known pairs than there is room for. */
 gs_status gs_pair_ranks_find(gs_pair_ranks *r, gs_pair_figures *out, uint32_t split, bool by_auc,
-                             const gs_pair_rows *rows, const float *types);
+                             const gs_pair_rows *rows, const gs_decoder_values *values);
 /* The `top` best destinations of all vertices for each pair's source and type, the best first, by input id: of equal
  * scores the lowest first. *id and *score [pairs, top] stand until the next call; gs_pair_ranks_top_pairs() at most. */
 uint32_t gs_pair_ranks_top_pairs(const gs_pair_ranks *r);
 gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float **score, const gs_pair *pair,
-                            uint32_t pairs, const gs_pair_rows *rows, const float *types);
+                            uint32_t pairs, const gs_pair_rows *rows, const gs_decoder_values *values);
 /* Scores of pairs, GS_RANK_PAIRS at most. */
 gs_status gs_pair_ranks_score(gs_pair_ranks *r, float *score, const gs_pair *pair, uint32_t pairs,
-                              const gs_pair_rows *rows, const float *types);
+                              const gs_pair_rows *rows, const gs_decoder_values *values);
 
 #endif /* GS_PAIRS_PAIR_RANK_H */

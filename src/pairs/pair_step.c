@@ -120,13 +120,39 @@ static group_scratch scratch_of(const gs_pair_step *s)
     return x;
 }
 
+static uint64_t scored_rows(const gs_pair_step_options *o) { return (1ull + o->decoder->projects) * o->most_rows; }
+
+static uint64_t projection_bytes(const gs_pair_step_options *o)
+{
+    const uint64_t groups = gs_div_up(o->most_pairs, o->negatives), width = o->width * sizeof(float);
+    return gs_perceptron_bytes(o->width) + 3 * o->most_rows * width + o->most_slots * sizeof(uint32_t) +
+           groups * (width + sizeof(float));
+}
+
 uint64_t gs_pair_step_bytes(const gs_pair_step_options *o)
 {
     const uint64_t groups = gs_div_up(o->most_pairs, o->negatives), width = o->width * sizeof(float);
-    return (o->most_rows + (uint64_t)o->most_slots + (o->decoder->of_types ? o->most_pairs : 0)) * width +
+    return (o->decoder->projects ? projection_bytes(o) : 0) +
+           (o->most_rows + (uint64_t)o->most_slots + (o->decoder->of_types ? o->most_pairs : 0)) * width +
            groups * sizeof(double) +
-           (o->most_rows + 1ull + o->most_slots + o->types + 1ull + o->most_pairs) * sizeof(uint32_t) +
+           (scored_rows(o) + 1 + o->most_slots + o->types + 1ull + o->most_pairs) * sizeof(uint32_t) +
            o->threads * scratch_bytes(o);
+}
+
+static gs_status take_projection(gs_pair_step *s)
+{
+    const gs_pair_step_options *const o = &s->o;
+    const gs_status st = gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads);
+
+    if (st != GS_OK)
+        return st;
+    s->projected = gs_malloc_array(2ull * o->most_rows * o->width, sizeof(float));
+    s->projected_row = gs_malloc_array(o->most_slots, sizeof(uint32_t));
+    s->d_rows = gs_malloc_array((size_t)o->most_rows * o->width, sizeof(float));
+    s->d_lin2 = gs_malloc_array(gs_div_up(o->most_pairs, o->negatives) * (o->width + 1ull), sizeof(float));
+    return s->projected != NULL && s->projected_row != NULL && s->d_rows != NULL && s->d_lin2 != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "no memory for batches of pairs");
 }
 
 gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options)
@@ -135,12 +161,13 @@ gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options
     gs_status st;
 
     *s = (gs_pair_step){.o = *o, .columns = columns_of(o), .scratch_bytes = scratch_bytes(o)};
-    if ((st = gs_cpu_kernels_find(&s->kernels)) != GS_OK)
+    if ((st = gs_cpu_kernels_find(&s->kernels)) != GS_OK ||
+        (o->decoder->projects && (st = take_projection(s)) != GS_OK))
         return st;
     s->rows = gs_malloc_array((size_t)o->most_rows * o->width, sizeof(float));
     s->d_slot = gs_malloc_array((size_t)o->most_slots * o->width, sizeof(float));
     s->loss = gs_calloc(gs_div_up(o->most_pairs, o->negatives), sizeof(double));
-    s->first = gs_malloc_array(o->most_rows + 1ull, sizeof(uint32_t));
+    s->first = gs_malloc_array(scored_rows(o) + 1, sizeof(uint32_t));
     s->order = gs_malloc_array(o->most_slots, sizeof(uint32_t));
     s->type_first = gs_malloc_array(o->types + 1ull, sizeof(uint32_t));
     s->type_order = gs_malloc_array(o->most_pairs, sizeof(uint32_t));
@@ -165,6 +192,11 @@ void gs_pair_step_close(gs_pair_step *s)
     gs_free(s->type_first);
     gs_free(s->type_order);
     gs_free(s->scratch);
+    gs_perceptron_close(&s->perceptron);
+    gs_free(s->projected);
+    gs_free(s->projected_row);
+    gs_free(s->d_rows);
+    gs_free(s->d_lin2);
     *s = (gs_pair_step){0};
 }
 
@@ -173,7 +205,7 @@ void gs_pair_step_close(gs_pair_step *s)
 /* The pairs [first, first + pairs) of a group, whose ends of one kind are given. */
 typedef struct group_work {
     const gs_pair_batch *batch;
-    const float *types;
+    const gs_decoder_values *values;
     uint32_t first, pairs, wrong; /* wrong: slot of its first negative */
     gs_pair_end given;
     float scale;
@@ -188,15 +220,15 @@ static uint32_t other_slot(const group_work *w, uint32_t p)
     return w->first + p + (w->given == GS_PAIR_HEAD ? w->batch->pairs : 0);
 }
 
-static const float *row_of(const gs_pair_step *s, const group_work *w, uint32_t slot)
+static const float *row_of(const gs_pair_step *s, uint32_t slot)
 {
-    return s->rows + (uint64_t)w->batch->row[slot] * s->o.width;
+    return s->scored + (uint64_t)s->row[slot] * s->o.width;
 }
 static float *d_slot(const gs_pair_step *s, uint32_t slot) { return s->d_slot + (uint64_t)slot * s->o.width; }
 
 static const float *type_row(const gs_pair_step *s, const group_work *w, uint32_t p)
 {
-    return s->o.decoder->of_types ? w->types + (uint64_t)w->batch->pair[w->first + p].type * s->o.width : NULL;
+    return s->o.decoder->of_types ? w->values->types + (uint64_t)w->batch->pair[w->first + p].type * s->o.width : NULL;
 }
 
 static void score_group(const gs_pair_step *s, const group_work *w, const group_scratch *x)
@@ -204,14 +236,14 @@ static void score_group(const gs_pair_step *s, const group_work *w, const group_
     const uint32_t width = s->o.width, negatives = w->batch->negatives, lanes = s->kernels->lanes;
 
     for (uint32_t p = 0; p < w->pairs; p++)
-        s->o.decoder->query(x->query + (uint64_t)p * width, row_of(s, w, given_slot(w, p)), type_row(s, w, p), width,
+        s->o.decoder->query(x->query + (uint64_t)p * width, row_of(s, given_slot(w, p)), type_row(s, w, p), width,
                             w->given);
     for (uint32_t k = 0; k < negatives; k++)
-        memcpy(x->other + (uint64_t)k * width, row_of(s, w, w->wrong + k), width * sizeof(float));
+        memcpy(x->other + (uint64_t)k * width, row_of(s, w->wrong + k), width * sizeof(float));
     s->kernels->pair_pack(x->panel, x->other, negatives, width);
     const gs_cpu_pairs pairs = {.score = x->score, .stride = s->columns, .query = x->query, .panel = x->panel,
                                 .queries = w->pairs, .vectors = (negatives + lanes - 1) / lanes, .width = width,
-                                .distance = s->o.decoder->distance};
+                                .similarity = s->o.decoder->similarity, .weight = w->values->lin2};
     s->kernels->pair_scores(&pairs);
 }
 
@@ -220,8 +252,8 @@ static float own_score(const gs_pair_step *s, const group_work *w, const group_s
 {
     const gs_cpu_pairs pairs = {.score = x->own, .stride = LANES_MOST, .query = x->query + (uint64_t)p * s->o.width,
                                 .panel = x->own_panel, .queries = 1, .vectors = 1, .width = s->o.width,
-                                .distance = s->o.decoder->distance};
-    s->kernels->pair_pack(x->own_panel, row_of(s, w, other_slot(w, p)), 1, s->o.width);
+                                .similarity = s->o.decoder->similarity, .weight = w->values->lin2};
+    s->kernels->pair_pack(x->own_panel, row_of(s, other_slot(w, p)), 1, s->o.width);
     s->kernels->pair_scores(&pairs);
     return x->own[0];
 }
@@ -229,15 +261,36 @@ static float own_score(const gs_pair_step *s, const group_work *w, const group_s
 /* Derivatives by scores become those by minus the length of query - other: coefficients of that difference. */
 static float by_length(float d, float score) { return score < 0 ? d / score : 0; }
 
+/* The group's gradients of lin2 and of its bias. */
+static float *group_lin2(const gs_pair_step *s, const group_work *w)
+{
+    return s->d_lin2 + (uint64_t)(w->first / w->batch->negatives) * (s->o.width + 1);
+}
+
+/* Gradients of `others` rows from those of their RELU scores with some queries. */
+static void relu_gradients(const gs_pair_step *s, const group_work *w, const float *query, float *d_query,
+                           uint32_t queries, const float *other, float *d_other, uint32_t others, const float *c)
+{
+    const gs_cpu_pair_relu relu = {.coefficient = c, .stride = s->columns, .query = query, .d_query = d_query,
+                                   .queries = queries, .other = other, .d_other = d_other, .others = others,
+                                   .weight = w->values->lin2, .d_weight = group_lin2(s, w), .width = s->o.width};
+    s->kernels->pair_relu(&relu);
+}
+
 /* Of the pair's own other end. */
 static void own_gradient(const gs_pair_step *s, const group_work *w, const group_scratch *x, uint32_t p, float d,
                          float score)
 {
-    const float *const query = x->query + (uint64_t)p * s->o.width, *const own = row_of(s, w, other_slot(w, p));
+    const float *const query = x->query + (uint64_t)p * s->o.width, *const own = row_of(s, other_slot(w, p));
     float *const d_query = x->d_query + (uint64_t)p * s->o.width, *const d_own = d_slot(s, other_slot(w, p));
-    const bool distance = s->o.decoder->distance;
+    const bool distance = s->o.decoder->similarity == GS_CPU_DISTANCE;
     const float c = distance ? by_length(d, score) : d;
 
+    if (s->d_lin2 != NULL) {
+        memset(d_query, 0, s->o.width * sizeof(*d_query));
+        relu_gradients(s, w, query, d_query, 1, own, d_own, 1, &d);
+        return;
+    }
     for (uint32_t i = 0; i < s->o.width; i++) {
         d_query[i] = distance ? c * (query[i] - own[i]) : c * own[i];
         d_own[i] += distance ? c * (own[i] - query[i]) : c * query[i];
@@ -248,17 +301,26 @@ static void own_gradient(const gs_pair_step *s, const group_work *w, const group
 static double lose(const gs_pair_step *s, const group_work *w, const group_scratch *x)
 {
     const uint32_t negatives = w->batch->negatives;
+    const bool distance = s->o.decoder->similarity == GS_CPU_DISTANCE;
+    const float bias = s->d_lin2 != NULL ? w->values->lin2_bias[0] : 0;
     double loss = 0;
 
     for (uint32_t p = 0; p < w->pairs; p++) {
-        const uint32_t own_row = w->batch->row[other_slot(w, p)];
-        const float own = own_score(s, w, x, p), *const score = x->score + (uint64_t)p * s->columns;
+        const uint32_t own_row = s->row[other_slot(w, p)];
+        const float own = own_score(s, w, x, p) + bias;
+        float *const score = x->score + (uint64_t)p * s->columns;
         float *const d = x->d_score + (uint64_t)p * s->columns, d_own;
         for (uint32_t k = 0; k < negatives; k++)
-            x->skip[k] = w->batch->row[w->wrong + k] == own_row;
+            x->skip[k] = s->row[w->wrong + k] == own_row;
+        for (uint32_t k = 0; k < negatives && s->d_lin2 != NULL; k++)
+            score[k] += bias;
         loss += gs_pair_loss_of(s->o.loss, s->o.margin, own, score, x->skip, negatives, w->scale, &d_own, d);
         own_gradient(s, w, x, p, d_own, own);
-        for (uint32_t k = 0; k < negatives && s->o.decoder->distance; k++)
+        for (uint32_t k = 0; k < negatives && s->d_lin2 != NULL; k++)
+            d_own += d[k];
+        if (s->d_lin2 != NULL)
+            group_lin2(s, w)[s->o.width] += d_own;
+        for (uint32_t k = 0; k < negatives && distance; k++)
             d[k] = by_length(d[k], score[k]);
     }
     return loss;
@@ -269,9 +331,13 @@ static void spread_group(const gs_pair_step *s, const group_work *w, const group
 {
     const uint32_t width = s->o.width, negatives = w->batch->negatives;
     float *const d_wrong = d_slot(s, w->wrong);
-    const bool distance = s->o.decoder->distance;
+    const bool distance = s->o.decoder->similarity == GS_CPU_DISTANCE;
     float *const c = x->d_score;
 
+    if (s->d_lin2 != NULL) {
+        relu_gradients(s, w, x->query, x->d_query, w->pairs, x->other, d_wrong, negatives, c);
+        return;
+    }
     for (uint32_t p = 0; p < w->pairs && distance; p++) { /* c (query - other): what is of the query itself */
         float sum = 0;
         for (uint32_t k = 0; k < negatives; k++)
@@ -307,7 +373,7 @@ static double run_group(const gs_pair_step *s, const group_work *w)
     for (uint32_t p = 0; p < w->pairs; p++)
         s->o.decoder->back(d_slot(s, given_slot(w, p)),
                            s->d_type != NULL ? s->d_type + (uint64_t)(w->first + p) * width : NULL,
-                           x.d_query + (uint64_t)p * width, row_of(s, w, given_slot(w, p)), type_row(s, w, p), width,
+                           x.d_query + (uint64_t)p * width, row_of(s, given_slot(w, p)), type_row(s, w, p), width,
                            w->given);
     return loss;
 }
@@ -338,9 +404,10 @@ static void add_rows(float *to, const float *from, uint32_t width)
 /* A row's slots are added up in that of the first. */
 static void add_slots(gs_pair_step *s, const gs_pair_batch *b)
 {
-    sort_by(s->first, s->order, b->row, 1, b->slots, b->rows);
+    const uint32_t rows = s->d_rows != NULL ? 2 * b->rows : b->rows;
+    sort_by(s->first, s->order, s->row, 1, b->slots, rows);
 #pragma omp parallel for schedule(static) num_threads(s->o.threads)
-    for (uint32_t r = 0; r < b->rows; r++)
+    for (uint32_t r = 0; r < rows; r++)
         for (uint32_t k = s->first[r] + 1; k < s->first[r + 1]; k++)
             add_rows(d_slot(s, s->order[s->first[r]]), d_slot(s, s->order[k]), s->o.width);
 }
@@ -355,13 +422,54 @@ static void add_types(gs_pair_step *s, const gs_pair_batch *b, float *d_types)
                      s->o.width);
 }
 
-void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const float *types, float *d_types,
-                      double *loss_sum)
+/* Rows as heads, and as tails; sources and what stands in their place are heads. */
+static void project(gs_pair_step *s, const gs_pair_batch *b, const gs_decoder_values *values)
+{
+    gs_perceptron_take(&s->perceptron, values);
+    for (uint32_t end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
+        gs_perceptron_project(&s->perceptron, s->projected + (uint64_t)end * b->rows * s->o.width, s->rows, b->rows,
+                              (gs_pair_end)end);
+    for (uint32_t k = 0; k < b->slots; k++) {
+        const bool wrong_head = s->o.asks[GS_PAIR_TAIL] && k >= b->wrong[GS_PAIR_TAIL];
+        s->projected_row[k] = b->row[k] + (k < b->pairs || wrong_head ? 0 : b->rows);
+    }
+    memset(s->d_lin2, 0, (uint64_t)b->groups * (s->o.width + 1) * sizeof(float));
+}
+
+/* From the gradients of projected rows, which take the place of these: those of rows, and of what is learned. */
+static void add_projected(gs_pair_step *s, const gs_pair_batch *b, const gs_decoder_values *d)
+{
+    const uint64_t width = s->o.width;
+
+#pragma omp parallel for schedule(static) num_threads(s->o.threads)
+    for (uint32_t r = 0; r < 2 * b->rows; r++) {
+        float *const to = s->projected + r * width;
+        if (s->first[r] == s->first[r + 1])
+            memset(to, 0, width * sizeof(*to));
+        else
+            memcpy(to, d_slot(s, s->order[s->first[r]]), width * sizeof(*to));
+    }
+    memset(s->d_rows, 0, b->rows * width * sizeof(float));
+    for (uint32_t end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
+        gs_perceptron_back(&s->perceptron, s->d_rows, d, s->projected + end * b->rows * width, s->rows, b->rows,
+                           (gs_pair_end)end);
+    for (uint32_t g = 0; g < b->groups; g++) {
+        add_rows(d->lin2, s->d_lin2 + g * (width + 1), s->o.width);
+        d->lin2_bias[0] += s->d_lin2[g * (width + 1) + width];
+    }
+}
+
+void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const gs_decoder_values *values,
+                      const gs_decoder_values *d, double *loss_sum)
 {
     const uint32_t ends = s->o.asks[GS_PAIR_HEAD] + s->o.asks[GS_PAIR_TAIL];
     const uint64_t pairs = s->o.mean_over > 0 ? s->o.mean_over : batch->pairs;
     const float scale = 1 / ((float)pairs * (float)ends);
 
+    if (s->d_rows != NULL)
+        project(s, batch, values);
+    s->scored = s->d_rows != NULL ? s->projected : s->rows;
+    s->row = s->d_rows != NULL ? s->projected_row : batch->row;
     memset(s->d_slot, 0, (uint64_t)batch->slots * s->o.width * sizeof(float));
     if (s->d_type != NULL)
         memset(s->d_type, 0, (uint64_t)batch->pairs * s->o.width * sizeof(float));
@@ -369,7 +477,7 @@ void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const float *
     for (uint32_t g = 0; g < batch->groups; g++) {
         s->loss[g] = 0;
         for (int end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++) {
-            const group_work w = {.batch = batch, .types = types, .first = g * batch->negatives,
+            const group_work w = {.batch = batch, .values = values, .first = g * batch->negatives,
                                   .pairs = gs_pair_group_pairs(batch, g), .given = (gs_pair_end)end, .scale = scale,
                                   .wrong = batch->wrong[end] + g * batch->negatives};
             s->loss[g] += s->o.asks[end] ? run_group(s, &w) : 0;
@@ -380,5 +488,7 @@ void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const float *
         *loss_sum += s->loss[g];
     add_slots(s, batch);
     if (s->d_type != NULL)
-        add_types(s, batch, d_types);
+        add_types(s, batch, d->types);
+    if (s->d_rows != NULL)
+        add_projected(s, batch, d);
 }

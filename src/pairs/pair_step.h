@@ -9,6 +9,7 @@
 #include "device/cpu/kernels.h"
 #include "pairs/decoder.h"
 #include "pairs/pair_batch.h"
+#include "pairs/perceptron.h"
 
 /* Of a pair with score s and its wrong ones with scores n[k], K of them:
  *   SOFTMAX   log(exp(s) + sum of exp(n[k])) - s
@@ -40,8 +41,16 @@ typedef struct gs_pair_step {
     float *rows;         /* [most_rows, width] of the batch's vertices: whoever runs it writes them before */
     float *d_slot;       /* [most_slots, width] */
     float *d_type;       /* [most_pairs, width], with `of_types` */
+    /* of a decoder that projects: rows as heads and behind them as tails, of which slots name one; then gradients */
+    gs_perceptron perceptron;
+    float *projected;    /* [2 * most_rows, width] */
+    uint32_t *projected_row; /* [most_slots] */
+    float *d_rows;       /* [most_rows, width] */
+    float *d_lin2;       /* [groups, width + 1] with the bias */
+    const float *scored; /* the rows that slots name, */
+    const uint32_t *row; /* [slots] and their numbers */
     double *loss;        /* [groups] */
-    uint32_t *first, *order; /* [most_rows + 1], [most_slots] slots by row; of types [types + 1] pairs */
+    uint32_t *first, *order; /* [rows + 1], [most_slots] slots by scored row; of types [types + 1] pairs */
     uint32_t *type_first, *type_order;
     uint8_t *scratch;    /* of all threads */
     uint64_t scratch_bytes; /* of one */
@@ -52,14 +61,15 @@ gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options
 void gs_pair_step_close(gs_pair_step *s);
 uint64_t gs_pair_step_bytes(const gs_pair_step_options *options);
 
-/* Of s->rows and the types' rows [types, width]: the mean loss over pairs and given ends, times `pairs * ends` in
- * *loss_sum; gradients of the mean: of row r at gs_pair_step_gradient(), of types added to d_types [types, width]. */
-void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const float *types, float *d_types,
-                      double *loss_sum);
+/* Of s->rows and the decoder's values: the mean loss over pairs and given ends, times `pairs * ends` in *loss_sum;
+ * gradients of the mean: of row r at gs_pair_step_gradient(), of the values added to `d`. */
+void gs_pair_step_run(gs_pair_step *s, const gs_pair_batch *batch, const gs_decoder_values *values,
+                      const gs_decoder_values *d, double *loss_sum);
 /* Of a batch that ran: the gradient of row r, [width]. */
 static inline const float *gs_pair_step_gradient(const gs_pair_step *s, uint32_t row)
 {
-    return s->d_slot + (uint64_t)s->order[s->first[row]] * s->o.width;
+    return s->d_rows != NULL ? s->d_rows + (uint64_t)row * s->o.width
+                             : s->d_slot + (uint64_t)s->order[s->first[row]] * s->o.width;
 }
 
 #endif /* GS_PAIRS_PAIR_STEP_H */

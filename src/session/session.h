@@ -94,7 +94,8 @@ typedef struct gs_session_config {
                            * 0: none */
     const gs_session_earlier *earlier; /* NULL: this goes on from no other run */
     const gs_batch_shape *batch; /* for gs_batches_open() (batch/batches.h); else NULL */
-    const gs_param *pairs;  /* a parameter that training on pairs has besides the model's; or NULL */
+    const gs_param *pairs;  /* [pair_params] that training on pairs has besides the model's */
+    uint32_t pair_params;
     bool rows_alone;        /* pairs are learned by rows of a table alone: the model has no layer */
     bool on_batches;        /* training is another one's, on batches: this one has the parameters and evaluates */
     uint64_t beside_bytes;  /* host memory that will be taken beside this one */

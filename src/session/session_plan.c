@@ -465,6 +465,14 @@ static void find_pairs(gs_session *s)
         s->pass.predict = s->pass.forward;
 }
 
+static gs_status add_pair_params(gs_session *s)
+{
+    gs_status st = GS_OK;
+    for (uint32_t k = 0; k < s->config.pair_params && st == GS_OK; k++)
+        st = gs_program_add_param(s->program, &s->config.pairs[k]);
+    return st;
+}
+
 /* Without dropout and batch statistics the train pass computes what an evaluation would, so one more
  * pass is needed only for the final weights: the one that stores the logits will do. */
 static gs_status add_passes(gs_session *s, const gs_model *model)
@@ -552,7 +560,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     if (s->machine.topology != NULL && s->machine.topology->place.said)
         s->variant.split = GS_TAKEN_SHORTER;
     if ((st = compile_model(s)) != GS_OK ||
-        (config->pairs != NULL && (st = gs_program_add_param(s->program, config->pairs)) != GS_OK) ||
+        (st = add_pair_params(s)) != GS_OK ||
         (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)
         goto done;
     *out = s;

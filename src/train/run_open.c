@@ -93,20 +93,20 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
 {
     gs_store *store = NULL;
     gs_run_pairs *pairs = NULL;
-    gs_param param;
+    gs_param param[GS_PAIR_PARAMS];
     gs_status st = gs_run_pairs_are_rows_alone(&config->rows_alone, config->options);
 
     if (st == GS_OK)
         st = gs_store_open(&store, config->store);
-    if (st == GS_OK && config->purpose == GS_FOR_PREDICTION) {
-        config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
-        if (config->options->edges != NULL)
-            st = gs_run_pairs_score_bytes(&config->beside_bytes, store, config->options);
+    if (st == GS_OK) {
+        config->pair_params = gs_run_pairs_params(param, store, config->options);
+        config->pairs = param;
     }
+    if (st == GS_OK && config->purpose == GS_FOR_PREDICTION && config->options->edges != NULL)
+        st = gs_run_pairs_score_bytes(&config->beside_bytes, store, config->options);
     if (st == GS_OK && config->purpose == GS_FOR_TRAINING &&
         (st = gs_run_pairs_open(&pairs, store, config->options, config->rows_alone)) == GS_OK) {
         config->beside_bytes = gs_run_pairs_bytes(pairs);
-        config->pairs = gs_run_pairs_param(&param, store, config->options) ? &param : NULL;
         config->on_batches = config->rows_alone;
     }
     gs_run_pairs_close(pairs);

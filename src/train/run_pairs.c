@@ -35,7 +35,8 @@ struct gs_run_pairs {
     uint32_t *named, *order, *spare; /* [most_rows] of a batch, ascending */
     /* behind layers: */
     bool layers;
-    float *d_types;  /* [types, width] of an epoch; NULL: the decoder has none */
+    uint64_t numbers;
+    float *gradient; /* [numbers] of what the decoder has learned, in the order of its parameters */
 };
 
 /* ---- opening --------------------------------------------------------------- */
@@ -82,16 +83,57 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
 
 static uint32_t types_of(const gs_store *store) { return GS_MAX(gs_store_get_info(store)->edge_types, 1); }
 
-bool gs_run_pairs_param(gs_param *out, const gs_store *store, const gs_train_options *o)
+uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store, const gs_train_options *o)
 {
-    *out = (gs_param){.name = TYPES_NAME, .dims = 2, .rows = types_of(store), .cols = o->hidden, .learns = true,
-                      .initial = {GS_INITIAL_NORMAL, TYPES_DEVIATION}, .running = GS_NONE};
-    return gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder))->of_types;
+    const gs_decoder *const d = gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder));
+    const uint32_t width = o->hidden;
+    const gs_initial wide = gs_initial_fan_in(2 * width), narrow = gs_initial_fan_in(width);
+    const gs_param types = {.name = TYPES_NAME, .dims = 2, .rows = types_of(store), .cols = width,
+                            .initial = {GS_INITIAL_NORMAL, TYPES_DEVIATION}},
+                   perceptron[] = { /* torch.nn.Linear's, of [2 width] to [width], and to one number */
+        {.name = "lin1.weight", .dims = 2, .rows = width, .cols = 2 * width, .initial = wide},
+        {.name = "lin1.bias", .dims = 1, .rows = 1, .cols = width, .initial = wide},
+        {.name = "lin2.weight", .dims = 2, .rows = 1, .cols = width, .initial = narrow},
+        {.name = "lin2.bias", .dims = 1, .rows = 1, .cols = 1, .initial = narrow}};
+    uint32_t n = 0;
+
+    if (d->of_types)
+        out[n++] = types;
+    for (size_t k = 0; k < GS_ARRAY_LEN(perceptron) && d->projects; k++)
+        out[n++] = perceptron[k];
+    for (uint32_t k = 0; k < n; k++) {
+        out[k].learns = true;
+        out[k].running = GS_NONE;
+    }
+    return n;
 }
 
-static uint64_t type_floats(const gs_run_pairs *p)
+/* What the decoder has among a session's parameters, or their gradients. */
+static gs_decoder_values values_in(const gs_session *s, float *const *of)
 {
-    return p->layers && p->decoder->of_types ? (uint64_t)p->step.o.types * p->width : 0;
+    gs_decoder_values v = {0};
+    const struct {
+        const char *name;
+        float **to;
+    } named[] = {{TYPES_NAME, &v.types}, {"lin1.weight", &v.lin1}, {"lin1.bias", &v.lin1_bias},
+                 {"lin2.weight", &v.lin2}, {"lin2.bias", &v.lin2_bias}};
+
+    for (uint32_t i = s->program->params - s->config.pair_params; i < s->program->params; i++)
+        for (size_t k = 0; k < GS_ARRAY_LEN(named); k++)
+            if (strcmp(s->program->param[i].name, named[k].name) == 0)
+                *named[k].to = of[i];
+    return v;
+}
+
+/* Numbers of the decoder's parameters, where their gradients are of a whole epoch. */
+static uint64_t gradient_floats(const gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
+{
+    gs_param param[GS_PAIR_PARAMS];
+    uint64_t n = 0;
+
+    for (uint32_t k = 0; k < GS_PAIR_PARAMS && p->layers; k++)
+        n += k < gs_run_pairs_params(param, store, o) ? gs_param_elements(&param[k]) : 0;
+    return n;
 }
 
 static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
@@ -115,9 +157,9 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
     p->named = gs_malloc_array(p->batches.most_rows, sizeof(*p->named));
     p->order = gs_malloc_array(p->batches.most_rows, sizeof(*p->order));
     p->spare = gs_malloc_array(p->batches.most_rows, sizeof(*p->spare));
-    if (type_floats(p) > 0)
-        p->d_types = gs_malloc_array(type_floats(p), sizeof(*p->d_types));
-    return p->named != NULL && p->order != NULL && p->spare != NULL && (p->d_types != NULL || type_floats(p) == 0)
+    p->numbers = gradient_floats(p, store, o);
+    p->gradient = gs_malloc_array(p->numbers + 1, sizeof(*p->gradient));
+    return p->named != NULL && p->order != NULL && p->spare != NULL && p->gradient != NULL
                ? GS_OK
                : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
 }
@@ -159,14 +201,14 @@ void gs_run_pairs_close(gs_run_pairs *p)
     gs_free(p->named);
     gs_free(p->order);
     gs_free(p->spare);
-    gs_free(p->d_types);
+    gs_free(p->gradient);
     gs_free(p);
 }
 
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p)
 {
     return gs_pair_batches_bytes(&p->batches) + gs_pair_step_bytes(&p->step.o) + gs_pair_ranks_bytes(p->ranks) +
-           3ull * p->batches.most_rows * sizeof(uint32_t) + type_floats(p) * sizeof(float);
+           3ull * p->batches.most_rows * sizeof(uint32_t) + (p->numbers + 1) * sizeof(float);
 }
 
 bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p->layers; }
@@ -267,15 +309,6 @@ static gs_status each(void *context, bool ids, gs_rows_piece_fn *fn, void *argum
     return gs_session_sweep(s, &column, 1, ids, hand_over, &x);
 }
 
-/* The decoder's rows of types; NULL: it has none. */
-static float *types_in(const gs_session *s, float *const *of)
-{
-    for (uint32_t i = 0; i < s->program->params; i++)
-        if (strcmp(s->program->param[i].name, TYPES_NAME) == 0)
-            return of[i];
-    return NULL;
-}
-
 /* ---- a step ---------------------------------------------------------------- */
 
 static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
@@ -322,6 +355,7 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     gs_run_pairs *const p = r->pairs;
     gs_params *const params = &r->session->run.params;
     const uint32_t ends = p->step.o.asks[0] + p->step.o.asks[1];
+    const gs_decoder_values values = values_in(r->session, params->value), d = values_in(r->session, params->grad);
     gs_pair_batch batch;
     double loss;
     gs_status st;
@@ -329,7 +363,7 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
         return st;
     gs_params_zero_grads(params);
-    gs_pair_step_run(&p->step, &batch, types_in(r->session, params->value), types_in(r->session, params->grad), &loss);
+    gs_pair_step_run(&p->step, &batch, &values, &d, &loss);
     if ((st = gs_run__check_pass(r, e->epoch, loss)) != GS_OK)
         return st;
     r->part.loss += loss;
@@ -398,6 +432,7 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
     const gs_exec_column column = {.array = s->pairs.upstream, .read = true, .write = true};
+    const gs_decoder_values values = values_in(s, s->run.params.value), d = values_in(s, s->run.params.grad);
     gs_status st = gs_pair_batches_seek(&p->batches, epoch, 0);
 
     *loss = 0;
@@ -409,12 +444,26 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
             break;
-        gs_pair_step_run(&p->step, &batch, types_in(s, s->run.params.value), p->d_types, &part);
+        gs_pair_step_run(&p->step, &batch, &values, &d, &part);
         *loss += part;
         g.rows = batch.rows;
         st = gs_session_sweep_named(s, &column, 1, p->named, batch.rows, add_gradients, &g);
     }
     return st;
+}
+
+/* The decoder's gradients to a place of their own, or back: the pass "train" begins with gradients of 0. */
+static void copy_gradient(gs_run *r, bool away)
+{
+    const gs_session *const s = r->session;
+    float *own = r->pairs->gradient;
+
+    for (uint32_t i = s->program->params - s->config.pair_params; i < s->program->params; i++) {
+        const uint64_t n = gs_param_elements(&s->program->param[i]);
+        float *const of_run = s->run.params.grad[i];
+        memcpy(away ? own : of_run, away ? of_run : own, n * sizeof(*own));
+        own += n;
+    }
 }
 
 gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x)
@@ -424,7 +473,6 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     const gs_exec_column column = {.array = s->pairs.upstream, .write = true};
     const uint32_t ends = p->step.o.asks[0] + p->step.o.asks[1];
     const uint64_t *const swept = s->run.swept, before[2] = {swept[0], swept[1]};
-    float *const types = types_in(s, s->run.params.grad);
     gs_exec_stats forward = {0};
     double loss;
     gs_status st = GS_OK;
@@ -433,8 +481,7 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
         st = gs_session_run(s, s->pass.forward, e->epoch, false, &forward);
     gs_run__add_stats(e, &forward);
     r->has_logits = false;
-    if (p->d_types != NULL)
-        memset(p->d_types, 0, type_floats(p) * sizeof(*p->d_types));
+    gs_params_zero_grads(&s->run.params);
     const double began = gs_now();
     if (st != GS_OK || (st = gs_session_sweep(s, &column, 1, false, clear_rows, &p->width)) != GS_OK ||
         (st = add_batches(r, e->epoch, &loss)) != GS_OK)
@@ -443,12 +490,12 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     e->read_bytes += swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
     e->loss = loss / ((double)p->batches.source.pairs * ends);
-    if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK ||
-        (st = gs_session_run(s, s->pass.train, e->epoch, false, x)) != GS_OK)
+    if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
         return st;
-    if (types != NULL)
-        memcpy(types, p->d_types, type_floats(p) * sizeof(*types));
-    return GS_OK;
+    copy_gradient(r, true);
+    st = gs_session_run(s, s->pass.train, e->epoch, false, x);
+    copy_gradient(r, false);
+    return st;
 }
 
 /* ---- evaluation ------------------------------------------------------------- */
@@ -457,7 +504,7 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
 {
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
-    const float *const types = types_in(s, s->run.params.value);
+    const gs_decoder_values values = values_in(s, s->run.params.value);
     const gs_pair_rows rows = {.context = s, .fetch = fetch, .each = each};
     gs_status st = GS_OK;
 
@@ -467,7 +514,7 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
     gs_figures_none(out, &s->labels);
     for (uint32_t split = 1; split < GS_LINK_SPLITS && st == GS_OK; split++) {
         gs_pair_figures f;
-        if ((st = gs_pair_ranks_find(p->ranks, &f, split, p->by_auc, &rows, types)) != GS_OK)
+        if ((st = gs_pair_ranks_find(p->ranks, &f, split, p->by_auc, &rows, &values)) != GS_OK)
             break;
         out->mrr[split] = f.mrr;
         out->hits1[split] = f.hits[0];
@@ -610,21 +657,21 @@ static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
 }
 
 static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
-                              const float *types)
+                              const gs_decoder_values *values)
 {
-    const gs_status st = gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, types);
+    const gs_status st = gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, values);
     return st != GS_OK ? st
                        : gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
                                           r->files.scores_offset + first * sizeof(*x->score));
 }
 
 static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sources, const gs_pair_rows *rows,
-                           const float *types)
+                           const gs_decoder_values *values)
 {
     const uint64_t row = x->top * sizeof(*x->target), scores = x->top * sizeof(float);
     const uint32_t *id;
     const float *score;
-    gs_status st = gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, types);
+    gs_status st = gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, values);
 
     for (uint64_t k = 0; k < sources && st == GS_OK; k++) {
         for (uint32_t t = 0; t < x->top; t++)
@@ -638,7 +685,7 @@ static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sourc
 
 gs_status gs_run_pairs_score(gs_run *r)
 {
-    const float *const types = types_in(r->session, r->session->run.params.value);
+    const gs_decoder_values values = values_in(r->session, r->session->run.params.value);
     const gs_pair_rows rows = {.context = r->session, .fetch = fetch, .each = each};
     scoring x;
     gs_status st = open_scoring(&x, r);
@@ -647,7 +694,7 @@ gs_status gs_run_pairs_score(gs_run *r)
     for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += block) {
         const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
         if ((st = read_pairs(&x, at, n)) == GS_OK)
-            st = x.top > 0 ? write_top(&x, r, at, n, &rows, types) : write_scores(&x, r, at, n, &rows, types);
+            st = x.top > 0 ? write_top(&x, r, at, n, &rows, &values) : write_scores(&x, r, at, n, &rows, &values);
     }
     close_scoring(&x);
     return st;

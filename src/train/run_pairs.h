@@ -19,8 +19,9 @@ typedef struct gs_run_pairs gs_run_pairs;
 gs_status gs_run_pairs_check(const gs_train_options *o);
 /* Is the model without layers: "embedding", by that name or as weights have it? */
 gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o);
-/* The decoder's parameter for a store; false: it has none. */
-bool gs_run_pairs_param(gs_param *out, const gs_store *store, const gs_train_options *o);
+/* The decoder's parameters for a store: how many there are. */
+#define GS_PAIR_PARAMS 5u /* at most */
+uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store, const gs_train_options *o);
 /* Takes all memory. `store` stays open as long. GS_ENOTFOUND, GS_EINVAL, GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks while it
  * reads where pairs are. */
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone);

@@ -86,9 +86,34 @@ static gs_store *make_store(const char *dir, bool typed, uint32_t parts)
 
 /* ---- formulas ---------------------------------------------------------------- */
 
+/* Of the decoder "mlp": lin1 [WIDTH, 2 WIDTH], its bias, lin2 [WIDTH], its bias. */
+#define LINEAR (WIDTH * 2 * WIDTH + WIDTH + WIDTH + 1)
+static double linear[LINEAR];
+
+static double score_mlp(const double *h, const double *r, const double *t)
+{
+    const double *const bias = linear + WIDTH * 2 * WIDTH, *const lin2 = bias + WIDTH;
+    double score = lin2[WIDTH];
+
+    for (uint32_t i = 0; i < WIDTH; i++) {
+        double sum = bias[i] + r[i];
+        for (uint32_t k = 0; k < WIDTH; k++)
+            sum += linear[i * 2 * WIDTH + k] * h[k] + linear[i * 2 * WIDTH + WIDTH + k] * t[k];
+        score += lin2[i] * fmax(sum, 0);
+    }
+    return score;
+}
+
+static gs_decoder_values values_of(float *types, float of[LINEAR])
+{
+    float *const bias = of + WIDTH * 2 * WIDTH;
+    return (gs_decoder_values){.types = types, .lin1 = of, .lin1_bias = bias, .lin2 = bias + WIDTH,
+                               .lin2_bias = bias + 2 * WIDTH};
+}
+
 static double score_of(gs_decoder_kind kind, const double *h, const double *r, const double *t)
 {
-    double sum = 0;
+    double sum = kind == GS_DECODER_MLP ? score_mlp(h, r, t) : 0;
     for (uint32_t i = 0; i < WIDTH; i++)
         sum += kind == GS_DECODER_DOT        ? h[i] * t[i]
                : kind == GS_DECODER_DISTMULT ? h[i] * r[i] * t[i]
@@ -147,27 +172,33 @@ static void check_gradients(const gs_pair_batches *of, const gs_pair_batch *b, g
                                     .most_pairs = of->most_pairs, .most_slots = of->most_slots,
                                     .most_rows = of->most_rows};
     double row[2 * VERTICES * WIDTH], type[TYPES * WIDTH], sum;
-    float types[TYPES * WIDTH], d_types[TYPES * WIDTH] = {0};
+    float types[TYPES * WIDTH], d_types[TYPES * WIDTH] = {0}, value[LINEAR], d_value[LINEAR] = {0};
+    const gs_decoder_values values = values_of(types, value), d = values_of(d_types, d_value);
+    const uint32_t rows = b->rows * WIDTH, numbers = rows + TYPES * WIDTH + LINEAR;
     gs_pair_step s;
 
     gs_assert_ok(gs_pair_step_open(&s, &o));
-    for (uint32_t k = 0; k < b->rows * WIDTH; k++)
+    for (uint32_t k = 0; k < rows; k++)
         row[k] = (double)(s.rows[k] = noise());
     for (uint32_t k = 0; k < TYPES * WIDTH; k++)
         type[k] = (double)(types[k] = noise());
-    gs_pair_step_run(&s, b, types, d_types, &sum);
+    for (uint32_t k = 0; k < LINEAR; k++)
+        linear[k] = (double)(value[k] = noise());
+    gs_pair_step_run(&s, b, &values, &d, &sum);
     gs_assert_close(sum / (2 * b->pairs), batch_loss(kind, loss, b, row, type), 1e-5);
-    for (uint32_t k = 0; k < (b->rows + TYPES) * WIDTH; k++) {
-        const bool of_row = k < b->rows * WIDTH;
-        double *const x = of_row ? &row[k] : &type[k - b->rows * WIDTH], at = *x;
+    for (uint32_t k = 0; k < numbers; k++) {
+        const uint32_t t = k - rows, l = t - TYPES * WIDTH;
+        const bool of_row = k < rows, of_type = !of_row && t < TYPES * WIDTH;
+        double *const x = of_row ? &row[k] : of_type ? &type[t] : &linear[l], at = *x;
         *x = at + 1e-6;
         const double up = batch_loss(kind, loss, b, row, type);
         *x = at - 1e-6;
         const double want = (up - batch_loss(kind, loss, b, row, type)) / 2e-6;
-        const float got = of_row ? gs_pair_step_gradient(&s, k / WIDTH)[k % WIDTH] : d_types[k - b->rows * WIDTH];
+        const float got = of_row    ? gs_pair_step_gradient(&s, k / WIDTH)[k % WIDTH]
+                          : of_type ? d_types[t]
+                                    : d_value[l];
         *x = at;
-        if (of_row || kind != GS_DECODER_DOT)
-            assert_true(fabs((double)got - want) < 2e-5 + 1e-4 * fabs(want));
+        assert_true(fabs((double)got - want) < 2e-5 + 1e-4 * fabs(want));
     }
     gs_pair_step_close(&s);
 }
@@ -180,9 +211,9 @@ static void test_pair_step__gradients_are_those_of_the_formulas(void **state)
     gs_pair_batch b;
 
     gs_assert_ok(gs_pair_batches_open(&batches, store, &o));
-    gs_assert_ok(gs_pair_batches_seek(&batches, 1, 0));
     for (int kind = 0; kind < GS_DECODERS; kind++)
         for (int loss = 0; loss < 3; loss++) {
+            gs_assert_ok(gs_pair_batches_seek(&batches, 1, (uint32_t)(3 * kind + loss) % batches.batches));
             gs_assert_ok(gs_pair_batches_next(&batches, &b));
             check_gradients(&batches, &b, (gs_decoder_kind)kind, (gs_pair_loss)loss);
         }
@@ -303,12 +334,15 @@ static void check_ranks(const gs_store *store, gs_decoder_kind kind)
     const gs_pair_rank_options o = {.store = store, .decoder = gs_decoder_of(kind), .width = WIDTH, .threads = 2};
     const gs_pair_rows rows = {.fetch = fetch, .each = each};
     double types[TYPES * WIDTH], mrr = 0, hits[3] = {0};
-    float row[TYPES * WIDTH];
+    float row[TYPES * WIDTH], value[LINEAR];
+    const gs_decoder_values values = values_of(row, value);
     gs_pair_ranks *r = NULL;
     gs_pair_figures got;
 
     for (uint32_t k = 0; k < TYPES * WIDTH; k++)
         types[k] = (double)(row[k] = (float)dice(3) - 1);
+    for (uint32_t k = 0; k < LINEAR; k++)
+        linear[k] = (double)(value[k] = (float)dice(3) - 1);
     for (uint32_t k = 0; k < VERTICES * WIDTH; k++)
         all_rows[k] = (float)dice(3) - 1;
     for (uint32_t p = EDGES; p < EDGES + VALID; p++)
@@ -320,11 +354,11 @@ static void check_ranks(const gs_store *store, gs_decoder_kind kind)
             hits[2] += (rank <= 10) / (2.0 * VALID);
         }
     gs_assert_ok(gs_pair_ranks_open(&r, &o));
-    gs_assert_ok(gs_pair_ranks_find(r, &got, 1, false, &rows, row));
+    gs_assert_ok(gs_pair_ranks_find(r, &got, 1, false, &rows, &values));
     gs_assert_close(got.mrr, mrr, 1e-12);
     for (int k = 0; k < 3; k++)
         assert_true(fabs(got.hits[k] - hits[k]) < 1e-12);
-    gs_assert_ok(gs_pair_ranks_find(r, &got, 2, false, &rows, row)); /* no test pairs */
+    gs_assert_ok(gs_pair_ranks_find(r, &got, 2, false, &rows, &values)); /* no test pairs */
     assert_true(isnan(got.mrr) && isnan(got.auc));
     gs_pair_ranks_close(r);
 }
@@ -362,23 +396,27 @@ static void test_pair_rank__the_best_are_those_of_all_scores(void **state)
     gs_store *const store = make_store(*state, true, 2);
     const gs_pair_rows rows = {.fetch = fetch, .each = each};
     double row[VERTICES * WIDTH], types[TYPES * WIDTH], score[VERTICES];
-    float type[TYPES * WIDTH];
+    float type[TYPES * WIDTH], value[LINEAR];
+    const gs_decoder_values values = values_of(type, value);
 
+    for (uint32_t k = 0; k < LINEAR; k++)
+        linear[k] = (double)(value[k] = (float)dice(3) - 1);
     for (uint32_t k = 0; k < TYPES * WIDTH; k++)
         types[k] = (double)(type[k] = (float)dice(3) - 1);
     for (uint32_t k = 0; k < VERTICES * WIDTH; k++)
         row[k] = (double)(all_rows[k] = (float)dice(3) - 1);
     for (size_t t = 0; t < GS_ARRAY_LEN(tops); t++) {
-        const gs_pair_rank_options o = {.store = store, .decoder = gs_decoder_of(GS_DECODER_COMPLEX), .width = WIDTH,
+        const gs_decoder_kind kind = t == 1 ? GS_DECODER_MLP : GS_DECODER_COMPLEX;
+        const gs_pair_rank_options o = {.store = store, .decoder = gs_decoder_of(kind), .width = WIDTH,
                                         .threads = 2, .top = tops[t]};
         gs_pair_ranks *r = NULL;
         const uint32_t *id;
         const float *got;
         gs_assert_ok(gs_pair_ranks_open(&r, &o));
-        gs_assert_ok(gs_pair_ranks_top(r, &id, &got, known, EDGES, &rows, type));
+        gs_assert_ok(gs_pair_ranks_top(r, &id, &got, known, EDGES, &rows, &values));
         for (uint32_t p = 0; p < EDGES; p++) {
             for (uint32_t v = 0; v < VERTICES; v++)
-                score[v] = score_of(GS_DECODER_COMPLEX, row + known[p].source * WIDTH, types + known[p].type * WIDTH,
+                score[v] = score_of(kind, row + known[p].source * WIDTH, types + known[p].type * WIDTH,
                                     row + v * WIDTH);
             check_top(score, id + p * tops[t], got + p * tops[t], tops[t]);
         }
@@ -394,13 +432,14 @@ static void test_pair_rank__areas_of_what_is_certain(void **state)
     const gs_pair_rank_options o = {.store = store, .decoder = gs_decoder_of(GS_DECODER_DOT), .width = WIDTH,
                                     .threads = 1};
     const gs_pair_rows rows = {.fetch = fetch, .each = each};
+    const gs_decoder_values none = {0};
     gs_pair_ranks *r = NULL;
     gs_pair_figures got;
 
     gs_assert_ok(gs_pair_ranks_open(&r, &o));
     for (uint32_t k = 0; k < VERTICES * WIDTH; k++)
         all_rows[k] = 1;
-    gs_assert_ok(gs_pair_ranks_find(r, &got, 1, true, &rows, NULL));
+    gs_assert_ok(gs_pair_ranks_find(r, &got, 1, true, &rows, &none));
     gs_assert_close(got.auc, 0.5, 1e-12);
     assert_true(isnan(got.mrr));
     gs_pair_ranks_close(r);

@@ -64,15 +64,20 @@ typedef struct gs_cpu_loss {
     uint32_t *found;      /* gs_metrics.found, which all threads count in, or NULL */
 } gs_cpu_loss;
 
-/* Scores of rows with each other: query q with candidate c, dot products, or with `distance` minus how far they lie
- * apart. A score has the same bits wherever its candidate stands in the panel. */
+/* How similar two rows are: their dot product; minus how far they lie apart; or the dot product of `weight` and what of
+ * their sum is above 0. */
+typedef enum gs_cpu_similarity { GS_CPU_DOT, GS_CPU_DISTANCE, GS_CPU_RELU } gs_cpu_similarity;
+
+/* Scores of rows with each other: query q with candidate c. A score has the same bits wherever its candidate stands in
+ * the panel. */
 typedef struct gs_cpu_pairs {
     float *score;         /* [queries] rows, `stride` apart, of vectors * lanes */
     size_t stride;
     const float *query;   /* [queries, width] */
     const float *panel;   /* [vectors][width][lanes] */
     uint32_t queries, vectors, width;
-    bool distance;
+    gs_cpu_similarity similarity;
+    const float *weight;  /* [width] of RELU */
 } gs_cpu_pairs;
 
 /* Row r gets coefficient[r * by_row + k * by_other] times row k of `other`, [others, width]. */
@@ -81,6 +86,15 @@ typedef struct gs_cpu_pair_mix {
     size_t by_row, by_other;
     uint32_t rows, others, width;
 } gs_cpu_pair_mix;
+
+/* Of GS_CPU_RELU, from the derivatives by scores, coefficient[queries] rows `stride` apart, of `others` numbers: adds
+ * those by both rows and by the weight. */
+typedef struct gs_cpu_pair_relu {
+    const float *coefficient, *query, *other, *weight; /* [queries, width], [others, width], [width] */
+    size_t stride;
+    float *d_query, *d_other, *d_weight;
+    uint32_t queries, others, width;
+} gs_cpu_pair_relu;
 
 typedef struct gs_cpu_kernels {
     const char *name; /* "AVX2" */
@@ -142,6 +156,7 @@ typedef struct gs_cpu_kernels {
     void (*pair_pack)(float *panel, const float *from, uint32_t rows, uint32_t width);
     void (*pair_scores)(const gs_cpu_pairs *p);
     void (*pair_mix)(float *out, const gs_cpu_pair_mix *m); /* out[rows, width] += */
+    void (*pair_relu)(const gs_cpu_pair_relu *p);
     /* Reads table rows index[0..n), prefetching `ahead` rows ahead; returns a number that depends on all of them. */
     float (*gather)(const float *table, const uint32_t *index, size_t n, uint32_t width, uint32_t ahead);
 } gs_cpu_kernels;
@@ -150,7 +165,7 @@ typedef struct gs_cpu_kernels {
 #define GS_CPU_KERNELS(X) \
     X(binary) X(ternary) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
     X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(edges) X(typed) X(add_own) \
-    X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(pair_pack) \
+    X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(pair_pack) X(pair_relu) \
     X(pair_scores) X(pair_mix) X(gather)
 
 /* The best ones that this processor and GS_ISA allow. GS_EINVAL: GS_ISA is unknown. */

@@ -20,58 +20,64 @@ void GS_KERNEL(pair_pack)(float *panel, const float *from, uint32_t rows, uint32
 
 /* ---- scores ---------------------------------------------------------------- */
 
-GS_INLINE gs_vf step(gs_vf sum, gs_vf q, gs_vf c, bool distance)
+GS_INLINE gs_vf step(gs_vf sum, gs_vf q, gs_vf c, float weight, gs_cpu_similarity s)
 {
-    if (distance) {
+    if (s == GS_CPU_DISTANCE) {
         const gs_vf d = q - c;
         return sum + d * d;
+    }
+    if (s == GS_CPU_RELU) {
+        const gs_vf x = q + c;
+        return sum + gs_splat(weight) * gs_select(x > 0.0f, x, gs_splat(0));
     }
     return sum + q * c;
 }
 
-GS_INLINE void put(float *score, gs_vf sum, bool distance)
+GS_INLINE void put(float *score, gs_vf sum, gs_cpu_similarity s)
 {
     gs_store(score, sum);
-    for (uint32_t i = 0; i < GS_LANES && distance; i++)
+    for (uint32_t i = 0; i < GS_LANES && s == GS_CPU_DISTANCE; i++)
         score[i] = -sqrtf(score[i]);
 }
 
 /* An element is a sum over the columns in their order, whatever stands beside it. */
-GS_INLINE void score_some(float *score, size_t stride, const float *query, uint32_t queries, const float *vector,
-                          uint32_t width, bool distance)
+GS_INLINE void score_some(float *score, const float *query, uint32_t queries, const float *vector,
+                          const gs_cpu_pairs *p, gs_cpu_similarity s)
 {
+    const uint32_t width = p->width;
     gs_vf sum[QUERIES] = {{0}};
 
     for (uint32_t c = 0; c < width; c++) {
         const gs_vf v = gs_load(vector + (size_t)c * GS_LANES);
+        const float weight = s == GS_CPU_RELU ? p->weight[c] : 0;
         for (uint32_t q = 0; q < queries; q++)
-            sum[q] = step(sum[q], gs_splat(query[(size_t)q * width + c]), v, distance);
+            sum[q] = step(sum[q], gs_splat(query[(size_t)q * width + c]), v, weight, s);
     }
     for (uint32_t q = 0; q < queries; q++)
-        put(score + q * stride, sum[q], distance);
+        put(score + q * p->stride, sum[q], s);
 }
 
-GS_INLINE void score_all(const gs_cpu_pairs *p, bool distance)
+GS_INLINE void score_all(const gs_cpu_pairs *p, gs_cpu_similarity s)
 {
     for (uint32_t v = 0; v < p->vectors; v++) {
         const float *const vector = p->panel + (size_t)v * GS_LANES * p->width;
         float *const score = p->score + (size_t)v * GS_LANES;
         uint32_t q = 0;
         for (; q + QUERIES <= p->queries; q += QUERIES)
-            score_some(score + q * p->stride, p->stride, p->query + (size_t)q * p->width, QUERIES, vector, p->width,
-                       distance);
+            score_some(score + q * p->stride, p->query + (size_t)q * p->width, QUERIES, vector, p, s);
         for (; q < p->queries; q++)
-            score_some(score + q * p->stride, p->stride, p->query + (size_t)q * p->width, 1, vector, p->width,
-                       distance);
+            score_some(score + q * p->stride, p->query + (size_t)q * p->width, 1, vector, p, s);
     }
 }
 
 void GS_KERNEL(pair_scores)(const gs_cpu_pairs *p)
 {
-    if (p->distance)
-        score_all(p, true);
+    if (p->similarity == GS_CPU_DISTANCE)
+        score_all(p, GS_CPU_DISTANCE);
+    else if (p->similarity == GS_CPU_RELU)
+        score_all(p, GS_CPU_RELU);
     else
-        score_all(p, false);
+        score_all(p, GS_CPU_DOT);
 }
 
 /* ---- gradients ------------------------------------------------------------- */
@@ -86,6 +92,25 @@ void GS_KERNEL(pair_mix)(float *out, const gs_cpu_pair_mix *m)
             const float c = by[k * m->by_other];
             for (uint32_t i = 0; i < m->width && c != 0; i++)
                 to[i] += c * from[i];
+        }
+    }
+}
+
+void GS_KERNEL(pair_relu)(const gs_cpu_pair_relu *p)
+{
+    for (uint32_t q = 0; q < p->queries; q++) {
+        const float *const query = p->query + (size_t)q * p->width;
+        float *const d_query = p->d_query + (size_t)q * p->width;
+        for (uint32_t k = 0; k < p->others; k++) {
+            const float c = p->coefficient[q * p->stride + k];
+            const float *const other = p->other + (size_t)k * p->width;
+            float *const d_other = p->d_other + (size_t)k * p->width;
+            for (uint32_t i = 0; i < p->width && c != 0; i++) {
+                const float sum = query[i] + other[i], d = sum > 0 ? c * p->weight[i] : 0;
+                d_query[i] += d;
+                d_other[i] += d;
+                p->d_weight[i] += sum > 0 ? c * sum : 0;
+            }
         }
     }
 }

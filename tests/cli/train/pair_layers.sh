@@ -39,7 +39,7 @@ train=(gnnstream train store --task link --hidden 8 --negatives 5 --batch-size 4
 memory=32M
 [ -z "${GS_SANITIZED:-}" ] || memory=60M # what a sanitizer holds itself is of the budget
 bits() { tensors "$1" | cksum; }
-for model in '--model rgcn --decoder distmult' '--model sage --decoder complex --dropout 0.3 --norm batch' \
+for model in '--model rgcn --decoder distmult' '--model sage --decoder mlp --dropout 0.3 --norm batch' \
     '--model learned.gnn --decoder transe --loss margin'; do
     # shellcheck disable=SC2086 # words
     "${train[@]}" $model --threads 1 --save whole.safetensors --metrics m.jsonl >out

@@ -73,7 +73,7 @@ echo "$(row 3) $(row 9) $(row 100) $(row 3) $(od -An -tf4 -j 128 s.npy)" | awk '
     }
 }' || die 'another score'
 # Every decoder and loss learns something.
-for way in 'dot logistic' 'distmult softmax' 'transe margin' 'complex logistic'; do
+for way in 'dot logistic' 'distmult softmax' 'transe margin' 'complex logistic' 'mlp logistic'; do
     set -- $way
     gnnstream train store --task link --model embedding --hidden 8 --decoder "$1" --loss "$2" --negatives 8 \
         --negatives-by degree --epochs 12 --keep last --batch-size 64 --lr 0.03 --metrics m.jsonl >out
