@@ -65,7 +65,7 @@ typedef struct gs_train_options {
     const char *spill_type; /* type of the activations that vertex programs of later stages read again: "f32", or
                              * rounded to "bf16", in memory and on disk */
     /* Switches that turn one optimisation off, for measurements. */
-    bool no_pipeline;       /* read only after the previous computation is done and written */
+    bool no_pipeline;       /* read, and draw batches, only after the previous computation is done and written */
     bool no_cache;          /* keep nothing in memory from one task to the next */
     bool no_verify;         /* do not check the store's checksums as data arrives */
     bool no_move;           /* leave each operator on the side of an edge sum where the model has it */
@@ -332,7 +332,7 @@ typedef struct gs_train_options {
     X(no_cache, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-cache", NULL, "keep nothing in memory between tasks",  \
       NULL)                                                                                                          \
     X(no_pipeline, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-pipeline", NULL,                                    \
-      "read only when what was computed before is done", NULL)                                                       \
+      "read, and draw batches, only when what was computed before is done", NULL)                                    \
     X(no_verify, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-verify", NULL,                                        \
       "do not check checksums as data arrives", NULL)                                                                \
     X(no_selective, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-selective", NULL,                                  \

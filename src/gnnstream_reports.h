@@ -41,9 +41,9 @@ typedef struct gs_epoch_report {
     uint64_t peak_host_bytes; /* most bytes that this process ever had resident */
     uint64_t peak_device_bytes;
     gs_task_figures figures;
-    /* On batches, beside compute_seconds and stall_seconds: drawing them; putting together their rows and edges;
-     * copying to devices with memory of their own, and back; the optimiser's steps. Of several devices those of the one
-     * that was busy longest. */
+    /* On batches, beside compute_seconds and stall_seconds: drawing them, on GPUs while others are trained; putting
+     * together their rows and edges; copying to devices with memory of their own, and back; the optimiser's steps. Of
+     * several devices those of the one that was busy longest. */
     double sample_seconds, pick_seconds, copy_seconds, step_seconds;
 } gs_epoch_report;
 

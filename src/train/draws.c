@@ -251,12 +251,15 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
     return GS_OK;
 }
 
-/* The group that is drawn ahead has no use, or is wanted. */
-static void join(gs_draws *d)
+void gs_draws_wait(gs_draws *d)
 {
-    if (d->drawing)
-        pthread_join(d->thread, NULL);
+    const double began = gs_now();
+
+    if (!d->drawing)
+        return;
+    pthread_join(d->thread, NULL);
     d->drawing = false;
+    d->waited += gs_now() - began;
 }
 
 static void free_arenas(gs_draws *d)
@@ -270,7 +273,7 @@ static void free_arenas(gs_draws *d)
 
 void gs_draws_close(gs_draws *d)
 {
-    join(d);
+    gs_draws_wait(d);
     free_arenas(d);
     gs_sampler_close(d->sampler);
     gs_adjacency_free(d->in);
@@ -296,14 +299,15 @@ static void *draw_group(void *context)
 {
     gs_draws *const d = context;
     gs_draws_group *const g = &d->drawn[d->drawing ? 1 - d->now : d->now];
-    const double began = gs_now();
 
+    g->began = gs_now();
     g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, d->threads);
     if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
         g->status = GS_OK; /* those that overflow go in parts */
     if (g->status != GS_OK)
         snprintf(g->why, sizeof(g->why), "%s", gs_last_error());
-    d->seconds += gs_now() - began;
+    g->ended = gs_now();
+    d->seconds += g->ended - g->began;
     for (uint32_t i = 0; i < g->held; i++)
         d->amount += (double)g->batch[i].edges + g->batch[i].vertices;
     return NULL;
@@ -342,7 +346,7 @@ gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t 
 
     *drew = !has(g, epoch, number);
     if (*drew) {
-        join(d);
+        gs_draws_wait(d);
         d->now = has(&d->drawn[1 - d->now], epoch, number) ? 1 - d->now : d->now;
         g = &d->drawn[d->now];
         if (!has(g, epoch, number) && aim(d, g, epoch, number))
@@ -362,7 +366,7 @@ gs_status gs_draws_widen(gs_draws *d)
     const gs_batch_limits had = d->limits;
     gs_status st;
 
-    join(d);
+    gs_draws_wait(d);
     if (d->group == 1)
         return gs_fail(GS_EBUDGET, "a batch has more than %u vertices or %llu edges, and there is no room for more; "
                        "use more memory or a smaller .batch_size", had.vertices, (unsigned long long)had.edges);

@@ -22,6 +22,7 @@ typedef struct gs_draws_group {
     uint32_t epoch, first, held;
     gs_batch batch[GS_BATCH_GROUP];
     gs_batch_arena *arena[GS_BATCH_GROUP]; /* that they are in */
+    double began, ended;    /* gs_now(): its drawing */
     gs_status status;
     char why[GS_ERROR_BYTES]; /* of a status that is an error */
 } gs_draws_group;
@@ -43,6 +44,7 @@ typedef struct gs_draws {
     pthread_t thread;
     bool drawing;
     double seconds, amount; /* of drawing, so far: and rows and edges that were drawn */
+    double waited;          /* so far, for what was drawn ahead and not there when it was wanted */
 } gs_draws;
 
 /* What is drawn. */
@@ -74,6 +76,9 @@ gs_status gs_draws_start(gs_draws *d);
  * whose batches have parts (gs_sampler_draw_part()) it may overflow. */
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number);
 static inline const gs_draws_group *gs_draws_now(const gs_draws *d) { return &d->drawn[d->now]; }
+/* Nothing is drawn ahead from here on until a batch is taken: for who draws by .sampler, or looks at .seconds. Waits.
+ */
+void gs_draws_wait(gs_draws *d);
 /* Batches may have twice as much from now on, and so a group has half as many: none is in memory. GS_EBUDGET: the group
  * has one already, or a batch can have no more. */
 gs_status gs_draws_widen(gs_draws *d);

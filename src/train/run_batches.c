@@ -201,6 +201,8 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     b->room.cache = b->room.keeps ? 0 : b->cache_bytes;
     set_room(b);
     choose_ring(b, host);
+    b->draws.ahead = gs_run_batches_device_bytes(b) > 0 && !config->options->no_pipeline &&
+                     b->draws.group < gs_sampler_batches(b->draws.sampler);
 }
 
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
@@ -219,7 +221,8 @@ void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *ou
     out->batch_group = b->draws.group;
     out->batch_ring = b->room.ring;
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
-    out->step_seconds = gs_batch_devices_seconds(b->engine) + out->draw_seconds;
+    const double trained = gs_batch_devices_seconds(b->engine);
+    out->step_seconds = b->draws.ahead ? GS_MAX(trained, out->draw_seconds) : trained + out->draw_seconds;
     out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->draws.sampler), gs_batch_devices_deal(b->engine)->step);
     for (uint32_t d = 0; d < b->devices; d++) {
         out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
@@ -241,15 +244,17 @@ static bool halve_group(gs_run_batches *b)
     return b->draws.group < had;
 }
 
-/* Where all features stay, first half of the group goes and half of that; then a cache takes their place, which may be
- * more, but less can be made of it. Then the ring becomes the least, reads do not go ahead, what a small group has not
- * goes, then the cache, and half of the group. */
+/* First no group is drawn ahead. Where all features stay, half of the group goes and half of that; then a cache takes
+ * their place, which may be more, but less can be made of it. Then the ring becomes the least, reads do not go ahead,
+ * what a small group has not goes, then the cache, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
     gs_batch_room *const room = &b->room;
 
-    if (room->ring > 0) {
+    if (b->draws.ahead) {
+        b->draws.ahead = false;
+    } else if (room->ring > 0) {
         room->ring = room->ring > GS_BATCH_RING ? GS_BATCH_RING : 0;
     } else if (room->keeps && b->draws.group > b->devices) {
         (void)halve_group(b);
@@ -430,13 +435,13 @@ static gs_status step_batch(gs_run *r)
 /* The batch of this number; with it a group is sampled, where it is not in memory. */
 static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
 {
-    const double began = gs_now();
     bool drew;
     const gs_status st = gs_draws_take(out, &drew, &b->draws, epoch, number);
+    const gs_draws_group *const group = gs_draws_now(&b->draws);
 
     if (st == GS_OK && drew) {
-        gs_batch_devices_begin(b->engine, gs_draws_now(&b->draws)->batch, gs_draws_now(&b->draws)->held);
-        gs_batch_trace_add(&b->trace, (gs_batch_span){.begin = began, .end = gs_now(), .batch = number,
+        gs_batch_devices_begin(b->engine, group->batch, group->held);
+        gs_batch_trace_add(&b->trace, (gs_batch_span){.begin = group->began, .end = group->ended, .batch = number,
                                                       .part = GS_BATCH_DRAW});
     }
     return st;
@@ -498,6 +503,7 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
     uint32_t count = (targets + 1) / 2, part = 0;
     gs_status st = GS_OK;
 
+    gs_draws_wait(&b->draws);
     gs_batches_begin_parts(engine);
     for (uint32_t first = 0; first < targets && st == GS_OK;) {
         gs_batch batch;
@@ -620,7 +626,8 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     const uint64_t before[2] = {swept[0], swept[1]};
     gs_status st = GS_OK;
 
-    b->draws.seconds = b->draws.amount = 0;
+    gs_draws_wait(&b->draws); /* of an epoch that was stopped */
+    b->draws.seconds = b->draws.amount = b->draws.waited = 0;
     gs_batch_trace_clear(&b->trace);
     gs_sampler_order(b->draws.sampler, !gs_control_shuffles(&r->control));
     p->of = gs_sampler_batches(b->draws.sampler);
@@ -635,6 +642,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
             return st;
     }
     e->sample_seconds = b->draws.seconds;
+    e->stall_seconds += b->draws.waited;
     e->read_bytes += gs_draws_read(&b->draws) - read + swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
     return GS_OK;
