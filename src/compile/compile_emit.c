@@ -23,7 +23,7 @@ static gs_status take_table(gs_program *p, uint32_t *array, const gs_node *n)
 {
     const uint32_t old = find_table(p, gs_node_table(n));
     gs_array a = {.dtype = GS_F32, .width = n->width, .store_id = -1, .lasting = true};
-    gs_table t = {.width = n->width, .initial = n->initial, .gradient = GS_NONE,
+    gs_table t = {.width = n->width, .blocks = gs_node_table_blocks(n), .initial = n->initial, .gradient = GS_NONE,
                   .state = {GS_NONE, GS_NONE}, .best = GS_NONE};
     gs_table *tables;
     gs_status st;

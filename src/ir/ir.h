@@ -47,7 +47,8 @@ typedef struct gs_node {
     gs_dtype dtype;            /* of an INPUT as it is stored; of a ROUND GS_BF16; else GS_F32 */
     uint32_t width;            /* elements a row; PARAM: columns */
     uint32_t dims, rows;       /* PARAM: 1 or 2, as it is computed with; rows of a matrix */
-    uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same */
+    uint32_t shape_dims, shape[3]; /* PARAM: its shape in files, where that is another; 0: the same. A table of blocks:
+                                    * 3, and how many */
     uint32_t picked;           /* PARAM: a row for each edge type, so many dimensions in files (1: of one column);
                                 * in shape a matrix [1, n] for each; 0: it is none */
     gs_initial initial;        /* PARAM, a table: how it starts */
@@ -120,6 +121,10 @@ uint32_t gs_ir_input(gs_ir *ir, const char *name, uint32_t width, gs_dtype dtype
 /* Learned rows of vertices: an input whose name in the graph begins with GS_IR_TABLE, as no other's does. */
 #define GS_IR_TABLE "table."
 uint32_t gs_ir_table(gs_ir *ir, const char *name, uint32_t width);
+/* Says that files have it as [blocks, vertices, width / blocks], and not as [vertices, width]. */
+void gs_ir_table_blocks(gs_ir *ir, uint32_t table, uint32_t blocks);
+/* That; 0: as [vertices, width]. */
+uint32_t gs_node_table_blocks(const gs_node *n);
 /* Its name in files, or NULL where the node is no table. */
 const char *gs_node_table(const gs_node *n);
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols);

@@ -490,6 +490,18 @@ uint32_t gs_ir_table(gs_ir *ir, const char *name, uint32_t width)
     return table;
 }
 
+void gs_ir_table_blocks(gs_ir *ir, uint32_t table, uint32_t blocks)
+{
+    gs_node *const n = table == GS_IR_NONE ? NULL : &ir->node[table];
+    if (n == NULL)
+        return;
+    n->shape_dims = 3;
+    n->shape[0] = blocks;
+    n->shape[2] = n->width / blocks;
+}
+
+uint32_t gs_node_table_blocks(const gs_node *n) { return n->shape_dims == 3 ? n->shape[0] : 0; }
+
 uint32_t gs_ir_param(gs_ir *ir, const char *name, uint32_t dims, uint32_t rows, uint32_t cols)
 {
     gs_node n = gs_ir__blank(GS_OP_PARAM, GS_IR_NONE, GS_IR_NONE);

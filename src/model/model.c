@@ -144,6 +144,9 @@ void gs_model__start_param(gs_builder *b, const gs_text_param *p, uint32_t node)
         return;
     gs_ir_at(b->ir, i->line, i->column);
     if (i->rule == GS_RULE_GLOROT) {
+        if (is_table && b->identity && gs_model__is_of_input(b->l, p)) {
+            return; /* as it does without a rule */
+        }
         if (p->dims < 2 || is_table) {
             gs_ir_error(b->ir, GS_EFORMAT, "'%s' is no matrix, and Glorot's rule is of matrices", p->name);
             return;

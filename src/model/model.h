@@ -50,6 +50,7 @@ typedef struct gs_model_config {
     bool embeddings;               /* the root is what the last layer gets, in place of the logits */
     uint32_t edge_features;        /* that each edge has: the width of `e.x`; 0: none */
     const gs_type_table *types;    /* of vertices; NULL: one, without a name */
+    uint64_t vertices;             /* of the graph; counts where it has no features */
 } gs_model_config;
 
 /* `name` is a built-in model ("gcn", "gat", ...), a path to a text, or, where it has a line end, a text itself. Syntax
@@ -75,8 +76,10 @@ bool gs_model_has_heads(const gs_model *m);
 
 /* Does any width speak of bases? */
 bool gs_model_has_bases(const gs_model *m);
-/* Has it learned rows of vertices, param NAME[vertices, n]? Only then a graph may be without features. */
-bool gs_model_has_tables(const gs_model *m);
+/* Has it learned rows of vertices, on a graph of so many features: param NAME[vertices, n], or, of a graph without any,
+ * matrices [in, n] of a first layer that does nothing with what it gets but multiply it by them, the identity? Only
+ * then a graph may be without features. */
+bool gs_model_learns_rows(const gs_model *m, uint32_t features);
 
 /* Builds the network's forward graph, with its logits marked as the root.
  * Shape and type errors are GS_EFORMAT at line and column. The caller frees *out with gs_ir_free(). */

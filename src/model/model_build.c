@@ -417,6 +417,8 @@ static uint32_t build_param(gs_builder *b, const gs_text_param *p, const char *n
 
     if (is_table(b, p))
         return build_table(b, p, name);
+    if (b->identity && gs_model__is_of_input(b->l, p))
+        return gs_model__rows_of_input(b, p, name);
     if (picked_by(b, p->name) != 0)
         return picked_by(b, p->name) == 'e' ? build_picked(b, p, name) : build_rows_of_types(b, p, name);
     if (p->dims == 3)
@@ -597,12 +599,17 @@ static bool layer_has_tables(const gs_text_layer *l)
     return found;
 }
 
-bool gs_model_has_tables(const gs_model *m)
+static bool has_tables(const gs_model *m)
 {
     bool found = m->network != NULL && layer_has_tables(m->network);
     for (uint32_t l = 0; l < m->layers; l++)
         found = found || layer_has_tables(&m->layer[l]);
     return found;
+}
+
+bool gs_model_learns_rows(const gs_model *m, uint32_t features)
+{
+    return has_tables(m) || (features == 0 && gs_model__takes_identity(m));
 }
 
 static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_builder *b)
@@ -613,7 +620,7 @@ static gs_status check_config(const gs_model *m, const gs_model_config *c, gs_bu
         return gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", c->heads, m->path);
     if (c->bases > 0 && !gs_model_has_bases(m))
         return gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", c->bases, m->path);
-    if (c->in_width == 0 && !gs_model_has_tables(m))
+    if (c->in_width == 0 && !gs_model_learns_rows(m, 0))
         return gs_fail(GS_EINVAL, "%s: the graph has no features for the first layer", m->path);
     if (c->classes == 0 || (c->layers > 1 && c->hidden == 0))
         return gs_fail(GS_EINVAL, "%s: widths %u (hidden) and %u (classes) must not be 0", m->path, c->hidden,
@@ -665,7 +672,8 @@ static gs_status build_layers(gs_builder *b, uint32_t h, uint32_t *out)
         b->l = &b->m->layer[text_layer(b->m, c, i)];
         b->index = i;
         b->here = b->input[i] = h;
-        b->in = i == 0 ? gs_model__in_width(c) : c->hidden;
+        b->identity = i == 0 && c->in_width == 0 && !has_tables(b->m);
+        b->in = b->identity ? (uint32_t)c->vertices : i == 0 ? gs_model__in_width(c) : c->hidden;
         b->out = last ? c->classes : c->hidden;
         if ((st = build_layer(b, &h)) != GS_OK)
             return st;

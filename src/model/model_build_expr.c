@@ -194,6 +194,8 @@ static uint32_t build_matmul(gs_builder *b, const gs_expr *e, uint32_t a)
     bool typed;
 
     gs_ir_at(b->ir, e->line, e->column);
+    if (b->identity && a != GS_IR_NONE && gs_model__product_of_identity(b, e, a, &w))
+        return w;
     w = gs_model__lookup(b, e->name);
     if (w == GS_IR_NONE || (p == NULL && gs_ir_node(b->ir, w)->op != GS_OP_BASES))
         return gs_ir_error(b->ir, GS_EFORMAT, "right of @ a parameter must stand, and '%s' is none", e->name);
@@ -439,6 +441,8 @@ static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
 
     if (e->over == GS_OVER_TYPE && gs_model__types(b) > 1) {
         gs_node n = *gs_ir_node(ir, value);
+        if (mean && n.op == GS_OP_TYPE_SRC)
+            return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_binary(ir, GS_OP_MUL, value, gs_model__share_of_type(b)), false);
         if (!mean || n.op != GS_OP_TYPED)
             return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
         n.self = true;

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/initial.h"
 #include "model/model_internal.h"
+
+#define MOST_ROW 65536u /* numbers of all types that a vertex has side by side */
 
 uint32_t gs_model__vertex_types(const gs_builder *b)
 {
@@ -133,4 +136,120 @@ uint32_t gs_model__row_of_type(gs_builder *b, const gs_expr *e, uint32_t w)
         all = k == 0 ? is_type(b, type, k) : gs_ir_binary(b->ir, GS_OP_CONCAT, all, is_type(b, type, k));
     return rows ? gs_ir_binary(b->ir, GS_OP_MATMUL, all, w)
                 : gs_ir_unary(b->ir, GS_OP_ROWSUM, gs_ir_binary(b->ir, GS_OP_MUL, all, w), 0);
+}
+
+/* ---- a graph without features ------------------------------------------- */
+
+/* Its features are the identity, so h @ W is W: a learned row for each vertex, and h @ W[e.type] with W [types, in, n]
+ * a row for each vertex and type (Schlichtkrull et al., ESWC'18; PyG's RGCNConv with x = None). These lie side by side,
+ * and an edge picks that of its type. */
+
+static bool is_width(const gs_dim *d, const char *name)
+{
+    return d->factors == 1 && strcmp(d->factor[0].name, name) == 0;
+}
+
+bool gs_model__is_of_input(const gs_text_layer *l, const gs_text_param *p)
+{
+    const char *const in = l->in.factors == 1 ? l->in.factor[0].name : "";
+    const bool typed = p->dims == 3 && (is_width(&p->dim[0], "types") || is_width(&p->dim[0], "bases"));
+
+    return in[0] != '\0' && !p->fixed && (p->dims == 2 || typed) && is_width(&p->dim[p->dims - 2], in) &&
+           !is_width(&p->dim[p->dims - 1], in);
+}
+
+static bool is_input(const gs_text_layer *l, const gs_expr *e)
+{
+    const char *name = e->name;
+
+    if (e->kind != GS_EXPR_NAME)
+        return false;
+    name += strncmp(name, "u.", 2) == 0 || strncmp(name, "v.", 2) == 0 ? 2 : 0;
+    return strcmp(name, l->input) == 0 || strncmp(name, "input.", 6) == 0;
+}
+
+bool gs_model__takes_identity(const gs_model *m)
+{
+    const gs_text_layer *const l = &m->layer[0];
+    uint32_t uses = 0, products = 0, matrices = 0;
+
+    if (m->network != NULL)
+        return false;
+    for (uint32_t i = 0; i < l->params; i++) {
+        matrices += gs_model__is_of_input(l, &l->param[i]);
+        for (uint32_t k = 0; k < l->param[i].dims; k++)
+            uses += is_width(&l->param[i].dim[k], l->in.factor[0].name);
+    }
+    if (matrices == 0 || uses != matrices)
+        return false;
+    uses = 0;
+    for (uint32_t i = l->first_expr; i < l->end_expr; i++) {
+        const gs_expr *const e = &m->expr[i];
+        uses += is_input(l, e) || e->kind == GS_EXPR_INPUT;
+        products += e->kind == GS_EXPR_MATMUL && is_input(l, &m->expr[e->a]);
+    }
+    return uses == products;
+}
+
+uint32_t gs_model__rows_of_input(gs_builder *b, const gs_text_param *p, const char *name)
+{
+    const uint32_t blocks = p->dims == 3 ? gs_model__width_of(b, &p->dim[0]) : 1;
+    const uint32_t width = gs_model__width_of(b, &p->dim[p->dims - 1]);
+    uint32_t table;
+
+    gs_ir_at(b->ir, p->line, p->column);
+    if ((uint64_t)blocks * width > MOST_ROW)
+        return gs_ir_error(b->ir, GS_EUNSUPPORTED,
+                           "'%s': of a graph without features each vertex has %u rows of %u numbers, at most %u",
+                           p->name, blocks, width, MOST_ROW);
+    table = gs_ir_table(b->ir, name, blocks * width);
+    if (p->dims == 3)
+        gs_ir_table_blocks(b->ir, table, blocks);
+    gs_ir_initial(b->ir, table, gs_initial_glorot((uint32_t)b->config->vertices, width));
+    return table;
+}
+
+/* The rows of all types side by side that `w` is, and how wide each is; false where it is no such. */
+static bool rows_of_types(const gs_builder *b, uint32_t w, uint32_t *width)
+{
+    const gs_node n = *gs_ir_node(b->ir, w), table = n.op == GS_OP_MIX_T ? *gs_ir_node(b->ir, n.in[0]) : n;
+
+    *width = gs_node_table_blocks(&table) > 0 ? table.width / gs_node_table_blocks(&table) : table.width;
+    return gs_node_table(&table) != NULL;
+}
+
+bool gs_model__product_of_identity(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t *out)
+{
+    const gs_node n = *gs_ir_node(b->ir, a);
+    const bool source = n.op == GS_OP_SRC && n.in[0] == b->here;
+    const uint32_t w = gs_model__lookup(b, e->name);
+    uint32_t width;
+
+    if (w == GS_IR_NONE || !rows_of_types(b, w, &width))
+        return false;
+    if (!source && a != b->here) { /* of bases: W = c @ V */
+        *out = gs_ir_binary(b->ir, GS_OP_MIX_T, w, a);
+        return true;
+    }
+    if (e->end != 'e')
+        *out = source ? gs_ir_unary(b->ir, GS_OP_SRC, w, 0) : w;
+    else if (!source)
+        *out = gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x",
+                           e->name);
+    else
+        *out = gs_model__types(b) > 1 ? gs_ir_resize(b->ir, GS_OP_TYPE_SRC, w, width)
+                                      : gs_ir_unary(b->ir, GS_OP_SRC, w, 0);
+    return true;
+}
+
+/* A row of 1 of so many types is counted by type. */
+uint32_t gs_model__share_of_type(gs_builder *b)
+{
+    gs_ir *const ir = b->ir;
+    const uint32_t one = gs_model__number(b, 1.0f), types = gs_model__types(b);
+    const uint32_t ones = gs_ir_unary(ir, GS_OP_STEP, gs_ir_binary(ir, GS_OP_ADD, gs_model__degree(b), one), 0);
+    const uint32_t count = gs_ir_resize(ir, GS_OP_SPLIT_IN, gs_ir_unary(ir, GS_OP_SRC, ones, 0), types);
+
+    return gs_ir_resize(ir, GS_OP_TYPE_DST,
+                        gs_ir_binary(ir, GS_OP_DIV, one, gs_ir_binary(ir, GS_OP_MAX, count, one)), 1);
 }

@@ -247,6 +247,7 @@ struct gs_builder {
     uint32_t index;       /* of the layer in the network */
     bool network;         /* `l` is the network's text, and not that of a layer */
     uint32_t features;    /* node of what the network gets */
+    bool identity;        /* what `l` gets is the identity: a graph without features */
     uint32_t here;        /* node of what `l` gets */
     uint32_t calls;       /* of layers, so far */
     uint32_t in, out;     /* its widths */
@@ -317,6 +318,19 @@ uint32_t gs_model__input_of(gs_builder *b, const gs_expr *e);
 /* a @ w[v.type], w[v.type]. */
 uint32_t gs_model__product_of_type(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t w);
 uint32_t gs_model__row_of_type(gs_builder *b, const gs_expr *e, uint32_t w);
+
+/* ---- model_build_types.c: a graph without features, which are the identity then ---- */
+
+/* Does the first layer multiply what it gets by matrices [in, n], and nothing else? */
+bool gs_model__takes_identity(const gs_model *m);
+/* Is the parameter [in, n], [types, in, n] or [bases, in, n], of the width `in` of what the layer gets? */
+bool gs_model__is_of_input(const gs_text_layer *l, const gs_text_param *p);
+/* It as learned rows of vertices, side by side for each type or basis. */
+uint32_t gs_model__rows_of_input(gs_builder *b, const gs_text_param *p, const char *name);
+/* a @ what `e` names, in a layer that gets the identity; false where it is a product like any other. */
+bool gs_model__product_of_identity(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t *out);
+/* A value of edges: 1 / the number of v's in-edges of the edge's type. */
+uint32_t gs_model__share_of_type(gs_builder *b);
 
 /* ---- model_build_expr.c ---- */
 

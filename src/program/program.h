@@ -62,6 +62,7 @@ typedef struct gs_param {
 typedef struct gs_table {
     char name[GS_NAME_BYTES]; /* in files */
     uint32_t width;
+    uint32_t blocks;    /* files have it as [blocks, vertices, width / blocks]; 0: as it is */
     gs_initial initial; /* how its rows start; not GLOROT */
     uint32_t array;    /* lasting */
     uint32_t gradient; /* array, a result of the pass "train"; GS_NONE: no result depends on the table */

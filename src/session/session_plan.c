@@ -402,6 +402,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .self_loops = info->self_loops != 0,
         .embeddings = o->embeddings,
         .types = info->types,
+        .vertices = info->vertices,
     };
     const gs_compile_options compile = {
         .pass = name,
@@ -507,11 +508,12 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
 /* A model that learns rows of vertices may do without. */
 static gs_status check_features(const gs_session *s, const gs_model *model)
 {
-    if (gs_store_get_info(s->store)->features > 0 || gs_model_has_tables(model))
+    if (gs_model_learns_rows(model, gs_store_get_info(s->store)->features) ||
+        gs_store_get_info(s->store)->features > 0)
         return GS_OK;
     return gs_fail(GS_ENOTFOUND,
                    "%s: the store has no features; make it with .random_features, or from an input that has some, or "
-                   "train a model that learns them (param NAME[vertices, N])",
+                   "train a model that learns them (param NAME[vertices, N]) or does without (rgcn)",
                    gs_store_dir(s->store));
 }
 

@@ -97,6 +97,7 @@ gs_status gs_session_note_tables(gs_session *s, const gs_ir *ir)
         if (!gs_grow(&s->declared, s->declareds, &s->declared_room, sizeof(*s->declared)))
             return gs_fail(GS_ENOMEM, "no memory for the names of a model's tables");
         s->declared[k].width = n->width;
+        s->declared[k].blocks = gs_node_table_blocks(n);
         snprintf(s->declared[k].name, sizeof(s->declared[k].name), "%s", gs_node_table(n));
         s->declareds++;
     }

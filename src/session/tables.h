@@ -14,7 +14,7 @@ typedef struct gs_session gs_session;
  * batch statistics read. */
 typedef struct gs_declared_table {
     char name[GS_NAME_BYTES]; /* in files */
-    uint32_t width;
+    uint32_t width, blocks;   /* as in gs_table */
 } gs_declared_table;
 
 /* Notes those of a model's graph. GS_ENOMEM. */

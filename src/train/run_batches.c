@@ -72,12 +72,16 @@ static void bound_edges(gs_run_batches *b)
 bool gs_run_batches_may_stream(const gs_run_batches *b) { return gs_draws_may_stream(&b->draws); }
 
 /* Has the model learned rows of vertices? Then no batch goes in parts. */
-static gs_status find_tables(bool *learns_rows, const gs_train_options *o)
+static gs_status find_tables(bool *learns_rows, const gs_train_options *o, const char *store)
 {
     gs_model *model = NULL;
-    const gs_status st = gs_session_open_model(&model, o);
+    gs_store *s = NULL;
+    gs_status st = gs_session_open_model(&model, o);
 
-    *learns_rows = st == GS_OK && gs_model_has_tables(model);
+    *learns_rows = st == GS_OK && gs_model_learns_rows(model, 1);
+    if (st == GS_OK && !*learns_rows && gs_model_learns_rows(model, 0) && (st = gs_store_open(&s, store)) == GS_OK)
+        *learns_rows = gs_store_get_info(s)->features == 0;
+    gs_store_close(s);
     gs_model_close(model);
     return st;
 }
@@ -98,7 +102,8 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
                                 .refused = config->refused};
     gs_status st;
 
-    if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK || (st = find_tables(&request.all_there, o)) != GS_OK)
+    if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
+        (st = find_tables(&request.all_there, o, config->store)) != GS_OK)
         return st;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
     if ((st = gs_draws_open(&b->draws, &request)) != GS_OK)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/machine.h"
@@ -32,6 +33,8 @@ bool gs_run__rows_are_finite(const float *value, uint64_t count)
 typedef struct source {
     gs_session *session;
     uint32_t array;
+    uint32_t width, columns, block; /* where blocks of columns are asked for: of a row, of a block, and which */
+    float *whole;                   /* rows as they are */
 } source;
 
 static gs_status rows_of(void *context, uint64_t first, uint64_t rows, float *dst)
@@ -45,20 +48,50 @@ static uint32_t array_of(const gs_table *t, uint32_t rows)
     return rows == GS_RUN_ROWS ? t->array : rows == GS_RUN_ROWS_BEST ? t->best : t->state[rows - GS_RUN_ROWS_STATE];
 }
 
+#define BLOCK_ROWS_BYTES (256 * GS_KIB)
+
+/* The same of one block of the columns. */
+static gs_status columns_of(void *context, uint64_t first, uint64_t rows, float *dst)
+{
+    const source *const x = context;
+    const uint64_t step = GS_MAX(BLOCK_ROWS_BYTES / (x->width * sizeof(float)), 1);
+    gs_status st = GS_OK;
+
+    for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
+        const uint64_t n = GS_MIN(step, rows - at);
+        st = gs_exec_read_rows(x->session->run.exec, x->array, first + at, n, x->whole);
+        for (uint64_t r = 0; r < n && st == GS_OK; r++)
+            memcpy(dst + (at + r) * x->columns, x->whole + r * x->width + (uint64_t)x->block * x->columns,
+                   x->columns * sizeof(float));
+    }
+    return st;
+}
+
 static gs_status write_rows(void *context, uint32_t rows, uint32_t table, gs_outfile *o, uint64_t at)
 {
     gs_run *const r = context;
     gs_session *const s = r->session;
-    source x = {s, array_of(&s->program->table[table], rows)};
-    const gs_logits_job job = {.store = s->store, .classes = s->program->table[table].width, .source = rows_of,
+    const gs_table *const t = &s->program->table[table];
+    const uint32_t blocks = GS_MAX(t->blocks, 1u);
+    source x = {.session = s, .array = array_of(t, rows), .width = t->width, .columns = t->width / blocks};
+    const gs_logits_job job = {.store = s->store, .classes = x.columns, .source = blocks > 1 ? columns_of : rows_of,
                                .form = GS_LOGITS_ROWS, .memory = s->memory.logits, .context = &x,
                                .scratch_dir = gs_session_scratch_dir(s)}; /* a run that was stopped is saved, too */
-    return gs_logits_write(o, at, &job);
+    const uint64_t bytes = gs_store_get_info(s->store)->vertices * x.columns * sizeof(float);
+    gs_status st = GS_OK;
+
+    if (blocks > 1 && (x.whole = gs_malloc(GS_MAX(BLOCK_ROWS_BYTES, x.width * sizeof(float)))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to write table %s", o->path, t->name);
+    for (x.block = 0; x.block < blocks && st == GS_OK; x.block++)
+        st = gs_logits_write(o, at + x.block * bytes, &job);
+    gs_free(x.whole);
+    return st;
 }
 
 typedef struct reading {
     int fd;
     uint64_t at, row;
+    uint64_t blocks, vertices; /* a row is in so many places */
     bool finite; /* they must be */
     const char *path;
 } reading;
@@ -69,8 +102,11 @@ static gs_status take_rows(void *context, uint64_t rows, float *const *row, cons
     const reading *const f = context;
     gs_status st = GS_OK;
 
-    for (uint64_t r = 0; r < rows && st == GS_OK; r++)
-        st = gs_pread_exact(f->fd, (char *)row[0] + r * f->row, f->row, f->at + id[r] * f->row, f->path);
+    for (uint64_t k = 0; k < rows * f->blocks && st == GS_OK; k++) {
+        const uint64_t piece = f->row / f->blocks, r = k / f->blocks, block = k % f->blocks;
+        st = gs_pread_exact(f->fd, (char *)row[0] + k * piece, piece, f->at + (block * f->vertices + id[r]) * piece,
+                            f->path);
+    }
     if (st != GS_OK || !f->finite || gs_run__rows_are_finite(row[0], rows * f->row / sizeof(float)))
         return st;
     return gs_fail(GS_EFORMAT, "%s: a table has numbers that are not finite; the weights are of no use", f->path);
@@ -82,7 +118,8 @@ static gs_status read_rows(void *context, uint32_t rows, uint32_t table, int fd,
     gs_session *const s = r->session;
     const gs_exec_column column = {.array = array_of(&s->program->table[table], rows), .write = true};
     reading f = {.fd = fd, .at = at, .row = s->program->table[table].width * sizeof(float), .path = path,
-                 .finite = rows == GS_RUN_ROWS};
+                 .finite = rows == GS_RUN_ROWS, .blocks = GS_MAX(s->program->table[table].blocks, 1u),
+                 .vertices = gs_store_get_info(s->store)->vertices};
     return gs_session_sweep(s, &column, 1, true, take_rows, &f);
 }
 

@@ -74,12 +74,24 @@ static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_
 
 static uint64_t table_bytes(const gs_table *t, uint64_t vertices) { return vertices * t->width * sizeof(float); }
 
+/* In files; dimensions. */
+static uint32_t table_shape(uint64_t shape[3], uint64_t vertices, uint32_t width, uint32_t blocks)
+{
+    const uint32_t first = blocks > 0 ? 1 : 0;
+    shape[0] = blocks;
+    shape[first] = vertices;
+    shape[first + 1] = blocks > 0 ? width / blocks : width;
+    return first + 2;
+}
+
 static bool add_tables(cJSON *header, const gs_program *p, const gs_safetensors_tables *tables, uint64_t at)
 {
     bool whole = true;
     for (uint32_t t = 0; tables != NULL && t < p->tables && whole; t++) {
-        const uint64_t size[] = {tables->vertices, p->table[t].width}, end = at + table_bytes(&p->table[t], size[0]);
-        whole = add_entry(header, p->table[t].name, "F32", 2, size, at, end);
+        const uint64_t end = at + table_bytes(&p->table[t], tables->vertices);
+        uint64_t size[3];
+        const uint32_t dims = table_shape(size, tables->vertices, p->table[t].width, p->table[t].blocks);
+        whole = add_entry(header, p->table[t].name, "F32", dims, size, at, end);
         at = end;
     }
     return whole;
@@ -360,9 +372,10 @@ static uint32_t wanted_shape(const wanted *w, uint32_t i, uint64_t shape[3])
 {
     if (i < w->p->params)
         return gs_safetensors_shape(shape, &w->p->param[i]);
-    shape[0] = w->tables->vertices;
-    shape[1] = i >= needed_tensors(w) ? declared(w, i)->width : w->p->table[i - w->p->params].width;
-    return 2;
+    if (i >= needed_tensors(w))
+        return table_shape(shape, w->tables->vertices, declared(w, i)->width, declared(w, i)->blocks);
+    const gs_table *const t = &w->p->table[i - w->p->params];
+    return table_shape(shape, w->tables->vertices, t->width, t->blocks);
 }
 
 static gs_status match_wanted(const entry *e, const wanted *w, uint32_t i, const char *path)

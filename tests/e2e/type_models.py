@@ -1,7 +1,8 @@
 """Models of graphs with several types of vertices: logits and gradients against their formulas in float64.
 
 type_models.py GNNSTREAM TEXTS WORK DEVICE [MODEL ...]: as edge_models.py, on a graph of three types of vertices, of
-which two have features, each of another width, and one has labels; with three relations.
+which two have features, each of another width, and one has labels; with three relations. R-GCN is on the same graph
+without features, as PyG's RGCNConv with x = None.
 """
 
 import math
@@ -40,7 +41,7 @@ def by_relation(g, rows, f):
     return out
 
 
-def projections(g, p, _):
+def projections(g, p):
     def layer(h, q):
         ends = list(zip(g["src"], g["dst"], g["edge"]))
         other = by_type(h, g["type"], q["other"])
@@ -60,15 +61,44 @@ def projections(g, p, _):
     return [[y + 0.5 * x[0] + 0.25 * t for y in r] for r, x, t in zip(layer(h, q[1]), g["h"], g["type"])]
 
 
+def rgcn(g, p):
+    """Schlichtkrull et al., equations 2 and 3: a row for each relation and vertex, then matrices."""
+    def matrices(i):
+        w = p["convs.%d.weight" % i]
+        comp = p.get("convs.%d.comp" % i)
+        return w if comp is None else [[[sum(c * x for c, x in zip(r, v)) for v in zip(*rows)] for rows in zip(*w)]
+                                       for r in comp]
+
+    def layer(h, i):
+        rows = [[matrices(i)[t][u][o] for o in range(3)] if h is None else
+                product([h[u]], transposed(matrices(i)[t]))[0] for u, t in zip(g["src"], g["edge"])]
+        means = by_relation(g, rows, lambda part, own: into(part, own, lambda x: sum(x) / len(x)))
+        root = p["convs.%d.root" % i]
+        own = root if h is None else product(h, transposed(root))
+        return [[sum(x) + b for x, b in zip(zip(*r), p["convs.%d.bias" % i])] for r in zip(*means, own)]
+
+    return layer(each(relu, layer(None, 0)), 1)
+
+
+def rgcn_shapes(index, i, o, bases):
+    shapes = {"weight": (bases or 3, i, o), "root": (i, o), "bias": (o,)}
+    if bases:
+        shapes["comp"] = (3, bases)
+    return {"convs.%d.%s" % (index, n): s for n, s in shapes.items()}
+
+
 def layer_shapes(index, i, o):
     shapes = {"own": (3, i, o), "other": (3, i, o), "weight": (3, i, o), "bias": (3, o), "scale": (3,), "shift": (3, o)}
     return {"convs.%d.%s" % (index, n): s for n, s in shapes.items()}
 
 
 SHAPES = {"projections": {"author.weight": (3, 2), "paper.weight": (3, 3), "emb.weight": (N, 3),
-                          **layer_shapes(0, 3, 3), **layer_shapes(1, 3, C)}}
-MODEL = {"projections": projections}
-HEADS = {}
+                          **layer_shapes(0, 3, 3), **layer_shapes(1, 3, C)},
+          "rgcn": {**rgcn_shapes(0, N, 3, 0), **rgcn_shapes(1, 3, C, 0)},
+          "rgcn_bases": {**rgcn_shapes(0, N, 3, 2), **rgcn_shapes(1, 3, C, 2)}}
+MODEL = {"projections": projections, "rgcn": rgcn, "rgcn_bases": rgcn}
+OPTIONS = {"rgcn_bases": ["--bases", "2"]}
+BUILT_IN = ["rgcn", "rgcn_bases"] # and of the graph without features
 
 
 # -- the tests -------------------------------------------------------------------------------
@@ -99,8 +129,20 @@ def make_graph(draw):
     array(folder + "/nodes/paper/train_idx.npy", "i8", (papers,), list(range(papers)))
     g["y"] = [None] * first["paper"] + own
     for parts in ("1", "8"):
-        run("partition", folder, os.path.join(WORK, "store" + parts), "--parts", parts, "--method", "random")
-        run("verify", os.path.join(WORK, "store" + parts))
+        for bare in (False, True):
+            for name, (_, features) in TYPES.items() if bare else ():
+                if features:
+                    place = folder + "/nodes/%s/features.npy" % name
+                    os.rename(place, place + ".away")
+                with open(folder + "/nodes/%s/meta.json" % name, "w") as f:
+                    f.write('{"num_nodes": %d}' % TYPES[name][0])
+            store = os.path.join(WORK, ("bare" if bare else "store") + parts)
+            run("partition", folder, store, "--parts", parts, "--method", "random")
+            run("verify", store)
+            for name, (_, features) in TYPES.items() if bare else ():
+                if features:
+                    place = folder + "/nodes/%s/features.npy" % name
+                    os.rename(place + ".away", place)
     return g
 
 
@@ -110,21 +152,22 @@ def main():
     os.makedirs(WORK)
     g = make_graph(draw)
     for model in MODELS or sorted(MODEL):
-        heads = HEADS.get(model, 1)
         tensors = {n: (s, [single(draw.gauss(0, 0.5)) for _ in range(math.prod(s))]) for n, s in SHAPES[model].items()}
         write_weights(os.path.join(WORK, "w.safetensors"), tensors)
 
-        def logits_of(t, model=model, heads=heads):
-            return MODEL[model](g, {n: nested(v, s) for n, (s, v) in t.items()}, heads)
+        def logits_of(t, model=model):
+            return MODEL[model](g, {n: nested(v, s) for n, (s, v) in t.items()})
 
-        shape = ["--model", os.path.join(TEXTS, model + ".gnn"), "--hidden", "3", "--heads", str(heads)]
+        built_in = model in BUILT_IN
+        shape = ["--model", model if built_in else os.path.join(TEXTS, model + ".gnn"), "--hidden", "3",
+                 *OPTIONS.get(model, [])]
         gradient = gradients_of(logits_of, g, tensors)
         expected = [row for row, y in zip(logits_of(tensors), g["y"]) if y is not None]
-        hows = [["store1", "--device", DEVICE], ["store8", "--device", DEVICE]]
+        one, eight = ("bare1", "bare8") if built_in else ("store1", "store8")
+        hows = [[one, "--device", DEVICE], [eight, "--device", DEVICE]]
         if DEVICE == "cpu":
-            hows += [["store8", "--device", "cpu:2"],
-                     ["store8", "--device", "cpu", "--sampler", "neighbor", "--batch-size", "12", "--fanout",
-                      "100,100"]]
+            hows += [[eight, "--device", "cpu:2"],
+                     [eight, "--device", "cpu", "--sampler", "neighbor", "--batch-size", "12", "--fanout", "100,100"]]
         for how in hows:
             check(WORK, shape, tensors, gradient, expected, how)
     shutil.rmtree(WORK)
