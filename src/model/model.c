@@ -60,7 +60,7 @@ bool gs_model__is_reserved(const char *name)
                                         "u",       "v",       "e",      "self",      "type",   "heads",
                                         "types",   "bases",   "loops",  "in_degree", "dot",    "act",
                                         "concat",  "part",    "const",  "head_mean", "network", "row_softmax",
-                                        "vertex_types",
+                                        "vertex_types", "vertex_mean",
                                         "dropout", "l2_normalize", "norm_act", "loop_weight", "gcn_norm"};
     gs_op op;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -161,9 +161,13 @@ static uint32_t only_type(gs_builder *b, uint32_t x, uint32_t bases)
 
 static uint32_t build_typed(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t w)
 {
-    if (gs_ir_node(b->ir, a)->type != GS_TYPE_S)
-        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of the in-neighbour must stand, as u.x",
+    const bool here = gs_ir_node(b->ir, a)->type == GS_TYPE_D;
+
+    if (gs_ir_node(b->ir, a)->type != GS_TYPE_S && !here)
+        return gs_ir_error(b->ir, GS_EFORMAT, "left of @ %s[e.type] a value of one end must stand, as u.x or v.x",
                            e->name);
+    if (here && gs_model__types(b) > 1)
+        return gs_model__product_here(b, a, w);
     if (gs_model__types(b) > 1)
         return gs_ir_binary(b->ir, GS_OP_TYPED, a, w);
     if (gs_ir_node(b->ir, w)->op == GS_OP_BASES)
@@ -433,18 +437,22 @@ static uint32_t mean_of(gs_builder *b, uint32_t sum, bool self)
     return gs_ir_binary(ir, GS_OP_DIV, sum, count);
 }
 
+/* Of one type there is one level. */
+static bool by_type(const gs_builder *b, const gs_expr *e)
+{
+    return e->over == GS_OVER_TYPE && gs_model__types(b) > 1;
+}
+
 static uint32_t build_sum(gs_builder *b, const gs_expr *e, uint32_t value)
 {
     gs_ir *ir = b->ir;
     const bool mean = e->name[0] == 'm', self = e->over == GS_OVER_SELF;
     uint32_t sum, own;
 
-    if (e->over == GS_OVER_TYPE && gs_model__types(b) > 1) {
+    if (by_type(b, e)) {
         gs_node n = *gs_ir_node(ir, value);
-        if (mean && n.op == GS_OP_TYPE_SRC)
-            return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_binary(ir, GS_OP_MUL, value, gs_model__share_of_type(b)), false);
-        if (!mean || n.op != GS_OP_TYPED)
-            return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+        if (!mean || n.op != GS_OP_TYPED || (e->prefix[0] != '\0' && strcmp(e->prefix, "sum") != 0))
+            return gs_model__reduce_of_types(b, e, value);
         n.self = true;
         return gs_ir_sum(ir, GS_OP_SUM_IN, gs_ir_like(ir, &n, n.in), false);
     }
@@ -469,13 +477,13 @@ static uint32_t build_extreme(gs_builder *b, const gs_expr *e, uint32_t value)
 {
     gs_ir *ir = b->ir;
     const bool min = e->name[1] == 'i';
+    if (by_type(b, e))
+        return gs_model__reduce_of_types(b, e, value);
     const bool differ = e->over == GS_OVER_SELF && loops_differ(b, value);
     const uint32_t far = differ ? away_from_loops(b, value, min ? FAR : -FAR) : value;
     const uint32_t y = gs_ir_sum(ir, min ? GS_OP_MIN_IN : GS_OP_MAX_IN, far, false);
     uint32_t own, both;
 
-    if (e->over == GS_OVER_TYPE)
-        return gs_ir_error(ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
     if (e->over != GS_OVER_SELF)
         return y;
     own = value_at_self(b, value);
@@ -495,8 +503,8 @@ static uint32_t reduce(gs_builder *b, const gs_expr *e, uint32_t value)
     bool self = e->over == GS_OVER_SELF;
 
     if (strcmp(e->name, "softmax") == 0) {
-        if (e->over == GS_OVER_TYPE)
-            return gs_ir_error(b->ir, GS_EFORMAT, "only mean(... @ W[e.type], type) is by type");
+        if (by_type(b, e))
+            return gs_model__softmax_of_type(b, value);
         /* inside sum(..., self) it runs over the same */
         self |= outer != GS_TEXT_NONE && b->m->expr[outer].over == GS_OVER_SELF;
         return build_softmax(b, value, self);
@@ -557,6 +565,14 @@ static uint32_t build_l2_normalize(gs_builder *b, uint32_t a)
     return gs_ir_binary(ir, GS_OP_MUL, a, gs_ir_unary(ir, GS_OP_RSQRT, above_0, 0));
 }
 
+/* The mean of each column over all vertices, the same for all of them. */
+static uint32_t build_vertex_mean(gs_builder *b, uint32_t a)
+{
+    if (a != GS_IR_NONE && (b->reduction != GS_TEXT_NONE || gs_ir_node(b->ir, a)->type != GS_TYPE_D))
+        return gs_ir_error(b->ir, GS_EFORMAT, "vertex_mean() needs a value of vertices, outside reductions");
+    return gs_ir_unary(b->ir, GS_OP_MEAN_ALL, a, 0);
+}
+
 /* Functions that know heads, the network, or whole rows. false where it is none of them. */
 static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
 {
@@ -566,7 +582,7 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
 
     if (strcmp(e->name, "dot") != 0 && strcmp(e->name, "head_mean") != 0 && strcmp(e->name, "act") != 0 &&
         strcmp(e->name, "concat") != 0 && strcmp(e->name, "row_softmax") != 0 &&
-        strcmp(e->name, "l2_normalize") != 0 && !gs_model__is_norm(e->name))
+        strcmp(e->name, "l2_normalize") != 0 && strcmp(e->name, "vertex_mean") != 0 && !gs_model__is_norm(e->name))
         return false;
     if (e->has_number) {
         *out = gs_ir_error(ir, GS_EFORMAT, "%s() takes one argument", e->name);
@@ -583,6 +599,8 @@ static bool build_special(gs_builder *b, const gs_expr *e, uint32_t *out)
         *out = build_row_softmax(b, a);
     else if (strcmp(e->name, "l2_normalize") == 0)
         *out = build_l2_normalize(b, a);
+    else if (strcmp(e->name, "vertex_mean") == 0)
+        *out = build_vertex_mean(b, a);
     else if (strcmp(e->name, "act") == 0)
         *out = b->has_act ? gs_ir_unary(ir, b->act, a, b->act_alpha) : a;
     else if (gs_model__is_norm(e->name))
@@ -647,7 +665,8 @@ static uint32_t unknown_function(gs_builder *b, const gs_expr *e)
     char names[256];
     return gs_ir_error(b->ir, GS_EFORMAT,
                        "unknown function '%s' (sum, mean, max, min, softmax, lstm, dot, concat, part, head_mean, "
-                       "row_softmax, l2_normalize, act, norm_act, layer_norm, layer_norm_all, batch_norm, dropout%s)",
+                       "row_softmax, l2_normalize, vertex_mean, act, norm_act, layer_norm, layer_norm_all, batch_norm, "
+                       "dropout%s)",
                        e->name, gs_model__function_names(names, sizeof(names)));
 }
 

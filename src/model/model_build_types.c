@@ -9,6 +9,7 @@
 #include "base/initial.h"
 #include "model/model_internal.h"
 
+#define MOST_TYPES 64u /* types of edges that a reduction goes over one by one */
 #define MOST_ROW 65536u /* numbers of all types that a vertex has side by side */
 
 uint32_t gs_model__vertex_types(const gs_builder *b)
@@ -242,14 +243,204 @@ bool gs_model__product_of_identity(gs_builder *b, const gs_expr *e, uint32_t a, 
     return true;
 }
 
-/* A row of 1 of so many types is counted by type. */
+/* ---- reductions in two levels --------------------------------------------- */
+
+/* Within the in-edges of each type, and over types (Seastar, EuroSys'21). A sum over the sums or means within types is
+ * one sum over all edges. Else each type has a sum, maximum or softmax of its own, over all in-edges, of which those of
+ * other types bring nothing; of a value of the in-neighbour alone the sums of all types are one pass. What no learned
+ * number is in, as counts, is computed once. */
+
+#define FAR 1e30f /* below all values that are to be compared */
+
+static uint32_t bin(gs_builder *b, gs_op op, uint32_t x, uint32_t y)
+{
+    return gs_ir_binary(b->ir, op, x, y);
+}
+
+static uint32_t choose(gs_builder *b, uint32_t condition, uint32_t x, uint32_t y)
+{
+    return gs_ir_ternary(b->ir, GS_OP_WHERE, condition, x, y);
+}
+
+static uint32_t ones(gs_builder *b)
+{
+    return gs_ir_unary(b->ir, GS_OP_STEP, bin(b, GS_OP_ADD, gs_model__degree(b), gs_model__number(b, 1.0f)), 0);
+}
+
+/* In-edges of each type, side by side. */
+static uint32_t counts(gs_builder *b)
+{
+    return gs_ir_resize(b->ir, GS_OP_SPLIT_IN, gs_ir_unary(b->ir, GS_OP_SRC, ones(b), 0), gs_model__types(b));
+}
+
 uint32_t gs_model__share_of_type(gs_builder *b)
 {
-    gs_ir *const ir = b->ir;
-    const uint32_t one = gs_model__number(b, 1.0f), types = gs_model__types(b);
-    const uint32_t ones = gs_ir_unary(ir, GS_OP_STEP, gs_ir_binary(ir, GS_OP_ADD, gs_model__degree(b), one), 0);
-    const uint32_t count = gs_ir_resize(ir, GS_OP_SPLIT_IN, gs_ir_unary(ir, GS_OP_SRC, ones, 0), types);
+    const uint32_t one = gs_model__number(b, 1.0f);
+    return gs_ir_resize(b->ir, GS_OP_TYPE_DST, bin(b, GS_OP_DIV, one, bin(b, GS_OP_MAX, counts(b), one)), 1);
+}
 
-    return gs_ir_resize(ir, GS_OP_TYPE_DST,
-                        gs_ir_binary(ir, GS_OP_DIV, one, gs_ir_binary(ir, GS_OP_MAX, count, one)), 1);
+/* The number of an edge's type, from 1 (numbers that are 0 for all vertices are no rows): one of the numbers of all
+ * types side by side, which each vertex has. */
+static uint32_t edge_type(gs_builder *b)
+{
+    uint32_t all = GS_IR_NONE;
+
+    for (uint32_t t = 0; t < gs_model__types(b); t++) {
+        const uint32_t number = bin(b, GS_OP_MUL, ones(b), gs_model__number(b, (float)(t + 1)));
+        all = t == 0 ? number : gs_ir_binary(b->ir, GS_OP_CONCAT, all, number);
+    }
+    return gs_ir_resize(b->ir, GS_OP_TYPE_DST, all, 1);
+}
+
+/* The value where the edge is of the type, else a number. */
+static uint32_t of_type(gs_builder *b, uint32_t type, uint32_t t, uint32_t value, float other)
+{
+    return choose(b, is_type(b, type, t + 1), value, gs_model__number(b, other));
+}
+
+/* The products by the matrices of all types are made once a vertex; an edge takes that of its type. */
+uint32_t gs_model__product_here(gs_builder *b, uint32_t x, uint32_t w)
+{
+    const gs_node matrices = *gs_ir_node(b->ir, w);
+    const uint32_t width = matrices.width, types = gs_model__types(b), type = edge_type(b);
+    uint32_t all, y = GS_IR_NONE;
+
+    if ((uint64_t)types * width > MOST_ROW || types > MOST_TYPES)
+        return gs_ir_error(b->ir, GS_EUNSUPPORTED,
+                           "v.x @ W[e.type]: of at most %u types of edges and %u numbers of all of them", MOST_TYPES,
+                           MOST_ROW);
+    all = matrices.op == GS_OP_BASES
+              ? bin(b, GS_OP_MIX_T, bin(b, GS_OP_FAN, x, matrices.in[1]), matrices.in[0])
+              : bin(b, GS_OP_FAN, x, w);
+    for (uint32_t t = 0; t < types && gs_ir_status(b->ir) == GS_OK; t++) {
+        const uint32_t own = gs_ir_part(b->ir, all, t * width, width);
+        y = t == 0 ? own : choose(b, is_type(b, type, t + 1), own, y);
+    }
+    return y;
+}
+
+uint32_t gs_model__softmax_of_type(gs_builder *b, uint32_t score)
+{
+    const uint32_t type = edge_type(b);
+    uint32_t lse = GS_IR_NONE;
+
+    for (uint32_t t = 0; t < gs_model__types(b); t++) {
+        const uint32_t own = gs_ir_sum(b->ir, GS_OP_LSE_IN, of_type(b, type, t, score, -FAR), false);
+        lse = t == 0 ? own : choose(b, is_type(b, type, t + 1), own, lse);
+    }
+    return gs_ir_unary(b->ir, GS_OP_EXP, bin(b, GS_OP_SUB, score, lse), 0);
+}
+
+/* What a type's in-edges come to at each vertex; 0 where there are none. */
+static void reduce_within(gs_builder *b, const char *within, uint32_t value, uint32_t *of)
+{
+    gs_ir *const ir = b->ir;
+    const uint32_t types = gs_model__types(b), width = gs_ir_node(ir, value)->width, count = counts(b);
+    const bool extreme = strcmp(within, "max") == 0 || strcmp(within, "min") == 0;
+    const bool rows = !extreme && gs_ir_node(ir, value)->type == GS_TYPE_S && (uint64_t)types * width <= MOST_ROW;
+    const uint32_t all = rows ? gs_ir_resize(ir, GS_OP_SPLIT_IN, value, types * width) : GS_IR_NONE;
+    const uint32_t type = rows ? GS_IR_NONE : edge_type(b);
+    const float away = strcmp(within, "max") == 0 ? -FAR : extreme ? FAR : 0.0f;
+    const gs_op op = !extreme ? GS_OP_SUM_IN : away < 0 ? GS_OP_MAX_IN : GS_OP_MIN_IN;
+
+    for (uint32_t t = 0; t < types && gs_ir_status(ir) == GS_OK; t++) {
+        const uint32_t own = gs_ir_part(ir, count, t, 1);
+        of[t] = rows ? gs_ir_part(ir, all, t * width, width)
+                     : gs_ir_sum(ir, op, of_type(b, type, t, value, away), false);
+        if (extreme)
+            of[t] = choose(b, own, of[t], gs_model__number(b, 0.0f));
+        else if (strcmp(within, "mean") == 0)
+            of[t] = bin(b, GS_OP_DIV, of[t], bin(b, GS_OP_MAX, own, gs_model__number(b, 1.0f)));
+    }
+}
+
+/* 1 at the vertices where edges of type t can end, else 0. */
+static uint32_t ends_here(gs_builder *b, uint32_t t)
+{
+    const gs_type_table *const types = b->config->types;
+
+    if (types == NULL || types->types == 1 || t >= types->relations)
+        return ones(b);
+    return is_type(b, gs_model__vertex_type(b, false), types->relation[t].destination);
+}
+
+static uint32_t sum_of_types(gs_builder *b, const uint32_t *of)
+{
+    uint32_t sum = of[0];
+    for (uint32_t t = 1; t < gs_model__types(b); t++)
+        sum = bin(b, GS_OP_ADD, sum, of[t]);
+    return sum;
+}
+
+/* Types that can end at a vertex, at least 1. */
+static uint32_t types_here(gs_builder *b)
+{
+    uint32_t here[MOST_TYPES];
+    for (uint32_t t = 0; t < gs_model__types(b); t++)
+        here[t] = ends_here(b, t);
+    return sum_of_types(b, here);
+}
+
+/* The largest or the smallest of the types that can end here; 0 where none can. */
+static uint32_t extreme_of_types(gs_builder *b, const uint32_t *of, gs_op op)
+{
+    const uint32_t away = gs_model__number(b, op == GS_OP_MAX ? -FAR : FAR);
+    uint32_t y = GS_IR_NONE;
+
+    for (uint32_t t = 0; t < gs_model__types(b); t++) {
+        const uint32_t own = choose(b, ends_here(b, t), of[t], away);
+        y = t == 0 ? own : bin(b, op, y, own);
+    }
+    return choose(b, types_here(b), y, gs_model__number(b, 0.0f));
+}
+
+/* Each times its softmax over types, element by element, as PyG's SoftmaxAggregation. */
+static uint32_t softmax_of_types(gs_builder *b, const uint32_t *of)
+{
+    const uint32_t most = extreme_of_types(b, of, GS_OP_MAX);
+    uint32_t weight[MOST_TYPES], weighted[MOST_TYPES];
+
+    for (uint32_t t = 0; t < gs_model__types(b); t++) {
+        const uint32_t p = gs_ir_unary(b->ir, GS_OP_EXP, bin(b, GS_OP_SUB, of[t], most), 0);
+        weight[t] = choose(b, ends_here(b, t), p, gs_model__number(b, 0.0f));
+        weighted[t] = bin(b, GS_OP_MUL, weight[t], of[t]);
+    }
+    return choose(b, types_here(b),
+                  bin(b, GS_OP_DIV, sum_of_types(b, weighted),
+                      bin(b, GS_OP_MAX, sum_of_types(b, weight), gs_model__number(b, 1e-30f))),
+                  gs_model__number(b, 0.0f));
+}
+
+static uint32_t beside(gs_builder *b, const uint32_t *of)
+{
+    uint32_t all = of[0];
+    for (uint32_t t = 1; t < gs_model__types(b); t++)
+        all = gs_ir_binary(b->ir, GS_OP_CONCAT, all, of[t]);
+    return all;
+}
+
+uint32_t gs_model__reduce_of_types(gs_builder *b, const gs_expr *e, uint32_t value)
+{
+    const char *const over = e->prefix[0] == '\0' ? "sum" : e->prefix;
+    uint32_t of[MOST_TYPES];
+
+    if (gs_model__types(b) > MOST_TYPES)
+        return gs_ir_error(b->ir, GS_EUNSUPPORTED, "%s(..., type): a reduction in two levels is of at most %u types of "
+                           "edges, and these are %u", e->name, MOST_TYPES, gs_model__types(b));
+    if (strcmp(over, "sum") == 0 && strcmp(e->name, "sum") == 0)
+        return gs_ir_sum(b->ir, GS_OP_SUM_IN, value, false);
+    if (strcmp(over, "sum") == 0 && strcmp(e->name, "mean") == 0)
+        return gs_ir_sum(b->ir, GS_OP_SUM_IN, bin(b, GS_OP_MUL, value, gs_model__share_of_type(b)), false);
+    reduce_within(b, e->name, value, of);
+    if (gs_ir_status(b->ir) != GS_OK)
+        return GS_IR_NONE;
+    if (strcmp(over, "sum") == 0)
+        return sum_of_types(b, of);
+    if (strcmp(over, "mean") == 0)
+        return bin(b, GS_OP_DIV, sum_of_types(b, of), bin(b, GS_OP_MAX, types_here(b), gs_model__number(b, 1.0f)));
+    if (strcmp(over, "concat") == 0)
+        return beside(b, of);
+    if (strcmp(over, "softmax") == 0)
+        return softmax_of_types(b, of);
+    return extreme_of_types(b, of, strcmp(over, "max") == 0 ? GS_OP_MAX : GS_OP_MIN);
 }

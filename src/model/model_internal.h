@@ -70,7 +70,7 @@ typedef enum gs_expr_kind {
 typedef enum gs_over {
     GS_OVER_EDGES,
     GS_OVER_SELF, /* the vertex itself too, once, instead of its self loops */
-    GS_OVER_TYPE, /* mean: of each edge type alone, and these added */
+    GS_OVER_TYPE, /* each edge type alone; these are then added, or what `prefix` says */
 } gs_over;
 
 typedef struct gs_expr {
@@ -85,7 +85,8 @@ typedef struct gs_expr {
     char end;           /* MATMUL, PICK: [e.type], [u.type] or [v.type], by its first letter; 0: none */
     gs_over over;
     char name[GS_TEXT_NAME];
-    char prefix[GS_TEXT_NAME]; /* of a norm's parameters, or ""; INPUT: of which type */
+    char prefix[GS_TEXT_NAME]; /* of a norm's parameters, or ""; INPUT: of which type; of a reduction by
+                                * type the one over types, or "" */
 } gs_expr;
 
 #define GS_DIM_FACTORS 6
@@ -329,6 +330,14 @@ bool gs_model__is_of_input(const gs_text_layer *l, const gs_text_param *p);
 uint32_t gs_model__rows_of_input(gs_builder *b, const gs_text_param *p, const char *name);
 /* a @ what `e` names, in a layer that gets the identity; false where it is a product like any other. */
 bool gs_model__product_of_identity(gs_builder *b, const gs_expr *e, uint32_t a, uint32_t *out);
+/* ---- model_build_types.c: reductions in two levels, of graphs with several types of edges ---- */
+
+/* v.x @ w[e.type], a value of edges. */
+uint32_t gs_model__product_here(gs_builder *b, uint32_t x, uint32_t w);
+/* The softmax over the in-edges of the edge's own type. */
+uint32_t gs_model__softmax_of_type(gs_builder *b, uint32_t score);
+/* The reduction `e` of a value within each type, and over types the one that e->prefix names, or the sum. */
+uint32_t gs_model__reduce_of_types(gs_builder *b, const gs_expr *e, uint32_t value);
 /* A value of edges: 1 / the number of v's in-edges of the edge's type. */
 uint32_t gs_model__share_of_type(gs_builder *b);
 

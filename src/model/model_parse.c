@@ -206,8 +206,8 @@ gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
  *   type   := "[" ( "e.type" | "u.type" | "v.type" ) "]"
  *   sign   := "-" sign | NUMBER | "(" expr ")" | NAME type | "input" "(" NAME ")" [ "[" NUMBER "]" ]
  *           | NAME [ "(" expr [ "," second ] ")" ]
- *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" | NAME (of norms) | dim (of layers)
- *           | expr { "," expr } (of dot, concat, and functions of several operands)
+ *   second := [ "-" ] NUMBER [ "," NUMBER (of part) ] | "self" | "type" [ "," reduction ] | NAME (of norms)
+ *           | dim (of layers) | expr { "," expr } (of dot, concat, and functions of several operands)
  *
  * A constant's name is a number.
  *
@@ -241,6 +241,20 @@ static gs_status parse_second_number(gs_parser *p, gs_expr *e)
     return gs_parser__take_number(p, &e->number, true, "a number");
 }
 
+/* Behind "type", from the comma on: the reduction over types. */
+static gs_status parse_over_types(gs_parser *p, gs_expr *e)
+{
+    static const char *const words[] = {"sum", "mean", "max", "min", "softmax", "concat"};
+    gs_status st = gs_parser__next(p);
+
+    for (size_t i = 0; st == GS_OK && i < sizeof(words) / sizeof(words[0]); i++)
+        if (gs_parser__is_word(p, words[i])) {
+            snprintf(e->prefix, sizeof(e->prefix), "%s", words[i]);
+            return gs_parser__next(p);
+        }
+    return st != GS_OK ? st : gs_parser__expected(p, "'sum', 'mean', 'max', 'min', 'softmax' or 'concat', over types");
+}
+
 static gs_status parse_over(gs_parser *p, gs_expr *e)
 {
     if (gs_parser__is_word(p, "self"))
@@ -249,7 +263,8 @@ static gs_status parse_over(gs_parser *p, gs_expr *e)
         e->over = GS_OVER_TYPE;
     else
         return gs_parser__expected(p, "'self' or 'type'");
-    return gs_parser__next(p);
+    const gs_status st = gs_parser__next(p);
+    return st == GS_OK && e->over == GS_OVER_TYPE && is_char(p, ',') ? parse_over_types(p, e) : st;
 }
 
 /* part(a, K, N): the K-th of N equal parts, from 0. */

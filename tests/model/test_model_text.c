@@ -62,6 +62,8 @@ static void test_text__errors_name_line_and_column(void **state)
         {HEAD "  return h = h\n", "m.gnn:2:12: expected the end of the line, found '='"},
         {HEAD "  return h ! h\n", "m.gnn:2:12: unexpected character '!'"},
         {HEAD "  silu = h\n", "m.gnn:2:3: 'silu' has a meaning of its own"},
+        {HEAD "  return sum(h, type, add)\n",
+         "m.gnn:2:23: expected 'sum', 'mean', 'max', 'min', 'softmax' or 'concat', over types, found 'add'"},
         {HEAD "  return sum(h, 2)\n", "m.gnn:2:17: expected 'self' or 'type', found '2'"},
         {HEAD "  return batch_norm(h, 2)\n", "m.gnn:2:24: expected a name for its parameters, found '2'"},
         {HEAD "  return concat(h)\n", "m.gnn:2:18: expected ',' and what stands beside it, found ')'"},
