@@ -291,6 +291,8 @@ def main():
                  *OPTIONS.get(model, [])]
         gradient = gradients_of(logits_of, g, tensors)
         expected = [row for row, y in zip(logits_of(tensors), g["y"]) if y is not None]
+        if model == "rgat" and DEVICE != "cpu": # no GPU has gradients of a matrix for all edges beside those by type
+            shape.append("--no-batch")
         one, eight = ("bare1", "bare8") if built_in else ("store1", "store8")
         hows = [[one, "--device", DEVICE], [eight, "--device", DEVICE]]
         if DEVICE == "cpu":
