@@ -336,6 +336,25 @@ typedef struct gs_bench_report {
  * Errors as gs_run_open(). */
 GS_API gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options);
 
+/* What an epoch spent on a stage, with one kind of worker. */
+typedef struct gs_why_row {
+    const char *stage;  /* of the compiled epoch */
+    const char *worker; /* "vertex programs", "edges"; "reads", "writes"; of devices with memory of their own "to
+                         * devices", "between devices", "to the host", "disk to devices" */
+    uint32_t tasks;
+    uint64_t bytes;     /* that were moved */
+    double predicted;   /* seconds of its tasks, one after the other */
+    double measured;    /* seconds in which one of them was under way, of all lanes and devices together */
+    double floor;       /* bytes at the speed of the wire, products and gathered rows at the measured rates */
+    double waited;      /* seconds in which devices stood still until these were done, of all devices together */
+} gs_why_row;
+typedef void (*gs_why_fn)(void *context, const gs_why_row *row);
+
+/* The same; `why` gets, with `context`, a row for each stage of the last epoch and what worked for it, in the order of
+ * stages, before this returns. GS_EUNSUPPORTED: of batches, and of pairs. */
+GS_API gs_status gs_bench_train_why(gs_bench_report *out, const char *store, const gs_train_options *options,
+                                    gs_why_fn why, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,7 @@
 /* cmd_bench.c - measures this machine, or training on it. */
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -154,6 +156,37 @@ const cli_command cmd_bench_limits = {
 
 /* ---- bench train --------------------------------------------------------- */
 
+static const cli_option bench_options[] = {
+    {"--why", CLI_FLAG, offsetof(train_command, why), NULL, NULL,
+     "of each stage and link: seconds as planned, measured, and at the\nleast, and how long devices waited for it", NULL,
+     0, 0},
+    {0},
+};
+
+/* Rows of --why, which come before the figures that they stand behind. */
+typedef struct why_table {
+    FILE *out; /* into `text` */
+    char *text;
+    size_t bytes;
+    uint32_t rows;
+    bool json;
+} why_table;
+
+static void why_row(void *context, const gs_why_row *r)
+{
+    why_table *const w = context;
+
+    if (w->json)
+        fprintf(w->out, "%s{\"stage\": %s, \"worker\": %s, \"tasks\": %" PRIu32 ", \"bytes\": %" PRIu64
+                ", \"predicted\": %s, \"measured\": %s, \"floor\": %s, \"waited\": %s}", w->rows == 0 ? "" : ", ",
+                cli_json_text(r->stage), cli_json_text(r->worker), r->tasks, r->bytes, cli_json_real(r->predicted),
+                cli_json_real(r->measured), cli_json_real(r->floor), cli_json_real(r->waited));
+    else
+        fprintf(w->out, "%-44s %-16s %6" PRIu32 " %10s %10.4f %10.4f %10.4f %10.4f\n", r->stage, r->worker, r->tasks,
+                r->bytes > 0 ? cli_size(r->bytes) : "", r->predicted, r->measured, r->floor, r->waited);
+    w->rows++;
+}
+
 static void train_defaults(void *options)
 {
     train_command_defaults(options);
@@ -205,7 +238,8 @@ static void train_print_text(const gs_bench_report *b)
     print_results(&b->train);
 }
 
-static void train_print_json(const gs_bench_report *b)
+/* `why`: rows of --why as JSON, or NULL. */
+static void train_print_json(const gs_bench_report *b, const char *why)
 {
     const gs_pass_report *const p = &b->train.plan;
     const gs_predicted *const t = &p->predicted;
@@ -237,6 +271,8 @@ static void train_print_json(const gs_bench_report *b)
         cli_json_real(t->write_seconds), cli_json_text(t->bottleneck), p->order.tried,
         cli_json_real(p->order.store_seconds), cli_json_real(p->order.best_seconds), p->recomputes ? "true" : "false",
         p->lean ? "true" : "false", p->batches ? "true" : "false");
+    if (why != NULL)
+        printf(", \"why\": [%s]", why);
     printf(", \"open_seconds\": %s, \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64
            ", \"device\": %s, \"io\": %s, \"loss\": %s}\n",
            cli_json_real(b->train.open_seconds), b->train.peak_host_bytes, b->train.peak_device_bytes,
@@ -248,23 +284,30 @@ static int train_run(const cli_command *self, const void *options, const char *c
     const train_command *const t = options;
     gs_train_options o = t->train;
     gs_bench_report b;
+    why_table why = {.json = t->json};
     int status;
 
     if (o.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help bench train");
+    if ((why.out = open_memstream(&why.text, &why.bytes)) == NULL)
+        return cli_fail(self, CLI_FAILED, "out of memory");
     o.stop = cli_stop();
     o.warn = cli_warn;
     o.on_epoch = show_epoch;
     cli_progress(NULL, "measuring the machine", -1);
-    status = cli_result(self, gs_bench_train(&b, place[0], &o));
+    status = cli_result(self, t->why ? gs_bench_train_why(&b, place[0], &o, why_row, &why)
+                                     : gs_bench_train(&b, place[0], &o));
     cli_progress_end();
-    if (status != CLI_DONE)
-        return status;
-    if (t->json)
-        train_print_json(&b);
-    else
+    fclose(why.out);
+    if (status == CLI_DONE && t->json)
+        train_print_json(&b, t->why ? why.text : NULL);
+    else if (status == CLI_DONE)
         train_print_text(&b);
-    return CLI_DONE;
+    if (status == CLI_DONE && t->why && !t->json)
+        printf("\n%-44s %-16s %6s %10s %10s %10s %10s %10s\n%s", "stage", "worker", "tasks", "bytes", "predicted",
+               "measured", "floor", "waited for", why.text);
+    free(why.text);
+    return status;
 }
 
 const cli_command cmd_bench_train = {
@@ -272,6 +315,7 @@ const cli_command cmd_bench_train = {
     .place = {"STORE"},
     .summary = "Trains for a few epochs and holds them against what this machine can do.",
     .group = (const cli_group[]){{"Output", train_json_options},
+                                 {"What took so long", bench_options},
                                  {"Model", train_model_options},
                                  {"Task", train_task_options},
                                  {"Batches", train_batch_options},

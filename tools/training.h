@@ -10,6 +10,7 @@ typedef struct train_command {
     gs_train_options train;
     const char *weights, *ids, *embeddings; /* predict */
     bool json;           /* plan, train, predict, bench train */
+    bool why;            /* bench train */
 } train_command;
 
 void train_command_defaults(void *options);

@@ -10,6 +10,7 @@
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
+#include "session/why.h"
 #include "train/limits.h"
 #include "train/options.h"
 #include "train/run_internal.h"
@@ -262,8 +263,14 @@ static void set_figures(gs_bench_report *b, gs_epoch_report *epoch, uint32_t epo
     b->fraction = b->seconds > 0 ? b->floor_seconds / b->seconds : 0;
 }
 
+/* Who is told what an epoch waited for; `row` NULL: nobody. */
+typedef struct listener {
+    gs_why_fn row;
+    void *context;
+} listener;
+
 static gs_status train(gs_bench_report *b, gs_epoch_report *epoch, const char *store, const gs_train_options *o,
-                       uint64_t process_bytes)
+                       uint64_t process_bytes, const listener *why)
 {
     gs_run *run = NULL;
     gs_status st = gs_run__open_after(&run, store, o, GS_RUN_TRAIN, process_bytes);
@@ -271,13 +278,15 @@ static gs_status train(gs_bench_report *b, gs_epoch_report *epoch, const char *s
     for (uint32_t k = 0; k < o->epochs && st == GS_OK; k++)
         if ((st = gs_run_epoch(run, &epoch[k])) == GS_OK && o->on_epoch != NULL)
             o->on_epoch(o->context, &epoch[k]);
+    if (st == GS_OK && why->row != NULL)
+        st = gs_session_explain(run->session, b->gemm_flops_per_second, b->gather_bps, why->row, why->context);
     if (st == GS_OK)
         st = gs_run_finish(run, &b->train);
     gs_run_close(run);
     return st;
 }
 
-gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options)
+static gs_status bench(gs_bench_report *out, const char *store, const gs_train_options *options, const listener *why)
 {
     gs_train_options own;
     gs_bench_report b = {0};
@@ -293,15 +302,30 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
         return gs_fail(GS_EINVAL, ".epochs 0: there is nothing to measure; give at least 1");
     if ((st = gs_train_options_check(&own)) != GS_OK)
         return st;
+    if (why->row != NULL && (gs_train_on_batches(&own) || gs_train_is_link(&own)))
+        return gs_fail(GS_EUNSUPPORTED, "stages and links are those of epochs over the whole graph; a trace shows what "
+                       "batches wait for");
     if ((epoch = gs_calloc(own.epochs, sizeof(*epoch))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", own.epochs);
     own.profile = true;
     own.checkpoint = own.checkpoint_every = own.resume = NULL;
     if ((st = measure_ceilings(&b, store, &own, &process_bytes, &drawing)) == GS_OK &&
-        (st = train(&b, epoch, store, &own, process_bytes)) == GS_OK) {
+        (st = train(&b, epoch, store, &own, process_bytes, why)) == GS_OK) {
         set_figures(&b, epoch, own.epochs, drawing);
         *out = b;
     }
     gs_free(epoch);
     return st;
+}
+
+gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options)
+{
+    return bench(out, store, options, &(listener){0});
+}
+
+gs_status gs_bench_train_why(gs_bench_report *out, const char *store, const gs_train_options *options, gs_why_fn why,
+                             void *context)
+{
+    const gs_status st = why == NULL ? gs_fail(GS_EINVAL, "why: must not be NULL") : GS_OK;
+    return st == GS_OK ? bench(out, store, options, &(listener){why, context}) : st;
 }

@@ -3,14 +3,18 @@ small_store
 gnnstream partition graph store --parts 6 --method random --seed 1 --force >made # tasks enough to fit to
 export XDG_CACHE_HOME=$PWD/cache
 gnnstream plan store --model gcn --no-cache --json >before.json
-gnnstream bench train store --model gcn --epochs 3 --no-cache --json >bench.json
-gnnstream bench train store --model gcn --epochs 3 >text
+gnnstream bench train store --model gcn --epochs 3 --no-cache --why --json >bench.json
+# Two devices, whose wires to the host are what an epoch waits for.
+echo '{"switches": [{"devices": 1, "host_bps": 2e5}, {"devices": 1, "host_bps": 2e5}]}' >slow.json
+gnnstream bench train store --model gcn --epochs 3 --device cpu:2 --topology slow.json --why >text
 gnnstream plan store --model gcn --no-cache --epochs 2 --json >after.json
 batches='--sampler neighbor --batch-size 16 --fanout 3,2'
 # shellcheck disable=SC2086 # several words
 gnnstream bench train store --model gcn --epochs 3 --eval-every 0 $batches --json >batches.json
 # shellcheck disable=SC2086
 gnnstream plan store --model gcn $batches --json >plan.batches.json
+# shellcheck disable=SC2086
+refused 1 'over the whole graph' gnnstream bench train store --model gcn --epochs 1 $batches --why
 # shellcheck disable=SC2086
 refused 1 'timed on one device' gnnstream bench train store --model gcn --epochs 1 $batches --device cpu:2
 gnnstream train store --model gcn --no-cache --epochs 2 --metrics metrics.jsonl >made
@@ -38,6 +42,18 @@ for key in ("seconds", "read_bytes", "compute_seconds", "read_seconds"):
 assert b["predicted"]["read_bytes"] == b["read_bytes"] and b["predicted"]["written_bytes"] == b["written_bytes"]
 assert b["predicted"]["recomputes"] in (False, True) and b["predicted"]["lean"] is False
 # no edge types: nothing wide is held
+# What stages and links come to is what the epoch came to.
+def total(key, *workers):
+    return sum(row[key] for row in b["why"] if not workers or row["worker"] in workers)
+assert total("bytes", "reads") == b["read_bytes"] and total("bytes", "writes") == b["written_bytes"]
+assert abs(total("predicted", "reads") / b["predicted"]["read_seconds"] - 1) < 1e-6
+assert 0 < total("measured", "edges") < total("measured", "edges", "vertex programs")
+assert all(row["tasks"] > 0 and 0 <= row["floor"] <= row["predicted"] * 1.01 for row in b["why"]
+           if row["worker"] in ("reads", "writes")), b["why"]
+rows = [line.rsplit(maxsplit=5) for line in open("text").read().split("waited for\n")[1].splitlines()]
+most = max(rows, key=lambda row: float(row[-1]))
+assert ("to devices" in most[0] or "to the host" in most[0]) and float(most[-1]) > 0.02, rows
+assert abs(float(most[-3]) / float(most[-4]) - 1) < 0.2, most # a wire takes what was predicted
 b = json.load(open("batches.json"))
 for key in ("batches", "seconds", "edge_seconds", "gemm_flops_per_second", "gather_bps", "dense_flops", "edge_flops",
             "edge_bytes", "floor_seconds"):
