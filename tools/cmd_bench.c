@@ -158,8 +158,8 @@ const cli_command cmd_bench_limits = {
 
 static const cli_option bench_options[] = {
     {"--why", CLI_FLAG, offsetof(train_command, why), NULL, NULL,
-     "of each stage and link: seconds as planned, measured, and at the\nleast, and how long devices waited for it", NULL,
-     0, 0},
+     "of each stage and link: seconds as planned, measured, and at the\nleast, and how long devices waited for it",
+     NULL, 0, 0},
     {0},
 };
 
@@ -177,10 +177,12 @@ static void why_row(void *context, const gs_why_row *r)
     why_table *const w = context;
 
     if (w->json)
-        fprintf(w->out, "%s{\"stage\": %s, \"worker\": %s, \"tasks\": %" PRIu32 ", \"bytes\": %" PRIu64
-                ", \"predicted\": %s, \"measured\": %s, \"floor\": %s, \"waited\": %s}", w->rows == 0 ? "" : ", ",
-                cli_json_text(r->stage), cli_json_text(r->worker), r->tasks, r->bytes, cli_json_real(r->predicted),
-                cli_json_real(r->measured), cli_json_real(r->floor), cli_json_real(r->waited));
+        fprintf(w->out,
+                "%s{\"stage\": %s, \"worker\": %s, \"tasks\": %" PRIu32 ", \"bytes\": %" PRIu64
+                ", \"predicted\": %s, \"measured\": %s, \"floor\": %s, \"waited\": %s}",
+                w->rows == 0 ? "" : ", ", cli_json_text(r->stage), cli_json_text(r->worker), r->tasks, r->bytes,
+                cli_json_real(r->predicted), cli_json_real(r->measured), cli_json_real(r->floor),
+                cli_json_real(r->waited));
     else
         fprintf(w->out, "%-44s %-16s %6" PRIu32 " %10s %10.4f %10.4f %10.4f %10.4f\n", r->stage, r->worker, r->tasks,
                 r->bytes > 0 ? cli_size(r->bytes) : "", r->predicted, r->measured, r->floor, r->waited);

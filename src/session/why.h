@@ -6,8 +6,8 @@
 #include "gnnstream.h"
 #include "session/session.h"
 
-/* Gives `why` a row for each stage and what worked or moved for it, in the order of the program's stages. The session is
- * timed, and ran the pass. `flops`, `gather_bps`: rates that computations cannot be faster than; 0: not known.
+/* Gives `why` a row for each stage and what worked or moved for it, in the order of the program's stages. The session
+ * is timed, and ran the pass. `flops`, `gather_bps`: rates that computations cannot be faster than; 0: not known.
  * GS_ENOMEM. */
 gs_status gs_session_explain(const gs_session *s, double flops, double gather_bps, gs_why_fn why, void *context);
 
