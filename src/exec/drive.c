@@ -1,11 +1,4 @@
-/* drive.c - runs a pass once.
- *
- * Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also feeds
- * and reaps io: before each launch it hands over every write and read that may start, so that the disk has work while
- * the device computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the
- * stall time.
- * Devices whose copies are tasks have a thread for each lane: lane.c.
- */
+/* drive.c - runs a pass once: what is before and behind its lanes (lane.c). */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,48 +8,6 @@
 #include "exec/bound.h"
 #include "exec/load.h"
 #include "exec/lane.h"
-
-/* ---- one thread feeds io and the device ---- */
-
-static gs_status pump_along(gs_exec *e)
-{
-    const double begin = gs_now(), checked = e->stats.check_seconds;
-    const gs_status st = gs_exec__pump(e, false);
-    e->stats.submit_seconds += gs_now() - begin - (e->stats.check_seconds - checked);
-    return st;
-}
-
-static gs_status wait_until_ready(gs_exec_lane *l)
-{
-    gs_exec *const e = l->e;
-    const double begin = gs_now();
-    gs_status st = GS_OK;
-    while (st == GS_OK && gs_lanes_ready(&e->lanes, l->lane) == GS_NONE)
-        st = l->flights > 0 ? gs_exec__retire(l, true) : gs_exec__pump(e, true);
-    l->wait_seconds += gs_now() - begin;
-    return st;
-}
-
-static gs_status run_on_one_thread(gs_exec *e)
-{
-    gs_exec_lane *const l = &e->lane[0];
-    gs_status st = GS_OK;
-
-    gs_exec__enter_lane(l);
-    while (gs_lanes_next(&e->lanes, l->lane) != GS_NONE) {
-        if (e->args->stop != NULL && *e->args->stop)
-            return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = pump_along(e)) != GS_OK)
-            return st;
-        if (gs_lanes_ready(&e->lanes, l->lane) == GS_NONE && (st = wait_until_ready(l)) != GS_OK)
-            return st;
-        if ((st = gs_exec__run_next(l)) != GS_OK)
-            return st;
-    }
-    while (st == GS_OK && l->flights > 0)
-        st = gs_exec__retire(l, true);
-    return st;
-}
 
 /* ---- a pass ---- */
 
@@ -145,7 +96,7 @@ static gs_status run_devices(gs_exec *e)
     gs_exec__enter_shares(e);
     if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__copy_in(e)) == GS_OK) {
         e->stats.sent = gs_now();
-        st = e->several != NULL ? gs_exec__several_run(e) : run_on_one_thread(e);
+        st = e->several != NULL ? gs_exec__several_run(e) : gs_exec__run_alone(e);
         e->stats.computed = gs_now();
     }
     if (st == GS_OK && (st = gs_exec__take_results(e)) == GS_OK)

@@ -28,7 +28,8 @@ gs_status gs_exec__take_lanes(gs_exec *e)
     return GS_OK;
 }
 
-void gs_exec__enter_lane(gs_exec_lane *l)
+/* A run of a pass begins, driven by this thread. */
+static void enter(gs_exec_lane *l)
 {
     l->owner = pthread_self();
     l->busy_seconds = l->wait_seconds = l->owes = 0;
@@ -67,7 +68,8 @@ static void note_kernels(const gs_exec_lane *l)
     }
 }
 
-gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
+/* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
+static gs_status retire(gs_exec_lane *l, bool wait)
 {
     gs_exec *const e = l->e;
     const double begin = gs_now();
@@ -95,28 +97,13 @@ gs_status gs_exec__retire(gs_exec_lane *l, bool wait)
     return st;
 }
 
-/* Tasks lanes.task[at .. +count); `first`: their first launch, if they have any, or the load. */
-static gs_status note_flight(gs_exec_lane *l, uint32_t at, uint32_t count, uint64_t first)
+static gs_status note_flight(gs_exec_lane *l, gs_exec_flight flight)
 {
-    gs_device *const d = l->e->on[l->device].device;
-    uint64_t number = 0;
-    gs_status st = GS_OK;
-
-    if (l->kind == GS_LANE_COMPUTE)
-        number = gs_device_last_launch(d);
-    else if (l->kind == GS_LANE_LOAD)
-        number = first;
-    else
-        st = gs_device_mark_transfers(d, gs_exec__way_of(l), &number);
-    if (st == GS_OK && l->flights == (l->kind == GS_LANE_LOAD ? GS_EXEC_LOADS : GS_EXEC_FLIGHT))
-        st = gs_exec__retire(l, true);
-    if (st != GS_OK)
-        return st;
-    l->flight[l->flights].at = at;
-    l->flight[l->flights].count = count;
-    l->flight[l->flights].first = first;
-    l->flight[l->flights++].number = number;
-    return GS_OK;
+    const bool full = l->flights == (l->kind == GS_LANE_LOAD ? GS_EXEC_LOADS : GS_EXEC_FLIGHT);
+    const gs_status st = full ? retire(l, true) : GS_OK;
+    if (st == GS_OK)
+        l->flight[l->flights++] = flight;
+    return st;
 }
 
 /* When a copy could begin: what it waits for has ended, and so has the one before it. */
@@ -156,11 +143,14 @@ static gs_status launch(gs_exec_lane *l, const uint32_t *task, uint32_t count)
     return st;
 }
 
-gs_status gs_exec__run_next(gs_exec_lane *l)
+/* Begins the lane's next task, which is ready, and where the device has memory of its own those that may begin with it.
+ * Such a device may still have them under way after that; else it is done. */
+static gs_status run_next(gs_exec_lane *l)
 {
     gs_exec *const e = l->e;
+    gs_device *const d = e->on[l->device].device;
     const uint32_t at = e->lanes.lane[l->lane].next, count = count_next(l), *const task = &e->lanes.task[at];
-    uint64_t first = 0;
+    gs_exec_flight flight = {.at = at, .count = count};
     double span[2];
     gs_status st;
 
@@ -171,27 +161,79 @@ gs_status gs_exec__run_next(gs_exec_lane *l)
             gs_exec__beginning(e, task[i]);
     }
     if (l->kind == GS_LANE_COMPUTE) {
-        first = e->kernels != NULL ? gs_device_last_launch(e->on[l->device].device) + 1 : 0;
+        flight.first = e->kernels != NULL ? gs_device_last_launch(d) + 1 : 0;
         span[0] = gs_now();
         st = launch(l, task, count);
         span[1] = gs_now();
         gs_exec__pace(l, span);
         l->busy_seconds += span[1] - span[0];
+        flight.number = gs_device_last_launch(d);
     } else if (l->kind == GS_LANE_LOAD) {
         span[0] = span[1] = gs_now();
-        st = gs_exec__load_chunk(l, &e->plan->task[task[0]], &first);
+        st = gs_exec__load_chunk(l, &e->plan->task[task[0]], &flight.number);
     } else {
         st = gs_exec__copy(l, &e->plan->task[task[0]], ready_at(l, &e->plan->task[task[0]]), span);
+        if (st == GS_OK)
+            st = gs_device_mark_transfers(d, gs_exec__way_of(l), &flight.number);
     }
     for (uint32_t i = 0; i < count && e->span != NULL; i++)
         memcpy(e->span[task[i]], span, sizeof(span));
     if (st == GS_OK && l->defers)
-        return note_flight(l, at, count, first);
+        return note_flight(l, flight);
     l->last = span[1];
     if (st == GS_OK)
         gs_exec__finish(e, task[0]);
     return st;
 }
+
+/* A pass's tasks of the lane, driven by this thread. `get_ready`: waits until the task may begin. */
+static gs_status run_lane(gs_exec_lane *l, gs_status (*get_ready)(gs_exec_lane *l, uint32_t task))
+{
+    gs_exec *const e = l->e;
+    uint32_t task;
+    gs_status st = GS_OK;
+
+    enter(l);
+    while (st == GS_OK && (task = gs_lanes_next(&e->lanes, l->lane)) != GS_NONE) {
+        if (e->args->stop != NULL && *e->args->stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if ((st = get_ready(l, task)) == GS_OK)
+            st = run_next(l);
+    }
+    while (st == GS_OK && l->flights > 0)
+        st = retire(l, true);
+    return st;
+}
+
+/* ---- one thread ----------------------------------------------------------- */
+
+/* Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also feeds
+ * and reaps io: before each launch it hands over every write and read that may start, so that the disk has work while
+ * the device computes; only when the next launch misses its bytes does it sleep on a completion, and that time is the
+ * stall time.
+ */
+
+static gs_status pump_along(gs_exec *e)
+{
+    const double begin = gs_now(), checked = e->stats.check_seconds;
+    const gs_status st = gs_exec__pump(e, false);
+    e->stats.submit_seconds += gs_now() - begin - (e->stats.check_seconds - checked);
+    return st;
+}
+
+static gs_status pump_until_ready(gs_exec_lane *l, uint32_t task)
+{
+    gs_exec *const e = l->e;
+    gs_status st = pump_along(e);
+    const double begin = gs_now();
+
+    while (st == GS_OK && gs_lanes_missing_dep(&e->lanes, task) != GS_NONE)
+        st = l->flights > 0 ? retire(l, true) : gs_exec__pump(e, true);
+    l->wait_seconds += gs_now() - begin;
+    return st;
+}
+
+gs_status gs_exec__run_alone(gs_exec *e) { return run_lane(&e->lane[0], pump_until_ready); }
 
 /* ---- several threads ------------------------------------------------------ */
 
@@ -228,80 +270,48 @@ static void fail(gs_exec *e, gs_status st)
     unlock(e);
 }
 
-/* False where the pass has failed. */
-static bool wait_for_deps(gs_exec_thread *t, uint32_t task)
+/* What is under way may be what others wait for, so no lane sleeps on others before it has seen its own done. Fails
+ * where the pass has. */
+static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
 {
-    gs_exec *const e = t->e;
-    const double begin = gs_now();
+    gs_exec *const e = l->e;
+    gs_status st = l->flights > 0 ? retire(l, false) : GS_OK;
 
+    while (st == GS_OK && l->flights > 0 && gs_lanes_missing_dep(&e->lanes, task) != GS_NONE)
+        st = retire(l, true);
+    if (st != GS_OK)
+        return st;
+    const double begin = gs_now();
     lock(e);
     while (e->several->failed == GS_OK &&
-           (t->waiter->missing[0] = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE)
-        sleep_on(e, t->waiter);
-    gs_exec__waits_no_more(t->waiter);
-    const bool fine = e->several->failed == GS_OK;
+           (l->waiter->missing[0] = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE)
+        sleep_on(e, l->waiter);
+    gs_exec__waits_no_more(l->waiter);
+    st = e->several->failed;
     unlock(e);
-    t->lane->wait_seconds += gs_now() - begin;
-    return fine;
-}
-
-/* ---- a lane ---- */
-
-/* Before `task`: what is under way may be what others wait for, so no lane sleeps on others before it has seen its
- * own done. `failed`: the pass has. */
-static gs_status get_ready(gs_exec_thread *t, uint32_t task, bool *failed)
-{
-    gs_exec_lane *const l = t->lane;
-    gs_status st = l->flights > 0 ? gs_exec__retire(l, false) : GS_OK;
-
-    while (st == GS_OK && l->flights > 0 && gs_lanes_missing_dep(&l->e->lanes, task) != GS_NONE)
-        st = gs_exec__retire(l, true);
-    *failed = st == GS_OK && !wait_for_deps(t, task);
+    l->wait_seconds += gs_now() - begin;
     return st;
-}
-
-static void run_lane(gs_exec_thread *t)
-{
-    gs_exec_lane *const l = t->lane;
-    gs_exec *const e = l->e;
-    uint32_t task;
-    gs_status st = GS_OK;
-
-    gs_exec__enter_lane(l);
-    while (st == GS_OK && (task = gs_lanes_next(&e->lanes, l->lane)) != GS_NONE) {
-        bool failed = false;
-        if (e->args->stop != NULL && *e->args->stop)
-            st = gs_fail(GS_EINTERRUPTED, "interrupted");
-        else
-            st = get_ready(t, task, &failed);
-        if (failed)
-            return;
-        if (st == GS_OK)
-            st = gs_exec__run_next(l);
-    }
-    while (st == GS_OK && l->flights > 0)
-        st = gs_exec__retire(l, true);
-    if (st != GS_OK)
-        fail(e, st);
 }
 
 static void *lane_thread(void *arg)
 {
-    gs_exec_thread *const t = arg;
-    gs_exec *const e = t->e;
+    gs_exec_lane *const l = arg;
+    gs_exec *const e = l->e;
     struct gs_exec_several *const s = e->several;
 
     if (s->node != NULL)
-        (void)gs_tree_bind_thread(s->tree, s->node[t->lane->device]);
+        (void)gs_tree_bind_thread(s->tree, s->node[l->device]);
     lock(e);
     for (uint64_t seen = 0;;) {
         while (!s->quit && s->passes == seen)
-            sleep_on(e, t->waiter);
+            sleep_on(e, l->waiter);
         if (s->quit)
             break;
         seen = s->passes;
         unlock(e);
-        run_lane(t);
+        const gs_status st = run_lane(l, sleep_until_ready);
+        if (st != GS_OK)
+            fail(e, st);
         lock(e);
         if (--s->running == 0)
             pthread_cond_signal(&driver_of(e)->wake);
@@ -392,7 +402,7 @@ static gs_status start_threads(struct gs_exec_several *s)
         error = pthread_attr_setstacksize(&attr, STACK_BYTES);
     for (uint32_t k = 0; k < s->threads && error == 0; k++) {
         gs_exec_thread *const t = &s->thread[k];
-        error = pthread_create(&t->thread, &attr, lane_thread, t);
+        error = pthread_create(&t->thread, &attr, lane_thread, t->lane);
         t->started = error == 0;
     }
     (void)pthread_attr_destroy(&attr);
@@ -418,9 +428,8 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
         return st;
     for (uint32_t k = 0; k < threads; k++)
         if (e->lane[k].kind != GS_LANE_LOAD || e->plan->loads) {
-            s->thread[s->threads] = (gs_exec_thread){.e = e, .lane = &e->lane[k],
-                                                     .waiter = &e->waiters.waiter[s->threads]};
-            s->threads++;
+            e->lane[k].waiter = &e->waiters.waiter[s->threads];
+            s->thread[s->threads++].lane = &e->lane[k];
         }
     for (uint32_t d = 0; d < e->devices; d++)
         device[d] = e->on[d].device;

@@ -13,19 +13,23 @@
  * waited for. */
 #define GS_EXEC_LOADS (GS_DEVICE_READS - 1)
 
+/* What a lane has begun on such a device: tasks lanes.task[at .. +count). */
+typedef struct gs_exec_flight {
+    uint32_t at, count;
+    uint64_t number;          /* the device's, of the last launch, of the copies or of the load */
+    uint64_t first;           /* launch, where they are timed */
+} gs_exec_flight;
+
 typedef struct gs_exec_lane {
     /* set at open */
     gs_exec *e;
     uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ... */
     bool defers;              /* the device has memory of its own: what it begins may not be done when it says so */
+    gs_exec_waiter *waiter;   /* of its thread; NULL: one thread runs all */
     /* of the pass being run */
-    pthread_t owner;          /* the thread that drives it, which alone calls the functions below */
+    pthread_t owner;          /* the thread that drives it */
     double last;              /* when its last task ended */
-    struct {
-        uint32_t at, count;   /* tasks lanes.task[at .. +count) */
-        uint64_t number;      /* the device's, of the last launch, of the copies or of the load */
-        uint64_t first;       /* launch */
-    } flight[GS_EXEC_LOADS]; /* begun on a device with memory of its own, oldest first */
+    gs_exec_flight flight[GS_EXEC_LOADS]; /* oldest first */
     uint32_t flights;
     double busy_seconds, wait_seconds;
     double owes;              /* of a slow device: seconds still to be waited; below 0, waited too much */
@@ -34,13 +38,8 @@ typedef struct gs_exec_lane {
 
 /* All of the plan's devices, with nothing under way. */
 gs_status gs_exec__take_lanes(gs_exec *e);
-/* A run of a pass begins, driven by this thread. */
-void gs_exec__enter_lane(gs_exec_lane *l);
-/* Begins the lane's next task, which is ready, and where the device has memory of its own those that may begin with it.
- * Such a device may still have them under way after that; else it is done. */
-gs_status gs_exec__run_next(gs_exec_lane *l);
-/* Takes in what was under way and is done, oldest first; `wait`: at least the oldest. */
-gs_status gs_exec__retire(gs_exec_lane *l, bool wait);
+/* Runs the pass that was entered: this thread feeds io and the only lane. */
+gs_status gs_exec__run_alone(gs_exec *e);
 
 /* For tests: called when a lane's task begins, by the thread that runs it. NULL: nobody is told. */
 extern void (*gs_exec__beginning)(const gs_exec *e, uint32_t task);
@@ -52,9 +51,7 @@ gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t);
 
 /* Takes the tasks of one lane. Its waiter is that of its number; the driving thread's comes behind all of them. */
 typedef struct gs_exec_thread {
-    gs_exec *e;
     gs_exec_lane *lane;
-    gs_exec_waiter *waiter;
     pthread_t thread;
     bool started;             /* the thread is there */
 } gs_exec_thread;

@@ -289,7 +289,7 @@ uint64_t gs_flight_bytes(const gs_simulation_input *in)
 /* Drives the lane machine (plan/lanes.h) with a cost model's clock.
  *
  * A plan without copies as tasks has one thread, which submits, verifies and computes: the order of events is that of
- * exec/drive.c, what changes there changes here. A plan with them has a thread for each lane of a device: every task
+ * exec/lane.c, what changes there changes here. A plan with them has a thread for each lane of a device: every task
  * begins when its lane, what it waits for, and the link or disk that it goes over are free, and links and the disk
  * serve tasks in the order of the plan. The driving thread then only verifies what has come.
  */
