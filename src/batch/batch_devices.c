@@ -119,7 +119,7 @@ static float *statistics_of(const gs_batch_devices *d, uint32_t pass)
 static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistics)
 {
     if (p->batch == NULL) {
-        gs_batches_pass(m->engine);
+        gs_batch_rows_pass(&m->engine->rows);
         return GS_OK;
     }
     const gs_status st = gs_batches_add(m->engine, p);
@@ -144,7 +144,7 @@ static void add_rows(gs_batch_member *m, uint32_t number, gs_status of_pass)
         pthread_cond_wait(&d->next, &d->lock);
     pthread_mutex_unlock(&d->lock);
     if (of_pass == GS_OK && p->batch != NULL)
-        gs_step_rows_add(&d->rows, gs_batches_tables(m->engine), p->batch);
+        gs_step_rows_add(&d->rows, &m->engine->tables, p->batch);
     pthread_mutex_lock(&d->lock);
     d->added++;
     pthread_cond_broadcast(&d->next);
@@ -207,15 +207,15 @@ static uint64_t round_bytes(const gs_batch_devices *d)
 {
     const gs_batches *const first = d->at[0].engine;
     return statistics_bytes(d) +
-           gs_step_rows_bytes(gs_batches_session(first), d->deal.step, gs_batches_most_rows(first));
+           gs_step_rows_bytes(first->session, d->deal.step, first->shape.limits.vertices);
 }
 
 static gs_status start_round(gs_batch_devices *d)
 {
     const gs_batches *const first = d->at[0].engine;
     const uint64_t bytes = statistics_bytes(d);
-    const gs_status st = gs_step_rows_open(&d->rows, gs_batches_tables(first), d->deal.step,
-                                           gs_batches_most_rows(first));
+    const gs_status st = gs_step_rows_open(&d->rows, &first->tables, d->deal.step,
+                                           first->shape.limits.vertices);
 
     if (st != GS_OK)
         return st;

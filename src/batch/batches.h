@@ -108,11 +108,5 @@ gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p);
 /* The key of part number `part` of a batch whose key is `key`: parts have other rows under the same numbers. */
 static inline uint32_t gs_batch_part_key(uint32_t key, uint32_t part) { return key ^ part << 20; }
 void gs_batches_end_parts(gs_batches *b);
-/* Learned rows of vertices, which a pass has gradients of: those of its batch. */
-const struct gs_batch_tables *gs_batches_tables(const gs_batches *b);
-/* Most rows of a batch. */
-uint32_t gs_batches_most_rows(const gs_batches *b);
-/* The batch that is next in the group is not run. */
-void gs_batches_pass(gs_batches *b);
 
 #endif /* GS_BATCH_BATCHES_H */

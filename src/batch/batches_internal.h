@@ -1,5 +1,4 @@
-/* batches_internal.h - what a training on batches holds: batches.c takes and gives it back, batches_run.c uses it;
- * batch_cost.c says how long it takes, and how much memory.
+/* batches_internal.h - what a training on batches holds; batch_cost.c says how long a batch takes, and how much memory.
  */
 #ifndef GS_BATCH_BATCHES_INTERNAL_H
 #define GS_BATCH_BATCHES_INTERNAL_H
