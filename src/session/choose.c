@@ -564,11 +564,23 @@ static gs_status choose_first(choosing *c)
     return st;
 }
 
+/* Trials begin with what scans said before. (What others hold of it would count as the process's.) */
+static void take_scans(choosing *c, const gs_session_config *config)
+{
+    if (config->scans == NULL)
+        return;
+    if (!config->trial)
+        gs_scans_drop(config->scans);
+    c->scans = *config->scans;
+    *config->scans = (gs_scans){0};
+}
+
 static gs_status open_once(gs_session **out, const gs_session_config *config)
 {
     choosing c = {.o = config};
     gs_status st;
 
+    take_scans(&c, config);
     gs_alloc_map_large(); /* plans are made and freed by the dozen */
     st = choose_first(&c);
     if (st == GS_OK) {
@@ -592,7 +604,10 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         config->refused->process = c.process_bytes;
     }
     gs_session_close(c.s);
-    gs_scans_drop(&c.scans);
+    if (st == GS_EBUDGET && config->scans != NULL)
+        *config->scans = c.scans;
+    else
+        gs_scans_drop(&c.scans);
     gs_alloc_trim();
     return st;
 }
@@ -609,6 +624,8 @@ gs_status gs_session_open_on(gs_session **out, const gs_session_config *config)
             close(folder);
         if (!replaced)
             return st;
+        if (config->scans != NULL)
+            gs_scans_drop(config->scans);
     }
     return gs_fail(GS_EIO, "%s: is replaced again and again while it is opened", config->store);
 }

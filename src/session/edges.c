@@ -370,21 +370,29 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
 typedef struct counting {
     gs_edge_filter filter;
     gs_granules coarse;
-    uint32_t parts;
+    uint32_t parts, direction;
     gs_chunk *chunk;
     uint64_t *need;
 } counting;
 
+typedef struct counting_sets {
+    uint32_t sets;
+    counting set[GS_EDGE_SETS];
+} counting_sets;
+
 static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
-    const counting *const c = context;
-    const uint64_t k = (uint64_t)target * c->parts + operand;
-    gs_chunk *const out = &c->chunk[k];
+    const counting_sets *const of = context;
 
-    gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL,
-                         c->coarse);
-    out->length =
-        gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, gs_chunk_view_data(v));
+    for (uint32_t i = 0; i < of->sets; i++) {
+        const counting *const c = &of->set[i];
+        const uint64_t k = (uint64_t)target * c->parts + operand;
+        gs_chunk *const out = &c->chunk[k];
+        gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL,
+                             c->coarse);
+        out->length =
+            gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, gs_chunk_view_data(v));
+    }
     return GS_OK;
 }
 
@@ -395,52 +403,92 @@ static gs_edge_filter filter_of(const gs_session *s, const gs_pruned_edges *l)
                             .seen_words = gs_edge_filter_words(gs_store_chunks(s->store))};
 }
 
-/* The edges are gone over where they were not for the same question before. */
-static gs_status count_edges(const gs_session *s, uint32_t direction, counting *c)
+static uint64_t need_bytes(const counting *c) { return c->need == NULL ? 0 : c->coarse.words * sizeof(*c->need); }
+
+/* What is asked of a scan about a set, and where its answer goes. */
+static gs_scan_key key_of(const counting *c)
+{
+    return (gs_scan_key){.kind = GS_SCAN_COUNT,
+                         .direction = c->direction,
+                         .rows = c->filter.granules.rows,
+                         .coarse_rows = c->coarse.rows,
+                         .targets = c->filter.targets,
+                         .operands = c->filter.operands,
+                         .words = (uint64_t)c->parts * c->filter.granules.words};
+}
+
+static gs_scan_answer answer_of(const counting *c)
 {
     const uint64_t n = (uint64_t)c->parts * c->parts;
-    const gs_scan_key key = {.kind = GS_SCAN_COUNT,
-                             .direction = direction,
-                             .rows = c->filter.granules.rows,
-                             .coarse_rows = c->coarse.rows,
-                             .targets = c->filter.targets,
-                             .operands = c->filter.operands,
-                             .words = (uint64_t)c->parts * c->filter.granules.words};
-    const gs_scan_answer answer = {{c->chunk, c->need},
-                                   {n * sizeof(*c->chunk), c->need ? n * c->coarse.words * sizeof(*c->need) : 0}};
-    if (gs_scans_find(s->edges.scans, &key, &answer))
-        return GS_OK;
-    const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, c);
-    if (st == GS_OK)
+    return (gs_scan_answer){{c->chunk, c->need}, {n * sizeof(*c->chunk), n * need_bytes(c)}};
+}
+
+/* The tables of set k, empty. */
+static gs_status begin_count(gs_session *s, uint32_t k, counting *c)
+{
+    const uint64_t n = (uint64_t)c->parts * c->parts;
+    gs_pruned_edges *const l = &s->edges.pruned[k];
+
+    l->chunk = c->chunk = gs_calloc(n, sizeof(*c->chunk));
+    s->edges.set[k].chunk = c->chunk;
+    if (c->coarse.words > 0)
+        s->edges.set[k].need = c->need = gs_calloc(n * c->coarse.words, sizeof(*c->need));
+    if (c->chunk == NULL || (c->coarse.words > 0 && c->need == NULL))
+        return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
+    return GS_OK;
+}
+
+/* One chunk after the other in the set's file. */
+static void place_chunks(gs_pruned_edges *l, uint64_t chunks)
+{
+    for (uint64_t i = 0; i < chunks; i++) {
+        l->chunk[i].offset = l->bytes;
+        l->bytes += l->chunk[i].length;
+    }
+}
+
+/* Counts the pruned edges of all sets of a direction: their chunk tables, checksums still missing. The edges are gone
+ * over once, where there is a set for which they were not before. */
+static gs_status count_sets_of(gs_session *s, uint32_t direction, gs_granules coarse, uint64_t *seen)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    counting_sets of = {0};
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
+        counting *const c = &of.set[of.sets];
+        if (s->edges.pruned[k].direction != direction)
+            continue;
+        *c = (counting){.filter = filter_of(s, &s->edges.pruned[k]), .coarse = coarse, .parts = t->parts,
+                        .direction = direction};
+        c->filter.seen = seen;
+        if ((st = begin_count(s, k, c)) != GS_OK)
+            break;
+        const gs_scan_key key = key_of(c);
+        const gs_scan_answer answer = answer_of(c);
+        of.sets += !gs_scans_find(s->edges.scans, &key, &answer);
+    }
+    if (st == GS_OK && of.sets > 0)
+        st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, &of);
+    for (uint32_t i = 0; i < of.sets && st == GS_OK; i++) {
+        const gs_scan_key key = key_of(&of.set[i]);
+        const gs_scan_answer answer = answer_of(&of.set[i]);
         gs_scans_keep(s->edges.scans, &key, &answer);
+    }
     return st;
 }
 
-/* Counts the pruned edges of a direction: the set's chunk table, checksums still missing. */
-static gs_status count_set(gs_session *s, uint32_t k, gs_granules coarse)
+static gs_status count_all(gs_session *s, gs_granules coarse)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
-    const uint64_t n = (uint64_t)t->parts * t->parts;
-    gs_pruned_edges *const l = &s->edges.pruned[k];
-    counting c = {.filter = filter_of(s, l), .coarse = coarse, .parts = t->parts};
-    uint64_t at = 0;
-    gs_status st = GS_ENOMEM;
+    uint64_t *const seen = gs_calloc(gs_edge_filter_words(t), sizeof(*seen));
+    gs_status st = seen != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
 
-    l->chunk = c.chunk = gs_calloc(n, sizeof(*c.chunk));
-    s->edges.set[k].chunk = c.chunk;
-    c.filter.seen = gs_calloc(c.filter.seen_words, sizeof(uint64_t));
-    if (coarse.words > 0)
-        s->edges.set[k].need = c.need = gs_calloc(n * coarse.words, sizeof(*c.need));
-    if (c.chunk == NULL || c.filter.seen == NULL || (coarse.words > 0 && c.need == NULL))
-        st = gs_fail(st, "no memory for the tables of %llu chunks", (unsigned long long)n);
-    else
-        st = count_edges(s, l->direction, &c);
-    for (uint64_t i = 0; i < n && st == GS_OK; i++) {
-        c.chunk[i].offset = at;
-        at += c.chunk[i].length;
-    }
-    l->bytes = at;
-    gs_free(c.filter.seen);
+    for (uint32_t d = 0; d < 2 && st == GS_OK; d++)
+        st = count_sets_of(s, d, coarse, seen);
+    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++)
+        place_chunks(&s->edges.pruned[k], (uint64_t)t->parts * t->parts);
+    gs_free(seen);
     return st;
 }
 
@@ -486,8 +534,8 @@ static uint32_t count_sets(const gs_session *s)
     return sets;
 }
 
-/* The edge set that the stage needs, made when it is the first that wants it. GS_NONE: too many. */
-static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_status *st)
+/* The edge set that the stage needs, listed when it is the first that wants it. GS_NONE: too many. */
+static uint32_t set_for(gs_session *s, uint32_t stage)
 {
     const struct gs_stage_rows *const r = &s->edges.rows.stage[stage];
     const uint32_t d = direction_of(s, stage);
@@ -500,22 +548,18 @@ static uint32_t set_for(gs_session *s, uint32_t stage, gs_granules coarse, gs_st
     if (s->edges.sets == GS_EDGE_SETS)
         return GS_NONE;
     s->edges.pruned[s->edges.sets] = (gs_pruned_edges){.direction = d, .targets = r->targets, .operands = r->operands};
-    *st = count_set(s, s->edges.sets, coarse);
     return s->edges.sets++;
 }
 
-static gs_status list_stage(gs_session *s, uint32_t stage, gs_granules coarse, bool *fits)
+static gs_status list_stage(gs_session *s, uint32_t stage, bool *fits)
 {
-    gs_status st = GS_OK;
-    const uint32_t set = set_for(s, stage, coarse, &st);
+    const uint32_t set = set_for(s, stage), rows = s->edges.rows.stage[stage].rows;
 
     *fits = set != GS_NONE;
-    if (st != GS_OK || !*fits)
-        return st;
+    if (!*fits)
+        return GS_OK;
     s->edges.stage_set[stage] = set;
-    if (s->edges.rows.stage[stage].rows != GS_ALL_ROWS)
-        st = gs_row_sets_runs(&s->edges.stage_rows[stage], &s->edges.rows, s->edges.rows.stage[stage].rows);
-    return st;
+    return rows == GS_ALL_ROWS ? GS_OK : gs_row_sets_runs(&s->edges.stage_rows[stage], &s->edges.rows, rows);
 }
 
 static void forget(gs_session *s)
@@ -594,7 +638,9 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
-        st = list_stage(s, k, config->needs.granules, &fits);
+        st = list_stage(s, k, &fits);
+    if (st == GS_OK && fits)
+        st = count_all(s, config->needs.granules);
     for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
         if (s->edges.rows.array[a] != GS_ALL_ROWS)
             st = gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]);

@@ -222,14 +222,19 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
     };
     gs_refusal refused = {0};
     gs_variant refused_as = first;
+    gs_scans scans = {0};
     const gs_optim optim = gs_optim_open(options);
     gs_status st;
 
     config.refused = &refused;
     config.refused_as = &refused_as;
+    config.scans = &scans;
     config.states = training ? gs_optim_states(&optim) : 0;
     st = open_either(out, &config, batches);
-    return st == GS_EBUDGET && (refused.host > 0 || refused.device > 0) ? confirm(&config, &refused, batches) : st;
+    if (st == GS_EBUDGET && (refused.host > 0 || refused.device > 0))
+        st = confirm(&config, &refused, batches);
+    gs_scans_drop(&scans);
+    return st;
 }
 
 /* ---- opening and ending -------------------------------------------------- */
