@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,96 @@
 static atomic_uint_fast64_t live_bytes, peak_bytes, frozen_count, fail_countdown;
 static atomic_bool frozen;
 
+/* ---- large blocks that stay ------------------------------------------------ */
+
+/* Pages of a block that is mapped anew are zeroed by the kernel one at a time, as they are touched: a fifth of the time
+ * of planning, whose lists are made and freed by the dozen. So freed ones stay, and the next ones of such a size are
+ * taken from them. */
+
+#define LARGE_BYTES GS_MIB
+#define KEPT_BLOCKS 16u
+
+static struct {
+    pthread_mutex_t lock; /* of all else here but `most` */
+    void *block[KEPT_BLOCKS];
+    uint32_t count;
+    uint64_t bytes;
+    atomic_uint_fast64_t most; /* of them and of what is live; 0: none stay */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t kept_most(void) { return atomic_load_explicit(&kept.most, memory_order_relaxed); }
+
+/* Takes the k-th one out. The lock is held. */
+static void *remove_kept(uint32_t k)
+{
+    void *const p = kept.block[k];
+    kept.block[k] = kept.block[--kept.count];
+    kept.bytes -= malloc_usable_size(p);
+    return p;
+}
+
+/* The smallest that has room for so much, and for a quarter more at most; NULL: none has. */
+static void *take_kept(size_t size)
+{
+    uint32_t best = KEPT_BLOCKS;
+    void *p = NULL;
+
+    if (size < LARGE_BYTES || kept_most() == 0)
+        return NULL;
+    pthread_mutex_lock(&kept.lock);
+    for (uint32_t k = 0; k < kept.count; k++)
+        if (malloc_usable_size(kept.block[k]) >= size && malloc_usable_size(kept.block[k]) - size <= size / 4 &&
+            (best == KEPT_BLOCKS || malloc_usable_size(kept.block[k]) < malloc_usable_size(kept.block[best])))
+            best = k;
+    if (best < KEPT_BLOCKS)
+        p = remove_kept(best);
+    pthread_mutex_unlock(&kept.lock);
+    return p;
+}
+
+/* A block that is no longer counted. False: it goes back. */
+static bool keep(void *p, uint64_t bytes)
+{
+    const uint64_t most = kept_most();
+    bool has_room = false;
+
+    if (bytes < LARGE_BYTES || most == 0)
+        return false;
+    pthread_mutex_lock(&kept.lock);
+    has_room = kept.count < KEPT_BLOCKS && gs_alloc_live_bytes() + kept.bytes + bytes <= most;
+    if (has_room) {
+        kept.block[kept.count++] = p;
+        kept.bytes += bytes;
+    }
+    pthread_mutex_unlock(&kept.lock);
+    return has_room;
+}
+
+/* What is live has grown. */
+static void drop_kept(uint64_t live)
+{
+    pthread_mutex_lock(&kept.lock);
+    while (kept.count > 0 && live + kept.bytes > kept_most())
+        free(remove_kept(kept.count - 1));
+    pthread_mutex_unlock(&kept.lock);
+}
+
+void gs_alloc_keep_large(uint64_t most)
+{
+    atomic_store_explicit(&kept.most, most, memory_order_relaxed);
+    drop_kept(gs_alloc_live_bytes());
+}
+
+uint64_t gs_alloc_kept_bytes(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    const uint64_t bytes = kept.bytes;
+    pthread_mutex_unlock(&kept.lock);
+    return bytes;
+}
+
+/* ---- blocks ---------------------------------------------------------------- */
+
 static void count_taken(uint64_t bytes)
 {
     const uint64_t live = atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed) + bytes;
@@ -26,6 +117,8 @@ static void count_taken(uint64_t bytes)
            !atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, live, memory_order_relaxed,
                                                   memory_order_relaxed))
         continue;
+    if (bytes >= LARGE_BYTES && kept_most() > 0)
+        drop_kept(live);
 }
 
 static void count_given_back(uint64_t bytes)
@@ -56,14 +149,21 @@ static void *counted(void *p)
 /* malloc(0) may give NULL on some C libraries; a byte never does. */
 static size_t at_least_one(size_t size) { return size > 0 ? size : 1; }
 
-void *gs_malloc(size_t size) { return may_allocate(size) ? counted(malloc(at_least_one(size))) : NULL; }
+void *gs_malloc(size_t size)
+{
+    if (!may_allocate(size))
+        return NULL;
+    void *const p = take_kept(size);
+    return counted(p != NULL ? p : malloc(at_least_one(size)));
+}
 
 void *gs_calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || !may_allocate(bytes))
         return NULL;
-    return counted(calloc(1, at_least_one(bytes)));
+    void *const p = take_kept(bytes);
+    return counted(p != NULL ? memset(p, 0, bytes) : calloc(1, at_least_one(bytes)));
 }
 
 void *gs_malloc_array(size_t count, size_t size)
@@ -77,11 +177,20 @@ void *gs_realloc(void *p, size_t size)
     if (!may_allocate(size))
         return NULL;
     const size_t before = malloc_usable_size(p); /* 0 for NULL */
+    void *const other = size > before ? take_kept(size) : NULL;
+    if (other != NULL) {
+        if (before > 0)
+            memcpy(other, p, before);
+        gs_free(p);
+        return counted(other);
+    }
     void *const moved = counted(realloc(p, at_least_one(size)));
     if (moved != NULL)
         count_given_back(before);
     return moved;
 }
+
+uint64_t gs_alloc_room(const void *p) { return malloc_usable_size((void *)(uintptr_t)p); }
 
 char *gs_strdup(const char *text)
 {
@@ -92,8 +201,10 @@ char *gs_strdup(const char *text)
 
 void gs_free(void *p)
 {
-    count_given_back(malloc_usable_size(p));
-    free(p);
+    const uint64_t bytes = malloc_usable_size(p);
+    count_given_back(bytes);
+    if (!keep(p, bytes))
+        free(p);
 }
 
 uint64_t gs_alloc_pages_bytes(size_t bytes)

@@ -41,6 +41,13 @@ void gs_alloc_trim(void);
  * twice what is live. */
 void gs_alloc_map_large(void);
 
+/* Blocks of 1 MiB and more that are freed from now on stay in memory for the next ones, where they and what is live are
+ * no more than `most` bytes. 0: none do, and those that stayed go back. For the process, whoever allocates. */
+void gs_alloc_keep_large(uint64_t most);
+uint64_t gs_alloc_kept_bytes(void); /* that stay so, and are not live */
+/* Bytes that a block has, which may be more than were asked for. */
+uint64_t gs_alloc_room(const void *p);
+
 uint64_t gs_alloc_live_bytes(void);
 uint64_t gs_alloc_peak_bytes(void);
 

@@ -91,6 +91,9 @@ typedef struct gs_choice {
     uint64_t *mask;           /* [granules.words] scratch */
     uint64_t host_most;       /* a plan is given up whose own tables leave no room in so much of the host's memory: the
                                * budget, or more of it, to say what would do */
+    struct {
+        uint64_t tasks, deps, regs, runs;
+    } last;                   /* of the plan emitted last: the next one's lists begin with room for as many */
     bool counts;              /* gs_emit_count() */
     bool crammed;             /* the plan emitted last was given up for its own tables */
     bool chunks_alone;        /* a read for each chunk: the ring has no room for more */

@@ -249,6 +249,27 @@ static void describe_memories(struct emitter *e)
     }
 }
 
+static gs_status take_list(void **array, uint32_t *room, uint64_t expected, size_t size)
+{
+    return expected > UINT32_MAX / 2 ? GS_OK : gs_emit__grow(array, room, (uint32_t)expected, size);
+}
+
+/* A plan has about as many of all as the one before. */
+static gs_status take_lists(struct emitter *e)
+{
+    const gs_choice *const c = e->c;
+    gs_plan *const p = e->plan;
+    gs_status st = GS_OK;
+
+    if (c->counts)
+        return GS_OK;
+    if ((st = take_list((void **)&p->task, &e->room.task, c->last.tasks, sizeof(*p->task))) == GS_OK &&
+        (st = take_list((void **)&p->dep, &e->room.dep, c->last.deps, sizeof(*p->dep))) == GS_OK &&
+        (st = take_list((void **)&p->reg, &e->room.reg, c->last.regs, sizeof(*p->reg))) == GS_OK)
+        st = take_list((void **)&p->run, &e->room.run, c->last.runs, sizeof(*p->run));
+    return st;
+}
+
 static gs_status emitter_open(struct emitter *e)
 {
     const gs_program *p = e->l->program;
@@ -280,7 +301,7 @@ static gs_status emitter_open(struct emitter *e)
     if ((st = gs_emit__spill_open(e)) != GS_OK)
         return st;
     e->plan->passes = p->passes;
-    if ((st = list_residents(e)) != GS_OK)
+    if ((st = list_residents(e)) != GS_OK || (st = take_lists(e)) != GS_OK)
         return st;
     return gs_emit__cache_open(e);
 }
@@ -336,6 +357,10 @@ static void finish(struct emitter *e)
     const gs_layout *l = e->l;
     gs_plan *p = e->plan;
     const gs_schedule_config *cfg = l->config;
+    e->c->last.tasks = p->tasks;
+    e->c->last.deps = p->deps + e->counted.deps;
+    e->c->last.regs = p->regs + e->counted.regs;
+    e->c->last.runs = p->runs + e->counted.runs;
     if (!e->c->counts)
         fit_lists(p);
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;

@@ -28,7 +28,7 @@ gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size
     if (p == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     *array = p;
-    *room = more;
+    *room = (uint32_t)GS_MIN(gs_alloc_room(p) / size, UINT32_MAX / 2);
     return GS_OK;
 }
 

@@ -67,6 +67,8 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
         *out = plan;
         return GS_OK;
     }
+    if (st == GS_OK && config->effort != NULL) /* others that are tried are not known */
+        config->effort->found.known &= !may_be_a_ring(&first) && !config->may_load && !gs_deals_differ(config);
     if (st == GS_OK && may_be_a_ring(&first)) {
         other = first;
         other.ring = true;

@@ -42,6 +42,16 @@ typedef struct gs_needs {
     const gs_row_runs *array_rows;
 } gs_needs;
 
+/* How the best plan is made again without looking for it. */
+typedef struct gs_found {
+    bool known;
+    bool listed, whole;        /* of devices' caches */
+    bool read_needs;           /* it knows which rows each of the store's chunks needs */
+    uint32_t tiles;            /* gs_tiles */
+    uint64_t arena, ring, keep, staging, capacity;
+    double cost;
+} gs_found;
+
 /* What planning has done so far, and how much it may do (effort.h). */
 typedef struct gs_effort {
     uint64_t tasks; /* of plans that were made, given up or counted */
@@ -50,6 +60,8 @@ typedef struct gs_effort {
     bool chosen;    /* the plan is one of several, not all that there is to choose from */
     bool screens;   /* the plan is compared with other programs': they have a small part of the time each */
     bool cut;       /* an order of columns would have been looked for, or other deals, where it had more time */
+    bool again;     /* the plan is the one of `found`, where that is known */
+    gs_found found; /* the plan that was made */
 } gs_effort;
 
 typedef struct gs_schedule_config {

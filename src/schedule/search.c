@@ -655,6 +655,36 @@ static bool is_refused(gs_status *st, const gs_layout *l, gs_choice *c)
     return false;
 }
 
+/* For those who make the plan again. (An order of columns that was looked for is not known.) */
+static void note_found(const gs_layout *l, const struct best *best)
+{
+    gs_effort *const effort = l->config->effort;
+    bool ordered = false;
+
+    for (uint32_t i = 0; i < best->plan->passes; i++)
+        ordered = ordered || best->plan->pass[i].order.tried > 0;
+    if (effort != NULL)
+        effort->found = (gs_found){.known = !ordered && !l->config->any_plan && best->cost > 0,
+                                   .listed = best->listed, .whole = best->whole, .arena = best->arena,
+                                   .ring = best->ring, .keep = best->keep, .staging = best->staging,
+                                   .capacity = best->capacity, .cost = best->cost};
+}
+
+/* The plan that was found before. GS_ENOFIT: none was, or there is none now. */
+static gs_status find_again(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
+{
+    const gs_effort *const effort = l->config->effort;
+
+    if (effort == NULL || !effort->again || !effort->found.known || l->config->any_plan)
+        return GS_ENOFIT;
+    const gs_found *const f = &effort->found;
+    const struct best best = {.found = true, .cost = f->cost, .arena = f->arena, .ring = f->ring, .keep = f->keep,
+                              .staging = f->staging, .listed = f->listed, .whole = f->whole,
+                              .capacity = f->capacity};
+    *cost = f->cost;
+    return plan_again(out, &(struct again){&best, l, c});
+}
+
 static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
@@ -700,10 +730,12 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
         st = plan_again(&best.plan, &(struct again){&best, l, c});
     if (st == GS_OK)
         st = with_order(&best, l, c);
-    if (st == GS_OK)
+    if (st == GS_OK) {
+        note_found(l, &best);
         *out = best.plan;
-    else
+    } else {
         gs_plan_free(best.plan);
+    }
     *cost = best.cost;
     return st;
 }
@@ -731,20 +763,27 @@ static uint64_t flight_bytes(const gs_plan *plan, const gs_layout *l)
 
 static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config *config, gs_tiles tiles)
 {
+    gs_effort *const effort = config->effort;
     gs_layout l = {0};
     gs_choice c = {0};
     gs_status st;
 
+    if (effort != NULL && effort->again && effort->found.known && effort->found.tiles != tiles)
+        return GS_ENOFIT;
     if ((st = gs_layout_make(&l, config, tiles)) != GS_OK)
         return st;
     if (gs_refuse_early(&l)) {
         gs_layout_drop(&l);
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     }
-    if ((st = gs_choice_make(&c, &l)) == GS_OK)
-        st = tiles == GS_TILES_IN_PLACE ? keep_all(out, &l, &c) : search(out, cost, &l, &c);
+    if ((st = gs_choice_make(&c, &l)) == GS_OK && tiles == GS_TILES_IN_PLACE)
+        st = keep_all(out, &l, &c);
+    else if (st == GS_OK && (st = find_again(out, cost, &l, &c)) == GS_ENOFIT)
+        st = search(out, cost, &l, &c);
     if (st == GS_OK && !c.counts)
         (*out)->flight_bytes = flight_bytes(*out, &l);
+    if (st == GS_OK && effort != NULL)
+        effort->found.tiles = tiles;
     gs_choice_drop(&c);
     gs_layout_drop(&l);
     return st;

@@ -65,6 +65,8 @@ typedef struct candidate {
     bool fused;          /* some sums share an edge program */
     bool dealt;          /* to devices that are not alike, in one of several ways */
     gs_refusal refused;  /* it has no plan: what would do */
+    gs_found found;      /* it has one: how it is made again */
+    bool again;          /* so it is */
     uint64_t sets;       /* bytes of tables of edges */
 } candidate;
 
@@ -227,7 +229,7 @@ static uint64_t least_bytes(const choosing *c, gs_variant v, bool sizes)
 /* `sizes`: a refusal says what would do. It makes larger plans to find out, so it is for runs that do not begin. */
 static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
 {
-    gs_effort effort = {.most = x->most, .screens = x->screens};
+    gs_effort effort = {.most = x->most, .screens = x->screens, .again = x->again, .found = x->found};
 
     s->memory.sizes = sizes;
     s->memory.least_windows = c->least_windows;
@@ -236,6 +238,7 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
     s->memory.tables_part = ALIKE_TABLES * c->tables_part;
     const gs_status st = gs_session_plan(s, &effort);
     c->tasks += effort.tasks;
+    x->found = effort.found;
     learn(x, s);
     x->cut = effort.cut || 2 * effort.tasks > gs_effort_all(x->epoch_seconds) / GS_EFFORT_SCREENED;
     if (st == GS_EBUDGET)
@@ -264,6 +267,8 @@ static gs_status open_again(choosing *c)
         return st;
     same.most = c->best.most;
     same.screens = c->best.screens;
+    same.again = true;
+    same.found = c->best.found;
     return plan(c, c->s, &same, true);
 }
 
@@ -516,7 +521,6 @@ static gs_status say_sizes(choosing *c)
     c->least_windows = true;
     close_best(c);
     c->plans = 0;
-    c->tasks = 0;
     c->best = (candidate){0};
     return fit_another(c, true);
 }
@@ -608,6 +612,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         *config->scans = c.scans;
     else
         gs_scans_drop(&c.scans);
+    gs_alloc_keep_large(0);
     gs_alloc_trim();
     return st;
 }

@@ -107,8 +107,7 @@ typedef struct gs_session_config {
     gs_variant first;       /* the program that is tried first */
     bool trial;             /* of what another process would do, that finds `process_bytes` resident: what this one
                              * holds does not count */
-    gs_scans *scans;        /* what scans of the store said is left there by one that is refused, for trials; NULL: it is
-                             * not */
+    gs_scans *scans;        /* where one that is refused leaves what scans of the store said, for trials; or NULL */
 } gs_session_config;
 
 /* session_plan.c: the passes of the program. */

@@ -58,7 +58,7 @@ static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
  * its memory yet. */
 static uint64_t live_most(const gs_session *s)
 {
-    const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes();
+    const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes() + gs_alloc_kept_bytes();
     const uint64_t other = (s->config.trial ? s->config.process_bytes : resident - GS_MIN(resident, live)) +
                            LIBRARY_ALLOWANCE;
     return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
@@ -128,6 +128,7 @@ static gs_status set_budgets(gs_session *s)
     for (uint32_t d = 0; d < s->machine.devices; d++)
         gs_device_set_budget(s->machine.device[d], s->memory.device);
     s->memory.live_most = live_most(s);
+    gs_alloc_keep_large(s->memory.live_most);
     return st;
 }
 
@@ -627,6 +628,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
     if (st == GS_OK) {
         drop_plan(s);
         s->plan = plan;
+        config->effort->found.read_needs = true;
         return GS_OK;
     }
     if (st != GS_EBUDGET)
@@ -649,9 +651,26 @@ static gs_status plan_better(gs_session *s, gs_schedule_config *config)
     return plan_whole(s, config, config->effort->tasks);
 }
 
+/* The plan that was found before, of the same program. GS_EBUDGET: there is no room for it now. */
+static gs_status make_again(gs_session *s, gs_schedule_config *config)
+{
+    const bool reads = config->effort->found.read_needs;
+    gs_status st = GS_OK;
+
+    if (reads && (st = gs_session_read_needs(s, config->needs.granules)) != GS_OK)
+        return st;
+    config->no_swap = reads ? s->config.options->no_swap : config->no_swap;
+    config->any_plan = false;
+    st = gs_schedule(&s->plan, config);
+    config->effort->found.read_needs = reads;
+    return st;
+}
+
 /* Behind a failure there is none: one that was counted alone has no tasks. */
 static gs_status make_plan(gs_session *s, gs_schedule_config *config)
 {
+    if (config->effort->again && config->effort->found.known)
+        return make_again(s, config);
     gs_status st = gs_schedule(&s->plan, config);
 
     if (st == GS_OK)

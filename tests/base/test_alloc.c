@@ -51,6 +51,38 @@ static void test_alloc__peak_is_the_worst_there_was(void **state)
     gs_free(small);
 }
 
+static void test_alloc__large_blocks_stay_within_what_they_may(void **state)
+{
+    const uint64_t before = gs_alloc_live_bytes();
+
+    (void)state;
+    gs_alloc_keep_large(before + 24 * GS_MIB);
+    char *const a = gs_malloc(8 * GS_MIB);
+    assert_non_null(a);
+    memset(a, 7, 8 * GS_MIB);
+    gs_free(a);
+    assert_int_equal(gs_alloc_live_bytes(), before); /* it is not live, */
+    assert_true(gs_alloc_kept_bytes() >= 8 * GS_MIB);
+    char *b = gs_malloc(4 * GS_MIB); /* is too large for this, */
+    assert_true(gs_alloc_kept_bytes() >= 8 * GS_MIB);
+    b[0] = 5;
+    b = gs_realloc(b, 7 * GS_MIB); /* and what grows so far */
+    assert_int_equal(b[0], 5);
+    assert_true(gs_alloc_room(b) >= 8 * GS_MIB);
+    assert_true(gs_alloc_kept_bytes() < 5 * GS_MIB); /* leaves its own */
+    char *const zeros = gs_calloc(4, GS_MIB);
+    for (size_t at = 0; at < 4 * GS_MIB; at += 499)
+        assert_int_equal(zeros[at], 0);
+    gs_free(zeros);
+    void *const large = gs_malloc(14 * GS_MIB); /* beside which nothing may stay */
+    assert_int_equal(gs_alloc_kept_bytes(), 0);
+    gs_free(large);
+    gs_free(b);
+    gs_alloc_keep_large(0);
+    assert_int_equal(gs_alloc_kept_bytes(), 0);
+    assert_int_equal(gs_alloc_live_bytes(), before);
+}
+
 static void test_alloc__size_zero_may_be_freed(void **state)
 {
     const uint64_t before = gs_alloc_live_bytes();
@@ -275,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alloc__live_returns_to_where_it_was),
         cmocka_unit_test(test_alloc__peak_is_the_worst_there_was),
+        cmocka_unit_test(test_alloc__large_blocks_stay_within_what_they_may),
         cmocka_unit_test(test_alloc__size_zero_may_be_freed),
         cmocka_unit_test(test_alloc__overflow_is_refused),
         cmocka_unit_test(test_alloc__pages_are_aligned_zeroed_and_counted),

@@ -102,6 +102,34 @@ static void test_plan__is_one_of_as_many_as_there_is_time_for(void **state)
     fixture_drop(&f);
 }
 
+/* A plan that was found is made again with the tasks of one, and a count for devices' lists at the most. */
+static void test_plan__is_made_again_without_a_search(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan[2] = {NULL, NULL};
+    gs_effort effort[2] = {{.most = 400000}, {.again = true}};
+    gs_cost cost;
+    (void)state;
+    gs_cost_defaults(&cost, 2);
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 60000, 30, false, 5);
+    gs_schedule_config c = fixture_config(&f, 16 * GS_MIB, 2 * GS_MIB);
+    c.cost = &cost;
+    c.no_swap = true;
+    for (int k = 0; k < 2; k++) {
+        c.effort = &effort[k];
+        gs_assert_ok(gs_schedule(&plan[k], &c));
+        assert_true(effort[k].found.known);
+        effort[1].found = effort[k].found;
+    }
+    same_plan(plan[0], plan[1]);
+    assert_true(effort[0].tasks > 4ull * plan[0]->tasks);
+    assert_true(effort[1].tasks < 2ull * plan[1]->tasks);
+    for (int k = 0; k < 2; k++)
+        gs_plan_free(plan[k]);
+    fixture_drop(&f);
+}
+
 /* Where no plan fits, one of several programs is given up when what it may have is spent. */
 static void test_plan__that_is_one_of_several_is_given_up(void **state)
 {
@@ -562,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_budget__is_named_without_its_plan),
         cmocka_unit_test(test_plan__is_held_alone_where_memory_is_short),
         cmocka_unit_test(test_plan__is_one_of_as_many_as_there_is_time_for),
+        cmocka_unit_test(test_plan__is_made_again_without_a_search),
         cmocka_unit_test(test_plan__that_is_one_of_several_is_given_up),
         cmocka_unit_test(test_ring__waits_for_what_it_overwrites),
         cmocka_unit_test(test_plan__everything_in_memory_moves_nothing),
