@@ -4,9 +4,9 @@
 usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--sample-of CLASS=K]... [--jobs J]
                 [--only SCENARIO[:CLASS[:KIND]]]...
 
-Each scenario (a partitioning, one over an older store, a training that spills with each way of I/O, one that
-checkpoints, one on batches with learned rows of vertices, that on two devices, a prediction) runs once to count its
-calls of each class, then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must
+Each scenario (a partitioning, one over an older store, one with features of edges, a training that spills with each way
+of I/O, one that checkpoints, one on batches with learned rows of vertices, that on two devices, layers trained by pairs,
+a prediction) runs once to count its calls of each class, then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must
 end as one of
     right    exit status 0, every output equal to that of the run without a fault
     clear    another exit status, one line on stderr that says what is wrong, inputs and earlier outputs whole
@@ -17,6 +17,7 @@ the first and the last among them (1: the middle); without it all of them: hours
 for the tens of thousands of allocations of oneDNN. J runs are made at once, each in a folder of its own.
 """
 import argparse
+import array
 import collections
 import glob
 import hashlib
@@ -115,6 +116,11 @@ class Inputs:
         self.plain("generate", "sbm", "g", "--vertices", "300", "--edges", "2000", "--features", "8", "--classes", "4")
         self.plain("partition", "g", "s", "--parts", "3", "--method", "fennel")
         self.plain("partition", "g", "old", "--parts", "2", "--method", "natural")
+        shutil.copytree(os.path.join(self.base, "g"), os.path.join(self.base, "ge"))
+        with open(os.path.join(self.base, "ge", "edge_features.npy"), "wb") as f:
+            shape = "{'descr': '<f4', 'fortran_order': False, 'shape': (2000, 3), }"
+            f.write(b"\x93NUMPY\x01\0\x76\0" + shape.ljust(117).encode() + b"\n")
+            f.write(array.array("f", [k % 251 / 8 for k in range(6000)]).tobytes())
         shutil.copy(TABLES, os.path.join(self.base, "tables.gnn"))
         train = ["train", "s", "--model", "gcn", "--hidden", "8"]
         self.plain(*train, "--epochs", "1", "--save", "w")
@@ -128,6 +134,8 @@ class Inputs:
         batches = ["train", "s", "--model", "tables.gnn", "--hidden", "8", "--epochs", "1", "--save", "out.w",
                    "--logits", "out.npy", "--metrics", "out.jsonl", "--no-cache", "--sampler", "neighbor",
                    "--batch-size", "20", "--fanout", "3,2"]
+        pairs = ["train", "s", "--task", "link", "--model", "gcn", "--decoder", "mlp", "--hidden", "8", "--epochs", "2",
+                 "--negatives", "8", "--batch-size", "200", "--save", "out.w", "--metrics", "out.jsonl", "--no-cache"]
         ring, threads = {"GS_IO": "uring"}, {"GS_IO": "threads"}
         return [
             Scenario("partition", ["partition", "g", "out", "--parts", "3", "--method", "fennel"], ["g"], ["out"]),
@@ -140,6 +148,9 @@ class Inputs:
             Scenario("batches", batches, ["s", "tables.gnn"], outputs, before={"out.w": "w"}, metrics="out.jsonl"),
             Scenario("devices", batches + ["--device", "cpu:2", "--batches-per-step", "3"], ["s", "tables.gnn"],
                      outputs, before={"out.w": "w"}, metrics="out.jsonl"),
+            Scenario("partition-features", ["partition", "ge", "out", "--parts", "3", "--method", "fennel"], ["ge"],
+                     ["out"]),
+            Scenario("pairs", pairs, ["s"], ["out.w"], before={"out.w": "w"}, metrics="out.jsonl"),
             Scenario("predict", ["predict", "s", "--weights", "w", "--model", "gcn", "--hidden", "8", "--logits",
                                  "out.npy"], ["s", "w"], ["out.npy"]),
             Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"], outputs,
