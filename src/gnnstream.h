@@ -166,7 +166,7 @@ GS_API gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out
 
 /* How far the pass over the graph is that runs now, or the last one that ran, from the tasks of its plan. */
 typedef struct gs_progress {
-    char pass[16];         /* "setup", "train", "eval", "predict"; "" before the first */
+    char pass[16];         /* "setup", "train", "eval", "predict"; of pairs "forward", "pairs"; "" before the first */
     uint32_t epoch;        /* that runs or ran last; 0 before the first */
     uint32_t epochs;       /* .epochs */
     uint32_t tasks_done, tasks;

@@ -668,6 +668,8 @@ gs_status gs_run_progress(const gs_run *run, gs_progress *out)
     if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
         return st;
     *out = (gs_progress){.epoch = __atomic_load_n(&run->epoch, __ATOMIC_RELAXED), .epochs = run->options.epochs};
+    if (gs_run_pairs_progress(run->pairs, out))
+        return GS_OK;
     gs_exec_get_progress(run->session->run.exec, &x);
     if (x.pass == GS_NONE)
         return GS_OK;

@@ -25,6 +25,8 @@
 #define TYPES_NAME "rel_emb.weight" /* PyG's, in its knowledge graph embeddings */
 #define TYPES_DEVIATION 0.1
 
+#define NOT_AT_PAIRS UINT32_MAX /* between epochs, and while passes run */
+
 struct gs_run_pairs {
     const gs_decoder *decoder;
     uint32_t width, threads;
@@ -33,6 +35,7 @@ struct gs_run_pairs {
     gs_pair_step step;
     gs_pair_ranks *ranks;
     uint32_t *named, *order, *spare; /* [most_rows] of a batch, ascending */
+    uint32_t at;                     /* the epoch's batch at work, or NOT_AT_PAIRS; any thread reads it */
     /* behind layers: */
     bool layers;
     uint64_t numbers;
@@ -183,6 +186,7 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     p->width = of_ranks.width;
     p->threads = of_ranks.threads;
     p->layers = !rows_alone;
+    p->at = NOT_AT_PAIRS;
     p->by_auc = gs_store_get_info(store)->edge_types == 0;
     if ((st = open_batches(p, store, o)) == GS_OK && (st = gs_pair_ranks_open(&p->ranks, &of_ranks)) == GS_OK)
         *out = p;
@@ -377,6 +381,20 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     return st;
 }
 
+static void say_how_far(gs_run_pairs *p, uint32_t batches) { __atomic_store_n(&p->at, batches, __ATOMIC_RELAXED); }
+
+bool gs_run_pairs_progress(const gs_run_pairs *p, gs_progress *out)
+{
+    const uint32_t at = p != NULL ? __atomic_load_n(&p->at, __ATOMIC_RELAXED) : NOT_AT_PAIRS;
+
+    if (at == NOT_AT_PAIRS)
+        return false;
+    snprintf(out->pass, sizeof(out->pass), "%s", p->layers ? "pairs" : "train");
+    out->tasks_done = at;
+    out->tasks = p->batches.batches;
+    return true;
+}
+
 gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_pairs *const p = r->pairs;
@@ -386,15 +404,20 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
     gs_status st = gs_pair_batches_seek(&p->batches, e->epoch, part->batches);
 
     part->of = p->batches.batches;
+    say_how_far(p, part->batches);
     while (st == GS_OK && part->batches < part->of) {
-        if (r->options.stop != NULL && *r->options.stop)
-            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if (r->options.stop != NULL && *r->options.stop) {
+            st = gs_fail(GS_EINTERRUPTED, "interrupted");
+            break;
+        }
         if ((st = train_batch(r, e)) != GS_OK)
             break;
         part->batches++;
+        say_how_far(p, part->batches);
         if (part->batches < part->of)
             st = gs_run__checkpoint_if_due(r);
     }
+    say_how_far(p, NOT_AT_PAIRS);
     e->compute_seconds += gs_now() - began;
     e->read_bytes += swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
@@ -440,6 +463,7 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
         going g = {.p = p, .named = p->named, .order = p->order, .width = p->width};
         gs_pair_batch batch;
         double part;
+        say_how_far(p, k);
         if (r->options.stop != NULL && *r->options.stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
@@ -486,6 +510,7 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     if (st != GS_OK || (st = gs_session_sweep(s, &column, 1, false, clear_rows, &p->width)) != GS_OK ||
         (st = add_batches(r, e->epoch, &loss)) != GS_OK)
         return st;
+    say_how_far(p, NOT_AT_PAIRS);
     e->compute_seconds += gs_now() - began;
     e->read_bytes += swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];

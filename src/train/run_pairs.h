@@ -34,6 +34,8 @@ gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const g
  * GS_EFORMAT: what is in the file is no pair. */
 gs_status gs_run_pairs_score(gs_run *r);
 
+/* Any thread: how many of an epoch's batches are done. False: none are at work, or `p` is NULL. */
+bool gs_run_pairs_progress(const gs_run_pairs *p, gs_progress *out);
 /* Is an epoch a step for each batch of pairs? NULL: there are none. */
 bool gs_run_pairs_step_by_batch(const gs_run_pairs *p);
 /* The batches of epoch e->epoch from r->part.batches on, as gs_run_batches_epoch() has it. */

@@ -4,10 +4,10 @@
 usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--sample-of CLASS=K]... [--jobs J]
                 [--only SCENARIO[:CLASS[:KIND]]]...
 
-Each scenario (a partitioning, one over an older store, one with features of edges, a training that spills with each way
-of I/O, one that checkpoints, one on batches with learned rows of vertices, that on two devices, layers trained by pairs,
-a prediction) runs once to count its calls of each class, then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must
-end as one of
+Each scenario (a partitioning, one over an older store, one with features of edges, a training that spills with each
+way of I/O, one that checkpoints, one on batches with learned rows of vertices, that on two devices, one by pairs,
+a prediction) runs once to count its calls of each class, then once for every n and every kind of fault of that class
+(tests/faults/preload.c). A run must end as one of
     right    exit status 0, every output equal to that of the run without a fault
     clear    another exit status, one line on stderr that says what is wrong, inputs and earlier outputs whole
 and never crash, hang, end with a wrong or damaged file, or fail without words. ("alien" calls are those of libraries

@@ -38,7 +38,7 @@ for how in '--threads 2' "--no-cache --host-memory $memory --spill ."; do
     "${train[@]}" $how --save other.safetensors >out
     [ "$(tensors whole.safetensors | cksum)" = "$(tensors other.safetensors | cksum)" ] || die "other bits: $how"
 done
-# Ended by a signal within an epoch, and gone on with.
+# Ended by a signal, and gone on with.
 "${train[@]}" --epochs 2000 --eval-every 0 --keep last --checkpoint killed --checkpoint-every 1 >out 2>err &
 pid=$!
 for ((i = 0; i < 200; i++)); do
@@ -51,6 +51,20 @@ last=$(wc -l <killed/metrics.jsonl)
 "${train[@]}" --epochs $((last + 2)) --eval-every 0 --keep last --resume killed --save on.safetensors >out 2>err
 "${train[@]}" --epochs $((last + 2)) --eval-every 0 --keep last --save one.safetensors >out
 [ "$(tensors on.safetensors | cksum)" = "$(tensors one.safetensors | cksum)" ] || die 'other bits when gone on with'
+# The same within an epoch, of long batches; the line on stderr says how far it is.
+within=("${train[@]}" --negatives 8192 --batch-size 4 --epochs 1 --eval-every 0 --keep last)
+"${within[@]}" --checkpoint within --checkpoint-every 0.01s >out 2>err &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+    [ -d within/epoch-0000000001 ] && break
+    sleep 0.01
+done
+kill -KILL $pid 2>/dev/null
+wait $pid 2>/dev/null || true
+"${within[@]}" --resume within --save on.safetensors >out 2>err
+GS_LOG_EVERY=0.05 "${within[@]}" --save one.safetensors >out 2>log
+[ "$(tensors on.safetensors | cksum)" = "$(tensors one.safetensors | cksum)" ] || die "other bits: $(<err)"
+grep -q 'epoch 1 of 1: train [0-9]* %' log || die "$(<log)"
 gnnstream predict store --weights whole.safetensors --logits rows.npy >out
 [ "$(wc -c <rows.npy)" = $((128 + 101 * 8 * 4)) ] || die "rows: $(wc -c <rows.npy)"
 # Scores of pairs are what the rows say.
