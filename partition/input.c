@@ -21,8 +21,8 @@
 
 /* In the order in which they look for their own. */
 static const gs_part_format *const families[] = {
-    gs_part__folder_formats, gs_part__npz_formats, gs_part__mtx_formats,       gs_part__metis_formats,
-    gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats, gs_part__types_formats,
+    gs_part__types_formats, gs_part__folder_formats, gs_part__npz_formats, gs_part__mtx_formats,
+    gs_part__metis_formats, gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats,
 };
 
 /* The k-th of all; NULL after the last. */

@@ -99,6 +99,8 @@ gs_status gs_part__table_open(gs_part_file *f, gs_part_job *job, const char *dir
 void gs_part__arrays_warn(const char *path, const char *dir, const gs_part_array *table, const gs_part_job *job);
 /* The same of those of the edges alone: sets .edges, .two_rows, .weighted, .edge_features. */
 gs_status gs_part__edges_check(gs_part_input *in);
+/* IGB's features of the vertices of a type, with a header or without, and where it has some their labels and split. */
+gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const char *processed, const char *type);
 /* num_nodes of meta.json in the folder `dir`; *out stays where it does not say. */
 gs_status gs_part__stated_vertices(uint64_t *out, const char *dir);
 /* Checks that the open files fit together. `vertices`, `features`: as stated, or 0. */

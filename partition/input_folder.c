@@ -810,6 +810,22 @@ static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *di
     return make_splits(in, job, few || !many);
 }
 
+gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const char *processed, const char *type)
+{
+    char *const folder = gs_path_join(processed, type);
+    bool plain = false;
+    gs_status st;
+
+    if (folder == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", processed);
+    if (strcmp(type, "paper") == 0)
+        st = read_papers(part, job, processed);
+    else if ((st = open_array(&part->feature, folder, "node_feat.npy", &plain)) == GS_OK && plain)
+        st = shape_features(part);
+    gs_free(folder);
+    return st;
+}
+
 static gs_status igb_read(gs_part_input *in, gs_part_job *job)
 {
     char *const processed = gs_path_join(in->path, "processed");

@@ -1,5 +1,6 @@
-/* input_graphbolt.c - GraphBolt's folders, before its own preprocessing: metadata.yaml names one file of edges (numpy
- * [2, E], or CSV), features of the vertices, and, for each split, a list of vertices with their labels. */
+/* input_graphbolt.c - GraphBolt's folders, before its own preprocessing: metadata.yaml names a file of edges (numpy
+ * [2, E], or CSV) for each of their types, features of the vertices, and, for each split, a list of vertices with their
+ * labels. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/input_files.h"
+#include "partition/input_types.h"
 #include "partition/job.h"
 
 /* ---- a YAML file as a tree, by libyaml ------------------------------------------------ */
@@ -255,6 +257,8 @@ typedef struct graphbolt {
     gs_part_job *job;
     yaml_tree *yaml;
     uint64_t vertices, classes;
+    gs_part_input *of;     /* whose seeds are labelled: `in`, or a type of vertices */
+    gs_part_types types;   /* of several types; table NULL: of one */
     gs_part_file label[3]; /* of the vertices in each split */
 } graphbolt;
 
@@ -302,6 +306,53 @@ static gs_status open_file(graphbolt *g, gs_part_file *f, tree_node what, gs_dty
 
 /* -- the parts of the metadata -------------------------------------------------------- */
 
+/* A type of edges, of which `type` is "source:relation:destination". */
+static gs_status read_relation(graphbolt *g, tree_node one)
+{
+    gs_part_types *const t = &g->types;
+    gs_part_input *const part = gs_part__relation_part(t, t->table->relations);
+    const tree_node where = tree_get(g->yaml, one, "type");
+    const char *const word = tree_word(g->yaml, where);
+    char text[3 * GS_TYPE_NAME_BYTES], *rest = text, *name[3];
+    uint32_t end[2] = {0, 0};
+    gs_status st;
+
+    snprintf(text, sizeof(text), "%s", word != NULL ? word : "");
+    for (int k = 0; k < 3; k++)
+        if ((name[k] = strsep(&rest, ":")) == NULL)
+            return tree_wrong(g->yaml, where != 0 ? where : one, "a type of edges is source:relation:destination");
+    if ((st = gs_part__type_find(&end[0], t, name[0], false, g->yaml->path)) != GS_OK ||
+        (st = gs_part__type_find(&end[1], t, name[2], false, g->yaml->path)) != GS_OK ||
+        (st = gs_part__relation_add(t, name[1], end[0], end[1], g->yaml->path)) != GS_OK)
+        return st;
+    part->two_rows = true;
+    if ((part->path = gs_strdup(g->in->path)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", g->in->path);
+    if ((st = open_file(g, &part->edge, one, GS_I64)) == GS_OK)
+        st = gs_part__edges_check(part);
+    return st;
+}
+
+static gs_status read_types(graphbolt *g, tree_node nodes, tree_node edges)
+{
+    const yaml_tree *const y = g->yaml;
+    gs_status st = gs_part__types_make(&g->types, g->in->path);
+
+    for (uint64_t k = 0; k < tree_length(y, nodes) && st == GS_OK; k++) {
+        const tree_node one = tree_item(y, nodes, k);
+        const char *const name = tree_word(y, tree_get(y, one, "type"));
+        uint32_t type = 0;
+        if (name == NULL)
+            return tree_wrong(y, one, "a type of vertices has no name (type)");
+        if ((st = gs_part__type_find(&type, &g->types, name, true, y->path)) == GS_OK)
+            st = tree_number(y, &g->types.table->type[type].vertices, tree_get(y, one, "num"),
+                             "the number of vertices (num)");
+    }
+    for (uint64_t k = 0; k < tree_length(y, edges) && st == GS_OK; k++)
+        st = read_relation(g, tree_item(y, edges, k));
+    return st;
+}
+
 static gs_status read_edges(graphbolt *g, tree_node graph)
 {
     static const char *const keys[] = {"nodes", "edges", "feature_data", NULL};
@@ -310,11 +361,6 @@ static gs_status read_edges(graphbolt *g, tree_node graph)
     gs_status st;
 
     tree_warn_of_keys(y, graph, keys, g->job);
-    if (tree_length(y, nodes) > 1 || tree_length(y, edges) > 1)
-        return gs_fail(GS_EUNSUPPORTED, "%s/" NAME ": has %llu types of vertices and %llu of edges; a store of this "
-                                        "format has one of each: make one of them",
-                       g->in->path, (unsigned long long)tree_length(y, nodes),
-                       (unsigned long long)tree_length(y, edges));
     if (tree_length(y, edges) == 0)
         return tree_wrong(y, graph, "graph: edges: no file of edges is listed");
     if ((st = tree_number(y, &g->vertices, tree_get(y, tree_item(y, nodes, 0), "num"),
@@ -323,6 +369,8 @@ static gs_status read_edges(graphbolt *g, tree_node graph)
     if (tree_get(y, graph, "feature_data") != 0)
         gs_part__warn(g->job, "%s/" NAME ": line %llu: feature_data of the graph is not read", g->in->path,
                       (unsigned long long)tree_line(y, tree_get(y, graph, "feature_data")));
+    if (tree_length(y, nodes) > 1 || tree_length(y, edges) > 1)
+        return read_types(g, nodes, edges);
     g->in->two_rows = true;
     return open_file(g, &g->in->edge, tree_item(y, edges, 0), GS_I64);
 }
@@ -333,38 +381,88 @@ static bool is_word(const graphbolt *g, tree_node n, const char *key, const char
     return text != NULL && strcmp(text, word) == 0;
 }
 
-/* Features of the vertices, or of the edges: those called feat, or the first; 0: none. */
-static tree_node choose_features(const graphbolt *g, tree_node list, const char *domain)
+/* Features of the vertices, or of the edges, of one type where `type` is not NULL: those called feat, or the first; 0:
+ * none. */
+static tree_node choose_features(const graphbolt *g, tree_node list, const char *domain, const char *type)
 {
     tree_node chosen = 0;
     for (uint64_t k = 0; k < tree_length(g->yaml, list); k++) {
         const tree_node one = tree_item(g->yaml, list, k);
-        if (is_word(g, one, "domain", domain) && (chosen == 0 || (is_word(g, one, "name", "feat") &&
-                                                                  !is_word(g, chosen, "name", "feat"))))
+        const bool better = is_word(g, one, "name", "feat") && !is_word(g, chosen, "name", "feat");
+        if (is_word(g, one, "domain", domain) && (type == NULL || is_word(g, one, "type", type)) &&
+            (chosen == 0 || better))
             chosen = one;
     }
     return chosen;
+}
+
+static gs_status open_features(graphbolt *g, gs_part_file *f, tree_node list, const char *domain, const char *type)
+{
+    const tree_node chosen = choose_features(g, list, domain, type);
+    const gs_status st = chosen != 0 ? open_file(g, f, chosen, GS_F32) : GS_OK;
+
+    if (st == GS_OK && f->npy.fd >= 0 && strcmp(domain, "node") == 0)
+        f->npy.dims = 2; /* [N] is one column */
+    return st;
+}
+
+/* Is it one of those that are read? */
+static bool is_chosen(const graphbolt *g, tree_node list, tree_node one)
+{
+    const char *const type = g->types.table != NULL ? tree_word(g->yaml, tree_get(g->yaml, one, "type")) : NULL;
+    return one == choose_features(g, list, "node", type) || one == choose_features(g, list, "edge", type);
 }
 
 /* All others are named. */
 static gs_status read_features(graphbolt *g, tree_node list)
 {
     const yaml_tree *const y = g->yaml;
-    const tree_node chosen = choose_features(g, list, "node"), edges = choose_features(g, list, "edge");
+    const gs_type_table *const t = g->types.table;
+    char name[3 * GS_TYPE_NAME_BYTES];
+    gs_status st = GS_OK;
 
     for (uint64_t k = 0; k < tree_length(y, list); k++) {
         const tree_node one = tree_item(y, list, k);
-        const char *const name = tree_word(y, tree_get(y, one, "name"));
-        if (one != chosen && one != edges)
+        const char *const word = tree_word(y, tree_get(y, one, "name"));
+        if (!is_chosen(g, list, one))
             gs_part__warn(g->job, "%s/" NAME ": line %llu: the features '%.64s' are not read", g->in->path,
-                          (unsigned long long)tree_line(y, one), name != NULL ? name : "without a name");
+                          (unsigned long long)tree_line(y, one), word != NULL ? word : "without a name");
     }
-    gs_status st = chosen != 0 ? open_file(g, &g->in->feature, chosen, GS_F32) : GS_OK;
-    if (st == GS_OK && edges != 0)
-        st = open_file(g, &g->in->edge_feature, edges, GS_F32);
-    if (st == GS_OK && g->in->feature.npy.fd >= 0)
-        g->in->feature.npy.dims = 2; /* [N] is one column */
+    if (t == NULL)
+        return (st = open_features(g, &g->in->feature, list, "node", NULL)) == GS_OK
+                   ? open_features(g, &g->in->edge_feature, list, "edge", NULL)
+                   : st;
+    for (uint32_t k = 0; k < t->types && st == GS_OK; k++)
+        st = open_features(g, &gs_part__type_part(&g->types, k)->feature, list, "node", t->type[k].name);
+    for (uint32_t k = 0; k < t->relations && st == GS_OK; k++) {
+        gs_part_input *const part = gs_part__relation_part(&g->types, k);
+        snprintf(name, sizeof(name), "%s:%s:%s", t->type[t->relation[k].source].name, t->relation[k].name,
+                 t->type[t->relation[k].destination].name);
+        if ((st = open_features(g, &part->edge_feature, list, "edge", name)) == GS_OK)
+            st = gs_part__edges_check(part);
+    }
     return st;
+}
+
+/* Whose vertices a set is of: one type for all sets. */
+static gs_status find_seeds(graphbolt *g, tree_node set)
+{
+    const char *const name = tree_word(g->yaml, tree_get(g->yaml, set, "type"));
+    uint32_t type = 0;
+    gs_status st;
+
+    if (g->types.table == NULL)
+        return GS_OK;
+    if (name == NULL)
+        return tree_wrong(g->yaml, set, "a set of vertices has no type");
+    if ((st = gs_part__type_find(&type, &g->types, name, false, g->yaml->path)) != GS_OK)
+        return st;
+    gs_part_input *const part = gs_part__type_part(&g->types, type);
+    if (g->of != g->in && g->of != part)
+        return tree_wrong(g->yaml, set, "sets of several types of vertices; a loss is of one");
+    part->vertices = g->types.table->type[type].vertices;
+    g->of = part;
+    return GS_OK;
 }
 
 /* One split: a list of vertices, and one of their labels. */
@@ -374,13 +472,16 @@ static gs_status read_set(graphbolt *g, int split, tree_node list)
     const tree_node data = tree_get(y, tree_item(y, list, 0), "data");
 
     if (tree_length(y, list) > 1)
-        return tree_wrong(y, list, "sets of several types; a store of this format has one");
+        return tree_wrong(y, list, "sets of several types of vertices; a loss is of one");
+    const gs_status found = find_seeds(g, tree_item(y, list, 0));
+    if (found != GS_OK)
+        return found;
     for (uint64_t k = 0; k < tree_length(y, data); k++) {
         const tree_node one = tree_item(y, data, k);
         const char *const name = tree_word(y, tree_get(y, one, "name"));
         const bool seeds = name == NULL ? k == 0 : strcmp(name, "seeds") == 0 || strcmp(name, "seed_nodes") == 0;
         const bool labels = name == NULL ? k == 1 : strcmp(name, "labels") == 0;
-        gs_part_file *const f = seeds ? &g->in->split[split] : &g->label[split];
+        gs_part_file *const f = seeds ? &g->of->split[split] : &g->label[split];
         if (!seeds && !labels)
             return tree_wrong(y, one, "a set of '%s'; sets of vertices are read: seeds, and their labels",
                                        name != NULL ? name : "more than two arrays");
@@ -390,7 +491,7 @@ static gs_status read_set(graphbolt *g, int split, tree_node list)
         if (st != GS_OK)
             return st;
     }
-    if (g->label[split].path != NULL && g->in->split[split].path == NULL)
+    if (g->label[split].path != NULL && g->of->split[split].path == NULL)
         return tree_wrong(y, data, "labels without seeds, the vertices that have them");
     return GS_OK;
 }
@@ -424,7 +525,7 @@ typedef struct scatter {
 
 static gs_status scatter_set(graphbolt *g, scatter *s, int split)
 {
-    const gs_part_file *const ids = &g->in->split[split], *const labels = &g->label[split];
+    const gs_part_file *const ids = &g->of->split[split], *const labels = &g->label[split];
     const uint64_t n = ids->npy.shape[0];
     gs_status st;
 
@@ -445,10 +546,10 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
             return st;
         gs_part__to_f64(s->value, s->raw, labels->npy.dtype, count);
         for (uint64_t i = 0; i < count; i++) {
-            if (s->id[i] < 0 || (uint64_t)s->id[i] >= g->in->vertices)
+            if (s->id[i] < 0 || (uint64_t)s->id[i] >= g->of->vertices)
                 return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
                                ids->path, (unsigned long long)(at + i), GS_PART_I64(s->id[i]),
-                               (unsigned long long)g->in->vertices);
+                               (unsigned long long)g->of->vertices);
             s->all[s->id[i]] = s->value[i];
         }
     }
@@ -457,7 +558,7 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
 
 static gs_status scatter_labels(graphbolt *g)
 {
-    const uint64_t n = g->in->vertices;
+    const uint64_t n = g->of->vertices;
     scatter s = {.all = gs_malloc_array(n, 8), .raw = gs_malloc_array(PIECE, 8), .id = gs_malloc_array(PIECE, 8),
                  .value = gs_malloc_array(PIECE, 8)};
     gs_made m = {0};
@@ -470,7 +571,7 @@ static gs_status scatter_labels(graphbolt *g)
     for (int i = 0; i < 3 && st == GS_OK; i++)
         if (g->label[i].path != NULL)
             st = scatter_set(g, &s, i);
-    if (st == GS_OK && (st = gs_part__made_begin(&m, &g->in->label, g->job, gs_path_join(g->in->path, "labels"))) ==
+    if (st == GS_OK && (st = gs_part__made_begin(&m, &g->of->label, g->job, gs_path_join(g->in->path, "labels"))) ==
                            GS_OK &&
         (st = gs_part__made_put(&m, s.all, n * 8)) == GS_OK)
         st = gs_part__made_end(&m, GS_F64, n, 1);
@@ -505,21 +606,22 @@ static gs_status read_metadata(graphbolt *g)
     if (g->classes > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s/" NAME ": num_classes is %llu; at most %d are supported", g->in->path,
                        (unsigned long long)g->classes, INT32_MAX);
-    if ((st = gs_part__files_check(g->in, g->vertices, 0)) != GS_OK)
+    if (g->types.table == NULL && (st = gs_part__files_check(g->in, g->vertices, 0)) != GS_OK)
         return st;
-    for (int i = 0; i < 3; i++) {
-        if (g->label[i].path == NULL)
-            continue;
+    const bool labelled = g->label[0].path != NULL || g->label[1].path != NULL || g->label[2].path != NULL;
+    /* Where not even the tables of all vertices fit, the run ends soon, in a line that says what would do. */
+    if (labelled && g->of->vertices <= g->job->memory / 20 && (st = scatter_labels(g)) != GS_OK)
+        return st;
+    if (g->types.table != NULL && (st = gs_part__types_join(g->in, g->job, &g->types)) != GS_OK)
+        return st;
+    if (labelled)
         g->in->classes = (uint32_t)g->classes;
-        /* Where not even the tables of all vertices fit, the run ends soon, in a line that says what would do. */
-        return g->in->vertices > g->job->memory / 20 ? GS_OK : scatter_labels(g);
-    }
     return GS_OK;
 }
 
 static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
 {
-    graphbolt g = {.in = in, .job = job, .label = {{.npy.fd = -1}, {.npy.fd = -1}, {.npy.fd = -1}}};
+    graphbolt g = {.in = in, .job = job, .of = in, .label = {{.npy.fd = -1}, {.npy.fd = -1}, {.npy.fd = -1}}};
     char *const path = gs_path_join(in->path, NAME);
     gs_status st;
 
@@ -529,6 +631,7 @@ static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
         st = read_metadata(&g);
     for (int i = 0; i < 3; i++)
         gs_part__file_close(&g.label[i]);
+    gs_part__types_free(&g.types);
     tree_close(g.yaml);
     gs_free(path);
     return st;

@@ -586,7 +586,9 @@ static size_t type_at_end(uint32_t *out, const gs_type_table *t, const char *nam
     return longest;
 }
 
-static gs_status open_relation(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
+/* The relation that the folder's name says. */
+static gs_status open_named(gs_part_types *t, gs_part_job *job, const char *folder, const char *name,
+                            const gs_part_array *arrays)
 {
     gs_part_input *const part = gs_part__relation_part(t, t->table->relations);
     uint32_t source = 0, destination = 0;
@@ -601,19 +603,24 @@ static gs_status open_relation(gs_part_types *t, gs_part_job *job, const char *f
     snprintf(relation, sizeof(relation), "%.*s", (int)(n - from - to - 4), name + from + 2);
     if ((st = gs_part__relation_add(t, relation, source, destination, folder)) != GS_OK)
         return st;
-    gs_part__arrays_warn(folder, "", relation_arrays, job);
+    gs_part__arrays_warn(folder, "", arrays, job);
     if ((part->path = gs_strdup(folder)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
-    if ((st = gs_part__arrays_open(part, job, folder, relation_arrays)) == GS_OK)
+    if ((st = gs_part__arrays_open(part, job, folder, arrays)) == GS_OK)
         st = gs_part__edges_check(part);
     return st;
+}
+
+static gs_status open_relation(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
+{
+    return open_named(t, job, folder, name, relation_arrays);
 }
 
 typedef gs_status open_fn(gs_part_types *t, gs_part_job *job, const char *folder, const char *name);
 
 static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path, const char *family, open_fn *open)
 {
-    char *const folder = gs_path_join(path, family);
+    char *const folder = *family != '\0' ? gs_path_join(path, family) : gs_strdup(path);
     names in = {.count = 0};
     gs_status st = folder != NULL ? list_folders(&in, folder) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
 
@@ -641,9 +648,59 @@ static gs_status npy_read(gs_part_input *in, gs_part_job *job)
     return st;
 }
 
+/* ---- IGB's heterogeneous graphs ------------------------------------------------------ */
+
+/* Beside one another: processed/TYPE/node_feat.npy, float32 [N, 1024], with labels of papers, and
+ * processed/SOURCE__RELATION__DESTINATION/edge_index.npy [E, 2]. Reverse relations are the igb package's to add:
+ * .undirected does. */
+static const gs_part_array igbh_relation[] = {
+    {GS_PART_ROLE(edge), "edge_index.npy", GS_PART_NPY, 0, {NULL}},
+    {0},
+};
+
+#define IGBH_LOOK "paper__written_by__author/edge_index.npy"
+
+static bool igbh_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return gs_path_has(path, IGBH_LOOK) || gs_path_has(path, "processed/" IGBH_LOOK);
+}
+
+static gs_status igbh_vertices(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
+{
+    uint32_t type = 0;
+    char *const processed = gs_path_folder(folder);
+    gs_status st = processed != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
+
+    if (st == GS_OK && strstr(name, "__") == NULL &&
+        (st = gs_part__type_find(&type, t, name, true, folder)) == GS_OK)
+        st = gs_part__igb_vertices(gs_part__type_part(t, type), job, processed, name);
+    gs_free(processed);
+    return st;
+}
+
+static gs_status igbh_edges(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
+{
+    return strstr(name, "__") != NULL ? open_named(t, job, folder, name, igbh_relation) : GS_OK;
+}
+
+static gs_status igbh_read(gs_part_input *in, gs_part_job *job)
+{
+    const char *const within = gs_path_has(in->path, IGBH_LOOK) ? "" : "processed";
+    gs_part_types t;
+    gs_status st = gs_part__types_make(&t, in->path);
+
+    if (st == GS_OK && (st = open_each(&t, job, in->path, within, igbh_vertices)) == GS_OK &&
+        (st = open_each(&t, job, in->path, within, igbh_edges)) == GS_OK)
+        st = gs_part__types_join(in, job, &t);
+    gs_part__types_free(&t);
+    return st;
+}
+
 /* ---- the formats ----------------------------------------------------------------- */
 
 const gs_part_format gs_part__types_formats[] = {
     {"npy-types", "a folder with nodes/TYPE and edges/SOURCE__RELATION__DESTINATION", true, npy_looks, NULL, npy_read},
+    {"igbh", "a folder with paper__written_by__author", true, igbh_looks, NULL, igbh_read},
     {0},
 };

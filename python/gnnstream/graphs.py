@@ -187,12 +187,59 @@ def _links_of(data: Any) -> tuple[Any, Any]:
     return ends[:, real], None
 
 
+def _save(folder: str, name: str, values: Any) -> None:
+    if values is not None:
+        np.save(os.path.join(folder, name + ".npy"), np.ascontiguousarray(values))
+
+
+def _save_type(folder: str, own: Any, name: str) -> None:
+    """The arrays of the vertices of one type."""
+    x, y = _maybe(getattr(own, "x", None), f"{name}.x", "fiub"), _maybe(getattr(own, "y", None), f"{name}.y", "biuf")
+    count = own.num_nodes if own.num_nodes is not None else next((len(rows) for rows in (x, y) if rows is not None), 0)
+    os.makedirs(folder)
+    with open(os.path.join(folder, "meta.json"), "w") as file:
+        file.write('{"num_nodes": %d}' % count)
+    _save(folder, "features", x if x is None or x.ndim == 2 else x.reshape(count, -1))
+    _save(folder, "labels", y if y is None or y.ndim != 2 or y.shape[1] != 1 else y.reshape(-1))
+    for split, mask in (("train", "train_mask"), ("valid", "val_mask"), ("test", "test_mask")):
+        _save(folder, f"{split}_idx", _split(getattr(own, mask, None), f"{name}.{mask}", count))
+
+
+def _save_relation(folder: str, own: Any, name: str) -> None:
+    """The arrays of the edges of one type."""
+    if getattr(own, "edge_index", None) is None:
+        raise ValueError(f"{name}: has no edge_index")
+    edges = _edges(own.edge_index)
+    weight, attr = getattr(own, "edge_weight", None), _maybe(getattr(own, "edge_attr", None), "edge_attr", "fiub")
+    if weight is None and attr is not None and attr.size == edges.shape[1]:
+        weight, attr = attr, None
+    os.makedirs(folder)
+    _save(folder, "edges", edges.T)
+    _save(folder, "edge_weights", _of_edges(weight, f"{name}: edge_weight", "fiub", edges.shape[1]))
+    _save(folder, "edge_features", _rows_of_edges(attr, edges.shape[1]))
+
+
+def _from_hetero(store: Union[PathLike, Store], data: Any, options: StoreOptions) -> Store:
+    with files_of(store, _WORDS) as raw:
+        for name in data.node_types:
+            _save_type(os.path.join(raw, "nodes", name), data[name], name)
+        for kind in data.edge_types:
+            name = "__".join(kind)
+            _save_relation(os.path.join(raw, "edges", name), data[kind], name)
+        return make(raw, store, _WORDS, options)
+
+
 def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, test: Any = None,
              **options: Unpack[StoreOptions]) -> Store:
-    """Makes a :class:`Store` of a ``torch_geometric.data.Data``: its edge_index (or adj_t), x, y, train_mask, val_mask,
+    """Makes a :class:`Store` of a ``torch_geometric.data.Data``, or of a ``HeteroData``, of whose types each has its
+    arrays; types and relations are numbered in the order of their names. Of a Data: its edge_index (or adj_t), x, y, train_mask, val_mask,
     test_mask, edge_weight (or edge_attr of one column), edge_attr of several, and edge_type. `valid` and `test`: for
     ``task="link"``, the others of RandomLinkSplit's three, whose edge_label_index are the pairs, or a knowledge graph's
     splits. Options as :func:`partition`."""
+    if hasattr(data, "node_types") and hasattr(data, "edge_types"):
+        if valid is not None or test is not None:
+            raise NotImplementedError("data: pairs of splits are of graphs with one type of vertices")
+        return _from_hetero(store, data, options)
     others = {"train": data if getattr(data, "edge_label_index", None) is not None else None, "valid": valid,
               "test": test}
     links = {name: _links_of(other) for name, other in others.items() if other is not None}

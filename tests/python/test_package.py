@@ -81,6 +81,27 @@ class Package(unittest.TestCase):
             self.assertTrue(0 < run.fit()[-1].test_mrr <= 1)
             self.assertEqual(sorted(run.state_dict()), ["rel_emb.weight"])
 
+    def test_types_of_vertices_come_from_heterodata(self):
+        class Has:
+            def __init__(self, **has):
+                self.__dict__.update(has)
+
+        class Hetero(dict):
+            node_types, edge_types = ["paper", "author"], [("author", "writes", "paper")]
+
+        data = Hetero({"paper": Has(num_nodes=3, x=np.eye(3, dtype=np.float32), y=np.array([0, 1, 0]),
+                                    train_mask=np.array([True, True, False])),
+                       "author": Has(num_nodes=2),
+                       ("author", "writes", "paper"): Has(edge_index=np.array([[0, 1, 1], [0, 1, 2]]),
+                                                          edge_attr=np.array([[1.], [2.], [3.]]))})
+        store = gs.from_pyg(at("hetero"), data, parts=1, force=True)
+        self.assertEqual((store.vertices, store.edges, store.edge_types, store.train), (5, 3, 1, 2))
+        with gs.Run(store, "sage", layers=1, epochs=1, threads=1, ignore_edge_weights=True) as run:
+            self.assertEqual(run.logits().shape, (3, 2)) # of papers
+        data["paper"].y = np.array([0, 1])
+        with self.assertRaisesRegex(gs.Error, "nodes/paper/y: has 2 rows"):
+            gs.from_pyg(at("hetero"), data, parts=1, force=True)
+
     def test_epochs_and_callbacks(self):
         seen = []
         with gs.Run(self.store, **self.options(epochs=20)) as run:
