@@ -8,7 +8,6 @@
 
 #include "exec/transfer.h"
 #include "exec/exec_chunks.h"
-#include "exec/exec_files.h"
 #include "exec/patience.h"
 #include "exec/shares.h"
 #include "exec/load.h"
@@ -17,6 +16,15 @@
 
 struct gs_exec_lane;
 struct gs_exec_several;
+
+/* Its files. */
+typedef struct gs_exec_files {
+    gs_io *io;
+    gs_exec_file *file;       /* [count] arrays, then edge sets; copied */
+    uint32_t *io_file;        /* [count] GS_NONE where not open */
+    uint32_t count;
+    bool verify;
+} gs_exec_files;
 
 /* A device of the run: what its launches need, and what they add up. */
 typedef struct gs_exec_device {
@@ -77,6 +85,14 @@ struct gs_exec {
     const gs_exec_args *args;
     gs_exec_stats stats;
 };
+
+/* Is what arrived from files what was written (check.c)? */
+
+/* Text of failures names file and chunk or bytes. */
+gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset, const uint8_t *data, uint64_t bytes);
+/* `bytes` of a target's chunks, side by side from this operand interval on. */
+gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
+                                const uint8_t *data, uint64_t bytes);
 
 /* Memory of the host: RING or RESIDENT. */
 static inline void *gs_exec__host(const gs_exec *e, gs_place p) { return e->region[p.region] + p.offset; }

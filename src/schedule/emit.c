@@ -9,9 +9,7 @@
 #include "schedule/emit_cache.h"
 #include "schedule/emit_rows.h"
 #include "schedule/emit_edges.h"
-#include "schedule/emit_sequence.h"
 #include "schedule/emit_tasks.h"
-#include "schedule/emit_vertex.h"
 #include "schedule/emitter.h"
 
 /* ---- what comes ahead ----------------------------------------------------- */

@@ -72,7 +72,8 @@ static void mark_rows(struct emitter *e, gs_row_run r)
         e->ends.mask[g / 64] |= 1ull << (g % 64);
 }
 
-const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand)
+/* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
+static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t operand)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_row_run run;
@@ -86,7 +87,8 @@ const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t
 }
 
 /* Devices that copy an interval take all of it. */
-uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask)
+/* Rows of the interval up to the last that is needed: more take no room in the ring. `mask` NULL: all. */
+static uint32_t needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask)
 {
     const gs_granules *const g = &e->l->config->needs.granules;
     const uint32_t rows = gs_interval_rows(e->l->chunks, operand);
@@ -124,7 +126,7 @@ const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bo
     for (uint32_t d = 0; d < e->devices; d++) {
         if (!needs[d])
             continue;
-        const uint64_t *const mask = gs_emit__needed_rows(e, e->seat[d].block, operand);
+        const uint64_t *const mask = needed_rows(e, e->seat[d].block, operand);
         if (mask == NULL)
             return NULL;
         for (uint32_t w = 0; w < words; w++)
@@ -526,7 +528,7 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside)
 {
     struct memory *const host = &e->memory[GS_HOST];
-    const uint32_t count = gs_emit__needed_end(e, operand, gs_emit__needed_by(e, operand, needs));
+    const uint32_t count = needed_end(e, operand, gs_emit__needed_by(e, operand, needs));
     bool reads[GS_PLAN_DEVICES];
     uint64_t together = largest_chunk(e, operand) + beside;
     gs_status st = GS_OK;

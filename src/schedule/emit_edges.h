@@ -1,4 +1,4 @@
-/* emit_edges.h - the edge pass of a stage. */
+/* emit_edges.h - the edge pass of a stage, and its vertex program. */
 #ifndef GS_SCHEDULE_EMIT_EDGES_H
 #define GS_SCHEDULE_EMIT_EDGES_H
 
@@ -6,12 +6,8 @@
 
 /* Does this target interval have edges? */
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
-/* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
-const uint64_t *gs_emit__needed_rows(struct emitter *e, struct block b, uint32_t operand);
 /* The rows that the devices of `needs` need together. Valid until the next such call. */
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
-/* Rows of the interval up to the last that is needed: more take no room in the ring. `mask` NULL: all. */
-uint32_t gs_emit__needed_end(const struct emitter *e, uint32_t operand, const uint64_t *mask);
 /* Which devices' blocks need the operand interval: [devices]. False: none. */
 bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
 
@@ -25,5 +21,18 @@ void gs_emit__list_ends(struct emitter *e);
 gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside);
 /* Emits the edge pass for the blocks of all seats that have one. */
 gs_status gs_emit__edge_pass(struct emitter *e);
+
+/* The derivative of a sequence (emit_sequence.c). */
+
+/* Emits its edge pass for the blocks of all seats that have one. */
+gs_status gs_emit__back_pass(struct emitter *e);
+/* After the last block: rows that no edge has reached are 0. */
+gs_status gs_emit__back_finish(struct emitter *e);
+
+/* The vertex program of an interval (emit_vertex.c). */
+
+gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b);
+/* After the stage's last interval: rows that it leaves out are 0, where others may have been before. */
+gs_status gs_emit__zero_left_out(struct emitter *e);
 
 #endif /* GS_SCHEDULE_EMIT_EDGES_H */

@@ -136,7 +136,8 @@ gs_status gs_emit__find_on_host(struct emitter *e, const struct want *w, struct 
     return st == GS_OK && to != GS_CACHE_NOWHERE ? read_unit(e, host, w, to, out) : st;
 }
 
-gs_status gs_emit__need_on_host(struct emitter *e, const struct want *w, struct unit *out)
+/* Where the host has it, or is to keep it from now on, or in its ring. */
+static gs_status need_on_host(struct emitter *e, const struct want *w, struct unit *out)
 {
     const gs_status st = gs_emit__find_on_host(e, w, out);
     return st == GS_OK && !gs_emit__is_there(out) ? read_unit(e, &e->memory[GS_HOST], w, GS_CACHE_NOWHERE, out) : st;
@@ -382,7 +383,7 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     }
     host.mask = host.by_edges && !whole ? needed_by(e, v, 0, v->route.hops) : NULL;
     host.whole = host.mask == NULL;
-    if (asks && (st = gs_emit__need_on_host(e, &host, &v->host)) != GS_OK)
+    if (asks && (st = need_on_host(e, &host, &v->host)) != GS_OK)
         return st;
     const gs_task t = move_of(e, v->want, whole);
     if ((st = move_all(e, v, &t, &divided)) == GS_OK && !divided) {
@@ -405,7 +406,7 @@ gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit 
     gs_status st;
 
     if (e->seat[0].memory == GS_HOST)
-        return gs_emit__need_on_host(e, w, at[0]);
+        return need_on_host(e, w, at[0]);
     v.want = w;
     v.at = at;
     v.sends = 0;

@@ -18,8 +18,6 @@ gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struc
 
 /* Where the host has it, or is to keep it from now on; else nowhere. */
 gs_status gs_emit__find_on_host(struct emitter *e, const struct want *w, struct unit *out);
-/* Likewise, or in its ring. */
-gs_status gs_emit__need_on_host(struct emitter *e, const struct want *w, struct unit *out);
 /* The unit comes to all devices that want it: at[d], which is filled, is what device d does; NULL: nothing. */
 gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit *const *at);
 /* To the device that is here alone. */

@@ -1,9 +1,32 @@
 /* row_sets.c - which rows each stage must make: sets of rows as bits, what is asked of them, and what edges add. */
+#include "schedule/row_sets.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/row_sets_internal.h"
+
+/* The search for row sets. After a failure (`status`) every set is GS_ALL_ROWS. */
+struct finder {
+    const gs_row_sets_config *c;
+    gs_row_sets out;
+    gs_status status;
+    uint64_t words;      /* of a set */
+    bool closed;         /* gaps of sets are filled as they are made: what is computed in them must be right */
+    uint32_t train, none;
+    struct {
+        uint32_t direction, of, set;
+    } known[32];         /* reaches that were found */
+    uint32_t knowns;
+    uint32_t *array;     /* [arrays] outside this set an array's rows are 0 */
+    uint32_t *demand;    /* [most registers of a stage] */
+    struct support {
+        uint32_t reduced;  /* rows that sums over all vertices need */
+        uint32_t operands, targets; /* edges outside of either add 0 */
+        uint32_t *reg;     /* [regs] outside this set a register is 0; NULL: not known */
+        bool loss, everything;
+    } *support;          /* [stages] */
+};
 
 /* ---- bits ----------------------------------------------------------------- */
 
@@ -80,7 +103,8 @@ static uint64_t *new_bits(struct finder *f)
     return bits;
 }
 
-uint32_t gs_rows__add(struct finder *f, const uint64_t *from)
+/* Copies. */
+static uint32_t add(struct finder *f, const uint64_t *from)
 {
     uint64_t *bits = new_bits(f);
     if (bits == NULL)
@@ -89,7 +113,7 @@ uint32_t gs_rows__add(struct finder *f, const uint64_t *from)
     return number_of(f, bits);
 }
 
-uint32_t gs_rows__unite(struct finder *f, uint32_t a, uint32_t b)
+static uint32_t unite(struct finder *f, uint32_t a, uint32_t b)
 {
     if (a == b || a == GS_ALL_ROWS || b == f->none)
         return a;
@@ -101,7 +125,7 @@ uint32_t gs_rows__unite(struct finder *f, uint32_t a, uint32_t b)
     return bits == NULL ? GS_ALL_ROWS : number_of(f, bits);
 }
 
-uint32_t gs_rows__meet(struct finder *f, uint32_t a, uint32_t b)
+static uint32_t meet(struct finder *f, uint32_t a, uint32_t b)
 {
     if (a == b || a == GS_ALL_ROWS || b == f->none)
         return b;
@@ -113,7 +137,8 @@ uint32_t gs_rows__meet(struct finder *f, uint32_t a, uint32_t b)
     return bits == NULL ? GS_ALL_ROWS : number_of(f, bits);
 }
 
-uint32_t gs_rows__reach(struct finder *f, uint32_t direction, uint32_t of)
+/* Operand ends of the edges of `direction` whose targets are in `of`. */
+static uint32_t reach(struct finder *f, uint32_t direction, uint32_t of)
 {
     if (of == GS_ALL_ROWS || of == f->none)
         return of;
@@ -179,7 +204,7 @@ static void find_tame(struct demand *d, const gs_stage *s)
 static void ask(struct demand *d, const gs_operand *o, uint32_t rows)
 {
     if (is_reg(o))
-        d->rows[o->index] = gs_rows__unite(d->f, d->rows[o->index], rows);
+        d->rows[o->index] = unite(d->f, d->rows[o->index], rows);
 }
 
 /* Both sides of a product on `rows`: of one of them only those where the other is not 0. */
@@ -187,8 +212,8 @@ static void ask_product(struct demand *d, const gs_operand *a, const gs_operand 
 {
     const bool a_masks = is_reg(a) && d->support[a->index] != GS_ALL_ROWS && is_reg(b) && is_tame(d, b),
                b_masks = is_reg(b) && d->support[b->index] != GS_ALL_ROWS && is_reg(a) && is_tame(d, a);
-    ask(d, a, b_masks && !a_masks ? gs_rows__meet(d->f, rows, d->support[b->index]) : rows);
-    ask(d, b, a_masks ? gs_rows__meet(d->f, rows, d->support[a->index]) : rows);
+    ask(d, a, b_masks && !a_masks ? meet(d->f, rows, d->support[b->index]) : rows);
+    ask(d, b, a_masks ? meet(d->f, rows, d->support[a->index]) : rows);
 }
 
 static void ask_operands(struct demand *d, const gs_instr *in)
@@ -205,7 +230,9 @@ static void ask_operands(struct demand *d, const gs_instr *in)
     ask(d, &in->c, rows);
 }
 
-void gs_rows__demand(struct finder *f, uint32_t *out, uint32_t k, uint32_t rows)
+/* out[regs]: of the registers that stage k loads, the rows on which their value changes something, where its vertex
+ * program runs for `rows`. */
+static void demand(struct finder *f, uint32_t *out, uint32_t k, uint32_t rows)
 {
     const gs_stage *const s = &f->c->program->stage[k];
     bool *const tame = gs_calloc(s->regs + 1, sizeof(*tame));
@@ -253,13 +280,13 @@ static uint32_t value_rows(struct finder *f, const gs_instr *in, uint32_t a, uin
     case GS_ZERO_FIRST:
         return a;
     case GS_ZERO_ALL:
-        return gs_rows__unite(f, a, b);
+        return unite(f, a, b);
     case GS_ZERO_CHOICE:
-        return gs_rows__unite(f, b, c);
+        return unite(f, b, c);
     case GS_ZERO_POWER:
         return in->alpha > 0 ? a : GS_ALL_ROWS;
     case GS_ZERO_ANY:
-        return gs_rows__meet(f, a, b);
+        return meet(f, a, b);
     case GS_ZERO_TRAIN:
         return f->train;
     case GS_ZERO_LOST:
@@ -306,21 +333,21 @@ static void edge_sums(struct finder *f, const gs_stage *s, struct support *out, 
         const bool plain = rows || outer || m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE;
         const uint32_t own = !rows                 ? GS_ALL_ROWS
                              : r.scale == GS_NONE ? f->array[r.array]
-                                                  : gs_rows__meet(f, f->array[r.array], f->array[r.scale]);
+                                                  : meet(f, f->array[r.array], f->array[r.scale]);
         struct ends e = rows ? (struct ends){own, GS_ALL_ROWS} : edge[m->value];
         if (outer) /* 0 where one of the two is */
-            e = (struct ends){gs_rows__meet(f, e.operand, edge[m->score].operand),
-                              gs_rows__meet(f, e.target, edge[m->score].target)};
-        uint32_t set = gs_rows__meet(f, gs_rows__reach(f, 1 - s->direction, e.operand), e.target);
+            e = (struct ends){meet(f, e.operand, edge[m->score].operand),
+                              meet(f, e.target, edge[m->score].target)};
+        uint32_t set = meet(f, reach(f, 1 - s->direction, e.operand), e.target);
         if (m->self)
-            set = gs_rows__unite(f, set, own);
+            set = unite(f, set, own);
         reg[m->reg] = set;
         if (outer)
-            out->reduced = gs_rows__unite(f, out->reduced, set);
+            out->reduced = unite(f, out->reduced, set);
         if (m->kind == GS_SUM_ATTEND)
             reg[m->lse] = GS_ALL_ROWS;
-        out->operands = gs_rows__unite(f, out->operands, plain ? e.operand : GS_ALL_ROWS);
-        out->targets = gs_rows__unite(f, out->targets, m->kind == GS_SUM_ATTEND ? GS_ALL_ROWS : e.target);
+        out->operands = unite(f, out->operands, plain ? e.operand : GS_ALL_ROWS);
+        out->targets = unite(f, out->targets, m->kind == GS_SUM_ATTEND ? GS_ALL_ROWS : e.target);
     }
 }
 
@@ -333,9 +360,9 @@ static void vertex_program(struct finder *f, const gs_stage *s, struct support *
                        c = operand_rows(f, &in->c, reg);
         out->loss = out->loss || class == GS_CLASS_LOSS;
         if (gs_op_is_outer(in->op))
-            out->reduced = gs_rows__unite(f, out->reduced, gs_rows__meet(f, a, b));
+            out->reduced = unite(f, out->reduced, meet(f, a, b));
         else if (in->op == GS_OP_COLSUM)
-            out->reduced = gs_rows__unite(f, out->reduced, a);
+            out->reduced = unite(f, out->reduced, a);
         else if (gs_op_into_param(in->op))
             out->everything = true;
         else if (in->dst != GS_NONE)
@@ -361,7 +388,8 @@ static void find_stage(struct finder *f, const gs_stage *s, struct support *out,
     vertex_program(f, s, out, out->reg);
 }
 
-gs_status gs_rows__support(struct finder *f)
+/* Fills f->array and f->support of every stage but those of "setup". */
+static gs_status find_support(struct finder *f)
 {
     const gs_program *p = f->c->program;
     /* A state goes through all the edges of a vertex, and its gradient back through all of them. */
@@ -455,7 +483,7 @@ bool gs_rows__unsafe(const gs_program *p)
 /* Rows of the array where it is 0 need not be made: what was never stored reads as 0. */
 static void need(struct finder *f, uint32_t *needed, uint32_t array, uint32_t set)
 {
-    needed[array] = gs_rows__unite(f, needed[array], gs_rows__meet(f, set, f->array[array]));
+    needed[array] = unite(f, needed[array], meet(f, set, f->array[array]));
 }
 
 /* Rows that stage k must run for, and what it needs of others. */
@@ -468,26 +496,26 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     uint32_t rows = sup->everything ? GS_ALL_ROWS : sup->reduced;
 
     if (sup->loss)
-        rows = gs_rows__unite(f, rows, reported);
+        rows = unite(f, rows, reported);
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE) {
             const uint32_t array = s->reg[r].array;
             const uint32_t held = array == p->logits         ? GS_ALL_ROWS
                                   : p->array[array].result ? f->array[array] /* the rest reads as 0 */
                                                              : needed[array];
-            rows = gs_rows__unite(f, rows, held);
+            rows = unite(f, rows, held);
             f->out.array[array] = sup->everything ? GS_ALL_ROWS : held;
         }
     out->rows = rows;
-    out->targets = sup->everything ? GS_ALL_ROWS : gs_rows__meet(f, rows, sup->targets);
+    out->targets = sup->everything ? GS_ALL_ROWS : meet(f, rows, sup->targets);
     out->operands = sup->everything ? GS_ALL_ROWS : sup->operands;
 
     /* Where edges from few rows count, all of those are taken: finding which of them are named costs a pass over the
      * edges. */
     const uint32_t read = s->sums == 0                   ? f->none
                           : out->operands != GS_ALL_ROWS ? out->operands
-                                                         : gs_rows__reach(f, s->direction, out->targets);
-    gs_rows__demand(f, f->demand, k, rows);
+                                                         : reach(f, s->direction, out->targets);
+    demand(f, f->demand, k, rows);
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
         if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
             need(f, needed, u.array, read);
@@ -509,7 +537,7 @@ static gs_status settle_all(struct finder *f)
         needed[a] = f->none;
     for (uint32_t q = p->passes; q-- > 0;) {
         const gs_pass *pass = &p->pass[q];
-        const uint32_t reported = f->c->reported[q] == NULL ? GS_ALL_ROWS : gs_rows__add(f, f->c->reported[q]);
+        const uint32_t reported = f->c->reported[q] == NULL ? GS_ALL_ROWS : add(f, f->c->reported[q]);
         for (uint32_t k = pass->first_stage + pass->stages; k-- > pass->first_stage && f->status == GS_OK;)
             settle(f, needed, k, reported);
     }
@@ -549,7 +577,7 @@ static gs_status finder_open(struct finder *f)
     f->none = 1;
     f->out.sets = 2;
     f->closed = gs_rows__unsafe(p);
-    f->train = gs_rows__add(f, f->c->train);
+    f->train = add(f, f->c->train);
     return f->status;
 }
 
@@ -558,7 +586,7 @@ gs_status gs_row_sets_find(gs_row_sets *out, const gs_row_sets_config *config)
     struct finder f = {.c = config, .out = {.chunks = config->chunks, .granules = config->granules}};
     gs_status st;
 
-    if ((st = finder_open(&f)) == GS_OK && (st = gs_rows__support(&f)) == GS_OK && (st = settle_all(&f)) == GS_OK) {
+    if ((st = finder_open(&f)) == GS_OK && (st = find_support(&f)) == GS_OK && (st = settle_all(&f)) == GS_OK) {
         *out = f.out;
         f.out = (gs_row_sets){0};
     }

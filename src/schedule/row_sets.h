@@ -76,5 +76,8 @@ void gs_row_sets_drop(gs_row_sets *s);
 /* The runs of set `id`, gaps of less than GS_ROW_GAP rows and short ends filled. first[] and run[] are the caller's to
  * free. */
 gs_status gs_row_sets_runs(gs_row_runs *out, const gs_row_sets *s, uint32_t id);
+/* True where a vertex program could make more of rows that were summed over some of their edges than numbers: a
+ * quotient, a logarithm. Then rows beside the needed ones must be computed as if they were needed. */
+bool gs_rows__unsafe(const gs_program *p);
 
 #endif /* GS_SCHEDULE_ROW_SETS_H */

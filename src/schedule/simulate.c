@@ -146,9 +146,14 @@ static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, doub
     w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
 }
 
-static void stage_work_find(gs_stage_work *out, const gs_program *p, const gs_stage *s)
+/* What a row of a stage's vertex program amounts to, and an edge of its edge program. */
+typedef struct stage_work {
+    gs_work row, edge;
+} stage_work;
+
+static void stage_work_find(stage_work *out, const gs_program *p, const gs_stage *s)
 {
-    *out = (gs_stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
+    *out = (stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
     gs_vertex_work(&out->row, p, s, 1);
     if (s->sums == 0 || !gs_sum_is_sequence(&s->sum[0]))
         edge_program_work(&out->edge, p, s, 1);
@@ -162,16 +167,9 @@ static void times(gs_work *w, const gs_work *one, double many)
         w->amount[k] *= many;
 }
 
-void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
-{
-    gs_stage_work of;
-    if (t->kind == GS_TASK_VERTEX || (t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t)))
-        stage_work_find(&of, p, &p->stage[t->stage]);
-    gs_task_work_by(w, p, &of, set, parts, t);
-}
-
-void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, const gs_edge_set *set, uint32_t parts,
-                     const gs_task *t)
+/* The work of a compute task of the stage that `of` is of, which is asked for by the hundred thousand. */
+static void work_by(gs_work *w, const gs_program *p, const stage_work *of, const gs_edge_set *set, uint32_t parts,
+                    const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];
     const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
@@ -209,6 +207,14 @@ void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, c
     default:
         break;
     }
+}
+
+void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
+{
+    stage_work of;
+    if (t->kind == GS_TASK_VERTEX || (t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t)))
+        stage_work_find(&of, p, &p->stage[t->stage]);
+    work_by(w, p, &of, set, parts, t);
 }
 
 /* ---- bytes in flight ------------------------------------------------------ */
@@ -299,7 +305,7 @@ struct sim {
     const gs_plan_pass *pass;
     gs_lanes lanes;
     gs_predicted out;      /* of the run being simulated */
-    gs_stage_work *work;    /* [stages] */
+    stage_work *work;    /* [stages] */
     double *end;            /* [tasks] when each of the plan's is over; of a transfer: has arrived */
     double now;             /* of the driving thread */
     double wire_free[GS_WIRES]; /* has moved all that was submitted */
@@ -319,7 +325,7 @@ static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->i
 
 static void find_work(const struct sim *s, gs_work *w, const gs_task *t)
 {
-    gs_task_work_by(w, s->in->program, &s->work[t->stage], s->in->set, s->in->parts, t);
+    work_by(w, s->in->program, &s->work[t->stage], s->in->set, s->in->parts, t);
 }
 
 /* ---- resources ---- */

@@ -34,14 +34,6 @@ double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost 
 
 /* Adds what a vertex program's instructions and rows amount to, for so many rows. */
 void gs_vertex_work(gs_work *w, const gs_program *program, const gs_stage *s, double rows);
-/* What a row of a stage's vertex program amounts to, and an edge of its edge program. */
-typedef struct gs_stage_work {
-    gs_work row, edge;
-} gs_stage_work;
-
-/* The work of a compute task of the stage that `of` is of, which is asked for by the hundred thousand. */
-void gs_task_work_by(gs_work *out, const gs_program *program, const gs_stage_work *of, const gs_edge_set *set,
-                     uint32_t parts, const gs_task *t);
 /* The work of a compute task. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "schedule/row_sets.h"
-#include "schedule/row_sets_internal.h"
+#include "schedule/row_sets.h"
 #include "support/support.h"
 
 #define ROWS 100u /* two intervals of 50 */
