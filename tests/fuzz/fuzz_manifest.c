@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
 {
     gs_manifest m = {
-        .version = GS_STORE_VERSION,
+        .version = GS_STORE_EDGE_FEATURES,
         .info = {.vertices = 111059956,
                  .edges = 1615685872,
                  .parts = 64,
@@ -111,8 +111,20 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
     };
     char *text = NULL;
     uint64_t bytes = 0;
-    if (k > 1)
+    static gs_type_table types = {.types = 2, .relations = 1, .labelled = 1,
+                                  .type = {{.name = "author", .vertices = 7, .features = 3}, {.name = "paper"}},
+                                  .relation = {{.name = "writes", .destination = 1}}};
+    if (k > 2)
         return 0;
+    if (k == 2) { /* of several types of vertices, edges without features */
+        types.type[1].vertices = m.info.vertices - 7;
+        m.version = GS_STORE_VERTEX_TYPES;
+        m.info.types = &types;
+        m.info.edge_types = 1;
+        m.info.edge_features = 0;
+        m.data = (gs_edge_data){.type_bytes = 1};
+        m.array[GS_ARRAY_VERTEX_TYPE] = m.array[GS_ARRAY_IN_DEGREE];
+    }
     if (k == 1) { /* older, typed, weighted, shared, with loops and nothing else */
         m.info.symmetric = m.shared = m.info.weights = true;
         m.edge_bytes[1] = 0;
