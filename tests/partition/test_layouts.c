@@ -342,6 +342,36 @@ static void test_layouts__graphbolt_gives_the_same_store(void **state)
     free(g);
 }
 
+static void test_layouts__graphbolt_has_features_of_edges(void **state)
+{
+    static const char entry[] = "feature_data:\n  - domain: edge\n    type: ~\n    name: feat\n    format: numpy\n"
+                                "    path: data/efeat.npy\n";
+    arrays *const g = make_arrays();
+    float *const values = malloc(3ull * E * sizeof(*values));
+    const char *const dir = gs_test_path(*state, "g"), *const path = gs_test_path(dir, "metadata.yaml");
+    char *text = NULL, changed[4096];
+    uint64_t n = 0;
+
+    assert_non_null(values);
+    for (uint64_t k = 0; k < 3ull * E; k++)
+        values[k] = (float)(k % 509) / 4;
+    write_plain(gs_test_path(*state, "plain"), g);
+    write_npy(gs_test_path(*state, "plain"), "edge_features.npy", GS_F32, values, E, 3);
+    write_graphbolt(dir, g, false);
+    write_npy(dir, "data/efeat.npy", GS_F32, values, E, 3);
+    gs_assert_ok(gs_file_read_all(&text, &n, path, GS_MIB));
+    char *const at = strstr(text, "feature_data:\n");
+    assert_non_null(at);
+    const int length = snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, entry,
+                                at + strlen("feature_data:\n"));
+    gs_test_write_file(path, changed, (size_t)length);
+    expect_same(*state, dir);
+    assert_string_equal(warnings, "");
+    gs_free(text);
+    free(values);
+    free(g);
+}
+
 /* `from` in metadata.yaml becomes `to`. */
 static void expect_yaml(const char *dir, const char *from, const char *to, gs_status status, const char *part)
 {
@@ -580,6 +610,7 @@ int main(void)
         T(test_layouts__ogb_npz_gives_the_same_store),
         T(test_layouts__igb_gives_the_same_store),
         T(test_layouts__graphbolt_gives_the_same_store),
+        T(test_layouts__graphbolt_has_features_of_edges),
         T(test_layouts__graphbolt_errors_name_the_line),
         T(test_layouts__edges_may_be_two_rows),
         T(test_layouts__npz_errors_name_the_array),
