@@ -59,6 +59,36 @@ class Package(unittest.TestCase):
             run.load_state_dict(state)
             np.testing.assert_array_equal(run.logits(), [[0, 0], [1, 2]])
 
+    def test_features_of_edges_are_what_a_text_reads(self):
+        """Sums of what comes in, by hand: of from_arrays' edge_features, and of PyG's edge_attr of two columns."""
+        class Attr(np.ndarray):  # a tensor has dim()
+            def dim(self):
+                return self.ndim
+
+        class Data:
+            num_nodes, x = 3, np.zeros((3, 1), np.float32)
+            y, train_mask = np.array([0, 1, 0]).view(Attr), np.array([True, True, True])
+            edge_index = np.array([[0, 1, 2, 0], [2, 2, 0, 1]])
+            edge_attr = np.array([[1, 2], [10, 20], [3, 5], [7, 7]], np.float32).view(Attr)
+
+        text = at("edges.gnn")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write("layer one(h[in]) -> [out]:\n    param W[out, edge_features] ~ glorot\n"
+                       "    return sum(e.x @ W')\n")
+        stores = [gs.from_pyg(at("attr"), Data, parts=2, force=True),
+                  gs.from_arrays(at("edged"), Data.edge_index, Data.x, Data.y, train=Data.train_mask,
+                                 edge_features=Data.edge_attr, parts=1, force=True)]
+        for store in stores:
+            with gs.Run(store, text, layers=1, epochs=1, threads=1) as run:
+                run.load_state_dict({"convs.0.W": np.eye(2, dtype=np.float32)})
+                np.testing.assert_array_equal(run.logits(), [[3, 5], [7, 7], [11, 22]])
+
+    def test_layers_learn_from_pairs(self):
+        with gs.Run(self.store, task="link", decoder="mlp", negatives=8, **self.options(seed=1)) as run:
+            losses = [epoch.loss for epoch in run.fit()]
+            self.assertLess(losses[-1], losses[0])
+            self.assertEqual(run.state_dict()["lin1.weight"].shape, (16, 32))
+
     def test_pairs_of_a_split_are_trained_on_and_judged_by(self):
         """As RandomLinkSplit has them, negatives among them; a knowledge graph's splits have types."""
         class Data:
