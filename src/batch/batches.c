@@ -63,9 +63,12 @@ static gs_status make_plan(gs_batches *b)
 /* Arrays of the store that batches pick rows of, but for features: bits of gs_array_id. */
 static uint32_t wanted_arrays(const gs_session *s)
 {
-    const bool labels = gs_program_stored(s->program, GS_ARRAY_LABELS) != GS_NONE,
-               ids = gs_program_stored(s->program, GS_ARRAY_INPUT_ID) != GS_NONE;
-    return (uint32_t)labels << GS_ARRAY_LABELS | (uint32_t)ids << GS_ARRAY_INPUT_ID;
+    static const gs_array_id picked[] = {GS_ARRAY_LABELS, GS_ARRAY_INPUT_ID, GS_ARRAY_VERTEX_TYPE};
+    uint32_t wanted = 0;
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(picked); i++)
+        wanted |= (uint32_t)(gs_program_stored(s->program, picked[i]) != GS_NONE) << picked[i];
+    return wanted;
 }
 
 static uint64_t narrow_bytes(const gs_session *s)
