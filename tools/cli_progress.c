@@ -231,7 +231,7 @@ static size_t cut(line_part *part, size_t head, size_t columns)
 
 static void show(cli_watch *w, const gs_progress *p)
 {
-    char line[512], head[80], bar[64];
+    char line[640], head[80], bar[64];
     line_part part[PARTS] = {{0}};
     const double done = (double)p->tasks_done / p->tasks, spent = cli_now() - w->pass_began;
     const char *const what = doing(p->pass);
