@@ -445,7 +445,8 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
 }
 
 /* Whatever memories want a unit and have it: each move's source has the part that goes over, each memory gets each part
- * once, and in the end all that want it have all of it. */
+ * once, and in the end all that want it have all of it. Round a ring it comes in as many parts as memories lack it,
+ * where none has it and several do; else whole. */
 static void test_several__routes_bring_all_parts_to_all(void **state)
 {
     uint32_t seed = 1;
@@ -454,13 +455,18 @@ static void test_several__routes_bring_all_parts_to_all(void **state)
         const gs_topology *const t = k % 2 ? all[k / 2 % GS_ARRAY_LEN(all)] : rings[k / 2 % GS_ARRAY_LEN(rings)];
         bool wants[GS_PLAN_DEVICES] = {0}, has[GS_PLAN_DEVICES] = {0};
         uint32_t parts[GS_DEVICE_MEMORIES + GS_PLAN_DEVICES] = {0}; /* a bit each */
+        uint32_t have = 0, lacks = 0;
         gs_hops route;
         for (uint32_t d = 0; d < t->devices; d++) {
             seed = seed * 1664525u + 1013904223u;
             wants[d] = seed >> 12 & 1;
             has[d] = wants[d] && k % 3 > 0 && (seed >> 13 & 1);
+            have += has[d];
+            lacks += wants[d] && !has[d];
         }
-        gs_route_hops(&route, t, (gs_route)(seed >> 20 & 3), seed >> 24, wants, has);
+        const gs_route by = (gs_route)(seed >> 20 & 3);
+        gs_route_hops(&route, t, by, seed >> 24, wants, has);
+        assert_int_equal(route.parts, by == GS_ROUTE_ROUND && have == 0 && lacks > 1 ? lacks : 1);
         const uint32_t whole = (1u << route.parts) - 1;
         parts[GS_HOST] = whole;
         for (uint32_t d = 0; d < t->devices; d++)
