@@ -14,6 +14,12 @@ typedef struct given_call {
 } given_call;
 #define NULLS(call) {#call, call}
 
+static void hear(void *context, const gs_why_row *row)
+{
+    (void)context;
+    (void)row;
+}
+
 static void check_all_refused(const given_call *table, size_t calls)
 {
     for (size_t i = 0; i < calls; i++)
@@ -40,6 +46,10 @@ static void given__null_is_refused_with_words(void **state)
     gs_checkpoint_report checkpoints;
     gs_model_graph graph = {.features = 1, .classes = 2};
     gs_type_table types;
+    gs_loader *loader = NULL;
+    gs_loader_report batches;
+    gs_loader_batch batch;
+    gs_loader_arrays rows = {0};
     uint64_t bytes;
     char line[8];
     gs_run *run = NULL, *other = NULL;
@@ -86,6 +96,15 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_measure_device_limits(&limits, NULL, NULL, 1)),
         NULLS(gs_bench_train(NULL, api_store, &o)), NULLS(gs_bench_train(&bench, NULL, &o)),
         NULLS(gs_bench_train(&bench, api_store, NULL)),
+        NULLS(gs_loader_open(NULL, api_store, &o, GS_SEEDS_ALL, NULL, 0)),
+        NULLS(gs_loader_open(&loader, NULL, &o, GS_SEEDS_ALL, NULL, 0)),
+        NULLS(gs_loader_open(&loader, api_store, NULL, GS_SEEDS_ALL, NULL, 0)),
+        NULLS(gs_loader_inspect(NULL, &batches)), NULLS(gs_loader_begin(NULL, 1, 0)),
+        NULLS(gs_loader_next(NULL, &batch)), NULLS(gs_loader_fill(NULL, &rows)),
+        NULLS(gs_bench_train_why(NULL, api_store, &o, hear, NULL)),
+        NULLS(gs_bench_train_why(&bench, NULL, &o, hear, NULL)),
+        NULLS(gs_bench_train_why(&bench, api_store, NULL, hear, NULL)),
+        NULLS(gs_bench_train_why(&bench, api_store, &o, NULL, NULL)),
     };
     check_all_refused(table, sizeof(table) / sizeof(table[0]));
     gs_assert_fails(gs_run_save(run, NULL), GS_EINVAL, "path: is NULL, where a value is due");
@@ -143,7 +162,7 @@ static void check_header(FILE *f, const char *test)
     static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
                                          "gs_input_formats", "gs_size_format",
                                          "gs_run_tensors", "gs_run_columns", "gs_run_vertices", "gs_run_close",
-                                         "gs_layer_tensors", "gs_layer_close"};
+                                         "gs_layer_tensors", "gs_layer_close", "gs_loader_close"};
     char line[512];
 
     while (fgets(line, sizeof(line), f) != NULL) {
