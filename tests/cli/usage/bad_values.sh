@@ -33,7 +33,7 @@ p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2
 p '--parts 0: must be a whole number from 1 to 16384, or auto' --parts 0
 p '--parts few: must be' --parts few
 p '--method ldg: must be one of metis|lp|fennel|random|natural' --method ldg
-p '--format dot: must be one of npy|' --format dot
+p '--format dot: must be one of npy-types|' --format dot
 p '--split 0.6,0.2: must be three shares from 0 to 1' --split 0.6,0.2
 p '--split 0.6,0.3,0.2: the shares are more than 1 together' --split 0.6,0.3,0.2
 p '--feature-type f8: must be one of f32|bf16|f16' --feature-type f8
