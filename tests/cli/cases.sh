@@ -34,6 +34,12 @@ refused()
     [ ! -s refused.out ] || die "words on stdout: $*"
 }
 
+# kill_it PID: a job, by SIGKILL, without the shell's words about it.
+kill_it()
+{
+    { kill -KILL "$1" && wait "$1"; } 2>/dev/null || true
+}
+
 # turn_over FILE OFFSET: flips one bit of a byte.
 turn_over()
 {

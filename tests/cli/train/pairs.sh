@@ -45,8 +45,7 @@ for ((i = 0; i < 200; i++)); do
     [ -n "$(find killed -name 'epoch-*' 2>/dev/null)" ] && break
     sleep 0.05
 done
-kill -KILL $pid
-wait $pid 2>/dev/null || true
+kill_it $pid
 last=$(wc -l <killed/metrics.jsonl)
 "${train[@]}" --epochs $((last + 2)) --eval-every 0 --keep last --resume killed --save on.safetensors >out 2>err
 "${train[@]}" --epochs $((last + 2)) --eval-every 0 --keep last --save one.safetensors >out
@@ -59,8 +58,7 @@ for ((i = 0; i < 500; i++)); do
     [ -d within/epoch-0000000001 ] && break
     sleep 0.01
 done
-kill -KILL $pid 2>/dev/null
-wait $pid 2>/dev/null || true
+kill_it $pid
 "${within[@]}" --resume within --save on.safetensors >out 2>err
 GS_LOG_EVERY=0.05 "${within[@]}" --save one.safetensors >out 2>log
 [ "$(tensors on.safetensors | cksum)" = "$(tensors one.safetensors | cksum)" ] || die "other bits: $(<err)"
