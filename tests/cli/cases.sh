@@ -15,6 +15,17 @@ small_store()
     gnnstream partition graph store --parts 3 --method random --seed 1 >made
 }
 
+# array FILE SHAPE NUMBERS...: a .npy file of int16.
+array()
+{
+    local file=$1 header bytes='' v
+    header="{'descr': '<i2', 'fortran_order': False, 'shape': ($2), }"
+    shift 2
+    for v in "$@"; do printf -v bytes '%s\\x%02x\\x%02x' "$bytes" $((v & 255)) $((v >> 8 & 255)); done
+    # shellcheck disable=SC2059 # the format is the bytes
+    { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && printf "$bytes"; } >"$file"
+}
+
 # one_error FILE: what is on stderr, without the line and the caret that follow where an error is about a model's text.
 one_error()
 {

@@ -1,17 +1,5 @@
 # Features of edges: beside their edges in both directions, whatever the order of the input; what is wrong is one line,
 # and no store.
-# array FILE SHAPE NUMBERS...: a .npy file of int16.
-array()
-{
-    local file=$1 header
-    header="{'descr': '<i2', 'fortran_order': False, 'shape': ($2), }"
-    shift 2
-    {
-        printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header"
-        # shellcheck disable=SC2059 # the format is the bytes
-        for v in "$@"; do printf "$(printf '\\x%02x\\x%02x' $((v & 255)) $((v >> 8 & 255)))"; done
-    } >"$file"
-}
 # rows FILE CHUNK_OFFSET FEATURES_OFFSET COUNT: float32 of a chunk.
 rows()
 {

@@ -1,17 +1,5 @@
 # Graphs with types of vertices as others lay them out: ogbn-mag's folder, IGBH's and GraphBolt's give the store
 # of nodes/ and edges/; what is damaged is one line, and no store.
-# array FILE SHAPE NUMBERS...: a .npy file of int16.
-array()
-{
-    local file=$1 header
-    header="{'descr': '<i2', 'fortran_order': False, 'shape': ($2), }"
-    shift 2
-    {
-        printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header"
-        # shellcheck disable=SC2059 # the format is the bytes
-        for v in "$@"; do printf "$(printf '\\x%02x\\x%02x' $((v & 255)) $((v >> 8 & 255)))"; done
-    } >"$file"
-}
 mkdir -p own/nodes/{author,paper} own/edges/{paper__cites__paper,paper__written_by__author}
 array own/nodes/author/features.npy '2, 2' 7 8 9 10
 array own/nodes/paper/features.npy '5, 2' 1 2 3 4 5 6 7 8 9 10

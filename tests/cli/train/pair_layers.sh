@@ -1,14 +1,5 @@
 # Layers are trained by pairs: the same bits for any number of threads and any budget, and when killed and gone on
 # with; a run without dropout makes its rows once an epoch; a table below the layers learns, too.
-array()
-{
-    local file=$1 header bytes='' v
-    header="{'descr': '|u1', 'fortran_order': False, 'shape': ($2), }"
-    shift 2
-    for v in "$@"; do printf -v bytes '%s\\x%02x' "$bytes" "$v"; done
-    # shellcheck disable=SC2059 # the format is the bytes
-    { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && printf "$bytes"; } >"$file"
-}
 mkdir graph
 ends=() types=() valid=() valid_types=()
 for ((v = 0; v < 101; v++)); do

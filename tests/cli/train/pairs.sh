@@ -1,15 +1,5 @@
 # Rows of vertices are learned from pairs: the same bits for any number of threads and any budget, and when killed
 # and gone on with; figures in --metrics; weights predict; what does not go together is refused.
-# array FILE SHAPE NUMBERS...: a .npy file of u8.
-array()
-{
-    local file=$1 header bytes='' v
-    header="{'descr': '|u1', 'fortran_order': False, 'shape': ($2), }"
-    shift 2
-    for v in "$@"; do printf -v bytes '%s\\x%02x' "$bytes" "$v"; done
-    # shellcheck disable=SC2059 # the format is the bytes
-    { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && printf "$bytes"; } >"$file"
-}
 # Vertex v has edges of type t to 3 v + 7 t and 5 v + 7 t + 1, modulo 101.
 mkdir graph
 ends=() types=() valid=() valid_types=()
@@ -68,7 +58,7 @@ gnnstream predict store --weights whole.safetensors --logits rows.npy >out
 # Scores of pairs are what the rows say.
 "${train[@]}" --decoder dot --save dot.safetensors --logits rows.npy >out
 array ends.npy '2, 2' 3 9 100 3
-refused 1 'ends.npy: is u8 [2, 2]; pairs to score are int64 or int32 [M, 2]' \
+refused 1 'ends.npy: is i16 [2, 2]; pairs to score are int64 or int32 [M, 2]' \
     gnnstream predict store --weights dot.safetensors --edges ends.npy --scores s.npy
 [ ! -e s.npy ] || die 'scores of no pairs'
 {
