@@ -1,5 +1,4 @@
-/* run_batches.c - a run that trains on batches is opened: what is in memory, how large a batch is, how many are a group
- * (run_batches.c: the epochs). */
+/* run_batches.c - a run that trains on batches: how many are a group, what of features is in memory, and the epochs. */
 #include "train/run_batches.h"
 
 #include <math.h>
