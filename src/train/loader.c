@@ -32,7 +32,7 @@ struct gs_loader {
     uint64_t bytes;     /* of memory, but for what the draws take */
     uint32_t epoch, next; /* the batch that comes next */
     const gs_batch *batch; /* at hand; NULL: none */
-    bool filled;        /* it was, or rows are not in step with it */
+    bool filled;        /* its features were picked, so that rows are in step with the next one */
 };
 
 static uint64_t array_bytes(const gs_loader *l, gs_array_id id)
@@ -320,7 +320,6 @@ static gs_status take(const gs_batch **batch, bool *drew, gs_loader *l)
 
 gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
 {
-    const bool skipped = l != NULL && l->batch != NULL && !l->filled;
     const gs_batch *b;
     bool drew;
     gs_status st;
@@ -332,7 +331,7 @@ gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
         return gs_fail(GS_ENOTFOUND, "the epoch has no more batches");
     if ((st = take(&b, &drew, l)) != GS_OK)
         return st;
-    if (drew || skipped || !l->filled)
+    if (drew || !l->filled)
         begin_rows(l, b);
     l->batch = b;
     l->filled = false;
