@@ -277,11 +277,13 @@ def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]],
         with torch.no_grad():
             logits = infer("papers", [lambda b: conv1(b.x, b.edge_index).relu(), lambda b: conv2(b.x, b.edge_index)])
 
-    Rows between layers stand in a file in `folder` (None: the store), which no memory need hold. Options are those of
-    :class:`NeighborLoader`."""
+    Rows between layers stand in a file in `folder` (None: the store), which no memory need hold. Options of
+    :class:`NeighborLoader` that choose no vertices and no edges: ``host_memory``, ``threads``, ``device``,
+    ``pin_memory``."""
     if not layers:
         raise ValueError("layers: none given")
-    with NeighborLoader(store, [-1], batch_size=batch_size, **options) as loader:
+    given = check(options, ("host_memory", "threads", "device", "pin_memory"), "infer()")
+    with NeighborLoader(store, [-1], batch_size=batch_size, **given) as loader:
         source, place = None, path(folder) if folder is not None else loader._store
         for layer in layers:
             loader._rows = None if source is None else _rows_of(source)

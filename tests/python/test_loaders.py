@@ -108,6 +108,9 @@ class Loaders(unittest.TestCase):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
         with self.assertRaisesRegex(ValueError, "a layer's result"):
             infer(self.store, [lambda batch: plain(batch.x)[:3]], threads=1)
+        for option in ({"shuffle": True}, {"input_nodes": "train"}, {"replace": True}):  # of which rows would be wrong
+            with self.assertRaisesRegex(TypeError, "infer"):
+                infer(self.store, [sums], **option)
 
     def test_refuses_in_words(self):
         for call, error, words in (
