@@ -9,8 +9,8 @@ import statistics
 
 import machine
 
-TESTS = ("rows", "step", "edge_program", "edge_types", "edge_batch", "vertex", "columns", "statistics", "sequence",
-         "ops")
+TESTS = ("rows", "step", "pick", "edge_program", "edge_halves", "edge_types", "edge_typed", "vertex", "columns",
+         "statistics", "sequence", "ops")
 MODELS = ("gcn", "sage", "sage_max", "sage_lstm", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn",
           "rgcn_bases", "norms")
 PROGRAMS = ("tools/gnnstream", "tests/reference/reference", "tests/matrix/matrix", "bench/kernels/bench_gpu",
@@ -131,6 +131,18 @@ def read_epochs(run, label, base, metrics):
     return read
 
 
+def read_batches(metrics):
+    """Of the last epoch, by what its seconds went."""
+    def read(_):
+        with open(metrics, encoding="utf-8") as f:
+            e = [json.loads(line) for line in f][-1]
+        parts = ", ".join(f"{part} {e[part + '_seconds']:.4f}"
+                          for part in ("sample", "pick", "copy", "compute", "step", "stall"))
+        return {}, [f"batches: {e['seconds']:.4f} s an epoch; {parts}; {e.get('copied_in_bytes', 0) / 1e6:.1f} MB to "
+                    f"the device; loss {e['loss']:.4f}"]
+    return read
+
+
 MIB = 1 << 20
 TRAIN = ("--hidden", "64", "--epochs", "6", "--optimizer", "sgd", "--lr", "0.01", "--device", "cuda")
 
@@ -174,6 +186,17 @@ def read_peers(run):
     return read
 
 
+def batches(run, at):
+    for model in ("sage", "gat"):
+        metrics = at.data("batches.jsonl")
+        if os.path.exists(metrics):
+            os.remove(metrics)
+        run.step(f"train {model} in batches", 60, [
+            at.program("gnnstream"), "train", at.data("whole"), "--model", model, "--hidden", "64", "--epochs", "3",
+            "--sampler", "neighbor", "--batch-size", "1024", "--fanout", "15,10", "--device", "cuda", "--host-memory",
+            f"{at.host_mib(8)}M", "--metrics", metrics], read_batches(metrics))
+
+
 def in_memory(run, at):
     for label, model, *options in (("gcn", "gcn"), ("sage", "sage"), ("gat", "gat"),
                                    ("gat 8 heads", "gat", "--heads", "8"),
@@ -215,6 +238,7 @@ def figures(run, at):
     run.step("budgets", 60, [at.program("gnnstream"), "plan", at.data("whole"), "--model", "gcn", "--hidden", "64",
                              "--device", "cuda", "--json"], read_budgets(at))
     in_memory(run, at)
+    batches(run, at)
     typed, more = run.begin(lambda: make_typed(run, at)), run.begin(lambda: make_more(run, at))
     typed.result()
     more.result()
@@ -236,8 +260,15 @@ def tests(run, at):
     steps = [(f"tests: {t}", 240, [at.program(f"test_gpu_{t}")]) for t in TESTS]
     steps += [(f"tests: train {m}", 240, [*matrix, "gpu", "rough", m]) for m in MODELS]
     steps += [("tests: train rgcn, many types", 240, [*matrix, "gpu", "many", "rgcn"]),
-              ("tests: edge_batch, tf32", 240, ["env", "GS_TEST_MATMUL=tf32", at.program("test_gpu_edge_batch")]),
+              ("tests: edge_typed, tf32", 240, ["env", "GS_TEST_MATMUL=tf32", at.program("test_gpu_edge_typed")]),
               ("tests: determinism", 240, [*matrix, "determinism-gpu", "gcn", "gat"])]
+    steps += [(f"tests: batches {m}", 240, [*matrix, "gpu-batches", "typed", m])
+              for m in ("gat", "norms", "sage_lstm", "rgcn")]
+    for kind, models in (("edge", ("gine", "pna", "gatv2")), ("type", ("levels", "rgat"))):
+        steps.append((f"tests: {kind} models", 240, ["python3", os.path.join(at.root, f"tests/e2e/{kind}_models.py"),
+                                                    at.program("gnnstream"),
+                                                    os.path.join(at.root, f"tests/e2e/{kind}_texts"),
+                                                    at.data(f"{kind}-models"), "cuda", *models]))
     # on cuda:0,0 and more of them, and on cuda:0,1 where there is one
     steps += [(f"tests: several {m}", 240, [*matrix, "several-gpus", "few", "rough", m]) for m in MODELS]
     run.together(steps)

@@ -14,18 +14,20 @@ import subprocess
 import threading
 import time
 
-GPU_PROCESSES = 8        # at once: each takes some hundred MiB of the GPU for CUDA's context
+GPU_PROCESSES = max(8, os.cpu_count() or 8)  # at once: each takes some hundred MiB of the GPU for CUDA's context
 LOG_BYTES = 1 << 20      # of a step's log, in failed.log
 FAILED_BYTES = 16 << 20  # of failed.log
 STATUS = {137: "killed", 124: "killed"}
 
 
 def complaint(log):
-    """The line that says what went wrong: the device's own, else an error's, else the last one."""
-    for pattern in (r"^.*?(?:: |[\"(])(device cuda.*)$", r"^(.*(?:error:|ERROR SUMMARY|FAIL).*)$"):
+    """The line that says what went wrong: the device's own, else the program's or a test's, else an error's, else the
+    last one."""
+    for pattern in (r"^.*?(?:: |[\"(])(device cuda.*)$", r"^(gnnstream \w+: .*)$", r"^\[  ERROR   \] --- ([^\[].*)$",
+                    r"^(.*(?:error:|ERROR SUMMARY|FAIL).*)$"):
         found = re.search(pattern, log, re.M)
         if found:
-            return found.group(1).strip()[:150]
+            return found.group(1).strip()[:250]
     lines = log.strip().splitlines()
     return lines[-1].strip()[:150] if lines else "it said nothing"
 
