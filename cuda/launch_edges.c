@@ -23,7 +23,9 @@ static uint32_t stretches_of(uint64_t hub_bytes, const gs_edge_kernel *k)
 
 uint32_t gs_cuda_piece_edges(uint64_t hub_bytes, const gs_edge_kernel *k, uint32_t edges)
 {
-    const uint32_t each = GS_MIN(GS_MAX(edges / GS_CUDA_PIECES, GS_CUDA_PIECE_LEAST), GS_CUDA_PIECE_MOST);
+    const uint32_t few = GS_MIN(edges / GS_CUDA_FEW_PIECES, GS_CUDA_FEW_MOST);
+    const uint32_t many = GS_MIN(edges / GS_CUDA_PIECES, GS_CUDA_PIECE_MOST);
+    const uint32_t each = GS_MAX(GS_MAX(few, many), GS_CUDA_PIECE_LEAST);
     return GS_MAX(each, (uint32_t)gs_div_up(edges, stretches_of(hub_bytes, k)));
 }
 

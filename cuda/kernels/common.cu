@@ -296,13 +296,14 @@ GS_DEVICE gs_item gs_merge_item(const gs_edge_chunk *c, gs_u32 first_edge, gs_u3
     return r;
 }
 
-/* Slot of the piece after `slot` of the same hub. */
-GS_DEVICE gs_u32 gs_next_slot(gs_u32 slot) { return (slot / 2 + 1) * 2; }
-/* True where the hub has edges in the slot's stretch. */
-GS_DEVICE int gs_slot_within(const gs_edge_chunk *c, gs_u32 first_edge, gs_u32 slot, gs_u32 target)
+/* Pieces of the hub that begins in its item's slot; and where the sums of number p of them are: all but the first lie
+ * where their stretch begins. */
+GS_DEVICE gs_u32 gs_pieces_of(const gs_edge_chunk *c, gs_u32 first_edge, gs_item it)
 {
-    return slot / 2 < c->pieces && first_edge + slot / 2 * c->piece_edges < c->start[target + 1];
+    const gs_u32 edges = gs_end_of(c, first_edge, it.target) - first_edge;
+    return (edges + c->piece_edges - 1) / c->piece_edges - it.slot / 2;
 }
+GS_DEVICE gs_u32 gs_piece_slot(gs_item it, gs_u32 p) { return p == 0 ? it.slot : (it.slot / 2 + p) * 2; }
 
 /* Column c of the features of edge k, of which it has so many; `rows` are of the type that the launch says. */
 GS_DEVICE float gs_feature(const void *rows, const gs_edge_common *all, gs_u32 k, gs_u32 columns, gs_u32 c)

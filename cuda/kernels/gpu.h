@@ -19,6 +19,7 @@
     extern "C" __global__ void __launch_bounds__(GS_BLOCK_LANES, blocks) name(const type a)
 #define GS_DEVICE static __device__ __forceinline__
 #define GS_UNROLL _Pragma("unroll")
+#define GS_UNROLL_8 _Pragma("unroll 8")
 #define GS_ONCE _Pragma("unroll 1")
 /* Memory of the block; its size is the launch's. */
 #define GS_SHARED(name) extern __shared__ __align__(16) float name[]
@@ -138,6 +139,7 @@ const gs_host_gpu *gs_gpu;
 #define GS_KERNEL_DENSE(name, type, blocks) GS_KERNEL(name, type)
 #define GS_DEVICE static inline
 #define GS_UNROLL
+#define GS_UNROLL_8
 #define GS_ONCE
 #define GS_SHARED(name) float *const name = gs_gpu->shared
 
