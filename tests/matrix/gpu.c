@@ -213,8 +213,8 @@ static void several_layout_of(const gpu_model *m, const char *kind, const severa
 {
     const bool ordered = strcmp(m->method, "fennel") != 0;
     const char *const devices = l->devices != NULL ? l->devices : two_devices();
-    /* the scratch of sequences, beside the processors */
-    const char *const wide = ordered && devices[1] == 'p' ? "--device-memory 30M" : "";
+    /* the scratch of sequences, beside the processors; each thread of those has its own */
+    const char *const wide = devices[1] != 'p' ? "" : ordered ? "--threads 2 --device-memory 30M" : "--threads 2";
     result r = {0};
 
     if (l->no_peers)

@@ -81,7 +81,7 @@ static const op_formula formulas[] = {
     {.op = GS_OP_POW, .value = f_pow, .alpha = -0.7f, .gpu = {.ulps = 4.5}, .range = {{0, 1e-3f, 0.6, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = -5, .gpu = {.ulps = 4.5}, .range = {{-3, 3, 0.6, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 57.25f, .gpu = {.ulps = 4.5}, .range = {{0, 5, 0.6, 0}}},
-    {.op = GS_OP_POW, .value = f_pow, .alpha = 2, .range = {{-3, 3, 0.5, 0}}},
+    {.op = GS_OP_POW, .value = f_pow, .alpha = 2, .gpu = {.ulps = 4.5}, .range = {{-3, 3, 0.5, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 1, .range = {{-3, 3, 0, 0}}},
     {.op = GS_OP_POW, .value = f_pow, .alpha = 0, .range = {{-3, 3, 0, 0}}},
     {.op = GS_OP_WHERE, .value = f_where},
