@@ -103,13 +103,13 @@ static gs_status emit_statistics(struct emitter *e)
 {
     const gs_stage *s = &e->l->program->stage[e->stage];
     const gs_task t = {.kind = GS_TASK_STATISTICS};
-    uint32_t task, i = 0;
+    uint32_t i = 0;
 
     while (i < s->instrs && gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
         i++;
     for (uint32_t d = 0; i < s->instrs && d < e->devices; d++)
         gs_emit__wait(e, e->wait.lane_last[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_COMPUTE]);
-    return i < s->instrs ? gs_emit__task(e, &t, &task) : GS_OK;
+    return i < s->instrs ? gs_emit__task(e, &t, &e->wait.statistics) : GS_OK;
 }
 
 /* The blocks that the devices hold at a time. False where none of them has anything to do. */
@@ -403,6 +403,7 @@ static void begin_pass(struct emitter *e)
     e->last_compute = e->last_write = GS_NONE;
     memset(e->wait.lane_last, 0xff, sizeof(e->wait.lane_last));
     e->wait.joins = 0;
+    e->wait.statistics = e->wait.zeroed = GS_NONE;
     for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
         gs_ring_reset(&e->memory[m].ring);
     gs_emit__cache_begin(e);

@@ -505,7 +505,7 @@ gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *
     if (k->number == GS_HOST && gs_emit__is_kept(e, w->unit)) {
         out->place = gs_emit__kept_place(e, w->unit, w->first);
         count_found(e, k, w, w->mask != NULL ? gs_emit__unit_rows(e, w->unit) * row : bytes, out);
-        out->read = w->after > 0 ? w->after - 1 : GS_NONE;
+        out->read = chunk ? GS_NONE : e->spill.written[w->unit][1];
         return GS_OK;
     }
     if (!may_stay(e, k, w->unit))

@@ -458,6 +458,13 @@ gs_status gs_emit__make(struct emitter *e, const struct want *w, uint64_t bytes,
     return st;
 }
 
+static void note_written(struct emitter *e, uint32_t unit, uint32_t task)
+{
+    uint32_t *const written = e->spill.written[unit];
+    written[0] = written[0] == GS_NONE ? task : written[0];
+    written[1] = task;
+}
+
 gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u)
 {
     const struct unit here = *u;
@@ -479,6 +486,8 @@ gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t b
     t.place = u->place;
     gs_emit__wait(e, here.read);
     if (st == GS_OK && (st = gs_emit__task(e, &t, &u->read)) == GS_OK) {
+        if (gs_emit__is_kept(e, w->unit))
+            note_written(e, w->unit, u->read);
         gs_emit__release(e, &here, u->read);
         e->pass->download_bytes += bytes;
         if (w->updated) /* who adds to them next must not do so before they have left */
@@ -496,15 +505,13 @@ static gs_status write_home(struct emitter *e, const struct want *w, uint64_t by
     const gs_task t = {.kind = GS_TASK_MOVE, .file = array, .source = u->place,
                        .place = gs_place_on_disk(gs_emit__spilled_at(e, array, w->unit % e->l->parts) + first),
                        .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
-    uint32_t *const written = e->spill.written[w->unit];
     gs_status st;
 
     gs_emit__wait(e, u->read);
     gs_emit__wait_for_owners(e, &t);
     if ((st = gs_emit__task(e, &t, &u->read)) != GS_OK)
         return st;
-    written[0] = written[0] == GS_NONE ? u->read : written[0];
-    written[1] = u->read;
+    note_written(e, w->unit, u->read);
     gs_emit__release(e, u, u->read);
     e->pass->written_bytes += t.bytes;
     return GS_OK;

@@ -247,11 +247,9 @@ static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit 
     }
     if (touched(e, w.unit)[0] == GS_NONE)
         return begin_gradient(e, w, rows);
-    if (gs_emit__is_kept(e, w.unit)) {
-        w.after = 1 + touched(e, w.unit)[1];
-        if (gs_emit__memory_here(e)->is.keeps_made && gs_layout_unit_stays(e->l, w.unit) && !is_own(e, w.unit))
-            gs_emit__wait(e, touched(e, w.unit)[1]);
-    }
+    if (gs_emit__is_kept(e, w.unit) && gs_emit__memory_here(e)->is.keeps_made && gs_layout_unit_stays(e->l, w.unit) &&
+        !is_own(e, w.unit))
+        gs_emit__wait(e, touched(e, w.unit)[1]);
     return gs_emit__deliver_here(e, &w, rows);
 }
 

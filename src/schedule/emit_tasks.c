@@ -71,16 +71,31 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
     }
 }
 
-/* Adds to the collected waits what the lane's first task of a stage waits for. Chunks of edges, which nobody writes,
- * come to a device as soon as it has room for them. */
+/* Whoever read a place of the host's memory or of the run's file before another array had it is not listed: it did so
+ * in a stage before, by copies. */
+void gs_emit__wait_for_copies(struct emitter *e)
+{
+    for (uint32_t d = 0; d < e->devices; d++) {
+        const uint32_t *const before = &e->wait.lane_before[GS_LANE_DEVICES + d * GS_DEVICE_LANES];
+        gs_emit__wait(e, before[GS_LANE_UPLOAD]);
+        gs_emit__wait(e, before[GS_LANE_DOWNLOAD]);
+    }
+    gs_emit__wait(e, e->wait.zeroed);
+}
+
+/* Adds to the collected waits what the lane's first task of a stage waits for. Beside that, stages overlap: a task
+ * waits for who made what it uses, and for who used its place. */
 static void enter_stage(struct emitter *e, uint32_t lane)
 {
-    if (lane < GS_LANE_DEVICES || e->wait.lane_open[lane] ||
-        (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES == GS_LANE_LOAD)
+    const uint32_t kind = lane < GS_LANE_DEVICES ? GS_DEVICE_LANES : (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES;
+
+    if ((kind != GS_LANE_COMPUTE && kind != GS_LANE_DOWNLOAD) || e->wait.lane_open[lane])
         return;
     e->wait.lane_open[lane] = true;
-    for (uint32_t k = GS_LANE_DEVICES; k < GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES; k++)
-        gs_emit__wait(e, e->wait.lane_before[k]);
+    if (kind == GS_LANE_COMPUTE)
+        gs_emit__wait(e, e->wait.statistics);
+    else
+        gs_emit__wait_for_copies(e);
 }
 
 static int by_number(const void *a, const void *b)

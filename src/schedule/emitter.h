@@ -91,7 +91,6 @@ struct want {
     bool made;     /* it is not brought, but made */
     bool again;    /* it goes on with the access before */
     bool updated;  /* what is made adds to the one copy that there is, as others will */
-    uint32_t after; /* 1 + the task that has made what the host keeps of it; 0: none of the stage */
 };
 
 /* A device, while a stage is emitted: what the block that it holds uses. */
@@ -121,7 +120,8 @@ struct waiting {
     uint32_t joins, joined_room;
     uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
     uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
-    bool lane_open[GS_PLAN_LANES];       /* a task of this stage waits for those */
+    bool lane_open[GS_PLAN_LANES];       /* it has a task of this stage */
+    uint32_t statistics, zeroed; /* the last tasks of the pass that made statistics, and that zeroed on the host */
 };
 
 /* Arrays and rows that the edge pass being made needs at either end of its edges. */
@@ -151,9 +151,10 @@ struct made {
     bool late;           /* that one came */
 };
 
-/* Who writes the run's file where. */
+/* Who writes the run's file where, or the rows that the host keeps. */
 struct spilled {
-    uint32_t (*written)[2]; /* [array * parts + interval]: first and last task of the writes of those rows */
+    uint32_t (*written)[2]; /* [array * parts + interval]: first and last task of the writes of those rows; of kept
+                             * ones, the last stands for all */
     struct owners *owners;  /* [arrays] */
     uint32_t *owner;
 };
