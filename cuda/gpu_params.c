@@ -277,7 +277,10 @@ gs_status gs_cuda_end_pass(void *context)
     gs_cuda *const c = context;
     const gs_device_pass *const pass = &c->pass;
     gs_loss_part loss;
-    gs_status st = gs_cuda_synchronize(c);
+    gs_status st = gs_cuda_enter(c);
+
+    if (st == GS_OK)
+        st = pass->sends_beside ? gs_cuda_wait(c, c->streams.ticket) : gs_cuda_synchronize(c);
 
     c->in_pass = false;
     gs_cuda_settle_reads(c); /* of a pass that ended early: the disk may still write there */

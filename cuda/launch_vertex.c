@@ -52,11 +52,10 @@ gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l)
     a.lanes = lanes_of_row(a.row_bytes, a.unit);
     for (uint32_t d = 0; d < l->devices; d++)
         a.kept[d] = l->kept[d];
-    gs_status st = gs_cuda_begin(c);
-    if (st == GS_OK)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_PICK], gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0, &a,
-                            "gs_pick_rows");
-    return gs_cuda_end(c, st);
+    const gs_status st = gs_cuda_enter(c);
+    return st != GS_OK ? st
+                       : gs_cuda_launch_in(c, c->streams.in, c->fixed[GS_CUDA_PICK],
+                                           gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0, &a, "gs_pick_rows");
 }
 
 gs_status gs_cuda_zero(void *context, void *memory, uint64_t bytes)

@@ -258,8 +258,8 @@ gs_status gs_cuda_end(gs_cuda *c, gs_status st)
     return st != GS_OK ? st : recorded;
 }
 
-gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
-                         void *args, const char *what)
+gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x,
+                            uint32_t blocks_y, uint32_t shared, void *args, const char *what)
 {
     void *list[] = {args};
     char text[128];
@@ -270,6 +270,12 @@ gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, u
     snprintf(text, sizeof(text), "kernel %s", what);
     return gs_cuda_check(c,
                          c->d->launch(function, (unsigned)blocks_x, blocks_y, 1, GS_BLOCK_LANES, 1, 1, shared,
-                                      c->streams.compute, list, NULL),
+                                      stream, list, NULL),
                          text);
+}
+
+gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
+                         void *args, const char *what)
+{
+    return gs_cuda_launch_in(c, c->streams.compute, function, blocks_x, blocks_y, shared, args, what);
 }

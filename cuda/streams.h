@@ -66,6 +66,9 @@ gs_status gs_cuda_synchronize(gs_cuda *c);
 void gs_cuda_quiet(void *context);
 gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
                          void *args, const char *what);
+/* The same in another stream: no part of a launch that has a number. */
+gs_status gs_cuda_launch_in(gs_cuda *c, gs_cu_handle stream, gs_cu_handle function, uint64_t blocks_x,
+                            uint32_t blocks_y, uint32_t shared, void *args, const char *what);
 static inline uint64_t gs_cuda_blocks(uint64_t lanes) { return (lanes + GS_BLOCK_LANES - 1) / GS_BLOCK_LANES; }
 
 #endif /* GS_CUDA_STREAMS_H */

@@ -564,6 +564,23 @@ bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t shar
     return true;
 }
 
+bool gs_batch_devices_has_slots(const gs_batch_devices *d, uint64_t memory)
+{
+    const gs_batches *const lead = gs_batch_devices_lead(d);
+    const uint64_t plan = gs_batches_device_bytes(lead);
+
+    if (plan == 0)
+        return false;
+    const uint64_t all = memory != 0 ? memory : free_memory(d);
+    return gs_batches_slot_bytes(lead) <= (all > plan ? all - plan : 0) / 4;
+}
+
+void gs_batch_devices_quiet(gs_batch_devices *d)
+{
+    for (uint32_t k = 0; k < d->devices; k++)
+        gs_batches_quiet(d->at[k].engine);
+}
+
 void gs_batch_devices_pause(gs_batch_devices *d)
 {
     for (uint32_t k = 0; k < d->devices; k++)

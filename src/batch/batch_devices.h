@@ -65,9 +65,13 @@ void gs_batch_devices_set_room(gs_batch_devices *d, const gs_batch_room *room);
  * ones. False: there is no room, or no such memory. */
 bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share);
 void gs_batch_devices_do_not_spread(gs_batch_devices *d);
+/* May each GPU have two slots, of `memory` bytes likewise? Where rows of features that stay, which save more, have
+ * three quarters of what the plans leave. */
+bool gs_batch_devices_has_slots(const gs_batch_devices *d, uint64_t memory);
 uint64_t gs_batch_devices_bytes(const gs_batch_devices *d);
 gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole);
 void gs_batch_devices_pause(gs_batch_devices *d);
+void gs_batch_devices_quiet(gs_batch_devices *d);
 
 /* A group was drawn; each device has its own of it. */
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);

@@ -318,6 +318,14 @@ static gs_status add_flip(gs_batch_edges *e, uint32_t operands, const gs_batch_l
     return GS_OK;
 }
 
+void gs_batch_edges_use(gs_batch_edges *e, uint32_t set)
+{
+    e->edges = e->set[set].edges;
+    e->rows = e->set[set].rows;
+    e->whole = e->rows + e->program->stages;
+    e->zeroed = e->whole + e->program->stages;
+}
+
 gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
                               const gs_batch_limits *limits, const uint64_t *edges_of)
 {
@@ -325,12 +333,13 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
 
     *e = (gs_batch_edges){.needs = *needs, .program = p};
     *needs = (gs_hop_needs){0};
-    e->edges = gs_calloc(p->stages + 1, sizeof(*e->edges));
-    e->rows = gs_calloc(p->stages + 1, sizeof(*e->rows));
-    e->whole = gs_calloc(p->stages + 1, sizeof(*e->whole));
-    e->zeroed = gs_calloc(p->arrays + 1, sizeof(*e->zeroed));
-    if (e->edges == NULL || e->rows == NULL || e->whole == NULL || e->zeroed == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
+    for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++) {
+        e->set[k].edges = gs_calloc(p->stages + 1, sizeof(*e->edges));
+        e->set[k].rows = gs_calloc(2ull * p->stages + p->arrays + 1, sizeof(*e->rows));
+        if (e->set[k].edges == NULL || e->set[k].rows == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
+    }
+    gs_batch_edges_use(e, 0);
     for (uint32_t k = 0; k < p->stages && st == GS_OK; k++)
         if (flips(&e->needs, p, k) && flip_of(e, e->needs.operands[k]) == NULL)
             st = add_flip(e, e->needs.operands[k], limits, edges_of[e->needs.operands[k]]);
@@ -348,10 +357,10 @@ void gs_batch_edges_close(gs_batch_edges *e)
         gs_free(f->weight);
         gs_free(f->feature);
     }
-    gs_free(e->edges);
-    gs_free(e->rows);
-    gs_free(e->whole);
-    gs_free(e->zeroed);
+    for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++) {
+        gs_free(e->set[k].edges);
+        gs_free(e->set[k].rows);
+    }
     gs_hop_needs_drop(&e->needs);
     *e = (gs_batch_edges){0};
 }
@@ -462,6 +471,7 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
             continue;
         e->edges[k] = flips(n, e->program, k) ? flipped[flip_of(e, n->operands[k]) - e->flip] : whole[s->direction];
         e->edges[k].targets = targets_below(&e->edges[k], hop[n->targets[k]]);
+        e->edges[k].end = e->edges[k].targets == 0 ? 0 : e->edges[k].start[e->edges[k].targets];
     }
 }
 

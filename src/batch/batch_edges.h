@@ -74,6 +74,10 @@ typedef struct gs_batch_edges {
     gs_edges *edges;
     uint32_t *rows, *whole, *zeroed;
     gs_binding binding;    /* of these three */
+    struct {
+        gs_edges *edges;
+        uint32_t *rows;    /* and `whole` and `zeroed` behind them */
+    } set[GS_EXEC_SLOTS];  /* those four are of one of these */
 } gs_batch_edges;
 
 /* Takes `needs`. edges_of[k]: most edges into rows of the first k hops, [needs.levels + 1]. GS_ENOMEM; release with
@@ -81,6 +85,9 @@ typedef struct gs_batch_edges {
 gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
                               const gs_batch_limits *limits, const uint64_t *edges_of);
 void gs_batch_edges_close(gs_batch_edges *e);
+/* From now on batches are filled into set `set`, below GS_EXEC_SLOTS: what was filled into the other one stays. First
+ * it is 0. */
+void gs_batch_edges_use(gs_batch_edges *e, uint32_t set);
 /* Fills edges, which are of the batch's bytes, and the binding. */
 void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b);
 /* The binding alone, of a batch that has hop[k] rows in its first k hops, [needs.levels + 1]. */

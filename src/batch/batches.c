@@ -190,8 +190,12 @@ done:
     return st;
 }
 
+/* Learned rows are what the step before left, and a profile times tasks that are alone: these are not sent before. */
 void gs_batches_set_room(gs_batches *b, const gs_batch_room *room)
 {
+    const bool may = b->device_bytes > 0 && b->session->program->tables == 0 && b->fit == NULL;
+
+    b->slots.count = may ? GS_MIN(room->slots, GS_EXEC_SLOTS) : 1;
     if (features_of(b->session->program) == GS_NONE)
         return;
     b->keeps = room->keeps;
@@ -239,9 +243,15 @@ uint32_t gs_batches_kept_rows(const gs_batches *b)
 
 const gs_device *gs_batches_device(const gs_batches *b) { return b->session->machine.device[0]; }
 
+uint64_t gs_batches_slot_bytes(const gs_batches *b)
+{
+    return gs_exec_slot_bytes(b->session->program, b->session->plan, piece_bytes(b));
+}
+
 uint64_t gs_batches_device_bytes(const gs_batches *b)
 {
-    return b->device_bytes + (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0);
+    return b->device_bytes + (b->slots.count > 1 ? gs_batches_slot_bytes(b) : 0) +
+           (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0);
 }
 
 uint64_t gs_batches_shared_features(const gs_batches *b)
@@ -267,7 +277,8 @@ uint64_t gs_batches_bytes(const gs_batches *b)
     const uint64_t all = gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes;
     return b->bytes + (b->keeps ? all + b->names : GS_MAX(b->copies, b->names)) +
            gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) +
-           gs_batch_rows_ahead(b->ring, b->shape.limits.vertices) + lists_bytes(b);
+           gs_batch_rows_ahead(b->ring, b->shape.limits.vertices) + lists_bytes(b) +
+           (b->slots.count > 1 ? gs_align_up(piece_bytes(b), GS_BLOCK_BYTES) : 0);
 }
 
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
@@ -278,8 +289,9 @@ void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
     uint64_t copied = 0;
 
     gs_batch_edges_fill(&b->edges, batch);
-    for (uint32_t n = b->device_bytes == 0 ? 0 : gs_batch_edges_pieces(&b->edges, batch, b->piece); n-- > 0;)
-        copied += b->piece[n].bytes;
+    gs_exec_piece piece[GS_BATCH_PIECES];
+    for (uint32_t n = b->device_bytes == 0 ? 0 : gs_batch_edges_pieces(&b->edges, batch, piece); n-- > 0;)
+        copied += piece[n].bytes;
     for (uint32_t t = 0; t < b->session->program->tables && b->device_bytes > 0; t++) { /* rows, and their gradients */
         const gs_table *const table = &b->session->program->table[t];
         copied += (uint64_t)batch->vertices * table->width * sizeof(float) * (table->gradient == GS_NONE ? 1 : 2);
@@ -300,6 +312,10 @@ static gs_predicted predicted_of(const gs_batches *b)
 
     x.seconds -= known;
     x.vertex_seconds -= known;
+    if (b->slots.count > 1) { /* while it computes, the next one is picked and sent */
+        const double brought = b->picking + x.stall_seconds;
+        x.seconds = GS_MAX(x.seconds - brought, brought);
+    }
     return x;
 }
 
@@ -324,6 +340,7 @@ void gs_batches_close(gs_batches *b)
 {
     if (b == NULL)
         return;
+    gs_batch_slots_close(&b->slots);
     gs_batch_rows_close(&b->rows);
     gs_batch_spread_close(&b->kept.which);
     gs_free(b->kept.places.place);
@@ -384,6 +401,7 @@ static gs_status open_exec(gs_batches *b)
         .trace = s->config.timed,
         .spread = {.on = b->kept.rows > 0, .array = features_of(s->program), .rows = gs_batches_kept_rows(b)},
         .piece_bytes = b->device_bytes > 0 ? piece_bytes(b) : 0,
+        .slots = b->slots.count,
     };
     return gs_exec_open(&s->run.exec, &config);
 }
@@ -474,117 +492,10 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
-    return (st = open_exec(b)) != GS_OK ? st : keep_rows(b, keeper);
+    return (st = open_exec(b)) != GS_OK || (st = keep_rows(b, keeper)) != GS_OK ? st : gs_batch_slots_open(b);
 }
 
 /* ---- a batch ------------------------------------------------------------- */
-
-/* It meets the plan: its rows are picked, its edges are cut for each stage, its pass is run. */
-
-/* Only the targets are of the loss, whatever split other rows are of. */
-static void fill_split(uint8_t *dst, const gs_batch *b)
-{
-    memset(dst, GS_SPLIT_TRAIN, b->targets);
-    memset(dst + b->targets, GS_SPLIT_NONE, b->vertices - b->targets);
-}
-
-static void fill_out_degree(float *dst, const gs_batch *b)
-{
-    const gs_chunk_view *const v = &b->view[GS_BY_SOURCE];
-    memset(dst, 0, b->vertices * sizeof(*dst));
-    for (uint32_t t = 0; t < v->targets; t++)
-        dst[gs_index_at(v->target, v->index_bytes, t)] = (float)(v->start[t + 1] - v->start[t]);
-}
-
-static void fill_floats(float *dst, const float *from, uint32_t rows)
-{
-    if (from != NULL)
-        memcpy(dst, from, rows * sizeof(*dst));
-    else
-        memset(dst, 0, rows * sizeof(*dst));
-}
-
-/* Of features, what no device keeps. */
-static gs_status fill_left(gs_batches *b, void *dst, const gs_batch *batch)
-{
-    gs_batches_kept *const k = &b->kept;
-    gs_batch_spread_find(&k->places, k->of, batch->vertex, batch->vertices, k->own, k->devices);
-    k->run.from_peers = k->places.from_peers;
-    return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places.left, k->places.lefts, dst);
-}
-
-static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *batch)
-{
-    switch (id) {
-    case GS_ARRAY_SPLIT:
-        fill_split(dst, batch);
-        return GS_OK;
-    case GS_ARRAY_IN_DEGREE:
-        fill_floats(dst, batch->in_degree, batch->vertices);
-        return GS_OK;
-    case GS_ARRAY_LOOPS:
-        fill_floats(dst, batch->loops, batch->vertices);
-        return GS_OK;
-    case GS_ARRAY_OUT_DEGREE:
-        fill_out_degree(dst, batch);
-        return GS_OK;
-    case GS_ARRAY_FEATURES:
-        if (b->kept.rows > 0)
-            return fill_left(b, dst, batch);
-        return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, batch->vertex, batch->vertices, dst);
-    default:
-        return gs_batch_rows_pick(&b->rows, (gs_array_id)id, batch->vertex, batch->vertices, dst);
-    }
-}
-
-static gs_status fill_rows(gs_batches *b, const gs_batch *batch)
-{
-    const gs_program *const p = b->session->program;
-    gs_status st = GS_OK;
-
-    for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
-        void *const dst = p->array[a].store_id < 0 ? NULL : gs_exec_rows(b->session->run.exec, a);
-        if (dst != NULL && (b->named.tile == NULL || a != b->named.rows.array))
-            st = fill_array(b, p->array[a].store_id, dst, batch);
-    }
-    return st;
-}
-
-/* ---- the loss ------------------------------------------------------------ */
-
-static double known_labels(const gs_session *s, const uint8_t *rows, uint32_t targets)
-{
-    const gs_array_info *const info = gs_store_array(s->store, GS_ARRAY_LABELS);
-    const uint64_t n = (uint64_t)targets * info->width;
-    uint64_t known = 0;
-    for (uint64_t k = 0; k < n; k++)
-        known += info->dtype == GS_F32   ? !isnan(((const float *)(const void *)rows)[k])
-                 : info->dtype == GS_I32 ? ((const int32_t *)(const void *)rows)[k] >= 0
-                                         : rows[k] != GS_LABEL_UNKNOWN;
-    return (double)known;
-}
-
-/* What the mean of the batch's loss is over: as gs_session_read_labels() has it of all training vertices. */
-static double mass_of(const gs_batches *b, const gs_batch *batch)
-{
-    const gs_session *const s = b->session;
-    const float *const weight = b->whole->labels.weight;
-    const uint32_t array = gs_program_stored(s->program, GS_ARRAY_LABELS);
-    double sum = 0;
-
-    if (batch->loss_weight != NULL) /* factors make the sum the mean over all training vertices, on average */
-        return b->whole->labels.mass / (double)gs_store_get_info(s->store)->train;
-    const uint8_t *const labels = array == GS_NONE ? NULL : gs_exec_rows(s->run.exec, array);
-    if (s->labels.task != GS_TRAIN_TASK_CLASSIFY)
-        return known_labels(s, labels, batch->targets);
-    if (weight == NULL)
-        return batch->targets;
-    for (uint32_t t = 0; t < batch->targets; t++) {
-        const int32_t class = ((const int32_t *)(const void *)labels)[t];
-        sum += class < 0 ? 0 : (double)weight[class];
-    }
-    return sum;
-}
 
 /* ---- a group ------------------------------------------------------------- */
 
@@ -592,6 +503,7 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 {
     gs_batches_kept *const k = &b->kept;
 
+    gs_batch_slots_begin(&b->slots, batch, batches);
     if (k->rows == 0 || b->rows.plan == NULL) { /* of rows that devices keep, what is left is not known yet */
         gs_batch_rows_begin(&b->rows, batch, k->rows == 0 ? batches : 0);
         return;
@@ -606,8 +518,11 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
     gs_batch_rows_begin(&b->rows, k->group, batches);
 }
 
+void gs_batches_quiet(gs_batches *b) { gs_batch_slots_wait(&b->slots); }
+
 void gs_batches_pause(gs_batches *b)
 {
+    gs_batches_quiet(b);
     gs_exec_forget(b->session->run.exec);
     gs_drop_pages(b->named.tile, b->named.bytes);
 }
@@ -619,27 +534,17 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
 {
     gs_session *const s = b->session, *const w = b->whole;
     const gs_batch *const batch = p->batch;
-    const uint64_t read = b->rows.read_bytes;
-    const double waited = b->rows.wait_seconds;
+    gs_batch_slot *slot;
+    double stalled;
     gs_status st;
 
-    p->began = gs_now();
-    if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
+    if ((st = gs_batch_slots_take(&slot, &stalled, b, batch)) != GS_OK)
         return st;
-    gs_batch_edges_fill(&b->edges, batch);
-    b->graph = (gs_exec_graph){.binding = b->edges.binding, .edges = b->edges.edges};
-    if (b->kept.rows > 0)
-        b->graph.spread = &b->kept.run;
-    if (b->device_bytes > 0) {
-        b->graph.piece = b->piece;
-        b->graph.pieces = gs_batch_edges_pieces(&b->edges, batch, b->piece);
-    }
-    if (b->named.tile != NULL) {
-        gs_batch_named_fill(&b->named, batch, b->rows.features);
-        b->graph.named = &b->named.rows;
-    }
-    gs_exec_bind(s->run.exec, &b->graph);
-    p->mass = mass_of(b, batch);
+    p->began = slot->began;
+    p->picked = slot->picked;
+    p->sent = slot->arrived;
+    p->mass = slot->mass;
+    gs_exec_bind(s->run.exec, &slot->graph);
     const gs_exec_args args = {
         .param = (const float *const *)s->run.params.value,
         .grad = s->run.params.grad,
@@ -654,13 +559,16 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
         .stop = s->config.options->stop,
     };
     gs_params_zero_sums(&s->run.params);
-    p->picked = gs_now();
+    gs_batch_slots_begin_next(b, batch);
+    p->started = gs_now();
     if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, &p->stats)) != GS_OK)
         return st;
     p->ended = gs_now();
-    p->pick_seconds = p->picked - p->began - (b->rows.wait_seconds - waited);
-    p->stats.read_bytes += b->rows.read_bytes - read;
-    p->stats.stall_seconds += b->rows.wait_seconds - waited;
+    p->pick_seconds = p->picked - p->began - slot->waited;
+    p->stats.read_bytes += slot->read_bytes;
+    p->stats.copied_in_bytes += slot->sent.copied_in_bytes;
+    p->stats.forwarded_bytes += slot->sent.forwarded_bytes;
+    p->stats.stall_seconds += stalled;
     if (b->fit != NULL)
         gs_batch_observe(b->fit, s, &b->edges);
     return GS_OK;

@@ -25,6 +25,8 @@ typedef struct gs_batch_room {
     uint64_t cache;  /* bytes, at most, for those that the next of a group of batches use; 0: none stay */
     uint32_t group;  /* of so many */
     uint64_t ring;   /* they are read ahead through so many bytes, GS_BATCH_RING at the least; 0: not ahead */
+    uint32_t slots;  /* 2: a batch is picked and sent to a device with memory of its own while the one before it
+                      * computes, for which it has room for both; 0, 1: behind it */
 } gs_batch_room;
 /* Before gs_batches_bytes() is asked. */
 void gs_batches_set_room(gs_batches *b, const gs_batch_room *room);
@@ -42,6 +44,8 @@ const gs_device *gs_batches_device(const gs_batches *b);
  * memory of its own, else 0. */
 uint64_t gs_batches_bytes(const gs_batches *b);
 uint64_t gs_batches_device_bytes(const gs_batches *b);
+/* Of that device, what a second slot takes. */
+uint64_t gs_batches_slot_bytes(const gs_batches *b);
 /* From now on predictions are of this batch, with what is copied to the device; until then of the largest one. At what
  * is known of the speed of the device. */
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch);
@@ -69,6 +73,8 @@ void gs_batches_collect(const gs_batches *b);
 uint64_t gs_batches_shared_features(const gs_batches *b);
 uint64_t gs_batches_shared_list(const gs_batches *b);
 
+/* Nothing is picked or sent ahead from here on until the next pass: for who draws a group anew. Waits. */
+void gs_batches_quiet(gs_batches *b);
 /* Between batches, before something else runs for long: what a pass works in is no memory until the next batch. */
 void gs_batches_pause(gs_batches *b);
 
@@ -81,8 +87,10 @@ typedef struct gs_batch_pass {
     uint32_t key;          /* of dropout, as an epoch is */
     double mass;           /* what the mean of the loss is over */
     gs_exec_stats stats;
-    double began, picked, ended; /* moments of gs_now(): its rows and edges are put together; all is over */
-    double pick_seconds;   /* of that, without waits for the disk */
+    /* Moments of gs_now(): its rows and edges begin to be put together, are, and are where the pass finds them, which
+     * may be while the pass before runs; its pass begins; all is over. */
+    double began, picked, sent, started, ended;
+    double pick_seconds;   /* of the first of these, without waits for the disk */
 } gs_batch_pass;
 
 /* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. */

@@ -1,7 +1,9 @@
-/* batches_internal.h - what a training on batches holds; batch_cost.c says how long a batch takes, and how much memory.
- */
+/* batches_internal.h - what a training on batches holds; batch_cost.c says how long a batch takes, and how much memory,
+ * batch_slot.c brings it to where a pass finds it. */
 #ifndef GS_BATCH_BATCHES_INTERNAL_H
 #define GS_BATCH_BATCHES_INTERNAL_H
+
+#include <pthread.h>
 
 #include "batch/batch_edges.h"
 #include "batch/batches.h"
@@ -23,6 +25,35 @@ typedef struct gs_batches_kept {
     gs_exec_spread run;
 } gs_batches_kept;
 
+/* A batch that was picked, and sent. */
+typedef struct gs_batch_slot {
+    gs_batch batch;
+    gs_exec_graph graph;
+    gs_exec_piece piece[GS_BATCH_PIECES];
+    double mass;
+    double began, picked, arrived; /* moments of gs_now(); waited: seconds of the first part, for the disk */
+    double waited;
+    uint64_t read_bytes;
+    gs_exec_sent sent;
+    bool ahead;              /* its pass is still to come: what the thread made of it, and why it failed */
+    gs_status status;
+    char why[GS_ERROR_BYTES];
+} gs_batch_slot;
+
+typedef struct gs_batch_slots {
+    gs_batch_slot slot[GS_EXEC_SLOTS];
+    uint32_t count, now;     /* how many there are; which of them a pass runs on, or ran */
+    const gs_batch *group;   /* [batches] in their order */
+    uint32_t batches;
+    pthread_t thread;        /* fills the other slot, where there are two */
+    bool started;
+    pthread_mutex_t lock;
+    pthread_cond_t change;   /* of what it guards: */
+    const gs_batch *next;    /* that the thread is to fill, or fills, a slot with; NULL: it sleeps, and the slots, rows
+                              * and edges are the caller's */
+    bool quit;
+} gs_batch_slots;
+
 struct gs_batches {
     gs_batch_shape shape;
     gs_session *session;     /* of the train pass */
@@ -42,12 +73,26 @@ struct gs_batches {
     double picking, drawing; /* seconds: its rows of features, in `predicted`; itself, which is not */
     gs_pass_report amounts;  /* of a typical one, where one is known; else of the largest */
     gs_fit *fit;             /* of passes that are timed; NULL: none is */
-    gs_exec_graph graph;
-    gs_exec_piece piece[GS_BATCH_PIECES];
+    gs_batch_slots slots;
     uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */
     uint64_t bytes;          /* without what features take */
     uint64_t copies, names;  /* what these take where a batch's rows are copied, or named; equal where that cannot be */
 };
+
+/* Slots of batches. One thread calls. */
+
+/* When rows, edges and the run are there: starts the thread, where slots.count is 2. GS_ENOMEM. */
+gs_status gs_batch_slots_open(gs_batches *b);
+void gs_batch_slots_close(gs_batch_slots *s);
+/* The thread sleeps from here on until gs_batch_slots_begin_next(). */
+void gs_batch_slots_wait(gs_batch_slots *s);
+/* These batches come next, as gs_batches_begin() has it. */
+void gs_batch_slots_begin(gs_batch_slots *s, const gs_batch *batch, uint32_t batches);
+/* The slot that has this batch, which is filled now if it was not ahead. *stalled: seconds that a pass waited for its
+ * rows. Errors as gs_batch_rows_pick(), gs_exec_send(). */
+gs_status gs_batch_slots_take(gs_batch_slot **out, double *stalled, gs_batches *b, const gs_batch *batch);
+/* The pass of `batch` begins: the group's next one may be brought to the other slot. */
+void gs_batch_slots_begin_next(gs_batches *b, const gs_batch *batch);
 
 /* How long does a batch take? */
 

@@ -304,6 +304,7 @@ typedef struct gs_pick_launch {
                             * to 4 where it is one of that */
 } gs_pick_launch;
 
+/* One of the copies FROM_HOST (gs_device_transfer()): made behind those before it, and done when a mark of these is. */
 gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l);
 /* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and
  * statistics are added to the host's at the end, which waits for all of them. Launches outside are passes of their
@@ -316,6 +317,7 @@ typedef struct gs_device_pass {
     double *const *statistic;  /* or NULL: as in gs_vertex_launch */
     float *const *made;        /* or NULL: where finished statistics go, those of `param` */
     const float *loss_weight;  /* or NULL: as in gs_vertex_launch */
+    bool sends_beside;         /* copies FROM_HOST under way are none of this pass, which does not wait for them */
 } gs_device_pass;
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass);

@@ -49,133 +49,181 @@ void gs_exec__lay_spread(gs_exec *e, const gs_exec_config *c, uint8_t *memory)
     m->kept = m->sent + gs_align_up(m->room * m->row_bytes, GS_BLOCK_BYTES);
 }
 
-/* Begins a copy to the device of a bound graph, which is counted. */
-static gs_status exec_send(gs_exec *e, void *to, const void *from, uint64_t bytes)
+/* A graph on its way to a slot of the device. */
+typedef struct sending {
+    const gs_exec *e;
+    const gs_exec_graph *graph;
+    gs_exec_sent *counts;
+} sending;
+
+static gs_device *device_of(const gs_exec *e) { return e->on[0].device; }
+
+/* Begins a copy to the device, which is counted. */
+static gs_status send_bytes(const sending *s, void *to, const void *from, uint64_t bytes)
 {
-    e->stats.copied_in_bytes += bytes;
-    return bytes == 0 ? GS_OK : gs_device_transfer(e->on[0].device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
+    s->counts->copied_in_bytes += bytes;
+    return bytes == 0 ? GS_OK : gs_device_transfer(device_of(s->e), GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
 }
 
-static gs_status wait_sent(gs_exec *e) { return gs_exec__wait_copied(e->on[0].device, GS_DEVICE_FROM_HOST); }
+static gs_status wait_sent(const gs_exec *e) { return gs_exec__wait_copied(device_of(e), GS_DEVICE_FROM_HOST); }
 
 const void *gs_exec_kept_memory(const gs_exec *e) { return e->spread.kept; }
 
 gs_status gs_exec_keep_rows(gs_exec *e, uint32_t array, uint32_t first, uint32_t rows)
 {
     const gs_exec_spread_memory *const m = &e->spread;
-    const gs_status st = exec_send(e, m->kept + first * m->row_bytes, gs_exec_rows(e, array), rows * m->row_bytes);
+    const gs_status st = gs_device_transfer(device_of(e), GS_DEVICE_FROM_HOST, NULL, m->kept + first * m->row_bytes,
+                                            gs_exec_rows(e, array), rows * m->row_bytes);
     return st != GS_OK ? st : wait_sent(e);
 }
 
 /* As many rows of the graph from `row` on as the buffer has room for those among them that the host sends, which are
  * *sent. */
-static uint32_t next_rows(const gs_exec *e, uint32_t row, uint32_t *sent)
+static uint32_t next_rows(const sending *t, uint32_t row, uint32_t *sent)
 {
-    const gs_exec_spread *const s = e->graph->spread;
-    for (*sent = 0; row < e->graph->binding.vertices; row++) {
+    const gs_exec_spread *const s = t->graph->spread;
+    for (*sent = 0; row < t->graph->binding.vertices; row++) {
         if (s->place[row] < s->rows_kept)
             continue;
-        if (*sent == e->spread.room)
+        if (*sent == t->e->spread.room)
             break;
         ++*sent;
     }
     return row;
 }
 
-static gs_status wait_for_launch(gs_device *d)
+/* Where the slot has an array that is brought. */
+static uint8_t *slot_rows(const sending *t, const gs_resident *r)
 {
-    bool done = false;
-    return gs_device_poll(d, gs_device_last_launch(d), true, &done);
+    const gs_exec_device *const x = &t->e->on[0];
+    return t->graph->slot > 0 ? gs_exec__second_at(t->e, x, r->offset) : x->resident + r->offset;
 }
 
-/* The bound graph's rows come to where a pass finds them. Waits for copies, not for what picks the last of them. */
-static gs_status copy_in_spread(gs_exec *e)
+/* The graph's rows come to where a pass finds them. Each launch is one of the copies, so it has what was sent before
+ * it, and what is sent next does not come over what it reads. */
+static gs_status send_spread(const sending *t)
 {
-    const gs_exec_spread *const s = e->graph->spread;
-    const gs_exec_spread_memory *const m = &e->spread;
-    gs_device *const d = e->on[0].device;
+    const gs_exec_spread *const s = t->graph->spread;
+    const gs_exec_spread_memory *const m = &t->e->spread;
     gs_status st;
 
     if (s == NULL)
         return GS_OK;
-    const uint32_t rows = e->graph->binding.vertices;
-    const gs_resident *const r = gs_exec__resident_of(e, s->array);
-    const uint8_t *const host = gs_exec_rows(e, s->array);
-    uint8_t *const to = e->on[0].resident + r->offset;
+    const uint32_t rows = t->graph->binding.vertices;
+    const uint8_t *const host = gs_exec_rows(t->e, s->array);
+    uint8_t *const to = slot_rows(t, gs_exec__resident_of(t->e, s->array));
     gs_pick_launch l = {.sent = m->sent, .devices = s->devices, .rows_kept = s->rows_kept,
                         .row_bytes = (uint32_t)m->row_bytes};
     for (uint32_t k = 0; k < s->devices; k++)
         l.kept[k] = s->kept[k];
-    e->stats.forwarded_bytes += s->from_peers * m->row_bytes;
-    st = exec_send(e, m->place, s->place, rows * sizeof(*s->place));
+    t->counts->forwarded_bytes += s->from_peers * m->row_bytes;
+    st = send_bytes(t, m->place, s->place, rows * sizeof(*s->place));
     for (uint32_t row = 0, sent = 0, end; row < rows && st == GS_OK; row = end, l.first_sent += sent) {
-        end = next_rows(e, row, &sent);
-        if (row > 0 && (st = wait_for_launch(d)) != GS_OK) /* which reads the buffer */
-            break;
+        end = next_rows(t, row, &sent);
         l.place = (const uint32_t *)(const void *)m->place + row;
         l.to = to + row * m->row_bytes;
         l.rows = end - row;
-        if ((st = exec_send(e, m->sent, host + l.first_sent * m->row_bytes, sent * m->row_bytes)) == GS_OK &&
-            (st = wait_sent(e)) == GS_OK)
-            st = gs_device_pick_rows(d, &l);
+        st = send_bytes(t, m->sent, host + l.first_sent * m->row_bytes, sent * m->row_bytes);
+        if (st == GS_OK)
+            st = gs_device_pick_rows(device_of(t->e), &l);
     }
     return st;
 }
 
-/* ---- copied in ------------------------------------------------------------ */
+/* ---- sent ----------------------------------------------------------------- */
 
-/* A bound graph is copied to a device with memory of its own, and its edges are found there; results are
- * copied back.
- */
+/* A graph is sent to a device with memory of its own, and its edges are found there; results are copied back. */
 
-static uint64_t graph_bytes(const gs_exec *e, const gs_resident *r)
+static uint64_t graph_bytes(const gs_exec *e, const gs_exec_graph *graph, const gs_resident *r)
 {
     const gs_array *const a = &e->program->array[r->file];
-    return GS_MIN((uint64_t)e->graph->binding.vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
+    return GS_MIN((uint64_t)graph->binding.vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
 }
 
-/* Copies the rows that the bound graph has of each array that no stage makes, but for the array of which devices keep
- * rows. */
-static gs_status bring_rows(gs_exec *e)
+/* Is it an array of rows that graphs bring? */
+static bool is_brought(const gs_program *p, const gs_resident *r)
 {
+    return gs_exec__crosses(p, r) && !p->array[r->file].result;
+}
+
+/* Sends the rows that the graph has of each array that no stage makes, but for the array of which devices keep rows. */
+static gs_status send_rows(const sending *t)
+{
+    const gs_exec *const e = t->e;
     gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
         const gs_resident *const r = &e->plan->resident[i];
-        if (!gs_exec__crosses(e->program, r) || e->program->array[r->file].result ||
-            (e->graph->spread != NULL && r->file == e->graph->spread->array))
+        if (!is_brought(e->program, r) || (t->graph->spread != NULL && r->file == t->graph->spread->array))
             continue;
-        st = exec_send(e, e->on[0].resident + r->offset, gs_exec_rows(e, r->file), graph_bytes(e, r));
+        st = send_bytes(t, slot_rows(t, r), gs_exec_rows(e, r->file), graph_bytes(e, t->graph, r));
     }
     return st;
 }
 
-/* Copies the pieces one behind the other; each begins at a whole block. */
-static gs_status bring_pieces(gs_exec *e)
+/* Sends the pieces one behind the other; each begins at a whole block. With a second slot they are put together first,
+ * in pinned memory, and are one copy. */
+static gs_status send_pieces(const sending *t)
 {
+    const gs_exec *const e = t->e;
+    uint8_t *const staging = e->slots > 1 ? e->region[GS_REGION_RING] : NULL;
+    uint8_t *const to = e->on[0].pieces[t->graph->slot];
     uint64_t at = 0;
     gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < e->graph->pieces && st == GS_OK; i++) {
-        const gs_exec_piece *const p = &e->graph->piece[i];
+    for (uint32_t i = 0; i < t->graph->pieces && st == GS_OK; i++) {
+        const gs_exec_piece *const p = &t->graph->piece[i];
         if (p->bytes > e->piece_bytes - at)
             return gs_fail(GS_EINVAL, "a graph in memory has more bytes of edges than the run was opened for");
-        st = exec_send(e, e->on[0].pieces + at, p->memory, p->bytes);
+        if (staging != NULL)
+            memcpy(staging + at, p->memory, p->bytes);
+        else
+            st = send_bytes(t, to + at, p->memory, p->bytes);
         at += gs_align_up(p->bytes, GS_BLOCK_BYTES);
     }
-    return st;
+    return st != GS_OK || staging == NULL ? st : send_bytes(t, to, staging, at);
 }
 
-gs_status gs_exec__copy_in(gs_exec *e)
+gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out)
 {
+    const sending t = {.e = e, .graph = graph, .counts = out};
     gs_status st;
 
-    if (e->graph == NULL || e->on[0].resident == NULL)
+    *out = (gs_exec_sent){0};
+    if (e->on[0].resident == NULL)
         return GS_OK;
-    if ((st = bring_rows(e)) != GS_OK || (st = bring_pieces(e)) != GS_OK ||
-        (st = copy_in_spread(e)) != GS_OK)
+    if ((st = send_pieces(&t)) != GS_OK || (st = send_rows(&t)) != GS_OK || (st = send_spread(&t)) != GS_OK)
         return st;
     return wait_sent(e);
+}
+
+/* Rows of the second slot lie one array behind the other, behind its pieces: bytes of the first `residents`. */
+static uint64_t brought_bytes(const gs_program *p, const gs_plan *plan, uint32_t residents)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < residents; i++)
+        bytes += is_brought(p, &plan->resident[i]) ? gs_align_up(plan->resident[i].bytes, GS_BLOCK_BYTES) : 0;
+    return bytes;
+}
+
+uint64_t gs_exec_slot_bytes(const gs_program *program, const gs_plan *plan, uint64_t piece_bytes)
+{
+    return gs_align_up(piece_bytes, GS_BLOCK_BYTES) + brought_bytes(program, plan, plan->residents);
+}
+
+void *gs_exec__second_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < e->plan->residents; i++) {
+        const gs_resident *const r = &e->plan->resident[i];
+        if (!is_brought(e->program, r))
+            continue;
+        if (offset >= r->offset && offset - r->offset < r->bytes)
+            return x->second + at + (offset - r->offset);
+        at += gs_align_up(r->bytes, GS_BLOCK_BYTES);
+    }
+    return x->resident + offset;
 }
 
 gs_status gs_exec__take_results(gs_exec *e)
@@ -189,9 +237,9 @@ gs_status gs_exec__take_results(gs_exec *e)
         const gs_resident *const r = &e->plan->resident[i];
         if (!gs_exec__crosses(e->program, r) || !e->program->array[r->file].result)
             continue;
-        e->stats.copied_out_bytes += graph_bytes(e, r);
+        e->stats.copied_out_bytes += graph_bytes(e, e->graph, r);
         st = gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
-                                graph_bytes(e, r));
+                                graph_bytes(e, e->graph, r));
     }
     return st == GS_OK ? gs_exec__wait_copied(d, GS_DEVICE_TO_HOST) : st;
 }
@@ -205,7 +253,7 @@ static const void *brought(const gs_exec *e, const gs_exec_device *x, const void
         const gs_exec_piece *const piece = &e->graph->piece[i];
         const uintptr_t from = (uintptr_t)piece->memory, to = (uintptr_t)p;
         if (to >= from && to < from + piece->bytes)
-            return x->pieces + at + (to - from);
+            return x->pieces[e->slot] + at + (to - from);
         at += gs_align_up(piece->bytes, GS_BLOCK_BYTES);
     }
     return NULL;
@@ -223,7 +271,7 @@ void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges 
 {
     if (x->resident == NULL)
         return;
-    edges->end = edges->targets == 0 ? 0 : edges->start[edges->targets];
+    edges->end = edges->targets == 0 ? 0 : edges->end;
     if (edges->end == 0)
         edges->targets = 0;
     edges->target = brought(e, x, edges->target);
@@ -258,6 +306,7 @@ gs_status gs_exec__check_bound(const gs_exec *e)
 void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph)
 {
     e->graph = graph;
+    e->slot = graph->slot;
     e->chunks.vertices = graph->binding.vertices;
 }
 

@@ -9,11 +9,8 @@ void gs_exec__lay_spread(gs_exec *e, const gs_exec_config *c, uint8_t *memory);
 /* Bytes of it. */
 uint64_t gs_exec__spread_bytes(const gs_exec_config *c);
 
-/* A bound graph comes to a device with memory of its own: its rows and its edges, before a pass. */
-
-/* Copies what is bound, and waits: nothing of the device is under way. On host memory there is nothing to do. */
-gs_status gs_exec__copy_in(gs_exec *e);
-/* Behind the launches of a pass, which are done: results of the run come to the host. Waits; likewise. */
+/* Behind the launches of a pass, which are done: results of the run come to the host from a device with memory
+ * of its own. Waits. */
 gs_status gs_exec__take_results(gs_exec *e);
 /* Edges of the bound graph where the device has them. */
 void gs_exec__brought_edges(const gs_exec *e, const gs_exec_device *x, gs_edges *edges);

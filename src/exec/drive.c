@@ -25,6 +25,7 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
             .statistic = x->statistic,
             .made = e->args->made,
             .loss_weight = e->args->loss_weight,
+            .sends_beside = e->slots > 1,
         };
         if ((st = gs_device_begin_pass(x->device, &pass)) == GS_OK && e->kernels != NULL)
             st = gs_device_time_launches(x->device);
@@ -94,8 +95,8 @@ static gs_status run_devices(gs_exec *e)
     gs_status st;
 
     gs_exec__enter_shares(e);
-    if ((st = begin_devices(e, &begun)) == GS_OK && (st = gs_exec__copy_in(e)) == GS_OK) {
-        e->stats.sent = gs_now();
+    if ((st = begin_devices(e, &begun)) == GS_OK) {
+        e->stats.entered = gs_now();
         st = e->several != NULL ? gs_exec__several_run(e) : gs_exec__run_alone(e);
         e->stats.computed = gs_now();
     }

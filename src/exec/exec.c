@@ -29,7 +29,8 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
     if (e->bound) {
-        m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes + gs_exec__spread_bytes(c);
+        m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes + gs_exec__spread_bytes(c) +
+                         (e->slots > 1 ? gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes) : 0);
         m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = gs_exec_bound_bytes(e->program, e->plan);
     }
     const gs_status st = gs_device_take_memory(x->device, &m, &arena);
@@ -37,8 +38,11 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
     if (st != GS_OK || !e->bound)
         return st;
     x->resident = x->arena + x->arena_bytes;
-    x->pieces = x->resident + e->region_bytes[GS_REGION_RESIDENT];
-    gs_exec__lay_spread(e, c, x->pieces + e->piece_bytes);
+    x->pieces[0] = x->resident + e->region_bytes[GS_REGION_RESIDENT];
+    x->pieces[1] = x->pieces[0] + e->piece_bytes;
+    x->second = x->pieces[1] + e->piece_bytes;
+    gs_exec__lay_spread(e, c, e->slots < 2 ? x->pieces[1]
+                                           : x->pieces[1] + gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes));
     return gs_device_join(&x->device, 1, false);
 }
 
@@ -70,7 +74,8 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
 {
     static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", ""};
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
-        e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r], 1), GS_BLOCK_BYTES);
+        const uint64_t staging = r == GS_REGION_RING && e->slots > 1 ? e->piece_bytes : 0;
+        e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r] + staging, 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
             return take_arenas(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
@@ -199,6 +204,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->files.verify = !config->no_verify;
     e->bound = config->bound;
     e->piece_bytes = gs_align_up(config->piece_bytes, GS_BLOCK_BYTES);
+    e->slots = GS_MAX(config->slots, 1);
     gs_exec__take_patience(e, config);
     if ((st = gs_exec__check_bound(e)) != GS_OK || (st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK ||
         (st = take_devices(e, config)) != GS_OK ||

@@ -68,6 +68,8 @@ typedef struct gs_exec_config {
     bool bound;
     uint64_t piece_bytes;     /* of all pieces of such a graph, each in whole blocks; on a device with memory of its own
                                * there is room for as many */
+    uint32_t slots;           /* graphs that such a device has room for, GS_EXEC_SLOTS at most: 2, so that one is sent
+                               * while a pass runs on the other; 0, 1: one */
     struct {
         bool on;
         uint32_t array, rows; /* such a device keeps so many rows of this array of the store, for gs_exec_spread */
@@ -107,14 +109,20 @@ typedef struct gs_exec_graph {
                              * and target_rows are filled in for each launch */
     const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows(). On host memory alone */
     const gs_exec_spread *spread; /* NULL: all rows are in gs_exec_rows(). On memory of its own alone */
-    const gs_exec_piece *piece; /* [pieces] all of `edges` is in these: they are copied to a device with memory of its
-                                 * own before each pass, as rows are */
+    const gs_exec_piece *piece; /* [pieces] all of `edges` is in these: they are sent to a device with memory of its
+                                 * own, as rows are. There `edges[].end` says how many they are */
     uint32_t pieces;
+    uint32_t slot;              /* of that device's, below gs_exec_config.slots */
 } gs_exec_graph;
 
 /* Bytes of host memory to which the rows of bound graphs are written, and where results come back, where the device has
  * memory of its own. */
 uint64_t gs_exec_bound_bytes(const gs_program *program, const gs_plan *plan);
+
+#define GS_EXEC_SLOTS 2u
+/* Of such a device: memory that a second slot takes, for graphs of as many bytes of pieces. The host's is as much as
+ * the pieces alone, which are sent from there. */
+uint64_t gs_exec_slot_bytes(const gs_program *program, const gs_plan *plan, uint64_t piece_bytes);
 
 /* Of such a device: memory that keeping `rows` of its rows takes, for graphs of at most `most` vertices. */
 uint64_t gs_exec_spread_bytes(uint64_t row_bytes, uint32_t most, uint32_t rows);
@@ -125,6 +133,16 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config);
 void gs_exec_close(gs_exec *e);
 /* The run was given up: what it works with (plan, program, devices, memory of parameters) must stay too. */
 bool gs_exec_gave_up(const gs_exec *e);
+
+/* What sending came to. */
+typedef struct gs_exec_sent {
+    uint64_t copied_in_bytes, forwarded_bytes;
+} gs_exec_sent;
+
+/* Rows (gs_exec_rows()) and edges of a graph come to its slot of a device with memory of its own, before the passes
+ * that run on it; on host memory there is nothing to do. Waits until they are there: what they were in may change
+ * then. One thread, which may be another one than runs a pass meanwhile on a graph of another slot. */
+gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out);
 
 /* From now on passes run on this graph, which is the caller's and stays as it is until another one is bound. Indices
  * are not checked here. Any number of times, between passes. */
@@ -193,8 +211,8 @@ typedef struct gs_exec_stats {
     /* The driving thread besides: verifying what arrived; handing over and taking back. */
     double check_seconds, submit_seconds;
     uint64_t checked_bytes, checks, requests;
-    /* Moments of gs_now(): a bound graph, and parameters, are where launches find them; all launches are over. */
-    double sent, computed;
+    /* Moments of gs_now(): parameters are where launches find them; all launches are over. */
+    double entered, computed;
 } gs_exec_stats;
 
 /* Runs one pass once. What was read ahead of it belongs to its figures. Errors name the file and the chunk or rows. */

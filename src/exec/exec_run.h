@@ -32,7 +32,8 @@ typedef struct gs_exec_device {
     uint8_t *arena;           /* an address of the device where that has memory of its own */
     uint64_t arena_bytes;
     uint8_t *pages;           /* the arena where it is the host's, else NULL */
-    uint8_t *resident, *pieces; /* of a run that is bound, on such a device: behind the arena; else NULL */
+    uint8_t *resident; /* of a run that is bound, on such a device: behind the arena; else NULL */
+    uint8_t *pieces[GS_EXEC_SLOTS], *second; /* likewise: edges of each slot, and rows of the second one */
     void **reg;               /* [most registers of a stage] of the launch being made */
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
     /* of the pass being run */
@@ -62,6 +63,7 @@ struct gs_exec {
     const gs_exec_graph *graph; /* bound; else NULL */
     bool bound;               /* opened for that */
     uint64_t piece_bytes;     /* of such a graph's pieces, at most */
+    uint32_t slots, slot;     /* how many; that of `graph` */
     gs_exec_spread_memory spread;
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
     gs_exec_wires wires;      /* of copies as tasks */
@@ -97,13 +99,16 @@ gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target,
 /* Memory of the host: RING or RESIDENT. */
 static inline void *gs_exec__host(const gs_exec *e, gs_place p) { return e->region[p.region] + p.offset; }
 
+/* Where a bound graph of the device's second slot has what is at `offset` of RESIDENT (bound.c). */
+void *gs_exec__second_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset);
+
 /* As a device sees it; NONE is NULL. */
 static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_place p)
 {
     if (p.region == GS_REGION_ARENA)
         return x->arena + p.offset;
     if (p.region == GS_REGION_RESIDENT && x->resident != NULL)
-        return x->resident + p.offset;
+        return e->slot > 0 ? gs_exec__second_at(e, x, p.offset) : x->resident + p.offset;
     return p.region == GS_REGION_NONE ? NULL : gs_exec__host(e, p);
 }
 

@@ -39,14 +39,15 @@ void gs_batch_trace_add(gs_batch_trace *t, gs_batch_span span)
 
 void gs_batch_trace_add_pass(gs_batch_trace *t, const gs_batch_pass *p)
 {
-    const double at[] = {p->began, p->picked, p->stats.sent, p->stats.computed, p->ended};
+    const double at[][2] = {{p->began, p->picked}, {p->picked, p->sent}, {p->stats.entered, p->stats.computed},
+                            {p->stats.computed, p->ended}};
     const bool copied = p->stats.copied_in_bytes + p->stats.copied_out_bytes > 0;
 
     for (uint16_t k = GS_BATCH_PICK; k <= GS_BATCH_RETURN && p->batch != NULL; k++) {
         if (k != GS_BATCH_PICK && k != GS_BATCH_COMPUTE && !copied)
             continue;
-        const double *const from = &at[k - GS_BATCH_PICK];
-        gs_batch_trace_add(t, (gs_batch_span){.begin = from[0], .end = from[1], .batch = p->batch->number,
+        const double *const span = at[k - GS_BATCH_PICK];
+        gs_batch_trace_add(t, (gs_batch_span){.begin = span[0], .end = span[1], .batch = p->batch->number,
                                               .vertices = p->batch->vertices, .edges = p->batch->edges, .part = k,
                                               .device = (uint16_t)p->device});
     }

@@ -205,6 +205,8 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     b->room.cache = b->room.keeps ? 0 : b->cache_bytes;
     set_room(b);
     choose_ring(b, host);
+    b->room.slots = !config->options->no_pipeline && gs_batch_devices_has_slots(b->engine, b->device_memory) ? 2 : 1;
+    set_room(b);
     b->draws.ahead = gs_run_batches_device_bytes(b) > 0 && !config->options->no_pipeline &&
                      b->draws.group < gs_sampler_batches(b->draws.sampler);
 }
@@ -248,15 +250,17 @@ static bool halve_group(gs_run_batches *b)
     return b->draws.group < had;
 }
 
-/* First no group is drawn ahead. Where all features stay, half of the group goes and half of that; then a cache takes
- * their place, which may be more, but less can be made of it. Then the ring becomes the least, reads do not go ahead,
- * what a small group has not goes, then the cache, and half of the group. */
+/* First no batch is sent ahead, then no group is drawn ahead. Where all features stay, half of the group goes and half
+ * of that; then a cache takes their place, which may be more, but less can be made of it. Then the ring becomes the
+ * least, reads do not go ahead, what a small group has not goes, then the cache, and half of the group. */
 bool gs_run_batches_shrink(gs_run_batches *b)
 {
     const uint64_t had = gs_run_batches_bytes(b);
     gs_batch_room *const room = &b->room;
 
-    if (b->draws.ahead) {
+    if (room->slots > 1) {
+        room->slots = 1;
+    } else if (b->draws.ahead) {
         b->draws.ahead = false;
     } else if (room->ring > 0) {
         room->ring = room->ring > GS_BATCH_RING ? GS_BATCH_RING : 0;
@@ -306,9 +310,9 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
         gs_run_batches_close(b);
         return st;
     }
+    b->device_memory = config->options->device_memory;
     choose_cache(b, config);
     b->may_spread = !config->options->no_spread && !config->options->no_cache;
-    b->device_memory = config->options->device_memory;
     b->traces = config->options->trace != NULL;
     *out = b;
     return GS_OK;
@@ -477,7 +481,7 @@ static void add_passes(gs_run_batches *b, gs_epoch_report *e, const gs_batch_pas
         sums->loss += x->metrics.loss_sum;
         sums->mass += p->mass;
         d->pick += p->pick_seconds;
-        d->copy += x->sent - p->picked + p->ended - x->computed;
+        d->copy += p->sent - p->picked + x->entered - p->started + p->ended - x->computed;
         d->compute += x->compute_seconds;
         d->edge += x->edge_seconds;
         d->stall += x->stall_seconds;
@@ -630,7 +634,8 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     const uint64_t before[2] = {swept[0], swept[1]};
     gs_status st = GS_OK;
 
-    gs_draws_wait(&b->draws); /* of an epoch that was stopped */
+    gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
+    gs_draws_wait(&b->draws);
     b->draws.seconds = b->draws.amount = b->draws.waited = 0;
     gs_batch_trace_clear(&b->trace);
     gs_sampler_order(b->draws.sampler, !gs_control_shuffles(&r->control));

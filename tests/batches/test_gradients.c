@@ -222,8 +222,8 @@ static void check_model(world *w, const char *text, const char *model, bool prun
         gs_assert_ok(gs_batches_run(b, &pass));
         gs_assert_close(pass.mass, batch.targets, 1e-12);
         gs_assert_close(pass.stats.metrics.loss_sum / pass.mass, want, 1e-5);
-        assert_true(pass.began < pass.picked && pass.picked <= pass.stats.sent &&
-                    pass.stats.sent < pass.stats.computed && pass.stats.computed <= pass.ended);
+        assert_true(pass.began < pass.picked && pass.picked <= pass.sent && pass.sent <= pass.stats.entered &&
+                    pass.stats.entered < pass.stats.computed && pass.stats.computed <= pass.ended);
         if (n.margin > 1e-6) { /* else float32 may be on the other side of a kink */
             compare(s, &n, model, k);
             compared++;

@@ -29,25 +29,33 @@ equal "weights of a run that went on" "$work/on.safetensors" "$work/whole.safete
 run "read features" "${train[@]}" --no-cache --save "$work/read.safetensors"
 equal "weights where features are read" "$work/read.safetensors" "$work/whole.safetensors"
 
-# The next group is drawn while this one is trained, or is not: weights are the same, and the trace says which it was.
-drawn_ahead() # OPTION...: how many groups began to be drawn before the batch in front of them had been computed
+# The next group is drawn, and the next batch picked and sent, while this one is trained, or is not: weights are the
+# same, and the trace says which it was.
+ahead() # OPTION...: groups, and those that began to be drawn before the batch in front of them had been computed;
+        # batches behind another of their group, and those that were picked and began to be sent before that was
 {
     run "train with a trace $*" "${train[@]}" --threads 1 --batch-size 20 --epochs 1 --trace "$work/trace.json" \
         --save "$work/traced.safetensors" "$@"
     python3 - "$work/trace.json" <<'PY'
 import json, sys
 events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
-computed = {e["args"]["batch"]: e["ts"] + e["dur"] for e in events if e["name"] == "compute"}
-drawn = [e for e in events if e["name"] == "draw" and e["args"]["batch"] > 0]
-print(len(drawn), sum(e["ts"] < computed[e["args"]["batch"] - 1] for e in drawn))
+spans = {(e["name"], e["args"]["batch"]): (e["ts"], e["ts"] + e["dur"]) for e in events}
+drawn = {b for name, b in spans if name == "draw"}
+behind = [b for name, b in spans if name == "pick" and b not in drawn]
+def ahead(name, batches):
+    return sum(spans[name, b][0] < spans["compute", b - 1][1] for b in batches)
+print(len(drawn) - 1, ahead("draw", drawn - {0}), len(behind), ahead("send", behind))
 PY
 }
-read -r groups ahead < <(drawn_ahead | tail -n 1)
+read -r groups drawn batches sent < <(ahead | tail -n 1)
 cp "$work/traced.safetensors" "$work/ahead.safetensors"
-[ "$groups" -gt 0 ] && [ "$ahead" -gt 0 ] && pass || fail "none of $groups groups were drawn ahead" "$work/stderr"
-read -r groups ahead < <(drawn_ahead --no-pipeline | tail -n 1)
-[ "$groups" -gt 0 ] && [ "$ahead" = 0 ] && pass || fail "$ahead of $groups groups were drawn ahead" "$work/stderr"
-equal "weights of groups that are drawn ahead" "$work/ahead.safetensors" "$work/traced.safetensors"
+[ "$groups" -gt 0 ] && [ "$drawn" -gt 0 ] && pass || fail "none of $groups groups were drawn ahead" "$work/stderr"
+[ "$sent" -gt 0 ] && [ $((sent * 2)) -ge "$batches" ] && pass ||
+    fail "$sent of $batches batches were picked and sent while one computed" "$work/stderr"
+read -r groups drawn batches sent < <(ahead --no-pipeline | tail -n 1)
+[ "$groups" -gt 0 ] && [ "$drawn" = 0 ] && pass || fail "$drawn of $groups groups were drawn ahead" "$work/stderr"
+[ "$sent" = 0 ] && pass || fail "$sent of $batches batches were sent ahead" "$work/stderr"
+equal "weights of batches that are drawn and sent ahead" "$work/ahead.safetensors" "$work/traced.safetensors"
 
 run "two batches a step" "${train[@]}" --batches-per-step 2 --save "$work/one.safetensors"
 for device in cuda:0,0 cuda:0,1; do

@@ -22,14 +22,19 @@ static void fill(uint8_t *to, uint32_t first, uint32_t step, uint32_t rows, uint
             to[r * row_bytes + k] = byte_of(first + r * step, k);
 }
 
-static void bring(gs_device *d, void *to, const void *from, uint64_t bytes)
+static void wait_copied(gs_device *d)
 {
     uint64_t number;
     bool done = false;
-    gs_assert_ok(gs_device_transfer(d, GS_DEVICE_FROM_HOST, NULL, to, from, bytes));
     gs_assert_ok(gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number));
     gs_assert_ok(gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done));
     assert_true(done);
+}
+
+static void bring(gs_device *d, void *to, const void *from, uint64_t bytes)
+{
+    gs_assert_ok(gs_device_transfer(d, GS_DEVICE_FROM_HOST, NULL, to, from, bytes));
+    wait_copied(d);
 }
 
 static places take(gs_device *d)
@@ -67,6 +72,7 @@ static void check(gs_device *const *d, const places *p, uint32_t devices, uint32
     }
     bring(d[0], p[0].place, place, sizeof(place));
     gs_assert_ok(gs_device_pick_rows(d[0], &l));
+    wait_copied(d[0]);
     gs_assert_ok(gs_device_peek(d[0], host, p[0].to, (uint64_t)PICKED * row_bytes));
     for (uint32_t i = 0; i < PICKED; i++)
         for (uint32_t k = 0; k < row_bytes; k++)
