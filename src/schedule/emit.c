@@ -223,14 +223,30 @@ static gs_status take_scratch(struct emitter *e)
     return GS_OK;
 }
 
-/* Bytes of the plan itself with which it cannot fit: the search leaves its tables an eighth more. */
-static uint64_t most_tables(const gs_layout *l, const gs_choice *c)
+/* Bytes of the plan itself with which it cannot fit beside arenas of so many bytes: the search leaves its tables an
+ * eighth more. */
+static uint64_t most_tables(const gs_layout *l, const gs_choice *c, uint64_t arena)
 {
     const gs_schedule_config *const cfg = l->config;
     const uint64_t left = c->host_most - GS_MIN(c->host_most, cfg->host_fixed);
-    const uint64_t each = cfg->device_fixed + c->arena_bytes;
-    const uint64_t arenas = l->memory.arenas * each;
+    const uint64_t arenas = l->memory.arenas * (cfg->device_fixed + arena);
     return (left - GS_MIN(left, arenas)) / 9 * 8;
+}
+
+/* Are the tables known to be too large? */
+static bool is_crammed(const gs_layout *l, const gs_choice *c)
+{
+    const bool known = c->chunks_alone && c->arena_bytes <= c->alone.arena;
+    return GS_MAX(l->least_tables, known ? c->alone.tables : 0) > most_tables(l, c, c->arena_bytes);
+}
+
+/* Of a plan that is whole, or given up for its tables: with a smaller arena they are no smaller. */
+static void note_alone(const struct emitter *e)
+{
+    if (!e->c->chunks_alone)
+        return;
+    e->c->alone.arena = e->c->arena_bytes;
+    e->c->alone.tables = gs_emit__table_bytes(e);
 }
 
 /* The one place that tells the host's memory from devices'. */
@@ -280,7 +296,8 @@ static gs_status emitter_open(struct emitter *e)
         gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
         e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
     }
-    e->tables_most = most_tables(e->l, e->c);
+    /* counting with chunks alone goes on to where no smaller arena has room either */
+    e->tables_most = most_tables(e->l, e->c, e->c->chunks_alone && e->c->counts ? 0 : e->c->arena_bytes);
     e->beside = gs_choice_listed_bytes(e->c);
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -416,8 +433,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
     struct emitter e = {.l = l, .c = c};
     gs_status st;
 
-    c->crammed = l->least_tables > most_tables(l, c);
-    if (c->crammed)
+    if ((c->crammed = is_crammed(l, c)))
         return GS_ENOFIT;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
@@ -433,14 +449,20 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         if ((st = emit_ahead(&e)) != GS_OK)
             goto done;
     }
+    c->crammed = c->chunks_alone && c->counts && gs_emit__table_bytes(&e) > most_tables(l, c, c->arena_bytes);
+    if (c->crammed)
+        goto done;
     finish(&e);
+    note_alone(&e);
     note_effort(&e, true);
     *out = e.plan;
     e.plan = NULL;
 done:
     note_effort(&e, false);
+    if (c->crammed)
+        note_alone(&e);
     emitter_close(&e);
-    return st;
+    return c->crammed ? GS_ENOFIT : st;
 }
 
 gs_status gs_emit_count(gs_plan **out, const gs_layout *l, gs_choice *c)

@@ -193,7 +193,7 @@ static gs_status find_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint
 /* With chunks that come together or alone, as `c` says. */
 static gs_status least_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
 {
-    const gs_status st = bound(out, l, c, false);
+    const gs_status st = out->tables > 0 ? GS_OK : bound(out, l, c, false);
 
     if (st != GS_OK)
         return st;
@@ -232,19 +232,17 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
 }
 
 /* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`: found
- * as the host's is. A larger ring may fail by its turns where a smaller one works: so below `most`, a sixteenth at a
- * time is tried, too. Tables are as long with another ring. GS_ENOFIT: none works. */
-static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t most, uint64_t part)
+ * as the host's is, from the `least` that is in it at a time. A larger ring may fail by its turns where a smaller one
+ * works: so below `most`, a sixteenth at a time is tried, too. Tables are as long with another ring. GS_ENOFIT: none
+ * works. */
+static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least, uint64_t most,
+                               uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t tables, low = 0;
+    uint64_t tables, low = 0, high = GS_MIN(GS_MAX(least, step), most), more = GS_MAX(step, high / part);
+    const uint64_t near = more, less = gs_align_up(most / 16, GS_BLOCK_BYTES);
     gs_status st;
 
-    gs_choice_keep(c, l, 0);
-    if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &tables)) != GS_OK || c->live_staging > most)
-        return st != GS_OK ? st : GS_ENOFIT;
-    uint64_t high = GS_MIN(GS_MAX(c->live_staging, step), most), more = GS_MAX(step, high / part);
-    const uint64_t near = more, less = gs_align_up(most / 16, GS_BLOCK_BYTES);
     while ((st = try_rings(l, c, GS_RING_ENDLESS, high, &tables)) == GS_ENOFIT && high < most && !c->crammed) {
         low = high;
         high = GS_MIN(gs_align_up(high + more, GS_BLOCK_BYTES), most);
@@ -266,14 +264,14 @@ static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, 
 /* Of devices on host memory: both rings are found at once where neither needs more than is in it at a time. */
 static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
 {
-    gs_status st = bound(out, l, c, true);
+    gs_status st = out->tables > 0 ? GS_OK : bound(out, l, c, true);
 
     if (st != GS_OK)
         return st;
     if ((out->beyond = out->host > c->host_most))
         return GS_ENOFIT;
     if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_ENOFIT && !c->crammed &&
-        (st = least_staging(&out->staging, l, c, c->spare_bytes, STAGING_PART)) == GS_OK)
+        (st = least_staging(&out->staging, l, c, out->staging, c->spare_bytes, STAGING_PART)) == GS_OK)
         st = find_ring(out, l, c, most);
     out->host = host_bytes(l, c, out->ring, out->tables);
     return st;
@@ -292,7 +290,7 @@ gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint6
 
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most)
 {
-    if (!set_arena(l, c, arena))
+    if (out->tables == 0 && !set_arena(l, c, arena))
         return GS_ENOFIT;
     const gs_status st = l->memory.arenas > 0 ? least_rings(out, l, c, ring_most)
                                         : least_together_or_alone(out, l, c, ring_most);
@@ -367,13 +365,16 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
 /* Memory of devices with copies as tasks: the least arena, and behind it the smallest staging ring. */
 static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
-    uint64_t staging;
+    uint64_t staging, tables;
     gs_status st;
 
     *out = l->config->device_fixed + arena;
     if (l->memory.own == 0 || !gs_choice_set_arena(c, l, arena))
         return GS_OK;
-    st = least_staging(&staging, l, c, UINT64_MAX / 8, DEVICE_PART);
+    gs_choice_keep(c, l, 0);
+    if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &tables)) != GS_OK)
+        return st;
+    st = least_staging(&staging, l, c, c->live_staging, UINT64_MAX / 8, DEVICE_PART);
     *out = l->config->device_fixed + c->arena_bytes + staging;
     return st;
 }

@@ -22,7 +22,8 @@ typedef struct gs_least {
 } gs_least;
 
 /* Sets the arena, its least staging and ring, of at most about `ring_most`, and whether chunks come alone, with nothing
- * kept anywhere. GS_ENOFIT: it does not work with these, or has no room in the devices' memory. */
+ * kept anywhere. *out: all 0, or what gs_choice_bound() has said of the same arena. GS_ENOFIT: it does not work with
+ * these, or has no room in the devices' memory. */
 gs_status gs_choice_least(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena, uint64_t ring_most);
 /* Sets the arena; what nothing works without, of which one plan is counted. GS_ENOFIT as above. */
 gs_status gs_choice_bound(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t arena);

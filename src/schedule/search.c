@@ -58,6 +58,23 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
     return GS_OK;
 }
 
+/* With a read for each chunk, which takes less of the ring, and more of tables. Where those are not known they are
+ * counted first. */
+static gs_status emit_alone(gs_plan **out, const gs_layout *l, gs_choice *c)
+{
+    gs_plan *counted = NULL;
+    gs_status st = GS_OK;
+
+    c->chunks_alone = true;
+    if (!c->counts && c->alone.arena == 0)
+        st = gs_emit_count(&counted, l, c);
+    gs_plan_free(counted);
+    if (st == GS_OK)
+        st = gs_emit(out, l, c);
+    c->chunks_alone = false;
+    return st;
+}
+
 /* A plan with this arena, ring and kept bytes, if it exists and its real total,
  * tables included, is within the host budget. */
 static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uint64_t keep, uint64_t ring)
@@ -70,11 +87,8 @@ static gs_status try_choice(gs_plan **out, const gs_layout *l, gs_choice *c, uin
     c->ring_bytes = GS_MAX(c->ring_bytes, gs_align_up(c->device.load_most, GS_BLOCK_BYTES));
     c->ring_bytes = GS_MAX(c->ring_bytes, c->ring_least);
     st = gs_emit(&plan, l, c);
-    if (st == GS_ENOFIT && !c->chunks_alone && !c->crammed) {
-        c->chunks_alone = true;
-        st = gs_emit(&plan, l, c);
-        c->chunks_alone = false;
-    }
+    if (st == GS_ENOFIT && l->memory.groups_chunks && !c->chunks_alone && !c->crammed)
+        st = emit_alone(&plan, l, c);
     if (st != GS_OK)
         return st;
     if (plan->host_bytes > l->config->host_memory) {
@@ -93,6 +107,14 @@ static uint64_t host_left(const gs_layout *l, const gs_choice *c, uint64_t table
     return used < cfg->host_memory ? cfg->host_memory - used : 0;
 }
 
+/* Host bytes that are missing for the least ring. */
+static uint64_t host_lacks(const gs_layout *l, const gs_choice *c, uint64_t tables)
+{
+    const gs_schedule_config *cfg = l->config;
+    const uint64_t used = cfg->host_fixed + tables + gs_choice_devices_bytes(c, l) + GS_BLOCK_BYTES;
+    return used > cfg->host_memory ? used - cfg->host_memory : 0;
+}
+
 /* Is there a plan with this ring, and nothing kept? */
 static gs_status count_choice(const gs_layout *l, gs_choice *c, uint64_t ring)
 {
@@ -109,6 +131,8 @@ static gs_status count_choice(const gs_layout *l, gs_choice *c, uint64_t ring)
 struct tried {
     uint64_t arena[MOST_TRIED];
     uint32_t count;
+    uint64_t first; /* of those that were probed; 0: none was */
+    uint64_t lacks; /* bytes of the host's memory, in the way that takes least of it */
 };
 
 /* Is there another one that differs by no more than `by`? Notes this one, where not. */
@@ -355,6 +379,14 @@ static gs_status try_least(struct best *best, const gs_layout *l, gs_choice *c, 
     return st;
 }
 
+/* Has the host no room for the least ring beside this arena, as it had none beside the first? Smaller ones have
+ * no smaller tables, where chunks never come together, and what they leave of devices' memory is for other data. */
+static bool has_no_room(const struct tried *held, const gs_layout *l, const gs_choice *c)
+{
+    return !l->memory.groups_chunks && c->arena_bytes <= held->first &&
+           held->lacks > l->memory.on_hosts * (held->first - c->arena_bytes);
+}
+
 /* Plans with one arena. A first one tells the size of tables and what devices access; its ring being endless, a small
  * ring's tables may be larger by half: `tight`. */
 static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena, bool tight)
@@ -375,23 +407,31 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     make_room(best, l);
     if ((st = gs_device_cache_begin(c, l)) != GS_OK)
         return st;
+    if (has_no_room(best->held, l, c))
+        return GS_ENOFIT;
     if ((st = probe_arena(l, c, &tables, &tasks)) != GS_OK) {
         best->crammed = st == GS_ENOFIT && c->crammed && leaves_little(l, c);
         return st;
     }
     tables += tight ? tables / 2 : 0;
     const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
+    uint64_t lacks = UINT64_MAX;
     bool any = false;
     for (size_t k = 0; k < (c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2); k++) {
         if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].whole)) != GS_OK)
             return st;
         const bool all = has_all(c);
+        lacks = GS_MIN(lacks, host_lacks(l, c, tables + tables / 8));
         st = try_host(best, l, c, tables, many);
         if (st != GS_OK && st != GS_ENOFIT)
             return st;
         any = any || st == GS_OK;
         if (st == GS_OK && (all || is_enough(best, l)))
             break;
+    }
+    if (best->held->first == 0 && !tight) {
+        best->held->first = c->arena_bytes;
+        best->held->lacks = c->device.crowded ? 0 : lacks;
     }
     if (!any && c->device.crowded) {
         gs_device_cache_drop(c);
@@ -541,32 +581,40 @@ static gs_status with_order(struct best *best, const gs_layout *l, gs_choice *c)
     return gs_order_search(&best->plan, best->cost, l, c, c->cached_pass, is_short(best, l), plan_again, &again);
 }
 
+/* With so much to stage on each device. */
+static gs_status try_staging(struct best *best, const gs_layout *l, gs_choice *c, uint64_t staging)
+{
+    uint64_t tables;
+    uint32_t tasks;
+    gs_status st;
+
+    if ((st = divide(c, l, staging, false)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
+        return st;
+    return try_host(best, l, c, tables, false);
+}
+
 /* Devices on host memory that stage less than they could leave it to the host: a part of it, and of that, down to the
  * least, with which there is a plan if there is any. */
 static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
     gs_least least = {0};
-    uint64_t tables;
-    uint32_t tasks;
-    gs_status st;
+    gs_plan *plan = NULL;
+    gs_status st = GS_ENOFIT;
 
     gs_device_cache_drop(c);
-    if (is_crammed(best, l, c) || l->config->any_plan)
+    if (l->config->any_plan || !gs_choice_set_arena(c, l, arena) || is_crammed(best, l, c))
         return GS_ENOFIT;
+    uint64_t staging = l->memory.arenas > 0 ? c->spare_bytes / STAGED_LESS : 0;
+    if (staging > 0 && (st = try_staging(best, l, c, staging)) != GS_ENOFIT)
+        return st;
     if ((st = gs_choice_least(&least, l, c, arena, l->config->host_memory)) != GS_OK)
         return st;
-    uint64_t staging = least.staging > 0 ? c->spare_bytes : 0;
     do {
         staging = GS_MAX(staging / STAGED_LESS, least.staging);
-        if ((st = divide(c, l, staging, false)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
-            return st;
-        st = try_host(best, l, c, tables, false);
+        st = try_staging(best, l, c, staging);
     } while (st == GS_ENOFIT && staging > least.staging);
-    if (st == GS_ENOFIT) {
-        gs_plan *plan = NULL;
-        if ((st = try_choice(&plan, l, c, 0, least.ring)) == GS_OK)
-            st = compare(best, l, c, plan);
-    }
+    if (st == GS_ENOFIT && (st = try_choice(&plan, l, c, 0, least.ring)) == GS_OK)
+        st = compare(best, l, c, plan);
     return st;
 }
 

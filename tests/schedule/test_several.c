@@ -172,6 +172,31 @@ static void test_several__a_part_of_the_host_is_named_by_the_host(void **state)
     }
 }
 
+/* Where the host has no room for all that devices could stage beside the tables, that is seen once, and they stage
+ * less: few plans are counted before there is one. */
+static void test_several__what_has_no_room_is_counted_once(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    gs_effort effort = {.most = 200000};
+    gs_cost cost;
+    (void)state;
+    gs_cost_defaults(&cost, 2);
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 60000, 60, false, 5);
+    gs_schedule_config c = fixture_config(&f, 16 * GS_MIB, 4 * GS_MIB);
+    c.topology = &four;
+    c.unified = true;
+    c.cost = &cost;
+    c.effort = &effort;
+    c.no_swap = true;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    assert_true(plan->host_bytes <= c.host_memory);
+    assert_true(effort.tasks < 7ull * plan->tasks);
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
 /* Bytes that stage 1's edge passes bring of operand rows. */
 static uint64_t operand_bytes(const gs_plan *p, const char *word, uint32_t rows)
 {
@@ -490,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_several__routes_bring_all_parts_to_all),
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
+        cmocka_unit_test(test_several__what_has_no_room_is_counted_once),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_devices_have_less),
