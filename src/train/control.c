@@ -219,6 +219,11 @@ bool gs_control_shuffles(const gs_control *c)
     return c->shuffles == GS_SHUFFLES_ALWAYS || (c->shuffles == GS_SHUFFLES_ADAPTIVE && c->state.elbow != 0);
 }
 
+bool gs_control_keeps_order(const gs_control *c)
+{
+    return c->shuffles != GS_SHUFFLES_ADAPTIVE || c->state.elbow != 0;
+}
+
 bool gs_control_is_over(const gs_control *c, uint32_t epoch)
 {
     const uint32_t last = c->state.last_better; /* of an epoch that was judged and is not done: above `epoch` */

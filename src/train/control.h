@@ -91,6 +91,8 @@ bool gs_control_note(gs_control *c, uint32_t epoch, double valid, double loss);
 void gs_control_note_loss(gs_control *c, uint32_t epoch, double loss);
 /* Are the targets of the next epoch in an order of its own? */
 bool gs_control_shuffles(const gs_control *c);
+/* So is each later epoch's; false: it depends on losses that are still to come. */
+bool gs_control_keeps_order(const gs_control *c);
 /* Has patience run out with this epoch? */
 bool gs_control_is_over(const gs_control *c, uint32_t epoch);
 

@@ -307,10 +307,15 @@ static void *draw_group(void *context)
     if (g->status != GS_OK)
         snprintf(g->why, sizeof(g->why), "%s", gs_last_error());
     g->ended = gs_now();
+    return NULL;
+}
+
+/* What it took counts where it is taken: it may have been drawn in the epoch before. */
+static void count(gs_draws *d, const gs_draws_group *g)
+{
     d->seconds += g->ended - g->began;
     for (uint32_t i = 0; i < g->held; i++)
         d->amount += (double)g->batch[i].edges + g->batch[i].vertices;
-    return NULL;
 }
 
 /* Says which group is to be drawn; false: the epoch has no such batch. */
@@ -324,8 +329,13 @@ static bool aim(gs_draws *d, gs_draws_group *g, uint32_t epoch, uint32_t number)
     return g->held > 0;
 }
 
+/* Behind the last group of an epoch comes the first one of the next. */
 static void draw_ahead(gs_draws *d, uint32_t epoch, uint32_t number)
 {
+    if (number == gs_sampler_batches(d->sampler) && epoch < d->last_epoch) {
+        epoch++;
+        number = 0;
+    }
     if (!d->ahead || !aim(d, &d->drawn[1 - d->now], epoch, number))
         return;
     d->drawing = true;
@@ -355,10 +365,20 @@ gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t 
             g->held = 0;
             return gs_fail(g->status, "%s", g->why);
         }
+        count(d, g);
         draw_ahead(d, epoch, g->first + g->held);
     }
     *out = &g->batch[number - g->first];
     return GS_OK;
+}
+
+void gs_draws_order(gs_draws *d, bool ordered)
+{
+    gs_draws_wait(d);
+    if (ordered != d->options.ordered)
+        d->drawn[0].held = d->drawn[1].held = 0;
+    d->options.ordered = ordered;
+    gs_sampler_order(d->sampler, ordered);
 }
 
 gs_status gs_draws_widen(gs_draws *d)

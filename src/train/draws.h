@@ -38,12 +38,13 @@ typedef struct gs_draws {
     uint32_t most_group;    /* batches of a group that have room in the share of memory that is for them, at least 1 */
     /* The caller's, before gs_draws_start(): */
     uint32_t group;         /* batches that are drawn at a time, at most */
-    bool ahead;             /* while a group is in use, a thread draws the one that follows in its epoch */
+    bool ahead;             /* while a group is in use, a thread draws the one that follows */
+    uint32_t last_epoch;    /* the last one to whose first group this goes on from the epoch before it; any time */
     gs_draws_group drawn[2];
     uint32_t now;           /* which of them is in use; the other is drawn ahead */
     pthread_t thread;
     bool drawing;
-    double seconds, amount; /* of drawing, so far: and rows and edges that were drawn */
+    double seconds, amount; /* of drawing what was taken so far: and rows and edges of it */
     double waited;          /* so far, for what was drawn ahead and not there when it was wanted */
 } gs_draws;
 
@@ -76,9 +77,11 @@ gs_status gs_draws_start(gs_draws *d);
  * whose batches have parts (gs_sampler_draw_part()) it may overflow. */
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number);
 static inline const gs_draws_group *gs_draws_now(const gs_draws *d) { return &d->drawn[d->now]; }
-/* Nothing is drawn ahead from here on until a batch is taken: for who draws by .sampler, or looks at .seconds. Waits.
- */
+/* Nothing is drawn ahead from here on until a batch is taken: for who draws by .sampler. Waits. */
 void gs_draws_wait(gs_draws *d);
+/* Batches are of targets in the order of the store, or shuffled; those that were drawn in another order are in memory
+ * no more. Waits likewise. */
+void gs_draws_order(gs_draws *d, bool ordered);
 /* Batches may have twice as much from now on, and so a group has half as many: none is in memory. GS_EBUDGET: the group
  * has one already, or a batch can have no more. */
 gs_status gs_draws_widen(gs_draws *d);

@@ -208,7 +208,7 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     b->room.slots = !config->options->no_pipeline && gs_batch_devices_has_slots(b->engine, b->device_memory) ? 2 : 1;
     set_room(b);
     b->draws.ahead = gs_run_batches_device_bytes(b) > 0 && !config->options->no_pipeline &&
-                     b->draws.group < gs_sampler_batches(b->draws.sampler);
+                     (config->options->epochs > 1 || b->draws.group < gs_sampler_batches(b->draws.sampler));
 }
 
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
@@ -635,10 +635,10 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_status st = GS_OK;
 
     gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
-    gs_draws_wait(&b->draws);
     b->draws.seconds = b->draws.amount = b->draws.waited = 0;
     gs_batch_trace_clear(&b->trace);
-    gs_sampler_order(b->draws.sampler, !gs_control_shuffles(&r->control));
+    gs_draws_order(&b->draws, !gs_control_shuffles(&r->control));
+    b->draws.last_epoch = gs_control_keeps_order(&r->control) ? r->options.epochs : 0;
     p->of = gs_sampler_batches(b->draws.sampler);
     while (p->batches < p->of) {
         const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);

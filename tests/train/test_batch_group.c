@@ -1,13 +1,16 @@
-/* What is predicted of groups' reads, against the plan of a cache over batches that were drawn. */
+/* What is predicted of groups' reads, against the plan of a cache over batches that were drawn; and when groups are
+ * drawn. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "sample/residency.h"
 #include "support/support.h"
 #include "train/batch_group.h"
+#include "train/draws.h"
 
 enum { ITEMS = 20000, MOST = 2000 };
 
@@ -96,12 +99,78 @@ static void batch_group__nothing_is_read_where_all_stay(void **state)
         assert_true(gs_group_misses(ITEMS, ITEMS, ITEMS, group) < 1e-6);
 }
 
+/* Takes the first batch of epoch 2 behind all of epoch 1: was its group drawn before it was asked for? */
+static bool drawn_before(const char *store, uint32_t last_epoch, bool reorder, gs_batch *first, uint32_t *vertex)
+{
+    gs_train_options o;
+    gs_draws d;
+    const gs_batch *batch;
+    bool drew;
+
+    gs_train_options_init(&o);
+    o.sampler = "neighbor";
+    o.batch_size = 50;
+    o.fanout = "3,2";
+    o.threads = 1;
+    const gs_draws_request q = {.store = store, .options = &o, .split = GS_SPLIT_NONE};
+    gs_assert_ok(gs_draws_open(&d, &q));
+    d.group = 3;
+    d.ahead = last_epoch > 0;
+    d.last_epoch = last_epoch;
+    gs_assert_ok(gs_draws_start(&d));
+    gs_draws_order(&d, true);
+    for (uint32_t k = 0; k < gs_sampler_batches(d.sampler); k++)
+        gs_assert_ok(gs_draws_take(&batch, &drew, &d, 1, k));
+    gs_draws_order(&d, !reorder);
+    const double asked = gs_now();
+    gs_assert_ok(gs_draws_take(&batch, &drew, &d, 2, 0));
+    assert_true(drew && batch->epoch == 2 && batch->number == 0);
+    const bool before = gs_draws_now(&d)->ended < asked;
+    *first = *batch;
+    memcpy(vertex, batch->vertex, batch->vertices * sizeof(*vertex));
+    gs_draws_close(&d);
+    return before;
+}
+
+/* It is the same batch, and one of another order is not taken. */
+static void batch_group__an_epochs_first_group_is_drawn_in_the_epoch_before(void **state)
+{
+    static uint32_t vertex[4][400];
+    char *const folder = gs_test_temp_dir();
+    const char *const graph = gs_test_path(folder, "graph"), *const store = gs_test_path(folder, "store");
+    gs_generate_options g;
+    gs_partition_options p;
+    gs_batch first[4];
+
+    (void)state;
+    gs_generate_options_init(&g);
+    g.vertices = 400;
+    g.edges = 3000;
+    g.features = 4;
+    g.classes = 2;
+    gs_assert_ok(gs_generate("sbm", graph, &g));
+    gs_partition_options_init(&p);
+    p.parts = 2;
+    gs_assert_ok(gs_partition(graph, store, &p, NULL));
+    assert_false(drawn_before(store, 0, false, &first[0], vertex[0]));
+    assert_true(drawn_before(store, 2, false, &first[1], vertex[1]));
+    assert_false(drawn_before(store, 1, false, &first[2], vertex[2])); /* it is the last epoch */
+    assert_false(drawn_before(store, 2, true, &first[3], vertex[3]));
+    for (uint32_t k = 1; k < 3; k++) {
+        assert_int_equal(first[k].vertices, first[0].vertices);
+        assert_memory_equal(vertex[k], vertex[0], first[0].vertices * sizeof(**vertex));
+    }
+    assert_memory_not_equal(vertex[3], vertex[0], first[0].targets * sizeof(**vertex));
+    gs_test_temp_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_group__predicts_what_the_plan_reads),
         cmocka_unit_test(batch_group__a_longer_future_or_more_slots_never_read_more),
         cmocka_unit_test(batch_group__nothing_is_read_where_all_stay),
+        cmocka_unit_test(batch_group__an_epochs_first_group_is_drawn_in_the_epoch_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
