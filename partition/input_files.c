@@ -58,7 +58,8 @@ static const size_t roles[] = {
     GS_PART_ROLE(indptr),   GS_PART_ROLE(indices),  GS_PART_ROLE(data),         GS_PART_ROLE(label),
     GS_PART_ROLE(split[0]), GS_PART_ROLE(split[1]), GS_PART_ROLE(split[2]),     GS_PART_ROLE(link[0]),
     GS_PART_ROLE(link[1]),  GS_PART_ROLE(link[2]),  GS_PART_ROLE(link_type[0]), GS_PART_ROLE(link_type[1]),
-    GS_PART_ROLE(link_type[2]), GS_PART_ROLE(edge_feature)};
+    GS_PART_ROLE(link_type[2]), GS_PART_ROLE(edge_feature), GS_PART_ROLE(link_label[0]), GS_PART_ROLE(link_label[1]),
+    GS_PART_ROLE(link_label[2])};
 
 static gs_part_file *file_of(gs_part_input *in, size_t k) { return (gs_part_file *)(void *)((char *)in + roles[k]); }
 

@@ -40,7 +40,7 @@ typedef struct gs_part_input {
     gs_part_file feature;                  /* dense */
     gs_part_file indptr, indices, data;    /* CSR */
     gs_part_file label, split[3];          /* train, valid, test */
-    gs_part_file link[3], link_type[3];    /* pairs that losses on edges are of, likewise */
+    gs_part_file link[3], link_type[3], link_label[3]; /* pairs that losses on edges are of, likewise */
     gs_train_task task;                          /* that the labels are of, once they are loaded */
     gs_external_sort *text;                        /* edges of a text file, one stream */
     struct gs_relations *relations;        /* edge types that are words (edge_text.h); NULL: numbers */
@@ -106,7 +106,8 @@ gs_status gs_part__stated_vertices(uint64_t *out, const char *dir);
 /* Checks that the open files fit together. `vertices`, `features`: as stated, or 0. */
 gs_status gs_part__files_check(gs_part_input *in, uint64_t vertices, uint64_t features);
 /* Pairs of a split that losses on edges are of, as the edges of an input of their own, which the caller does not close;
- * its edges are 0 where there are none. Checks their shapes, and that they have types where edges do. GS_EFORMAT. */
+ * its edges are 0 where there are none, and its labels theirs. Checks their shapes, and that they have types where
+ * edges do, and labels where pairs of another split do. GS_EFORMAT. */
 gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_t split);
 /* The one of `names` (NULL after the last) that is `name` but for a letter or two; NULL where none is. */
 const char *gs_part__near_name(const char *name, const char *const *names);

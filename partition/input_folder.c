@@ -536,6 +536,9 @@ static const gs_part_array npy_arrays[] = {
     {GS_PART_ROLE(link_type[0]), "train_edge_types.npy", GS_PART_NPY, 0, {NULL}},
     {GS_PART_ROLE(link_type[1]), "valid_edge_types.npy", GS_PART_NPY, 0, {"val_edge_types.npy"}},
     {GS_PART_ROLE(link_type[2]), "test_edge_types.npy", GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(link_label[0]), "train_edge_labels.npy", GS_PART_NPY, 0, {NULL}},
+    {GS_PART_ROLE(link_label[1]), "valid_edge_labels.npy", GS_PART_NPY, 0, {"val_edge_labels.npy"}},
+    {GS_PART_ROLE(link_label[2]), "test_edge_labels.npy", GS_PART_NPY, 0, {NULL}},
     {0, "meta.json", GS_PART_OWN, 0, {NULL}},
     {0},
 };
@@ -546,22 +549,52 @@ static bool npy_looks(const char *path, const gs_part_head *head)
     return gs_path_has(path, "edges.npy");
 }
 
+static bool is_floating(const gs_part_file *f) { return f->npy.dtype == GS_F32 || f->npy.dtype == GS_F64; }
+
+/* All splits have labels or none has, classes or numbers. */
+static gs_status check_link_labels(const gs_part_input *in, uint64_t pairs, uint32_t split)
+{
+    const gs_part_file *const own = &in->link_label[split], *other = NULL;
+
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && other == NULL; k++)
+        other = is_there(&in->link_label[k]) ? &in->link_label[k] : NULL;
+    if (other == NULL)
+        return GS_OK;
+    if (!is_there(own))
+        return gs_fail(GS_EFORMAT, "%s: has no labels, and pairs of another split have (%s); add %s_edge_labels.npy",
+                       in->link[split].path, other->path, split_name[split]);
+    if (own->npy.shape[0] != pairs || own->npy.shape[1] != 1 ||
+        (!is_floating(own) && !gs_part__is_integer(own->npy.dtype)))
+        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; labels of edges are integers, classes, or f32 or f64, "
+                       "numbers, [%llu]", own->path, gs_dtype_name(own->npy.dtype),
+                       (unsigned long long)own->npy.shape[0], (unsigned long long)own->npy.shape[1],
+                       (unsigned long long)pairs);
+    if (is_floating(own) != is_floating(other))
+        return gs_fail(GS_EFORMAT, "%s: is %s and %s is %s; give all splits classes, or all of them numbers", own->path,
+                       gs_dtype_name(own->npy.dtype), other->path, gs_dtype_name(other->npy.dtype));
+    return GS_OK;
+}
+
 gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_t split)
 {
     const gs_part_file *const pairs = &in->link[split], *const types = &in->link_type[split];
+    const gs_part_file *const labels = &in->link_label[split];
     gs_status st;
 
     *out = *in;
     out->edge = *pairs;
     out->type = *types;
+    out->label = *labels;
     out->weight = (gs_part_file){.npy = {.fd = -1}};
     out->edges = 0;
     out->typed = out->weighted = out->two_rows = false;
+    if (!is_there(pairs) && (is_there(types) || is_there(labels)))
+        return gs_fail(GS_EFORMAT, "%s: has %s of edges that are not there; add the pairs, or remove it",
+                       is_there(types) ? types->path : labels->path, is_there(types) ? "types" : "labels");
     if (!is_there(pairs))
-        return is_there(types) ? gs_fail(GS_EFORMAT, "%s: has types of edges that are not there; add the pairs, or "
-                                         "remove it", types->path)
-                               : GS_OK;
-    if ((st = gs_part__edges_check(out)) != GS_OK || out->typed == in->typed)
+        return GS_OK;
+    if ((st = gs_part__edges_check(out)) != GS_OK ||
+        (st = check_link_labels(in, out->edges, split)) != GS_OK || out->typed == in->typed)
         return st;
     if (out->typed)
         return gs_fail(GS_EFORMAT, "%s: has types, and the edges of the graph have none; add edge_types.npy, or remove "

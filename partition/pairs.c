@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,8 @@
 #include "partition/sort.h"
 
 #define READ_LINKS 65536u
-#define SORT_WORDS 3u      /* of a record: source and destination, in store order, and type */
+#define MOST_CLASSES 1048576u
+#define SORT_WORDS 4u      /* of a record: source and destination, in store order, type, and the bits of a label */
 #define MOST_BUCKETS 256u  /* of the file that sorts */
 
 /* The array being written: whole pieces of GS_SUM_BYTES go out with their checksum. */
@@ -30,7 +32,7 @@ typedef struct link_file {
 typedef struct link_sort {
     gs_part_job *job;
     const gs_part_grid *grid;
-    uint32_t width;             /* u32 of a row at rest */
+    bool typed, labelled;
     uint64_t most;              /* links that fit */
     gs_part_key16 *key, *spare; /* [most] */
     link_file file;
@@ -121,18 +123,23 @@ static gs_part_key16 key_of(const gs_part_grid *g, const uint32_t *record, uint6
     const uint32_t source = record[0] - gs_fastdiv_of(g->by_rows, record[0]) * g->rows,
                    destination = record[1] - gs_fastdiv_of(g->by_rows, record[1]) * g->rows;
     const uint64_t bucket = bucket_of(g, record) - first;
-    return (gs_part_key16){.key = (bucket << g->local_bits | source) << g->local_bits | destination,
-                           .type = record[2]};
+    gs_part_key16 k = {.key = (bucket << g->local_bits | source) << g->local_bits | destination, .type = record[2]};
+
+    memcpy(&k.weight, &record[3], sizeof(k.weight)); /* which is ordered by its bits */
+    return k;
 }
 
 static gs_status put_key(link_sort *s, const gs_part_key16 *k, uint64_t first)
 {
     const gs_part_grid *const g = s->grid;
     const uint64_t mask = (1ull << g->local_bits) - 1, bucket = first + (k->key >> g->local_bits >> g->local_bits);
-    const uint32_t row[SORT_WORDS] = {
-        (uint32_t)(bucket / g->parts * g->rows + (k->key >> g->local_bits & mask)),
-        (uint32_t)(bucket % g->parts * g->rows + (k->key & mask)), k->type};
-    return put_row(&s->file, row, s->width);
+    uint32_t row[SORT_WORDS] = {(uint32_t)(bucket / g->parts * g->rows + (k->key >> g->local_bits & mask)),
+                                (uint32_t)(bucket % g->parts * g->rows + (k->key & mask)), k->type},
+             width = 2 + s->typed;
+
+    if (s->labelled)
+        memcpy(&row[width++], &k->weight, sizeof(k->weight));
+    return put_row(&s->file, row, width);
 }
 
 static gs_status write_part(void *context, const gs_sort_part *p)
@@ -158,17 +165,86 @@ static gs_status write_part(void *context, const gs_sort_part *p)
 
 /* ---- reading --------------------------------------------------------------- */
 
-static gs_status read_links(gs_external_sort *sort, const gs_part_input *links, const gs_part_order *o, uint64_t span)
+/* Labels of links as the store has them, a piece at a time. */
+typedef struct label_piece {
+    const gs_part_file *file;
+    bool there, numbers;
+    uint32_t classes; /* of those that were read: the largest + 1 */
+    void *raw;        /* [READ_LINKS] */
+    int64_t *whole;
+    uint32_t *label;
+} label_piece;
+
+static gs_status label_piece_make(label_piece *p, const gs_part_input *links)
+{
+    *p = (label_piece){.file = &links->label, .there = links->label.npy.fd >= 0,
+                       .numbers = !gs_part__is_integer(links->label.npy.dtype)};
+    if (!p->there)
+        return GS_OK;
+    p->raw = gs_malloc_array(READ_LINKS, sizeof(int64_t));
+    p->whole = gs_malloc_array(READ_LINKS, sizeof(*p->whole));
+    p->label = gs_malloc_array(READ_LINKS, sizeof(*p->label));
+    return p->raw != NULL && p->whole != NULL && p->label != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "%s: no memory to read labels", links->label.path);
+}
+
+static void label_piece_free(label_piece *p)
+{
+    gs_free(p->raw);
+    gs_free(p->whole);
+    gs_free(p->label);
+}
+
+static gs_status take_classes(label_piece *p, uint64_t first, uint64_t count)
+{
+    gs_part__to_i64(p->whole, p->raw, p->file->npy.dtype, count);
+    for (uint64_t i = 0; i < count; i++) {
+        if (p->whole[i] < 0 || p->whole[i] >= MOST_CLASSES)
+            return gs_fail(GS_EFORMAT, "%s: row %llu: %s is no class, which are 0 to %u; leave pairs without a label "
+                           "out", p->file->path, (unsigned long long)(first + i), GS_PART_I64(p->whole[i]),
+                           MOST_CLASSES - 1);
+        p->label[i] = (uint32_t)p->whole[i];
+        p->classes = GS_MAX(p->classes, p->label[i] + 1);
+    }
+    return GS_OK;
+}
+
+static gs_status take_numbers(label_piece *p, uint64_t first, uint64_t count)
+{
+    float *const number = (float *)(void *)p->label;
+
+    gs_part__to_f32(number, p->raw, p->file->npy.dtype, count);
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(number[i]))
+            return gs_fail(GS_EFORMAT, "%s: row %llu: %g is not a finite float32; leave pairs without a label out",
+                           p->file->path, (unsigned long long)(first + i), (double)number[i]);
+    return GS_OK;
+}
+
+static gs_status read_labels(label_piece *p, uint64_t first, uint64_t count)
+{
+    const gs_status st = p->there ? gs_npy_read_rows(&p->file->npy, p->raw, first, count, p->file->path) : GS_OK;
+
+    if (st != GS_OK || !p->there)
+        return st;
+    return p->numbers ? take_numbers(p, first, count) : take_classes(p, first, count);
+}
+
+static gs_status read_links(gs_external_sort *sort, const gs_part_input *links, const gs_part_order *o, uint64_t span,
+                            uint32_t *classes)
 {
     gs_part_edge_block b;
-    gs_status st = gs_part__edge_block_make(&b, links, READ_LINKS);
+    label_piece labels;
+    gs_status st = gs_part__edge_block_make(&b, links, READ_LINKS), made = label_piece_make(&labels, links);
 
-    for (uint64_t at = 0; st == GS_OK && at < links->edges; at += b.count) {
-        if ((st = gs_part__npy_edges(links, &b, at, GS_MIN(READ_LINKS, links->edges - at))) != GS_OK)
+    for (uint64_t at = 0; st == GS_OK && (st = made) == GS_OK && at < links->edges; at += b.count) {
+        if ((st = gs_part__npy_edges(links, &b, at, GS_MIN(READ_LINKS, links->edges - at))) != GS_OK ||
+            (st = read_labels(&labels, at, b.count)) != GS_OK)
             break;
         for (uint64_t i = 0; i < b.count && st == GS_OK; i++) {
             const uint32_t record[SORT_WORDS] = {o->position[b.src[i]], o->position[b.dst[i]],
-                                                 links->typed ? b.type[i] : 0};
+                                                 links->typed ? b.type[i] : 0, labels.there ? labels.label[i] : 0};
             uint32_t *const to = gs_sort_put(sort, 0, (uint32_t)(bucket_of(&o->grid, record) / span));
             if (to != NULL)
                 memcpy(to, record, sizeof(record));
@@ -177,10 +253,13 @@ static gs_status read_links(gs_external_sort *sort, const gs_part_input *links, 
         }
     }
     gs_part__edge_block_free(&b);
+    label_piece_free(&labels);
+    *classes = GS_MAX(*classes, labels.classes);
     return st == GS_OK ? gs_sort_finish(sort) : st;
 }
 
-static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_part_order *o, uint64_t memory)
+static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_part_order *o, uint64_t memory,
+                            uint32_t *classes)
 {
     const uint64_t buckets = (uint64_t)o->grid.parts * o->grid.parts, span = gs_div_up(buckets, MOST_BUCKETS);
     const gs_sort_spec spec = {.dir = s->job->dir, .name = "pairs by bucket", .writers = 1, .words = SORT_WORDS,
@@ -188,7 +267,7 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
     gs_external_sort *sort = NULL;
     gs_status st;
 
-    if ((st = gs_sort_make(&sort, &spec)) != GS_OK || (st = read_links(sort, links, o, span)) != GS_OK)
+    if ((st = gs_sort_make(&sort, &spec)) != GS_OK || (st = read_links(sort, links, o, span, classes)) != GS_OK)
         goto done;
     s->most = GS_MIN(memory / 2 / (2 * sizeof(*s->key)), links->edges);
     s->key = gs_malloc_array(s->most, sizeof(*s->key));
@@ -205,15 +284,16 @@ done:
 }
 
 static gs_status write_split(gs_part_job *job, const gs_part_input *links, const gs_part_order *o, gs_array_id id,
-                             gs_array_info *info, uint64_t memory)
+                             gs_array_info *info, uint32_t *classes, uint64_t memory)
 {
-    const uint32_t width = links->typed ? 3 : 2;
+    link_sort s = {.job = job, .grid = &o->grid, .typed = links->typed, .labelled = links->label.npy.fd >= 0,
+                   .file = {.fd = -1}};
+    const uint32_t width = 2u + s.typed + s.labelled;
     const uint64_t bytes = links->edges * width * sizeof(uint32_t);
-    link_sort s = {.job = job, .grid = &o->grid, .width = width, .file = {.fd = -1}};
     gs_status st;
 
-    if ((st = file_open(&s.file, job, id, bytes)) == GS_OK && (st = sort_links(&s, links, o, memory)) == GS_OK &&
-        s.file.fill > 0)
+    if ((st = file_open(&s.file, job, id, bytes)) == GS_OK &&
+        (st = sort_links(&s, links, o, memory, classes)) == GS_OK && s.file.fill > 0)
         st = put_piece(&s.file);
     if (st == GS_OK) {
         *info = (gs_array_info){.present = true, .dtype = GS_U32, .width = width, .bytes = bytes,
@@ -226,8 +306,8 @@ static gs_status write_split(gs_part_job *job, const gs_part_input *links, const
     return st;
 }
 
-gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, uint32_t edge_types,
-                               gs_array_info *info, uint64_t links[GS_LINK_SPLITS], uint64_t memory)
+gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, gs_array_info *info,
+                               gs_store_info *store, uint64_t memory)
 {
     gs_status st = GS_OK;
 
@@ -235,9 +315,10 @@ gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const 
         gs_part_input one;
         if ((st = gs_part__links_of(&one, in, k)) != GS_OK || one.edges == 0)
             continue;
-        one.edge_types = edge_types;
-        links[k] = one.edges;
-        st = write_split(job, &one, o, (gs_array_id)(GS_ARRAY_TRAIN_LINKS + k), &info[k], memory);
+        one.edge_types = store->edge_types;
+        store->links[k] = one.edges;
+        store->link_labels = one.label.npy.fd >= 0;
+        st = write_split(job, &one, o, (gs_array_id)(GS_ARRAY_TRAIN_LINKS + k), &info[k], &store->link_classes, memory);
     }
     return st;
 }

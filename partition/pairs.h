@@ -9,10 +9,10 @@
 #include "partition/order.h"
 #include "store/store.h"
 
-/* Writes the arrays of links that the input has; info[GS_LINK_SPLITS], whose sums the caller owns, and how many there
- * are of each. `edge_types`: of the graph. `memory` bounds its buffers. GS_EFORMAT: a pair of no vertices, or a type
- * that no edge has; GS_EBUDGET: a bucket does not fit. */
-gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, uint32_t edge_types,
-                               gs_array_info *info, uint64_t links[GS_LINK_SPLITS], uint64_t memory);
+/* Writes the arrays of links that the input has; info[GS_LINK_SPLITS], whose sums the caller owns, and to *store how
+ * many there are of each, and what labels they have. store->edge_types are the graph's. `memory` bounds its buffers.
+ * GS_EFORMAT: a pair of no vertices, a type that no edge has, or no label; GS_EBUDGET: a bucket does not fit. */
+gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, gs_array_info *info,
+                               gs_store_info *store, uint64_t memory);
 
 #endif /* GS_PARTITION_PAIRS_H */

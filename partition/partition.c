@@ -123,7 +123,8 @@ typedef struct run {
     gs_chunk *chunk[2];
     int32_t *labels;  /* input order; NULL: none; where they are rows, which vertices have some */
     uint8_t *split;
-    uint64_t split_count[3], links[GS_LINK_SPLITS];
+    uint64_t split_count[3];
+    gs_store_info links; /* what of it is of links */
     uint64_t largest; /* edges of the largest chunk, where that is above the cap */
     gs_array_info array[GS_ARRAY_COUNT];
     char note[90];
@@ -471,8 +472,9 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
     if ((st = gs_part__job_result(&r->job)) != GS_OK)
         return st;
     const double start = gs_now();
+    r->links.edge_types = b->edge_types;
     if ((st = write_arrays(r)) == GS_OK)
-        st = gs_part__links_write(&r->job, &r->in, &r->order, b->edge_types, &r->array[GS_ARRAY_TRAIN_LINKS], r->links,
+        st = gs_part__links_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_TRAIN_LINKS], &r->links,
                                   row_memory(&r->job));
     r->array_seconds += gs_now() - start;
     return st;
@@ -515,8 +517,10 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .max_in_degree = most_of(r->degrees.count[0], g->vertices),
                              .max_out_degree = most_of(out, g->vertices),
                              .types = r->in.types,
+                             .link_labels = r->links.link_labels,
+                             .link_classes = r->links.link_classes,
                              .seed = r->job.opt->seed};
-    memcpy(c.info.links, r->links, sizeof(r->links));
+    memcpy(c.info.links, r->links.links, sizeof(r->links.links));
     snprintf(c.info.method, sizeof(c.info.method), "%s", r->order.method);
     c.chunks = (gs_chunk_table){.vertices = g->vertices,
                                 .parts = g->parts,

@@ -98,7 +98,9 @@ typedef struct gs_train_options {
                        * where host memory cannot be pinned for a GPU. May be NULL */
     uint32_t classes; /* of a prediction on a store without labels, with weights that do not say it; 0: as they say */
     /* The task; docs/api.md. */
-    const char *task;             /* "classify", "multilabel", "regress"; NULL: what the store's labels are for */
+    const char *task;             /* "classify", "multilabel", "regress"; NULL: what the store's labels are for. Of
+                                   * pairs of vertices "link", is there an edge; "edge-classify", "edge-regress", its
+                                   * label */
     const char *class_weights;    /* "balanced", "1,2.5,..." or a .npy file: weight of each class in the loss; of
                                    * multilabel tasks, of each label where it is present; NULL: 1 */
     double label_smoothing;       /* of classes, in [0, 1), as PyTorch's cross_entropy defines it */
@@ -149,18 +151,19 @@ typedef struct gs_train_options {
                           * cross-entropy); of numbers "mse" (squared error), or "huber": of an error d, d^2 / 2 up to
                           * |d| = 1, then |d| - 1/2. Of pairs, for which see docs/design/pairs.md, "softmax",
                           * "logistic" or "margin". NULL: the first of each */
-    /* Of .task "link": how probable is an edge between two vertices? */
+    /* Of .task "link": how probable is an edge between two vertices? And of labels of edges, .decoder and .edges. */
     const char *decoder; /* score of a pair by its rows h and t, and r of its type: "dot", h t; "distmult", h r t;
                           * "complex", the real part of h r conj(t); "transe", minus the length of h + r - t; "mlp",
-                          * PyG's EdgeDecoder, lin2(relu(lin1([h, t]) + r)) */
+                          * PyG's EdgeDecoder, lin2(relu(lin1([h, t]) + r)). Of labels "mlp" (NULL), or "product",
+                          * OGB's LinkPredictor, lin2(relu(lin1(h t) + r)); r is there where edges have types */
     uint32_t negatives;  /* wrong ends that each pair is compared with, on either side; as many pairs share them */
     const char *negatives_by; /* drawn "uniform" from the pair's interval; by "degree", as often as pairs of the bucket
                                * have them; or from those of the same "batch" */
     const char *corrupt; /* which ends are wrong: "both", one at a time, "head" or "tail" */
     double margin;       /* of .loss "margin" */
-    const char *edges;   /* of predictions with weights of .task "link": a .npy of pairs to score, int64 or int32 [M, 2]
+    const char *edges;   /* of predictions with weights of such a task: a .npy of pairs to score, int64 or int32 [M, 2]
                           * of input ids, or [M, 3] with types where the decoder has them */
-    const char *scores;  /* .npy, float32 [M], of .edges */
+    const char *scores;  /* .npy, float32 [M], of .edges; of classes their logits, [M, classes] */
     uint32_t top;        /* .edges are sources, [M], or [M, 2] with types: so many vertices that score best with each as
                           * its target, all of the graph if there are fewer; .scores are [M, top] */
     const char *targets; /* .npy, int64 [M, top]: these, the best first; of equal scores the lowest id */
@@ -220,8 +223,10 @@ typedef struct gs_train_options {
       "each edge counts 1, whatever the store says", NULL)
 
 #define GS_TASK_OPTION_MAP(X)                                                                                        \
-    X(task, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--task", "classify|multilabel|regress|link",                   \
-      "what is learned: one class, several labels, numbers, edges", "as the store's labels are")                  \
+    X(task, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--task",                                                       \
+      "classify|multilabel|regress|link|edge-classify|edge-regress",                                                 \
+      "what is learned: one class, several labels, numbers, edges;\n"                                                \
+      "classes or numbers of edges", "as the store's labels are")                                                    \
     X(loss, CHOICE, NULL, 0, 0, RESULTS, NULL, RARE, "--loss",                                                       \
       "xent|bce|mse|huber|softmax|logistic|margin",                                                                  \
       "of one class xent, of several labels bce, of numbers mse or\nhuber, of edges the others",                     \
@@ -233,8 +238,10 @@ typedef struct gs_train_options {
     GS_PAIR_OPTION_MAP(X)
 /* Of the task, what is of edges alone. */
 #define GS_PAIR_OPTION_MAP(X)                                                                                        \
-    X(decoder, CHOICE, NULL, 0, 0, RESULTS, "dot", RARE, "--decoder", "dot|distmult|complex|transe|mlp",             \
-      "of --task link: how rows of two vertices score an edge", "dot")                                               \
+    X(decoder, CHOICE, NULL, 0, 0, RESULTS, "dot", RARE, "--decoder",                                                \
+      "dot|distmult|complex|transe|mlp|product",                                                                     \
+      "of --task link: how rows of two vertices score an edge; of\nlabels of edges mlp, or product",                 \
+      "dot; of labels mlp")                                                                                          \
     X(negatives, COUNT, 0, 1, 65536, RESULTS, "64", RARE, "--negatives", "K",                                        \
       "of --task link: wrong ends that a pair is compared with", "64")                                               \
     X(negatives_by, CHOICE, NULL, 0, 0, RESULTS, "uniform", RARE, "--negatives-by", "uniform|degree|batch",          \
@@ -380,7 +387,7 @@ typedef struct gs_train_options {
     X(argmax, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--argmax", "OUT.npy",                                          \
       "int64 [vertices]: the class of the largest logit", NULL)                                                      \
     X(edges, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--edges", "PAIRS.npy",                                          \
-      "of weights of --task link: pairs to score, [M, 2], or\n[M, 3] with types", NULL)                              \
+      "of weights of pairs: those to score, [M, 2], or\n[M, 3] with types", NULL)                              \
     X(scores, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--scores", "OUT.npy", "float32 [M]: how they score", NULL)     \
     X(top, COUNT, 0, 1, 1048576, NOTHING, NULL, RARE, "--top", "K",                                                  \
       "PAIRS.npy are sources, [M], or [M, 2] with types: so many that\nscore best as their targets", NULL)           \

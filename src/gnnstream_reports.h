@@ -14,7 +14,7 @@
  * logits of a whole split: evaluations of multilabel tasks have them; where .keep_by names one, epochs that are
  * evaluated do, too. Regress: means over columns; r2 is scikit-learn's r2_score. */
 typedef struct gs_task_figures {
-    char task[16]; /* "classify", "multilabel", "regress", "link" */
+    char task[16]; /* "classify", "multilabel", "regress", "link", "edge-classify", "edge-regress" */
     double micro_f1[3], macro_f1[3], roc_auc[3], average_precision[3];
     double mse[3], mae[3], r2[3];
     double balanced_acc[3];
@@ -23,6 +23,7 @@ typedef struct gs_task_figures {
      * known pair, and how many ranks are at most 1, 3 and 10. Pairs without types have roc_auc instead, beside as many
      * random ones. */
     double mrr[3], hits1[3], hits3[3], hits10[3];
+    double rmse[3]; /* of numbers of edges: the square root of mse */
 } gs_task_figures;
 
 /* One epoch, as a line of the metrics file has it. Loss and accuracies are of the weights before the epoch's update. */

@@ -107,6 +107,8 @@ typedef struct gs_store_summary {
     uint32_t edge_features; /* numbers of each edge; 0: none */
     char edge_feature_type[8]; /* "f32", "bf16", "f16", or "" */
     uint32_t vertex_types;  /* 0: one without a name (gs_inspect_types()) */
+    char link_task[16];     /* that labels of these pairs are of: "edge-classify", "edge-regress"; "": they have none */
+    uint32_t link_classes;  /* of "edge-classify" */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */

@@ -185,8 +185,14 @@ static void print_text(const char *store, const gs_store_summary *s)
     else
         puts("labels     none");
     if (s->train_links + s->valid_links + s->test_links != 0)
-        printf("links      train %s, valid %s, test %s\n", cli_count(s->train_links), cli_count(s->valid_links),
+        printf("links      train %s, valid %s, test %s", cli_count(s->train_links), cli_count(s->valid_links),
                cli_count(s->test_links));
+    if (s->link_classes > 0)
+        printf("; of %u classes", s->link_classes);
+    else if (s->link_task[0] != '\0')
+        printf("; of numbers");
+    if (s->train_links + s->valid_links + s->test_links != 0)
+        putchar('\n');
 }
 
 static void print_json(const gs_store_summary *s, const gs_type_table *t)
@@ -202,10 +208,12 @@ static void print_json(const gs_store_summary *s, const gs_type_table *t)
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
            ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64
            ", \"train_links\": %" PRIu64 ", \"valid_links\": %" PRIu64 ", \"test_links\": %" PRIu64
+           ", \"link_task\": %s, \"link_classes\": %" PRIu32
            ", \"edge_features\": %" PRIu32 ", \"edge_feature_type\": %s, \"id\": \"%016" PRIx64 "\"",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
            s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->train_links,
-           s->valid_links, s->test_links, s->edge_features,
+           s->valid_links, s->test_links, s->link_task[0] == '\0' ? "null" : cli_json_text(s->link_task),
+           s->link_classes, s->edge_features,
            s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
     if (t->types > 0)
         print_types_json(t);

@@ -63,6 +63,8 @@ static void print_figures(const gs_task_figures *f)
             printf(", average precision %.4f", f->average_precision[k]);
         if (isfinite(f->mse[k]))
             printf("%-6s mse %.6g, mae %.6g, r2 %.4f", split[k], f->mse[k], f->mae[k], f->r2[k]);
+        if (isfinite(f->rmse[k]))
+            printf(", rmse %.6g", f->rmse[k]);
         if (isfinite(f->micro_f1[k]) || isfinite(f->mse[k]))
             putchar('\n');
     }
@@ -117,11 +119,13 @@ static void print_figures_json(const gs_task_figures *f)
     } all[] = {{"micro_f1", f->micro_f1, "m"}, {"macro_f1", f->macro_f1, "mc"}, {"roc_auc", f->roc_auc, "mcl"},
                {"average_precision", f->average_precision, "mc"}, {"mse", f->mse, "r"}, {"mae", f->mae, "r"},
                {"r2", f->r2, "r"}, {"balanced_acc", f->balanced_acc, "c"}, {"mrr", f->mrr, "l"},
-               {"hits@1", f->hits1, "l"}, {"hits@3", f->hits3, "l"}, {"hits@10", f->hits10, "l"}};
+               {"hits@1", f->hits1, "l"}, {"hits@3", f->hits3, "l"}, {"hits@10", f->hits10, "l"},
+               {"rmse", f->rmse, "r"}};
 
     printf(", \"task\": %s, \"valid_loss\": %s", cli_json_text(f->task), cli_json_real(f->valid_loss));
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-        const bool has = f->task[0] != '\0' && strchr(all[k].tasks, f->task[0]) != NULL;
+        const char task = strncmp(f->task, "edge-", 5) == 0 ? f->task[5] : f->task[0];
+        const bool has = task != '\0' && strchr(all[k].tasks, task) != NULL;
         for (int s = 0; s < 3 && has; s++)
             printf(", \"%s_%s\": %s", split[s], all[k].name, cli_json_real(all[k].of[s]));
     }

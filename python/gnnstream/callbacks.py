@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["best_weights", "early_stopping", "tensorboard"]
 
 
-_JUDGES = {"classify": "valid_loss", "multilabel": "valid_loss", "regress": "valid_mse", "link": "valid_mrr"}
+_JUDGES = {"classify": "valid_loss", "multilabel": "valid_loss", "regress": "valid_mse", "link": "valid_mrr",
+           "edge-classify": "valid_loss", "edge-regress": "valid_mse"}
 
 
 def _worth(epoch: Epoch, of: Optional[str]) -> float:

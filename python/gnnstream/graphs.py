@@ -23,7 +23,7 @@ __all__ = ["from_arrays", "from_dgl", "from_pyg"]
 _WORDS = {"edges": "edge_index", "features": "x", "labels": "y", "train_idx": "train", "valid_idx": "valid",
           "test_idx": "test", "edge_weights": "edge_weight", "edge_types": "edge_type", "edge_features": "edge_features",
           **{f"{split}_{raw}": f"{split}'s {word}" for split in ("train", "valid", "test")
-             for raw, word in (("edges", "links"), ("edge_types", "types of links"))}}
+             for raw, word in (("edges", "links"), ("edge_types", "types of links"), ("edge_labels", "labels of links"))}}
 
 
 def _maybe(values: Any, name: str, kinds: str) -> Optional[NDArray[Any]]:
@@ -119,7 +119,7 @@ def make(raw: str, store: Union[PathLike, Store], words: dict[str, str], options
 def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y: Any = None, *, train: Any = None,
                 valid: Any = None, test: Any = None, edge_weight: Any = None, edge_type: Any = None,
                 vertices: Optional[int] = None, edge_features: Any = None,
-                links: Optional[dict[str, tuple[Any, Any]]] = None,
+                links: Optional[dict[str, tuple[Any, ...]]] = None,
                 **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of arrays (of numpy, torch, or whatever numpy takes).
 
@@ -130,7 +130,8 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
     edge_weight [E], edge_type [E], edge_features [E, K]
     vertices     how many there are, where neither x nor y says so and the last have no edge
     links        for ``task="link"``: of "train", "valid", "test" the pairs [2, M] and their types [M] (or None); without
-                 "train" the edges themselves are trained on
+                 "train" the edges themselves are trained on. For ``task="edge-classify"`` and ``"edge-regress"`` their
+                 labels [M] behind these: whole numbers are classes, floats are numbers
 
     Further options: as :func:`partition`. The arrays are written beside the store first (and removed), so as much free
     space as they take is needed.
@@ -144,10 +145,12 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
     arrays["edge_weights"] = _of_edges(edge_weight, "edge_weight", "fiu", edges.shape[1])
     arrays["edge_types"] = _of_edges(edge_type, "edge_type", "iu", edges.shape[1])
     arrays["edge_features"] = _rows_of_edges(edge_features, edges.shape[1])
-    for name, (pairs, kinds) in (links or {}).items():
+    for name, (pairs, kinds, *label) in (links or {}).items():
         ends = _edges(pairs)
         arrays[f"{name}_edges"] = ends.T
         arrays[f"{name}_edge_types"] = _of_edges(kinds, f"{name}'s types of links", "iu", ends.shape[1])
+        arrays[f"{name}_edge_labels"] = _of_edges(label[0] if label else None, f"{name}'s labels of links", "fiu",
+                                                  ends.shape[1])
     if x is None and y is None:
         # Without features or labels the edges alone say how many vertices there are; labels of nobody say it too.
         arrays["labels"] = np.full(count, -1, np.int64)
@@ -176,10 +179,14 @@ def _of_adjacency(adj_t: Any) -> tuple[NDArray[Any], Optional[NDArray[Any]]]:
     return edges, None if weight is None or (weight == 1).all() else weight.astype(np.float32)
 
 
-def _links_of(data: Any) -> tuple[Any, Any]:
+def _links_of(data: Any, labels: bool) -> tuple[Any, ...]:
     """Pairs and types that a split's Data is of: edge_label_index where edge_label is above 0, as RandomLinkSplit has
-    it, or the edges themselves, as a knowledge graph's splits have it."""
+    it, or the edges themselves, as a knowledge graph's splits have it. With `labels` all pairs, and their edge_label."""
     pairs, label = getattr(data, "edge_label_index", None), getattr(data, "edge_label", None)
+    if labels:
+        if pairs is None or label is None:
+            raise ValueError("edge_labels: a split has no edge_label_index, or no edge_label")
+        return pairs, None, label
     if pairs is None:
         return data.edge_index, getattr(data, "edge_type", None)
     ends = _edges(pairs)
@@ -230,19 +237,20 @@ def _from_hetero(store: Union[PathLike, Store], data: Any, options: StoreOptions
 
 
 def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, test: Any = None,
-             **options: Unpack[StoreOptions]) -> Store:
+             edge_labels: bool = False, **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of a ``torch_geometric.data.Data``, or of a ``HeteroData``, of whose types each has its
     arrays; types and relations are numbered in the order of their names. Of a Data: its edge_index (or adj_t), x, y, train_mask, val_mask,
     test_mask, edge_weight (or edge_attr of one column), edge_attr of several, and edge_type. `valid` and `test`: for
     ``task="link"``, the others of RandomLinkSplit's three, whose edge_label_index are the pairs, or a knowledge graph's
-    splits. Options as :func:`partition`."""
+    splits. With `edge_labels` edge_label are classes (whole numbers) or numbers (floats) of these pairs, for
+    ``task="edge-classify"`` or ``"edge-regress"``. Options as :func:`partition`."""
     if hasattr(data, "node_types") and hasattr(data, "edge_types"):
-        if valid is not None or test is not None:
+        if valid is not None or test is not None or edge_labels:
             raise NotImplementedError("data: pairs of splits are of graphs with one type of vertices")
         return _from_hetero(store, data, options)
-    others = {"train": data if getattr(data, "edge_label_index", None) is not None else None, "valid": valid,
+    others = {"train": data if edge_labels or getattr(data, "edge_label_index", None) is not None else None, "valid": valid,
               "test": test}
-    links = {name: _links_of(other) for name, other in others.items() if other is not None}
+    links = {name: _links_of(other, edge_labels) for name, other in others.items() if other is not None}
     edges, weight = getattr(data, "edge_index", None), getattr(data, "edge_weight", None)
     attr = getattr(data, "edge_attr", None)
     if edges is None and getattr(data, "adj_t", None) is not None:

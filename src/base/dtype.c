@@ -172,8 +172,10 @@ static const struct {
 
 const char *gs_train_task_name(gs_train_task t)
 {
+    static const char *const of_pairs[] = {"link", "edge-classify", "edge-regress"};
+
     assert((unsigned)t < GS_TRAIN_TASKS);
-    return t == GS_TRAIN_TASK_LINK ? "link" : tasks[t].name;
+    return gs_train_task_is_of_pairs(t) ? of_pairs[t - GS_TRAIN_TASK_LINK] : tasks[t].name;
 }
 
 bool gs_train_task_parse(gs_train_task *out, const char *name)

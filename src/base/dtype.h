@@ -67,8 +67,13 @@ typedef enum gs_train_task {
 #undef X
     GS_TRAIN_TASK_COUNT,                      /* of those that labels are of */
     GS_TRAIN_TASK_LINK = GS_TRAIN_TASK_COUNT, /* pairs of vertices, which need none */
+    GS_TRAIN_TASK_EDGE_CLASSIFY,              /* labels of pairs: classes */
+    GS_TRAIN_TASK_EDGE_REGRESS,               /* or numbers */
     GS_TRAIN_TASKS
 } gs_train_task;
+
+static inline bool gs_train_task_is_of_pairs(gs_train_task t) { return t >= GS_TRAIN_TASK_LINK; }
+static inline bool gs_train_task_is_of_edge_labels(gs_train_task t) { return t > GS_TRAIN_TASK_LINK; }
 
 #define GS_LABEL_UNKNOWN 255 /* of a u8 label */
 

@@ -115,7 +115,7 @@ static void back_mlp(float *d_end, float *d_type, const float *d_query, const fl
     }
 }
 
-static const gs_decoder decoders[GS_DECODERS] = {
+static const gs_decoder decoders[GS_DECODERS + 1] = { /* the last, of labels, has no queries */
     [GS_DECODER_DOT] = {.query = query_dot, .back = back_dot},
     [GS_DECODER_DISTMULT] = {.of_types = true, .query = query_distmult, .back = back_distmult},
     [GS_DECODER_COMPLEX] = {.of_types = true, .halves = true, .query = query_complex, .back = back_complex},

@@ -23,7 +23,8 @@ typedef enum gs_decoder_kind {
     GS_DECODER_COMPLEX,
     GS_DECODER_TRANSE,
     GS_DECODER_MLP,
-    GS_DECODERS
+    GS_DECODERS,                     /* that score pairs */
+    GS_DECODER_PRODUCT = GS_DECODERS /* of labels alone (label_step.h) */
 } gs_decoder_kind;
 
 typedef struct gs_decoder {
@@ -44,7 +45,8 @@ const gs_decoder *gs_decoder_of(gs_decoder_kind kind);
 typedef struct gs_decoder_values {
     float *types;                     /* [types, width] */
     float *lin1, *lin1_bias;          /* [width, 2 * width], [width] */
-    float *lin2, *lin2_bias;          /* [width], [1] */
+    float *lin2, *lin2_bias;          /* [width], [1]; of labels [columns, width], [columns], and lin1 of a product
+                                       * is [width, width] */
 } gs_decoder_values;
 
 #endif /* GS_PAIRS_DECODER_H */

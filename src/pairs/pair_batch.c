@@ -20,7 +20,8 @@ static gs_status check_pairs(const gs_pair_batches *b, const gs_store *store)
 
     if (b->source.pairs == 0)
         return gs_fail(GS_ENOTFOUND, "%s: has no pairs to train on; its input needs edges, or a train_edges.npy", dir);
-    if (b->options.by == GS_NEGATIVES_UNIFORM && info->interval_rows < 2)
+    const bool draws = b->options.asks[GS_PAIR_HEAD] || b->options.asks[GS_PAIR_TAIL];
+    if (draws && b->options.by == GS_NEGATIVES_UNIFORM && info->interval_rows < 2)
         return gs_fail(GS_EINVAL, "%s: intervals of one vertex have no other one that a pair could be compared with; "
                        "partition with fewer .parts", dir);
     if (b->source.largest > UINT32_MAX)
@@ -62,7 +63,12 @@ static gs_status take_memory(gs_pair_batches *b)
     b->all = gs_malloc_array(b->source.largest, sizeof(*b->all));
     b->pair = gs_malloc_array(b->most_pairs, sizeof(*b->pair));
     b->row = gs_malloc_array(b->most_slots, sizeof(*b->row));
-    return u->slot != NULL && u->slot_of != NULL && u->vertex != NULL && b->all != NULL && b->pair != NULL &&
+    if (b->options.labels) {
+        b->all_labels = gs_malloc_array(b->source.largest, sizeof(*b->all_labels));
+        b->label = gs_malloc_array(b->most_pairs, sizeof(*b->label));
+    }
+    const bool labels = !b->options.labels || (b->all_labels != NULL && b->label != NULL);
+    return labels && u->slot != NULL && u->slot_of != NULL && u->vertex != NULL && b->all != NULL && b->pair != NULL &&
                    b->row != NULL
                ? GS_OK
                : gs_fail(GS_ENOMEM, "no memory for batches of pairs");
@@ -75,8 +81,8 @@ gs_status gs_pair_batches_open(gs_pair_batches *b, const gs_store *store, const 
 
     *b = (gs_pair_batches){.options = *options};
     gs_random_key(b->key, options->seed, GS_RANDOM_PAIRS);
-    if ((st = gs_pair_source_open(&b->source, store, 0)) != GS_OK || (st = check_pairs(b, store)) != GS_OK ||
-        (st = list_buckets(b)) != GS_OK)
+    if ((st = gs_pair_source_open(&b->source, store, options->split)) != GS_OK ||
+        (st = check_pairs(b, store)) != GS_OK || (st = list_buckets(b)) != GS_OK)
         return st;
     const uint64_t pairs = GS_MIN(options->batch_size, b->source.largest),
                    wrong = gs_div_up(pairs, options->negatives) * options->negatives,
@@ -99,6 +105,8 @@ void gs_pair_batches_close(gs_pair_batches *b)
     gs_free(b->unique.vertex);
     gs_free(b->all);
     gs_free(b->pair);
+    gs_free(b->all_labels);
+    gs_free(b->label);
     gs_free(b->row);
     *b = (gs_pair_batches){0};
 }
@@ -107,6 +115,7 @@ uint64_t gs_pair_batches_bytes(const gs_pair_batches *b)
 {
     return gs_pair_source_bytes(&b->source) + b->filled * sizeof(*b->bucket) + b->source.largest * sizeof(*b->all) +
            b->most_pairs * sizeof(*b->pair) + b->most_slots * sizeof(*b->row) +
+           (b->options.labels ? b->source.largest + b->most_pairs : 0) * sizeof(*b->label) +
            ((uint64_t)sizeof(uint64_t) << b->unique.bits) + 2ull * b->most_rows * sizeof(uint32_t);
 }
 
@@ -139,7 +148,7 @@ static gs_status hold_bucket(gs_pair_batches *b)
     if (b->held_bucket != UINT32_MAX && b->done < b->held)
         return GS_OK;
     const uint32_t bucket = next_bucket(b);
-    const gs_status st = gs_pair_source_read(&b->source, bucket, b->all);
+    const gs_status st = gs_pair_source_read(&b->source, bucket, b->all, b->all_labels);
 
     if (st != GS_OK)
         return st;
@@ -193,10 +202,15 @@ gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out)
         return st;
     const uint32_t n = (uint32_t)GS_MIN(b->options.batch_size, b->held - b->done);
     gs_pair_batch batch = {.epoch = b->epoch, .number = b->number++, .pairs = n, .negatives = b->options.negatives,
-                           .groups = (n + b->options.negatives - 1) / b->options.negatives, .pair = b->pair};
+                           .groups = (n + b->options.negatives - 1) / b->options.negatives, .pair = b->pair,
+                           .label = b->label};
     gs_unique_clear(&b->unique);
-    for (uint32_t p = 0; p < n; p++)
-        b->pair[p] = b->all[gs_order_at(&b->within, (uint32_t)b->done + p)];
+    for (uint32_t p = 0; p < n; p++) {
+        const uint32_t at = gs_order_at(&b->within, (uint32_t)b->done + p);
+        b->pair[p] = b->all[at];
+        if (b->options.labels)
+            b->label[p] = b->all_labels[at];
+    }
     b->done += n;
     for (int end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
         for (uint32_t p = 0; p < n; p++)

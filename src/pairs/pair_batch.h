@@ -30,6 +30,8 @@ typedef struct gs_pair_batch_options {
     bool asks[2];          /* [gs_pair_end] whether that end is given, and the other one asked for */
     gs_negatives_by by;
     const volatile int *stop;
+    uint32_t split;        /* whose pairs they are: 0 train, 1 valid, 2 test */
+    bool labels;           /* pairs have labels, which are wanted */
 } gs_pair_batch_options;
 
 /* A slot is a place of a vertex in the batch: of pair p source p and destination pairs + p; behind those the
@@ -38,6 +40,7 @@ typedef struct gs_pair_batch_options {
 typedef struct gs_pair_batch {
     uint32_t epoch, number, pairs, groups, negatives;
     const gs_pair *pair;        /* [pairs] */
+    const uint32_t *label;      /* [pairs] the bits of their labels; NULL without .labels */
     uint32_t slots, rows;
     const uint32_t *row;        /* [slots] */
     const uint32_t *vertex;     /* [rows] of the store */
@@ -60,6 +63,7 @@ typedef struct gs_pair_batches {
     uint32_t filled;          /* buckets that have pairs, */
     uint32_t *bucket;         /* [filled] */
     gs_pair *all, *pair;      /* of the bucket at hand, in the store's order; [most_pairs] of the batch */
+    uint32_t *all_labels, *label; /* theirs, with .labels */
     uint32_t *row;            /* [most_slots] */
     gs_unique unique;
     gs_order order;           /* of the epoch's buckets, */

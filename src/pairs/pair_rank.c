@@ -166,7 +166,7 @@ gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *op
         return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
     r->o = *options;
     if ((st = gs_cpu_kernels_find(&r->kernels)) == GS_OK && (!r->o.decoder->projects ||
-        (st = gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads)) == GS_OK) &&
+        (st = gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads, 2)) == GS_OK) &&
         (st = open_splits(r)) == GS_OK && !take_memory(r))
         st = gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
     if (st == GS_OK)

@@ -30,20 +30,23 @@ static gs_status link_number(gs_pair_source *s, uint64_t k, uint32_t *out)
     return GS_OK;
 }
 
-static gs_status read_link(gs_pair_source *s, uint64_t k, gs_pair *out)
+static gs_status read_link(gs_pair_source *s, uint64_t k, gs_pair *out, uint32_t *label)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     const uint32_t width = s->reader.info->width;
-    uint32_t row[3] = {0};
+    uint32_t row[4] = {0};
     gs_status st = GS_OK;
 
     for (uint32_t c = 0; c < width && st == GS_OK; c++)
         st = link_number(s, k * width + c, &row[c]);
-    const bool ends = row[0] < info->vertices && row[1] < info->vertices;
-    if (st == GS_OK && (!ends || (width > 2 && row[2] >= info->edge_types)))
-        st = gs_fail(GS_EFORMAT, "%s: link %llu is between rows or of a type that there are not; verify the store",
-                     s->reader.path, (unsigned long long)k);
-    *out = (gs_pair){row[0], row[1], row[2]};
+    const bool ends = row[0] < info->vertices && row[1] < info->vertices, typed = info->edge_types > 0;
+    if (st == GS_OK && (!ends || (typed && row[2] >= info->edge_types) ||
+                        (info->link_labels && !gs_store_is_link_label(info, row[width - 1]))))
+        st = gs_fail(GS_EFORMAT, "%s: link %llu is between rows, of a type or a label that there are not; verify the "
+                     "store", s->reader.path, (unsigned long long)k);
+    *out = (gs_pair){row[0], row[1], typed ? row[2] : 0};
+    if (label != NULL)
+        *label = row[width - 1];
     return st;
 }
 
@@ -56,7 +59,7 @@ static gs_status count_links(gs_pair_source *s)
     s->pairs = info->links[s->array - GS_ARRAY_TRAIN_LINKS];
     for (uint64_t k = 0; k < s->pairs && st == GS_OK; k++) {
         gs_pair p = {0};
-        if ((st = read_link(s, k, &p)) != GS_OK)
+        if ((st = read_link(s, k, &p, NULL)) != GS_OK)
             break;
         const uint64_t of = (uint64_t)(p.source / info->interval_rows) * info->parts +
                             p.destination / info->interval_rows;
@@ -184,18 +187,18 @@ uint64_t gs_pair_source_bytes(const gs_pair_source *s)
            (s->array == GS_ARRAY_COUNT ? GS_MAX(s->chunk_bytes, GS_BLOCK_BYTES) : GS_SUM_BYTES);
 }
 
-gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
+gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair, uint32_t *label)
 {
     gs_status st = GS_OK;
 
     if (s->array == GS_ARRAY_COUNT)
         return read_edges(s, bucket, pair);
-    for (uint64_t k = s->first[bucket]; k < s->first[bucket + 1] && st == GS_OK; k++)
-        st = read_link(s, k, pair++);
+    for (uint64_t k = 0; k < s->first[bucket + 1] - s->first[bucket] && st == GS_OK; k++)
+        st = read_link(s, s->first[bucket] + k, &pair[k], label != NULL ? &label[k] : NULL);
     return st;
 }
 
-gs_status gs_pair_source_at(gs_pair_source *s, uint64_t k, gs_pair *out) { return read_link(s, k, out); }
+gs_status gs_pair_source_at(gs_pair_source *s, uint64_t k, gs_pair *out) { return read_link(s, k, out, NULL); }
 
 gs_status gs_pair_source_each(gs_pair_source *s, gs_pair *room, gs_pair_fn *fn, void *context)
 {
@@ -204,7 +207,7 @@ gs_status gs_pair_source_each(gs_pair_source *s, gs_pair *room, gs_pair_fn *fn, 
 
     for (uint64_t b = 0; b < parts * parts && st == GS_OK; b++) {
         const uint64_t n = s->first[b + 1] - s->first[b];
-        if (n > 0 && (st = gs_pair_source_read(s, b, room)) == GS_OK)
+        if (n > 0 && (st = gs_pair_source_read(s, b, room, NULL)) == GS_OK)
             st = fn(context, room, n);
     }
     return st;

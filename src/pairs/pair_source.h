@@ -38,8 +38,9 @@ gs_status gs_pair_source_open(gs_pair_source *s, const gs_store *store, uint32_t
 void gs_pair_source_close(gs_pair_source *s);
 /* Bytes that it holds. */
 uint64_t gs_pair_source_bytes(const gs_pair_source *s);
-/* The pairs of a bucket into pair[first[b + 1] - first[b]], in the order of the store. */
-gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair);
+/* The pairs of a bucket into pair[first[b + 1] - first[b]], in the order of the store, and the bits of their labels to
+ * `label`, of as many; NULL: they are not wanted. */
+gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair, uint32_t *label);
 
 /* Pair number `k` of links, in the order of the store; `k` is below s->pairs. Of a split beside training alone. */
 gs_status gs_pair_source_at(gs_pair_source *s, uint64_t k, gs_pair *out);

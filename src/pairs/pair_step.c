@@ -142,7 +142,7 @@ uint64_t gs_pair_step_bytes(const gs_pair_step_options *o)
 static gs_status take_projection(gs_pair_step *s)
 {
     const gs_pair_step_options *const o = &s->o;
-    const gs_status st = gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads);
+    const gs_status st = gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads, 2);
 
     if (st != GS_OK)
         return st;
@@ -380,9 +380,8 @@ static double run_group(const gs_pair_step *s, const group_work *w)
 
 /* ---- a batch --------------------------------------------------------------- */
 
-/* Places by a number of theirs, stable: those of number r are order[first[r]] to order[first[r + 1] - 1]. */
-static void sort_by(uint32_t *first, uint32_t *order, const uint32_t *number, uint64_t stride, uint32_t count,
-                    uint32_t numbers)
+void gs_pair_sort(uint32_t *first, uint32_t *order, const uint32_t *number, uint64_t stride, uint32_t count,
+                  uint32_t numbers)
 {
     memset(first, 0, (numbers + 1ull) * sizeof(*first));
     for (uint32_t k = 0; k < count; k++)
@@ -405,7 +404,7 @@ static void add_rows(float *to, const float *from, uint32_t width)
 static void add_slots(gs_pair_step *s, const gs_pair_batch *b)
 {
     const uint32_t rows = s->d_rows != NULL ? 2 * b->rows : b->rows;
-    sort_by(s->first, s->order, s->row, 1, b->slots, rows);
+    gs_pair_sort(s->first, s->order, s->row, 1, b->slots, rows);
 #pragma omp parallel for schedule(static) num_threads(s->o.threads)
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t k = s->first[r] + 1; k < s->first[r + 1]; k++)
@@ -414,7 +413,8 @@ static void add_slots(gs_pair_step *s, const gs_pair_batch *b)
 
 static void add_types(gs_pair_step *s, const gs_pair_batch *b, float *d_types)
 {
-    sort_by(s->type_first, s->type_order, &b->pair->type, sizeof(gs_pair) / sizeof(uint32_t), b->pairs, s->o.types);
+    gs_pair_sort(s->type_first, s->type_order, &b->pair->type, sizeof(gs_pair) / sizeof(uint32_t), b->pairs,
+                 s->o.types);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(s->o.threads)
     for (uint32_t t = 0; t < s->o.types; t++)
         for (uint32_t k = s->type_first[t]; k < s->type_first[t + 1]; k++)

@@ -56,6 +56,11 @@ typedef struct gs_pair_step {
     uint64_t scratch_bytes; /* of one */
 } gs_pair_step;
 
+/* Places 0 to count - 1 by a number of theirs, number[k * stride], stable: those of number r are order[first[r]] to
+ * order[first[r + 1] - 1]. */
+void gs_pair_sort(uint32_t *first, uint32_t *order, const uint32_t *number, uint64_t stride, uint32_t count,
+                  uint32_t numbers);
+
 /* GS_ENOMEM; GS_EINVAL: GS_ISA. Release with gs_pair_step_close() in any case. */
 gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options);
 void gs_pair_step_close(gs_pair_step *s);

@@ -7,12 +7,13 @@
 
 #define ROWS 64u /* of a thread at a time */
 
-gs_status gs_perceptron_open(gs_perceptron *p, const gs_cpu_kernels *kernels, uint32_t width, uint32_t threads)
+gs_status gs_perceptron_open(gs_perceptron *p, const gs_cpu_kernels *kernels, uint32_t width, uint32_t threads,
+                             uint32_t ends)
 {
     const uint64_t one = (uint64_t)width * width;
     float *const all = gs_malloc_array(5 * one, sizeof(*all));
 
-    *p = (gs_perceptron){.kernels = kernels, .width = width, .threads = threads, .matrix = {all, NULL}};
+    *p = (gs_perceptron){.kernels = kernels, .width = width, .threads = threads, .ends = ends, .matrix = {all, NULL}};
     if (all == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a perceptron of pairs");
     p->matrix[1] = all + one;
@@ -35,11 +36,11 @@ void gs_perceptron_take(gs_perceptron *p, const gs_decoder_values *values)
     const uint64_t width = p->width;
 
     p->bias = values->lin1_bias;
-    for (uint64_t end = 0; end < 2; end++)
+    for (uint64_t end = 0; end < p->ends; end++)
         for (uint64_t i = 0; i < width; i++)
             for (uint64_t k = 0; k < width; k++) {
-                p->matrix[end][i * width + k] = values->lin1[(2 * i + end) * width + k];
-                p->turned[end][k * width + i] = values->lin1[(2 * i + end) * width + k];
+                p->matrix[end][i * width + k] = values->lin1[(p->ends * i + end) * width + k];
+                p->turned[end][k * width + i] = values->lin1[(p->ends * i + end) * width + k];
             }
 }
 
@@ -79,7 +80,7 @@ void gs_perceptron_back(gs_perceptron *p, float *d_row, const gs_decoder_values 
     }
     for (uint64_t i = 0; i < width; i++)
         for (uint64_t k = 0; k < width; k++)
-            d->lin1[(2 * i + (uint64_t)end) * width + k] += p->gradient[i * width + k];
+            d->lin1[(p->ends * i + (uint64_t)end) * width + k] += p->gradient[i * width + k];
     for (uint64_t r = 0; r < rows && end == GS_PAIR_HEAD; r++)
         for (uint32_t i = 0; i < width; i++)
             d->lin1_bias[i] += d_projected[r * width + i];

@@ -1,7 +1,8 @@
 /* perceptron.h - what is lin1 of a row of an end, and what are its gradients?
  *
  * lin1 is a matrix for heads beside one for tails, so lin1([h, t]) is the sum of a product for either end: rows are
- * projected once, whatever they are paired with. The bias is of heads. One thread calls.
+ * projected once, whatever they are paired with. The bias is of heads. Where rows are of whole pairs there is one
+ * matrix, that of heads. One thread calls.
  */
 #ifndef GS_PAIRS_PERCEPTRON_H
 #define GS_PAIRS_PERCEPTRON_H
@@ -12,14 +13,15 @@
 
 typedef struct gs_perceptron {
     const gs_cpu_kernels *kernels;
-    uint32_t width, threads;
+    uint32_t width, threads, ends; /* ends: 2, or 1 of rows of pairs */
     float *matrix[2], *turned[2]; /* [gs_pair_end][width, width] of lin1, and transposed */
     float *gradient;              /* [width, width] */
     const float *bias;
 } gs_perceptron;
 
 /* GS_ENOMEM. Release with gs_perceptron_close() in any case. */
-gs_status gs_perceptron_open(gs_perceptron *p, const gs_cpu_kernels *kernels, uint32_t width, uint32_t threads);
+gs_status gs_perceptron_open(gs_perceptron *p, const gs_cpu_kernels *kernels, uint32_t width, uint32_t threads,
+                             uint32_t ends);
 void gs_perceptron_close(gs_perceptron *p);
 uint64_t gs_perceptron_bytes(uint32_t width);
 /* Takes lin1 as it is now. */

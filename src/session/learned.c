@@ -14,9 +14,9 @@
 
 /* ---- the task ------------------------------------------------------------- */
 
-bool gs_train_is_link(const gs_train_options *o)
+bool gs_train_is_of_pairs(const gs_train_options *o)
 {
-    return o->task != NULL && gs_choice(o, task) == GS_TRAIN_TASK_LINK;
+    return o->task != NULL && gs_train_task_is_of_pairs((gs_train_task)gs_choice(o, task));
 }
 
 /* Labels of one kind serve another task only as numbers. */
@@ -124,8 +124,8 @@ gs_status gs_session_choose_task(gs_session *s)
     const gs_store_info *const info = gs_store_get_info(s->store);
     gs_status st;
 
-    if (gs_train_is_link(o)) { /* labels are not looked at; a vertex's row is as wide as a hidden one */
-        s->labels.task = GS_TRAIN_TASK_LINK;
+    if (gs_train_is_of_pairs(o)) { /* labels are not looked at; a vertex's row is as wide as a hidden one */
+        s->labels.task = (gs_train_task)gs_choice(o, task);
         s->classes = s->labels.columns = o->hidden;
         return GS_OK;
     }
@@ -266,7 +266,7 @@ static void balance(gs_session_labels *l)
 /* Does anything ask how labels are spread? */
 static bool is_spread(const gs_session *s)
 {
-    return s->labels.task != GS_TRAIN_TASK_LINK &&
+    return !gs_train_task_is_of_pairs(s->labels.task) &&
            (s->labels.task != GS_TRAIN_TASK_CLASSIFY || s->labels.weight != NULL || s->pass.ranked);
 }
 

@@ -31,7 +31,7 @@ typedef struct gs_session_labels {
 } gs_session_labels;
 
 /* Is a run of these options of pairs of vertices? */
-bool gs_train_is_link(const gs_train_options *o);
+bool gs_train_is_of_pairs(const gs_train_options *o);
 /* Once the store is open: the task, its loss, and the weights of the options. GS_EINVAL, GS_EUNSUPPORTED where labels
  * and options contradict each other; GS_ENOTFOUND, GS_EFORMAT of a file of weights. */
 gs_status gs_session_choose_task(gs_session *s);

@@ -307,7 +307,7 @@ static gs_status check_store(const gs_session *s)
 
     if (info->vertices == 0)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no vertices", dir);
-    if (gs_train_is_link(s->config.options))
+    if (gs_train_is_of_pairs(s->config.options))
         return GS_OK;
     if (info->classes == 0 && training)
         return gs_fail(GS_ENOTFOUND, "%s: the store has no labels to train on", dir);
@@ -325,7 +325,7 @@ static gs_status check_store(const gs_session *s)
 /* Are layers trained by what a loss of pairs says of their last rows? */
 static bool learns_pairs(const gs_session *s)
 {
-    return s->config.purpose == GS_FOR_TRAINING && gs_train_is_link(s->config.options) && !s->config.on_batches;
+    return s->config.purpose == GS_FOR_TRAINING && gs_train_is_of_pairs(s->config.options) && !s->config.on_batches;
 }
 
 static uint32_t fill_leaves(gs_leaf leaf[GS_ARRAY_COUNT + 1], const gs_session *s)
@@ -458,7 +458,7 @@ static void find_pairs(gs_session *s)
 
     if (s->config.rows_alone)
         s->pairs.rows = s->pairs.judged = p->table[0].array;
-    else if (gs_train_is_link(s->config.options))
+    else if (gs_train_is_of_pairs(s->config.options))
         s->pairs.judged = p->logits;
     for (uint32_t a = 0; a < p->arrays && learns_pairs(s); a++)
         if (strcmp(p->array[a].name, GS_IR_UPSTREAM) == 0)
@@ -491,7 +491,7 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
     if (st == GS_OK && training && !s->config.on_batches && !pairs)
         s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
     if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits) &&
-        s->labels.task != GS_TRAIN_TASK_LINK) /* whose figures come of rows, not of a pass */
+        !gs_train_task_is_of_pairs(s->labels.task)) /* whose figures come of rows, not of a pass */
         st = add_pass(s, model, "eval", EVALUATION, false);
     if (st == GS_OK && logits && s->config.batch == NULL && !pairs)
         st = add_pass(s, model, "predict", EVALUATION, true);
@@ -556,7 +556,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
         config->options->on_open(config->options->context, "planning", NULL);
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings &&
-                       s->labels.task != GS_TRAIN_TASK_LINK;
+                       !gs_train_task_is_of_pairs(s->labels.task);
     s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
     if ((st = gs_session_open_devices(s)) != GS_OK)
         goto done;

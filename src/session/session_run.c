@@ -265,7 +265,7 @@ uint64_t gs_session_validates(const gs_session *s)
 {
     const bool evaluated = s->pass.gradients && (!s->pass.train_differs || s->config.eval_every != 0);
     const gs_store_info *const info = gs_store_get_info(s->store);
-    return !evaluated ? 0 : s->labels.task == GS_TRAIN_TASK_LINK ? info->links[1] : info->valid;
+    return !evaluated ? 0 : gs_train_task_is_of_pairs(s->labels.task) ? info->links[1] : info->valid;
 }
 
 bool gs_session_keeps_best(const gs_session *s) { return s->config.keep_best && gs_session_validates(s) > 0; }

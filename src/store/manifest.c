@@ -208,6 +208,11 @@ static void read_relations(reader *r, gs_type_table *t)
     cJSON_Delete(list);
 }
 
+static bool has(const reader *r, const char *key)
+{
+    return r->st == GS_OK && cJSON_GetObjectItemCaseSensitive(r->object, key) != NULL;
+}
+
 /* To a new table, which is the caller's whatever follows. */
 static void read_types(reader *r, gs_store_info *i)
 {
@@ -270,7 +275,11 @@ static void read_fields(reader *r, gs_manifest *m)
     i->test = take_number(r, "test", 0, GS_MAX_VERTICES);
     take_string(r, "method", i->method, sizeof(i->method));
     i->seed = take_hex(r, "seed");
-    if (m->version >= GS_STORE_VERTEX_TYPES)
+    if (m->version >= GS_STORE_LINK_LABELS) {
+        i->link_labels = true;
+        i->link_classes = (uint32_t)take_number(r, "link_classes", 0, INT32_MAX);
+    }
+    if (m->version == GS_STORE_VERTEX_TYPES || (m->version > GS_STORE_VERTEX_TYPES && has(r, "vertex_types")))
         read_types(r, i);
     read_arrays(r, m);
     if (m->array[GS_ARRAY_LABELS].present && !gs_train_task_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
@@ -316,7 +325,8 @@ static const char *array_fault(const gs_manifest *m)
         [GS_ARRAY_NAMES] = GS_U8,  [GS_ARRAY_TRAIN_LINKS] = GS_U32, [GS_ARRAY_VALID_LINKS] = GS_U32,
         [GS_ARRAY_TEST_LINKS] = GS_U32,
     };
-    const uint32_t link_width = i->edge_types > 0 ? 3 : 2;
+    const uint32_t link_width = gs_store_link_width(i);
+    bool links = false;
     if (!gs_dtype_is_feature(i->feature_type) || !gs_dtype_is_feature(i->edge_feature_type))
         return "\"feature_type\" or \"edge_feature_type\" is not f32, bf16 or f16";
     if (a[GS_ARRAY_FEATURES].present != (i->features > 0))
@@ -344,8 +354,11 @@ static const char *array_fault(const gs_manifest *m)
     if (a[GS_ARRAY_LOOPS].present != (i->self_loops > 0))
         return "\"self_loops\" and the array of loops disagree";
     for (unsigned id = GS_ARRAY_TRAIN_LINKS; id < GS_ARRAY_COUNT; id++)
-        if (a[id].present && m->version < 3)
-            return "there are links, which no store of this version has";
+        links = links || a[id].present;
+    if (links && m->version < 3)
+        return "there are links, which no store of this version has";
+    if (i->link_labels && !links)
+        return "there are labels of links, and no links";
     if (a[GS_ARRAY_NAMES].present && i->name_bytes < 2 * i->vertices) /* a letter and a line feed each */
         return "\"bytes\" of the names are fewer than all vertices' names have";
     return NULL;
@@ -522,7 +535,8 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            gs_json_add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
            add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
            add_number(root, "test", i->test) && cJSON_AddStringToObject(root, "method", i->method) != NULL &&
-           gs_json_add_hex(root, "seed", i->seed) && add_types(root, i->types) && add_arrays(root, m) &&
+           gs_json_add_hex(root, "seed", i->seed) && add_types(root, i->types) &&
+           (!i->link_labels || add_number(root, "link_classes", i->link_classes)) && add_arrays(root, m) &&
            add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
            add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
            gs_json_add_hex(root, "chunks_checksum", m->chunks_checksum) &&

@@ -27,9 +27,10 @@
 
 /* The newest; what needs no more than version 2 is written as that. 1 is read, too: its chunk table says nothing of
  * degrees. */
-#define GS_STORE_VERSION 5
+#define GS_STORE_VERSION 6
 #define GS_STORE_EDGE_FEATURES 4 /* the first that has features of edges */
 #define GS_STORE_VERTEX_TYPES 5  /* the first that has types of vertices */
+#define GS_STORE_LINK_LABELS 6   /* the first that has labels of links; types of vertices need not be there */
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
@@ -56,8 +57,9 @@ typedef enum gs_array_id {
 } gs_array_id;
 
 /* Links: pairs of vertices with a type, that a model is to score, beside the graph's edges. A row is of u32: source and
- * destination, rows in store order, and their type where edges have types. Rows are in order of bucket, which is the
- * source's interval and then the destination's, then of source, destination and type. */
+ * destination, rows in store order, their type where edges have types, and their label where links have labels: a
+ * class, or the bits of a float32. Rows are in order of bucket, which is the source's interval and then the
+ * destination's, then of source, destination, type and label. */
 #define GS_LINK_SPLITS 3u
 /* Is there a row for each vertex? */
 static inline bool gs_array_is_of_vertices(gs_array_id id) { return id < GS_ARRAY_NAMES; }
@@ -99,7 +101,20 @@ typedef struct gs_store_info {
     uint64_t name_bytes;   /* of the array of names; 0: ids are the input's own numbers from 0 */
     uint64_t links[GS_LINK_SPLITS]; /* rows of the arrays of links */
     const gs_type_table *types; /* of vertices and edges, the store's own; NULL: one type of vertices, without a name */
+    bool link_labels;      /* links have labels: */
+    uint32_t link_classes; /* classes, so many; 0: numbers */
 } gs_store_info;
+
+/* u32 of a link. */
+static inline uint32_t gs_store_link_width(const gs_store_info *info)
+{
+    return 2u + (info->edge_types > 0) + info->link_labels;
+}
+/* Is it a label of such a store? */
+static inline bool gs_store_is_link_label(const gs_store_info *info, uint32_t label)
+{
+    return info->link_classes > 0 ? label < info->link_classes : (label & 0x7F800000u) != 0x7F800000u;
+}
 
 /* Opens the store in `dir`: parses the manifest, checks every number against
  * the real sizes of the files, loads the tables.

@@ -594,9 +594,10 @@ static uint64_t links_check(array_scan *scan, const void *data, uint64_t count)
     for (uint64_t k = 0; k < count; k++) {
         const uint64_t column = scan->column;
         scan->column = (column + 1) % width;
-        if (v[k] >= (column < 2 ? i->vertices : i->edge_types))
+        const bool label = i->link_labels && column == width - 1;
+        if (label ? !gs_store_is_link_label(i, v[k]) : v[k] >= (column < 2 ? i->vertices : i->edge_types))
             return k;
-        if (column == 2)
+        if (column >= 2)
             continue;
         scan->row[column] = v[k] / i->interval_rows;
         const uint64_t bucket = scan->row[0] * i->parts + scan->row[1];
@@ -609,7 +610,7 @@ static uint64_t links_check(array_scan *scan, const void *data, uint64_t count)
 
 /* Rules of an element, for the check above and the message. Degrees and
  * loops were compared with the edges. */
-#define GS_LINK_FAULT "a link is between rows or of a type that there are not, or out of order"
+#define GS_LINK_FAULT "a link is between rows, of a type or a label that there are not, or out of order"
 static const struct {
     element_check check;
     const char *fault;

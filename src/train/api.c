@@ -87,6 +87,10 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
     if (info->edge_features != 0)
         snprintf(out->edge_feature_type, sizeof(out->edge_feature_type), "%s", gs_dtype_name(info->edge_feature_type));
     snprintf(out->method, sizeof(out->method), "%s", info->method);
+    out->link_classes = info->link_classes;
+    if (info->link_labels)
+        snprintf(out->link_task, sizeof(out->link_task), "%s",
+                 gs_train_task_name(info->link_classes > 0 ? GS_TRAIN_TASK_EDGE_CLASSIFY : GS_TRAIN_TASK_EDGE_REGRESS));
     if (info->classes != 0)
         snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(info->labels));
     gs_store_close(s);

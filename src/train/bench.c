@@ -302,7 +302,7 @@ static gs_status bench(gs_bench_report *out, const char *store, const gs_train_o
         return gs_fail(GS_EINVAL, ".epochs 0: there is nothing to measure; give at least 1");
     if ((st = gs_train_options_check(&own)) != GS_OK)
         return st;
-    if (why->row != NULL && (gs_train_on_batches(&own) || gs_train_is_link(&own)))
+    if (why->row != NULL && (gs_train_on_batches(&own) || gs_train_is_of_pairs(&own)))
         return gs_fail(GS_EUNSUPPORTED, "stages and links are those of epochs over the whole graph; a trace shows what "
                        "batches wait for");
     if ((epoch = gs_calloc(own.epochs, sizeof(*epoch))) == NULL)

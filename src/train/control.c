@@ -14,6 +14,8 @@
 #define MULTILABEL (1u << GS_TRAIN_TASK_MULTILABEL)
 #define REGRESS (1u << GS_TRAIN_TASK_REGRESS)
 #define LINK (1u << GS_TRAIN_TASK_LINK)
+#define EDGE_CLASSIFY (1u << GS_TRAIN_TASK_EDGE_CLASSIFY)
+#define EDGE_REGRESS (1u << GS_TRAIN_TASK_EDGE_REGRESS)
 #define NAMES_BYTES 80u
 
 static const struct {
@@ -21,16 +23,16 @@ static const struct {
     unsigned tasks; /* that have it */
     bool less;      /* is better */
 } judge[GS_JUDGES] = {
-    [GS_BY_LOSS] = {"loss", CLASSIFY | MULTILABEL | REGRESS, true},
-    [GS_BY_ACCURACY] = {"accuracy", CLASSIFY, false},
-    [GS_BY_BALANCED] = {"balanced", CLASSIFY, false},
-    [GS_BY_F1] = {"f1", CLASSIFY | MULTILABEL, false},
+    [GS_BY_LOSS] = {"loss", CLASSIFY | MULTILABEL | REGRESS | EDGE_CLASSIFY | EDGE_REGRESS, true},
+    [GS_BY_ACCURACY] = {"accuracy", CLASSIFY | EDGE_CLASSIFY, false},
+    [GS_BY_BALANCED] = {"balanced", CLASSIFY | EDGE_CLASSIFY, false},
+    [GS_BY_F1] = {"f1", CLASSIFY | MULTILABEL | EDGE_CLASSIFY, false},
     [GS_BY_MICRO_F1] = {"micro_f1", MULTILABEL, false},
     [GS_BY_AUC] = {"auc", CLASSIFY | MULTILABEL | LINK, false},
     [GS_BY_AP] = {"ap", CLASSIFY | MULTILABEL, false},
-    [GS_BY_MSE] = {"mse", REGRESS, true},
-    [GS_BY_MAE] = {"mae", REGRESS, true},
-    [GS_BY_R2] = {"r2", REGRESS, false},
+    [GS_BY_MSE] = {"mse", REGRESS | EDGE_REGRESS, true},
+    [GS_BY_MAE] = {"mae", REGRESS | EDGE_REGRESS, true},
+    [GS_BY_R2] = {"r2", REGRESS | EDGE_REGRESS, false},
     [GS_BY_MRR] = {"mrr", LINK, false},
 };
 
@@ -40,6 +42,8 @@ static const gs_judge usual[GS_TRAIN_TASKS] = {
     [GS_TRAIN_TASK_MULTILABEL] = GS_BY_LOSS,
     [GS_TRAIN_TASK_REGRESS] = GS_BY_MSE,
     [GS_TRAIN_TASK_LINK] = GS_BY_MRR,
+    [GS_TRAIN_TASK_EDGE_CLASSIFY] = GS_BY_LOSS,
+    [GS_TRAIN_TASK_EDGE_REGRESS] = GS_BY_MSE,
 };
 
 const char *gs_judge_name(gs_judge j) { return judge[j].name; }

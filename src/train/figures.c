@@ -330,7 +330,7 @@ void gs_figures_none(gs_task_figures *out, const gs_session_labels *l)
     for (int s = 0; s < 3; s++)
         out->micro_f1[s] = out->macro_f1[s] = out->roc_auc[s] = out->average_precision[s] = out->mse[s] =
             out->mae[s] = out->r2[s] = out->balanced_acc[s] = out->mrr[s] = out->hits1[s] = out->hits3[s] =
-                out->hits10[s] = NAN;
+                out->hits10[s] = out->rmse[s] = NAN;
     out->valid_loss = NAN;
 }
 

@@ -64,8 +64,10 @@ static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
     if (strcmp(f->task, "multilabel") == 0) {
         at = put_figure(buf, at, "micro_f1", f->micro_f1);
         at = put_figure(buf, at, "macro_f1", f->macro_f1);
-    } else if (strcmp(f->task, "regress") == 0) {
+    } else if (strstr(f->task, "regress") != NULL) {
         at = put_figure(buf, at, "mse", f->mse);
+        if (strcmp(f->task, "regress") != 0) /* of edges: what ratings are judged by */
+            at = put_figure(buf, at, "rmse", f->rmse);
         at = put_figure(buf, at, "mae", f->mae);
         at = put_figure(buf, at, "r2", f->r2);
     } else if (strcmp(f->task, "link") == 0) {

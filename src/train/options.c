@@ -117,7 +117,7 @@ static gs_status check_none(const gs_train_options *o)
 
     for (size_t k = 0; k < GS_ARRAY_LEN(of_batches); k++) {
         const gs_option *const x = gs_option_at(of_batches[k]);
-        const bool of_pairs = gs_train_is_link(o) && of_batches[k] == offsetof(gs_train_options, batch_size);
+        const bool of_pairs = gs_train_is_of_pairs(o) && of_batches[k] == offsetof(gs_train_options, batch_size);
         if (!of_pairs && !gs_option_is_unset(x, o))
             return gs_fail(GS_EINVAL, ".%s: is of batches; use it with .sampler, or leave it out", x->name);
     }
@@ -141,16 +141,19 @@ static gs_status check_pairs(const gs_train_options *o)
                        o->top > 0 ? ".targets" : ".top");
     if (o->top > 0 && o->edges == NULL)
         return gs_fail(GS_EINVAL, ".top %u: of which sources? Give .edges a file of them", o->top);
-    if (gs_train_is_link(o))
+    const bool labels = gs_run_pairs_have_labels(o);
+    if (labels && o->top > 0)
+        return gs_fail(GS_EINVAL, ".top %u: is of weights of .task link; leave it out", o->top);
+    if (gs_train_is_of_pairs(o) && !labels)
         return gs_run_pairs_check(o);
-    if (o->edges != NULL)
-        return gs_fail(GS_EINVAL, ".edges: is of weights of .task link; leave it out");
+    if (o->edges != NULL && !labels)
+        return gs_fail(GS_EINVAL, ".edges: is of weights of .task link, edge-classify or edge-regress; leave it out");
     for (size_t k = 0; k < GS_ARRAY_LEN(of_pairs); k++) {
         const gs_option *const x = gs_option_at(of_pairs[k]);
-        if (!gs_option_is_unset(x, o))
+        if (!gs_option_is_unset(x, o) && !(labels && of_pairs[k] == offsetof(gs_train_options, decoder)))
             return gs_fail(GS_EINVAL, ".%s: is of .task link; use it with that, or leave it out", x->name);
     }
-    return GS_OK;
+    return labels ? gs_run_pairs_check(o) : GS_OK;
 }
 
 /* GS_EINVAL names the field: what speaks of batches, and what does not go with them. */

@@ -184,8 +184,12 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
         return st;
     p->ignores_edge_weights = says_yes(note, notes, "ignore_edge_weights");
     const char *const task = find(note, notes, "task"), *const decoder = find(note, notes, "decoder");
-    if (task != NULL && strcmp(task, gs_train_task_name(GS_TRAIN_TASK_LINK)) == 0)
-        take_text(p->decoder, sizeof(p->decoder), decoder != NULL ? decoder : "dot");
+    for (int t = GS_TRAIN_TASK_LINK; t < GS_TRAIN_TASKS && task != NULL; t++)
+        if (strcmp(task, gs_train_task_name((gs_train_task)t)) == 0) {
+            take_text(p->task, sizeof(p->task), task);
+            take_text(p->decoder, sizeof(p->decoder),
+                      decoder != NULL ? decoder : t == GS_TRAIN_TASK_LINK ? "dot" : "mlp");
+        }
     p->no_move = says_yes(note, notes, "no_move");
     p->no_fuse = says_yes(note, notes, "no_fuse");
     if (text != NULL && strchr(text, '\n') != NULL && (p->text = gs_strdup(text)) == NULL)
@@ -283,7 +287,7 @@ gs_status gs_provenance_complete(gs_train_options *o, const gs_provenance *p, co
     }
     o->ignore_edge_weights |= p->ignores_edge_weights;
     if (st == GS_OK && p->decoder[0] != '\0') {
-        o->task = gs_train_task_name(GS_TRAIN_TASK_LINK);
+        o->task = p->task;
         st = complete_text(&o->decoder, p->decoder, "decoder", "dot", path);
     }
     if (st == GS_OK)

@@ -29,7 +29,7 @@ typedef struct gs_provenance {
     gs_weights_summary summary;
     char *text; /* the model's; NULL: the file does not say */
     bool ignores_edge_weights; /* as .ignore_edge_weights */
-    char decoder[16]; /* of weights that score pairs of vertices; else "" */
+    char task[16], decoder[16]; /* of weights that score pairs of vertices, or say their labels; else "" */
     bool no_move, no_fuse;     /* the program that trained them did without these optimisations */
 } gs_provenance;
 

@@ -242,8 +242,10 @@ gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetens
 {
     const gs_session *const s = r->session;
     gs_train_options o = r->options;
+    const uint32_t columns = gs_run_pairs_columns(s->store, &o); /* of labels of edges */
     const gs_provenance_source from = {.options = &o, .model = r->model_name, .text = r->model_text,
-                                       .store = s->store, .classes = s->classes, .epochs = epochs,
+                                       .store = s->store, .epochs = epochs,
+                                       .classes = columns > 0 ? columns : s->classes,
                                        .no_move = o.no_move || s->variant.no_move != GS_NOT_TAKEN,
                                        .no_fuse = o.no_fuse || s->variant.no_fuse != GS_NOT_TAKEN};
 

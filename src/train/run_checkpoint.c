@@ -138,7 +138,9 @@ static void judge_as_before(gs_run *r, gs_train_task labels)
         [GS_TRAIN_TASK_CLASSIFY] = GS_BY_ACCURACY,
         [GS_TRAIN_TASK_MULTILABEL] = GS_BY_MICRO_F1,
         [GS_TRAIN_TASK_REGRESS] = GS_BY_MSE,
-        [GS_TRAIN_TASK_LINK] = GS_BY_MRR, /* which was none before */
+        [GS_TRAIN_TASK_LINK] = GS_BY_MRR, /* which was none before, */
+        [GS_TRAIN_TASK_EDGE_CLASSIFY] = GS_BY_LOSS, /* nor were these */
+        [GS_TRAIN_TASK_EDGE_REGRESS] = GS_BY_MSE,
     };
     gs_control_state *const c = &r->saver.from->control;
     gs_checkpoint_option *const by = gs_checkpoint_find_option(r->saver.from, "keep_by");

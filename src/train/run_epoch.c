@@ -301,12 +301,13 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 {
     const bool ranks = r->session->config.ranks;
     gs_exec_stats x = {0};
+    double loss; /* the training pass's own is the epoch's */
     gs_status st;
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
     if (r->pairs != NULL) {
-        st = gs_run_pairs_evaluate(r, e->epoch, &e->figures, &x);
+        st = gs_run_pairs_evaluate(r, e->epoch, &e->figures, e->accuracy, &loss, &x);
         gs_run__add_stats(e, &x);
         return st;
     }
@@ -530,7 +531,8 @@ static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
     gs_status st;
 
     if ((st = gs_run__place(r)) == GS_OK &&
-        (st = gs_run_pairs_evaluate(r, 0, &r->report.figures, stats)) == GS_OK && rows_are_wanted(r) && !r->has_logits)
+        (st = gs_run_pairs_evaluate(r, 0, &r->report.figures, r->report.accuracy, &r->report.loss, stats)) == GS_OK &&
+        rows_are_wanted(r) && !r->has_logits)
         st = gs_session_run(s, s->pass.predict, 0, false, stats);
     if (st != GS_OK) {
         r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
@@ -538,9 +540,7 @@ static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
             (void)gs_run__stopped(r);
         return gs_run__checkpoint_failed(r, st);
     }
-    r->report.loss = r->constant = NAN;
-    for (int k = 0; k < 3; k++)
-        r->report.accuracy[k] = NAN;
+    r->constant = NAN;
     r->evaluated = true;
     r->has_logits = r->has_logits || rows_are_wanted(r);
     return GS_OK;

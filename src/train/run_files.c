@@ -52,15 +52,17 @@ static gs_status write_argmax(gs_run *r)
     return gs_session_explain_logits(r->session, gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job));
 }
 
-/* A score for each pair of .edges, or some for each source, which are not looked at yet. */
+/* A score for each pair of .edges, or some for each source, or logits, which are not looked at yet. */
 static gs_status begin_scores(gs_run *r)
 {
     const uint64_t top = GS_MIN(r->options.top, gs_store_get_info(r->session->store)->vertices);
+    const uint32_t logits = gs_run_pairs_columns(r->session->store, &r->options);
     gs_npy pairs = {.fd = -1};
     gs_status st = gs_npy_open(&pairs, r->options.edges);
 
     if (st == GS_OK)
-        st = gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0], top);
+        st = gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0],
+                           logits > 1 ? logits : top);
     if (st == GS_OK && top > 0)
         st = gs_npy_create(&r->files.targets, &r->files.targets_offset, r->options.targets, GS_I64, pairs.shape[0],
                            top);

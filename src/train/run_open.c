@@ -121,7 +121,7 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
 
 static gs_status open_either(gs_session **out, gs_session_config *config, gs_run_batches **batches)
 {
-    if (gs_train_is_link(config->options))
+    if (gs_train_is_of_pairs(config->options))
         return open_on_pairs(out, config);
     const bool on_batches = config->purpose == GS_FOR_TRAINING && gs_train_on_batches(config->options);
     return on_batches ? open_on_batches(out, config, batches) : gs_session_open(out, config);
@@ -211,7 +211,7 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
         .classes = training ? 0 : options->classes,
         .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits ||
-                  gs_train_is_link(options), /* else its program would be empty */
+                  gs_train_is_of_pairs(options), /* else its program would be empty */
         .timed = options->profile || (training && options->trace != NULL && !gs_train_on_batches(options)),
         .keep_best = training && gs_choice(options, keep) == 0,
         .ranks = training && gs_judge_ranks(options->keep_by),
@@ -276,7 +276,7 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
 
 static gs_status start_batches(gs_run *r)
 {
-    if (gs_train_is_link(&r->options) && r->kind == GS_RUN_TRAIN)
+    if (gs_train_is_of_pairs(&r->options) && r->kind == GS_RUN_TRAIN)
         return gs_run_pairs_open(&r->pairs, r->session->store, &r->options, r->session->config.rows_alone);
     return r->batches == NULL ? GS_OK : gs_run_batches_start(r->batches, r->session);
 }

@@ -8,12 +8,10 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/npy.h"
 #include "base/option_table.h"
 #include "base/radix.h"
 #include "base/size.h"
 #include "pairs/pair_batch.h"
-#include "pairs/pair_rank.h"
 #include "pairs/pair_step.h"
 #include "model/model.h"
 #include "session/learned.h"
@@ -21,6 +19,7 @@
 #include "session/tables.h"
 #include "train/figures.h"
 #include "train/run_internal.h"
+#include "train/run_pairs_internal.h"
 
 #define TYPES_NAME "rel_emb.weight" /* PyG's, in its knowledge graph embeddings */
 #define TYPES_DEVIATION 0.1
@@ -31,9 +30,18 @@ struct gs_run_pairs {
     const gs_decoder *decoder;
     uint32_t width, threads;
     bool by_auc;                   /* edges have no types */
+    uint32_t ends;                 /* that pairs are asked for; 1 where they have labels */
     gs_pair_batches batches;
     gs_pair_step step;
     gs_pair_ranks *ranks;
+    /* of labels, in the place of step and ranks: */
+    bool labelled;
+    gs_label_step labels;
+    gs_pair_batches judged[GS_LINK_SPLITS]; /* of validation and test; without a store where there are none */
+    gs_session_labels figures;     /* what figures are of */
+    uint32_t *found;               /* [GS_LOSS_SPLITS][columns][GS_LOSS_SUMS] */
+    /* of either: */
+    uint32_t most_rows;              /* of a batch */
     uint32_t *named, *order, *spare; /* [most_rows] of a batch, ascending */
     uint32_t at;                     /* the epoch's batch at work, or NOT_AT_PAIRS; any thread reads it */
     /* behind layers: */
@@ -56,6 +64,46 @@ gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o)
     return st;
 }
 
+bool gs_run_pairs_have_labels(const gs_train_options *o)
+{
+    return o->task != NULL && gs_train_task_is_of_edge_labels((gs_train_task)gs_choice(o, task));
+}
+
+static bool are_classes(const gs_train_options *o) { return gs_choice(o, task) == GS_TRAIN_TASK_EDGE_CLASSIFY; }
+
+/* Labels have a decoder of their own where none is named. */
+static gs_decoder_kind decoder_of(const gs_train_options *o)
+{
+    return gs_run_pairs_have_labels(o) && o->decoder == NULL ? GS_DECODER_MLP
+                                                             : (gs_decoder_kind)gs_choice(o, decoder);
+}
+
+uint32_t gs_run_pairs_columns(const gs_store *store, const gs_train_options *o)
+{
+    if (!gs_run_pairs_have_labels(o))
+        return 0;
+    return !are_classes(o) ? 1 : o->classes > 0 ? o->classes : gs_store_get_info(store)->link_classes;
+}
+
+/* Loss and decoder of labels of edges, or of whether they are there. */
+static gs_status check_decoder(const gs_train_options *o)
+{
+    const bool labels = gs_run_pairs_have_labels(o);
+    const gs_decoder_kind decoder = decoder_of(o);
+
+    if (labels && decoder != GS_DECODER_MLP && decoder != GS_DECODER_PRODUCT)
+        return gs_fail(GS_EINVAL, ".decoder %s: scores a pair, and has no %s; use mlp or product with .task %s",
+                       o->decoder, are_classes(o) ? "classes" : "numbers", o->task);
+    if (labels && o->loss != NULL && gs_choice(o, loss) != (are_classes(o) ? GS_LOSS_XENT : GS_LOSS_MSE))
+        return gs_fail(GS_EINVAL, ".loss %s: is not of .task %s, which has %s", o->loss, o->task,
+                       are_classes(o) ? "xent" : "mse");
+    if (!labels && decoder == GS_DECODER_PRODUCT)
+        return gs_fail(GS_EINVAL, ".decoder product: is of labels of edges; use mlp, or another one, with .task link");
+    if (!labels && o->loss != NULL && gs_choice(o, loss) < GS_LOSSES)
+        return gs_fail(GS_EINVAL, ".loss %s: is of labels; use softmax, logistic or margin with .task link", o->loss);
+    return GS_OK;
+}
+
 gs_status gs_run_pairs_check(const gs_train_options *o)
 {
     const struct {
@@ -71,14 +119,15 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
 
     for (size_t k = 0; k < GS_ARRAY_LEN(of_vertices); k++)
         if (of_vertices[k].given)
-            return gs_fail(GS_EINVAL, "%s: does not go with .task link; leave it out", of_vertices[k].name);
+            return gs_fail(GS_EINVAL, "%s: does not go with .task %s; leave it out", of_vertices[k].name, o->task);
     if (strcmp(o->device, "cpu") != 0)
         return gs_fail(GS_EUNSUPPORTED, ".device %s: pairs are learned by processors; use cpu", o->device);
-    if (o->loss != NULL && gs_choice(o, loss) < GS_LOSSES)
-        return gs_fail(GS_EINVAL, ".loss %s: is of labels; use softmax, logistic or margin with .task link", o->loss);
+    const gs_status st = check_decoder(o);
+    if (st != GS_OK)
+        return st;
     if (o->margin != 0 && (o->loss == NULL || gs_choice(o, loss) != GS_LOSSES + GS_PAIR_MARGIN))
         return gs_fail(GS_EINVAL, ".margin %g: is of .loss margin; leave it out", o->margin);
-    if (gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder))->halves && o->hidden % 2 != 0)
+    if (gs_decoder_of(decoder_of(o))->halves && o->hidden % 2 != 0)
         return gs_fail(GS_EINVAL, ".hidden %u: rows of %s are complex numbers; use an even width", o->hidden,
                        o->decoder);
     return GS_OK;
@@ -86,23 +135,31 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
 
 static uint32_t types_of(const gs_store *store) { return GS_MAX(gs_store_get_info(store)->edge_types, 1); }
 
+/* Does the decoder have a row for each type? Labels have one where edges have types, scores one in any case. */
+static bool learns_types(const gs_store *store, const gs_train_options *o)
+{
+    return gs_run_pairs_have_labels(o) ? gs_store_get_info(store)->edge_types > 0
+                                       : gs_decoder_of(decoder_of(o))->of_types;
+}
+
 uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store, const gs_train_options *o)
 {
-    const gs_decoder *const d = gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder));
-    const uint32_t width = o->hidden;
-    const gs_initial wide = gs_initial_fan_in(2 * width), narrow = gs_initial_fan_in(width);
+    const bool labels = gs_run_pairs_have_labels(o);
+    const uint32_t width = o->hidden, of_pair = decoder_of(o) == GS_DECODER_PRODUCT ? width : 2 * width,
+                   columns = labels ? gs_run_pairs_columns(store, o) : 1;
+    const gs_initial wide = gs_initial_fan_in(of_pair), narrow = gs_initial_fan_in(width);
     const gs_param types = {.name = TYPES_NAME, .dims = 2, .rows = types_of(store), .cols = width,
                             .initial = {GS_INITIAL_NORMAL, TYPES_DEVIATION}},
-                   perceptron[] = { /* torch.nn.Linear's, of [2 width] to [width], and to one number */
-        {.name = "lin1.weight", .dims = 2, .rows = width, .cols = 2 * width, .initial = wide},
+                   perceptron[] = { /* torch.nn.Linear's, of [2 width] to [width], and to one number or logits */
+        {.name = "lin1.weight", .dims = 2, .rows = width, .cols = of_pair, .initial = wide},
         {.name = "lin1.bias", .dims = 1, .rows = 1, .cols = width, .initial = wide},
-        {.name = "lin2.weight", .dims = 2, .rows = 1, .cols = width, .initial = narrow},
-        {.name = "lin2.bias", .dims = 1, .rows = 1, .cols = 1, .initial = narrow}};
+        {.name = "lin2.weight", .dims = 2, .rows = columns, .cols = width, .initial = narrow},
+        {.name = "lin2.bias", .dims = 1, .rows = 1, .cols = columns, .initial = narrow}};
     uint32_t n = 0;
 
-    if (d->of_types)
+    if (learns_types(store, o))
         out[n++] = types;
-    for (size_t k = 0; k < GS_ARRAY_LEN(perceptron) && d->projects; k++)
+    for (size_t k = 0; k < GS_ARRAY_LEN(perceptron) && (labels || gs_decoder_of(decoder_of(o))->projects); k++)
         out[n++] = perceptron[k];
     for (uint32_t k = 0; k < n; k++) {
         out[k].learns = true;
@@ -111,8 +168,7 @@ uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store
     return n;
 }
 
-/* What the decoder has among a session's parameters, or their gradients. */
-static gs_decoder_values values_in(const gs_session *s, float *const *of)
+gs_decoder_values gs_run_pairs__values(const gs_session *s, float *const *of)
 {
     gs_decoder_values v = {0};
     const struct {
@@ -139,6 +195,72 @@ static uint64_t gradient_floats(const gs_run_pairs *p, const gs_store *store, co
     return n;
 }
 
+/* Do the pairs have labels of the task's kind? */
+static gs_status check_labels(const gs_store *store, const gs_train_options *o)
+{
+    const gs_store_info *const info = gs_store_get_info(store);
+    const char *const dir = gs_store_dir(store);
+
+    if (!info->link_labels || info->links[0] == 0)
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no labels of edges to train on; its input needs a "
+                       "train_edges.npy and a train_edge_labels.npy", dir);
+    if (are_classes(o) && info->link_classes == 0)
+        return gs_fail(GS_EINVAL, ".task edge-classify: the labels of the edges of %s are numbers; use edge-regress, "
+                       "or partition with integers", dir);
+    return GS_OK;
+}
+
+gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const gs_train_options *o)
+{
+    const bool whole = gs_store_get_info(store)->link_classes > 0;
+    return (gs_label_step_options){
+        .product = decoder_of(o) == GS_DECODER_PRODUCT, .classes = are_classes(o), .width = o->hidden,
+        .label_type = whole ? GS_I32 : GS_F32, .columns = gs_run_pairs_columns(store, o),
+        .of_types = learns_types(store, o), .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
+}
+
+/* Room for rows of the largest batch. */
+static gs_status take_names(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
+{
+    p->named = gs_malloc_array(p->most_rows, sizeof(*p->named));
+    p->order = gs_malloc_array(p->most_rows, sizeof(*p->order));
+    p->spare = gs_malloc_array(p->most_rows, sizeof(*p->spare));
+    p->numbers = gradient_floats(p, store, o);
+    p->gradient = gs_malloc_array(p->numbers + 1, sizeof(*p->gradient));
+    return p->named != NULL && p->order != NULL && p->spare != NULL && p->gradient != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
+}
+
+static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
+{
+    gs_label_step_options of_step = gs_run_pairs__label_options(store, o);
+    gs_pair_batch_options of_batches = {.seed = o->seed, .batch_size = gs_count(o, batch_size), .negatives = 1,
+                                        .stop = o->stop, .labels = true};
+    gs_status st = check_labels(store, o);
+
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++) {
+        gs_pair_batches *const b = k == 0 ? &p->batches : &p->judged[k];
+        of_batches.split = k;
+        if (!gs_pair_source_is_there(store, k) || (st = gs_pair_batches_open(b, store, &of_batches)) != GS_OK)
+            continue;
+        p->most_rows = GS_MAX(p->most_rows, b->most_rows);
+        of_step.most_pairs = GS_MAX(of_step.most_pairs, b->most_pairs);
+    }
+    if (st != GS_OK)
+        return st;
+    p->ends = 1;
+    p->figures = (gs_session_labels){.task = are_classes(o) ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS,
+                                     .columns = of_step.columns};
+    of_step.most_rows = p->most_rows;
+    of_step.mean_over = p->layers ? p->batches.source.pairs : 0;
+    p->found = gs_malloc_array(GS_LOSS_SPLITS * GS_LOSS_SUMS * (uint64_t)of_step.columns, sizeof(*p->found));
+    p->figures.moments = gs_malloc_array(GS_LOSS_SPLITS, sizeof(*p->figures.moments));
+    if (p->found == NULL || p->figures.moments == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for figures of labels");
+    return (st = gs_label_step_open(&p->labels, &of_step)) != GS_OK ? st : take_names(p, store, o);
+}
+
 static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
 {
     const int corrupt = gs_choice(o, corrupt); /* both, head, tail */
@@ -155,28 +277,21 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
         .margin = o->margin > 0 ? (float)o->margin : 1, .asks = {of_batches.asks[0], of_batches.asks[1]},
         .negatives = of_batches.negatives, .most_pairs = p->batches.most_pairs, .most_slots = p->batches.most_slots,
         .most_rows = p->batches.most_rows, .mean_over = p->layers ? p->batches.source.pairs : 0};
-    if ((st = gs_pair_step_open(&p->step, &of_step)) != GS_OK)
-        return st;
-    p->named = gs_malloc_array(p->batches.most_rows, sizeof(*p->named));
-    p->order = gs_malloc_array(p->batches.most_rows, sizeof(*p->order));
-    p->spare = gs_malloc_array(p->batches.most_rows, sizeof(*p->spare));
-    p->numbers = gradient_floats(p, store, o);
-    p->gradient = gs_malloc_array(p->numbers + 1, sizeof(*p->gradient));
-    return p->named != NULL && p->order != NULL && p->spare != NULL && p->gradient != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
+    p->ends = of_batches.asks[0] + of_batches.asks[1];
+    p->most_rows = p->batches.most_rows;
+    return (st = gs_pair_step_open(&p->step, &of_step)) != GS_OK ? st : take_names(p, store, o);
 }
 
-static gs_pair_rank_options rank_options(const gs_store *store, const gs_train_options *o)
+gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_train_options *o)
 {
     return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed, .stop = o->stop,
-                                  .decoder = gs_decoder_of((gs_decoder_kind)gs_choice(o, decoder)),
+                                  .decoder = gs_decoder_of(decoder_of(o)),
                                   .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
 }
 
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone)
 {
-    const gs_pair_rank_options of_ranks = rank_options(store, o);
+    const gs_pair_rank_options of_ranks = gs_run_pairs__rank_options(store, o);
     gs_run_pairs *p = gs_calloc(1, sizeof(*p));
     gs_status st;
 
@@ -188,7 +303,11 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     p->layers = !rows_alone;
     p->at = NOT_AT_PAIRS;
     p->by_auc = gs_store_get_info(store)->edge_types == 0;
-    if ((st = open_batches(p, store, o)) == GS_OK && (st = gs_pair_ranks_open(&p->ranks, &of_ranks)) == GS_OK)
+    p->labelled = gs_run_pairs_have_labels(o);
+    st = p->labelled ? open_labels(p, store, o) : open_batches(p, store, o);
+    if (st == GS_OK && !p->labelled)
+        st = gs_pair_ranks_open(&p->ranks, &of_ranks);
+    if (st == GS_OK)
         *out = p;
     else
         gs_run_pairs_close(p);
@@ -201,7 +320,13 @@ void gs_run_pairs_close(gs_run_pairs *p)
         return;
     gs_pair_ranks_close(p->ranks);
     gs_pair_step_close(&p->step);
+    gs_label_step_close(&p->labels);
     gs_pair_batches_close(&p->batches);
+    for (uint32_t k = 1; k < GS_LINK_SPLITS; k++)
+        if (p->judged[k].source.store != NULL)
+            gs_pair_batches_close(&p->judged[k]);
+    gs_free(p->found);
+    gs_free(p->figures.moments);
     gs_free(p->named);
     gs_free(p->order);
     gs_free(p->spare);
@@ -209,10 +334,22 @@ void gs_run_pairs_close(gs_run_pairs *p)
     gs_free(p);
 }
 
+static uint64_t judging_bytes(const gs_run_pairs *p)
+{
+    uint64_t bytes = GS_LOSS_SPLITS * (GS_LOSS_SUMS * (uint64_t)p->figures.columns * sizeof(*p->found) +
+                                       sizeof(*p->figures.moments));
+
+    for (uint32_t k = 1; k < GS_LINK_SPLITS; k++)
+        bytes += p->judged[k].source.store != NULL ? gs_pair_batches_bytes(&p->judged[k]) : 0;
+    return bytes;
+}
+
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p)
 {
-    return gs_pair_batches_bytes(&p->batches) + gs_pair_step_bytes(&p->step.o) + gs_pair_ranks_bytes(p->ranks) +
-           3ull * p->batches.most_rows * sizeof(uint32_t) + (p->numbers + 1) * sizeof(float);
+    return gs_pair_batches_bytes(&p->batches) + 3ull * p->most_rows * sizeof(uint32_t) +
+           (p->numbers + 1) * sizeof(float) +
+           (p->labelled ? gs_label_step_bytes(&p->labels.o) + judging_bytes(p)
+                        : gs_pair_step_bytes(&p->step.o) + gs_pair_ranks_bytes(p->ranks));
 }
 
 bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p->layers; }
@@ -220,6 +357,23 @@ bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p-
 /* ---- rows ------------------------------------------------------------------ */
 
 #define TABLE 0u /* of the model without layers: it has no other */
+
+/* Rows of a batch, and their gradients once it ran. */
+static float *batch_rows(const gs_run_pairs *p) { return p->labelled ? p->labels.rows : p->step.rows; }
+
+static const float *batch_gradient(const gs_run_pairs *p, uint32_t row)
+{
+    return p->labelled ? p->labels.d_rows + (uint64_t)row * p->width : gs_pair_step_gradient(&p->step, row);
+}
+
+static void run_batch(gs_run_pairs *p, const gs_pair_batch *batch, const gs_decoder_values *values,
+                      const gs_decoder_values *d, double *loss)
+{
+    if (p->labelled)
+        gs_label_step_run(&p->labels, batch, values, d, loss);
+    else
+        gs_pair_step_run(&p->step, batch, values, d, loss);
+}
 
 /* Rows of named[] as a sweep comes upon them; `at`: the first that is not behind. */
 typedef struct going {
@@ -263,7 +417,7 @@ static gs_status update_rows(void *context, uint64_t first, uint64_t rows, float
         const uint64_t at = (g->named[k] - first) * g->width;
         const gs_optim_rows r = {.count = g->width, .value = row[0] + at,
                                  .state = {g->states > 0 ? row[1] + at : NULL, g->states > 1 ? row[2] + at : NULL},
-                                 .grad = gs_pair_step_gradient(&g->p->step, g->order[k])};
+                                 .grad = batch_gradient(g->p, g->order[k])};
         gs_optim_apply_to(g->update, &r);
         finite = finite && gs_run__rows_are_finite(r.value, g->width);
     }
@@ -313,6 +467,11 @@ static gs_status each(void *context, bool ids, gs_rows_piece_fn *fn, void *argum
     return gs_session_sweep(s, &column, 1, ids, hand_over, &x);
 }
 
+gs_pair_rows gs_run_pairs__rows(gs_session *s)
+{
+    return (gs_pair_rows){.context = s, .fetch = fetch, .each = each};
+}
+
 /* ---- a step ---------------------------------------------------------------- */
 
 static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
@@ -322,7 +481,7 @@ static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
     double sum = rest * rest;
 
     for (uint32_t k = 0; k < batch->rows; k++)
-        sum = gs_run__add_squares(sum, gs_pair_step_gradient(&p->step, p->order[k]), 1, p->width);
+        sum = gs_run__add_squares(sum, batch_gradient(p, p->order[k]), 1, p->width);
     return sqrt(sum);
 }
 
@@ -343,23 +502,29 @@ static gs_status update(gs_run *r, const gs_pair_batch *batch)
     return st != GS_OK || g.finite ? st : gs_run__refuse_table(t->name);
 }
 
-/* The batch's rows in the order of the store. */
-static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
+/* The batch's rows of an array, in the order of the store. */
+static gs_status bring(gs_run *r, uint32_t array, const gs_pair_batch *batch)
 {
     gs_run_pairs *const p = r->pairs;
 
     gs_radix_order(p->order, p->spare, batch->vertex, batch->rows);
     for (uint32_t k = 0; k < batch->rows; k++)
         p->named[k] = batch->vertex[p->order[k]];
-    return fetch_of(r->session, r->session->pairs.rows, p->named, p->order, batch->rows, p->width, p->step.rows);
+    return fetch_of(r->session, array, p->named, p->order, batch->rows, p->width,
+                    batch_rows(p));
+}
+
+static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
+{
+    return bring(r, r->session->pairs.rows, batch);
 }
 
 static gs_status train_batch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_pairs *const p = r->pairs;
     gs_params *const params = &r->session->run.params;
-    const uint32_t ends = p->step.o.asks[0] + p->step.o.asks[1];
-    const gs_decoder_values values = values_in(r->session, params->value), d = values_in(r->session, params->grad);
+    const gs_decoder_values values = gs_run_pairs__values(r->session, params->value),
+                            d = gs_run_pairs__values(r->session, params->grad);
     gs_pair_batch batch;
     double loss;
     gs_status st;
@@ -367,11 +532,11 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
         return st;
     gs_params_zero_grads(params);
-    gs_pair_step_run(&p->step, &batch, &values, &d, &loss);
+    run_batch(p, &batch, &values, &d, &loss);
     if ((st = gs_run__check_pass(r, e->epoch, loss)) != GS_OK)
         return st;
     r->part.loss += loss;
-    r->part.mass += (double)batch.pairs * ends;
+    r->part.mass += (double)batch.pairs * p->ends;
     gs_run__before_step(r);
     r->whole = false;
     if ((st = update(r, &batch)) != GS_OK)
@@ -441,7 +606,7 @@ static gs_status add_gradients(void *context, uint64_t first, uint64_t rows, flo
 #pragma omp parallel for schedule(static) if ((uint64_t)(end - from) * g->width > 16384)
     for (uint32_t k = from; k < end; k++) {
         float *const to = row[0] + (g->named[k] - first) * g->width;
-        const float *const more = gs_pair_step_gradient(&g->p->step, g->order[k]);
+        const float *const more = batch_gradient(g->p, g->order[k]);
         for (uint32_t c = 0; c < g->width; c++)
             to[c] += more[c];
     }
@@ -455,7 +620,8 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
     const gs_exec_column column = {.array = s->pairs.upstream, .read = true, .write = true};
-    const gs_decoder_values values = values_in(s, s->run.params.value), d = values_in(s, s->run.params.grad);
+    const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value),
+                            d = gs_run_pairs__values(s, s->run.params.grad);
     gs_status st = gs_pair_batches_seek(&p->batches, epoch, 0);
 
     *loss = 0;
@@ -468,7 +634,7 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
             break;
-        gs_pair_step_run(&p->step, &batch, &values, &d, &part);
+        run_batch(p, &batch, &values, &d, &part);
         *loss += part;
         g.rows = batch.rows;
         st = gs_session_sweep_named(s, &column, 1, p->named, batch.rows, add_gradients, &g);
@@ -495,7 +661,6 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
     const gs_exec_column column = {.array = s->pairs.upstream, .write = true};
-    const uint32_t ends = p->step.o.asks[0] + p->step.o.asks[1];
     const uint64_t *const swept = s->run.swept, before[2] = {swept[0], swept[1]};
     gs_exec_stats forward = {0};
     double loss;
@@ -514,7 +679,7 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     e->compute_seconds += gs_now() - began;
     e->read_bytes += swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
-    e->loss = loss / ((double)p->batches.source.pairs * ends);
+    e->loss = loss / ((double)p->batches.source.pairs * p->ends);
     if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
         return st;
     copy_gradient(r, true);
@@ -525,18 +690,92 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
 
 /* ---- evaluation ------------------------------------------------------------- */
 
-gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, gs_exec_stats *x)
+static void note_number(gs_label_moments *m, double value)
+{
+    const double off = value - m->mean;
+
+    m->count += 1;
+    m->mean += off / m->count;
+    m->squares += off * (value - m->mean);
+}
+
+/* Labels of the batch, where they are numbers. */
+static void note_numbers(gs_run_pairs *p, const gs_pair_batch *batch, uint32_t split)
+{
+    for (uint32_t k = 0; k < batch->pairs && p->figures.task == GS_TRAIN_TASK_REGRESS; k++) {
+        float number;
+        memcpy(&number, &batch->label[k], sizeof(number));
+        note_number(&p->figures.moments[split],
+                    p->labels.o.label_type == GS_I32 ? (double)(int32_t)batch->label[k] : (double)number);
+    }
+}
+
+/* Logits of all pairs that have labels, beside these. */
+static gs_status judge_labels(gs_run *r, gs_metrics *m)
+{
+    gs_run_pairs *const p = r->pairs;
+    const gs_decoder_values values = gs_run_pairs__values(r->session, r->session->run.params.value);
+    gs_status st = GS_OK;
+
+    for (uint32_t split = 0; split < GS_LINK_SPLITS && st == GS_OK; split++) {
+        gs_pair_batches *const b = split == 0 ? &p->batches : &p->judged[split];
+        st = b->source.store != NULL ? gs_pair_batches_seek(b, 0, 0) : GS_OK;
+        for (uint32_t k = 0; k < b->batches && st == GS_OK; k++) {
+            gs_pair_batch batch;
+            if (r->options.stop != NULL && *r->options.stop)
+                return gs_fail(GS_EINTERRUPTED, "interrupted");
+            if ((st = gs_pair_batches_next(b, &batch)) != GS_OK ||
+                (st = bring(r, r->session->pairs.judged, &batch)) != GS_OK)
+                break;
+            gs_label_step_forward(&p->labels, &batch, &values);
+            gs_label_step_judge(&p->labels, &batch, (uint8_t)(GS_SPLIT_TRAIN + split), m);
+            note_numbers(p, &batch, split);
+        }
+    }
+    return st;
+}
+
+static gs_status evaluate_labels(gs_run *r, gs_task_figures *out, double accuracy[3], double *loss)
+{
+    gs_run_pairs *const p = r->pairs;
+    const uint64_t counts = GS_LOSS_SPLITS * GS_LOSS_SUMS * (uint64_t)p->figures.columns;
+    const bool classes = p->figures.task == GS_TRAIN_TASK_CLASSIFY;
+    double column[GS_LOSS_SPLITS * GS_LOSS_SUMS] = {0};
+    gs_metrics m = {.found = classes ? p->found : NULL, .column = classes ? NULL : column};
+
+    memset(p->found, 0, counts * sizeof(*p->found));
+    memset(p->figures.moments, 0, GS_LOSS_SPLITS * sizeof(*p->figures.moments));
+    const gs_status st = judge_labels(r, &m);
+    if (st != GS_OK)
+        return st;
+    gs_figures_of(out, &p->figures, &m);
+    for (int k = 0; k < 3; k++)
+        out->rmse[k] = sqrt(out->mse[k]);
+    snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(r->session->labels.task));
+    for (int k = 0; k < 3 && classes; k++)
+        accuracy[k] = m.rows[k + 1] > 0 ? (double)m.correct[k + 1] / (double)m.rows[k + 1] : NAN;
+    *loss = m.loss_sum / (double)m.rows[GS_SPLIT_TRAIN];
+    return GS_OK;
+}
+
+gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, double accuracy[3], double *loss,
+                                gs_exec_stats *x)
 {
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
-    const gs_decoder_values values = values_in(s, s->run.params.value);
-    const gs_pair_rows rows = {.context = s, .fetch = fetch, .each = each};
+    const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value);
+    const gs_pair_rows rows = gs_run_pairs__rows(s);
     gs_status st = GS_OK;
 
     if (p->layers)
         st = gs_session_run(s, s->pass.predict, epoch, false, x);
     r->has_logits = st == GS_OK && p->layers;
     gs_figures_none(out, &s->labels);
+    *loss = NAN;
+    for (int k = 0; k < 3; k++)
+        accuracy[k] = NAN;
+    if (p->labelled)
+        return st != GS_OK ? st : evaluate_labels(r, out, accuracy, loss);
     for (uint32_t split = 1; split < GS_LINK_SPLITS && st == GS_OK; split++) {
         gs_pair_figures f;
         if ((st = gs_pair_ranks_find(p->ranks, &f, split, p->by_auc, &rows, &values)) != GS_OK)
@@ -547,180 +786,5 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
         out->hits10[split] = f.hits[2];
         out->roc_auc[split] = f.auc;
     }
-    return st;
-}
-
-/* ---- pairs of a file --------------------------------------------------------- */
-
-/* Scores of pairs, or the best destinations of sources (.top). */
-
-#define PAIR_COLUMNS 3u /* at most */
-
-static gs_pair_rank_options file_options(const gs_store *store, const gs_train_options *o)
-{
-    gs_pair_rank_options of_ranks = rank_options(store, o);
-    of_ranks.top = (uint32_t)GS_MIN(o->top, gs_store_get_info(store)->vertices);
-    return of_ranks;
-}
-
-gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o)
-{
-    const gs_pair_rank_options of_ranks = file_options(store, o);
-    gs_pair_ranks *ranks = NULL;
-    const gs_status st = gs_pair_ranks_open(&ranks, &of_ranks);
-
-    if (st == GS_OK)
-        *out = gs_pair_ranks_bytes(ranks) + gs_store_get_info(store)->vertices * sizeof(uint32_t) +
-               GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES +
-               of_ranks.top * sizeof(int64_t);
-    gs_pair_ranks_close(ranks);
-    return st;
-}
-
-/* What scoring the pairs of a file holds. */
-typedef struct scoring {
-    const gs_store *store;
-    const char *path;
-    gs_npy npy;
-    uint32_t ends, columns, types, top;
-    gs_pair_ranks *ranks;
-    uint32_t *row_of; /* [vertices] of an input id */
-    void *raw;
-    gs_pair *pair;
-    float *score;
-    int64_t *target;  /* [top] */
-} scoring;
-
-static gs_status find_rows(scoring *x)
-{
-    gs_block_reader reader = {0};
-    uint64_t row = 0, bytes;
-    gs_status st = gs_block_reader_open(&reader, x->store, GS_ARRAY_INPUT_ID);
-
-    for (uint64_t block = 0; st == GS_OK && row < gs_store_get_info(x->store)->vertices; block++) {
-        if ((st = gs_block_reader_next(&reader, block, &bytes)) != GS_OK)
-            break;
-        for (uint64_t k = 0; k < bytes / sizeof(uint32_t); k++) {
-            const uint32_t id = ((const uint32_t *)reader.block)[k];
-            if (id < gs_store_get_info(x->store)->vertices)
-                x->row_of[id] = (uint32_t)row;
-            row++;
-        }
-    }
-    gs_block_reader_close(&reader);
-    return st;
-}
-
-/* Are there as many columns as pairs, or sources, have? */
-static gs_status check_columns(const scoring *x)
-{
-    const gs_npy *const npy = &x->npy;
-    const bool typed = x->columns > x->ends;
-    const char *const shape = x->columns == 1 ? "[M]" : x->columns == 2 ? "[M, 2]" : "[M, 3]";
-    const char *const what = !typed ? "" : x->ends == 1 ? ": source and type" : ": source, destination and type";
-
-    if ((npy->dtype == GS_I64 || npy->dtype == GS_I32) && npy->shape[1] == x->columns &&
-        (npy->dims == 2 || x->columns == 1))
-        return GS_OK;
-    return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; %s are int64 or int32 %s%s", x->path, gs_dtype_name(npy->dtype),
-                   (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
-                   x->ends == 1 ? "sources whose best targets are wanted" : "pairs to score", shape, what);
-}
-
-static gs_status open_scoring(scoring *x, const gs_run *r)
-{
-    const gs_train_options *const o = &r->options;
-    const gs_pair_rank_options of_ranks = file_options(r->session->store, o);
-    const bool typed = of_ranks.decoder->of_types && gs_store_get_info(of_ranks.store)->edge_types > 0;
-    const uint32_t ends = of_ranks.top > 0 ? 1 : 2;
-    gs_status st;
-
-    *x = (scoring){.store = of_ranks.store, .path = o->edges, .npy = {.fd = -1}, .ends = ends, .columns = ends + typed,
-                   .types = types_of(of_ranks.store), .top = of_ranks.top};
-    if ((st = gs_npy_open(&x->npy, x->path)) != GS_OK || (st = check_columns(x)) != GS_OK)
-        return st;
-    x->row_of = gs_calloc(gs_store_get_info(x->store)->vertices, sizeof(*x->row_of));
-    x->raw = gs_malloc_array((size_t)GS_RANK_PAIRS * PAIR_COLUMNS, sizeof(int64_t));
-    x->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->pair));
-    x->score = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->score));
-    x->target = gs_malloc_array(x->top + 1ull, sizeof(*x->target));
-    if (x->row_of == NULL || x->raw == NULL || x->pair == NULL || x->score == NULL || x->target == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
-    return (st = find_rows(x)) != GS_OK ? st : gs_pair_ranks_open(&x->ranks, &of_ranks);
-}
-
-static void close_scoring(scoring *x)
-{
-    gs_npy_close(&x->npy);
-    gs_pair_ranks_close(x->ranks);
-    gs_free(x->row_of);
-    gs_free(x->raw);
-    gs_free(x->pair);
-    gs_free(x->score);
-    gs_free(x->target);
-}
-
-static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
-{
-    const uint64_t vertices = gs_store_get_info(x->store)->vertices;
-    const gs_status st = gs_npy_read_rows(&x->npy, x->raw, first, pairs, x->path);
-
-    for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
-        int64_t v[PAIR_COLUMNS] = {0};
-        for (uint32_t c = 0; c < x->columns; c++) {
-            const uint64_t k = (uint64_t)p * x->columns + c;
-            v[c] = x->npy.dtype == GS_I64 ? ((const int64_t *)x->raw)[k] : ((const int32_t *)x->raw)[k];
-            const bool vertex = c < x->ends;
-            if (v[c] < 0 || (uint64_t)v[c] >= (vertex ? vertices : x->types))
-                return gs_fail(GS_EFORMAT, "%s: row %llu: %s %lld is none of the store's %llu", x->path,
-                               (unsigned long long)(first + p), vertex ? "vertex" : "type", (long long)v[c],
-                               (unsigned long long)(vertex ? vertices : x->types));
-        }
-        x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[x->ends - 1]], (uint32_t)v[x->ends]};
-    }
-    return st;
-}
-
-static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
-                              const gs_decoder_values *values)
-{
-    const gs_status st = gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, values);
-    return st != GS_OK ? st
-                       : gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
-                                          r->files.scores_offset + first * sizeof(*x->score));
-}
-
-static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sources, const gs_pair_rows *rows,
-                           const gs_decoder_values *values)
-{
-    const uint64_t row = x->top * sizeof(*x->target), scores = x->top * sizeof(float);
-    const uint32_t *id;
-    const float *score;
-    gs_status st = gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, values);
-
-    for (uint64_t k = 0; k < sources && st == GS_OK; k++) {
-        for (uint32_t t = 0; t < x->top; t++)
-            x->target[t] = id[k * x->top + t];
-        st = gs_outfile_write(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row);
-    }
-    return st != GS_OK ? st
-                       : gs_outfile_write(&r->files.scores, score, sources * scores,
-                                          r->files.scores_offset + first * scores);
-}
-
-gs_status gs_run_pairs_score(gs_run *r)
-{
-    const gs_decoder_values values = values_in(r->session, r->session->run.params.value);
-    const gs_pair_rows rows = {.context = r->session, .fetch = fetch, .each = each};
-    scoring x;
-    gs_status st = open_scoring(&x, r);
-    const uint32_t block = st != GS_OK ? 1 : x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
-
-    for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += block) {
-        const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
-        if ((st = read_pairs(&x, at, n)) == GS_OK)
-            st = x.top > 0 ? write_top(&x, r, at, n, &rows, &values) : write_scores(&x, r, at, n, &rows, &values);
-    }
-    close_scoring(&x);
     return st;
 }

@@ -17,6 +17,8 @@ typedef struct gs_run_pairs gs_run_pairs;
 
 /* What of the options does not go with pairs. GS_EINVAL, GS_EUNSUPPORTED name the field. */
 gs_status gs_run_pairs_check(const gs_train_options *o);
+/* Are labels of edges learned? */
+bool gs_run_pairs_have_labels(const gs_train_options *o);
 /* Is the model without layers: "embedding", by that name or as weights have it? */
 gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o);
 /* The decoder's parameters for a store: how many there are. */
@@ -27,11 +29,13 @@ uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone);
 void gs_run_pairs_close(gs_run_pairs *p); /* NULL is allowed */
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
+/* Logits of a pair with a label, of a run or as .edges will have them; 0: pairs have scores. */
+uint32_t gs_run_pairs_columns(const gs_store *store, const gs_train_options *o);
 
 /* Of a prediction with .edges: host memory that scoring them takes. Errors as gs_run_pairs_open(). */
 gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o);
-/* Scores .edges by the weights as they are, or finds the .top best targets of these sources, into the run's files.
- * GS_EFORMAT: what is in the file is no pair. */
+/* Scores .edges by the weights as they are, gives the logits or numbers of their labels, or finds the .top best targets
+ * of these sources, into the run's files. GS_EFORMAT: what is in the file is no pair. */
 gs_status gs_run_pairs_score(gs_run *r);
 
 /* Any thread: how many of an epoch's batches are done. False: none are at work, or `p` is NULL. */
@@ -43,7 +47,9 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e);
 /* Of layers: e->loss of all pairs, and the gradients of all that is learned. Adds to `e` what it took but for the pass
  * "train", which is in `x`. GS_EINTERRUPTED, GS_EIO; GS_EDEVICE: the loss is not finite. */
 gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x);
-/* Figures of validation and test pairs. Layers leave their rows, as r->has_logits says. */
-gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, gs_exec_stats *x);
+/* Figures of validation and test pairs; of labels those of training, too, and *loss, their mean loss, else NaN. Layers
+ * leave their rows, as r->has_logits says. */
+gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, double accuracy[3], double *loss,
+                                gs_exec_stats *x);
 
 #endif /* GS_TRAIN_RUN_PAIRS_H */

@@ -128,7 +128,7 @@ static void warn_of_options(const gs_session *s)
         snprintf(option, sizeof(option), ".layers %u", o->layers);
         say_in_vain(o, option);
     }
-    if (o->hidden != usual.hidden && !gs_train_is_link(o) && (own ? !has_word(text, "hidden") : o->layers == 1)) {
+    if (o->hidden != usual.hidden && !gs_train_is_of_pairs(o) && (own ? !has_word(text, "hidden") : o->layers == 1)) {
         snprintf(option, sizeof(option), ".hidden %u", o->hidden);
         say_in_vain(o, option);
     }

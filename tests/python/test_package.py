@@ -104,6 +104,15 @@ class Package(unittest.TestCase):
         self.assertEqual((store.edges, store.train_links, store.valid_links, store.test_links), (5, 2, 2, 0))
         with gs.Run(store, "embedding", task="link", hidden=4, epochs=2, negatives=2, threads=1) as run:
             self.assertTrue(0 <= run.fit()[-1].valid_roc_auc <= 1)
+        for label, task, figure in ((np.array([2, 0, 1]), "edge-classify", "valid_macro_f1"),
+                                    (np.array([2.5, 1, 4]), "edge-regress", "valid_rmse")):
+            train.edge_label, valid.edge_label = label, label[:2]
+            store = gs.from_pyg(at("labelled"), train, valid=valid, edge_labels=True, parts=1, force=True)
+            self.assertEqual((store.link_task, store.train_links), (task, 3))
+            with gs.Run(store, "embedding", task=task, hidden=4, epochs=2, threads=1) as run:
+                self.assertTrue(getattr(run.fit()[-1], figure) >= 0)
+        with self.assertRaisesRegex(gs.Error, "train's labels of links: row 1: -1 is no class"):
+            gs.from_arrays(at("labelled"), edges, links={"train": (edges[:, :2], None, np.array([0, -1]))}, force=True)
         kinds = np.array([0, 1, 0, 1, 0])
         store = gs.from_pyg(at("known"), Data(edge_index=edges, edge_type=kinds),
                             test=Data(edge_index=edges[:, :2], edge_type=kinds[:2]), parts=1, force=True)

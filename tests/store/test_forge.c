@@ -14,7 +14,7 @@ typedef struct forgery {
 } forgery;
 
 static const forgery manifests[] = {
-    {"\"version\":\t2", "\"version\":\t6", "store version 6, but this program reads versions 1 to 5"},
+    {"\"version\":\t2", "\"version\":\t7", "store version 7, but this program reads versions 1 to 6"},
     {"\"version\":\t2", "\"version\":\t0", "store version 0, but"},
     {"\"version\":\t2", "\"version\":\t1", "chunk (0, 0) by destination has a number of targets"},
     {"\"version\":\t2,", "", "\"version\" is missing"},

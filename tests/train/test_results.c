@@ -140,7 +140,8 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
                          {"regress", {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, small, {small, small, small}, {small, small, small},
-                          {small, small, small}, {small, small, small}}, -small, small, small, small};
+                          {small, small, small}, {small, small, small}, {small, small, small}},
+                         -small, small, small, small};
     char line[GS_METRICS_LINE];
 
     (void)state;

@@ -56,6 +56,48 @@ rm graph/train_edges.npy
 bad 'train_edge_types.npy: has types of edges that are not there'
 array graph/test_edges.npy '6,' 0 1 2 3 4 0
 bad 'test_edges.npy: has shape [6, 1]'
+# Labels of pairs: classes or numbers, of all splits or of none; where the store has them, types need none.
+rm graph/{train,valid}_edge_types.npy
+array graph/train_edge_labels.npy '4,' 2 0 1 1
+array graph/valid_edge_labels.npy '1,' 0
+cp -r graph labelled
+labels()
+{
+    refused 1 "$1" gnnstream partition graph store --parts 2 --method natural
+    [ ! -e store ] || die "a store of: $1"
+    rm -rf graph
+    cp -r labelled graph
+}
+rm graph/edge_types.npy labelled/edge_types.npy
+gnnstream partition graph store --parts 2 --method natural >made
+[ "$(od -An -v -tu4 -w12 -N48 store/train_links.bin | tr -s ' ')" = ' 0 1 0
+ 1 4 1
+ 3 0 1
+ 4 3 2' ] || die "labels: $(od -An -tu4 -w12 -N48 store/train_links.bin)"
+grep -q '"version":.6' store/manifest.json || die 'not version 6'
+gnnstream verify store >text
+gnnstream info store | grep -q '^links .*; of 3 classes$' || die "$(gnnstream info store)"
+rm -rf store
+{
+    head -c 140 labelled/train_edge_labels.npy
+    printf '\xff\xff\xff\xff'
+} >graph/train_edge_labels.npy
+labels 'train_edge_labels.npy: row 3: -1 is no class, which are 0 to 1048575'
+array graph/train_edge_labels.npy '3,' 2 0 1
+labels 'train_edge_labels.npy: is i32 [3, 1]; labels of edges are integers, classes, or f32 or f64, numbers, [4]'
+rm graph/valid_edge_labels.npy
+labels 'valid_edges.npy: has no labels, and pairs of another split have'
+rm graph/valid_edges.npy
+labels 'valid_edge_labels.npy: has labels of edges that are not there'
+{
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }"
+    printf '\0\0\xc0\x7f'
+} >nan.npy
+cp nan.npy graph/valid_edge_labels.npy
+labels 'valid_edge_labels.npy: is f32 and'
+rm graph/train_edge*.npy
+cp nan.npy graph/valid_edge_labels.npy
+labels 'valid_edge_labels.npy: row 0: nan is not a finite float32'
 # A store without pairs is what it was.
 rm graph/{train,valid}_edge*.npy
 gnnstream partition graph store --parts 2 --method natural >made

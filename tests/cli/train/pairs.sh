@@ -83,6 +83,14 @@ for way in 'dot logistic' 'distmult softmax' 'transe margin' 'complex logistic' 
     last=$(sed -n '12s/.*"epoch": 12, "loss": \([0-9.]*\),.*/\1/p' m.jsonl)
     awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }' || die "$way: $first to $last"
 done
+# What does not go with labels of edges.
+labelled=(gnnstream train store --model embedding --task edge-classify)
+refused 1 'the store has no labels of edges to train on' "${labelled[@]}"
+refused 2 '--negatives: is of --task link' "${labelled[@]}" --negatives 3
+refused 2 '--decoder complex: scores a pair, and has no classes' "${labelled[@]}" --decoder complex
+refused 2 '--loss mse: is not of --task edge-classify, which has xent' "${labelled[@]}" --loss mse
+refused 2 '--sampler: does not go with --task edge-classify' "${labelled[@]}" --sampler cluster --batch-size 1
+refused 2 '--decoder product: is of labels of edges' "${train[@]}" --decoder product
 refused 2 '--decoder: is of --task link' gnnstream train store --model gcn --decoder dot
 refused 1 "the store has no features" gnnstream train store --task link --model gcn
 refused 2 '--hidden 7: rows of complex are complex numbers' "${train[@]}" --hidden 7

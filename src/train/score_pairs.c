@@ -1,0 +1,254 @@
+/* score_pairs.c - scores of the pairs of a file, logits of their labels, or the best destinations of sources (.top). */
+#include "train/run_pairs.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/npy.h"
+#include "base/radix.h"
+#include "base/size.h"
+#include "train/run_internal.h"
+#include "train/run_pairs_internal.h"
+
+/* Scores of pairs, or the best destinations of sources (.top). */
+
+#define PAIR_COLUMNS 3u /* at most */
+
+static gs_pair_rank_options file_options(const gs_store *store, const gs_train_options *o)
+{
+    gs_pair_rank_options of_ranks = gs_run_pairs__rank_options(store, o);
+    of_ranks.top = (uint32_t)GS_MIN(o->top, gs_store_get_info(store)->vertices);
+    return of_ranks;
+}
+
+#define ENDS (2 * GS_RANK_PAIRS)
+#define NAMES (5ull * ENDS)
+
+static gs_label_step_options label_options(const gs_store *store, const gs_train_options *o)
+{
+    gs_label_step_options of_step = gs_run_pairs__label_options(store, o);
+    of_step.most_pairs = GS_RANK_PAIRS;
+    of_step.most_rows = ENDS;
+    return of_step;
+}
+
+static gs_status check_classes(const gs_label_step_options *o)
+{
+    return o->columns > 0 ? GS_OK
+                          : gs_fail(GS_ENOTFOUND, "the weights do not say how many classes edges have; give .classes");
+}
+
+gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o)
+{
+    const gs_pair_rank_options of_ranks = file_options(store, o);
+    const gs_label_step_options of_labels = label_options(store, o);
+    const bool labels = gs_run_pairs_have_labels(o);
+    gs_pair_ranks *ranks = NULL;
+    const gs_status st = labels ? check_classes(&of_labels) : gs_pair_ranks_open(&ranks, &of_ranks);
+
+    if (st == GS_OK)
+        *out = (labels ? gs_label_step_bytes(&of_labels) + NAMES * sizeof(uint32_t) : gs_pair_ranks_bytes(ranks)) +
+               gs_store_get_info(store)->vertices * sizeof(uint32_t) +
+               GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES +
+               of_ranks.top * sizeof(int64_t);
+    gs_pair_ranks_close(ranks);
+    return st;
+}
+
+/* What scoring the pairs of a file holds. */
+typedef struct scoring {
+    const gs_store *store;
+    const char *path;
+    gs_npy npy;
+    uint32_t ends, columns, types, top;
+    gs_pair_ranks *ranks;
+    bool labelled;         /* in the place of ranks: */
+    gs_label_step labels;
+    uint32_t *names;       /* [NAMES] of its batches */
+    uint32_t *row_of; /* [vertices] of an input id */
+    void *raw;
+    gs_pair *pair;
+    float *score;
+    int64_t *target;  /* [top] */
+} scoring;
+
+static gs_status find_rows(scoring *x)
+{
+    gs_block_reader reader = {0};
+    uint64_t row = 0, bytes;
+    gs_status st = gs_block_reader_open(&reader, x->store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t block = 0; st == GS_OK && row < gs_store_get_info(x->store)->vertices; block++) {
+        if ((st = gs_block_reader_next(&reader, block, &bytes)) != GS_OK)
+            break;
+        for (uint64_t k = 0; k < bytes / sizeof(uint32_t); k++) {
+            const uint32_t id = ((const uint32_t *)reader.block)[k];
+            if (id < gs_store_get_info(x->store)->vertices)
+                x->row_of[id] = (uint32_t)row;
+            row++;
+        }
+    }
+    gs_block_reader_close(&reader);
+    return st;
+}
+
+/* Are there as many columns as pairs, or sources, have? */
+static gs_status check_columns(const scoring *x)
+{
+    const gs_npy *const npy = &x->npy;
+    const bool typed = x->columns > x->ends;
+    const char *const shape = x->columns == 1 ? "[M]" : x->columns == 2 ? "[M, 2]" : "[M, 3]";
+    const char *const what = !typed ? "" : x->ends == 1 ? ": source and type" : ": source, destination and type";
+
+    if ((npy->dtype == GS_I64 || npy->dtype == GS_I32) && npy->shape[1] == x->columns &&
+        (npy->dims == 2 || x->columns == 1))
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; %s are int64 or int32 %s%s", x->path, gs_dtype_name(npy->dtype),
+                   (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
+                   x->ends == 1 ? "sources whose best targets are wanted" : "pairs to score", shape, what);
+}
+
+static gs_status open_scoring(scoring *x, const gs_run *r)
+{
+    const gs_train_options *const o = &r->options;
+    const gs_pair_rank_options of_ranks = file_options(r->session->store, o);
+    const bool labelled = gs_run_pairs_have_labels(o);
+    const bool typed = (labelled || of_ranks.decoder->of_types) && gs_store_get_info(of_ranks.store)->edge_types > 0;
+    const uint32_t ends = of_ranks.top > 0 ? 1 : 2;
+    gs_status st;
+
+    *x = (scoring){.store = of_ranks.store, .path = o->edges, .npy = {.fd = -1}, .ends = ends, .columns = ends + typed,
+                   .types = GS_MAX(gs_store_get_info(of_ranks.store)->edge_types, 1), .top = of_ranks.top,
+                   .labelled = labelled};
+    if ((st = gs_npy_open(&x->npy, x->path)) != GS_OK || (st = check_columns(x)) != GS_OK)
+        return st;
+    x->row_of = gs_calloc(gs_store_get_info(x->store)->vertices, sizeof(*x->row_of));
+    x->raw = gs_malloc_array((size_t)GS_RANK_PAIRS * PAIR_COLUMNS, sizeof(int64_t));
+    x->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->pair));
+    x->score = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->score));
+    x->target = gs_malloc_array(x->top + 1ull, sizeof(*x->target));
+    if (x->row_of == NULL || x->raw == NULL || x->pair == NULL || x->score == NULL || x->target == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
+    if ((st = find_rows(x)) != GS_OK || !x->labelled)
+        return st != GS_OK ? st : gs_pair_ranks_open(&x->ranks, &of_ranks);
+    const gs_label_step_options of_labels = label_options(x->store, o);
+    if ((x->names = gs_malloc_array(NAMES, sizeof(*x->names))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
+    return (st = check_classes(&of_labels)) != GS_OK ? st : gs_label_step_open(&x->labels, &of_labels);
+}
+
+static void close_scoring(scoring *x)
+{
+    gs_npy_close(&x->npy);
+    gs_pair_ranks_close(x->ranks);
+    gs_label_step_close(&x->labels);
+    gs_free(x->names);
+    gs_free(x->row_of);
+    gs_free(x->raw);
+    gs_free(x->pair);
+    gs_free(x->score);
+    gs_free(x->target);
+}
+
+static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
+{
+    const uint64_t vertices = gs_store_get_info(x->store)->vertices;
+    const gs_status st = gs_npy_read_rows(&x->npy, x->raw, first, pairs, x->path);
+
+    for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
+        int64_t v[PAIR_COLUMNS] = {0};
+        for (uint32_t c = 0; c < x->columns; c++) {
+            const uint64_t k = (uint64_t)p * x->columns + c;
+            v[c] = x->npy.dtype == GS_I64 ? ((const int64_t *)x->raw)[k] : ((const int32_t *)x->raw)[k];
+            const bool vertex = c < x->ends;
+            if (v[c] < 0 || (uint64_t)v[c] >= (vertex ? vertices : x->types))
+                return gs_fail(GS_EFORMAT, "%s: row %llu: %s %lld is none of the store's %llu", x->path,
+                               (unsigned long long)(first + p), vertex ? "vertex" : "type", (long long)v[c],
+                               (unsigned long long)(vertex ? vertices : x->types));
+        }
+        x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[x->ends - 1]], (uint32_t)v[x->ends]};
+    }
+    return st;
+}
+
+static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
+                              const gs_decoder_values *values)
+{
+    const gs_status st = gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, values);
+    return st != GS_OK ? st
+                       : gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
+                                          r->files.scores_offset + first * sizeof(*x->score));
+}
+
+/* The pairs' ends, each once, as the rows of a batch. */
+static gs_pair_batch batch_of(const scoring *x, uint32_t pairs)
+{
+    uint32_t *const end = x->names, *const order = end + ENDS, *const spare = order + ENDS, *const row = spare + ENDS,
+             *const vertex = row + ENDS;
+    gs_pair_batch b = {.pairs = pairs, .pair = x->pair, .slots = 2 * pairs, .row = row, .vertex = vertex};
+
+    for (uint32_t p = 0; p < pairs; p++) {
+        end[p] = x->pair[p].source;
+        end[pairs + p] = x->pair[p].destination;
+    }
+    gs_radix_order(order, spare, end, b.slots);
+    for (uint32_t k = 0; k < b.slots; k++) {
+        if (k == 0 || end[order[k]] != vertex[b.rows - 1])
+            vertex[b.rows++] = end[order[k]];
+        row[order[k]] = b.rows - 1;
+    }
+    return b;
+}
+
+static gs_status write_labels(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
+                              const gs_decoder_values *values)
+{
+    const gs_pair_batch batch = batch_of(x, pairs);
+    const uint64_t row = x->labels.o.columns * sizeof(float);
+    uint32_t *const order = x->names + ENDS;
+
+    for (uint32_t k = 0; k < batch.rows; k++)
+        order[k] = k;
+    const gs_status st = rows->fetch(rows->context, batch.vertex, order, batch.rows, x->labels.o.width, x->labels.rows);
+    if (st != GS_OK)
+        return st;
+    gs_label_step_forward(&x->labels, &batch, values);
+    return gs_outfile_write(&r->files.scores, x->labels.logit, pairs * row, r->files.scores_offset + first * row);
+}
+
+static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sources, const gs_pair_rows *rows,
+                           const gs_decoder_values *values)
+{
+    const uint64_t row = x->top * sizeof(*x->target), scores = x->top * sizeof(float);
+    const uint32_t *id;
+    const float *score;
+    gs_status st = gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, values);
+
+    for (uint64_t k = 0; k < sources && st == GS_OK; k++) {
+        for (uint32_t t = 0; t < x->top; t++)
+            x->target[t] = id[k * x->top + t];
+        st = gs_outfile_write(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row);
+    }
+    return st != GS_OK ? st
+                       : gs_outfile_write(&r->files.scores, score, sources * scores,
+                                          r->files.scores_offset + first * scores);
+}
+
+gs_status gs_run_pairs_score(gs_run *r)
+{
+    const gs_decoder_values values = gs_run_pairs__values(r->session, r->session->run.params.value);
+    const gs_pair_rows rows = gs_run_pairs__rows(r->session);
+    scoring x;
+    gs_status st = open_scoring(&x, r);
+    const uint32_t block = st != GS_OK ? 1 : x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
+
+    for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += block) {
+        const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
+        if ((st = read_pairs(&x, at, n)) == GS_OK)
+            st = x.labelled  ? write_labels(&x, r, at, n, &rows, &values)
+                 : x.top > 0 ? write_top(&x, r, at, n, &rows, &values)
+                             : write_scores(&x, r, at, n, &rows, &values);
+    }
+    close_scoring(&x);
+    return st;
+}
