@@ -16,7 +16,7 @@
 
 #define GS_EFFORT_TASKS 1.25e6 /* a second */
 #define GS_EFFORT_SECONDS 2.0
-#define GS_EFFORT_SCREENED 6u
+#define GS_EFFORT_SCREENED 12u
 #define GS_EFFORT_TAKEN 2u
 
 /* Tasks that may be made for an epoch that is predicted to take `seconds`, for all programs together; */

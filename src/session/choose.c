@@ -26,6 +26,8 @@
 #define WORTH 0.99
 /* Where no choice makes it shorter, the search goes on from one that is no longer than so many times the best. */
 #define NEAR 1.02
+/* And from others that were worth it beside the one that they were tried from, if they are no longer than so many. */
+#define BRANCH 1.1
 /* A leaner one is taken, too, which has no more than this part of its memory and takes no more than so many times as
  * long. */
 #define LEAN_BYTES 0.75
@@ -90,6 +92,8 @@ typedef struct choosing {
     gs_session *s;       /* of the best so far; NULL: refused, or closed */
     candidate best;
     candidate near;      /* the shortest that was planned and is not the best one; seconds 0: none */
+    double from_seconds; /* of the program that others are tried from */
+    candidate branch;    /* the shortest that was worth it beside the one that it was tried from, but is not best */
 } choosing;
 
 static gs_taken *field_of(gs_variant *v, choice k)
@@ -281,6 +285,13 @@ static void take(choosing *c, gs_session **s, const candidate *x)
     c->s->variant = c->best.variant;
 }
 
+/* It is not the best one, or no more. */
+static void note_branch(choosing *c, const candidate *x)
+{
+    if (x->seconds < WORTH * c->from_seconds && (c->branch.seconds == 0 || x->seconds < c->branch.seconds))
+        c->branch = *x;
+}
+
 /* Takes the program that is compiled so, if it is another one and `is_better`. `most`: tasks of plans that are compared
  * for it; `again`: it is the best one, with all of them. */
 static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool again,
@@ -305,6 +316,8 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool aga
     const gs_status st = plan(c, other, &x, false);
     taken = st == GS_OK && is_better(&x, &c->best);
     note_planned(c, &x);
+    if (st == GS_OK)
+        note_branch(c, taken ? &c->best : &x);
     if (taken)
         take(c, &other, &x);
     else if (st == GS_OK && (c->near.seconds == 0 || x.seconds < c->near.seconds))
@@ -382,6 +395,7 @@ static bool improve_from(choosing *c, const candidate *from)
 {
     bool better = false;
 
+    c->from_seconds = from->seconds;
     for (uint32_t k = 0; k < CHOICES; k++) {
         const uint64_t most = effort_left(c, from, PLANS_A_TRY);
         if (most > 0 && is_worth_trying(c, from, k))
@@ -390,16 +404,25 @@ static bool improve_from(choosing *c, const candidate *from)
     return better;
 }
 
+/* From one that was worth it, too, but not as much as another one, what comes of both may be worth it together. */
+static bool improve_from_branch(choosing *c)
+{
+    const candidate branch = c->branch;
+
+    c->branch = (candidate){0};
+    return branch.seconds > 0 && branch.seconds <= BRANCH * c->best.seconds && improve_from(c, &branch);
+}
+
 /* From the first program on; then again from the best of those, until none is worth it. (Not from the first that is:
- * one choice may leave nothing to another that is worth more.) Then once from the next best, as two choices may be
- * worth it that are not alone. */
+ * one choice may leave nothing to another that is worth more.) Then from others that were worth it, and once from the
+ * next best, as two choices may be worth it that are not alone. */
 static void improve(choosing *c)
 {
     bool once = false;
 
     for (;;) {
         const candidate from = c->best;
-        if (improve_from(c, &from))
+        if (improve_from(c, &from) || improve_from_branch(c))
             continue;
         const candidate near = c->near;
         if (once || near.seconds == 0 || near.seconds > NEAR * c->best.seconds || !improve_from(c, &near))

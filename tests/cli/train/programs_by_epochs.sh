@@ -69,11 +69,32 @@ rm -r graph store
 gnnstream generate rmat graph --vertices 10000 --edges 50000 --features 64 --classes 7 --seed 1 >made
 rm graph/*_idx.npy
 gnnstream partition graph store --parts 3 --method random --seed 1 --split 0.6,0.2,0.2 >made
-# run_seconds OPTIONS...: as predicted
-run_seconds()
+# not_longer SWITCH OPTIONS...: the run that is predicted with these is at most 2 % longer than with the switch, too
+not_longer()
 {
-    gnnstream plan store --model sage_max --layers 4 --hidden 32 --epochs 2 --dropout 0.5 --eval-every 0 --threads 2 \
-        --host-memory 34M "$@" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["run_seconds"])'
+    local switch=$1
+    shift
+    gnnstream plan store "$@" --threads 2 --json >plan.json
+    gnnstream plan store "$@" --threads 2 --json "$switch" >other.json
+    python3 - <<'EOF_PY'
+import json
+run, other = (json.load(open(name))["run_seconds"] for name in ("plan.json", "other.json"))
+assert run <= 1.02 * other, (run, other)
+EOF_PY
 }
-python3 -c 'import sys; run, switched = map(float, sys.argv[1:]); assert run <= 1.02 * switched, (run, switched)' \
-    "$(run_seconds)" "$(run_seconds --no-fuse)" || die 'sums that share an edge program make the run longer'
+not_longer --no-fuse --model sage_max --layers 4 --hidden 32 --epochs 2 --dropout 0.5 --eval-every 0 \
+    --host-memory 34M || die 'sums that share an edge program make the run longer'
+
+# What is worth it, but less than something else, is gone on from, too. Of four devices, one behind a slow wire, two
+# choices were worth it; the better one alone, and both together, came to 1.2 times what comes of the other one.
+rm -r graph store
+gnnstream generate rmat graph --vertices 6000 --edges 60000 --features 32 --classes 7 --seed 1 >made
+rm graph/*_idx.npy
+gnnstream partition graph store --parts 4 --method random --seed 1 --split 0.6,0.2,0.2 >made
+cat >topology.json <<'EOF_JSON'
+{"switches": [{"devices": 1, "host_bps": 300000000, "peer_bps": 12000000000, "speeds": [1]},
+              {"devices": 3, "host_bps": 6000000000, "peer_bps": 12000000000, "speeds": [1, 1, 1]}],
+ "across_bps": 5000000000}
+EOF_JSON
+not_longer --no-prune --model sage_max --layers 4 --hidden 32 --epochs 3 --device cpu:4 --topology topology.json \
+    --host-memory 41M || die 'rows that are left out make the run longer'
