@@ -56,6 +56,13 @@ rm graph/train_edges.npy
 bad 'train_edge_types.npy: has types of edges that are not there'
 array graph/test_edges.npy '6,' 0 1 2 3 4 0
 bad 'test_edges.npy: has shape [6, 1]'
+# Features are the edges' own.
+fresh
+array graph/edge_features.npy '5, 1' 1 2 3 4 5
+gnnstream partition graph store --parts 2 --method natural >made
+gnnstream info store | grep -q '^links      train 4, valid 1, test 0$' || die "$(gnnstream info store)"
+rm -rf store
+fresh
 # Labels of pairs: classes or numbers, of all splits or of none; where the store has them, types need none.
 rm graph/{train,valid}_edge_types.npy
 array graph/train_edge_labels.npy '4,' 2 0 1 1
