@@ -119,14 +119,19 @@ static uint32_t vertex_product(gs_ir *ir, const gs_dense *d, uint32_t x)
     return d->width < out ? gs_ir_part(ir, y, d->site, d->width) : y;
 }
 
+/* Does x stay a product by all of the matrix, which a sum may be taken before? */
+static bool stays_product(const gs_ir *ir, const gs_dense *d, uint32_t x)
+{
+    const gs_node *const w = gs_ir_node(ir, d->w);
+    return d->columns_alone && gs_ir_node(ir, x)->width == (d->op == GS_OP_DENSE_T ? w->width : w->rows);
+}
+
 static uint32_t edge_product(gs_ir *ir, const gs_dense *d, uint32_t x)
 {
     gs_node n = gs_ir__blank(d->op, x, d->w);
-    const gs_node w = *gs_ir_node(ir, d->w);
-    const bool back = d->op == GS_OP_DENSE_T, whole = gs_ir_node(ir, x)->width == (back ? w.width : w.rows);
 
-    if (d->columns_alone && whole)
-        return gs_ir_binary(ir, back ? GS_OP_MATMUL_T : GS_OP_MATMUL, x, d->w);
+    if (stays_product(ir, d, x))
+        return gs_ir_binary(ir, d->op == GS_OP_DENSE_T ? GS_OP_MATMUL_T : GS_OP_MATMUL, x, d->w);
     n.width = d->width;
     n.site = d->site;
     return gs_ir__make(ir, n);
@@ -169,9 +174,9 @@ static uint32_t dense(gs_ir *ir, const gs_dense *d, uint32_t x)
         return vertex_product(ir, d, x);
     if (n.op == GS_OP_CONCAT)
         return dense_columns(ir, d, &n);
-    if (!d->columns_alone && splits(ir, &n, 0))
+    if (!stays_product(ir, d, x) && splits(ir, &n, 0))
         return gs_ir_binary(ir, n.op, dense(ir, d, n.in[0]), dense(ir, d, n.in[1]));
-    if (!d->columns_alone && n.op == GS_OP_NEG)
+    if (!stays_product(ir, d, x) && n.op == GS_OP_NEG)
         return gs_ir_unary(ir, GS_OP_NEG, dense(ir, d, n.in[0]), 0);
     return edge_product(ir, d, x);
 }

@@ -235,27 +235,28 @@ static uint32_t fold_wide_constant(gs_ir *ir, const gs_node *n)
     return wide ? gs_ir_resize(ir, GS_OP_EXPAND, gs_ir__make(ir, scalar), n->width) : GS_IR_NONE;
 }
 
-/* (e + d1) + d2 = e + (d1 + d2): what is of one end is added there, and one array less is read. */
+/* (x + d1) - d2 = x + (d1 - d2), and with other signs: what is of one end is added there, and one array less is read.
+ * But a score less its LSE_IN stays, by which a softmax is known (ir_edges.c). */
 static uint32_t fold_ends(gs_ir *ir, const gs_node *n)
 {
     if (n->type != GS_TYPE_E || (n->op != GS_OP_ADD && n->op != GS_OP_SUB))
         return GS_IR_NONE;
-    for (uint32_t k = 0; k < (n->op == GS_OP_ADD ? 2u : 1u); k++) {
-        const gs_node a = *at(ir, n->in[k]), d2 = *at(ir, n->in[1 - k]);
-        if (a.type != GS_TYPE_E || d2.type == GS_TYPE_E || d2.type == GS_TYPE_P ||
-            (a.op != GS_OP_ADD && a.op != GS_OP_SUB))
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t d2 = n->in[1 - k];
+        const gs_node sum = *at(ir, n->in[k]);
+        const gs_graph_type end = at(ir, d2)->type;
+        const bool less = n->op == GS_OP_SUB && k == 1, less2 = n->op == GS_OP_SUB && k == 0; /* the sum; d2 */
+        if (sum.type != GS_TYPE_E || (end != GS_TYPE_S && end != GS_TYPE_D) || at(ir, d2)->op == GS_OP_LSE_IN ||
+            (sum.op != GS_OP_ADD && sum.op != GS_OP_SUB))
             continue;
         for (uint32_t j = 0; j < 2; j++) {
-            const uint32_t e = a.in[j], d1 = a.in[1 - j];
-            const bool minus = a.op == GS_OP_SUB && j == 0; /* of d1 */
-            uint32_t d;
-            if (at(ir, e)->type != GS_TYPE_E || at(ir, d1)->type != d2.type || (a.op == GS_OP_SUB && j == 1))
+            const uint32_t x = sum.in[j], d1 = sum.in[1 - j];
+            const bool less_x = less != (sum.op == GS_OP_SUB && j == 1);
+            const bool less1 = less != (sum.op == GS_OP_SUB && j == 0);
+            if (at(ir, d1)->type != end || (less_x && less1))
                 continue;
-            if (minus) /* (e - d1) +- d2 = e - (d1 -+ d2) */
-                d = gs_ir_binary(ir, n->op == GS_OP_ADD ? GS_OP_SUB : GS_OP_ADD, d1, n->in[1 - k]);
-            else /* (e + d1) +- d2 = e + (d1 +- d2) */
-                d = gs_ir_binary(ir, n->op, d1, n->in[1 - k]);
-            return gs_ir_binary(ir, minus ? GS_OP_SUB : GS_OP_ADD, e, d);
+            const uint32_t d = gs_ir_binary(ir, less1 == less2 ? GS_OP_ADD : GS_OP_SUB, d1, d2);
+            return less_x ? gs_ir_binary(ir, GS_OP_SUB, d, x) : gs_ir_binary(ir, less1 ? GS_OP_SUB : GS_OP_ADD, x, d);
         }
     }
     return GS_IR_NONE;

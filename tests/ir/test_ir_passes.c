@@ -252,6 +252,20 @@ static void test_edges__products_that_cannot_leave_are_dense(void **state)
     }
 }
 
+/* The same beside other columns, [y, u.x - y] @ [a, b]: an edge takes one row from another, y @ b less y @ a from
+ * u.x @ b, where a vertex multiplies by a part as columns of 0 beside its own do. */
+static void test_edges__products_of_one_end_are_added_there(void **state)
+{
+    graph g = graph_new(false);
+    const uint32_t apart = bin(&g, GS_OP_SUB, un(&g, GS_OP_SRC, g.x), g.y);
+    const uint32_t wide = gs_ir_param(g.ir, "wide", 2, 4, 8);
+    (void)state;
+    check_sum(&g, un(&g, GS_OP_EXP, bin(&g, GS_OP_MATMUL_T, bin(&g, GS_OP_CONCAT, g.y, apart), wide)),
+              "sum_in(exp(sub(src(matmul_t(concat(expand(step(neg(in_degree))), x), wide)), "
+              "sub(matmul_t(concat(expand(step(neg(in_degree))), y), wide), "
+              "matmul_t(concat(y, expand(step(neg(in_degree)))), wide)))))");
+}
+
 static void test_errors__are_sticky_and_keep_the_first(void **state)
 {
     graph g = graph_new(true);
@@ -339,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_edges__softmax_under_a_sum_is_attention),
         cmocka_unit_test(test_edges__typed_products_are_one_after_sums_by_type),
         cmocka_unit_test(test_edges__products_that_cannot_leave_are_dense),
+        cmocka_unit_test(test_edges__products_of_one_end_are_added_there),
         cmocka_unit_test(test_errors__are_sticky_and_keep_the_first),
         cmocka_unit_test(test_grad__needs_a_loss_and_a_root),
         cmocka_unit_test(test_grad__transposes_edges_and_stops_at_leaves),
