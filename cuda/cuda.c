@@ -219,6 +219,7 @@ static const gs_device_params params = {
     .fetch_previous = gs_cuda_fetch_previous,
     .fetch_state = gs_cuda_fetch_state,
     .put_state = gs_cuda_put_state,
+    .leave = gs_cuda_leave_params,
 };
 
 static const gs_device_reads reads = {

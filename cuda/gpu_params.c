@@ -39,13 +39,16 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
                        states);
     if ((st = gs_cuda_synchronize(c)) != GS_OK)
         return st;
-    gs_cuda_drop_params(c);
+    if (c->state.states != states) /* those of before have another size */
+        gs_cuda_drop_params(c);
+    c->state.kept = false;
+    c->state.fault = 0;
     /* between them, too */
     if ((st = clear(c, c->state.at, c->state.learned_bytes)) != GS_OK)
         return st;
-    if ((st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state")) !=
-            GS_OK ||
-        (st = clear(c, c->state.moments, bytes)) != GS_OK)
+    if (c->state.moments == 0)
+        st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state");
+    if (st != GS_OK || (st = clear(c, c->state.moments, bytes)) != GS_OK)
         return st;
     c->state.previous = c->state.moments + states * c->state.learned_bytes;
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
@@ -139,6 +142,8 @@ gs_status gs_cuda_fetch_previous(void *context, float *const *param)
     gs_cuda *const c = context;
     return bring(c, param, c->state.previous);
 }
+
+void gs_cuda_leave_params(void *context) { ((gs_cuda *)context)->state.kept = false; }
 
 bool gs_cuda_stepped_well(const void *context) { return ((const gs_cuda *)context)->state.fault == 0; }
 

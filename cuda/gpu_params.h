@@ -15,6 +15,7 @@ gs_status gs_cuda_fetch_state(void *context, uint32_t run, float *const *state);
 gs_status gs_cuda_put_state(void *context, uint32_t run, const float *const *state);
 gs_status gs_cuda_fetch_previous(void *context, float *const *param);
 bool gs_cuda_stepped_well(const void *context);
+void gs_cuda_leave_params(void *context);
 /* Gives back what the run kept. */
 void gs_cuda_drop_params(gs_cuda *c);
 

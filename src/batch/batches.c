@@ -243,9 +243,12 @@ uint32_t gs_batches_kept_rows(const gs_batches *b)
 
 const gs_device *gs_batches_device(const gs_batches *b) { return b->session->machine.device[0]; }
 
+/* With the optimiser's state and the parameters before the last step, as who has two slots steps by himself. */
 uint64_t gs_batches_slot_bytes(const gs_batches *b)
 {
-    return gs_exec_slot_bytes(b->session->program, b->session->plan, piece_bytes(b));
+    const uint64_t one = gs_params_elements(b->session->program) * sizeof(float);
+    return gs_exec_slot_bytes(b->session->program, b->session->plan, piece_bytes(b)) +
+           (GS_PARAMS_STATES + 1) * one + GS_BLOCK_BYTES;
 }
 
 uint64_t gs_batches_device_bytes(const gs_batches *b)
@@ -628,6 +631,80 @@ gs_status gs_batches_run(gs_batches *b, gs_batch_pass *p)
     if (st == GS_OK)
         gs_batches_follow(b, p->batch, NULL);
     return st;
+}
+
+/* ---- a step on the device ------------------------------------------------ */
+
+/* What is learned is laid out alike in all runs of floats of `whole`, as its values are. */
+
+static uint32_t learned(const gs_program *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->params; i++)
+        n += !p->param[i].fixed;
+    return n;
+}
+
+bool gs_batches_can_step(const gs_batches *b)
+{
+    return b->slots.count > 1 && gs_device_steps(gs_batches_device(b)) &&
+           learned(b->session->program) == learned(b->whole->program);
+}
+
+/* list[i]: the parameter's part of a run. */
+static void list_parts(const gs_batches *b, float *run, float **list)
+{
+    const gs_params *const p = &b->session->run.params;
+
+    for (uint32_t i = 0; i < p->count; i++)
+        list[i] = b->session->program->param[i].fixed ? NULL : run + (p->value[i] - b->whole->run.params.values);
+}
+
+static uint32_t states_of(const gs_params *p)
+{
+    uint32_t n = 0;
+    while (n < GS_PARAMS_STATES && p->state[n] != NULL)
+        n++;
+    return n;
+}
+
+gs_status gs_batches_keep_params(gs_batches *b)
+{
+    gs_device *const d = b->session->machine.device[0];
+    const gs_params *const w = &b->whole->run.params;
+    const uint32_t states = states_of(w);
+    float **const list = gs_malloc_array(b->session->program->params + 1ull, sizeof(*list));
+    gs_status st = list != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the parameters of a device");
+
+    if (st == GS_OK)
+        st = gs_device_keep_params(d, (const float *const *)b->session->run.params.value, states);
+    for (uint32_t k = 0; k < states && st == GS_OK; k++) {
+        list_parts(b, w->state[k], list);
+        st = gs_device_put_state(d, k, (const float *const *)list);
+    }
+    gs_free(list);
+    return st;
+}
+
+gs_status gs_batches_fetch_params(gs_batches *b, bool stepped)
+{
+    gs_device *const d = b->session->machine.device[0];
+    const gs_params *const w = &b->whole->run.params;
+    float **const list = gs_malloc_array(b->session->program->params + 1ull, sizeof(*list));
+    gs_status st = list != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the parameters of a device");
+
+    if (st == GS_OK)
+        st = gs_device_fetch_params(d, b->session->run.params.value);
+    for (uint32_t k = 0; k < states_of(w) && st == GS_OK; k++) {
+        list_parts(b, w->state[k], list);
+        st = gs_device_fetch_state(d, k, list);
+    }
+    if (st == GS_OK && stepped) {
+        list_parts(b, w->previous, list);
+        st = gs_device_fetch_previous(d, list);
+    }
+    gs_free(list);
+    return st == GS_OK ? gs_device_leave_params(d) : st;
 }
 
 /* ---- a step of several passes -------------------------------------------- */

@@ -96,6 +96,15 @@ typedef struct gs_batch_pass {
 /* Forward, loss over the targets, backward: gradients are left in whole->run.params, statistics are followed. */
 gs_status gs_batches_run(gs_batches *b, gs_batch_pass *p);
 
+/* May the device step by itself, between gs_batches_keep_params() and the fetching? One with memory of its own and two
+ * slots, which has the optimiser's state, too. */
+bool gs_batches_can_step(const gs_batches *b);
+/* From now on it has the parameters that are learned and the optimiser's state: passes of gs_batches_run() leave
+ * their gradients there for gs_device_step(). GS_ENOMEM, GS_EDEVICE. */
+gs_status gs_batches_keep_params(gs_batches *b);
+/* They come back to those of `whole`; `stepped`: with the values before the last step. Waits. GS_EDEVICE. */
+gs_status gs_batches_fetch_params(gs_batches *b, bool stepped);
+
 /* Begins a step of several passes: gradients become 0. */
 void gs_batches_clear(gs_batches *b);
 /* A pass of such a step, as gs_batches_run(), but that the gradient of its sum of losses is added to those before it,

@@ -392,6 +392,14 @@ gs_status gs_device_fetch_previous(gs_device *d, float *const *param)
     return st != GS_OK ? st : d->ops->params->fetch_previous(d->context, param);
 }
 
+gs_status gs_device_leave_params(gs_device *d)
+{
+    const gs_status st = check_steps(d);
+    if (st == GS_OK)
+        d->ops->params->leave(d->context);
+    return st;
+}
+
 bool gs_device_stepped_well(const gs_device *d)
 {
     return !gs_device_steps(d) || d->ops->params->stepped_well(d->context);

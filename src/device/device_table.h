@@ -88,6 +88,7 @@ typedef struct gs_device_params {
     gs_status (*fetch_previous)(void *context, float *const *param);
     gs_status (*fetch_state)(void *context, uint32_t run, float *const *state);
     gs_status (*put_state)(void *context, uint32_t run, const float *const *state);
+    void (*leave)(void *context);
 } gs_device_params;
 
 /* Files that it reads by itself. */

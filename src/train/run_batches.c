@@ -30,6 +30,7 @@ struct gs_run_batches {
     gs_batch_room room;   /* of features */
     uint32_t reading_group; /* batches of a group where features of all vertices have no room; then also: */
     uint64_t cache_bytes, most_ring; /* what rows of them may take; the ring of each device may be */
+    bool there, stepped;  /* the device has the parameters; it has changed them since it has */
     bool traces;
     gs_batch_trace trace; /* of the epoch at hand */
 };
@@ -438,6 +439,61 @@ static gs_status step_batch(gs_run *r)
     return st;
 }
 
+/* ---- who has the parameters ---------------------------------------------- */
+
+/* A GPU that is alone steps by itself on batches that are a step each, within an epoch, with the bits of the host's
+ * step: so not where gradients are clipped, as it adds up their norm in another order. */
+
+static bool device_steps(const gs_run *r)
+{
+    return r->batches->devices == 1 && r->optim.clip == 0 && r->session->program->tables == 0 &&
+           gs_batches_can_step(gs_batch_devices_lead(r->batches->engine));
+}
+
+static gs_status give_params(gs_run *r)
+{
+    gs_run_batches *const b = r->batches;
+    const gs_status st = b->there ? GS_OK : gs_batches_keep_params(gs_batch_devices_lead(b->engine));
+
+    b->there = st == GS_OK;
+    return st;
+}
+
+/* The host has them again, as the last step left them, which is looked at. */
+static gs_status take_params(gs_run *r, uint32_t epoch)
+{
+    gs_run_batches *const b = r->batches;
+
+    if (!b->there)
+        return GS_OK;
+    const bool stepped = b->stepped;
+    b->there = b->stepped = false;
+    const gs_status st = gs_batches_fetch_params(gs_batch_devices_lead(b->engine), stepped);
+    if (st != GS_OK) {
+        r->whole = false;
+        return st;
+    }
+    return stepped ? gs_run__check_step(r, epoch) : GS_OK;
+}
+
+/* The device knows of the steps before the pass whether they were good; the host looks at what it has. */
+static gs_status check_pass(gs_run *r, uint32_t epoch, double loss)
+{
+    const bool good = isfinite(loss) && gs_device_stepped_well(gs_batches_device(gs_batch_devices_lead(
+                                            r->batches->engine)));
+    const gs_status st = r->batches->there && !good ? take_params(r, epoch) : GS_OK;
+
+    return st != GS_OK || r->batches->there ? st : gs_run__check_pass(r, epoch, loss);
+}
+
+static gs_status step_there(gs_run *r)
+{
+    const gs_update u = gs_optim_next(&r->optim, 0);
+
+    r->has_previous = r->batches->stepped = true;
+    return gs_device_step((gs_device *)(uintptr_t)gs_batches_device(gs_batch_devices_lead(r->batches->engine)), &u);
+}
+
 /* ---- an epoch ------------------------------------------------------------ */
 
 /* The batch of this number; with it a group is sampled, where it is not in memory. */
@@ -590,8 +646,12 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     if (count == 1 && batch->targets > 0 && !batch->overflows &&
         gs_batch_deal_of(gs_batch_devices_deal(b->engine), first) == 0) {
         *teaches = true;
+        if (device_steps(r) && (st = give_params(r)) != GS_OK)
+            return st;
         return run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums);
     }
+    if ((st = take_params(r, e->epoch)) != GS_OK)
+        return st;
     gs_batch_devices_clear(b->engine);
     for (uint32_t done = 0; done < count && st == GS_OK; done += n)
         st = run_round(r, e, first + done, count - done, &n, teaches, sums);
@@ -609,21 +669,52 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     bool teaches = false;
     gs_status st = run_passes(r, e, first, count, &teaches, &sums);
 
-    if (st != GS_OK || !teaches || (st = gs_run__check_pass(r, e->epoch, sums.loss)) != GS_OK)
+    if (st != GS_OK || !teaches || (st = check_pass(r, e->epoch, sums.loss)) != GS_OK)
         return st;
     r->part.loss += sums.loss;
     r->part.mass += sums.mass;
     const double update = gs_now();
-    gs_run__before_step(r);
+    if (!r->batches->stepped || r->session->run.params.fixed_elements > 0) /* else the device has the copy */
+        gs_run__before_step(r);
     r->whole = false;
-    if ((st = step_batch(r)) != GS_OK)
+    if ((st = r->batches->there ? step_there(r) : step_batch(r)) != GS_OK)
         return st;
     e->step_seconds += gs_now() - update;
     gs_batch_trace_add(&r->batches->trace, (gs_batch_span){.begin = update, .end = gs_now(), .batch = first,
                                                            .part = GS_BATCH_STEP});
-    st = gs_run__check_step(r, e->epoch);
+    st = r->batches->there ? GS_OK : gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
     return st;
+}
+
+/* Until they are done, or it is stopped. */
+static gs_status train_steps(gs_run *r, gs_epoch_report *e)
+{
+    gs_epoch_part *const p = &r->part;
+    gs_status st;
+
+    while (p->batches < p->of) {
+        const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
+        if (r->options.stop != NULL && *r->options.stop)
+            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        if ((st = train_step(r, e, p->batches, count)) != GS_OK)
+            return st;
+        p->batches += count;
+        if (p->batches < p->of && gs_run__checkpoint_is_due(r) &&
+            ((st = take_params(r, e->epoch)) != GS_OK || (st = gs_run__checkpoint_if_due(r)) != GS_OK))
+            return st;
+    }
+    return GS_OK;
+}
+
+/* The parameters of a pass that failed come home, too: they are those of the step before it. */
+static gs_status end_steps(gs_run *r, uint32_t epoch, gs_status st)
+{
+    char why[GS_ERROR_BYTES];
+
+    snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
+    const gs_status taken = take_params(r, epoch);
+    return st == GS_OK || (st == GS_EINTERRUPTED && taken != GS_OK) ? taken : gs_fail(st, "%s", why);
 }
 
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
@@ -640,16 +731,8 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_draws_order(&b->draws, !gs_control_shuffles(&r->control));
     b->draws.last_epoch = gs_control_keeps_order(&r->control) ? r->options.epochs : 0;
     p->of = gs_sampler_batches(b->draws.sampler);
-    while (p->batches < p->of) {
-        const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
-        if (r->options.stop != NULL && *r->options.stop)
-            return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = train_step(r, e, p->batches, count)) != GS_OK)
-            return st;
-        p->batches += count;
-        if (p->batches < p->of && (st = gs_run__checkpoint_if_due(r)) != GS_OK)
-            return st;
-    }
+    if ((st = end_steps(r, e->epoch, train_steps(r, e))) != GS_OK)
+        return st;
     e->sample_seconds = b->draws.seconds;
     e->stall_seconds += b->draws.waited;
     e->read_bytes += gs_draws_read(&b->draws) - read + swept[0] - before[0];

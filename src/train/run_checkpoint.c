@@ -542,13 +542,18 @@ static gs_status save(gs_run *r)
     return GS_OK;
 }
 
-gs_status gs_run__checkpoint_if_due(gs_run *r)
+bool gs_run__checkpoint_is_due(const gs_run *r)
 {
     const bool within = r->part.begun;
     const bool last = !within && (r->epoch == r->options.epochs || gs_control_is_over(&r->control, r->epoch));
 
-    if (r->saver.folder.path == NULL || (within && r->saver.pace.epochs != 0) ||
-        !gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), last))
+    return r->saver.folder.path != NULL && (!within || r->saver.pace.epochs == 0) &&
+           gs_checkpoint_is_due(&r->saver.pace, r->epoch, gs_now(), last);
+}
+
+gs_status gs_run__checkpoint_if_due(gs_run *r)
+{
+    if (!gs_run__checkpoint_is_due(r))
         return GS_OK;
     return save(r) == GS_EDEVICE ? GS_EDEVICE : GS_OK;
 }

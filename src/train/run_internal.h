@@ -140,6 +140,7 @@ gs_status gs_run__begin_lines(gs_run *r);
 /* After an epoch, or a step on a batch: one that is due. What cannot be written is noted. GS_EDEVICE: the
  * weights are not finite. */
 gs_status gs_run__checkpoint_if_due(gs_run *r);
+bool gs_run__checkpoint_is_due(const gs_run *r);
 /* A pass ended with `st`, which is not GS_OK: writes what there is after the last whole epoch, where that can be gone
  * on from, and has the last error say so. Returns `st`. */
 gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st);

@@ -57,6 +57,33 @@ read -r groups drawn batches sent < <(ahead --no-pipeline | tail -n 1)
 [ "$sent" = 0 ] && pass || fail "$sent of $batches batches were sent ahead" "$work/stderr"
 equal "weights of batches that are drawn and sent ahead" "$work/ahead.safetensors" "$work/traced.safetensors"
 
+# The GPU steps by itself with two slots: with the same bits, also where a run was stopped within an epoch, and with the
+# host's word on numbers that are not finite.
+for fault in "--lr 1e30" "--lr 1e38 --optimizer sgd --weight-decay 1e10"; do
+    for more in "" --no-pipeline; do
+        refuse 1 'not finite|not a number' "${train[@]}" --batch-size 20 $fault $more
+        mv "$work/stderr" "$work/said$more"
+    done
+    cmp -s "$work/said" "$work/said--no-pipeline" && pass || fail "another fault" "$work/said"
+done
+for more in "--optimizer sgd --momentum 0.9" "--weight-decay 0.01 --norm batch" "--clip-norm 0.5"; do
+    run "train $more" "${train[@]}" --batch-size 20 --save "$work/one.safetensors" $more
+    run "train $more --no-pipeline" "${train[@]}" --batch-size 20 --save "$work/two.safetensors" --no-pipeline $more
+    equal "weights with $more" "$work/two.safetensors" "$work/one.safetensors"
+done
+long=("${train[@]}" --batch-size 10 --epochs 12 --eval-every 0 --keep last)
+"${long[@]}" --save "$work/one.safetensors" >"$work/stdout" 2>"$work/stderr" || fail "train 12 epochs" "$work/stderr"
+stopped=false
+for after in 0.5 0.7 1 1.5 2 3 4; do
+    rm -rf "$work/within"
+    timeout -s INT $after "${long[@]}" --checkpoint "$work/within" >"$work/stdout" 2>"$work/stderr"
+    grep -q 'batches of the next$' "$work/stderr" && stopped=true && break
+done
+$stopped && pass || fail "never stopped within an epoch" "$work/stderr"
+"${long[@]}" --resume "$work/within" --save "$work/two.safetensors" >"$work/stdout" 2>"$work/stderr" ||
+    fail "go on within an epoch" "$work/stderr"
+equal "weights of a run that went on within an epoch" "$work/two.safetensors" "$work/one.safetensors"
+
 run "two batches a step" "${train[@]}" --batches-per-step 2 --save "$work/one.safetensors"
 for device in cuda:0,0 cuda:0,1; do
     run "train on $device" env GS_HOST_GPUS=2 "${train[@]}" --device "$device" --save "$work/two.safetensors"
