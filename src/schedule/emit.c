@@ -420,7 +420,7 @@ static void begin_pass(struct emitter *e)
     e->last_compute = e->last_write = GS_NONE;
     memset(e->wait.lane_last, 0xff, sizeof(e->wait.lane_last));
     e->wait.joins = 0;
-    e->wait.statistics = e->wait.zeroed = GS_NONE;
+    e->wait.statistics = GS_NONE;
     for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
         gs_ring_reset(&e->memory[m].ring);
     gs_emit__cache_begin(e);

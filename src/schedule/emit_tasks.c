@@ -71,31 +71,19 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
     }
 }
 
-/* Whoever read a place of the host's memory or of the run's file before another array had it is not listed: it did so
- * in a stage before, by copies. */
-void gs_emit__wait_for_copies(struct emitter *e)
-{
-    for (uint32_t d = 0; d < e->devices; d++) {
-        const uint32_t *const before = &e->wait.lane_before[GS_LANE_DEVICES + d * GS_DEVICE_LANES];
-        gs_emit__wait(e, before[GS_LANE_UPLOAD]);
-        gs_emit__wait(e, before[GS_LANE_DOWNLOAD]);
-    }
-    gs_emit__wait(e, e->wait.zeroed);
-}
-
 /* Adds to the collected waits what the lane's first task of a stage waits for. Beside that, stages overlap: a task
- * waits for who made what it uses, and for who used its place. */
+ * waits for who made what it uses, and for who used its place. Who read bytes of the run's file that another array has
+ * by now is not listed: it was in a stage before, for copies that are done. */
 static void enter_stage(struct emitter *e, uint32_t lane)
 {
-    const uint32_t kind = lane < GS_LANE_DEVICES ? GS_DEVICE_LANES : (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES;
+    const bool computes = lane >= GS_LANE_DEVICES && (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES == GS_LANE_COMPUTE;
 
-    if ((kind != GS_LANE_COMPUTE && kind != GS_LANE_DOWNLOAD) || e->wait.lane_open[lane])
+    if (e->wait.lane_open[lane])
         return;
     e->wait.lane_open[lane] = true;
-    if (kind == GS_LANE_COMPUTE)
-        gs_emit__wait(e, e->wait.statistics);
-    else
-        gs_emit__wait_for_copies(e);
+    gs_emit__wait(e, computes ? e->wait.statistics : GS_NONE);
+    for (uint32_t d = 0; lane == GS_LANE_WRITE && d < e->devices; d++)
+        gs_emit__wait(e, e->wait.lane_before[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_UPLOAD]);
 }
 
 static int by_number(const void *a, const void *b)

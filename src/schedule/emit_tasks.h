@@ -7,8 +7,6 @@
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
 /* The next task added waits for `task` (GS_NONE: for nothing). */
 void gs_emit__wait(struct emitter *e, uint32_t task);
-/* The next task waits for what the stages before copied from and to the host's memory. */
-void gs_emit__wait_for_copies(struct emitter *e);
 /* One number for both: for gs_ring_release() alone, as only what takes a place understands it. */
 uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks);
 /* Waits from `from` on that are joined become the tasks that they stand for. */

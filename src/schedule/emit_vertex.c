@@ -244,22 +244,15 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
     return st;
 }
 
-/* Rows [from, to) of an interval. Whoever reads those that were made waits for this, too. */
+/* Rows [from, to) of an interval. */
 static gs_status zero_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t to)
 {
     const uint64_t row = e->l->row_bytes[array], first = gs_interval_first(e->l->chunks, interval) + from;
     const gs_task t = {.kind = GS_TASK_ZERO,
                        .place = gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + first * row),
                        .bytes = (to - from) * row};
-    uint32_t *const written = &e->spill.written[gs_emit__array_unit(e, array, interval)][1];
-
-    if (from >= to)
-        return GS_OK;
-    gs_emit__wait_for_copies(e);
-    gs_emit__wait(e, *written);
-    const gs_status st = gs_emit__task(e, &t, written);
-    e->wait.zeroed = *written;
-    return st;
+    uint32_t task;
+    return from < to ? gs_emit__task(e, &t, &task) : GS_OK;
 }
 
 gs_status gs_emit__zero_left_out(struct emitter *e)

@@ -121,7 +121,7 @@ struct waiting {
     uint32_t lane_last[GS_PLAN_LANES];   /* of the pass */
     uint32_t lane_before[GS_PLAN_LANES]; /* when the stage began */
     bool lane_open[GS_PLAN_LANES];       /* it has a task of this stage */
-    uint32_t statistics, zeroed; /* the last tasks of the pass that made statistics, and that zeroed on the host */
+    uint32_t statistics;                 /* the last task of the pass that made some */
 };
 
 /* Arrays and rows that the edge pass being made needs at either end of its edges. */

@@ -3,8 +3,9 @@
  *
  * A program is a line of points in time, two a stage: its edge pass and its vertex program. An array of the run is
  * there from the stage that writes it to the last that reads it; a stage's sums are there for both its points. What the
- * store has and what the setup pass leaves to others is always there. Where computes alone touch them, which run in the
- * order of the list, a place needs no waits to change hands; copies of devices wait (gs_emit__wait_for_copies).
+ * store has and what the setup pass leaves to others is always there. As all of them are touched by computes alone,
+ * which run in the order of the list, a place needs no waits to change hands. (Where copies touch them, too, each array
+ * has a place of its own.)
  *
  * A sum whose rows become rows of an array, each where no other value of the stage needs the sum any more, is added up
  * in the array's own place.

@@ -146,11 +146,11 @@ static void make_chunks(struct fixture *f, uint64_t vertices, uint32_t parts)
     }
 }
 
-/* In the passes after the first, some stages leave rows out: few or most of them. */
-static void leave_rows_out(struct fixture *f)
+/* In the passes after the first, some stages leave rows out: few, or most of them and every second interval. */
+static void leave_rows_out(struct fixture *f, uint32_t kinds)
 {
     for (uint32_t s = f->pass[1].first_stage; s < f->p.stages; s++) {
-        const uint32_t parts = f->chunks.parts, share = draw(f, 3);
+        const uint32_t parts = f->chunks.parts, share = draw(f, kinds + 1);
         if (share == 0)
             continue;
         gs_row_runs *const r = &f->rows[s];
@@ -210,7 +210,7 @@ static void test_lives__nobody_notices(void **state)
         random_program(&f);
         make_chunks(&f, 300 + 250 * draw(&f, 3), 1 + draw(&f, 4));
         if (k % 3 > 0)
-            leave_rows_out(&f);
+            leave_rows_out(&f, 2);
         gs_schedule_config c = config_of(&f, 64 * GS_MIB, k % 4 == 3 ? 1 * GS_MIB : 32 * GS_MIB);
         gs_assert_ok(gs_schedule(&plan, &c));
         smaller += plan->region_bytes[GS_REGION_RESIDENT] < apart(plan);
@@ -239,6 +239,71 @@ static void test_lives__nobody_notices(void **state)
     }
     /* else the test looked at nothing */
     assert_true(smaller > 20 && in_place > 50 && zeroed > 50 && spill_smaller > 20);
+}
+
+/* Sums of an array's rows of which nothing is stored, and behind them an array that takes its bytes; of two intervals,
+ * of which the other device alone needs the first one's rows. */
+static void read_last(struct fixture *f)
+{
+    const uint32_t input = add_array(f, 33, 0);
+    for (uint32_t k = 0; k < 4; k++) {
+        gs_stage *const s = add_stage(f);
+        if (k == 1) {
+            add_sum(f, s, f->p.arrays - 1, GS_NONE);
+            s->sum[0].self = false;
+            continue;
+        }
+        const uint32_t from = k < 3 ? input : f->p.arrays - 1;
+        store(f, s, add_reg(s, GS_REG_LOAD, f->array[from].width, from), 33);
+    }
+    f->pass[0] = (gs_pass){.name = "train", .stages = 4};
+    f->p.stage = f->stage;
+    f->p.array = f->array;
+    f->p.pass = f->pass;
+    f->p.passes = 1;
+    f->p.logits = GS_NONE;
+    make_chunks(f, 900, 2);
+    f->chunk[0][0] = (gs_chunk){.edges = 0};
+    f->chunk[0][2] = (gs_chunk){.edges = 900, .targets = 1, .operands = 1, .length = GS_BLOCK_BYTES};
+}
+
+static void random_case(struct fixture *f)
+{
+    random_program(f);
+    make_chunks(f, 300 + 250 * draw(f, 3), 2 + draw(f, 4));
+    leave_rows_out(f, 1);
+}
+
+/* Devices with little memory of their own, of which one may be stages behind: who takes a place on the disk waits for
+ * those that still read from there. */
+static void test_lives__devices_may_be_stages_apart(void **state)
+{
+    (void)state;
+    const gs_topology devices = {.devices = 2, .switches = 1, .at = {{0, 2, 0, 0}}};
+    uint32_t smaller = 0;
+
+    for (uint32_t k = 0; k < 60; k++) {
+        struct fixture f = {.seed = 91 * k + 5};
+        gs_plan *plan = NULL;
+        gs_status st = GS_EBUDGET;
+        (k % 2 == 0 ? random_case : read_last)(&f);
+        gs_schedule_config c = config_of(&f, 64 * GS_MIB, 0);
+        c.topology = &devices;
+        c.no_chain = k % 3 == 0;
+        c.force_spill = k % 5 > 0;
+        c.no_sizes = true;
+        while (st == GS_EBUDGET && c.device_memory < GS_MIB) {
+            c.device_memory += 48 * GS_KIB;
+            st = gs_schedule(&plan, &c);
+        }
+        gs_assert_ok(st);
+        assert_true(plan->devices == 2 && plan->pass[0].upload_bytes > 0);
+        smaller += plan->spill.total < spilled_apart(plan, f.p.arrays);
+        plan_sim_run(plan, &c, GS_NONE, 9, k);
+        gs_plan_free(plan);
+        drop(&f);
+    }
+    assert_true(smaller > 30); /* else the test looked at nothing */
 }
 
 /* a -> b -> c -> d, each the only one that needs the one before: two places are enough. With sums, one and a half: a
@@ -449,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives__nobody_notices),
+        cmocka_unit_test(test_lives__devices_may_be_stages_apart),
         cmocka_unit_test(test_lives__a_chain_needs_two_places),
         cmocka_unit_test(test_lives__a_spilled_chain_needs_two_places),
         cmocka_unit_test(test_lives__what_is_written_in_part_shares_no_disk),
