@@ -209,6 +209,8 @@ gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_tra
 
     if ((st = gs_train_options_read(&o, given)) != GS_OK || (st = gs_train_options_check(&o)) != GS_OK)
         return st;
+    if (gs_run_pairs_have_labels(&o) && o.decoder == NULL)
+        o.decoder = "mlp"; /* not what is usual for scores: weights and checkpoints are to say it */
     for GS_OPTION_EACH (x)
         bytes += gs_option_is_text(x) && gs_option_text(x, &o) != NULL ? strlen(gs_option_text(x, &o)) + 1 : 0;
     if ((*texts = gs_malloc(bytes)) == NULL)
