@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/size.h"
 #include "batch/batches_internal.h"
@@ -199,6 +200,8 @@ gs_status gs_batch_slots_open(gs_batches *b)
 
     if (s->count < 2)
         return GS_OK;
+    if ((s->part = gs_malloc_array(b->session->program->params + 1ull, sizeof(*s->part))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for where a device's parameters are");
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->change, NULL);
     const int error = pthread_create(&s->thread, NULL, fill_ahead, b);
@@ -219,6 +222,8 @@ void gs_batch_slots_wait(gs_batch_slots *s)
 
 void gs_batch_slots_close(gs_batch_slots *s)
 {
+    gs_free(s->part);
+    s->part = NULL;
     if (!s->started)
         return;
     pthread_mutex_lock(&s->lock);

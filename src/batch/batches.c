@@ -651,13 +651,15 @@ bool gs_batches_can_step(const gs_batches *b)
            learned(b->session->program) == learned(b->whole->program);
 }
 
-/* list[i]: the parameter's part of a run. */
-static void list_parts(const gs_batches *b, float *run, float **list)
+/* Each parameter's part of a run; until the next call. */
+static float **parts_of(const gs_batches *b, float *run)
 {
     const gs_params *const p = &b->session->run.params;
+    float **const part = b->slots.part;
 
     for (uint32_t i = 0; i < p->count; i++)
-        list[i] = b->session->program->param[i].fixed ? NULL : run + (p->value[i] - b->whole->run.params.values);
+        part[i] = b->session->program->param[i].fixed ? NULL : run + (p->value[i] - b->whole->run.params.values);
+    return part;
 }
 
 static uint32_t states_of(const gs_params *p)
@@ -673,16 +675,10 @@ gs_status gs_batches_keep_params(gs_batches *b)
     gs_device *const d = b->session->machine.device[0];
     const gs_params *const w = &b->whole->run.params;
     const uint32_t states = states_of(w);
-    float **const list = gs_malloc_array(b->session->program->params + 1ull, sizeof(*list));
-    gs_status st = list != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the parameters of a device");
+    gs_status st = gs_device_keep_params(d, (const float *const *)b->session->run.params.value, states);
 
-    if (st == GS_OK)
-        st = gs_device_keep_params(d, (const float *const *)b->session->run.params.value, states);
-    for (uint32_t k = 0; k < states && st == GS_OK; k++) {
-        list_parts(b, w->state[k], list);
-        st = gs_device_put_state(d, k, (const float *const *)list);
-    }
-    gs_free(list);
+    for (uint32_t k = 0; k < states && st == GS_OK; k++)
+        st = gs_device_put_state(d, k, (const float *const *)parts_of(b, w->state[k]));
     return st;
 }
 
@@ -690,20 +686,12 @@ gs_status gs_batches_fetch_params(gs_batches *b, bool stepped)
 {
     gs_device *const d = b->session->machine.device[0];
     const gs_params *const w = &b->whole->run.params;
-    float **const list = gs_malloc_array(b->session->program->params + 1ull, sizeof(*list));
-    gs_status st = list != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the parameters of a device");
+    gs_status st = gs_device_fetch_params(d, b->session->run.params.value);
 
-    if (st == GS_OK)
-        st = gs_device_fetch_params(d, b->session->run.params.value);
-    for (uint32_t k = 0; k < states_of(w) && st == GS_OK; k++) {
-        list_parts(b, w->state[k], list);
-        st = gs_device_fetch_state(d, k, list);
-    }
-    if (st == GS_OK && stepped) {
-        list_parts(b, w->previous, list);
-        st = gs_device_fetch_previous(d, list);
-    }
-    gs_free(list);
+    for (uint32_t k = 0; k < states_of(w) && st == GS_OK; k++)
+        st = gs_device_fetch_state(d, k, parts_of(b, w->state[k]));
+    if (st == GS_OK && stepped)
+        st = gs_device_fetch_previous(d, parts_of(b, w->previous));
     return st == GS_OK ? gs_device_leave_params(d) : st;
 }
 

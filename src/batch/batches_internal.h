@@ -45,6 +45,7 @@ typedef struct gs_batch_slots {
     uint32_t count, now;     /* how many there are; which of them a pass runs on, or ran */
     const gs_batch *group;   /* [batches] in their order */
     uint32_t batches;
+    float **part;            /* [params] where a run of floats has each; where there are two slots */
     pthread_t thread;        /* fills the other slot, where there are two */
     bool started;
     pthread_mutex_t lock;
