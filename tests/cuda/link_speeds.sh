@@ -69,11 +69,11 @@ assert up(link)["bytes"] < up(disk)["bytes"], (up(link), up(disk))
 assert on_host(link) < on_host(disk), (on_host(link), on_host(disk))
 assert link["link"]["disk", "host"]["bytes"] > disk["link"]["disk", "host"]["bytes"]
 
-# Another order of columns is taken where that saves bytes over a slow link, and not where it is fast.
-options = ["--model", "sage", "--device-memory", "30M", "--host-memory", "1G"]
+# Another order of columns is taken where that saves bytes over a slow link, and not where it is fast: there copies are
+# behind what computes whatever the order.
+options = ["--model", "sage", "--device-memory", "24M", "--host-memory", "1G"]
 slow, fast = plan("many", *options, link=[1e8, 1e-7]), plan("many", *options, link=[1e12, 1e-7])
 assert slow["pass"]["reordered"] and not fast["pass"]["reordered"], (slow["pass"], fast["pass"])
-assert fast["pass"]["orders_tried"] > 0
 
 # The disk has more under way where it is faster and a slow link gives places in the ring back late.
 assert fast["flight_bytes"] == plan("many", *options, link=[1e12, 1e-7], disk=1e9)["flight_bytes"] == 4 << 20
