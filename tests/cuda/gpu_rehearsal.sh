@@ -61,6 +61,12 @@ for step in versions open compile; do
     run "the page has $step" grep -q "^| $step | ok |" "$work/killed/out/page.md"
 done
 
+# The tests that it packs are there, by the names that they have now.
+run "tests of check-gpu" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$source/bench/gpu" python3 -c '
+import os, sys, modes
+missing = [t for t in modes.TESTS if not os.access(f"{sys.argv[1]}/tests/cuda/test_gpu_{t}", os.X_OK)]
+assert not missing, missing' "$BUILD"
+
 # A machine without git, nvcc, nvidia-smi, ldconfig or what else is not the system's and python3's.
 mkdir "$work/bin"
 ln -s "$(python3 -c "import sys; print(sys.executable)")" "$work/bin/python3"
