@@ -10,9 +10,9 @@
 #include "train/run_internal.h"
 #include "train/run_pairs_internal.h"
 
-/* Scores of pairs, or the best destinations of sources (.top). */
-
-#define PAIR_COLUMNS 3u /* at most */
+#define PAIR_COLUMNS 3u           /* at most */
+#define ENDS (2 * GS_RANK_PAIRS)  /* of the pairs of a batch */
+#define NAMES (5ull * ENDS)       /* that batch_of() makes of them */
 
 static gs_pair_rank_options file_options(const gs_store *store, const gs_train_options *o)
 {
@@ -20,9 +20,6 @@ static gs_pair_rank_options file_options(const gs_store *store, const gs_train_o
     of_ranks.top = (uint32_t)GS_MIN(o->top, gs_store_get_info(store)->vertices);
     return of_ranks;
 }
-
-#define ENDS (2 * GS_RANK_PAIRS)
-#define NAMES (5ull * ENDS)
 
 static gs_label_step_options label_options(const gs_store *store, const gs_train_options *o)
 {
@@ -64,12 +61,12 @@ typedef struct scoring {
     gs_pair_ranks *ranks;
     bool labelled;         /* in the place of ranks: */
     gs_label_step labels;
-    uint32_t *names;       /* [NAMES] of its batches */
-    uint32_t *row_of; /* [vertices] of an input id */
+    uint32_t *names;       /* [NAMES] */
+    uint32_t *row_of;      /* [vertices] of an input id */
     void *raw;
     gs_pair *pair;
     float *score;
-    int64_t *target;  /* [top] */
+    int64_t *target;       /* [top] */
 } scoring;
 
 static gs_status find_rows(scoring *x)
