@@ -200,6 +200,8 @@ def batches(run, at):
 def in_memory(run, at):
     for label, model, *options in (("gcn", "gcn"), ("sage", "sage"), ("gat", "gat"),
                                    ("gat 8 heads", "gat", "--heads", "8"),
+                                   ("gcn, nothing once", "gcn", "--no-hoist"),
+                                   ("sage, nothing once", "sage", "--no-hoist"),
                                    ("gcn, tf32", "gcn", "--matmul", "tf32")):
         epoch(run, at, "whole", label, "-", model, *options)
     if run.without("peers", "torch"):
