@@ -14,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/external_sort.h"
 #include "base/size.h"
-#include "partition/input.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/permute.h"

@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "partition/grid.h"
+#include "partition/order.h"
 #include "partition/job.h"
 #include "partition/sort.h"
 #include "store/chunk_view.h"

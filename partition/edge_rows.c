@@ -5,7 +5,7 @@
  * A run is of consecutive chunks that fit memory together. Edges of a target that have the same operand and type are
  * put in order of what they carry, so that both copies of a graph's edges, and a symmetric graph's two ends, have them
  * in one order, whatever the input's. */
-#include "partition/edge_rows.h"
+#include "partition/chunks.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* gunzip_isal.c - by ISA-L, which takes a third of zlib's time. */
-#include "partition/gunzip.h"
+#include "partition/stream.h"
 
 #include <isa-l/igzip_lib.h>
 

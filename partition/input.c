@@ -1,5 +1,4 @@
 /* input.c - which kind of input is it, and its edges piece by piece. */
-#include "partition/input.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -217,4 +217,61 @@ void gs_part__made_free(gs_made *m);
  * GS_F64, in which an empty field is NaN. Takes `path`, which is freed with the file, on failure too. */
 gs_status gs_part__table_read(gs_part_file *f, gs_part_job *job, char *path, gs_dtype as);
 
+/* -- any input that can be read: what kind it is, and its edges by number. */
+
+/* Opens and checks headers, without a temporary file; then reads what is text. */
+gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path);
+gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job);
+void gs_part__input_close(gs_part_input *in);
+/* Edges [first, first + count), checked. With text input `first` must follow
+ * the block's last (one reader). */
+gs_status gs_part__input_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count);
+
+/* -- the arrays in a .npz file, by name.
+ *
+ * An array that is stored as it is (numpy.savez) is read in place; one that is compressed (savez_compressed) is
+ * unpacked into a temporary file first. One thread. */
+
+typedef struct gs_npz gs_npz;
+
+/* Reads the directory. *path must live as long. GS_EFORMAT where it is no zip file, or a damaged one. */
+gs_status gs_part__npz_open(gs_npz **out, const char *path);
+void gs_part__npz_close(gs_npz *z); /* NULL is allowed */
+uint64_t gs_part__npz_count(const gs_npz *z);
+/* Without .npy, as numpy.load() names it. */
+const char *gs_part__npz_name(const gs_npz *z, uint64_t k);
+bool gs_part__npz_has(const gs_npz *z, const char *name);
+/* Not an error where the array is not there: npy.fd is -1 then. */
+gs_status gs_part__npz_array(gs_part_file *f, gs_npz *z, gs_part_job *job, const char *name);
+
+/* -- a graph whose vertices and edges are of several types, put together as one input.
+ *
+ * A reader of a format opens the arrays of each type; joining them makes the arrays that an input of one type has, in
+ * temporary files. Vertices are numbered type after type, as the table has them; a relation is a type of edges. */
+
+typedef struct gs_part_types {
+    gs_type_table *table; /* names, ends of relations, vertices where they are stated; becomes the input's */
+    gs_part_input *part;  /* [GS_PART_MOST_TYPES] by gs_part__type_part() and gs_part__relation_part() */
+} gs_part_types;
+
+#define GS_PART_MOST_TYPES (GS_MOST_VERTEX_TYPES + GS_MOST_RELATIONS)
+
+/* None yet. gs_part__types_free() frees it, also after GS_ENOMEM. */
+gs_status gs_part__types_make(gs_part_types *t, const char *path);
+void gs_part__types_free(gs_part_types *t);
+
+/* The type of this name, by which *out is its number; a new one where there is none and `add`. `place`: what names it,
+ * for messages. GS_EFORMAT: no such type, or no name that a type can have; GS_EUNSUPPORTED: too many. */
+gs_status gs_part__type_find(uint32_t *out, gs_part_types *t, const char *name, bool add, const char *place);
+/* A new relation of the last number. Errors likewise. */
+gs_status gs_part__relation_add(gs_part_types *t, const char *name, uint32_t source, uint32_t destination,
+                                const char *place);
+/* Where the arrays are opened: of a type features, labels, splits; of a relation edges, weights, features. */
+gs_part_input *gs_part__type_part(const gs_part_types *t, uint32_t type);
+gs_part_input *gs_part__relation_part(const gs_part_types *t, uint32_t relation);
+
+/* Checks that all fits together and makes *in of it, which takes the table. With .undirected each relation has a
+ * reverse, rev_NAME. */
+gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types *t);
+
 #endif /* GS_PARTITION_INPUT_FILES_H */

@@ -2,9 +2,7 @@
  *
  * shchur's files (gnn-benchmark; torch_geometric's Amazon and Coauthor) hold a CSR adjacency matrix, whose entry (i, j)
  * is the edge i -> j, and attributes as CSR or dense. Others hold what a folder of .npy files would. */
-#include "partition/input_npz.h"
 
-#include "partition/input_npz.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "partition/input_files.h"
-#include "partition/input_npz.h"
-#include "partition/input_types.h"
 #include "partition/job.h"
 #include "partition/stream.h"
 

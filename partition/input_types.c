@@ -1,6 +1,6 @@
 /* input_types.c - several types of vertices and edges as one graph; the folders whose arrays lie by type:
  * nodes/TYPE and edges/SOURCE__RELATION__DESTINATION, and IGB's heterogeneous graphs. */
-#include "partition/input_types.h"
+#include "partition/input_files.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* labels.c - labels and splits, checked and held in input order. */
-#include "partition/labels.h"
+#include "partition/rows.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/blocks.h"
-#include "partition/grid.h"
 #include "partition/job.h"
 #include "partition/lp.h"
 #include "partition/order_metis.h"

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "partition/blocks.h"
-#include "partition/grid.h"
+#include "partition/order.h"
 #include "partition/job.h"
 #include "partition/sort.h"
 

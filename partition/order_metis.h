@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "partition/blocks.h"
-#include "partition/grid.h"
+#include "partition/order.h"
 #include "partition/job.h"
 
 /* -- a graph of very many components made fit for METIS.

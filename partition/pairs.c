@@ -1,5 +1,5 @@
 /* pairs.c - pairs of one split: read front to back, sorted by bucket on disk, written in order. */
-#include "partition/pairs.h"
+#include "partition/rows.h"
 
 #include <errno.h>
 #include <fcntl.h>

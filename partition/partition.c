@@ -8,7 +8,7 @@
  *   input_FORMAT, input                 opens and checks it, hands out edges by number
  *   labels                              classes, rows of labels, splits
  *   blocks                              edges on disk, bucketed by the larger endpoint id
- *   lp_graph, lp_move, lp, order_metis  the interval of every vertex
+ *   lp_graph, lp, order_metis           the interval of every vertex
  *   order                               its row in it, from one pass over the blocks; edges bucketed by chunk
  *   edge_rows, chunks, rows, pairs      chunks both ways, what edges carry; rows of features and labels, and pairs
  *
@@ -31,14 +31,10 @@
 #include "partition/blocks.h"
 #include "partition/chunks.h"
 #include "partition/edge_text.h"
-#include "partition/grid.h"
-#include "partition/input.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/labels.h"
 #include "partition/names.h"
 #include "partition/order.h"
-#include "partition/pairs.h"
 #include "partition/rows.h"
 #include "store/store.h"
 #include "store/store_write.h"

@@ -19,10 +19,8 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "io/io.h"
-#include "partition/grid.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/labels.h"
 #include "partition/order.h"
 #include "store/store.h" /* GS_SUM_BYTES */
 

@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "partition/gunzip.h"
 #include "partition/job.h"
 
 #define INPUT_BYTES (256u * GS_KIB)

@@ -20,4 +20,18 @@ gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t
 /* The part of the file that was read, 0 to 1. */
 double gs_part__stream_done(const gs_stream *s);
 
+/* -- members of gzip data, unpacked piece by piece.
+ *
+ * By ISA-L, or by zlib where it was built without; one of the two files is compiled. One thread each. */
+
+typedef struct gs_gunzip gs_gunzip;
+
+/* NULL: no memory. */
+gs_gunzip *gs_part__gunzip_make(void);
+void gs_part__gunzip_free(gs_gunzip *g); /* NULL is allowed */
+/* Unpacks some of [*in, in_end) into [*out, out_end), both of which move; *ended: the last byte of a member is out, and
+ * the next one may begin. GS_ENOMEM; GS_EFORMAT, and *what is wrong; neither sets gs_last_error(). */
+gs_status gs_part__gunzip_step(gs_gunzip *g, const unsigned char **in, const unsigned char *in_end,
+                               unsigned char **out, const unsigned char *out_end, bool *ended, const char **what);
+
 #endif /* GS_PARTITION_STREAM_H */

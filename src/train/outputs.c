@@ -166,7 +166,7 @@ static gs_status check_folder(const named *folder, const gs_train_options *o, gs
 
 /* ---- what is there already ----------------------------------------------- */
 
-/* Arrays of a graph that a store may have been made from (partition/input.h). */
+/* Arrays of a graph that a store may have been made from (partition/input_files.h). */
 static bool is_raw(const char *name)
 {
     static const char *const raw[] = {"edges.npy", "features.npy", "features_indptr.npy", "features_indices.npy",

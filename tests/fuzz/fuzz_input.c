@@ -7,8 +7,7 @@
 #include "base/size.h"
 #include "fuzz.h"
 #include "partition/input_files.h"
-#include "partition/input.h"
-#include "partition/labels.h"
+#include "partition/rows.h"
 #include "store/store.h"
 
 #define BATCH_EDGES 64u

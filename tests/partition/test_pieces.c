@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "partition/grid.h"
+#include "partition/order.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
 #include "partition/text_lines.h"
