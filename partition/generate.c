@@ -12,7 +12,7 @@
 #include "base/npy.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "base/staging.h"
+#include "base/temporary.h"
 #include "base/status.h"
 #include "gnnstream.h"
 #include "partition/permute.h"

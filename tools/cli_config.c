@@ -1,6 +1,6 @@
 /* cli_config.c - a file of options in YAML, by libyaml: one mapping of names as on the command line, without dashes, to
  * words, lists of words (for those that commas part) or NAME: NUMBER (for --set). */
-#include "cli_config.h"
+#include "cli.h"
 
 #include <errno.h>
 #include <stdarg.h>

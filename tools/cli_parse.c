@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "cli_config.h"
 
 /* ---- the line once more -------------------------------------------------- */
 

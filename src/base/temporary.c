@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -14,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/size.h"
 
 #define FILE_PREFIX ".gnnstream"
 #define FOLDER_PREFIX "spill"
@@ -280,4 +283,446 @@ void gs_scratch_remove(gs_scratch *s)
     gs_free(s->path);
     gs_free(s->made);
     *s = (gs_scratch){0};
+}
+
+/* -- staging folders.
+ *
+ *   begin    lock, clear leftovers, mkdir
+ *   publish  exchange the two folders' names (one step of the file system), then remove the old one
+ *   close    remove the staging folder, unlock
+ *
+ * A kill at any moment leaves the old folder or the new one in place, and perhaps a folder .unfinished. and a lock file
+ * that nobody holds. */
+
+#define UNFINISHED ".unfinished."
+#define LOCK_END ".gnnstream-lock"
+#define LETTERS 10u /* 32 of them, so 50 bits */
+#define MOST_TRIES 100
+struct gs_staging {
+    const gs_staging_kind *kind;
+    char *place; /* as it was given */
+    char *real;  /* the same folder's own name, no link to it */
+    char *dir;   /* the staging folder; after publishing, the old folder */
+    char *lock_path;
+    int parent;  /* the folder of `real` */
+    int lock;    /* -1: not held */
+    bool replaces; /* there was a folder with entries when the staging folder was begun, and it may go */
+    bool made, published;
+    bool unlocked; /* this file system has no locks */
+};
+
+/* ---- the place ----------------------------------------------------------- */
+
+static const char *last_name(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Refuses a place whose folder cannot be renamed. */
+static gs_status check_movable(const gs_staging *d, const struct stat *at)
+{
+    struct stat here, parent;
+    struct statx x;
+
+    if (stat(".", &here) == 0 && same_file(&here, at))
+        return gs_fail(GS_EEXIST, "%s: is the folder that you are in, which cannot be replaced; name one in it",
+                       d->place);
+    if (strcmp(d->real, "/") == 0 || fstat(d->parent, &parent) != 0 || parent.st_dev != at->st_dev ||
+        (statx(AT_FDCWD, d->real, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &x) == 0 &&
+         (x.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0))
+        return gs_fail(GS_EEXIST, "%s: a disk is mounted there, so no folder can take its place; name one in it",
+                       d->place);
+    return GS_OK;
+}
+
+static gs_status open_parent(gs_staging *d)
+{
+    const size_t length = (size_t)(last_name(d->real) - d->real);
+    char parent[PATH_MAX];
+
+    if (length >= sizeof(parent))
+        return gs_fail_errno(ENAMETOOLONG, "%s", d->place);
+    memcpy(parent, d->real, length);
+    parent[length] = '\0';
+    d->parent = open(length == 0 ? "." : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return d->parent >= 0 ? GS_OK : gs_fail_errno(errno, "%s: cannot make the folder", d->place);
+}
+
+/* `real` of something that is there: without links, so that the folder itself is replaced. */
+static gs_status resolve(gs_staging *d)
+{
+    struct stat s;
+
+    if (stat(d->place, &s) != 0)
+        return gs_fail_errno(errno, "%s: cannot be reached", d->place);
+    if (!S_ISDIR(s.st_mode))
+        return gs_fail(GS_EEXIST, "%s: is a file where a folder is needed", d->place);
+    char *const real = realpath(d->place, NULL);
+    if (real == NULL)
+        return gs_fail_errno(errno, "%s: cannot be reached", d->place);
+    d->real = gs_strdup(real);
+    free(real);
+    if (d->real == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
+    const gs_status st = open_parent(d);
+    return st == GS_OK ? check_movable(d, &s) : st;
+}
+
+/* Finds `real` and opens its parent. `there`: something has this name. */
+static gs_status find_place(gs_staging *d, bool *there)
+{
+    *there = !gs_path_is_absent(d->place);
+    if (*there)
+        return resolve(d);
+    if (*last_name(d->place) == '\0')
+        return gs_fail(GS_ENOTFOUND, "\"%s\": is no name of a folder", d->place);
+    if ((d->real = gs_strdup(d->place)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
+    return open_parent(d);
+}
+
+/* ---- folders ------------------------------------------------------------- */
+
+static bool is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static bool has_entries(const char *dir)
+{
+    DIR *const d = opendir(dir);
+    bool any = false;
+
+    if (d == NULL)
+        return true; /* what cannot be looked at is not known to be empty */
+    for (const struct dirent *e; !any && (e = readdir(d)) != NULL;)
+        any = !is_dot(e->d_name);
+    closedir(d);
+    return any;
+}
+
+/* The folder `name` of the place's parent, to be listed; NULL where it cannot be. */
+static DIR *open_folder(const gs_staging *d, const char *name)
+{
+    const int fd = openat(d->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *const dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir == NULL && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+/* Removes the folder `name` of the place's parent, and what is ours in it. `staging`: it was never in place. Records no
+ * error. */
+static void remove_folder(const gs_staging *d, const char *name, bool staging)
+{
+    DIR *const dir = open_folder(d, name);
+
+    if (dir == NULL)
+        return;
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+        if (d->kind->owns(e->d_name) || (staging && gs_is_temporary(e->d_name)))
+            unlinkat(dirfd(dir), e->d_name, 0);
+    closedir(dir);
+    unlinkat(d->parent, name, AT_REMOVEDIR); /* fails, as it should, where something else is inside */
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7');
+}
+
+/* Is it the name of a staging folder of this place? */
+static bool is_staging_name(const gs_staging *d, const char *name)
+{
+    const char *const own = last_name(d->real);
+    const size_t n = strlen(own), m = strlen(UNFINISHED);
+
+    if (strncmp(name, own, n) != 0 || strncmp(name + n, UNFINISHED, m) != 0 || strlen(name + n + m) != LETTERS)
+        return false;
+    for (const char *c = name + n + m; *c != '\0'; c++)
+        if (!is_letter(*c))
+            return false;
+    return true;
+}
+
+/* Whoever made them held the lock that is ours now, so nobody is at work there. */
+static void clear_leftovers(const gs_staging *d)
+{
+    DIR *const dir = open_folder(d, ".");
+
+    if (dir == NULL)
+        return;
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+        if (is_staging_name(d, e->d_name))
+            remove_folder(d, e->d_name, true);
+    closedir(dir);
+}
+
+/* REAL.unfinished. and letters that cannot be foreseen, which nothing has. GS_OK with `dir` made. */
+static gs_status make_dir(char **out, const gs_staging *d)
+{
+    const size_t room = strlen(d->real) + sizeof(UNFINISHED) + LETTERS;
+    char *const dir = gs_malloc(room);
+    gs_status st = GS_OK;
+
+    if (dir == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
+    for (int tries = 0;; tries++) {
+        unsigned char random[LETTERS];
+        char letters[LETTERS + 1] = "";
+        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+            st = gs_fail_errno(errno, "%s: no random name", d->place);
+            break;
+        }
+        for (unsigned i = 0; i < LETTERS; i++)
+            letters[i] = "abcdefghijklmnopqrstuvwxyz234567"[random[i] % 32];
+        snprintf(dir, room, "%s" UNFINISHED "%s", d->real, letters);
+        if (mkdirat(d->parent, last_name(dir), 0777) == 0)
+            break;
+        if (errno != EEXIST || tries == MOST_TRIES) {
+            st = gs_fail_errno(errno, "%s: cannot make a folder beside it", d->place);
+            break;
+        }
+    }
+    if (st != GS_OK) {
+        gs_free(dir);
+        return st;
+    }
+    *out = dir;
+    return GS_OK;
+}
+
+/* ---- the lock ------------------------------------------------------------ */
+
+static bool no_locks_here(int err)
+{
+    return err == EOPNOTSUPP || err == ENOSYS || err == ENOLCK || err == EINVAL || err == EBADF;
+}
+
+/* The file is an empty one of ours, or about to be. */
+static gs_status open_lock(int *out, const gs_staging *d, struct stat *s)
+{
+    const int fd = openat(d->parent, last_name(d->lock_path),
+                          O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot make a file beside it", d->place);
+    if (fstat(fd, s) != 0 || !S_ISREG(s->st_mode) || s->st_size != 0) {
+        close(fd);
+        return gs_fail(GS_EEXIST, "%s: %s is no lock of a folder; remove it", d->place, d->lock_path);
+    }
+    *out = fd;
+    return GS_OK;
+}
+
+/* An owner removes the file before it lets the lock go, so whoever waited at the old file must look for the new one. */
+static gs_status take_lock(gs_staging *d)
+{
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        struct stat held, named;
+        int fd = -1;
+        const gs_status st = open_lock(&fd, d, &held);
+
+        if (st != GS_OK)
+            return st;
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            const int err = errno;
+            close(fd);
+            d->unlocked = no_locks_here(err);
+            if (d->unlocked)
+                return GS_OK;
+            return err == EWOULDBLOCK
+                       ? gs_fail(GS_EEXIST, "%s: another process is making it; wait for that, or choose another folder",
+                                 d->place)
+                       : gs_fail_errno(err, "%s: cannot lock it", d->place);
+        }
+        if (fstatat(d->parent, last_name(d->lock_path), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+            same_file(&held, &named)) {
+            d->lock = fd;
+            return GS_OK;
+        }
+        close(fd);
+    }
+    return gs_fail(GS_EEXIST, "%s: others make it again and again; choose another folder", d->place);
+}
+
+static char *lock_path_of(const char *real)
+{
+    const size_t room = strlen(real) + sizeof(LOCK_END) + 1, before = (size_t)(last_name(real) - real);
+    char *const path = gs_malloc(room);
+
+    if (path != NULL)
+        snprintf(path, room, "%.*s.%s" LOCK_END, (int)before, real, last_name(real));
+    return path;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static gs_status check_replaceable(gs_staging *d, bool there, bool force)
+{
+    d->replaces = there && has_entries(d->real);
+    return d->replaces ? d->kind->may_replace(d->place, force) : GS_OK;
+}
+
+/* The new folder is opened to whom the old one was. */
+static void take_mode(const gs_staging *d)
+{
+    struct stat s;
+    if (stat(d->real, &s) == 0 && S_ISDIR(s.st_mode))
+        (void)!fchmodat(d->parent, last_name(d->dir), s.st_mode & 07777, 0);
+}
+
+static gs_status begin(gs_staging *d, const char *place, bool force)
+{
+    bool there = false;
+    gs_status st;
+
+    if ((d->place = gs_path_without_slashes(place)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", place);
+    if ((st = find_place(d, &there)) != GS_OK || (st = check_replaceable(d, there, force)) != GS_OK)
+        return st;
+    if ((d->lock_path = lock_path_of(d->real)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", place);
+    /* Again with the lock: the owner before may have finished meanwhile. */
+    if ((st = take_lock(d)) != GS_OK ||
+        (st = check_replaceable(d, gs_path_is_dir(d->real), force)) != GS_OK)
+        return st;
+    if (!d->unlocked)
+        clear_leftovers(d);
+    if ((st = make_dir(&d->dir, d)) != GS_OK)
+        return st;
+    d->made = true;
+    take_mode(d);
+    return GS_OK;
+}
+
+gs_status gs_staging_begin(gs_staging **out, const char *place, const gs_staging_kind *kind, bool force)
+{
+    gs_staging *const d = gs_calloc(1, sizeof(*d));
+
+    if (d == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", place);
+    d->kind = kind;
+    d->parent = d->lock = -1;
+    const gs_status st = begin(d, place, force);
+    if (st == GS_OK)
+        *out = d;
+    else
+        gs_staging_close(d);
+    return st;
+}
+
+const char *gs_staging_dir(const gs_staging *d) { return d->dir; }
+
+void gs_staging_close(gs_staging *d)
+{
+    if (d == NULL)
+        return;
+    if (d->made && !d->published)
+        remove_folder(d, last_name(d->dir), true);
+    if (d->lock >= 0) {
+        unlinkat(d->parent, last_name(d->lock_path), 0); /* before the lock goes: see take_lock() */
+        close(d->lock);
+    }
+    if (d->parent >= 0)
+        close(d->parent);
+    gs_free(d->lock_path);
+    gs_free(d->place);
+    gs_free(d->real);
+    gs_free(d->dir);
+    gs_free(d);
+}
+
+/* ---- publishing ---------------------------------------------------------- */
+
+/* Moves files of others from the old folder to where they were found: into the folder of that name. */
+static void carry_over(const gs_staging *d)
+{
+    const int to = openat(d->parent, last_name(d->real), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *const from = to < 0 ? NULL : open_folder(d, last_name(d->dir));
+
+    for (const struct dirent *e; from != NULL && (e = readdir(from)) != NULL;)
+        if (!is_dot(e->d_name) && !d->kind->owns(e->d_name))
+            (void)renameat2(dirfd(from), e->d_name, to, e->d_name, RENAME_NOREPLACE);
+    if (from != NULL)
+        closedir(from);
+    if (to >= 0)
+        close(to);
+}
+
+static int rename_in(const gs_staging *d, const char *from, const char *to, unsigned flags)
+{
+    return renameat2(d->parent, last_name(from), d->parent, last_name(to), flags) == 0 ? 0 : errno;
+}
+
+/* On file systems without an exchange of names there is a moment with neither in place. */
+static int two_steps(gs_staging *d)
+{
+    char *aside = NULL;
+    int err;
+
+    if (make_dir(&aside, d) != GS_OK)
+        return ENOMEM;
+    if ((err = rename_in(d, d->real, aside, 0)) != 0) { /* over the empty folder that has taken the name */
+        unlinkat(d->parent, last_name(aside), AT_REMOVEDIR);
+        gs_free(aside);
+        return err;
+    }
+    if ((err = rename_in(d, d->dir, d->real, 0)) != 0) {
+        (void)rename_in(d, aside, d->real, 0);
+        gs_free(aside);
+        return err;
+    }
+    gs_free(d->dir);
+    d->dir = aside;
+    return 0;
+}
+
+/* *old: `dir` has become the folder that was in place. */
+static int take_place(gs_staging *d, bool *old)
+{
+    int err;
+
+    *old = d->replaces && gs_path_is_dir(d->real) && has_entries(d->real);
+    if (!*old)
+        return rename_in(d, d->dir, d->real, 0);
+    err = rename_in(d, d->dir, d->real, RENAME_EXCHANGE);
+    return err == EINVAL || err == ENOSYS || err == EOPNOTSUPP ? two_steps(d) : err;
+}
+
+/* EINVAL: the file system cannot sync folders; nothing more can be done. */
+static gs_status sync_folder(int fd, const gs_staging *d)
+{
+    return fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", d->place) : GS_OK;
+}
+
+gs_status gs_staging_publish(gs_staging *d)
+{
+    bool old = false;
+    const int fd = openat(d->parent, last_name(d->dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    gs_status st = fd < 0 ? gs_fail_errno(errno, "%s: what was made for it is gone", d->place) : sync_folder(fd, d);
+
+    if (fd >= 0)
+        close(fd);
+    if (st != GS_OK)
+        return st;
+    const int err = take_place(d, &old);
+    if (err == ENOTEMPTY || err == EEXIST || err == ENOTDIR)
+        return gs_fail(GS_EEXIST, "%s: others have put something there meanwhile, which is not replaced", d->place);
+    if (err != 0)
+        return gs_fail_errno(err, "%s: cannot take its place", d->place);
+    d->published = true;
+    if (old)
+        carry_over(d); /* at once: a run looks for its folder by name when it ends */
+    st = sync_folder(d->parent, d);
+    if (old)
+        remove_folder(d, last_name(d->dir), false);
+    return st;
 }

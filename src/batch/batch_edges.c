@@ -1,5 +1,5 @@
 /* batch_edges.c - which rows each stage needs, by the rule that prunes whole graphs, and its edges. */
-#include "batch/batch_edges.h"
+#include "batch/batches_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* read_ring.c - reads of one file, in order, through a ring of memory, by a thread of its own. */
-#include "batch/read_ring.h"
+#include "batch/batch_rows.h"
 
 #include <assert.h>
 #include <signal.h>

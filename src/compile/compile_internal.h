@@ -2,7 +2,7 @@
 #ifndef GS_COMPILE_COMPILE_INTERNAL_H
 #define GS_COMPILE_COMPILE_INTERNAL_H
 
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "compile/compile.h"
 
 /* Between two steps of work that may take long. */

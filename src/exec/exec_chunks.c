@@ -1,5 +1,4 @@
 /* exec_chunks.c - looks at chunks of edges in depth once, and makes views of their bytes. */
-#include "exec/exec_chunks.h"
 
 #include <string.h>
 

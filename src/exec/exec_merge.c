@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/size.h"
-#include "exec/exec_chunks.h"
 #include "exec/exec_run.h"
 
 /* Rows that an index of two bytes can name. Groups of chunks with so many operand rows take less memory joined. */

@@ -1,4 +1,4 @@
-/* exec_run.h - the state of a run: each part of it is described beside the source that owns it.
+/* exec_run.h - the state of a run: its parts, and what the sources that own them do.
  *
  * plan/lanes.h draws the states of a task. What moves one along here: transfer.c hands reads and writes to io and takes
  * in what has come; lane.c begins what a device does and notes its end.
@@ -6,13 +6,179 @@
 #ifndef GS_EXEC_EXEC_RUN_H
 #define GS_EXEC_EXEC_RUN_H
 
-#include "exec/transfer.h"
-#include "exec/exec_chunks.h"
-#include "exec/patience.h"
-#include "exec/shares.h"
+#include <pthread.h>
+
+#include "exec/exec.h"
 #include "exec/load.h"
-#include "exec/waiters.h"
 #include "plan/lanes.h"
+#include "plan/links.h"
+#include "store/chunk_view.h"
+
+/* -- reads, writes and copies of the plan. */
+
+struct gs_exec_lane;
+
+typedef struct gs_exec_wires {
+    gs_topology topology;
+    pthread_mutex_t lock;     /* guards the clocks */
+    double busy[GS_WIRES];    /* until when */
+} gs_exec_wires;
+
+void gs_exec__take_wires(gs_exec_wires *w, const gs_topology *topology);
+void gs_exec__give_wires(gs_exec_wires *w);
+/* A copy, which could begin at `ready` and ends no sooner than its wire allows; on a device with memory of its own it
+ * is only begun. */
+gs_status gs_exec__copy(struct gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
+/* A computation of the device took `span`: waits, and moves the end, until it took what it would on a device of the
+ * topology's speed. */
+void gs_exec__pace(struct gs_exec_lane *l, double span[2]);
+/* Waits for all copies of the device that went this way. */
+gs_status gs_exec__wait_copied(gs_device *d, gs_device_way way);
+/* Which of the device's ways the lane's copies go. */
+gs_device_way gs_exec__way_of(const struct gs_exec_lane *l);
+
+/* Reads and writes of a pass, and the first reads of its next run. For the driving thread alone. */
+
+typedef struct gs_exec_transfers {
+    pthread_t driver;         /* of the pass being run: it alone calls the functions below */
+    uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */
+    struct {
+        uint32_t task, part;  /* parts before this one were handed over; task GS_NONE: all of what has begun */
+    } rest[GS_LANE_DEVICES];  /* of the lane's last transfer */
+    gs_exec_stats ahead;      /* counts of what is read for the next run; time is spent in the run that spends it */
+} gs_exec_transfers;
+
+/* The part of a task's transfer that a completion's tag names. */
+gs_io_request gs_exec__request(const gs_exec *e, uint64_t tag);
+/* Hands over what is left of a transfer's parts. GS_EAGAIN: io has no room for more now. */
+gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part);
+/* Hands over what may start, takes in what has come; `wait` (where something is under way): at least one. */
+gs_status gs_exec__pump(gs_exec *e, bool wait);
+/* Tasks that the next transfers wait for, lane by lane, and last that of what is read ahead; GS_NONE: nothing, or there
+ * is none. True where a transfer may be handed over. */
+bool gs_exec__may_transfer(const gs_exec *e, uint32_t missing[GS_LANE_DEVICES + 1]);
+/* No task of the pass is done and nothing is counted, but what was read ahead of it. */
+void gs_exec__enter_pass(gs_exec *e, uint32_t pass);
+/* Waits for all that is under way; its bytes are nobody's. */
+void gs_exec__forget_ahead(gs_exec *e);
+
+/* -- what a run knows of chunks of edges, and how their bytes become views that a device takes. */
+
+struct gs_exec_device;
+
+typedef enum gs_chunk_state {
+    GS_CHUNK_UNSEEN,
+    GS_CHUNK_CHECKED, /* in depth */
+    GS_CHUNK_MERGED,  /* and its doubled edges are one each */
+    GS_CHUNK_JOINED,  /* its place has the edges of several chunks of its column, its own first */
+    GS_CHUNK_ELSEWHERE, /* its edges are among those of such a one: nothing is left to do */
+} gs_chunk_state;
+
+typedef struct gs_exec_chunks {
+    /* set at open */
+    const gs_exec_chunk *const *chunk; /* [sets] */
+    uint32_t sets, parts, interval_rows, index_bytes, edge_types;
+    gs_edge_data data;     /* of each edge */
+    gs_dtype feature_type; /* of its features */
+    uint64_t vertices;
+    /* lasting; no two threads write the same byte at a time, as a chunk goes to one device */
+    uint8_t *seen;            /* [sets * parts * parts] a gs_chunk_state of this run */
+} gs_exec_chunks;
+
+uint32_t gs_exec__interval_rows(const gs_exec *e, uint32_t interval);
+/* The chunk of a compute task, as its device sees it. Where the host sees it too, its indices are checked when they are
+ * first used. */
+gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const gs_task *t, gs_chunk_view *view);
+/* Edges of a compute task's chunk. */
+uint64_t gs_exec__chunk_edges(const gs_exec *e, const gs_task *t);
+/* State of a compute task's chunk. */
+uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
+/* Before a chunk goes to a device's memory: what is on the host is what the chunk table says. */
+gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
+/* The same of a chunk at `data` that is to stay on a device. */
+gs_status gs_exec__check_loaded(gs_exec *e, const gs_resident *r, const void *data);
+/* exec_merge.c: merges doubled edges of chunks in host memory that nothing but sums of rows reads, and joins the chunks
+ * of a column. Before the first pass. */
+gs_status gs_exec__merge_chunks(gs_exec *e);
+
+/* -- what each device has of a sum over all of them: gradients, sums of statistics, figures of the loss. */
+
+/* Shares of gradients and counts of all devices but the first, whose share is the caller's; `column` has all. */
+typedef struct gs_exec_shares {
+    double *column;           /* [devices][columns], or NULL */
+    uint64_t columns;         /* GS_LOSS_SPLITS * GS_LOSS_SUMS * columns of the logits */
+    uint32_t *found;          /* [devices][founds], or NULL: gs_metrics.found */
+    uint64_t founds;          /* GS_LOSS_SPLITS * GS_LOSS_SUMS * classes */
+    float **grad;             /* [(devices - 1) * params], or NULL */
+    double **statistic;       /* likewise */
+    float *grad_floats;       /* as gs_program_place_params() lays them out, one device's behind the other's */
+    double *statistic_doubles;
+    uint64_t grad_count, statistic_count; /* of all of them */
+    uint64_t learned;         /* floats of a device's gradients */
+    uint32_t first;           /* parameter that they begin with */
+} gs_exec_shares;
+
+gs_status gs_exec__take_shares(gs_exec *e, bool gradients);
+void gs_exec__give_shares(gs_exec *e);
+/* Adds what a device has to `to`; the columns of the first device become those of all. */
+void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from);
+/* Each device's share in the pass, all zero. */
+void gs_exec__enter_shares(gs_exec *e);
+/* Parameters' gradients, all at once: each device has those of its rows. */
+gs_status gs_exec__reduce_gradients(gs_exec *e);
+/* Adds up a statistic of the devices' rows, before it is finished. */
+gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param);
+
+/* -- what has not come back for long: says where the pass stands, and in the end gives the run up.
+ *
+ * Memory that is given up is never freed: the kernel, or a device, may still write there.
+ */
+
+typedef struct gs_exec_patience {
+    /* set at open */
+    double say, end;          /* gs_exec_config */
+    bool launches;            /* are given up too: devices have memory of their own */
+    double look;              /* how often who waits looks; 0: never */
+    /* of the pass being run, by the driving thread */
+    double quiet;             /* seconds that lanes have done nothing, with no transfer under way */
+    uint32_t tasks;           /* that were done then */
+    bool said;                /* of this silence */
+    bool gave_up;
+    char why[512];
+    struct gs_exec *next;     /* of the runs that were given up */
+} gs_exec_patience;
+
+/* Before io is opened. */
+void gs_exec__take_patience(gs_exec *e, const gs_exec_config *c);
+/* Waits for at least one completion, where something is outstanding. GS_EIO: nothing has come for too long. */
+gs_status gs_exec__reap(gs_exec *e, gs_io_completion *out, uint32_t most, uint32_t *count);
+/* The driving thread has waited for lanes for so long. GS_EDEVICE: they have done nothing for too long. */
+gs_status gs_exec__watch_lanes(gs_exec *e, double waited);
+/* True where the run was given up: it is kept as it is, and not to be closed. */
+bool gs_exec__keep(gs_exec *e);
+
+/* -- who waits for which task, where each lane of a device has a thread. */
+
+/* A thread that may wait: of a lane, or the driving one. */
+typedef struct gs_exec_waiter {
+    pthread_cond_t wake;
+    uint32_t missing[GS_LANE_DEVICES + 1]; /* tasks that it waits for, each enough to wake it; else GS_NONE */
+} gs_exec_waiter;
+
+typedef struct gs_exec_waiters {
+    pthread_mutex_t lock;     /* guards `missing`, and what its users say */
+    gs_exec_waiter *waiter;   /* [count] */
+    uint32_t count;           /* 0: one thread runs all, and nobody waits */
+} gs_exec_waiters;
+
+gs_status gs_exec__take_waiters(gs_exec_waiters *w, uint32_t count);
+void gs_exec__give_waiters(gs_exec_waiters *w); /* all zero is allowed */
+/* Under the lock: it waits for nothing. */
+void gs_exec__waits_no_more(gs_exec_waiter *w);
+/* Under the lock. */
+void gs_exec__wake_all(gs_exec_waiters *w);
+/* The task is done, and who waits for it is woken. */
+void gs_exec__finish(gs_exec *e, uint32_t task);
 
 struct gs_exec_lane;
 struct gs_exec_several;

@@ -239,7 +239,7 @@ gs_status gs_exec__run_alone(gs_exec *e) { return run_lane(&e->lane[0], pump_unt
 
 /* Devices whose copies are tasks: each lane of theirs is a thread, the thread that called drives io.
  *
- * A lane takes its tasks in list order and waits for what a task needs (waiters.h). The threads live as long as the run
+ * A lane takes its tasks in list order and waits for what a task needs (waiters.c). The threads live as long as the run
  * and sleep between passes.
  */
 

@@ -4,7 +4,6 @@
  * launch on the processors is a computation of this program's, and ends: a run is given up for transfers, and for
  * devices with memory of their own.
  */
-#include "exec/patience.h"
 
 #include <inttypes.h>
 #include <math.h>

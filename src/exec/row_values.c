@@ -1,4 +1,4 @@
-#include "exec/row_values.h"
+#include "exec/watch.h"
 
 #include <math.h>
 #include <string.h>

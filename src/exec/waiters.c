@@ -1,5 +1,4 @@
 /* waiters.c - whoever ends a task wakes the threads that wait for it, so nothing polls. */
-#include "exec/waiters.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/exec_run.h"
-#include "exec/row_values.h"
 
 /* ---- progress ------------------------------------------------------------- */
 

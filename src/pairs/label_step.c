@@ -1,4 +1,3 @@
-#include "pairs/label_step.h"
 
 #include <string.h>
 

@@ -9,8 +9,7 @@
 
 #include "device/cpu/kernels.h"
 #include "pairs/decoder.h"
-#include "pairs/pair_source.h"
-#include "pairs/perceptron.h"
+#include "pairs/pair_batch.h"
 
 #define GS_RANK_PAIRS 2048u
 

@@ -1,4 +1,4 @@
-#include "pairs/pair_source.h"
+#include "pairs/pair_batch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "pairs/perceptron.h"
+#include "pairs/decoder.h"
 
 #include <string.h>
 

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/status.h"
 #include "gnnstream_reports.h" /* GS_PLAN_DEVICES */
@@ -307,5 +308,14 @@ uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
 uint32_t gs_task_requests(const gs_task *t);
 /* For people: the kind, of moves "read", "write", "upload", "forward", "download" or "load". */
 const char *gs_task_word(const gs_task *t);
+
+/* -- a plan as text, for people and for comparing two versions of the planner.
+ *
+ * One line a task, in the order of the list, then what stays in memory, what is read ahead, and totals. Indices into
+ * the plan's own lists are resolved, so two plans that do the same have the same text.
+ */
+
+/* Writes `plan`, which is of `program`, to `out`. Whether all could be written is for the caller to ask of `out`. */
+void gs_plan_print(const gs_plan *plan, const gs_program *program, FILE *out);
 
 #endif /* GS_PLAN_PLAN_H */

@@ -1,5 +1,5 @@
-/* plan_print.c - see plan_print.h. */
-#include "plan/plan_print.h"
+/* plan_print.c - a plan as text (plan.h). */
+#include "plan/plan.h"
 
 #include <inttypes.h>
 

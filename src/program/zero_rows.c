@@ -1,4 +1,4 @@
-#include "program/zero_rows.h"
+#include "program/program.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* adjacency.c - in-edges of a store, from its chunks to one list a vertex. */
-#include "sample/adjacency.h"
+#include "sample/sampler.h"
 
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* emit.c - a plan is made of a choice: stage by stage, then what may come ahead. */
-#include "schedule/emit.h"
 
 #include <string.h>
 
@@ -7,9 +6,6 @@
 #include "base/size.h"
 #include "schedule/deals.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_rows.h"
-#include "schedule/emit_edges.h"
-#include "schedule/emit_tasks.h"
 #include "schedule/emitter.h"
 
 /* ---- what comes ahead ----------------------------------------------------- */

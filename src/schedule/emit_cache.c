@@ -7,8 +7,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/keep.h"
-#include "schedule/emit_tasks.h"
-#include "schedule/liveness.h"
+#include "schedule/emitter.h"
 
 /* ---- cells ---------------------------------------------------------------- */
 

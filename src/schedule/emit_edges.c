@@ -1,12 +1,10 @@
 /* emit_edges.c - the edge pass of a stage: what its chunks need, their bytes, and their tasks. */
-#include "schedule/emit_edges.h"
 
 #include <string.h>
 
 #include "base/size.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_rows.h"
-#include "schedule/emit_tasks.h"
+#include "schedule/emitter.h"
 #include "schedule/runs.h"
 
 /* ---- what chunks need ----------------------------------------------------- */

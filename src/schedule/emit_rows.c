@@ -1,13 +1,11 @@
 /* emit_rows.c - units are delivered to the memories that want them, and what was made is taken home. */
-#include "schedule/emit_rows.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_edges.h"
-#include "schedule/emit_tasks.h"
+#include "schedule/emitter.h"
 #include "schedule/route.h"
 #include "schedule/runs.h"
 #include "schedule/simulate.h"

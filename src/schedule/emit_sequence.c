@@ -15,12 +15,10 @@
  * that of the devices. A device that is alone keeps them as it keeps what its vertex programs make, and sends them home
  * only where the host is to have them.
  */
-#include "schedule/emit_edges.h"
 
 #include "schedule/keep.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_rows.h"
-#include "schedule/emit_tasks.h"
+#include "schedule/emitter.h"
 
 static const gs_sum *sequence_of(const struct emitter *e)
 {

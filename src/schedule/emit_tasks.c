@@ -4,7 +4,7 @@
  * their writes), and the place it takes over. Each lane runs in list order anyway, so waits of a compute for a compute
  * are dropped.
  */
-#include "schedule/emit_tasks.h"
+#include "schedule/emitter.h"
 
 #include <stdlib.h>
 #include <string.h>

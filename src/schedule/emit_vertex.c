@@ -3,13 +3,11 @@
  * Wide arrays are staged a tile at a time, narrow ones an interval at a time; what is
  * stored goes to the kept rows themselves or to a place in the ring that a write empties.
  */
-#include "schedule/emit_edges.h"
 
 #include "base/size.h"
 #include "schedule/emit_cache.h"
-#include "schedule/emit_rows.h"
-#include "schedule/emit_tasks.h"
-#include "schedule/liveness.h"
+#include "schedule/emitter.h"
+#include "schedule/keep.h"
 
 static bool is_narrow(const struct emitter *e, const gs_reg *r)
 {

@@ -215,4 +215,108 @@ static inline const gs_stage *gs_emit__stage(const struct emitter *e)
     return &e->l->program->stage[e->stage];
 }
 
+/* -- the list of tasks as it grows: what does the next one wait for? */
+
+gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size);
+/* The next task added waits for `task` (GS_NONE: for nothing). */
+void gs_emit__wait(struct emitter *e, uint32_t task);
+/* One number for both: for gs_ring_release() alone, as only what takes a place understands it. */
+uint32_t gs_emit__join(struct emitter *e, const uint32_t *task, uint32_t tasks);
+/* Waits from `from` on that are joined become the tasks that they stand for. */
+void gs_emit__expand(struct emitter *e, uint32_t from);
+/* Makes a set of the waits of the next task of `lane`, ascending, without those that follow from others: of each lane
+ * whose tasks end in order, only the last stays. Returns how many are left. */
+uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
+/* Appends a task that waits for what was collected, and begins a new collection. */
+gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
+/* Number of the first write of the pass (made.write) that is this task or behind it. */
+uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task);
+/* No task to come has runs that are listed by now. */
+void gs_emit__drop_runs(struct emitter *e);
+/* File extent of rows of an array of the store: whole checksum blocks. */
+void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
+                           uint64_t *skip);
+/* Bytes of the plan so far, and of what runs it. */
+uint64_t gs_emit__table_bytes(const struct emitter *e);
+
+/* -- how units come to memories, and go home. */
+
+/* A piece of the memory's ring. */
+gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, struct unit *out);
+/* The unit's bytes are free again after `task`. */
+void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task);
+/* Most bytes of the memory's ring that these rows take; 0 where they are kept. */
+uint64_t gs_emit__ring_bytes(const struct emitter *e, const struct memory *m, uint32_t array, uint32_t interval,
+                             uint64_t rows);
+/* The read, which waits for what was collected, brings `bytes` of what `out` stands for. */
+gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out);
+
+/* Units come to memories. */
+
+/* Where the host has it, or is to keep it from now on; else nowhere. */
+gs_status gs_emit__find_on_host(struct emitter *e, const struct want *w, struct unit *out);
+/* The unit comes to all devices that want it: at[d], which is filled, is what device d does; NULL: nothing. */
+gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit *const *at);
+/* To the device that is here alone. */
+gs_status gs_emit__deliver_here(struct emitter *e, const struct want *w, struct unit *out);
+/* Rows of an array. `again`: they go on with the rows before. */
+gs_status gs_emit__rows_here(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t rows,
+                             bool again, struct unit *out);
+/* A chunk of the stage's edges, which has some. */
+gs_status gs_emit__chunk_here(struct emitter *e, uint32_t target, uint32_t operand, struct unit *out);
+/* A whole unit that is somewhere is brought to the device's memory, and let go of where it was. */
+gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u);
+/* Does what device `from` has come to this one from there? Else by way of the host. */
+bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from);
+
+/* Units that are made, of which `w` says rows. */
+
+/* Where the device that is here makes them: where they are to stay, or in `bytes` of the ring. *fresh: they are to
+ * stay, and nothing else of their unit is there. */
+gs_status gs_emit__make(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *out, bool *fresh);
+/* From the device that has them, where one has, to the host: the kept rows, or a piece of its ring, which `u` becomes.
+ * u->read is the task that has made them, and then the one that has sent them. */
+gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u);
+/* They go where they are at home: their device's memory, the host's, or the run's file. u->read: as above. */
+gs_status gs_emit__settle_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u);
+
+/* -- the edge pass of a stage. */
+
+/* Does this target interval have edges? */
+bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
+/* The rows that the devices of `needs` need together. Valid until the next such call. */
+const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
+/* Which devices' blocks need the operand interval: [devices]. False: none. */
+bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
+
+gs_place gs_emit__sum_place(const struct emitter *e, uint32_t sum, int part, uint32_t local_interval);
+/* Lists in e->operand_array and e->target_array which arrays the stage's edge pass reads at either end, each once. */
+void gs_emit__list_ends(struct emitter *e);
+/* The listed arrays' rows of an operand interval come to whoever needs them, whose operand units are filled. `beside`:
+ * bytes of the host's ring that will be taken besides. */
+gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool *needs, uint64_t beside);
+/* Emits the edge pass for the blocks of all seats that have one. */
+gs_status gs_emit__edge_pass(struct emitter *e);
+
+/* -- the derivative of a sequence. */
+
+/* Emits its edge pass for the blocks of all seats that have one. */
+gs_status gs_emit__back_pass(struct emitter *e);
+/* After the last block: rows that no edge has reached are 0. */
+gs_status gs_emit__back_finish(struct emitter *e);
+
+/* -- the vertex program of an interval. */
+
+gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b);
+/* After the stage's last interval: rows that it leaves out are 0, where others may have been before. */
+gs_status gs_emit__zero_left_out(struct emitter *e);
+
+/* -- layout and choice become a plan. Units: bytes and rows. */
+
+/* GS_ENOFIT: the ring is too small. */
+gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
+/* The same plan without its lists: how many tasks there are, and what it takes. Making it takes some 2 bytes a task,
+ * where lists take 200. */
+gs_status gs_emit_count(gs_plan **out, const gs_layout *l, gs_choice *c);
+
 #endif /* GS_SCHEDULE_EMITTER_H */

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/deals.h"
-#include "schedule/liveness.h"
 
 /* ---- the host ------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
  * at the start; in a place that others use, they are zeroed when the stage is done (emit.c), so an array with few rows
  * keeps a place of its own.
  */
-#include "schedule/liveness.h"
+#include "schedule/keep.h"
 
 #include <stdlib.h>
 #include <string.h>

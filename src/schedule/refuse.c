@@ -1,5 +1,5 @@
 /* refuse.c - what a refusal names: the budgets that would do, or the parts of a finer grid. */
-#include "schedule/refuse.h"
+#include "schedule/search.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "schedule/deals.h"
 #include "schedule/keep.h"
 #include "schedule/effort.h"
-#include "schedule/emit.h"
+#include "schedule/emitter.h"
 #include "schedule/ring_sim.h"
 
 /* ---- a finer grid --------------------------------------------------------- */

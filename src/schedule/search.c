@@ -13,9 +13,8 @@
 #include "schedule/deals.h"
 #include "schedule/keep.h"
 #include "schedule/effort.h"
-#include "schedule/emit.h"
+#include "schedule/emitter.h"
 #include "schedule/simulate.h"
-#include "schedule/refuse.h"
 #include "schedule/ring_sim.h"
 
 /* A ring larger than this no longer helps an SSD; the rest is better used to keep data. */

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "gnnstream.h"
 #include "gnnstream_reports.h" /* gs_pass_report, gs_plan_report */
+#include "session/session.h"
 
 typedef struct gs_session gs_session;
 
@@ -33,5 +35,12 @@ gs_status gs_session_plan_id(const gs_session *s, uint64_t *out);
 /* Who computes: version, processor and kernels of the device, without the number of threads. */
 #define GS_MAKER_BYTES 256
 void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES]);
+
+/* -- what was the last run of the train pass waiting for, stage by stage and link by link? */
+
+/* Gives `why` a row for each stage and what worked or moved for it, in the order of the program's stages. The session
+ * is timed, and ran the pass. `flops`, `gather_bps`: rates that computations cannot be faster than; 0: not known.
+ * GS_ENOMEM. */
+gs_status gs_session_explain(const gs_session *s, double flops, double gather_bps, gs_why_fn why, void *context);
 
 #endif /* GS_SESSION_DESCRIBE_H */

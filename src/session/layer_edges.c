@@ -1,5 +1,5 @@
 /* layer_edges.c - edges sorted by counting, twice: by destination and by source. */
-#include "session/layer_edges.h"
+#include "session/edges.h"
 
 #include <math.h>
 #include <string.h>

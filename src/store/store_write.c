@@ -1,6 +1,6 @@
 /* store_write.c - a store's folder from its first file to its manifest.
  *
- *   begin    a staging folder beside the folder (base/staging.h), once what is there may be replaced
+ *   begin    a staging folder beside the folder (base/temporary.h), once what is there may be replaced
  *   files    written into the staging folder by the caller
  *   finish   tables, manifest, everything synced; then the staging folder takes its place
  *

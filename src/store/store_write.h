@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/staging.h"
+#include "base/temporary.h"
 #include "base/status.h"
 #include "store/store.h"
 

@@ -10,7 +10,7 @@
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
-#include "session/why.h"
+#include "session/describe.h"
 #include "train/limits.h"
 #include "train/options.h"
 #include "train/run_internal.h"

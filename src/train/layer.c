@@ -15,7 +15,7 @@
 #include "gnnstream.h"
 #include "model/model.h"
 #include "schedule/schedule.h"
-#include "session/layer_edges.h"
+#include "session/edges.h"
 #include "session/session_plan.h"
 #include "session/params.h"
 #include "store/store.h"

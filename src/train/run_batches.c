@@ -14,7 +14,6 @@
 #include "batch/batch_tables.h"
 #include "model/model.h"
 #include "session/session_plan.h"
-#include "train/batch_group.h"
 #include "train/batch_trace.h"
 #include "train/draws.h"
 #include "train/options.h"

@@ -8,7 +8,7 @@
 #include "base/option_table.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "plan/plan_print.h"
+#include "plan/plan.h"
 #include "schedule/schedule.h"
 #include "session/describe.h"
 #include "session/session.h"

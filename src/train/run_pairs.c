@@ -19,7 +19,6 @@
 #include "session/tables.h"
 #include "train/figures.h"
 #include "train/run_internal.h"
-#include "train/run_pairs_internal.h"
 
 #define TYPES_NAME "rel_emb.weight" /* PyG's, in its knowledge graph embeddings */
 #define TYPES_DEVIATION 0.1

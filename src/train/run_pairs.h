@@ -9,6 +9,8 @@
 
 #include "base/outfile.h"
 #include "gnnstream.h"
+#include "pairs/pair_step.h"
+#include "pairs/pair_rank.h"
 #include "program/program.h"
 #include "session/session.h"
 
@@ -51,5 +53,16 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
  * leave their rows, as r->has_logits says. */
 gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, double accuracy[3], double *loss,
                                 gs_exec_stats *x);
+
+/* -- what decoders and rows are, for those that train on pairs and those that score them. */
+
+/* Of scores. */
+gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_train_options *o);
+/* Of labels, but for the sizes of batches. */
+gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const gs_train_options *o);
+/* What the decoder has among a session's parameters, or their gradients. */
+gs_decoder_values gs_run_pairs__values(const gs_session *s, float *const *of);
+/* Rows that pairs are judged by. */
+gs_pair_rows gs_run_pairs__rows(gs_session *s);
 
 #endif /* GS_TRAIN_RUN_PAIRS_H */

@@ -8,7 +8,6 @@
 #include "base/radix.h"
 #include "base/size.h"
 #include "train/run_internal.h"
-#include "train/run_pairs_internal.h"
 
 #define PAIR_COLUMNS 3u           /* at most */
 #define ENDS (2 * GS_RANK_PAIRS)  /* of the pairs of a batch */

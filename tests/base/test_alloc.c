@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/machine.h"
 #include "base/size.h"
 

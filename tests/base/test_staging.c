@@ -5,10 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/staging.h"
+#include "base/temporary.h"
 #include "base/file.h"
 
-#define LETTERS 10 /* as staging.h has them */
+#define LETTERS 10 /* as temporary.h has them */
 
 static bool owns(const char *name) { return strcmp(name, "ours") == 0; }
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "batch/read_ring.h"
+#include "batch/batch_rows.h"
 
 enum { BLOCKS = 1024, RING = 32, RUNS = 4000 };
 

@@ -7,8 +7,8 @@
 
 #include "compile/cases.h"
 #include "device/device.h"
-#include "program/zero_rows.h"
-#include "batch/batch_edges.h"
+#include "program/program.h"
+#include "batch/batches_internal.h"
 
 #define ROWS    37u
 #define CLASSES 5u

@@ -3,7 +3,7 @@
  * Input: the file. */
 #include <string.h>
 
-#include "cli_config.h"
+#include "cli.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

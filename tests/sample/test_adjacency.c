@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "sample/adjacency.h"
+#include "sample/sampler.h"
 #include "tiny_store.h"
 
 static uint32_t interval_rows; /* of the lists that are sorted; all: by type first */

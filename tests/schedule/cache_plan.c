@@ -6,7 +6,7 @@
 #include "base/size.h"
 #include "plan_sim.h"
 #include "schedule/column_order.h"
-#include "schedule/emit.h"
+#include "schedule/emitter.h"
 #include "schedule/keep.h"
 #include "schedule/simulate.h"
 #include "support/support.h"

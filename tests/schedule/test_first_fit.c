@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "schedule/first_fit.h"
+#include "schedule/cache.h"
 #include "support/support.h"
 
 enum { MOST = 64 };

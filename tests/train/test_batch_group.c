@@ -9,7 +9,6 @@
 #include "base/size.h"
 #include "sample/residency.h"
 #include "support/support.h"
-#include "train/batch_group.h"
 #include "train/draws.h"
 
 enum { ITEMS = 20000, MOST = 2000 };
