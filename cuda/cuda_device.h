@@ -13,7 +13,6 @@
  *   launch_vertex.c      vertex programs, and launches that every program has
  *   launch_sequence.c    LSTMs over edges
  *   state.c              what a program has on the device, its scratch, the arena, pinned memory
- *   measure.c            ceilings
  *   cuda.c               opening, closing, the tables
  *
  * Launches return when they are in the stream `compute`, and find everything in the arena: copies to it and from it are
@@ -64,11 +63,5 @@ static inline uint64_t gs_cuda_share(const gs_cuda *c, uint32_t parts, uint64_t 
 {
     return GS_MIN(GS_MAX(c->budget_bytes / parts / GS_BLOCK_BYTES * GS_BLOCK_BYTES, least), most);
 }
-
-/* ---- ceilings ---- */
-
-gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
-gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
-gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second);
 
 #endif /* GS_CUDA_CUDA_DEVICE_H */

@@ -102,19 +102,4 @@ void gs_session_drop_pruned(gs_session *s);
 /* The rows that stages run for, when the plan is made. */
 void gs_session_drop_runs(gs_session *s);
 
-/* -- the edges of a graph in memory, as sums of a device take them: one block, by either end. */
-
-/* Edges of one end have the other's row as their index. */
-typedef struct gs_layer_edges {
-    gs_edges by[2]; /* by destination, by source */
-    void *block;    /* of all arrays */
-    float *in_degree, *out_degree, *loops; /* [vertices] */
-    uint64_t self_loops;
-} gs_layer_edges;
-
-/* GS_EINVAL: an end that is no vertex, a type that is none, a weight that is not finite; more edges or vertices than
- * 32 bits count. GS_ENOMEM. Free after a failure too. */
-gs_status gs_layer_edges_make(gs_layer_edges *out, const gs_layer_graph *graph);
-void gs_layer_edges_free(gs_layer_edges *e);
-
 #endif /* GS_SESSION_EDGES_H */

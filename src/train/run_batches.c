@@ -14,10 +14,138 @@
 #include "batch/batch_tables.h"
 #include "model/model.h"
 #include "session/session_plan.h"
-#include "train/batch_trace.h"
 #include "train/draws.h"
 #include "train/options.h"
 #include "train/run_internal.h"
+
+/* -- spans of batches, kept in a ring, and written as Chrome trace events. */
+
+/* Memory is for the last spans of an epoch. */
+#define MOST_SPANS 65536u
+#define OF_A_DEVICE 3u /* tracks: its computations, what is picked for it, copies */
+
+/* RETURN: results come back from a device with memory of its own. */
+typedef enum batch_part {
+    GS_BATCH_DRAW,
+    GS_BATCH_STEP,
+    GS_BATCH_PICK,
+    GS_BATCH_SEND,
+    GS_BATCH_COMPUTE,
+    GS_BATCH_RETURN,
+    GS_BATCH_TRACED_PARTS
+} batch_part;
+
+typedef struct batch_span {
+    double begin, end; /* gs_now() */
+    uint32_t batch;    /* DRAW: the first of a group; STEP: of the step */
+    uint32_t vertices;
+    uint64_t edges;
+    uint16_t part, device;
+} batch_span;
+
+typedef struct batch_trace {
+    batch_span *span; /* [most] a ring; NULL: nothing is traced */
+    uint32_t most;
+    uint64_t spans;      /* so far; the last `most` are there */
+} batch_trace;
+
+static uint32_t spans_of(uint32_t batches)
+{
+    return (uint32_t)GS_MIN((uint64_t)batches * GS_BATCH_TRACED_PARTS, MOST_SPANS);
+}
+
+/* Memory of a trace of epochs of so many batches. */
+static uint64_t batch_trace_bytes(uint32_t batches) { return spans_of(batches) * sizeof(batch_span); }
+
+/* GS_ENOMEM. Release with batch_trace_close() in any case. */
+static gs_status batch_trace_open(batch_trace *t, uint32_t batches)
+{
+    *t = (batch_trace){.most = spans_of(batches)};
+    t->span = gs_malloc_array(t->most, sizeof(*t->span));
+    return t->span != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the trace");
+}
+
+static void batch_trace_close(batch_trace *t)
+{
+    gs_free(t->span);
+    *t = (batch_trace){0};
+}
+
+/* An epoch begins. */
+static void batch_trace_clear(batch_trace *t) { t->spans = 0; }
+
+static void batch_trace_add(batch_trace *t, batch_span span)
+{
+    if (t->span != NULL)
+        t->span[t->spans++ % t->most] = span;
+}
+
+/* PICK, SEND, COMPUTE and RETURN of a pass that is over; on host memory nothing is sent. */
+static void batch_trace_add_pass(batch_trace *t, const gs_batch_pass *p)
+{
+    const double at[][2] = {{p->began, p->picked}, {p->picked, p->sent}, {p->stats.entered, p->stats.computed},
+                            {p->stats.computed, p->ended}};
+    const bool copied = p->stats.copied_in_bytes + p->stats.copied_out_bytes > 0;
+
+    for (uint16_t k = GS_BATCH_PICK; k <= GS_BATCH_RETURN && p->batch != NULL; k++) {
+        if (k != GS_BATCH_PICK && k != GS_BATCH_COMPUTE && !copied)
+            continue;
+        const double *const span = at[k - GS_BATCH_PICK];
+        batch_trace_add(t, (batch_span){.begin = span[0], .end = span[1], .batch = p->batch->number,
+                                              .vertices = p->batch->vertices, .edges = p->batch->edges, .part = k,
+                                              .device = (uint16_t)p->device});
+    }
+}
+
+/* ---- written ------------------------------------------------------------- */
+
+static uint32_t track_of(const batch_span *s)
+{
+    static const uint32_t of[] = {[GS_BATCH_DRAW] = 0,    [GS_BATCH_STEP] = 1, [GS_BATCH_COMPUTE] = 2,
+                                  [GS_BATCH_PICK] = 3, [GS_BATCH_SEND] = 4, [GS_BATCH_RETURN] = 4};
+    return 1 + of[s->part] + (s->part < GS_BATCH_PICK ? 0 : OF_A_DEVICE * s->device);
+}
+
+static void write_tracks(FILE *out, uint32_t devices)
+{
+    static const char *const of[OF_A_DEVICE] = {"device", "rows of device", "copies of device"};
+
+    gs_trace_track(out, 1, "drawing");
+    gs_trace_track(out, 2, "optimiser");
+    for (uint32_t k = 0; k < devices * OF_A_DEVICE; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%s %u", of[k % OF_A_DEVICE], k / OF_A_DEVICE);
+        gs_trace_track(out, 3 + k, name);
+    }
+}
+
+static void write_span(const batch_span *s, double origin, FILE *out)
+{
+    static const char *const name[] = {"draw", "step", "pick", "send", "compute", "return"};
+
+    fprintf(out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"batch\":%u",
+            track_of(s), (s->begin - origin) * 1e6, (s->end - s->begin) * 1e6, name[s->part], s->batch);
+    if (s->vertices > 0)
+        fprintf(out, ",\"vertices\":%u,\"edges\":%llu", s->vertices, (unsigned long long)s->edges);
+    fputs("}}", out);
+}
+
+/* As gs_exec_write_trace(): a track for drawing, one for the optimiser, three of each device. */
+static gs_status batch_trace_write(const batch_trace *t, uint32_t devices, const char *other, FILE *out,
+                                      const char *path)
+{
+    const uint64_t first = t->spans > t->most ? t->spans - t->most : 0;
+    double origin = INFINITY;
+
+    for (uint64_t k = first; k < t->spans; k++)
+        origin = GS_MIN(origin, t->span[k % t->most].begin);
+    gs_trace_begin(out, other, "batches");
+    write_tracks(out, devices);
+    for (uint64_t k = first; k < t->spans; k++)
+        write_span(&t->span[k % t->most], origin, out);
+    return gs_trace_end(out, path);
+}
 
 struct gs_run_batches {
     gs_draws draws;
@@ -31,7 +159,7 @@ struct gs_run_batches {
     uint64_t cache_bytes, most_ring; /* what rows of them may take; the ring of each device may be */
     bool there, stepped;  /* the device has the parameters; it has changed them since it has */
     bool traces;
-    gs_batch_trace trace; /* of the epoch at hand */
+    batch_trace trace; /* of the epoch at hand */
 };
 
 /* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
@@ -323,7 +451,7 @@ void gs_run_batches_close(gs_run_batches *b)
     if (b == NULL)
         return;
     gs_batch_devices_close(b->engine);
-    gs_batch_trace_close(&b->trace);
+    batch_trace_close(&b->trace);
     gs_draws_close(&b->draws);
     gs_free(b);
 }
@@ -331,7 +459,7 @@ void gs_run_batches_close(gs_run_batches *b)
 uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 {
     return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws) +
-           (b->traces ? gs_batch_trace_bytes(gs_run_batches_count(b)) : 0);
+           (b->traces ? batch_trace_bytes(gs_run_batches_count(b)) : 0);
 }
 
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
@@ -350,7 +478,7 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
     gs_status st = gs_batch_devices_start(b->engine, whole);
     if (st == GS_OK && b->traces)
-        st = gs_batch_trace_open(&b->trace, gs_run_batches_count(b));
+        st = batch_trace_open(&b->trace, gs_run_batches_count(b));
     return st == GS_OK ? gs_draws_start(&b->draws) : st;
 }
 
@@ -364,7 +492,7 @@ void gs_run_batches_pause(gs_run_batches *b)
 
 gs_status gs_run_batches_write_trace(const gs_run_batches *b, const char *other, FILE *out, const char *path)
 {
-    return gs_batch_trace_write(&b->trace, b->devices, other, out, path);
+    return batch_trace_write(&b->trace, b->devices, other, out, path);
 }
 
 void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p)
@@ -504,7 +632,7 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
 
     if (st == GS_OK && drew) {
         gs_batch_devices_begin(b->engine, group->batch, group->held);
-        gs_batch_trace_add(&b->trace, (gs_batch_span){.begin = group->began, .end = group->ended, .batch = number,
+        batch_trace_add(&b->trace, (batch_span){.begin = group->began, .end = group->ended, .batch = number,
                                                       .part = GS_BATCH_DRAW});
     }
     return st;
@@ -530,7 +658,7 @@ static void add_passes(gs_run_batches *b, gs_epoch_report *e, const gs_batch_pas
     const busy *longest = of;
 
     for (const gs_batch_pass *p = pass; p < pass + passes; p++) {
-        gs_batch_trace_add_pass(&b->trace, p);
+        batch_trace_add_pass(&b->trace, p);
         const gs_exec_stats *const x = &p->stats;
         busy *const d = &of[p->device];
         sums->loss += x->metrics.loss_sum;
@@ -679,7 +807,7 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     if ((st = r->batches->there ? step_there(r) : step_batch(r)) != GS_OK)
         return st;
     e->step_seconds += gs_now() - update;
-    gs_batch_trace_add(&r->batches->trace, (gs_batch_span){.begin = update, .end = gs_now(), .batch = first,
+    batch_trace_add(&r->batches->trace, (batch_span){.begin = update, .end = gs_now(), .batch = first,
                                                            .part = GS_BATCH_STEP});
     st = r->batches->there ? GS_OK : gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
@@ -726,7 +854,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
 
     gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
     b->draws.seconds = b->draws.amount = b->draws.waited = 0;
-    gs_batch_trace_clear(&b->trace);
+    batch_trace_clear(&b->trace);
     gs_draws_order(&b->draws, !gs_control_shuffles(&r->control));
     b->draws.last_epoch = gs_control_keeps_order(&r->control) ? r->options.epochs : 0;
     p->of = gs_sampler_batches(b->draws.sampler);

@@ -9,7 +9,6 @@
  *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
  *   steps.c          vertex launches: instructions to steps with pointers, and which may run without waiting
  *   vertex.c         vertex launches: steps over threads
- *   ceilings.c       what this machine can do at most
  *   cpu.c            which kernels may run, threads of a launch, opening, scratch memory
  *
  * Results do not depend on the number of threads: work is cut by sizes alone, and
@@ -77,12 +76,6 @@ int gs_cpu__enter(const gs_cpu *cpu, uint64_t tasks);
 void gs_cpu__leave(int before);
 /* The calling thread's TILES. */
 float *gs_cpu__tile(const gs_cpu *cpu);
-
-/* ---- ceilings ---- */
-
-gs_status gs_cpu__measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
-gs_status gs_cpu__measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
-gs_status gs_cpu__measure_copy(void *context, double *bytes_per_second);
 
 /* ---- vertex launches ---- */
 
