@@ -178,7 +178,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     b->shape = *shape;
-    if ((st = gs_session_prepare(&b->session, config, variant_of(shape))) != GS_OK)
+    if ((st = gs_session_prepare(&b->session, config, NULL, variant_of(shape))) != GS_OK)
         goto done;
     make_table(b);
     if ((st = make_plan(b)) != GS_OK || (st = count_bytes(b)) != GS_OK || (st = predict(b)) != GS_OK)

@@ -1,10 +1,10 @@
 /* choose.c - which of a model's programs is run: the first that fits, or one that is predicted to be shorter.
  *
- * Programs are compared by their plans, and a plan of many parts can be a large share of a small budget, as can the
- * store's tables, of which each session has its own. So the best session so far stands beside the next one only where
- * memory has room for both; else it is closed, and made again from what is known of it if it stays the best. What comes
- * of it is the same where budgets are given: plans depend on the store, the options and what is known of the machine.
- * Budgets that are not given are parts of what is free, which is looked at again.
+ * Programs are compared by their plans, and a plan of many parts can be a large share of a small budget. So the best
+ * session so far stands beside the next one only where memory has room for both; else it is closed, and made again
+ * from what is known of it if it stays the best. The store is opened once for all. What comes of it is the same where
+ * budgets are given: plans depend on the store, the options and what is known of the machine. Budgets that are not
+ * given are parts of what is free, which is looked at again.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -207,10 +207,12 @@ static bool has_room(const choosing *c, uint64_t bytes)
 /* A session that is compiled so, without a plan. */
 static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant variant)
 {
-    const gs_status st = gs_session_prepare(out, c->o, variant);
+    const gs_status st = gs_session_prepare(out, c->o, c->scans.store, variant);
 
     if (st != GS_OK)
         return st;
+    if (c->scans.store == NULL)
+        c->scans.store = gs_store_share((*out)->store);
     (*out)->memory.process = c->process_bytes;
     (*out)->edges.scans = &c->scans;
     *x = (candidate){.variant = variant, .program = program_of(*out)};
@@ -297,7 +299,6 @@ static void note_branch(choosing *c, const candidate *x)
 static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool again,
                         bool (*is_better)(candidate *x, const candidate *best))
 {
-    const uint64_t tables = c->s == NULL ? 0 : gs_store_table_bytes(c->s->store);
     const uint64_t bits = c->s == NULL ? 0 : c->s->memory.live_most / BITS_SHARE;
     const uint64_t plans = c->s == NULL ? 0 : PLANS_AT_ONCE * c->s->plan->table_bytes + bits;
     gs_session *other = NULL;
@@ -305,8 +306,6 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool aga
     bool taken = false;
 
     c->tried[number_of(variant)] = true;
-    if (!has_room(c, tables))
-        close_best(c);
     if (prepare(&other, c, &x, variant) != GS_OK || (!again && is_planned(c, &x)))
         goto done;
     if (!has_room(c, plans))

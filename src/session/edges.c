@@ -154,6 +154,7 @@ void gs_scans_drop(gs_scans *s)
 {
     while (s->count > 0)
         drop_last(s);
+    gs_store_close(s->store);
     *s = (gs_scans){0};
 }
 

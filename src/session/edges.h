@@ -12,6 +12,7 @@
 #include "gnnstream.h" /* gs_layer_graph */
 #include "schedule/schedule.h" /* gs_edge_set */
 #include "store/chunk_table.h"
+#include "store/store.h" /* gs_store */
 
 #define GS_SCANS 32u
 
@@ -37,6 +38,7 @@ typedef struct gs_scan_answer {
 } gs_scan_answer;
 
 typedef struct gs_scans {
+    gs_store *store; /* that they are of, shared; NULL: not opened yet */
     uint64_t most, bytes; /* that it may hold, that it holds */
     uint32_t count;
     struct {

@@ -535,7 +535,7 @@ static gs_status compile_model(gs_session *s)
     return st;
 }
 
-gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_variant variant)
+gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_store *store, gs_variant variant)
 {
     gs_session *s = gs_calloc(1, sizeof(*s));
     gs_status st;
@@ -549,7 +549,11 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
                                   .forward = GS_NONE,
                                   .gradients = config->purpose == GS_FOR_TRAINING};
     s->pairs = (gs_session_pairs){GS_NONE, GS_NONE, GS_NONE};
-    if ((st = gs_store_open(&s->store, config->store)) != GS_OK || (st = check_store(s)) != GS_OK ||
+    if (store != NULL)
+        s->store = gs_store_share(store);
+    else if ((st = gs_store_open(&s->store, config->store)) != GS_OK)
+        goto done;
+    if ((st = check_store(s)) != GS_OK ||
         (st = gs_session_choose_task(s)) != GS_OK)
         goto done;
     if (config->options->on_open != NULL)

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/size.h"
 #include "store/store_internal.h"
 #include "store/store_write.h" /* gs_store_edges_name */
@@ -251,10 +252,12 @@ gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chun
 
 /* ---- opening ----------------------------------------------------------- */
 
+#define SMALL_TABLE GS_MIB /* smaller tables have room */
 #define MOST_TRIES 10 /* to open a store that others replace meanwhile */
 
 struct gs_store {
     char *dir;
+    uint32_t sharers; /* owners beside the first */
     int folder; /* the one that was opened, whatever takes its place */
     int ids;    /* input_id.bin, which is read last, when the store may long have been replaced */
     gs_store_info info;
@@ -335,13 +338,31 @@ static gs_status unpack_table(gs_chunk *chunks, const gs_manifest *m, const char
                                  path);
 }
 
+/* The kernel ends a process that takes more than the machine or its cgroup has: tables of many parts are refused before
+ * they are read. Pages of the program, which a cgroup need not be charged for, count as if it were. */
+static gs_status check_room(const char *dir, const gs_manifest *m, uint64_t bytes)
+{
+    const uint64_t own = gs_process_resident_bytes();
+    const uint64_t free_bytes = bytes < SMALL_TABLE ? UINT64_MAX : gs_machine_free_memory();
+    char need[32], beside[32], have[32];
+
+    if (bytes + own < free_bytes)
+        return GS_OK;
+    return gs_fail(GS_ENOMEM, "%s: its tables of %u parts need %s of memory beside the program's %s, and %s are free; "
+                   "give it more, or partition again with fewer .parts", dir, m->info.parts,
+                   gs_size_format(need, sizeof(need), bytes), gs_size_format(beside, sizeof(beside), own),
+                   gs_size_format(have, sizeof(have), free_bytes));
+}
+
 static gs_status load_table(gs_store *s, const gs_manifest *m)
 {
-    const uint64_t count = gs_manifest__chunk_count(m);
+    const uint64_t count = gs_manifest__chunk_count(m), bytes = count * GS_CHUNK_RECORD_BYTES;
     char buf[GS_FILE_NAME_BYTES];
     const char *name = gs_store__file_name(buf, GS_FILE_CHUNKS);
     void *data = NULL;
-    gs_status st = load_file(&data, s->dir, name, count * GS_CHUNK_RECORD_BYTES, m->chunks_checksum);
+    gs_status st = check_room(s->dir, m, bytes);
+    if (st == GS_OK)
+        st = load_file(&data, s->dir, name, bytes, m->chunks_checksum);
     if (st != GS_OK)
         return st;
     s->chunks = data;
@@ -472,9 +493,15 @@ gs_status gs_store_open(gs_store **out, const char *dir)
     return st;
 }
 
+gs_store *gs_store_share(gs_store *s)
+{
+    s->sharers++;
+    return s;
+}
+
 void gs_store_close(gs_store *s)
 {
-    if (s == NULL)
+    if (s == NULL || s->sharers-- > 0)
         return;
     if (s->ids >= 0)
         close(s->ids);

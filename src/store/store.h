@@ -120,10 +120,13 @@ static inline bool gs_store_is_link_label(const gs_store_info *info, uint32_t la
  * the real sizes of the files, loads the tables.
  *   GS_ENOTFOUND  no manifest.json in `dir`
  *   GS_EFORMAT    wrong version, a file too short, an extent outside its file, ...
- *   GS_EIO, GS_ENOMEM
+ *   GS_EIO; GS_ENOMEM, also where its tables are larger than what is free
  * On GS_OK the caller owns *out and releases it with gs_store_close(). */
 gs_status gs_store_open(gs_store **out, const char *dir);
 void gs_store_close(gs_store *s); /* NULL is allowed */
+/* The same store for one more owner, who closes it, too: tables of many parts are worth reading once. Owners are of one
+ * thread. */
+gs_store *gs_store_share(gs_store *s);
 
 const char *gs_store_dir(const gs_store *s);
 const gs_store_info *gs_store_get_info(const gs_store *s);
