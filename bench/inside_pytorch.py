@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """inside_pytorch.py SCALE - for inside_pytorch.sh: gradients and epochs of an attention layer, traced from Python and
-run by the engine, beside torch_geometric's GATConv. Fails where a gradient is more than 1e-5 from its in float64."""
+run by the engine, beside torch_geometric's GATConv; then epochs of PyG's convolutions and of gnnstream.torch's of the
+same names, each in a process of its own. Fails where a gradient is more than 1e-5 from its in float64."""
+import importlib
+import json
 import statistics
+import subprocess
 import sys
 import time
 
@@ -95,8 +99,59 @@ def train(name, net, x, y):
     return statistics.median(processor[1:]), losses
 
 
+class Convs(torch.nn.Module):
+    """Two layers, 128-64-16, of a convolution of `library`, a module's name."""
+
+    def __init__(self, library, name, ends):
+        super().__init__()
+        module = importlib.import_module(library)
+        self.ends = ends
+
+        def conv(wide, out):
+            if name == "GINConv":
+                return module.GINConv(torch.nn.Linear(wide, out))
+            return getattr(module, name)(wide, out)
+
+        self.first, self.last = conv(128, 64), conv(64, 16)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x, self.ends)), self.ends)
+
+
+def resident(what):
+    """MiB of this process, now (VmRSS) or at most so far (VmHWM)."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(what)) / 1024
+
+
+def one(library, name, scale):
+    """Epochs of one of them in this process: its seconds, most memory above what it begins with, losses."""
+    torch.manual_seed(1)
+    vertices, edges = 200_000 // scale, 2_000_000 // scale
+    ends, x = torch.randint(0, vertices, (2, edges)), torch.randn(vertices, 128)
+    y = torch.randint(0, 16, (vertices,))
+    net = Convs(library, name, ends)
+    before = resident("VmRSS")
+    cpu, losses = train(f"{library.split('.')[0]:15} {name:8}", net, x, y)
+    print(json.dumps([cpu, resident("VmHWM") - before, losses]))
+
+
+def beside(name, scale):
+    made = []
+    for library in ("torch_geometric.nn", "gnnstream.torch"):
+        out = subprocess.run([sys.executable, __file__, str(scale), library, name], check=True, stdout=subprocess.PIPE,
+                             text=True).stdout.splitlines()
+        print(*out[:-1], sep="\n")
+        made.append(json.loads(out[-1]))
+    (slow, much, a), (fast, little, b) = made
+    print(f"{name}: processor time {slow / fast:.1f} times as long in PyG; memory on top {much:.0f} MiB there, "
+          f"{little:.0f} here; furthest losses {max(abs(p - q) for p, q in zip(a, b)):.1e} apart")
+
+
 def main():
     scale = int(sys.argv[1])
+    if len(sys.argv) > 2:
+        return one(sys.argv[2], sys.argv[3], scale)
     torch.manual_seed(1)
     fine = [compare(50, 300, 7, 2, 3, True), compare(1000, 9000, 33, 8, 8, False),
             compare(70_000, 300_000, 16, 4, 8, True)]
@@ -110,6 +165,8 @@ def main():
     fast, b = train("gnnstream", engine, x, y)
     print(f"processor time {slow / fast:.1f} times as long with GATConv; furthest losses "
           f"{max(abs(p - q) for p, q in zip(a, b)):.1e} apart")
+    for name in ("GCNConv", "SAGEConv", "GATConv", "GINConv"):
+        beside(name, scale)
     return 0 if all(fine) else 1
 
 

@@ -30,7 +30,8 @@ from .trace import Layer, Model
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ClusterLoader", "Graph", "GraphLayer", "NeighborLoader", "SaintLoader"]
+__all__ = ["ClusterLoader", "GATConv", "GCNConv", "GINConv", "Graph", "GraphLayer", "NeighborLoader", "SAGEConv",
+           "SaintLoader"]
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _FLOAT = {"dtype": torch.float32, "device": "cpu"}  # of the engine's arrays, whatever PyTorch's defaults are
@@ -103,6 +104,21 @@ def _seed() -> int:
     return int(torch.randint(1 << 32, (), dtype=torch.int64, device="cpu"))
 
 
+def _rows(x: Any, rows: int, columns: int) -> torch.Tensor:
+    """x as the engine takes it, if it is that many rows."""
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.device.type != "cpu":
+        where = f"of layout {x.layout} on {x.device}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+        raise TypeError(f"x: {where}; must be a dense tensor on the CPU")
+    if x.shape != (rows, columns):
+        raise ValueError(f"x: has the shape {list(x.shape)}, must be [{rows}, {columns}]")
+    if x.dtype in (torch.float16, torch.bfloat16) and _autocast():
+        return x.float()
+    if x.dtype != torch.float32:
+        raise TypeError(f"x: of type {x.dtype}; a layer computes in torch.float32: give x.float(), and take "
+                        f"y.to({x.dtype})")
+    return x
+
+
 class GraphLayer(torch.nn.Module):
     """One layer on one graph. ``layer`` is what :func:`gnnstream.layer` gives, a model's name ("gat"), or its text; of
     several layers the last counts. Options are those of :class:`gnnstream.Run` that speak of a layer: ``heads``,
@@ -120,8 +136,9 @@ class GraphLayer(torch.nn.Module):
         self.graph = graph
         self.in_channels, self.out_channels = operator.index(in_channels), operator.index(out_channels)
         self._drops = _may_drop(given)
-        self._training = _Engine(self, given, False)
-        self._evaluating = _Engine(self, given, True) if self._drops else self._training
+        widths = (self.in_channels, self.out_channels)
+        self._training = _Engine(graph, widths, given, False)
+        self._evaluating = _Engine(graph, widths, given, True) if self._drops else self._training
         self._parameter_names: list[str] = []
         for index, (name, shape, _) in enumerate(self._training.engine.tensors()):
             values = torch.empty(shape, **_FLOAT)  # type: ignore[call-overload]
@@ -138,21 +155,9 @@ class GraphLayer(torch.nn.Module):
                                 "are torch.float32 on the CPU: take layer.float().cpu()")
         drops = self.training and self._drops
         y: torch.Tensor = _Function.apply(self._training if self.training else self._evaluating,
-                                          drops, _seed() if drops else 0, self._rows(x), *parameters)
+                                          drops, _seed() if drops else 0,
+                                          _rows(x, self.graph.num_nodes, self.in_channels), *parameters)
         return y
-
-    def _rows(self, x: torch.Tensor) -> torch.Tensor:
-        if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.device.type != "cpu":
-            where = f"of layout {x.layout} on {x.device}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
-            raise TypeError(f"x: {where}; must be a dense tensor on the CPU")
-        if x.shape != (self.graph.num_nodes, self.in_channels):
-            raise ValueError(f"x: has the shape {list(x.shape)}, must be [{self.graph.num_nodes}, {self.in_channels}]")
-        if x.dtype in (torch.float16, torch.bfloat16) and _autocast():
-            return x.float()
-        if x.dtype != torch.float32:
-            raise TypeError(f"x: of type {x.dtype}; a layer computes in torch.float32: give x.float(), and take "
-                            f"y.to({x.dtype})")
-        return x
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, {self.graph}"
@@ -181,8 +186,8 @@ class _Engine:
     """The engine's layer, opened when it is first used (again in a copy, another process, or a forked child), and which
     forward pass it can go back through."""
 
-    def __init__(self, module: GraphLayer, options: dict[str, Any], no_dropout: bool) -> None:
-        self.graph, self.widths = module.graph, (module.in_channels, module.out_channels)
+    def __init__(self, graph: Graph, widths: tuple[int, int], options: dict[str, Any], no_dropout: bool) -> None:
+        self.graph, self.widths = graph, widths
         self.options, self.no_dropout = options, no_dropout
         self._close()
 
@@ -263,3 +268,7 @@ class _Function(torch.autograd.Function):
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to(torch.float32).contiguous()
+
+
+# At the end, as they are made of what stands above.
+from .convs import GATConv, GCNConv, GINConv, SAGEConv  # noqa: E402

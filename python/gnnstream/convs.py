@@ -1,0 +1,400 @@
+"""PyG's convolutions, computed by the engine: the same arguments, parameters, names and initial values.
+
+    from gnnstream.torch import GCNConv                # in the place of torch_geometric.nn.GCNConv
+
+    conv = GCNConv(128, 64)
+    y = conv(x, edge_index)
+
+No array of one row an edge exists, forward or backward. A graph is ``edge_index`` [2, E], the transposed adjacency
+matrix as a sparse tensor of torch, or a :class:`gnnstream.torch.Graph`. Its edges are sorted when they are first seen;
+a call with the same edges takes them as they are, and a ``Graph`` is not even compared. x is float32 on the CPU, as of
+:class:`gnnstream.torch.GraphLayer`.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+import torch
+
+from .torch import Graph, _Engine, _Function, _may_drop, _rows, _seed
+
+__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]
+
+_GRAPHS = 4  # that a layer keeps in sorted order, the last ones
+
+Edges = Union[torch.Tensor, Graph]
+
+
+def _glorot(weight: torch.Tensor) -> None:
+    bound = math.sqrt(6.0 / (weight.shape[-2] + weight.shape[-1]))
+    torch.nn.init.uniform_(weight, -bound, bound)
+
+
+def _no(condition: Any, what: str, instead: str) -> None:
+    if condition:
+        raise NotImplementedError(f"{what}: is not computed by this layer; {instead}")
+
+
+class _Kept:
+    """One graph that a layer has seen, and its engines, one for each text."""
+
+    def __init__(self, graph: Graph, seen: tuple[Optional[torch.Tensor], ...]) -> None:
+        self.graph, self.seen = graph, seen
+        self.engines: dict[Any, _Engine] = {}
+
+    def is_of(self, given: tuple[Optional[torch.Tensor], ...], num_nodes: int) -> bool:
+        return self.graph.num_nodes == num_nodes and len(self.seen) == len(given) and all(
+            a is b if a is None or b is None else a.dtype == b.dtype and torch.equal(a, b)
+            for a, b in zip(self.seen, given))
+
+
+class _Conv(torch.nn.Module):
+    def __init__(self, flow: str) -> None:
+        super().__init__()
+        if flow not in ("source_to_target", "target_to_source"):
+            raise ValueError(f"flow: is {flow!r}, must be 'source_to_target' or 'target_to_source'")
+        self.flow = flow
+        self._kept: list[_Kept] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_kept": []}
+
+    def _edges(self, edges: torch.Tensor, weight: Optional[torch.Tensor]) -> tuple[torch.Tensor, Any]:
+        """(edge_index from source to target, weights) of what torch_geometric calls edge_index or adj_t."""
+        if not isinstance(edges, torch.Tensor):
+            raise TypeError(f"edge_index: a {type(edges).__name__}; must be a tensor [2, edges], a sparse tensor, or a "
+                            "gnnstream.torch.Graph")
+        if edges.layout != torch.strided:
+            if self.flow != "source_to_target":
+                raise ValueError("flow: a sparse tensor has none; give edge_index")
+            coo = edges if edges.layout == torch.sparse_coo else edges.to_sparse_coo()
+            index = coo._indices()
+            return torch.stack((index[1], index[0])), coo._values() if weight is None else weight
+        return (edges if self.flow == "source_to_target" else edges.flip(0)), weight
+
+    def _graph(self, edges: Edges, weight: Optional[torch.Tensor], num_nodes: int,
+               make: Callable[[torch.Tensor, Any, int], Graph]) -> _Kept:
+        if isinstance(edges, Graph):
+            if edges.num_nodes != num_nodes:
+                raise ValueError(f"x: has {num_nodes} rows, the graph {edges.num_nodes} vertices")
+            for kept in self._kept:
+                if kept.graph is edges:
+                    return kept
+            return self._keep(_Kept(edges, ()))
+        index, weight = self._edges(edges, weight)
+        given = (index, weight)
+        for kept in self._kept:
+            if kept.is_of(given, num_nodes):
+                return kept
+        seen = tuple(None if t is None else t.detach().clone() for t in given)
+        return self._keep(_Kept(make(index, weight, num_nodes), seen))
+
+    def _keep(self, kept: _Kept) -> _Kept:
+        self._kept = [kept, *self._kept[:_GRAPHS - 1]]
+        return kept
+
+    def _run(self, kept: _Kept, text: str, x: torch.Tensor, parameters: Sequence[torch.Tensor], out_channels: int,
+             **options: Any) -> torch.Tensor:
+        """y of one layer's text; its parameters in the order of the text's."""
+        if x.dim() == 3:  # the same graph for each
+            return torch.stack([self._run(kept, text, rows, parameters, out_channels, **options) for rows in x])
+        x = _rows(x, kept.graph.num_nodes, x.shape[-1])
+        if x.shape[0] == 0:
+            return x.new_zeros(0, out_channels)
+        key = (text, x.shape[1], out_channels, self.training, *sorted(options.items()))
+        if key not in kept.engines:
+            kept.engines[key] = _Engine(kept.graph, (x.shape[1], out_channels), {"model": text, **options},
+                                        not self.training)
+        drops = self.training and _may_drop({"model": text, **options})
+        y: torch.Tensor = _Function.apply(kept.engines[key], drops, _seed() if drops else 0, x, *parameters)
+        return y
+
+
+def _square(x: Any, size: Any, what: str) -> torch.Tensor:
+    _no(isinstance(x, (tuple, list)), f"{what}: x is a pair", "give one matrix of rows, of sources and targets alike")
+    if size is not None and not (size[0] == size[1] == x.shape[-2]):
+        raise ValueError(f"size: is {tuple(size)}, x has {x.shape[-2]} rows")
+    return x
+
+
+def _plain_graph(index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
+    """Of layers that know no weights of edges: a sparse tensor's are 1."""
+    if weight is not None and not bool((weight == 1).all()):
+        raise ValueError("edge_index: is a sparse tensor of values that are not 1, and this layer has no weights of "
+                         "edges")
+    return Graph(index, num_nodes)
+
+
+def _one_loop(index: torch.Tensor, num_nodes: int) -> torch.Tensor:
+    """Which edges stay if of several loops of a vertex the last does."""
+    at, vertex = np.arange(index.shape[1]), index[0].numpy()
+    own = vertex == index[1].numpy()
+    last = np.full(num_nodes, -1)
+    np.maximum.at(last, vertex[own], at[own])
+    return torch.from_numpy(~own | (last[vertex] == at))
+
+
+class GCNConv(_Conv):
+    """torch_geometric.nn.GCNConv. Weights of edges get no gradient."""
+
+    def __init__(self, in_channels: int, out_channels: int, improved: bool = False, cached: bool = False,
+                 add_self_loops: Optional[bool] = None, normalize: bool = True, bias: bool = True,
+                 flow: str = "source_to_target") -> None:
+        super().__init__(flow)
+        if add_self_loops is None:
+            add_self_loops = normalize
+        if add_self_loops and not normalize:
+            raise ValueError("GCNConv does not support adding self-loops to the graph when no on-the-fly normalization "
+                             "is applied")
+        self.in_channels, self.out_channels = operator.index(in_channels), operator.index(out_channels)
+        self.improved, self.cached, self.add_self_loops, self.normalize = improved, cached, add_self_loops, normalize
+        self.lin = torch.nn.Linear(self.in_channels, self.out_channels, bias=False, dtype=torch.float32)
+        self.bias = torch.nn.Parameter(torch.empty(self.out_channels, dtype=torch.float32)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        _glorot(self.lin.weight)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+        self._kept = []
+
+    def _with_loops(self, index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
+        """Edges of which the engine makes one loop a vertex, and the norm."""
+        if weight is not None:
+            stay = _one_loop(index, num_nodes)
+            index, weight = index[:, stay], weight[stay]
+        return Graph(index, num_nodes, weight)
+
+    def _normalized(self, index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
+        """Edges with the weights that the sum is of, where the layer's text has no words for them."""
+        if not self.normalize:
+            return Graph(index, num_nodes, weight)
+        # As PyG's: where edges have no weights, `improved` changes nothing.
+        fill = 2.0 if self.improved and weight is not None else 1.0
+        weight = torch.ones(index.shape[1]) if weight is None else weight
+        if self.add_self_loops:  # one for each vertex: its own loop's weight, or the fill
+            loops = torch.full((num_nodes,), fill)
+            stay = _one_loop(index, num_nodes)
+            index, weight = index[:, stay], weight[stay]
+            own = index[0] == index[1]
+            loops[index[0][own]] = weight[own].float()
+            every = torch.arange(num_nodes)
+            index = torch.cat((index[:, ~own], torch.stack((every, every))), 1)
+            weight = torch.cat((weight[~own].float(), loops))
+        degree = torch.zeros(num_nodes).scatter_add_(0, index[1], weight.float())
+        root = degree.pow(-0.5)
+        root[degree == 0] = 0.0
+        return Graph(index, num_nodes, root[index[0]] * weight * root[index[1]])
+
+    def forward(self, x: torch.Tensor, edge_index: Edges, edge_weight: Optional[torch.Tensor] = None) -> torch.Tensor:
+        x = _square(x.to_dense() if x.layout != torch.strided else x, None, "GCNConv")
+        own = self.normalize and self.add_self_loops and not self.improved
+        if isinstance(edge_index, Graph) and not own and self.normalize:
+            raise ValueError("edge_index: is a Graph, whose weights are as they are; give the edges, or normalize=False")
+        if self.cached and self._kept:
+            kept = self._kept[0]
+        else:
+            kept = self._graph(edge_index, edge_weight, x.shape[-2],
+                               self._with_loops if own else self._normalized)
+        text = "layer gcn(h[in]) -> [out]:\n    param lin.weight[out, in]" + (", bias[out]\n" if self.bias is not None
+                                                                             else "\n")
+        if own:
+            text += ("    norm = gcn_norm\n    x = norm * (h @ lin.weight')\n"
+                     "    return norm * (sum(e.weight * u.x) + (1 - loops) * loop_weight * x)")
+        else:
+            text += "    x = h @ lin.weight'\n    return sum(e.weight * u.x)"
+        parameters = [self.lin.weight] if self.bias is None else [self.lin.weight, self.bias]
+        return self._run(kept, text + (" + bias\n" if self.bias is not None else "\n"), x, parameters,
+                         self.out_channels)
+
+    def __repr__(self) -> str:
+        return f"GCNConv({self.in_channels}, {self.out_channels})"
+
+
+class SAGEConv(_Conv):
+    """torch_geometric.nn.SAGEConv, of the means, sums, greatest or least of the neighbours."""
+
+    def __init__(self, in_channels: Union[int, tuple[int, int]], out_channels: int, aggr: str = "mean",
+                 normalize: bool = False, root_weight: bool = True, project: bool = False, bias: bool = True,
+                 flow: str = "source_to_target") -> None:
+        super().__init__(flow)
+        _no(aggr not in ("mean", "sum", "add", "max", "min"), f"aggr {aggr!r}",
+            "it knows mean, sum, max and min; a text of GraphLayer says others")
+        self.in_channels, self.out_channels = in_channels, operator.index(out_channels)
+        pair = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
+        self._widths = (operator.index(pair[0]), operator.index(pair[1]))
+        self.aggr, self.normalize, self.root_weight, self.project = aggr, normalize, root_weight, project
+        if project:
+            self.lin = torch.nn.Linear(self._widths[0], self._widths[0], dtype=torch.float32)
+        self.lin_l = torch.nn.Linear(self._widths[0], self.out_channels, bias=bias, dtype=torch.float32)
+        if root_weight:
+            self.lin_r = torch.nn.Linear(self._widths[1], self.out_channels, bias=False, dtype=torch.float32)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for lin in self.children():
+            lin.reset_parameters()  # type: ignore[operator]
+        self._kept = []
+
+    def _sum(self, of: str) -> str:
+        return f"{'sum' if self.aggr == 'add' else self.aggr}({of})"
+
+    def _whole(self, kept: _Kept, x: torch.Tensor) -> torch.Tensor:
+        names, parameters, terms = ["lin_l.weight[out, in]"], [self.lin_l.weight], ["lin_l.weight'"]
+        if self.lin_l.bias is not None:
+            names.append("lin_l.bias[out]")
+            parameters.append(self.lin_l.bias)
+            terms.append("lin_l.bias")
+        if self.root_weight:
+            names.append("lin_r.weight[out, in]")
+            parameters.append(self.lin_r.weight)
+            terms.append("h @ lin_r.weight'")
+        text = (f"layer sage(h[in]) -> [out]:\n    param {', '.join(names)}\n"
+                f"    return {self._sum('u.h')} @ {' + '.join(terms)}\n")
+        return self._run(kept, text, x, parameters, self.out_channels)
+
+    def forward(self, x: Any, edge_index: Edges, size: Optional[tuple[int, int]] = None) -> torch.Tensor:
+        pair = isinstance(x, (tuple, list))
+        source, own = x if pair else (x, x)
+        if not pair and not self.project and self._widths[0] == self._widths[1]:
+            source = _square(x, size, "SAGEConv")
+            y = self._whole(self._graph(edge_index, None, x.shape[-2], _plain_graph), source)
+        else:
+            targets = _targets(source, own, edge_index, size)
+            if self.project:
+                source = self.lin(source).relu()
+            y = self.lin_l(_aggregate(self, self._sum("u.h"), source, targets, edge_index))
+            if self.root_weight and own is not None:
+                y = y + self.lin_r(own)
+        return torch.nn.functional.normalize(y, p=2.0, dim=-1) if self.normalize else y
+
+    def __repr__(self) -> str:
+        return f"SAGEConv({self.in_channels}, {self.out_channels}, aggr={self.aggr})"
+
+
+def _targets(source: torch.Tensor, own: Optional[torch.Tensor], edges: Edges, size: Optional[tuple[int, int]]) -> int:
+    """Vertices that sums are made for."""
+    if own is not None:
+        return own.shape[-2]
+    if size is not None:
+        return size[1]
+    sparse = isinstance(edges, torch.Tensor) and edges.layout != torch.strided
+    return edges.shape[0] if sparse else source.shape[-2]
+
+
+def _aggregate(conv: _Conv, what: str, source: torch.Tensor, targets: int, edges: Edges) -> torch.Tensor:
+    """`what` of the sources' rows, for each of `targets` vertices that are others than the sources."""
+    sources = source.shape[-2]
+    count = max(sources, targets)
+    if isinstance(edges, torch.Tensor) and edges.layout == torch.strided and edges.numel() > 0:
+        ends = edges if conv.flow == "source_to_target" else edges.flip(0)
+        if int(ends[0].max()) >= sources or int(ends[1].max()) >= targets:
+            raise IndexError(f"edge_index: names a source beyond {sources} or a target beyond {targets}")
+    if count > sources:
+        source = torch.nn.functional.pad(source, (0, 0, 0, count - sources))
+    kept = conv._graph(edges, None, count, _plain_graph)
+    y = conv._run(kept, f"layer gather(h[in]) -> [in]:\n    return {what}\n", source, [], source.shape[-1])
+    return y[..., :targets, :]
+
+
+class GINConv(_Conv):
+    """torch_geometric.nn.GINConv; ``nn`` is any module."""
+
+    eps: torch.Tensor
+
+    def __init__(self, nn: torch.nn.Module, eps: float = 0.0, train_eps: bool = False,
+                 flow: str = "source_to_target") -> None:
+        super().__init__(flow)
+        self.nn, self.initial_eps = nn, float(eps)
+        if train_eps:
+            self.eps = torch.nn.Parameter(torch.full((1,), self.initial_eps, dtype=torch.float32))
+        else:
+            self.register_buffer("eps", torch.full((1,), self.initial_eps, dtype=torch.float32))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for child in self.nn.modules():
+            if child is not self.nn or not list(self.nn.children()):
+                if hasattr(child, "reset_parameters"):
+                    child.reset_parameters()
+        with torch.no_grad():
+            self.eps.fill_(self.initial_eps)
+        self._kept = []
+
+    def forward(self, x: Any, edge_index: Edges, size: Optional[tuple[int, int]] = None) -> torch.Tensor:
+        if isinstance(x, (tuple, list)):
+            source, own = x
+            targets = _targets(source, own, edge_index, size)
+            y = _aggregate(self, "sum(u.h)", source, targets, edge_index)
+            y = y if own is None else y + (1 + self.eps) * own
+        else:
+            x = _square(x, size, "GINConv")
+            text = "layer gin(h[in]) -> [in]:\n    param eps[1]\n    return sum(u.h) + (1 + eps) * h\n"
+            y = self._run(self._graph(edge_index, None, x.shape[-2], _plain_graph), text, x, [self.eps], x.shape[-1])
+        made: torch.Tensor = self.nn(y)
+        return made
+
+    def __repr__(self) -> str:
+        return f"GINConv(nn={self.nn})"
+
+
+class GATConv(_Conv):
+    """torch_geometric.nn.GATConv, of one set of vertices and without features of edges."""
+
+    def __init__(self, in_channels: int, out_channels: int, heads: int = 1, concat: bool = True,
+                 negative_slope: float = 0.2, dropout: float = 0.0, add_self_loops: bool = True,
+                 edge_dim: Optional[int] = None, fill_value: Any = "mean", bias: bool = True, residual: bool = False,
+                 flow: str = "source_to_target") -> None:
+        super().__init__(flow)
+        _no(isinstance(in_channels, (tuple, list)), "in_channels, a pair",
+            "give the width of one set of vertices")
+        _no(edge_dim is not None, "edge_dim", "edge features are in texts of stores, as e.x")
+        self.in_channels, self.out_channels = operator.index(in_channels), operator.index(out_channels)
+        self.heads, self.concat, self.negative_slope, self.dropout = heads, concat, negative_slope, dropout
+        self.add_self_loops, self.edge_dim, self.fill_value, self.residual = add_self_loops, edge_dim, fill_value, residual
+        wide = heads * self.out_channels
+        total = wide if concat else self.out_channels
+        self.lin = torch.nn.Linear(self.in_channels, wide, bias=False, dtype=torch.float32)
+        self.att_src = torch.nn.Parameter(torch.empty(1, heads, self.out_channels, dtype=torch.float32))
+        self.att_dst = torch.nn.Parameter(torch.empty(1, heads, self.out_channels, dtype=torch.float32))
+        if residual:
+            self.res = torch.nn.Linear(self.in_channels, total, bias=False, dtype=torch.float32)
+        self.bias = torch.nn.Parameter(torch.empty(total, dtype=torch.float32)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        _glorot(self.lin.weight)
+        if self.residual:
+            _glorot(self.res.weight)
+        _glorot(self.att_src)
+        _glorot(self.att_dst)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+        self._kept = []
+
+    def forward(self, x: torch.Tensor, edge_index: Edges, edge_attr: Optional[torch.Tensor] = None,
+                size: Optional[tuple[int, int]] = None,
+                return_attention_weights: Optional[bool] = None) -> torch.Tensor:
+        _no(return_attention_weights is not None, "return_attention_weights", "they are not kept, for any edge")
+        x = _square(x, size, "GATConv")
+        kept = self._graph(edge_index, None, x.shape[-2], lambda i, w, n: Graph(i, n))
+        width = "heads * d" if self.concat else "d"
+        sum_ = ("sum(dropout(softmax(leaky_relu(u.a + v.b, slope))) * u.x"
+                + (", self)" if self.add_self_loops else ")"))
+        text = (f"const slope = {float(self.negative_slope)!r}\n\nlayer gat(h[in]) -> [{width}]:\n"
+                "    param lin.weight[heads * d, in], att_src[1, heads, d], att_dst[1, heads, d]"
+                + (f", bias[{width}]\n" if self.bias is not None else "\n") +
+                "    x = h @ lin.weight'\n    a = dot(x, att_src)\n    b = dot(x, att_dst)\n"
+                f"    return {sum_ if self.concat else f'head_mean({sum_})'}"
+                + (" + bias\n" if self.bias is not None else "\n"))
+        parameters = [self.lin.weight, self.att_src, self.att_dst]
+        parameters += [self.bias] if self.bias is not None else []
+        wide = self.heads * self.out_channels if self.concat else self.out_channels
+        y = self._run(kept, text, x, parameters, wide, heads=self.heads, dropout=self.dropout)
+        return y + self.res(x) if self.residual else y
+
+    def __repr__(self) -> str:
+        return f"GATConv({self.in_channels}, {self.out_channels}, heads={self.heads})"
