@@ -207,6 +207,81 @@ void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
         b->chunk[d].largest = b->view[d].largest = largest_of(&b->view[d]);
 }
 
+/* ---- edges that a batch does without ------------------------------------- */
+
+/* Of a row, the edges that are left out are a list: head[row], then next[] of each. Edge k + edges is edge k the other
+ * way round. */
+typedef struct left_out {
+    const gs_batch_seeds *seeds;
+    uint32_t *head, *next; /* [targets], [2 * edges] */
+} left_out;
+
+static uint32_t end_of(const left_out *l, uint32_t k, int end)
+{
+    const uint32_t edges = l->seeds->edges;
+    return k < edges ? l->seeds->end[end][k] : l->seeds->end[1 - end][k - edges];
+}
+
+static void list_left_out(const left_out *l, bool both_ways)
+{
+    memset(l->head, 0xff, l->seeds->vertices * sizeof(*l->head));
+    for (uint32_t k = 0; k < (both_ways ? 2 : 1) * l->seeds->edges; k++) {
+        uint32_t *const head = &l->head[end_of(l, k, 1)];
+        l->next[k] = *head;
+        *head = k;
+    }
+}
+
+/* Is an edge from `source`, which some edge of the row's list comes from, among them with its type? */
+static bool has_type(const left_out *l, uint32_t row, uint32_t source, uint32_t type)
+{
+    for (uint32_t k = l->head[row]; k != UINT32_MAX; k = l->next[k])
+        if (end_of(l, k, 0) == source && l->seeds->type[k % l->seeds->edges] == type)
+            return true;
+    return false;
+}
+
+static void move_edge(const gs_raw_edges *raw, uint32_t to, uint32_t from)
+{
+    raw->source[to] = raw->source[from];
+    if (raw->type != NULL)
+        raw->type[to] = raw->type[from];
+    if (raw->weight != NULL)
+        raw->weight[to] = raw->weight[from];
+    if (raw->feature != NULL)
+        memmove(raw->feature + (uint64_t)to * raw->feature_bytes, raw->feature + (uint64_t)from * raw->feature_bytes,
+                raw->feature_bytes);
+}
+
+void gs_sample__leave_out(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
+{
+    const left_out l = {&a->seeds, a->left_out, a->left_out + a->seeds.vertices};
+    const bool by_type = a->seeds.type != NULL && a->raw.type != NULL;
+    gs_raw_edges *const raw = &a->raw;
+    uint32_t *const mark = a->cursor; /* [targets] row + 1 of which an edge from there is left out */
+    uint32_t to = 0;
+
+    if (a->seeds.edges == 0)
+        return;
+    list_left_out(&l, s->options.seeds->both_ways);
+    memset(mark, 0, b->targets * sizeof(*mark));
+    for (uint32_t row = 0; row < b->targets; row++) {
+        const uint32_t from = raw->start[row], end = raw->start[row + 1];
+        raw->start[row] = to;
+        for (uint32_t k = l.head[row]; k != UINT32_MAX; k = l.next[k])
+            mark[end_of(&l, k, 0)] = row + 1;
+        for (uint32_t e = from; e < end; e++) {
+            const uint32_t source = raw->source[e];
+            if (source < b->targets && mark[source] == row + 1 &&
+                (!by_type || has_type(&l, row, source, raw->type[e])))
+                continue;
+            move_edge(raw, to++, e);
+        }
+    }
+    raw->start[b->targets] = to;
+    raw->count = to;
+}
+
 /* ---- subgraphs of the store's columns ------------------------------------ */
 
 static void swap_edges(gs_raw_edges *raw, uint32_t a, uint32_t b)

@@ -44,6 +44,11 @@ static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_l
     a->raw.feature_bytes = l->data.feature_bytes;
     if (l->data.feature_bytes > 0)
         a->raw.feature = gs_sample__place_array(m, &n, edges, l->data.feature_bytes);
+    if (s->options.seeds != NULL) {
+        const gs_seed_source *const from = s->options.seeds;
+        a->seed_memory = gs_sample__place_array(m, &n, from->bytes, 1);
+        a->left_out = gs_sample__place_array(m, &n, from->most_vertices + 2ull * from->most_edges, sizeof(uint32_t));
+    }
     a->pending = gs_sample__place_array(m, &n, GS_SAMPLE_PENDING, sizeof(uint64_t));
     a->place = gs_sample__place_array(m, &n, places, sizeof(uint32_t));
     a->set = (gs_place_set){.slot = gs_sample__place_array(m, &n, slots, sizeof(uint32_t)), .slots = slots,

@@ -366,6 +366,17 @@ static void count_degrees(const gs_batch *b, const gs_sampler *s, gs_batch_arena
 
 /* ---- batches ------------------------------------------------------------- */
 
+static void take_seeds(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
+{
+    const gs_batch_seeds *const seeds = &a->seeds;
+
+    b->hops = s->options.hops;
+    b->targets = b->hop_end[0] = seeds->vertices;
+    b->seeds = seeds->of_caller;
+    for (uint32_t i = 0; i < seeds->vertices; i++)
+        (void)gs_unique_put(&a->unique, seeds->vertex[i]); /* row i: each is there once */
+}
+
 /* The batch's targets from `first` on, at most `count`, as rows. */
 static void take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t first, uint32_t count)
 {
@@ -382,10 +393,12 @@ static void take_targets(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, ui
     }
 }
 
-static void end_hop(gs_batch *b, gs_batch_arena *a, uint32_t hop)
+static void end_hop(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t hop)
 {
     if (a->rows.place != NULL)
         number_sources(b, a);
+    if (hop == 0 && s->options.seeds != NULL && !b->overflows)
+        gs_sample__leave_out(b, s, a);
     b->expanded = b->hop_end[hop];
     b->hop_end[hop + 1] = a->unique.count;
 }
@@ -404,7 +417,7 @@ static gs_status draw_hops(const gs_sample_pass *w)
             return st;
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
         for (uint32_t k = 0; k < w->batches; k++)
-            end_hop(&w->batch[k], w->arena[k], h);
+            end_hop(&w->batch[k], w->s, w->arena[k], h);
     }
     return find_types(w);
 }
@@ -412,7 +425,10 @@ static gs_status draw_hops(const gs_sample_pass *w)
 static gs_status draw(const gs_sample_pass *w, uint32_t first, uint32_t count)
 {
     for (uint32_t k = 0; k < w->batches; k++)
-        take_targets(&w->batch[k], w->s, w->arena[k], first, count);
+        if (w->s->options.seeds != NULL)
+            take_seeds(&w->batch[k], w->s, w->arena[k]);
+        else
+            take_targets(&w->batch[k], w->s, w->arena[k], first, count);
     const gs_status st = draw_hops(w);
     for (uint32_t k = 0; k < w->batches && st == GS_OK; k++)
         if (!w->batch[k].overflows) {
@@ -426,7 +442,7 @@ static gs_status draw(const gs_sample_pass *w, uint32_t first, uint32_t count)
 
 static gs_status check(const gs_sampler_options *o, const gs_adjacency *in, uint32_t targets)
 {
-    if (targets == 0)
+    if (targets == 0 && o->seeds == NULL)
         return gs_fail(GS_EINVAL, "no vertex is to be trained, so there is none to draw the neighbours of");
     if (o->hops == 0 || o->hops > GS_SAMPLE_HOPS)
         return gs_fail(GS_EINVAL, "fanouts of %u hops: give 1 to %u", o->hops, GS_SAMPLE_HOPS);
@@ -466,7 +482,7 @@ static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
 {
     const gs_sampler_options *o = &s->options;
     const uint64_t all = s->in->edges, types = o->by_type && s->in->edge_types > 0 ? s->in->edge_types : 1;
-    const uint64_t first = GS_MIN(o->batch_size, s->targets), others = s->in->vertices - first;
+    const uint64_t first = gs_sampler_most_targets(s), others = s->in->vertices - first;
     uint64_t frontier = first, taken = first, sum = 0;
 
     for (uint32_t h = 0; h < o->hops; h++) {

@@ -96,6 +96,10 @@ struct gs_batch_arena {
     float *in_degree, *loops, *loss_weight;
     uint32_t *cursor;          /* [vertices + 1] */
     void *chunk[2];
+    /* with seeds: of the batch at hand, in `seed_memory`; and lists of what is left out: gs_sample__leave_out() */
+    gs_batch_seeds seeds;
+    void *seed_memory;
+    uint32_t *left_out;        /* [most vertices + 2 * most edges of its seeds] */
     uint32_t *place;           /* [gs_sample__most_places()] */
     gs_place_set set;
     uint64_t *pending;         /* [GS_SAMPLE_PENDING] edges of the adjacency */
@@ -171,6 +175,8 @@ void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s);
 
 /* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
+/* With seeds, when the edges into the targets, and no others, were drawn: takes those out that the seeds say. */
+void gs_sample__leave_out(const gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
 /* Edges in any order, each with its row in a->rows.place, come in the order of their rows, those of a row as they were,
  * and a->raw.start says where. */
 void gs_sample__order_by_row(gs_batch_arena *a, uint32_t rows);

@@ -51,7 +51,9 @@ static void count_batches(gs_sampler *s)
     const gs_sampler_options *o = &s->options;
 
     s->things = s->law->orders_targets ? s->targets : s->in->parts;
-    if (s->law->draws == NULL)
+    if (o->seeds != NULL)
+        s->batches = o->seeds->batches;
+    else if (s->law->draws == NULL)
         s->batches = (uint32_t)gs_div_up(s->things, o->batch_size);
     else
         s->batches = o->batches != 0 ? o->batches : (uint32_t)gs_div_up(s->in->vertices, s->law->draws(o));
@@ -66,9 +68,9 @@ static gs_status check_limits(const gs_sampler *s)
         return gs_fail(GS_EBUDGET, "a batch takes %s at least, and %s are left: give smaller batches or more memory",
                        gs_size_format(need, sizeof(need), s->limits.arena_bytes),
                        gs_size_format(have, sizeof(have), o->arena_bytes));
-    if (s->law->orders_targets && s->limits.vertices < GS_MIN(o->batch_size, s->targets))
+    if (s->law->orders_targets && s->limits.vertices < gs_sampler_most_targets(s))
         return gs_fail(GS_EBUDGET, "batches of %u vertices, and memory or a limit that holds %u: give smaller batches",
-                       o->batch_size, s->limits.vertices);
+                       gs_sampler_most_targets(s), s->limits.vertices);
     return GS_OK;
 }
 
@@ -124,6 +126,12 @@ void gs_sampler_close(gs_sampler *s)
 void gs_sampler_order(gs_sampler *s, bool ordered) { s->options.ordered = ordered; }
 uint32_t gs_sampler_batches(const gs_sampler *s) { return s->batches; }
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s) { return &s->limits; }
+
+uint32_t gs_sampler_most_targets(const gs_sampler *s)
+{
+    const gs_seed_source *const seeds = s->options.seeds;
+    return seeds != NULL ? seeds->most_vertices : GS_MIN(s->options.batch_size, s->targets);
+}
 
 uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number)
 {
@@ -195,12 +203,24 @@ static gs_status draw_pass(gs_batch *out, const gs_sampler *s, gs_batch_arena *c
     return st;
 }
 
+/* Of batches whose epochs and numbers are set: their seeds, where a source says them. */
+static gs_status take_seeds(const gs_batch *batch, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches)
+{
+    const gs_seed_source *const from = s->options.seeds;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < batches && from != NULL && st == GS_OK; k++)
+        st = from->fill(from->context, &arena[k]->seeds, arena[k]->seed_memory, batch[k].epoch, batch[k].number);
+    return st;
+}
+
 gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,
                                uint32_t first, uint32_t count)
 {
     assert(number < s->batches);
     *out = (gs_batch){.epoch = epoch, .number = number};
-    return draw_pass(out, s, &a, 1, first, count, 1);
+    const gs_status st = take_seeds(out, s, &a, 1);
+    return st == GS_OK ? draw_pass(out, s, &a, 1, first, count, 1) : st;
 }
 
 /* Batches without room are expected; what else there is to say goes first. */
@@ -212,15 +232,17 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     char line[GS_ERROR_BYTES] = "";
     gs_status worst = GS_OK;
     uint32_t of = UINT32_MAX;
+    gs_status taken;
 
-    if (s->in->columns != NULL) {
-        for (uint32_t k = 0; k < count; k++)
-            out[k] = (gs_batch){.epoch = epoch, .number = first + k};
+    for (uint32_t k = 0; k < count; k++)
+        out[k] = (gs_batch){.epoch = epoch, .number = first + k};
+    if ((taken = take_seeds(out, s, arena, count)) != GS_OK)
+        return taken;
+    if (s->in->columns != NULL)
         return draw_pass(out, s, arena, count, 0, UINT32_MAX, threads);
-    }
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
     for (uint32_t k = 0; k < count; k++) {
-        const gs_status st = gs_sampler_draw(&out[k], s, arena[k], epoch, first + k);
+        const gs_status st = draw_pass(&out[k], s, &arena[k], 1, 0, UINT32_MAX, 1);
         if (st == GS_OK)
             continue;
 #pragma omp critical(gs_sampler_error)
@@ -248,7 +270,8 @@ static gs_status try_batches(const gs_sampler *s, uint32_t trials, uint32_t toge
         const uint32_t n = GS_MIN(together, trials - first);
         for (uint32_t k = 0; k < n; k++)
             b[k] = (gs_batch){.number = (uint32_t)(trials > 1 ? last * (first + k) / (trials - 1) : 0)};
-        st = draw_pass(b, s, arena, n, 0, UINT32_MAX, 1);
+        if ((st = take_seeds(b, s, arena, n)) == GS_OK)
+            st = draw_pass(b, s, arena, n, 0, UINT32_MAX, 1);
         for (uint32_t k = 0; k < n && st == GS_OK; k++) {
             *vertices = GS_MAX(*vertices, b[k].vertices);
             *edges = GS_MAX(*edges, b[k].edges);

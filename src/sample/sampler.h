@@ -114,6 +114,7 @@ typedef struct gs_batch {
     const float *in_degree;    /* [vertices] what the store's array of this name is to the batch: see below */
     const float *loops;        /* [vertices] the same; NULL where the store has none */
     const float *loss_weight;  /* [targets] factors of their losses in the sum over them, or NULL: mean of all */
+    const void *seeds;         /* gs_batch_seeds.of_caller, where a gs_seed_source has said its targets; else NULL */
     uint64_t edges;
     gs_chunk chunk[2];         /* of each direction: offset 0, length as the format has it, checksum 0 */
     void *bytes[2];            /* [chunk[d].length], aligned to GS_BLOCK_BYTES; NULL without edges */
@@ -169,6 +170,28 @@ typedef struct gs_sampler_facts {
     bool has_parts;        /* a batch that is too large can be drawn in parts: gs_sampler_draw_part() */
 } gs_sampler_facts;
 
+/* Targets of a batch that are no part of a list: some rows of the graph, and edges among them that the batch is to do
+ * without, as those are what it is asked about. */
+typedef struct gs_batch_seeds {
+    const uint32_t *vertex; /* [vertices] rows of the store, each once: its targets, in this order */
+    uint32_t vertices;
+    const uint32_t *end[2]; /* [edges] sources and destinations of edges that are left out, as places in vertex[] */
+    const uint32_t *type;   /* [edges] their types; NULL: edges of any type */
+    uint32_t edges;
+    const void *of_caller;  /* gs_batch.seeds */
+} gs_batch_seeds;
+
+typedef struct gs_seed_source {
+    void *context;
+    /* Those of a batch, with all that they point to in `memory`, [bytes], which is the arena's, aligned to 64 bytes.
+     * One thread at a time. What is not GS_OK ends the drawing. */
+    gs_status (*fill)(void *context, gs_batch_seeds *out, void *memory, uint32_t epoch, uint32_t number);
+    uint64_t bytes;
+    uint32_t batches;                   /* of an epoch */
+    uint32_t most_vertices, most_edges; /* of a batch's seeds */
+    bool both_ways;                     /* edges the other way round are left out, too */
+} gs_seed_source;
+
 typedef struct gs_sampler_options {
     gs_sampler_kind kind;
     uint64_t seed;
@@ -193,6 +216,8 @@ typedef struct gs_sampler_options {
     uint64_t most_edges;
     uint64_t arena_bytes;
     const volatile int *stop;  /* becomes nonzero: what draws gives up within a second, GS_EINTERRUPTED; may be NULL */
+    const gs_seed_source *seeds; /* NEIGHBOR: in the place of a list of targets; it outlives the sampler, of which one
+                                  * caller draws at a time, then. NULL: there is a list */
 } gs_sampler_options;
 
 typedef struct gs_sampler gs_sampler;
@@ -224,6 +249,7 @@ uint64_t gs_sampler_bytes(const gs_sampler *s); /* of memory that it takes, aren
 void gs_sampler_order(gs_sampler *s, bool ordered);
 
 uint32_t gs_sampler_batches(const gs_sampler *s); /* of an epoch */
+uint32_t gs_sampler_most_targets(const gs_sampler *s); /* of a batch */
 const gs_batch_limits *gs_sampler_limits(const gs_sampler *s);
 
 /* Narrows the limits of the options by trial: draws `trials` batches of epoch 0, from its first to its last, and sets

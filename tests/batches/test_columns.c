@@ -411,11 +411,125 @@ static int end(void **state)
     return 0;
 }
 
+/* ---- seeds --------------------------------------------------------------- */
+
+enum { PAIRS = 9 };
+
+typedef struct seeding {
+    const drawn_graph *graph;
+    bool typed;
+} seeding;
+
+typedef struct seed_lists {
+    uint32_t vertex[2 * PAIRS], source[PAIRS], destination[PAIRS], type[PAIRS];
+} seed_lists;
+
+static uint32_t place_of(seed_lists *l, uint32_t *vertices, uint32_t vertex)
+{
+    uint32_t at = 0;
+    while (at < *vertices && l->vertex[at] != vertex)
+        at++;
+    l->vertex[at] = vertex;
+    *vertices += at == *vertices;
+    return at;
+}
+
+/* Edges of the graph, of the hub and of others, one twice; the last one's type is another one than the edge's. */
+static gs_status fill_seeds(void *context, gs_batch_seeds *out, void *memory, uint32_t epoch, uint32_t number)
+{
+    const seeding *const s = context;
+    seed_lists *const l = memory;
+    uint32_t vertices = 0;
+
+    for (uint32_t k = 0; k < PAIRS; k++) {
+        const uint32_t at = (epoch * 1000 + number * 389 + (k == 1 ? 0 : k) * 443) % s->graph->edges;
+        l->source[k] = place_of(l, &vertices, s->graph->edge[at].source);
+        l->destination[k] = place_of(l, &vertices, s->graph->edge[at].dest);
+        l->type[k] = s->graph->edge[at].type + (k == PAIRS - 1);
+    }
+    *out = (gs_batch_seeds){.vertex = l->vertex, .vertices = vertices, .end = {l->source, l->destination},
+                            .type = s->typed ? l->type : NULL, .edges = PAIRS, .of_caller = l};
+    return GS_OK;
+}
+
+static bool is_left_out(const gs_batch *b, const drawn_edge *e, bool typed, bool both_ways)
+{
+    const seed_lists *const l = b->seeds;
+    bool out = false;
+    for (uint32_t k = 0; k < PAIRS; k++) {
+        const uint32_t source = l->vertex[l->source[k]], destination = l->vertex[l->destination[k]];
+        const bool same = source == e->source && destination == e->dest,
+                   other = both_ways && source == e->dest && destination == e->source;
+        out = out || ((same || other) && (!typed || l->type[k] == e->type));
+    }
+    return out;
+}
+
+/* Of a batch with all in-edges: those of each row that was expanded, but for what is left out of the targets'. */
+static void check_left_out(const drawn_graph *g, const gs_batch *b, bool typed, bool both_ways)
+{
+    uint32_t gone = 0, row;
+    for (uint32_t r = 0; r < b->expanded; r++) {
+        uint32_t left = 0, there = 0;
+        for (uint32_t k = g->first[b->vertex[r]]; k < g->first[b->vertex[r] + 1]; k++) {
+            const bool out = is_left_out(b, &g->edge[k], typed, both_ways);
+            assert_true(!out || r < b->targets);
+            left += !out;
+            gone += out;
+        }
+        for (uint64_t k = 0; k < b->edges; k++) {
+            const drawn_edge e = drawn_batch_edge(b, k, &row);
+            there += row == r;
+            assert_false(is_left_out(b, &e, typed, both_ways));
+        }
+        assert_int_equal(there, left);
+        assert_true(b->in_degree[r] == (float)left);
+    }
+    assert_true(gone >= PAIRS - 2);
+    assert_int_equal(memcmp(b->vertex, ((const seed_lists *)b->seeds)->vertex, b->targets * sizeof(*b->vertex)), 0);
+}
+
+/* Batches of seeds do without the edges that these say, whether lists are in memory or in the store. */
+static void test_seeds__edges_are_left_out(void **state)
+{
+    static const kind kinds[] = {{.parts = 3}, {.parts = 4, .types = 3, .weights = true},
+                                 {.parts = 2, .types = 2, .symmetric = true}, {.parts = 5, .symmetric = true}};
+    (void)state;
+    for (uint32_t c = 0; c < GS_ARRAY_LEN(kinds); c++) {
+        pair p = open_kind(&kinds[c], 20 + c);
+        seeding of = {.graph = p.graph, .typed = kinds[c].types > 0};
+        const gs_seed_source seeds = {.context = &of, .fill = fill_seeds, .bytes = sizeof(seed_lists), .batches = 7,
+                                      .most_vertices = 2 * PAIRS, .most_edges = PAIRS,
+                                      .both_ways = kinds[c].symmetric};
+        gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .seed = c, .batch_size = PAIRS, .hops = 2,
+                                .seeds = &seeds};
+        gs_sampler *s;
+        gs_batch_arena *a;
+        gs_batch b;
+        gs_assert_ok(gs_sampler_open(&s, p.in[0], NULL, NULL, 0, &o));
+        gs_assert_ok(gs_batch_arena_make(&a, s));
+        assert_int_equal(gs_sampler_batches(s), 7);
+        for (uint32_t k = 0; k < 7; k++) {
+            gs_assert_ok(gs_sampler_draw(&b, s, a, 2, k));
+            drawn_graph_check(p.graph, &b, gs_sampler_limits(s), false, kinds[c].weights);
+            check_left_out(p.graph, &b, of.typed, seeds.both_ways);
+        }
+        gs_batch_arena_free(a);
+        gs_sampler_close(s);
+        assert_int_equal(compare(&p, &o), 0);
+        o.fanout[0] = 20;
+        o.fanout[1] = 2;
+        assert_int_equal(compare(&p, &o), 0);
+        close_pair(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches__are_those_of_edges_in_memory),
         cmocka_unit_test(test_batches__of_typed_edges_are_those_in_memory),
+        cmocka_unit_test(test_seeds__edges_are_left_out),
         cmocka_unit_test(test_subgraphs__are_those_of_edges_in_memory),
         cmocka_unit_test(test_batches__overflow_where_those_in_memory_do),
         cmocka_unit_test(test_fit__is_that_of_edges_in_memory),
