@@ -167,6 +167,9 @@ typedef struct gs_train_options {
     uint32_t top;        /* .edges are sources, [M], or [M, 2] with types: so many vertices that score best with each as
                           * its target, all of the graph if there are fewer; .scores are [M, top] */
     const char *targets; /* .npy, int64 [M, top]: these, the best first; of equal scores the lowest id */
+    const char *seeds;   /* of pairs with .sampler "neighbor": "edges", batches of so many pairs, their wrong ends and
+                          * the drawn neighbours of all these, without the edges that are the pairs themselves.
+                          * "vertices" (NULL): of pairs no neighbours are drawn */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -249,7 +252,11 @@ typedef struct gs_train_options {
     X(corrupt, CHOICE, NULL, 0, 0, RESULTS, "both", RARE, "--corrupt", "both|head|tail",                             \
       "of --task link: which end of a pair they take the place of", "both")                                          \
     X(margin, ABOVE, 0, 0, 0, RESULTS, "1", RARE, "--margin", "X",                                                   \
-      "of --loss margin: by so much a pair is to score above others", "1")
+      "of --loss margin: by so much a pair is to score above others", "1")                                           \
+    X(seeds, CHOICE, NULL, 0, 0, RESULTS, "vertices", RARE, "--seeds", "vertices|edges",                             \
+      "of pairs with --sampler neighbor: edges, batches of pairs, the\n"                                             \
+      "neighbours of their ends, and no edge that is such a pair",                                                   \
+      "vertices")
 
 #define GS_BATCH_OPTION_MAP(X)                                                                                       \
     X(sampler, CHOICE, "none", 0, 0, RESULTS, "none", RARE, "--sampler",                                             \

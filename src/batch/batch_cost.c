@@ -55,12 +55,11 @@ double gs_batch_picking(const gs_session *s, uint64_t picked)
 void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, uint64_t picked,
                       uint64_t copied)
 {
-    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const gs_link link = gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE);
     gs_predicted x = {.stall_seconds = copied > 0 && link.bps > 0 ? (double)copied / link.bps : 0};
 
     x.vertex_seconds = gs_batch_picking(s, picked);
-    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+    for (uint32_t i = 0; i < s->plan->tasks; i++) { /* all are of batches */
         gs_work w;
         if (!task_work(&w, s, e, &s->plan->task[i]))
             continue;
@@ -76,9 +75,7 @@ void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edg
 
 void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e)
 {
-    const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
-
-    for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
+    for (uint32_t i = 0; i < s->plan->tasks; i++) { /* all are of batches */
         double begin, end;
         gs_work w;
         if (gs_exec_is_joined(s->run.exec, i) || !task_work(&w, s, e, &s->plan->task[i]))
@@ -90,12 +87,11 @@ void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e)
 
 void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_edges *e)
 {
-    const gs_pass *const pass = &s->program->pass[s->pass.train];
     const double most = (double)out->edges;
 
     out->dense_flops = out->edge_flops = 0;
     out->edges = out->rows = 0;
-    for (uint32_t k = pass->first_stage; k < pass->first_stage + pass->stages; k++) {
+    for (uint32_t k = 0; k < s->program->stages; k++) {
         const uint64_t edges = s->program->stage[k].sums == 0 ? 0 : chunk_of(&e->edges[k], 0).edges;
         double dense, edge;
         gs_stage_flops(s->program, &s->program->stage[k], e->whole[k], edges, &dense, &edge);

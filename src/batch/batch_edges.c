@@ -73,7 +73,7 @@ static uint32_t edge_levels(const gs_hop_needs *n, const gs_stage *s, uint32_t s
 typedef struct rests {
     gs_hop_needs *needs;
     const gs_program *p;
-    const gs_pass *pass;
+    gs_hop_ends ends;
     uint32_t *made;             /* [arrays] hops whose rows are not known to be 0 */
     bool *zero, *unread, *read; /* [most registers] of the stage at hand */
 } rests;
@@ -100,8 +100,8 @@ static gs_status open_rests(rests *r)
     if (r->made == NULL || r->zero == NULL || r->unread == NULL || r->read == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
     for (uint32_t a = 0; a < p->arrays; a++)
-        r->made[a] = r->needs->levels;
-    for (uint32_t k = r->pass->first_stage; k < r->pass->first_stage + r->pass->stages; k++)
+        r->made[a] = a == r->ends.upstream ? 1 : r->needs->levels;
+    for (uint32_t k = 0; k < p->stages; k++)
         for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
             if (u.role == GS_USE_STORE)
                 r->made[u.array] = r->needs->rows[k];
@@ -185,10 +185,10 @@ static gs_status find_reads(rests *r, bool rests_too)
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < p->arrays; a++)
-        n->zeroed[a] = p->array[a].result ? n->levels : 0;
+        n->zeroed[a] = a == r->ends.rows ? 1 : p->array[a].result ? n->levels : 0;
     for (uint32_t k = p->stages; k-- > 0 && st == GS_OK;) {
         n->whole[k] = n->rows[k];
-        if (rests_too && k >= r->pass->first_stage && k < r->pass->first_stage + r->pass->stages)
+        if (rests_too)
             st = find_rest(r, k);
         for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
             n->zeroed[u.array] = GS_MAX(n->zeroed[u.array], use_levels(r, k, &u));
@@ -211,19 +211,21 @@ static gs_status take_needs(gs_hop_needs *n, const gs_program *p)
 }
 
 /* Which rows does each stage run for? */
-static gs_status find_rows(gs_hop_needs *n, const gs_program *p, uint32_t train, bool all)
+static gs_status find_rows(gs_hop_needs *n, const gs_program *p, gs_hop_ends ends, bool all)
 {
     const gs_chunk_table chunks = {.vertices = n->levels * ROWS, .parts = 1, .interval_rows = n->levels * ROWS};
     const uint64_t first = 1;
+    const uint32_t of_train[] = {ends.rows, ends.upstream};
     const uint64_t **const reported = gs_calloc(p->passes + 1, sizeof(*reported));
     gs_row_sets sets = {0};
 
     if (reported == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
-    if (!all)
-        reported[train] = &first;
+    for (uint32_t q = 0; q < p->passes && !all; q++)
+        reported[q] = &first;
     const gs_row_sets_config config = {.program = p, .chunks = &chunks, .granules = gs_granules_of(&chunks, ROWS),
                                        .train = &first, .reported = reported, .few_loads = true,
+                                       .of_train = of_train, .of_trains = ends.rows != GS_NONE ? 2 : 0,
                                        .reach = reach, .context = n};
     const gs_status st = gs_row_sets_find(&sets, &config);
     for (uint32_t k = 0; k < p->stages && st == GS_OK; k++) {
@@ -236,14 +238,14 @@ static gs_status find_rows(gs_hop_needs *n, const gs_program *p, uint32_t train,
     return st;
 }
 
-gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, uint32_t train, uint32_t hops, gs_hop_cut cut)
+gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, gs_hop_ends ends, uint32_t hops, gs_hop_cut cut)
 {
     gs_hop_needs n = {.levels = hops == 0 ? 2 : hops + 1, .layered = hops > 0};
-    rests r = {.needs = &n, .p = p, .pass = &p->pass[train]};
+    rests r = {.needs = &n, .p = p, .ends = ends};
     gs_status st = take_needs(&n, p);
 
     if (st == GS_OK)
-        st = find_rows(&n, p, train, cut == GS_CUT_NOTHING);
+        st = find_rows(&n, p, ends, cut == GS_CUT_NOTHING);
     if (st == GS_OK)
         st = open_rests(&r);
     if (st == GS_OK)

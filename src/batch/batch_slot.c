@@ -104,6 +104,8 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
     const uint32_t array = gs_program_stored(s->program, GS_ARRAY_LABELS);
     double sum = 0;
 
+    if (b->loss.of_rows != NULL) /* it says that */
+        return 0;
     if (batch->loss_weight != NULL) /* factors make the sum the mean over all training vertices, on average */
         return b->whole->labels.mass / (double)gs_store_get_info(s->store)->train;
     const uint8_t *const labels = array == GS_NONE ? NULL : gs_exec_rows(s->run.exec, array);

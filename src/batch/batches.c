@@ -52,7 +52,7 @@ static gs_status make_plan(gs_batches *b)
         s->edges.set[d] = (gs_edge_set){.chunk = &b->chunk[d]};
     if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
         return st;
-    st = gs_hop_needs_find(&needs, s->program, s->pass.train, b->shape.hops, cut);
+    st = gs_hop_needs_find(&needs, s->program, (gs_hop_ends){s->pairs.rows, s->pairs.upstream}, b->shape.hops, cut);
     if (st == GS_OK)
         st = gs_batch_edges_open(&b->edges, &needs, s->program, &b->shape.limits, b->shape.edges_of);
     b->edges.feature_type = gs_store_get_info(s->store)->edge_feature_type;
@@ -532,6 +532,44 @@ void gs_batches_pause(gs_batches *b)
 
 /* ---- a pass -------------------------------------------------------------- */
 
+void gs_batches_set_loss(gs_batches *b, gs_batch_loss loss) { b->loss = loss; }
+
+/* What the pass "train" came to, with what the loss before it did. */
+static void add_loss(gs_exec_stats *to, const gs_exec_stats *x)
+{
+    to->metrics.loss_sum = x->metrics.loss_sum;
+    to->entered = x->entered;
+    to->seconds += x->seconds;
+    to->compute_seconds += x->compute_seconds;
+    to->edge_seconds += x->edge_seconds;
+    to->stall_seconds += x->stall_seconds;
+}
+
+/* Of pairs: rows of the targets, and what their loss says of these, which the pass "train" begins with. Rows behind
+ * them are read as 0. */
+static gs_status run_loss(gs_batches *b, gs_batch_pass *p, const gs_exec_args *args, bool mean)
+{
+    gs_session *const s = b->session;
+    const uint32_t width = s->program->array[s->pairs.upstream].width, targets = p->batch->targets;
+    float *const upstream = gs_exec_rows(s->run.exec, s->pairs.upstream);
+    const double began = gs_now();
+    double loss = 0;
+    gs_status st = gs_exec_run(s->run.exec, s->pass.forward, args, &p->stats);
+
+    if (st != GS_OK)
+        return st;
+    const uint32_t read = GS_MAX(b->edges.zeroed[s->pairs.upstream], targets);
+    memset(upstream + (uint64_t)targets * width, 0, (uint64_t)(read - targets) * width * sizeof(*upstream));
+    const double from = gs_now();
+    st = b->loss.of_rows(b->loss.context, s, p->batch, gs_exec_rows(s->run.exec, s->pairs.rows), upstream, mean, &loss,
+                         &p->mass);
+    p->stats.compute_seconds += gs_now() - from;
+    p->stats.seconds = gs_now() - began;
+    p->stats.metrics.loss_sum = loss;
+    gs_params_zero_sums(&s->run.params);
+    return st;
+}
+
 /* Gradients are added to those that are there: of the losses' mean, or of their sum. */
 static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
 {
@@ -564,8 +602,13 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
     gs_params_zero_sums(&s->run.params);
     gs_batch_slots_begin_next(b, batch);
     p->started = gs_now();
+    if (b->loss.of_rows != NULL && (st = run_loss(b, p, &args, mean)) != GS_OK)
+        return st;
+    const gs_exec_stats of_loss = p->stats;
     if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, &p->stats)) != GS_OK)
         return st;
+    if (b->loss.of_rows != NULL)
+        add_loss(&p->stats, &of_loss);
     p->ended = gs_now();
     p->pick_seconds = p->picked - p->began - slot->waited;
     p->stats.read_bytes += slot->read_bytes;

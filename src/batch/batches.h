@@ -75,6 +75,17 @@ uint64_t gs_batches_shared_list(const gs_batches *b);
 
 /* Nothing is picked or sent ahead from here on until the next pass: for who draws a group anew. Waits. */
 void gs_batches_quiet(gs_batches *b);
+/* A loss that is no part of the program. Of a batch whose rows, those of its targets, the pass "forward" has made: says
+ * what it is of, its sum, and its derivative by each row, [targets, width] as rows are: of the sum over the mass where
+ * `mean`, else of the sum; gradients of parameters of its own are added to those of the session. */
+typedef struct gs_batch_loss {
+    void *context;
+    gs_status (*of_rows)(void *context, gs_session *s, const gs_batch *batch, const float *rows, float *upstream,
+                         bool mean, double *loss, double *mass);
+} gs_batch_loss;
+/* Before the first pass, where pairs are trained on. */
+void gs_batches_set_loss(gs_batches *b, gs_batch_loss loss);
+
 /* Between batches, before something else runs for long: what a pass works in is no memory until the next batch. */
 void gs_batches_pause(gs_batches *b);
 

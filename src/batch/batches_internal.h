@@ -41,9 +41,15 @@ typedef enum gs_hop_cut {
     GS_CUT_RESTS /* and, in rows that are known to be 0 in part, what comes of that */
 } gs_hop_cut;
 
-/* Finds the needs of the pass `train`, whose loss is of the first hop. `hops`: as in gs_batch. `p` must outlive *out.
+/* Arrays of the first hop's rows alone: results that a loss outside of the program reads, and its derivative by them,
+ * which is 0 in all others. GS_NONE: there is none. */
+typedef struct gs_hop_ends {
+    uint32_t rows, upstream;
+} gs_hop_ends;
+
+/* Finds the needs of all passes of `p`, whose loss is of the first hop. `hops`: as in gs_batch. `p` must outlive *out.
  * GS_ENOMEM. Release with gs_hop_needs_drop(). */
-gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, uint32_t train, uint32_t hops, gs_hop_cut cut);
+gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, gs_hop_ends ends, uint32_t hops, gs_hop_cut cut);
 void gs_hop_needs_drop(gs_hop_needs *n);
 /* The same, with up to three of the next hop: a rest begins where rows of any type are aligned to 4 bytes. */
 static inline uint32_t gs_hop_aligned(uint32_t rows, uint32_t vertices)
@@ -168,6 +174,7 @@ struct gs_batches {
     double picking, drawing; /* seconds: its rows of features, in `predicted`; itself, which is not */
     gs_pass_report amounts;  /* of a typical one, where one is known; else of the largest */
     gs_fit *fit;             /* of passes that are timed; NULL: none is */
+    gs_batch_loss loss;      /* of pairs */
     gs_batch_slots slots;
     uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */
     uint64_t bytes;          /* without what features take */
@@ -191,7 +198,7 @@ void gs_batch_slots_begin_next(gs_batches *b, const gs_batch *batch);
 
 /* How long does a batch take? */
 
-/* Seconds of pass `train` of a plan of one interval that is bound to a batch whose edges are in `e`: its tasks one
+/* Seconds of the passes of a plan of one interval that is bound to a batch whose edges are in `e`: its tasks one
  * after the other, each cut to the batch's rows and edges; before them its rows of `picked` floats are picked, and
  * `copied` bytes are copied to the device. Waits for a disk are not counted. */
 void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, uint64_t picked,
@@ -199,9 +206,9 @@ void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edg
 /* What the picking alone takes of that. */
 double gs_batch_picking(const gs_session *s, uint64_t picked);
 
-/* Adds what the tasks of such a pass took that ran just now, timed. */
+/* Adds what the tasks of such passes took that ran just now, timed. */
 void gs_batch_observe(gs_fit *fit, const gs_session *s, const gs_batch_edges *e);
-/* Operations, edges, rows and gathered bytes of the pass, in place of those of the largest batch that `out` has. */
+/* Operations, edges, rows and gathered bytes of the passes, in place of those of the largest batch that `out` has. */
 void gs_batch_amounts(gs_pass_report *out, const gs_session *s, const gs_batch_edges *e);
 
 /* The plan has room for all rows of the largest batch in every array and sum. Most are of the first hops alone, and

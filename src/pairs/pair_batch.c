@@ -1,5 +1,7 @@
 #include "pairs/pair_batch.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/size.h"
 
@@ -138,6 +140,7 @@ gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t numb
         left -= of;
     }
     b->held_bucket = UINT32_MAX;
+    b->sought = true;
     b->done = left * b->options.batch_size; /* of the bucket that comes */
     return GS_OK;
 }
@@ -223,4 +226,59 @@ gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out)
     batch.vertex = b->unique.vertex;
     *out = batch;
     return GS_OK;
+}
+
+/* ---- seeds ------------------------------------------------------------------ */
+
+/* A batch, and behind it what it points to and the types of its pairs: all is of 4 bytes a number. */
+typedef struct seed_memory {
+    gs_pair_batch batch;
+    gs_pair pair[];
+} seed_memory;
+
+static uint64_t seed_bytes(const gs_pair_batches *b)
+{
+    return sizeof(seed_memory) + b->most_pairs * sizeof(gs_pair) +
+           (2ull * b->most_pairs + b->most_slots + b->most_rows) * sizeof(uint32_t);
+}
+
+static uint32_t *copy_numbers(uint32_t **at, const uint32_t *from, uint32_t count)
+{
+    uint32_t *const to = *at;
+
+    *at += count;
+    return memcpy(to, from, count * sizeof(*to));
+}
+
+static gs_status fill_seeds(void *context, gs_batch_seeds *out, void *memory, uint32_t epoch, uint32_t number)
+{
+    gs_pair_batches *const b = context;
+    const bool typed = gs_store_get_info(b->source.store)->edge_types > 0,
+               follows = b->sought && epoch == b->epoch && number == b->number;
+    seed_memory *const m = memory;
+    gs_pair_batch *const own = &m->batch;
+    gs_status st = follows ? GS_OK : gs_pair_batches_seek(b, epoch, number);
+
+    if (st != GS_OK || (st = gs_pair_batches_next(b, own)) != GS_OK)
+        return st;
+    uint32_t *at = (uint32_t *)(m->pair + own->pairs);
+    memcpy(m->pair, own->pair, own->pairs * sizeof(*m->pair));
+    own->pair = m->pair;
+    own->label = own->label == NULL ? NULL : copy_numbers(&at, own->label, own->pairs);
+    own->row = copy_numbers(&at, own->row, own->slots);
+    own->vertex = copy_numbers(&at, own->vertex, own->rows);
+    for (uint32_t p = 0; p < own->pairs; p++)
+        at[p] = own->pair[p].type;
+    *out = (gs_batch_seeds){.vertex = own->vertex, .vertices = own->rows, .end = {own->row, own->row + own->pairs},
+                            .type = typed ? at : NULL, .edges = own->pairs, .of_caller = own};
+    return GS_OK;
+}
+
+gs_seed_source gs_pair_batches_seeds(gs_pair_batches *b)
+{
+    const gs_store_info *const info = gs_store_get_info(b->source.store);
+
+    return (gs_seed_source){.context = b, .fill = fill_seeds, .bytes = seed_bytes(b), .batches = b->batches,
+                            .most_vertices = (uint32_t)GS_MIN(b->most_rows, info->vertices),
+                            .most_edges = b->most_pairs, .both_ways = info->symmetric};
 }

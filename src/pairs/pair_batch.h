@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "pairs/decoder.h"
 #include "sample/random_draw.h"
+#include "sample/sampler.h"
 #include "sample/unique.h"
 #include "session/store_rows.h"
 #include "store/store.h"
@@ -114,7 +115,8 @@ typedef struct gs_pair_batches {
     gs_order order;           /* of the epoch's buckets, */
     gs_order within;          /* of the pairs of the one at hand */
     uint32_t at;              /* place in `order` of the next bucket */
-    uint32_t epoch, number;   /* of the next batch */
+    uint32_t epoch, number;   /* of the next batch, */
+    bool sought;              /* once there was a gs_pair_batches_seek() */
     uint64_t done, held;      /* pairs of the bucket at hand that were taken; that it has */
     uint32_t held_bucket;
 } gs_pair_batches;
@@ -128,5 +130,10 @@ uint64_t gs_pair_batches_bytes(const gs_pair_batches *b);
 gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t number);
 /* It stands until the next call. */
 gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out);
+
+/* Its batches as seeds of a sampler's: targets are a batch's rows, in their order, and edges that are its pairs are
+ * left out, in a symmetric store either way. gs_batch.seeds is the gs_pair_batch. `b` stays the caller's, who draws
+ * nothing else of it meanwhile, and outlives the sampler. */
+gs_seed_source gs_pair_batches_seeds(gs_pair_batches *b);
 
 #endif /* GS_PAIRS_PAIR_BATCH_H */

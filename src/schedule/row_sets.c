@@ -480,6 +480,14 @@ bool gs_rows__unsafe(const gs_program *p)
 
 /* From the last stage of a program to the first: which rows are needed? */
 
+static bool is_of_train(const struct finder *f, uint32_t array)
+{
+    bool is = false;
+    for (uint32_t k = 0; k < f->c->of_trains; k++)
+        is = is || f->c->of_train[k] == array;
+    return is;
+}
+
 /* Rows of the array where it is 0 need not be made: what was never stored reads as 0. */
 static void need(struct finder *f, uint32_t *needed, uint32_t array, uint32_t set)
 {
@@ -500,7 +508,8 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_TEMP && s->reg[r].array != GS_NONE) {
             const uint32_t array = s->reg[r].array;
-            const uint32_t held = array == p->logits         ? GS_ALL_ROWS
+            const uint32_t held = is_of_train(f, array)      ? f->train
+                                  : array == p->logits     ? GS_ALL_ROWS
                                   : p->array[array].result ? f->array[array] /* the rest reads as 0 */
                                                              : needed[array];
             rows = unite(f, rows, held);
@@ -578,6 +587,8 @@ static gs_status finder_open(struct finder *f)
     f->out.sets = 2;
     f->closed = gs_rows__unsafe(p);
     f->train = add(f, f->c->train);
+    for (uint32_t k = 0; k < f->c->of_trains; k++)
+        f->array[f->c->of_train[k]] = f->train;
     return f->status;
 }
 

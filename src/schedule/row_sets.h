@@ -65,6 +65,8 @@ typedef struct gs_row_sets_config {
     /* [passes] rows whose loss or accuracy a pass reports; NULL: all rows of the pass are needed. */
     const uint64_t *const *reported;
     bool few_loads;           /* stages read rows only where they change something; else wherever they run */
+    const uint32_t *of_train; /* [of_trains] arrays that are 0 outside of `train`, or results there alone */
+    uint32_t of_trains;
     gs_reach_fn *reach;
     void *context;
 } gs_row_sets_config;

@@ -448,7 +448,7 @@ static gs_status add_pair_passes(gs_session *s, const gs_model *model)
     s->pass.forward = gs_program_pass(s->program, "forward");
     s->pairs.rows = s->program->logits;
     s->program->array[s->pairs.rows].result = true;
-    return differs ? add_pass(s, model, "predict", EVALUATION, true) : GS_OK;
+    return differs && s->config.batch == NULL ? add_pass(s, model, "predict", EVALUATION, true) : GS_OK;
 }
 
 /* Which arrays have the rows of a run of pairs. */

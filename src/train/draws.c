@@ -290,7 +290,7 @@ static gs_status take_targets(gs_draws *d, const gs_draws_request *q)
     static const char *const names[] = {"", "training", "validation", "test"}, *const files[] = {"", "train", "valid",
                                                                                                "test"};
 
-    if (q->target != NULL)
+    if (q->target != NULL || q->open_seeds != NULL)
         return GS_OK;
     if (q->split != GS_SPLIT_NONE && (!gs_store_array(d->store, GS_ARRAY_SPLIT)->present || most[q->split] == 0))
         return gs_fail(GS_ENOTFOUND, "%s: the store has no %s vertices; its input needs a %s_idx.npy", q->store,
@@ -308,6 +308,7 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
                     .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
     if ((st = gs_store_open(&d->store, q->store)) != GS_OK || (st = take_targets(d, q)) != GS_OK ||
         (st = gs_batch_options_read(&d->options, o)) != GS_OK || (st = check_sampler(d, q)) != GS_OK ||
+        (q->open_seeds != NULL && (st = q->open_seeds(q->context, &d->options.seeds, d->store)) != GS_OK) ||
         (st = load_edges(d, q, host)) != GS_OK || (st = check_coverage(d, q, host)) != GS_OK ||
         (st = narrow_limits(d, q, host)) != GS_OK ||
         (st = gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options)) != GS_OK)

@@ -58,6 +58,9 @@ typedef struct gs_draws_request {
                           * `split`, or of GS_SPLIT_NONE all */
     uint32_t targets;
     gs_split split;
+    /* Opens what says the seeds of batches, in the place of targets; it outlives *d. NULL: nothing does. */
+    gs_status (*open_seeds)(void *context, const gs_seed_source **out, const gs_store *store);
+    void *context;
     gs_refusal *refused; /* of GS_EBUDGET: what might do, where this is known; may be NULL */
 } gs_draws_request;
 

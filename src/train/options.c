@@ -150,7 +150,9 @@ static gs_status check_pairs(const gs_train_options *o)
         return gs_fail(GS_EINVAL, ".edges: is of weights of .task link, edge-classify or edge-regress; leave it out");
     for (size_t k = 0; k < GS_ARRAY_LEN(of_pairs); k++) {
         const gs_option *const x = gs_option_at(of_pairs[k]);
-        if (!gs_option_is_unset(x, o) && !(labels && of_pairs[k] == offsetof(gs_train_options, decoder)))
+        const bool of_labels = of_pairs[k] == offsetof(gs_train_options, decoder) ||
+                               of_pairs[k] == offsetof(gs_train_options, seeds);
+        if (!gs_option_is_unset(x, o) && !(labels && of_labels))
             return gs_fail(GS_EINVAL, ".%s: is of .task link; use it with that, or leave it out", x->name);
     }
     return labels ? gs_run_pairs_check(o) : GS_OK;

@@ -149,6 +149,10 @@ static gs_status batch_trace_write(const batch_trace *t, uint32_t devices, const
 
 struct gs_run_batches {
     gs_draws draws;
+    gs_run_pairs *pairs;   /* until they are taken; NULL: targets are of a split */
+    gs_seed_source seeds;  /* they are */
+    uint64_t pair_bytes;
+    const gs_train_options *options; /* while it opens */
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
@@ -184,7 +188,7 @@ static void bound_edges(gs_run_batches *b)
     const gs_sampler_options *const o = &b->draws.options;
     const uint64_t all = b->shape.limits.edges;
     const uint64_t types = o->by_type ? gs_store_get_info(b->draws.store)->edge_types : 1;
-    uint64_t frontier = GS_MIN(o->batch_size, b->draws.targets), sum = 0;
+    uint64_t frontier = gs_sampler_most_targets(b->draws.sampler), sum = 0;
 
     for (uint32_t h = 0; h <= GS_SAMPLE_HOPS; h++) {
         uint64_t most = all, drawn;
@@ -221,24 +225,41 @@ static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
     return GS_MAX((uint32_t)batches / of, 1) * of;
 }
 
+static gs_status open_seeds(void *context, const gs_seed_source **out, const gs_store *store)
+{
+    gs_run_batches *const b = context;
+    const gs_status st = gs_run_pairs_open(&b->pairs, store, b->options, false);
+
+    if (st != GS_OK)
+        return st;
+    b->pair_bytes = gs_run_pairs_bytes(b->pairs);
+    b->seeds = gs_run_pairs_seeds(b->pairs);
+    *out = &b->seeds;
+    return GS_OK;
+}
+
 static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
+    const bool pairs = gs_train_is_of_pairs(o);
     const gs_draws *const d = &b->draws;
     gs_draws_request request = {.store = config->store, .options = o, .stream = stream, .split = GS_SPLIT_TRAIN,
+                                .open_seeds = pairs ? open_seeds : NULL, .context = b,
                                 .refused = config->refused};
     gs_status st;
 
     if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
         (st = find_tables(&request.all_there, o, config->store)) != GS_OK)
         return st;
+    b->options = o;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
+    request.all_there = request.all_there || pairs; /* none of these goes in parts */
     if ((st = gs_draws_open(&b->draws, &request)) != GS_OK)
         return st;
     b->shape.limits = d->limits;
     b->shape.hops = d->options.hops;
     b->shape.coefficients = d->options.coverage > 0;
-    b->shape.targets = d->options.hops == 0 ? d->limits.vertices : GS_MIN(d->options.batch_size, d->targets);
+    b->shape.targets = d->options.hops == 0 ? d->limits.vertices : gs_sampler_most_targets(d->sampler);
     b->shape.edge_types = gs_store_get_info(d->store)->edge_types;
     bound_edges(b);
     b->draws.group = group_of(b, GS_MIN(GS_MIN(d->most_group, SMALL_GROUP), gs_sampler_batches(d->sampler)));
@@ -249,7 +270,7 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
 static uint64_t left_of(gs_run_batches *b, uint64_t host, uint32_t group)
 {
     const uint64_t taken = gs_draws_list_bytes(&b->draws) + gs_sampler_bytes(b->draws.sampler) +
-                           gs_batch_devices_bytes(b->engine) + group * b->shape.limits.arena_bytes;
+                           gs_batch_devices_bytes(b->engine) + group * b->shape.limits.arena_bytes + b->pair_bytes;
     return host > taken ? host - taken : 0;
 }
 
@@ -452,13 +473,24 @@ void gs_run_batches_close(gs_run_batches *b)
         return;
     gs_batch_devices_close(b->engine);
     batch_trace_close(&b->trace);
+    gs_run_pairs_close(b->pairs);
     gs_draws_close(&b->draws);
     gs_free(b);
 }
 
+gs_run_pairs *gs_run_batches_take_pairs(gs_run_batches *b)
+{
+    gs_run_pairs *const pairs = b->pairs;
+
+    for (uint32_t d = 0; d < b->devices && pairs != NULL; d++)
+        gs_batches_set_loss(gs_batch_devices_at(b->engine, d), gs_run_pairs_loss(pairs));
+    b->pairs = NULL;
+    return pairs;
+}
+
 uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 {
-    return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws) +
+    return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws) + b->pair_bytes +
            (b->traces ? batch_trace_bytes(gs_run_batches_count(b)) : 0);
 }
 

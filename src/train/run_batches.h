@@ -11,6 +11,7 @@
 #include "gnnstream.h"
 #include "batch/batch_devices.h"
 #include "session/profile.h"
+#include "train/run_pairs.h"
 
 typedef struct gs_run gs_run;
 typedef struct gs_run_batches gs_run_batches;
@@ -20,6 +21,9 @@ typedef struct gs_run_batches gs_run_batches;
  * *config->refused is told what might, where this knows. Errors as gs_batches_open(), gs_adjacency_load(),
  * gs_adjacency_stream(), gs_sampler_open(). */
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config, bool stream);
+/* Of pairs: those whose ends its targets are, and whose loss its batches have from now on: the caller's, before
+ * gs_run_batches_start(), who closes them before this. Else NULL. */
+gs_run_pairs *gs_run_batches_take_pairs(gs_run_batches *b);
 /* Edges are in memory, and would do in the store, with less of it. */
 bool gs_run_batches_may_stream(const gs_run_batches *b);
 void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */

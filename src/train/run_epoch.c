@@ -306,12 +306,12 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
+    gs_run_batches_pause(r->batches);
     if (r->pairs != NULL) {
         st = gs_run_pairs_evaluate(r, e->epoch, &e->figures, e->accuracy, &loss, &x);
         gs_run__add_stats(e, &x);
         return st;
     }
-    gs_run_batches_pause(r->batches);
     const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
     if ((st = gs_session_run(r->session, pass, e->epoch, false, &x)) != GS_OK)
         return st;
@@ -412,7 +412,7 @@ static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
     e->figures = p->figures;
     memcpy(e->accuracy, p->accuracy, sizeof(e->accuracy));
     r->optim.lr = e->lr = p->lr;
-    if ((st = r->pairs != NULL ? gs_run_pairs_epoch(r, e) : gs_run_batches_epoch(r, e)) != GS_OK)
+    if ((st = r->batches != NULL ? gs_run_batches_epoch(r, e) : gs_run_pairs_epoch(r, e)) != GS_OK)
         return st;
     e->loss = p->mass > 0 ? p->loss / p->mass : NAN;
     *p = (gs_epoch_part){0};
@@ -530,6 +530,7 @@ static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
     gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
     gs_status st;
 
+    gs_run_batches_pause(r->batches);
     if ((st = gs_run__place(r)) == GS_OK &&
         (st = gs_run_pairs_evaluate(r, 0, &r->report.figures, r->report.accuracy, &r->report.loss, stats)) == GS_OK &&
         rows_are_wanted(r) && !r->has_logits)

@@ -89,13 +89,17 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
 }
 
 /* What batches of pairs take beside the session is known before it is planned. */
-static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
+static gs_status open_on_pairs(gs_session **out, gs_session_config *config, gs_run_batches **batches)
 {
+    const bool seeds = config->purpose == GS_FOR_TRAINING && gs_run_pairs_are_seeds(config->options);
     gs_store *store = NULL;
     gs_run_pairs *pairs = NULL;
     gs_param param[GS_PAIR_PARAMS];
     gs_status st = gs_run_pairs_are_rows_alone(&config->rows_alone, config->options);
 
+    if (st == GS_OK && seeds && config->rows_alone)
+        st = gs_fail(GS_EINVAL, ".seeds edges: model %s has no layer that neighbours' messages come to; leave it out",
+                     config->options->model);
     if (st == GS_OK)
         st = gs_store_open(&store, config->store);
     if (st == GS_OK) {
@@ -104,7 +108,7 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
     }
     if (st == GS_OK && config->purpose == GS_FOR_PREDICTION && config->options->edges != NULL)
         st = gs_run_pairs_score_bytes(&config->beside_bytes, store, config->options);
-    if (st == GS_OK && config->purpose == GS_FOR_TRAINING &&
+    if (st == GS_OK && config->purpose == GS_FOR_TRAINING && !seeds &&
         (st = gs_run_pairs_open(&pairs, store, config->options, config->rows_alone)) == GS_OK) {
         config->beside_bytes = gs_run_pairs_bytes(pairs);
         config->on_batches = config->rows_alone;
@@ -112,7 +116,7 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
     gs_run_pairs_close(pairs);
     gs_store_close(store);
     if (st == GS_OK)
-        st = gs_session_open(out, config);
+        st = seeds ? open_on_batches(out, config, batches) : gs_session_open(out, config);
     config->pairs = NULL;
     if (st == GS_OK)
         (*out)->config.pairs = NULL; /* it was for its opening alone */
@@ -122,7 +126,7 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config)
 static gs_status open_either(gs_session **out, gs_session_config *config, gs_run_batches **batches)
 {
     if (gs_train_is_of_pairs(config->options))
-        return open_on_pairs(out, config);
+        return open_on_pairs(out, config, batches);
     const bool on_batches = config->purpose == GS_FOR_TRAINING && gs_train_on_batches(config->options);
     return on_batches ? open_on_batches(out, config, batches) : gs_session_open(out, config);
 }
@@ -276,9 +280,12 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
 
 static gs_status start_batches(gs_run *r)
 {
-    if (gs_train_is_of_pairs(&r->options) && r->kind == GS_RUN_TRAIN)
+    if (r->batches == NULL && gs_train_is_of_pairs(&r->options) && r->kind == GS_RUN_TRAIN)
         return gs_run_pairs_open(&r->pairs, r->session->store, &r->options, r->session->config.rows_alone);
-    return r->batches == NULL ? GS_OK : gs_run_batches_start(r->batches, r->session);
+    if (r->batches == NULL)
+        return GS_OK;
+    r->pairs = gs_run_batches_take_pairs(r->batches);
+    return gs_run_batches_start(r->batches, r->session);
 }
 
 static gs_status open_control(gs_run *r, const char *store)
@@ -317,8 +324,8 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
             (st = start_session(r)) == GS_OK || st != GS_EIO || r->saver.from != NULL ||
             gs_store_check_place(r->session->store) == GS_OK)
             return st;
-        gs_run_batches_close(r->batches);
         gs_run_pairs_close(r->pairs);
+        gs_run_batches_close(r->batches);
         gs_session_close(r->session);
         r->session = NULL;
         r->batches = NULL;
@@ -439,8 +446,8 @@ void gs_run_close(gs_run *run)
     (void)gs_metrics_log_close(&run->files.metrics); /* gs_run_finish() has said what can be wrong with it */
     gs_run__abandon_files(run);
     gs_run__end_checkpoints(run);
-    gs_run_batches_close(run->batches);
     gs_run_pairs_close(run->pairs);
+    gs_run_batches_close(run->batches);
     gs_session_close(run->session);
     gs_free(run->texts);
     gs_free(run->model_name);

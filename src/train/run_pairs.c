@@ -45,6 +45,7 @@ struct gs_run_pairs {
     uint32_t at;                     /* the epoch's batch at work, or NOT_AT_PAIRS; any thread reads it */
     /* behind layers: */
     bool layers;
+    bool seeds;      /* pairs are seeds of batches of neighbours, each of which has a mean, or a sum, of its own */
     uint64_t numbers;
     float *gradient; /* [numbers] of what the decoder has learned, in the order of its parameters */
 };
@@ -67,6 +68,8 @@ bool gs_run_pairs_have_labels(const gs_train_options *o)
 {
     return o->task != NULL && gs_train_task_is_of_edge_labels((gs_train_task)gs_choice(o, task));
 }
+
+bool gs_run_pairs_are_seeds(const gs_train_options *o) { return gs_choice(o, seeds) > 0; }
 
 static bool are_classes(const gs_train_options *o) { return gs_choice(o, task) == GS_TRAIN_TASK_EDGE_CLASSIFY; }
 
@@ -103,15 +106,33 @@ static gs_status check_decoder(const gs_train_options *o)
     return GS_OK;
 }
 
+/* Pairs are seeds of batches of neighbours, or there are no such batches. */
+static gs_status check_seeds(const gs_train_options *o)
+{
+    const bool seeds = gs_run_pairs_are_seeds(o);
+    const gs_sampler_kind kind = (gs_sampler_kind)(gs_choice(o, sampler) - 1); /* the first word is none */
+
+    if (seeds && gs_choice(o, sampler) == 0)
+        return gs_fail(GS_EINVAL, ".seeds edges: of which batches? Give .sampler neighbor");
+    if (seeds && kind != GS_SAMPLER_NEIGHBOR)
+        return gs_fail(GS_EINVAL, ".sampler %s: draws no neighbours of pairs; use neighbor with .seeds edges",
+                       o->sampler);
+    if (!seeds && gs_choice(o, sampler) > 0)
+        return gs_fail(GS_EINVAL, ".sampler: does not go with .task %s without .seeds edges; leave it out, or give "
+                       "that", o->task);
+    return GS_OK;
+}
+
 gs_status gs_run_pairs_check(const gs_train_options *o)
 {
+    const bool seeds = gs_run_pairs_are_seeds(o);
     const struct {
         const char *name;
         bool given;
     } of_vertices[] = {
         {".class_weights", o->class_weights != NULL}, {".label_smoothing", o->label_smoothing > 0},
-        {".sampler", gs_choice(o, sampler) > 0},      {".trace", o->trace != NULL},
-        {".batches_per_step", o->batches_per_step > 1}, {".embeddings", o->embeddings},
+        {".trace", o->trace != NULL && !seeds},
+        {".batches_per_step", o->batches_per_step > 1 && !seeds}, {".embeddings", o->embeddings},
         {".softmax", o->softmax},                     {".argmax", o->argmax != NULL},
         {".shuffle", o->shuffle != NULL},
     };
@@ -121,8 +142,8 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
             return gs_fail(GS_EINVAL, "%s: does not go with .task %s; leave it out", of_vertices[k].name, o->task);
     if (strcmp(o->device, "cpu") != 0)
         return gs_fail(GS_EUNSUPPORTED, ".device %s: pairs are learned by processors; use cpu", o->device);
-    const gs_status st = check_decoder(o);
-    if (st != GS_OK)
+    gs_status st;
+    if ((st = check_seeds(o)) != GS_OK || (st = check_decoder(o)) != GS_OK)
         return st;
     if (o->margin != 0 && (o->loss == NULL || gs_choice(o, loss) != GS_LOSSES + GS_PAIR_MARGIN))
         return gs_fail(GS_EINVAL, ".margin %g: is of .loss margin; leave it out", o->margin);
@@ -189,7 +210,7 @@ static uint64_t gradient_floats(const gs_run_pairs *p, const gs_store *store, co
     gs_param param[GS_PAIR_PARAMS];
     uint64_t n = 0;
 
-    for (uint32_t k = 0; k < GS_PAIR_PARAMS && p->layers; k++)
+    for (uint32_t k = 0; k < GS_PAIR_PARAMS && p->layers && !p->seeds; k++)
         n += k < gs_run_pairs_params(param, store, o) ? gs_param_elements(&param[k]) : 0;
     return n;
 }
@@ -231,6 +252,12 @@ static gs_status take_names(gs_run_pairs *p, const gs_store *store, const gs_tra
                : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
 }
 
+/* What the gradient's mean is over, where not the pairs of a batch. */
+static uint64_t mean_over(const gs_run_pairs *p)
+{
+    return p->layers && !p->seeds ? p->batches.source.pairs : 0;
+}
+
 static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
 {
     gs_label_step_options of_step = gs_run_pairs__label_options(store, o);
@@ -252,7 +279,7 @@ static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_tr
     p->figures = (gs_session_labels){.task = are_classes(o) ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS,
                                      .columns = of_step.columns};
     of_step.most_rows = p->most_rows;
-    of_step.mean_over = p->layers ? p->batches.source.pairs : 0;
+    of_step.mean_over = mean_over(p);
     p->found = gs_malloc_array(GS_LOSS_SPLITS * GS_LOSS_SUMS * (uint64_t)of_step.columns, sizeof(*p->found));
     p->figures.moments = gs_malloc_array(GS_LOSS_SPLITS, sizeof(*p->figures.moments));
     if (p->found == NULL || p->figures.moments == NULL)
@@ -275,7 +302,7 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
         .loss = o->loss == NULL ? GS_PAIR_SOFTMAX : (gs_pair_loss)(gs_choice(o, loss) - (int)GS_LOSSES),
         .margin = o->margin > 0 ? (float)o->margin : 1, .asks = {of_batches.asks[0], of_batches.asks[1]},
         .negatives = of_batches.negatives, .most_pairs = p->batches.most_pairs, .most_slots = p->batches.most_slots,
-        .most_rows = p->batches.most_rows, .mean_over = p->layers ? p->batches.source.pairs : 0};
+        .most_rows = p->batches.most_rows, .mean_over = mean_over(p)};
     p->ends = of_batches.asks[0] + of_batches.asks[1];
     p->most_rows = p->batches.most_rows;
     return (st = gs_pair_step_open(&p->step, &of_step)) != GS_OK ? st : take_names(p, store, o);
@@ -303,6 +330,7 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     p->at = NOT_AT_PAIRS;
     p->by_auc = gs_store_get_info(store)->edge_types == 0;
     p->labelled = gs_run_pairs_have_labels(o);
+    p->seeds = gs_run_pairs_are_seeds(o);
     st = p->labelled ? open_labels(p, store, o) : open_batches(p, store, o);
     if (st == GS_OK && !p->labelled)
         st = gs_pair_ranks_open(&p->ranks, &of_ranks);
@@ -589,6 +617,28 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
 }
 
 /* ---- behind layers ----------------------------------------------------------- */
+
+static gs_status loss_of_rows(void *context, gs_session *s, const gs_batch *drawn, const float *rows, float *upstream,
+                              bool mean, double *loss, double *mass)
+{
+    gs_run_pairs *const p = context;
+    const gs_pair_batch *const batch = drawn->seeds;
+    const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value),
+                            d = gs_run_pairs__values(s, s->run.params.grad);
+
+    p->step.o.mean_over = p->labels.o.mean_over = mean ? 0 : 1;
+    memcpy(batch_rows(p), rows, (uint64_t)batch->rows * p->width * sizeof(*rows));
+    run_batch(p, batch, &values, &d, loss);
+    for (uint32_t k = 0; k < batch->rows; k++)
+        memcpy(upstream + (uint64_t)k * p->width, batch_gradient(p, k), p->width * sizeof(*upstream));
+    *loss /= p->ends;
+    *mass = batch->pairs;
+    return GS_OK;
+}
+
+gs_seed_source gs_run_pairs_seeds(gs_run_pairs *p) { return gs_pair_batches_seeds(&p->batches); }
+
+gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p) { return (gs_batch_loss){.context = p, .of_rows = loss_of_rows}; }
 
 static gs_status clear_rows(void *context, uint64_t rows, float *const *row, const uint32_t *id)
 {

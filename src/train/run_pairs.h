@@ -8,7 +8,9 @@
 #define GS_TRAIN_RUN_PAIRS_H
 
 #include "base/outfile.h"
+#include "batch/batches.h"
 #include "gnnstream.h"
+#include "pairs/pair_batch.h"
 #include "pairs/pair_step.h"
 #include "pairs/pair_rank.h"
 #include "program/program.h"
@@ -21,6 +23,8 @@ typedef struct gs_run_pairs gs_run_pairs;
 gs_status gs_run_pairs_check(const gs_train_options *o);
 /* Are labels of edges learned? */
 bool gs_run_pairs_have_labels(const gs_train_options *o);
+/* Are they the seeds of batches of neighbours? */
+bool gs_run_pairs_are_seeds(const gs_train_options *o);
 /* Is the model without layers: "embedding", by that name or as weights have it? */
 gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o);
 /* The decoder's parameters for a store: how many there are. */
@@ -31,6 +35,9 @@ uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone);
 void gs_run_pairs_close(gs_run_pairs *p); /* NULL is allowed */
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
+/* Of seeds: they, whose order no one else asks for while batches are drawn of them; and the loss of these batches. */
+gs_seed_source gs_run_pairs_seeds(gs_run_pairs *p);
+gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p);
 /* Logits of a pair with a label, of a run or as .edges will have them; 0: pairs have scores. */
 uint32_t gs_run_pairs_columns(const gs_store *store, const gs_train_options *o);
 

@@ -207,7 +207,7 @@ static void test_rests__are_found_where_hops_end(void **s)
     gs_assert_ok(compile_case(p, &t, "train"));
     for (gs_hop_cut cut = GS_CUT_NOTHING; cut <= GS_CUT_RESTS; cut++) {
         gs_hop_needs n;
-        gs_assert_ok(gs_hop_needs_find(&n, p, 0, 2, cut));
+        gs_assert_ok(gs_hop_needs_find(&n, p, (gs_hop_ends){GS_NONE, GS_NONE}, 2, cut));
         for (uint32_t k = 0; k < p->stages; k++) {
             assert_true(n.whole[k] <= n.rows[k]);
             assert_true(cut == GS_CUT_RESTS || n.whole[k] == n.rows[k]);

@@ -1,4 +1,5 @@
-"""Labels of edges: logits, losses and gradients beside their formulas, by parts; the same bits when gone on with.
+"""Labels of edges: logits, losses and gradients beside their formulas, by parts; the same bits when gone on with. And
+pairs as seeds of batches of neighbours, whose messages are to do without the pairs' own edges.
 
 edge_labels.py GNNSTREAM FOLDER"""
 
@@ -150,8 +151,130 @@ def check_resume(train, folder):
         sys.exit("other bits when gone on with")
 
 
+def seeded_graph(folder, typed):
+    """Pairs are edges of the graph, one of them twice, one a loop; and pairs of no edge, as two edges between the same
+    vertices of different types."""
+    edges = random.sample([(u, v) for u in range(N) for v in range(u)], E) # none is another's reverse
+    edges = [random.choice(((u, v), (v, u))) for u, v in edges]
+    g = {"src": [u for u, _ in edges], "dst": [v for _, v in edges], "type": [k % TYPES for k in range(E)],
+         "x": [[random.uniform(-1, 1) for _ in range(IN)] for _ in range(N)]}
+    for field in ("src", "dst"):
+        g[field][1], g[field][3] = g[field][0], g[field][2]
+    g["dst"][4] = g["src"][4]
+    g["type"][:4] = [0, 0, 0, 1]
+    of = [0, 2] + list(range(4, 24))
+    p = {"h": [g["src"][k] for k in of] + [0], "t": [g["dst"][k] for k in of] + [N - 1],
+         "type": [g["type"][k] for k in of] + [0]}
+    p["y"] = [random.uniform(1, 5) for _ in p["h"]]
+    os.makedirs(folder)
+    array(folder + "/edges.npy", "i8", (E, 2), [v for e in zip(g["src"], g["dst"]) for v in e])
+    array(folder + "/features.npy", "f4", (N, IN), [v for row in g["x"] for v in row])
+    array(folder + "/train_edges.npy", "i8", (len(p["h"]), 2), [v for e in zip(p["h"], p["t"]) for v in e])
+    array(folder + "/train_edge_labels.npy", "f4", (len(p["h"]),), p["y"])
+    if typed:
+        array(folder + "/edge_types.npy", "i8", (E,), g["type"])
+        array(folder + "/train_edge_types.npy", "i8", (len(p["h"]),), p["type"])
+    return g, p
+
+
+def without(g, p, batch, typed, both_ways):
+    """In-neighbours of each vertex without the edges that are pairs of the batch."""
+    gone = {(p["h"][k], p["t"][k], typed and p["type"][k]) for k in batch}
+    gone |= {(t, h, e) for h, t, e in gone if both_ways}
+    edges = list(zip(g["src"], g["dst"], g["type"]))
+    edges += [(v, u, e) for u, v, e in edges if both_ways and u != v]
+    return [[u for u, to, e in edges if to == v and (u, to, typed and e) not in gone] for v in range(N)]
+
+
+def averages(x, sources):
+    return [[sum(x[u][c] for u in of) / max(len(of), 1) for c in range(len(x[0]))] for of in sources]
+
+
+def rows_of(x, sources, w):
+    h = product(averages(x, sources), w["convs.0.W"], w["convs.0.b"])
+    return product(averages(each(relu, h), sources), w["convs.1.W"], w["convs.1.b"])
+
+
+def check_seeds(folder, kind, typed, alone, both_ways):
+    """One step of an epoch whose batches are of all pairs, or of one each (`alone`). Of scores, which have no wrong
+    ends but their own then: those do not count."""
+    g, p = seeded_graph(folder + "/in", typed)
+    store, text, pairs, scores = folder + "/store", folder + "/near.gnn", range(len(p["h"])), kind == "link"
+    with open(text, "w") as f:
+        f.write(TEXT)
+    run("partition", folder + "/in", store, "--parts", "3" if alone else "1", "--method", "random",
+        *(["--undirected"] if both_ways else []))
+    shapes = {"convs.0.W": (WIDTH, IN), "convs.0.b": (WIDTH,), "convs.1.W": (WIDTH, WIDTH), "convs.1.b": (WIDTH,)}
+    if not scores:
+        shapes |= {"lin1.weight": (WIDTH, 2 * WIDTH), "lin1.bias": (WIDTH,), "lin2.weight": (1, WIDTH),
+                   "lin2.bias": (1,)}
+    if typed and not scores:
+        shapes["rel_emb.weight"] = (TYPES, WIDTH)
+    values = {k: [random.uniform(-1, 1) for _ in range(math.prod(s))] for k, s in shapes.items()}
+    write_weights(folder + "/w.safetensors", {k: (shapes[k], v) for k, v in values.items()})
+    values = {k: list(v) for k, v in read_weights(folder + "/w.safetensors").items()}
+    batches = [[k] for k in pairs] if alone else [pairs]
+    batches = [(batch, without(g, p, batch, typed, both_ways)) for batch in batches]
+
+    def loss_of_pair(rows, k, w):
+        h, t = p["h"][k], p["t"][k]
+        if scores:
+            return math.log1p(math.exp(-sum(x * y for x, y in zip(rows[h], rows[t])))) / 2
+        return losses(decoded(rows, {"h": [h], "t": [t], "type": [p["type"][k]]}, w, "mlp", typed), [p["y"][k]],
+                      False)[0]
+
+    def loss():
+        w = {k: [x[i * shapes[k][1]:(i + 1) * shapes[k][1]] for i in range(shapes[k][0])]
+             if len(shapes[k]) == 2 else x for k, x in values.items()}
+        made = [(batch, rows_of(g["x"], sources, w)) for batch, sources in batches]
+        return sum(loss_of_pair(rows, k, w) for batch, rows in made for k in batch) / len(pairs)
+
+    train = ["train", store, "--task", kind, "--seeds", "edges", "--sampler", "neighbor", "--fanout", "0,0", "--model",
+             text, "--layers", "2", "--hidden", str(WIDTH), "--batch-size", "1" if alone else "64", "--keep", "last"]
+    train += ["--loss", "logistic", "--negatives-by", "batch"] if scores else []
+    run(*train, "--init", folder + "/w.safetensors", "--optimizer", "sgd", "--lr", "1", "--epochs", "1", "--save",
+        folder + "/after.safetensors", "--metrics", folder + "/m.jsonl",
+        *(["--batches-per-step", "1000"] if alone else []))
+    near(f"loss of seeds, {kind}", figure(folder, "loss"), loss(), 1e-5)
+    after = read_weights(folder + "/after.safetensors")
+    for name, of in values.items():
+        for i in random.sample(range(len(of)), min(2, len(of))):
+            before, slope = of[i], 0
+            for sign in (1, -1):
+                of[i] = before + sign * STEP
+                slope += sign * loss() / (2 * STEP)
+            of[i] = before
+            near(f"gradient of {name}[{i}] of seeds, {kind}", before - after[name][i], slope, 1e-4)
+    check_resume(train, folder)
+
+
+def check_wrong_ends(folder):
+    """Where no pair is an edge, batches of seeds with all neighbours are a step together as the whole graph's is."""
+    g, _ = seeded_graph(folder + "/in", False)
+    edges = set(zip(g["src"], g["dst"]))
+    pairs = random.sample([(u, v) for u in range(N) for v in range(N) if (u, v) not in edges], 30)
+    array(folder + "/in/train_edges.npy", "i8", (30, 2), [v for pair in pairs for v in pair])
+    os.remove(folder + "/in/train_edge_labels.npy")
+    run("partition", folder + "/in", folder + "/store", "--parts", "2", "--method", "random")
+    train = ["train", folder + "/store", "--task", "link", "--model", "gat", "--hidden", "8", "--heads", "2",
+             "--decoder", "mlp", "--negatives", "3", "--batch-size", "4", "--optimizer", "sgd", "--lr", "1", "--epochs",
+             "1", "--keep", "last"]
+    weights = []
+    for name, words in (("whole", []), ("seeds", ["--seeds", "edges", "--sampler", "neighbor", "--fanout", "0,0",
+                                                  "--batches-per-step", "1000"])):
+        run(*train, *words, "--save", f"{folder}/{name}.safetensors", "--metrics", folder + "/m.jsonl")
+        weights.append({"loss": [figure(folder, "loss")], **read_weights(f"{folder}/{name}.safetensors")})
+    for name, of in weights[0].items():
+        for whole, seeds in zip(of, weights[1][name]):
+            near(f"{name} by seeds", seeds, whole, 2e-6)
+
+
 random.seed(3)
 shutil.rmtree(sys.argv[2], ignore_errors=True)
+check_wrong_ends(sys.argv[2] + "/wrong")
+for k, case in enumerate((("edge-regress", False, False, False), ("edge-regress", True, True, False),
+                          ("edge-regress", False, True, True), ("link", False, True, False))):
+    check_seeds(f"{sys.argv[2]}/seeds{k}", *case)
 for k, (classes, decoder, typed, parts) in enumerate(((True, "mlp", True, 8), (False, "product", False, 8),
                                                       (False, "mlp", False, 1), (True, "product", True, 1))):
     check(f"{sys.argv[2]}/{k}", classes, decoder, typed, parts)

@@ -89,7 +89,8 @@ refused 1 'the store has no labels of edges to train on' "${labelled[@]}"
 refused 2 '--negatives: is of --task link' "${labelled[@]}" --negatives 3
 refused 2 '--decoder complex: scores a pair, and has no classes' "${labelled[@]}" --decoder complex
 refused 2 '--loss mse: is not of --task edge-classify, which has xent' "${labelled[@]}" --loss mse
-refused 2 '--sampler: does not go with --task edge-classify' "${labelled[@]}" --sampler cluster --batch-size 1
+refused 2 '--sampler: does not go with --task edge-classify without --seeds edges' "${labelled[@]}" \
+    --sampler cluster --batch-size 1
 refused 2 '--decoder product: is of labels of edges' "${train[@]}" --decoder product
 refused 2 '--decoder: is of --task link' gnnstream train store --model gcn --decoder dot
 refused 1 "the store has no features" gnnstream train store --task link --model gcn
