@@ -43,6 +43,7 @@ typedef struct gs_part_input {
     gs_part_file link[3], link_type[3], link_label[3]; /* pairs that losses on edges are of, likewise */
     gs_train_task task;                          /* that the labels are of, once they are loaded */
     gs_external_sort *text;                        /* edges of a text file, one stream */
+    uint64_t held_out[2];                  /* records behind them: pairs of the validation's split, of the test's */
     struct gs_relations *relations;        /* edge types that are words (edge_text.h); NULL: numbers */
     gs_type_table *types;                  /* of vertices; NULL: one, without a name */
     uint64_t label_first, label_vertices;  /* those that labels and splits are of: all, or the vertices of one type */

@@ -587,6 +587,7 @@ gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_
     out->label = *labels;
     out->weight = out->edge_feature = (gs_part_file){.npy = {.fd = -1}};
     out->edges = out->edge_features = 0;
+    out->text = NULL;
     out->typed = out->weighted = out->two_rows = false;
     if (!is_there(pairs) && (is_there(types) || is_there(labels)))
         return gs_fail(GS_EFORMAT, "%s: has %s of edges that are not there; add the pairs, or remove it",

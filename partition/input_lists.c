@@ -2,12 +2,16 @@
  *
  * They are parsed into a temporary file of binary records, since N is known only at the end. Columns are found by the
  * names in the header, in any order, or, where there is none, by their number: two are source and destination, a third
- * of numbers is the weight, and of three words the one in the middle is the edge's type (head, relation, tail). */
+ * of numbers is the weight, and a word between two numbers, or of three words the one in the middle, is the edge's type
+ * (head, relation, tail). A folder with train.txt, valid.txt and test.txt of such lines is a knowledge graph: the first
+ * has the edges, the others pairs that are to be found. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/input_files.h"
@@ -74,6 +78,7 @@ static gs_status look_for_konect(gs_part_input *in, const gs_part_job *job, uint
 
 #define MOST_COLUMNS 256u
 #define MOST_TYPES 65536u
+#define TRIPLES 1024u /* records of a text at a time */
 
 #define LEAST_TIME 1e8f /* seconds: of March 1973; a third column of such whole numbers is no weight */
 
@@ -97,6 +102,8 @@ static const struct {
 typedef struct table {
     char delimiter; /* ' ': any blanks */
     bool konect; /* the file's first line says that its columns are KONECT's */
+    bool header; /* its columns have names */
+    bool triples; /* three columns without names are head, relation and tail, numbers or not */
     uint32_t columns;
     uint8_t what[MOST_COLUMNS]; /* role */
 } table;
@@ -235,20 +242,21 @@ static bool is_real(const gs_text_id *field, float *value)
 /* Of three columns: what is the last one, and so the one between? KONECT's are known. */
 static gs_status third_column(table *t, const gs_part_job *job, bool again, const gs_line *l, const gs_text_id field[3])
 {
-    float value, middle;
-    const bool real = is_real(&field[2], &value), triple = !real && !is_real(&field[1], &middle);
+    float value, other;
+    const bool real = is_real(&field[2], &value), word = !is_real(&field[1], &other);
+    const bool triple = t->triples || (word && (!real || is_real(&field[0], &other)));
 
     if (!real && !triple)
         return gs_part__line_wrong(l, field[1].at,
                                    "is this a relation, or the next column? put a header above that names the three, "
                                    "such as src dst type");
-    if (!t->konect && real && value >= LEAST_TIME && floorf(value) == value)
+    if (!t->konect && !triple && value >= LEAST_TIME && floorf(value) == value)
         return gs_part__line_wrong(l, field[2].at,
                                    "this column may hold times or weights; put a header above that names the three: "
                                    "src dst weight, or src dst time, which is not read");
     t->what[1] = triple ? TYPE : DESTINATION;
     t->what[2] = triple ? DESTINATION : WEIGHT;
-    if (!again && !t->konect)
+    if (!again && !t->konect && !t->triples)
         gs_part__warn(job, "%s: has no header; its columns are taken as source, %s (a header, such as src dst time, "
                            "says otherwise)",
                       l->path, triple ? "edge type, destination" : "destination, weight");
@@ -430,7 +438,7 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
         return st;
     t->delimiter = find_delimiter(l->line.text);
     const char *const p = gs_part__skip_blanks(l->line.text);
-    if (has_header(p) && !is_number(p + (*p == '"'))) {
+    if ((t->header = has_header(p) && !is_number(p + (*p == '"')))) {
         if ((st = read_header(t, job, again, &l->line)) != GS_OK)
             return st;
     } else {
@@ -531,6 +539,117 @@ static gs_status snap_read(gs_part_input *in, gs_part_job *job)
     return columns > 2 ? csv_read(in, job) : gs_part__text_read(in, job, snap_lines);
 }
 
+/* ---- knowledge graphs: train.txt, valid.txt and test.txt ---------------------------------- */
+
+static const char *const triple_files[GS_LINK_SPLITS] = {"train.txt", "valid.txt", "test.txt"};
+
+/* Lines of one of them behind those of the ones before, whose columns it has. */
+static gs_status read_more(gs_text_reading *r, const char *path, table *t, bool first)
+{
+    gs_lines l;
+    gs_status st = gs_part__lines_open(&l, r->lines.job, path);
+
+    if (st == GS_OK && first) {
+        st = read_first(r, &l, t);
+    } else if (st == GS_OK && (st = next_said(&l)) == GS_OK && !(t->header && has_header(l.line.text))) {
+        gs_part__lines_back(&l);
+    }
+    if (st == GS_OK)
+        st = gs_part__reading_lines(r, &l);
+    gs_part__lines_close(&l);
+    return st;
+}
+
+static gs_status read_triples(gs_text_reading *r)
+{
+    gs_part_input *const in = r->lines.in;
+    table t = {.triples = true};
+    gs_status st = GS_OK;
+
+    r->lines.line = read_row;
+    r->columns = &t;
+    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK && !r->again; k++) {
+        const uint64_t before = in->edges;
+        char *const path = gs_path_join(in->path, triple_files[k]);
+        if (path == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+        if (k == 0 || !gs_path_is_absent(path))
+            st = read_more(r, path, &t, k == 0);
+        if (k > 0)
+            in->held_out[k - 1] = in->edges - before;
+        gs_free(path);
+    }
+    r->columns = NULL;
+    return st;
+}
+
+/* The next `count` records of a text, of at most four numbers, and where arrays are given their ends and their types
+ * into these; in->edge_types grows to hold all types. */
+static gs_status take_records(gs_part_input *in, gs_sort_cursor *at, uint64_t count, gs_made *pairs, gs_made *type)
+{
+    const uint32_t words = in->text->spec.words;
+    const uint32_t *const number = in->relations != NULL ? gs_part__relations_type(in->relations) : NULL;
+    uint32_t record[4 * TRIPLES];
+    uint64_t got = 1;
+
+    for (uint64_t done = 0; done < count && got > 0; done += got) {
+        gs_status st = gs_sort_read(in->text, at, record, GS_MIN(count - done, TRIPLES), &got);
+        for (uint64_t i = 0; i < got && st == GS_OK; i++) {
+            const uint32_t *const one = record + i * words;
+            const uint32_t word = in->typed ? one[words - 1] : 0, t = number != NULL ? number[word] : word;
+            in->edge_types = in->typed ? GS_MAX(in->edge_types, t + 1) : 0;
+            if (pairs != NULL)
+                st = gs_part__made_put(pairs, one, 2 * sizeof(*one));
+            if (pairs != NULL && in->typed && st == GS_OK)
+                st = gs_part__made_put(type, &t, sizeof(t));
+        }
+        if (st != GS_OK)
+            return st;
+    }
+    return GS_OK;
+}
+
+static gs_status make_pairs(gs_part_input *in, const gs_part_job *job, gs_sort_cursor *at, uint32_t split)
+{
+    const uint64_t count = in->held_out[split - 1];
+    gs_made pairs = {0}, type = {0};
+    gs_status st;
+
+    if (count == 0)
+        return GS_OK;
+    if ((st = gs_part__made_begin(&pairs, &in->link[split], job, gs_path_join(in->path, triple_files[split]))) ==
+            GS_OK &&
+        (!in->typed || (st = gs_part__made_begin(&type, &in->link_type[split], job,
+                                                 gs_path_join(in->path, triple_files[split]))) == GS_OK) &&
+        (st = take_records(in, at, count, &pairs, &type)) == GS_OK &&
+        (st = gs_part__made_end(&pairs, GS_U32, count, 2)) == GS_OK && in->typed)
+        st = gs_part__made_end(&type, GS_U32, count, 1);
+    gs_part__made_free(&pairs);
+    gs_part__made_free(&type);
+    return st;
+}
+
+static gs_status triples_read(gs_part_input *in, gs_part_job *job)
+{
+    gs_status st = gs_part__text_read(in, job, read_triples);
+
+    if (st == GS_OK && in->relations != NULL)
+        st = gs_part__relations_order(in->relations, job);
+    if (st != GS_OK)
+        return st;
+    in->edges -= in->held_out[0] + in->held_out[1];
+    gs_sort_cursor at = gs_sort_first(in->text, 0);
+    if ((st = take_records(in, &at, in->edges, NULL, NULL)) == GS_OK && (st = make_pairs(in, job, &at, 1)) == GS_OK)
+        st = make_pairs(in, job, &at, 2);
+    return st;
+}
+
+static bool triples_looks(const char *path, const gs_part_head *head)
+{
+    (void)head;
+    return gs_path_has(path, triple_files[0]);
+}
+
 /* ---- by their first lines --------------------------------------------------------------- */
 
 static bool csv_looks(const char *path, const gs_part_head *head)
@@ -562,5 +681,6 @@ static bool snap_looks(const char *path, const gs_part_head *head)
 const gs_part_format gs_part__list_formats[] = {
     {"csv", "columns with a header", false, csv_looks, NULL, csv_read},
     {"snap", "an edge list", false, snap_looks, NULL, snap_read},
+    {"triples", "a folder with train.txt: head, relation, tail", true, triples_looks, NULL, triples_read},
     {0},
 };
