@@ -10,7 +10,7 @@ from pathlib import Path
 
 OPTIONS = {"gs_generate_options", "gs_partition_options", "gs_train_options"}
 LOCAL = {"size", "context", "progress", "warn", "stop", "on_epoch", "on_open"}  # engine.cpp sets these itself
-NOT_REPORTS = {"gs_model_graph", "gs_layer_graph", "gs_loader_arrays"}
+NOT_REPORTS = {"gs_model_graph", "gs_layer_graph", "gs_loader_arrays", "gs_loader_pairs"}
 
 TYPES = {"uint32_t": "int", "uint64_t": "int", "double": "float", "bool": "bool", "gs_taken": "int", "char": "str"}
 OPTION_TYPES = {**TYPES, "uint64_t": "Size", "const char *": "Text"}

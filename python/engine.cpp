@@ -487,15 +487,28 @@ using Bytes = nb::ndarray<uint8_t, nb::c_contig, nb::device::cpu>;
 /* Arrays of a batch are the caller's, and filled where they are. */
 class Loader {
 public:
-    Loader(nb::object store, nb::dict values, int seeds, std::optional<ConstIds> ids)
+    /* Of pairs, where there is a `destination`: ids are their sources. */
+    Loader(nb::object store, nb::dict values, int seeds, std::optional<ConstIds> ids,
+           std::optional<ConstIds> destination, int wrong, double amount, bool leave_out)
     {
         const std::string path = text_of(store, "store");
         Strings strings;
         gs_train_options o = train_options(values, strings);
         o.stop = &call.stop();
+        const int64_t *const id = ids ? ids->data() : nullptr;
+        const uint64_t count = ids ? ids->size() : 0;
+        if (destination && destination->size() != count)
+            throw nb::value_error("destination: must have as many numbers as ids");
         call([&] {
-            const gs_status st = gs_loader_open(&loader, path.c_str(), &o, static_cast<gs_loader_seeds>(seeds),
-                                                ids ? ids->data() : nullptr, ids ? ids->size() : 0);
+            gs_status st;
+            if (destination) {
+                const gs_loader_pairs pairs = {id, destination->data(), count, static_cast<gs_loader_wrong>(wrong),
+                                               amount, leave_out};
+                st = gs_loader_open_pairs(&loader, path.c_str(), &o, &pairs);
+                paired = pairs.wrong == GS_WRONG_PAIRS;
+            } else {
+                st = gs_loader_open(&loader, path.c_str(), &o, static_cast<gs_loader_seeds>(seeds), id, count);
+            }
             return st == GS_OK ? gs_loader_inspect(loader, &report) : st;
         });
     }
@@ -531,9 +544,10 @@ public:
     void fill(std::optional<Ids> vertex, std::optional<Ids> edge_index, std::optional<Ids> edge_type,
               std::optional<Floats> edge_weight, std::optional<Floats> edge_features, std::optional<Floats> features,
               std::optional<Ids> classes, std::optional<Floats> labels, std::optional<Bytes> split,
-              std::optional<Ids> row)
+              std::optional<Ids> row, std::optional<Ids> pair, std::optional<Ids> pair_source,
+              std::optional<Ids> pair_destination)
     {
-        const uint64_t n = batch.vertices, m = batch.edges;
+        const uint64_t n = batch.vertices, m = batch.edges, p = batch.pairs;
         gs_loader_arrays a = {};
         a.vertex = of(vertex, n, "vertex");
         a.source = of(edge_index, 2 * m, "edge_index");
@@ -546,6 +560,9 @@ public:
         a.labels = of(labels, n * report.label_columns, "labels");
         a.split = of(split, n, "split");
         a.row = of(row, n, "row");
+        a.pair = of(pair, p, "pair");
+        a.pair_source = of(pair_source, p + (paired ? batch.wrong : 0), "pair_source");
+        a.pair_destination = of(pair_destination, p + batch.wrong, "pair_destination");
         on_loader([&](gs_loader *l) { return gs_loader_fill(l, &a); });
     }
 
@@ -569,6 +586,7 @@ private:
     gs_loader *loader = nullptr;
     gs_loader_report report = {};
     gs_loader_batch batch = {};
+    bool paired = false; /* random ones are pairs, too */
 };
 
 NB_MODULE(_engine, m)
@@ -620,8 +638,9 @@ NB_MODULE(_engine, m)
         .def("forward", &Layer::forward, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a)
         .def("backward", &Layer::backward, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
     nb::class_<Loader>(m, "Loader")
-        .def(nb::init<nb::object, nb::dict, int, std::optional<ConstIds>>(), "store"_a, "options"_a, "seeds"_a,
-             "ids"_a.none())
+        .def(nb::init<nb::object, nb::dict, int, std::optional<ConstIds>, std::optional<ConstIds>, int, double, bool>(),
+             "store"_a, "options"_a, "seeds"_a, "ids"_a.none(), "destination"_a.none() = nb::none(), "wrong"_a = 0,
+             "amount"_a = 0.0, "leave_out"_a = false)
         .def("close", &Loader::close)
         .def("inspect", &Loader::inspect)
         .def("begin", &Loader::begin, "epoch"_a, "first"_a)
@@ -629,5 +648,7 @@ NB_MODULE(_engine, m)
         .def("fill", &Loader::fill, "vertex"_a.none() = nb::none(), "edge_index"_a.none() = nb::none(),
              "edge_type"_a.none() = nb::none(), "edge_weight"_a.none() = nb::none(),
              "edge_features"_a.none() = nb::none(), "features"_a.none() = nb::none(), "classes"_a.none() = nb::none(),
-             "labels"_a.none() = nb::none(), "split"_a.none() = nb::none(), "row"_a.none() = nb::none());
+             "labels"_a.none() = nb::none(), "split"_a.none() = nb::none(), "row"_a.none() = nb::none(),
+             "pair"_a.none() = nb::none(), "pair_source"_a.none() = nb::none(),
+             "pair_destination"_a.none() = nb::none());
 }

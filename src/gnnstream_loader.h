@@ -25,6 +25,19 @@ typedef enum gs_loader_seeds {
     GS_SEEDS_LISTED = 4, /* of those that are given */
 } gs_loader_seeds;
 
+/* What a batch of pairs has beside them: nothing; or so many random pairs, whose two ends may be any vertices; or
+ * random destinations, so many for each pair. */
+typedef enum gs_loader_wrong { GS_WRONG_NONE = 0, GS_WRONG_PAIRS = 1, GS_WRONG_DESTINATIONS = 2 } gs_loader_wrong;
+
+/* Pairs whose ends batches are of. */
+typedef struct gs_loader_pairs {
+    const int64_t *source, *destination; /* [pairs] ids of vertices */
+    uint64_t pairs;
+    gs_loader_wrong wrong;
+    double amount;  /* of these, for each pair; of destinations a whole number */
+    bool leave_out; /* batches do without the edges that are their pairs, in a symmetric store either way */
+} gs_loader_pairs;
+
 #define GS_LOADER_HOPS 16
 
 /* What a store's batches have. */
@@ -47,6 +60,7 @@ typedef struct gs_loader_batch {
     uint32_t hops;    /* that edges were drawn in; 0: .sampler has none */
     uint32_t hop_end[GS_LOADER_HOPS + 1]; /* rows that are reached in h hops, the targets at [0] */
     uint64_t edges;
+    uint32_t pairs, wrong; /* of pairs: how many, and random ones; targets are the vertices at their ends */
 } gs_loader_batch;
 
 /* Arrays of the caller's, which gs_loader_fill() writes; NULL: not wanted. */
@@ -61,6 +75,9 @@ typedef struct gs_loader_arrays {
     float *labels;                /* [vertices, label_columns] those of the other tasks; NaN: none */
     uint8_t *split;               /* [vertices] 0: none, 1: train, 2: validation, 3: test */
     int64_t *row;                 /* [vertices] rows of the store, whose order puts neighbours together */
+    int64_t *pair;                /* [pairs] of pairs: which of those that were given */
+    int64_t *pair_source;         /* [pairs + wrong] rows of the batch; [pairs] where destinations alone are random */
+    int64_t *pair_destination;    /* [pairs + wrong] rows of the batch */
 } gs_loader_arrays;
 
 /* Opens a loader over `store`. Of `options` those count that draw batches (.sampler, which is not "none", .batch_size,
@@ -71,6 +88,10 @@ typedef struct gs_loader_arrays {
  * GS_ENOTFOUND, GS_EFORMAT, GS_EBUDGET, GS_EIO, GS_ENOMEM, GS_EINTERRUPTED. */
 GS_API gs_status gs_loader_open(gs_loader **out, const char *store, const gs_train_options *options,
                                 gs_loader_seeds seeds, const int64_t *ids, uint64_t count);
+/* The same of pairs, which are copied: .sampler is "neighbor", .batch_size counts them, and with .shuffle "never" they
+ * come in the order in which they are given. */
+GS_API gs_status gs_loader_open_pairs(gs_loader **out, const char *store, const gs_train_options *options,
+                                      const gs_loader_pairs *pairs);
 /* NULL is allowed. */
 GS_API void gs_loader_close(gs_loader *l);
 /* Does not block. */

@@ -31,10 +31,13 @@ from .store import Store
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Batch", "ClusterLoader", "LoaderReport", "NeighborLoader", "SaintLoader", "infer"]
+__all__ = ["Batch", "ClusterLoader", "LinkNeighborLoader", "LoaderReport", "NeighborLoader", "SaintLoader", "infer"]
 
 _SPLITS = {None: 0, "all": 0, "train": 1, "valid": 2, "val": 2, "test": 3}
 _LISTED = 4
+_WRONG = {"": 0, "binary": 1, "triplet": 2}
+#: Arguments of PyG's LinkNeighborLoader about times, and about a graph for each pair.
+_TIMES = ("disjoint", "edge_label_time", "time_attr", "temporal_strategy")
 #: Arguments of PyTorch's DataLoader that say how batches are made by other processes, which nothing reads here.
 _WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn")
 
@@ -85,19 +88,91 @@ class _Arrays:
         return self._torch.empty(shape, dtype=getattr(self._torch, kind), device="cpu", pin_memory=self._pin)
 
 
+def _fanout(num_neighbors: Sequence[int]) -> str:
+    hops = [operator.index(k) for k in num_neighbors]
+    if not hops or min(hops) < -1 or 0 in hops:
+        raise ValueError(f"num_neighbors: {hops}; must be numbers of edges from 1, one a hop; -1: all")
+    return ",".join(str(max(k, 0)) for k in hops)  # 0 is the engine's word for all
+
+
+class _Pairs:
+    """Pairs of vertices that batches are of, and what random ones go with them."""
+
+    def __init__(self, index: Any, label: Any, negative: Any, leave_out: bool) -> None:
+        ends = array(index, "edge_label_index", "iu")
+        if ends.ndim != 2 or len(ends) != 2:
+            raise ValueError(f"edge_label_index: has the shape {list(ends.shape)}; must be [2, pairs]")
+        self.ends = [np.ascontiguousarray(end, np.int64) for end in ends]
+        self.leave_out = bool(leave_out)
+        self.mode, self.amount = _negative(negative)
+        self.label = None if label is None else array(label, "edge_label", "iufb")
+        if self.label is not None and (self.label.ndim == 0 or len(self.label) != ends.shape[1]):
+            raise ValueError(f"edge_label: has the shape {list(self.label.shape)}; must be [{ends.shape[1]}, ...]")
+        if self.label is not None and self.mode == "triplet":
+            raise ValueError("edge_label: goes with no neg_sampling, or with binary; of triplets leave it out")
+        if self.mode == "binary" and self.label is not None and len(self.label) and self.label.min() == 0:
+            self.label = self.label + 1  # 0 is of random pairs
+
+    def arrays(self, new: _Arrays, shape: dict[str, Any]) -> dict[str, Any]:
+        pairs, all_ = shape["pairs"], shape["pairs"] + shape["wrong"]
+        if self.mode == "triplet":
+            return {"pair": new("int64", pairs), "pair_source": new("int64", pairs),
+                    "pair_destination": new("int64", all_)}
+        both = new("int64", 2, all_)
+        return {"pair": new("int64", pairs), "pair_source": both[0], "pair_destination": both[1], "both": both}
+
+    def named(self, ends: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+        """What arrays() made, filled, by the names of torch_geometric."""
+        pairs, wrong, pair = shape["pairs"], shape["wrong"], ends["pair"]
+        if self.mode == "triplet":
+            destination = ends["pair_destination"]
+            negative = destination[pairs:].reshape(pairs, -1)
+            return {"input_id": pair, "src_index": ends["pair_source"], "dst_pos_index": destination[:pairs],
+                    "dst_neg_index": negative[:, 0] if negative.shape[1] == 1 else negative}
+        named = {"input_id": pair, "edge_label_index": ends["both"]}
+        label = None if self.label is None else self.label[np.asarray(pair)]
+        if self.mode == "binary":
+            label = np.ones(pairs, np.float32) if label is None else label
+            label = np.concatenate([label, np.zeros((wrong, *label.shape[1:]), label.dtype)])
+        if label is not None:
+            named["edge_label"] = label if isinstance(pair, np.ndarray) else _found("torch").from_numpy(label)
+        return named
+
+
+def _negative(given: Any) -> tuple[str, float]:
+    """Mode and amount, as torch_geometric's NegativeSampling.cast() reads them."""
+    if given is None:
+        return "", 0.0
+    if hasattr(given, "amount"):
+        given = {"mode": getattr(given.mode, "value", given.mode), "amount": given.amount,
+                 "src_weight": given.src_weight, "dst_weight": given.dst_weight}
+    elif isinstance(given, str):
+        given = {"mode": given}
+    elif isinstance(given, tuple):
+        given = dict(zip(("mode", "amount"), given))
+    mode, amount = given.get("mode"), float(given.get("amount", 1))
+    if mode not in ("binary", "triplet"):
+        raise ValueError(f"neg_sampling: {mode!r}; must be binary or triplet")
+    if given.get("src_weight") is not None or given.get("dst_weight") is not None:
+        raise ValueError("neg_sampling: random vertices are all as likely here; leave src_weight and dst_weight out")
+    if not amount > 0 or (mode == "triplet" and amount != int(amount)):
+        raise ValueError(f"neg_sampling: {amount:g} of each pair; must be above 0, of triplets a whole number")
+    return mode, amount
+
+
 class _Loader:
     """What all loaders are. `transform` gets each batch and gives what is yielded; `device` is where its tensors
     go."""
 
     def __init__(self, store: Union[Store, PathLike], sampler: str, seeds: Any,
                  transform: Optional[Callable[[Any], Any]], device: Any, pin_memory: bool, given: dict[str, Any],
-                 what: str) -> None:
+                 what: str, pairs: Optional[_Pairs] = None) -> None:
         for name in _WORKERS:
             if given.pop(name, None):
                 warnings.warn(f"{name}: batches are made by the engine's own threads; nothing reads this",
                               stacklevel=3)
         options = check(given, [*LoaderOptions.__annotations__, "batch_size", "fanout", "shuffle"], what)
-        split, ids = self._seeds(seeds)
+        split, ids = self._seeds(seeds) if pairs is None else (_LISTED, pairs.ends[0])
         self._arrays = _Arrays(pin_memory)
         self._rows: Optional[Callable[[Any], Any]] = None  # of rows of the store: what stands for their features
         self._transform, self._device = transform, device
@@ -106,13 +181,16 @@ class _Loader:
         summary = store if isinstance(store, Store) else Store(store)
         self._store, self._vertices = path(summary.path), summary.vertices
         self._given = {**options, "sampler": sampler}, split, ids
+        self._pairs = pairs
         self._epoch, self._next, self._resumed = 1, 0, False
         self._open()
 
     def _open(self) -> None:
         options, split, ids = self._given
         self._process = os.getpid()
-        self._engine = _engine.Loader(self._store, options, split, ids)
+        p = self._pairs
+        self._engine = _engine.Loader(self._store, options, split, ids) if p is None else \
+            _engine.Loader(self._store, options, split, ids, p.ends[1], _WRONG[p.mode], p.amount, p.leave_out)
         self._report = LoaderReport(**self._engine.inspect())
         self._turn = 0
 
@@ -208,13 +286,17 @@ class _Loader:
             arrays["classes"] = new("int64", n)
         elif r.label_columns:
             arrays["labels"] = new("float32", n, r.label_columns)
-        self._engine.fill(**arrays)
+        pairs = {} if self._pairs is None else self._pairs.arrays(new, shape)
+        self._engine.fill(**arrays, **{name: pairs[name] for name in pairs if name != "both"})
         names = {"vertex": "n_id", "features": "x", "edge_features": "edge_attr", "classes": "y", "labels": "y"}
         if self._rows is not None:
             arrays["features"] = self._rows(arrays.pop("row"))
+        if self._pairs is not None:
+            arrays |= self._pairs.named(pairs, shape)
         values = {names.get(name, name): self._moved(value) for name, value in arrays.items()}
-        values["batch_size"] = shape["targets"]
-        values["input_id"] = values["n_id"][:shape["targets"]]
+        if self._pairs is None:
+            values["batch_size"] = shape["targets"]
+            values["input_id"] = values["n_id"][:shape["targets"]]
         if shape["hops"]:
             ends = [0, *shape["hop_end"][:shape["hops"] + 1]]
             values["num_sampled_nodes"] = [b - a for a, b in zip(ends, ends[1:])]
@@ -235,13 +317,38 @@ class NeighborLoader(_Loader):
     def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, batch_size: int = 1024,
                  input_nodes: Any = None, shuffle: bool = False, transform: Optional[Callable[[Any], Any]] = None,
                  device: Any = None, pin_memory: bool = False, **options: Unpack[LoaderOptions]) -> None:
-        hops = [operator.index(k) for k in num_neighbors]
-        if not hops or min(hops) < -1 or 0 in hops:
-            raise ValueError(f"num_neighbors: {hops}; must be numbers of edges from 1, one a hop; -1: all")
-        fanout = ",".join(str(max(k, 0)) for k in hops)  # 0 is the engine's word for all
         super().__init__(store, "neighbor", input_nodes, transform, device, pin_memory,
-                         {**options, "batch_size": operator.index(batch_size), "fanout": fanout,
+                         {**options, "batch_size": operator.index(batch_size), "fanout": _fanout(num_neighbors),
                           "shuffle": "always" if shuffle else "never"}, "NeighborLoader()")
+
+
+class LinkNeighborLoader(_Loader):
+    """Batches as ``torch_geometric.loader.LinkNeighborLoader`` makes them: ``batch_size`` pairs, and neighbours drawn of
+    their ends as :class:`NeighborLoader` draws them. `edge_label_index` [2, pairs]: ids of vertices in the input;
+    without `shuffle` they come in this order. `edge_label`: [pairs, ...] any numbers of theirs. `neg_sampling`: None,
+    "binary" or "triplet", with an amount ``("binary", 2.0)``, a dict, or torch_geometric's NegativeSampling without
+    weights. `neg_sampling_ratio`: "binary" of that amount. With `leave_out` a batch does without the edges that are
+    its pairs, in a symmetric store either way, so that no message says what is asked; without it they stay, as there.
+
+    A batch has ``input_id``, which of the pairs it has; ``edge_label_index``, rows of the batch; and ``edge_label``,
+    where there is one: with "binary" random pairs are behind the given ones, with 0 for a label, and labels that begin
+    at 0 are 1 more. With "triplet" it has ``src_index``, ``dst_pos_index`` and ``dst_neg_index``."""
+
+    def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, edge_label_index: Any,
+                 edge_label: Any = None, neg_sampling: Any = None, neg_sampling_ratio: Optional[float] = None,
+                 leave_out: bool = False, batch_size: int = 1024, shuffle: bool = False,
+                 transform: Optional[Callable[[Any], Any]] = None, device: Any = None, pin_memory: bool = False,
+                 **options: Unpack[LoaderOptions]) -> None:
+        given: dict[str, Any] = {**options}
+        for name in _TIMES:
+            if given.pop(name, None):
+                raise TypeError(f"{name}: batches are one graph for all of their pairs, without times; leave it out")
+        if neg_sampling_ratio:
+            neg_sampling = "binary", neg_sampling_ratio
+        pairs = _Pairs(edge_label_index, edge_label, neg_sampling, leave_out)
+        super().__init__(store, "neighbor", None, transform, device, pin_memory,
+                         {**given, "batch_size": operator.index(batch_size), "fanout": _fanout(num_neighbors),
+                          "shuffle": "always" if shuffle else "never"}, "LinkNeighborLoader()", pairs)
 
 
 class ClusterLoader(_Loader):

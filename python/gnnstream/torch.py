@@ -24,14 +24,14 @@ from . import _engine
 from ._arrays import unmasked
 from ._options import check
 from ._types import LayerOptions
-from .loaders import ClusterLoader, NeighborLoader, SaintLoader
+from .loaders import ClusterLoader, LinkNeighborLoader, NeighborLoader, SaintLoader
 from .trace import Layer, Model
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ClusterLoader", "GATConv", "GCNConv", "GINConv", "Graph", "GraphLayer", "NeighborLoader", "SAGEConv",
-           "SaintLoader"]
+__all__ = ["ClusterLoader", "GATConv", "GCNConv", "GINConv", "Graph", "GraphLayer", "LinkNeighborLoader", "NeighborLoader",
+           "SAGEConv", "SaintLoader"]
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _FLOAT = {"dtype": torch.float32, "device": "cpu"}  # of the engine's arrays, whatever PyTorch's defaults are

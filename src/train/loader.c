@@ -7,9 +7,12 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/option_table.h"
+#include "base/radix.h"
 #include "base/size.h"
 #include "batch/batch_rows.h"
 #include "gnnstream.h"
+#include "sample/random_draw.h"
+#include "sample/unique.h"
 #include "session/store_rows.h"
 #include "train/control.h" /* gs_shuffles */
 #include "train/draws.h"
@@ -24,8 +27,28 @@
 /* A batch may have so many times the rows that one had by trial (gs_draws_widen()). */
 #define MOST_WIDER 4u
 
+/* Pairs whose ends batches are of. */
+typedef struct pair_list {
+    uint32_t *row; /* [2 * count] of the store: sources, then destinations */
+    uint32_t count, batch_size, vertices;
+    gs_loader_wrong wrong;
+    double amount;
+    bool shuffled, leave_out;
+    uint64_t seed;
+    gs_unique unique; /* of the batch at hand */
+    gs_seed_source source;
+} pair_list;
+
+/* A batch of them, where its seeds are. */
+typedef struct pair_batch {
+    uint32_t pairs, wrong;
+    const uint32_t *pair;   /* [pairs] which they are */
+    const uint32_t *end[2]; /* rows of the batch: sources, then random ones; destinations likewise */
+} pair_batch;
+
 struct gs_loader {
     gs_draws draws;
+    pair_list pairs;
     gs_batch_rows rows;
     uint32_t most;      /* rows of a batch that `rows` has room for */
     bool reads;         /* features are read from the disk */
@@ -42,6 +65,13 @@ static uint64_t array_bytes(const gs_loader *l, gs_array_id id)
 }
 
 /* ---- memory --------------------------------------------------------------- */
+
+static uint64_t pair_bytes(const pair_list *p)
+{
+    return p->row == NULL ? 0
+                          : 2ull * p->count * sizeof(*p->row) + (sizeof(*p->unique.slot) << p->unique.bits) +
+                                2ull * p->unique.most * sizeof(*p->unique.vertex);
+}
 
 /* Arrays that are in memory whatever there is. */
 static uint32_t narrow_arrays(const gs_loader *l)
@@ -74,7 +104,7 @@ static uint64_t bytes_taken(gs_loader *l, uint32_t wanted, uint64_t ring)
 {
     const gs_draws *const d = &l->draws;
 
-    l->bytes = bytes_of(l, wanted);
+    l->bytes = bytes_of(l, wanted) + pair_bytes(&l->pairs);
     if (l->reads)
         l->bytes += gs_batch_rows_reading(d->store, l->most) + gs_batch_rows_ahead(ring, l->most);
     return gs_draws_list_bytes(d) + gs_sampler_bytes(d->sampler) + gs_draws_group_bytes(d) + l->bytes;
@@ -189,6 +219,179 @@ static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *gi
     return st;
 }
 
+/* ---- pairs ---------------------------------------------------------------- */
+
+static uint32_t wrong_of(const pair_list *p, uint32_t pairs)
+{
+    return p->wrong == GS_WRONG_NONE ? 0 : (uint32_t)ceil(pairs * p->amount);
+}
+
+/* Random vertices take their places behind the pairs' ends of this kind; which: 0 sources, 1 destinations. */
+static void draw_ends(pair_list *p, uint32_t *end, uint32_t count, uint32_t which, uint32_t epoch, uint32_t number)
+{
+    uint32_t key[2];
+
+    gs_random_key(key, p->seed, GS_RANDOM_PAIRS);
+    gs_random_stream r = gs_random_stream_of(key, which, number, epoch);
+    for (uint32_t k = 0; k < count; k++)
+        end[k] = gs_unique_put(&p->unique, gs_random_below(&r, p->vertices));
+}
+
+static gs_status fill_pairs(void *context, gs_batch_seeds *out, void *memory, uint32_t epoch, uint32_t number)
+{
+    pair_list *const p = context;
+    const gs_order order = gs_order_of(p->seed, epoch, p->count);
+    const uint32_t first = number * p->batch_size, n = GS_MIN(p->batch_size, p->count - first), wrong = wrong_of(p, n);
+    pair_batch *const b = memory;
+    uint32_t *const pair = (uint32_t *)(b + 1), *const source = pair + n, *const destination = source + n + wrong,
+             *const vertex = destination + n + wrong;
+
+    gs_unique_clear(&p->unique);
+    for (uint32_t i = 0; i < n; i++) {
+        pair[i] = p->shuffled ? gs_order_at(&order, first + i) : first + i;
+        source[i] = gs_unique_put(&p->unique, p->row[pair[i]]);
+        destination[i] = gs_unique_put(&p->unique, p->row[p->count + pair[i]]);
+    }
+    draw_ends(p, source + n, p->wrong == GS_WRONG_PAIRS ? wrong : 0, 0, epoch, number);
+    draw_ends(p, destination + n, wrong, 1, epoch, number);
+    memcpy(vertex, p->unique.vertex, p->unique.count * sizeof(*vertex));
+    *b = (pair_batch){.pairs = n, .wrong = wrong, .pair = pair, .end = {source, destination}};
+    *out = (gs_batch_seeds){.vertex = vertex, .vertices = p->unique.count, .end = {source, destination},
+                            .edges = p->leave_out ? n : 0, .of_caller = b};
+    return GS_OK;
+}
+
+static gs_status take_unique(gs_unique *u, uint32_t most)
+{
+    u->most = most;
+    u->bits = gs_unique_bits(most);
+    u->slot = gs_calloc((size_t)1 << u->bits, sizeof(*u->slot));
+    u->slot_of = gs_malloc_array(most, sizeof(*u->slot_of));
+    u->vertex = gs_malloc_array(most, sizeof(*u->vertex));
+    return u->slot != NULL && u->slot_of != NULL && u->vertex != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "out of memory for the ends of a batch's pairs");
+}
+
+static gs_status open_pairs(void *context, const gs_seed_source **out, const gs_store *store)
+{
+    pair_list *const p = context;
+    const uint32_t pairs = GS_MIN(p->batch_size, p->count);
+    const double wrong = p->wrong == GS_WRONG_NONE ? 0 : ceil(pairs * p->amount);
+
+    if (2 * (pairs + wrong) > INT32_MAX)
+        return gs_fail(GS_EINVAL, ".amount %g: makes batches of more than 2147483647 ends; use less, or a smaller "
+                       ".batch_size", p->amount);
+    const uint32_t most = 2 * (pairs + (uint32_t)wrong);
+    p->source = (gs_seed_source){.context = p, .fill = fill_pairs, .batches = (p->count - 1) / p->batch_size + 1,
+                                 .bytes = sizeof(pair_batch) + (pairs + 2ull * most) * sizeof(uint32_t),
+                                 .most_vertices = GS_MIN(most, p->vertices), .most_edges = pairs,
+                                 .both_ways = gs_store_get_info(store)->symmetric};
+    *out = &p->source;
+    return take_unique(&p->unique, p->source.most_vertices);
+}
+
+static void close_pairs(pair_list *p)
+{
+    gs_free(p->row);
+    gs_free(p->unique.slot);
+    gs_free(p->unique.slot_of);
+    gs_free(p->unique.vertex);
+}
+
+/* The first of order[count] whose id is not below `id`. */
+static uint64_t find_id(const uint32_t *id, const uint32_t *order, uint64_t count, uint32_t which)
+{
+    uint64_t first = 0, end = count;
+    while (first < end) {
+        const uint64_t middle = first + (end - first) / 2;
+        if (id[order[middle]] < which)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* Rows of the store of vertices by their ids, which may be there more than once; order: by ids. */
+static gs_status find_ends(uint32_t *row, const gs_store *store, const uint32_t *id, const uint32_t *order,
+                           uint64_t count)
+{
+    gs_block_reader r = {0};
+    uint64_t bytes, found = 0;
+    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        const uint32_t *const of = r.block;
+        for (uint64_t i = 0; i < bytes / sizeof(*of); i++)
+            for (uint64_t e = find_id(id, order, count, of[i]); e < count && id[order[e]] == of[i]; e++, found++)
+                row[order[e]] = (uint32_t)(at / sizeof(*of) + i);
+    }
+    gs_block_reader_close(&r);
+    return st != GS_OK || found == count ? st
+                                         : gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream "
+                                                   "verify", gs_store_dir(store));
+}
+
+static gs_status check_ends(uint32_t *id, const gs_loader_pairs *given, uint64_t vertices)
+{
+    for (uint64_t k = 0; k < 2 * given->pairs; k++) {
+        const int64_t end = k < given->pairs ? given->source[k] : given->destination[k - given->pairs];
+        if (end < 0 || (uint64_t)end >= vertices)
+            return gs_fail(GS_EINVAL, "%s[%llu] is %lld: the store has vertices 0 to %llu",
+                           k < given->pairs ? "source" : "destination", (unsigned long long)(k % given->pairs),
+                           (long long)end, (unsigned long long)vertices - 1);
+        id[k] = (uint32_t)end;
+    }
+    return GS_OK;
+}
+
+static gs_status check_given(const gs_loader_pairs *given)
+{
+    if (given->pairs == 0 || given->source == NULL || given->destination == NULL || given->pairs > INT32_MAX)
+        return gs_fail(GS_EINVAL, "pairs: %llu given; batches are of 1 to 2147483647 of them",
+                       (unsigned long long)given->pairs);
+    if ((uint32_t)given->wrong > GS_WRONG_DESTINATIONS)
+        return gs_fail(GS_EINVAL, "wrong %d: must be one of gs_loader_wrong", (int)given->wrong);
+    if (given->wrong != GS_WRONG_NONE &&
+        !(given->amount > 0 && given->amount <= 65536 &&
+          (given->wrong == GS_WRONG_PAIRS || given->amount == floor(given->amount))))
+        return gs_fail(GS_EINVAL, ".amount %g: must be above 0 and at most 65536, of destinations a whole number",
+                       given->amount);
+    return GS_OK;
+}
+
+static gs_status take_pairs(pair_list *p, const char *path, const gs_train_options *o, const gs_loader_pairs *given)
+{
+    gs_store *store = NULL;
+    uint32_t *id = NULL, *order = NULL, *spare = NULL;
+    gs_status st = check_given(given);
+
+    if (st != GS_OK || (st = gs_store_open(&store, path)) != GS_OK)
+        return st;
+    const uint64_t vertices = gs_store_get_info(store)->vertices, ends = 2 * given->pairs;
+    *p = (pair_list){.count = (uint32_t)given->pairs, .batch_size = gs_count(o, batch_size), .seed = o->seed,
+                     .vertices = (uint32_t)vertices, .wrong = given->wrong, .amount = given->amount,
+                     .shuffled = gs_choice(o, shuffle) != GS_SHUFFLES_NEVER, .leave_out = given->leave_out};
+    p->row = gs_malloc_array(ends, sizeof(*p->row));
+    id = gs_malloc_array(ends, sizeof(*id));
+    order = gs_malloc_array(ends, sizeof(*order));
+    spare = gs_malloc_array(ends, sizeof(*spare));
+    if (p->row == NULL || id == NULL || order == NULL || spare == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory for the pairs that batches are of");
+    if (st == GS_OK && (st = check_ends(id, given, vertices)) == GS_OK) {
+        gs_radix_order(order, spare, id, (uint32_t)ends);
+        st = find_ends(p->row, store, id, order, ends);
+    }
+    gs_free(id);
+    gs_free(order);
+    gs_free(spare);
+    gs_store_close(store);
+    return st;
+}
+
 /* ---- opening -------------------------------------------------------------- */
 
 static gs_status check(const gs_train_options *o, gs_loader_seeds seeds)
@@ -213,7 +416,10 @@ static gs_status open_draws(gs_loader *l, const char *store, const gs_train_opti
     gs_draws_request request = {.store = store, .options = o, .targets = (uint32_t)count};
     gs_status st = GS_OK;
 
-    if (seeds == GS_SEEDS_LISTED) {
+    if (l->pairs.row != NULL) {
+        request.open_seeds = open_pairs;
+        request.context = &l->pairs;
+    } else if (seeds == GS_SEEDS_LISTED) {
         st = rows_of_ids(&request.target, store, ids, count);
         l->draws.target = request.target; /* freed with the draws */
     } else {
@@ -226,8 +432,9 @@ static gs_status open_draws(gs_loader *l, const char *store, const gs_train_opti
     return GS_OK;
 }
 
-gs_status gs_loader_open(gs_loader **out, const char *store, const gs_train_options *options, gs_loader_seeds seeds,
-                         const int64_t *ids, uint64_t count)
+/* Of pairs, or where that is NULL of seeds. */
+static gs_status open_loader(gs_loader **out, const char *store, const gs_train_options *options,
+                             gs_loader_seeds seeds, const int64_t *ids, uint64_t count, const gs_loader_pairs *pairs)
 {
     gs_train_options o;
     gs_loader *l;
@@ -239,7 +446,9 @@ gs_status gs_loader_open(gs_loader **out, const char *store, const gs_train_opti
         return st;
     if ((l = gs_calloc(1, sizeof(*l))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    if ((st = open_draws(l, store, &o, seeds, ids, count)) == GS_OK)
+    if (pairs != NULL)
+        st = take_pairs(&l->pairs, store, &o, pairs);
+    if (st == GS_OK && (st = open_draws(l, store, &o, seeds, ids, count)) == GS_OK)
         st = open_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory());
     if (st != GS_OK) {
         gs_loader_close(l);
@@ -250,12 +459,30 @@ gs_status gs_loader_open(gs_loader **out, const char *store, const gs_train_opti
     return GS_OK;
 }
 
+gs_status gs_loader_open(gs_loader **out, const char *store, const gs_train_options *options, gs_loader_seeds seeds,
+                         const int64_t *ids, uint64_t count)
+{
+    return open_loader(out, store, options, seeds, ids, count, NULL);
+}
+
+gs_status gs_loader_open_pairs(gs_loader **out, const char *store, const gs_train_options *options,
+                               const gs_loader_pairs *pairs)
+{
+    if (options == NULL || pairs == NULL)
+        return gs_fail(GS_EINVAL, "options and pairs are due");
+    if (options->sampler == NULL || strcmp(options->sampler, "neighbor") != 0)
+        return gs_fail(GS_EINVAL, ".sampler %s: batches of pairs are drawn by neighbor", options->sampler == NULL
+                       ? "none" : options->sampler);
+    return open_loader(out, store, options, GS_SEEDS_ALL, NULL, 0, pairs);
+}
+
 void gs_loader_close(gs_loader *l)
 {
     if (l == NULL)
         return;
     gs_batch_rows_close(&l->rows);
     gs_draws_close(&l->draws);
+    close_pairs(&l->pairs);
     gs_free(l);
 }
 
@@ -339,6 +566,10 @@ gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
     *out = (gs_loader_batch){.epoch = b->epoch, .number = b->number, .vertices = b->vertices, .targets = b->targets,
                              .hops = b->hops, .edges = b->edges};
     memcpy(out->hop_end, b->hop_end, sizeof(out->hop_end));
+    if (l->pairs.row != NULL) {
+        out->pairs = ((const pair_batch *)b->seeds)->pairs;
+        out->wrong = ((const pair_batch *)b->seeds)->wrong;
+    }
     return GS_OK;
 }
 
@@ -360,6 +591,24 @@ static void fill_edges(const gs_loader *l, const gs_loader_arrays *a)
         memcpy(a->edge_weight, v->weight, v->edges * sizeof(*v->weight));
     if (v->edges > 0 && a->edge_features != NULL)
         gs_convert_to_f32(a->edge_features, v->feature, info->edge_feature_type, v->edges * info->edge_features);
+}
+
+static void fill_numbers(int64_t *out, const uint32_t *from, uint32_t count)
+{
+    for (uint32_t k = 0; k < count && out != NULL; k++)
+        out[k] = from[k];
+}
+
+static void fill_seeds(const gs_loader *l, const gs_loader_arrays *a)
+{
+    const pair_batch *const b = l->batch->seeds;
+    const bool paired = l->pairs.wrong == GS_WRONG_PAIRS;
+
+    if (b == NULL)
+        return;
+    fill_numbers(a->pair, b->pair, b->pairs);
+    fill_numbers(a->pair_source, b->end[0], b->pairs + (paired ? b->wrong : 0));
+    fill_numbers(a->pair_destination, b->end[1], b->pairs + b->wrong);
 }
 
 /* Numbers as they are at rest come to the end of an array of wider ones, which are then made from the first on: none is
@@ -444,6 +693,7 @@ static gs_status check_arrays(const gs_loader *l, const gs_loader_arrays *a)
         {"features", a->features != NULL, info->features > 0},
         {"classes", a->classes != NULL, classes},
         {"labels", a->labels != NULL, info->classes > 0 && !classes},
+        {"pair", a->pair != NULL || a->pair_source != NULL || a->pair_destination != NULL, l->pairs.row != NULL},
         {"split", a->split != NULL, gs_store_array(l->draws.store, GS_ARRAY_SPLIT)->present},
     };
 
@@ -465,6 +715,7 @@ gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays)
         return st;
     const gs_batch *const b = l->batch;
     fill_edges(l, arrays);
+    fill_seeds(l, arrays);
     for (uint32_t i = 0; i < b->vertices && arrays->row != NULL; i++)
         arrays->row[i] = b->vertex[i];
     if (arrays->vertex != NULL && (st = fill_ids(l, arrays->vertex)) != GS_OK)

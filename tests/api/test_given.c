@@ -49,6 +49,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_loader *loader = NULL;
     gs_loader_report batches;
     gs_loader_batch batch;
+    gs_loader_pairs pairs = {0};
     gs_loader_arrays rows = {0};
     uint64_t bytes;
     char line[8];
@@ -99,6 +100,8 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_loader_open(NULL, api_store, &o, GS_SEEDS_ALL, NULL, 0)),
         NULLS(gs_loader_open(&loader, NULL, &o, GS_SEEDS_ALL, NULL, 0)),
         NULLS(gs_loader_open(&loader, api_store, NULL, GS_SEEDS_ALL, NULL, 0)),
+        NULLS(gs_loader_open_pairs(&loader, api_store, NULL, &pairs)),
+        NULLS(gs_loader_open_pairs(&loader, api_store, &o, NULL)),
         NULLS(gs_loader_inspect(NULL, &batches)), NULLS(gs_loader_begin(NULL, 1, 0)),
         NULLS(gs_loader_next(NULL, &batch)), NULLS(gs_loader_fill(NULL, &rows)),
         NULLS(gs_bench_train_why(NULL, api_store, &o, hear, NULL)),

@@ -311,6 +311,60 @@ static const char *make_line(uint32_t crowd)
 }
 
 /* A batch that is far larger than those that were tried is whole, too; if it is too large, that is said. */
+/* Pairs that are edges of the input, every other one; left out, no batch has one of its own. */
+static void test_loader__of_pairs(void **state)
+{
+    enum { PAIRS = 900, SIZE = 256 };
+    int64_t end[2][PAIRS], pair[SIZE], source[3 * SIZE], destination[3 * SIZE];
+    bool seen[PAIRS] = {false};
+    gs_train_options o = options("neighbor", SIZE, "0,3");
+    const gs_loader_pairs given = {.source = end[0], .destination = end[1], .pairs = PAIRS,
+                                   .wrong = GS_WRONG_PAIRS, .amount = 1.5, .leave_out = true};
+    gs_loader *l[2] = {NULL, NULL}; /* from memory, from the disk */
+    uint32_t all = 0;
+
+    (void)state;
+    for (uint32_t k = 0; k < PAIRS; k++)
+        for (int e = 0; e < 2; e++)
+            end[e][k] = input.edge[4 * k + e];
+    gs_assert_ok(gs_loader_open_pairs(&l[0], stores[0], &o, &given));
+    o.host_memory = SMALL;
+    o.threads = 1;
+    gs_assert_ok(gs_loader_open_pairs(&l[1], stores[0], &o, &given));
+    for (uint32_t n = 0; n < 4; n++) {
+        held h[2];
+        for (int d = 0; d < 2; d++) {
+            gs_assert_ok(gs_loader_next(l[d], &h[d].b));
+            const gs_loader_arrays a = {.pair = pair, .pair_source = source, .pair_destination = destination};
+            gs_assert_ok(gs_loader_fill(l[d], &a));
+            gs_assert_ok(gs_loader_begin(l[d], 1, n)); /* once more, for all the rest */
+            take(&h[d], l[d]);
+        }
+        const uint32_t pairs = h[0].b.pairs;
+        assert_int_equal(pairs, n < 3 ? SIZE : PAIRS - 3 * SIZE);
+        assert_int_equal(h[0].b.wrong, (pairs * 3 + 1) / 2);
+        assert_same(&h[0], &h[1]);
+        assert_is_of_the_input(&h[0], false, 0);
+        for (uint32_t k = 0; k < pairs + h[0].b.wrong; k++) {
+            assert_true(source[k] < h[0].b.targets && destination[k] < h[0].b.targets);
+            if (k >= pairs)
+                continue;
+            assert_int_equal(h[0].a.vertex[source[k]], end[0][pair[k]]);
+            assert_int_equal(h[0].a.vertex[destination[k]], end[1][pair[k]]);
+            assert_false(seen[pair[k]]);
+            seen[pair[k]] = true;
+            for (uint64_t e = 0; e < h[0].b.edges; e++)
+                assert_false(h[0].a.source[e] == source[k] && h[0].a.destination[e] == destination[k]);
+        }
+        all += pairs;
+        drop(&h[0]);
+        drop(&h[1]);
+    }
+    assert_int_equal(all, PAIRS);
+    gs_loader_close(l[0]);
+    gs_loader_close(l[1]);
+}
+
 static void test_loader__a_batch_larger_than_any_that_was_tried(void **state)
 {
     (void)state;
@@ -375,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_loader__an_epoch_has_each_vertex_once),
         cmocka_unit_test(test_loader__memory_and_disk_give_the_same),
         cmocka_unit_test(test_loader__of_listed_vertices),
+        cmocka_unit_test(test_loader__of_pairs),
         cmocka_unit_test(test_loader__a_batch_larger_than_any_that_was_tried),
         cmocka_unit_test(test_loader__refuses_in_words),
     };

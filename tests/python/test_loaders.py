@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 import gnnstream as gs
-from gnnstream.loaders import ClusterLoader, NeighborLoader, SaintLoader, infer
+from gnnstream.loaders import ClusterLoader, LinkNeighborLoader, NeighborLoader, SaintLoader, infer
 
 folder = sys.argv.pop() if len(sys.argv) > 1 else "."
 N, E, SEED = 1000, 6000, 3
@@ -93,6 +93,129 @@ class Loaders(unittest.TestCase):
         self.assertGreater(len(self.ids(walk)), 1)
         self.assertIn("20", repr(self.loader(input_nodes=some, transform=lambda batch: 20).__iter__().__next__()))
 
+    def links(self, fanouts=(-1, -1), **more):
+        more = {"edge_label_index": self.edges[:, :200], "batch_size": 32, "threads": 1, **more}
+        return LinkNeighborLoader(self.store, list(fanouts), **more)
+
+    def around(self, seeds, gone=()):
+        """Vertices within two hops of the seeds, and the edges into those within one, without some."""
+        near = set(seeds)
+        edges = [e for e in map(tuple, self.edges.T.tolist()) if e not in gone]
+        inner = near | {u for u, v in edges if v in near}
+        taken = sorted(e for e in edges if e[1] in inner)
+        return inner | {u for u, _ in taken}, taken
+
+    def check_part(self, batch, seeds, gone=()):
+        vertices, edges = self.around(seeds, gone)
+        n_id = plain(batch.n_id)
+        self.assertEqual(len(set(n_id.tolist())), len(n_id))
+        self.assertEqual(set(n_id.tolist()), vertices)
+        self.assertEqual(sorted(zip(*n_id[plain(batch.edge_index)].tolist())), edges)
+        np.testing.assert_array_equal(plain(batch.x), self.x[n_id])
+
+    def test_pairs_and_all_that_reaches_them(self):
+        label = np.arange(200) % 5
+        for shuffle in (False, True):
+            seen = []
+            for batch in self.links(edge_label=label, shuffle=shuffle, neg_sampling=None):
+                pair = plain(batch.input_id)
+                ends = plain(batch.n_id)[plain(batch.edge_label_index)]
+                np.testing.assert_array_equal(ends, self.edges[:, pair])
+                np.testing.assert_array_equal(plain(batch.edge_label), label[pair])
+                self.check_part(batch, ends.ravel().tolist())
+                self.assertFalse(hasattr(batch, "batch_size") and batch.batch_size is not None
+                                 and "batch_size" in vars(batch))
+                seen += pair.tolist()
+            self.assertEqual(sorted(seen), list(range(200)))
+            self.assertEqual(seen == sorted(seen), not shuffle)
+
+    def test_random_pairs_behind_the_given_ones(self):
+        seen = []
+        for batch in self.links(neg_sampling=("binary", 1.5), edge_label=np.arange(200) % 2, batch_size=50):
+            index, label, pair = plain(batch.edge_label_index), plain(batch.edge_label), plain(batch.input_id)
+            self.assertEqual(index.shape, (2, 50 + 75))
+            np.testing.assert_array_equal(label, [*(1 + pair % 2), *[0] * 75])
+            ends = plain(batch.n_id)[index]
+            np.testing.assert_array_equal(ends[:, :50], self.edges[:, pair])
+            self.check_part(batch, ends.ravel().tolist())
+            seen += ends[:, 50:].ravel().tolist()
+        self.assertGreater(len(set(seen)), 400)  # of 600 draws from 1000
+        again = [plain(batch.n_id)[plain(batch.edge_label_index)] for batch in
+                 self.links(neg_sampling={"mode": "binary", "amount": 1.5}, batch_size=50, host_memory="40M")]
+        self.assertEqual(np.concatenate([ends[:, 50:] for ends in again], 1).T.ravel().tolist(),
+                         np.reshape(seen, (4, 2, 75)).transpose(0, 2, 1).ravel().tolist())
+        only = next(iter(self.links(neg_sampling="binary")))
+        np.testing.assert_array_equal(plain(only.edge_label), [1] * 32 + [0] * 32)
+
+    def test_random_destinations(self):
+        for amount, shape in ((1, (32,)), (3, (32, 3))):
+            batch = next(iter(self.links(neg_sampling=("triplet", amount))))
+            n_id = plain(batch.n_id)
+            np.testing.assert_array_equal(n_id[plain(batch.src_index)], self.edges[0, :32])
+            np.testing.assert_array_equal(n_id[plain(batch.dst_pos_index)], self.edges[1, :32])
+            self.assertEqual(plain(batch.dst_neg_index).shape, shape)
+            ends = [*self.edges[:, :32].ravel().tolist(), *n_id[plain(batch.dst_neg_index)].ravel().tolist()]
+            self.check_part(batch, ends)
+
+    def test_pairs_are_no_messages_where_they_are_left_out(self):
+        for batch in self.links(leave_out=True, neg_sampling_ratio=1.0):
+            ends = plain(batch.n_id)[plain(batch.edge_label_index)]
+            given = {tuple(e) for e in self.edges[:, plain(batch.input_id)].T.tolist()}
+            self.check_part(batch, ends.ravel().tolist(), given)
+
+    def test_goes_on_within_an_epoch_of_pairs(self):
+        want = [plain(batch.n_id).tolist() for batch in self.links((5, 3), shuffle=True, seed=4)]
+        first, second = (self.links((5, 3), shuffle=True, seed=4, threads=k) for k in (1, 2))
+        for k, batch in enumerate(first):
+            if k == 2:
+                break
+        second.load_state_dict(first.state_dict())
+        self.assertEqual(self.ids(second), want[3:])
+
+    def test_is_what_torch_geometric_makes(self):
+        try:
+            import torch
+            from torch_geometric.data import Data
+            from torch_geometric.loader.link_loader import LinkLoader
+            from torch_geometric.sampler import BaseSampler, SamplerOutput
+            from torch_geometric.sampler.neighbor_sampler import edge_sample
+        except ImportError:
+            self.skipTest("no torch_geometric")
+        edges, test = torch.from_numpy(self.edges), self
+
+        class Whole(BaseSampler):
+            """All in-edges of two hops, by torch_geometric's own treatment of pairs."""
+            edge_permutation = None
+            sample_from_nodes = None
+
+            def sample_from_edges(self, inputs, neg_sampling=None):
+                return edge_sample(inputs, self.sample, N, False, None, neg_sampling)
+
+            def sample(self, seed, time):
+                vertices, taken = test.around(seed.tolist())
+                node = torch.tensor([*seed.tolist(), *sorted(vertices - set(seed.tolist()))])
+                row = {v: k for k, v in enumerate(node.tolist())}
+                return SamplerOutput(node, *(torch.tensor([row[e[end]] for e in taken]) for end in (0, 1)), None)
+        x, index, label = torch.from_numpy(self.x), edges[:, :200], torch.arange(200) % 3
+        for given in ({"edge_label": label}, {}, {"neg_sampling": "binary"}, {"neg_sampling": ("binary", 2.0)},
+                      {"neg_sampling": "binary", "edge_label": label}, {"neg_sampling": ("triplet", 2)},
+                      {"neg_sampling": "triplet"}):
+            theirs = LinkLoader(Data(x=x, edge_index=edges), Whole(), index, batch_size=64, **given)
+            for a, b in zip(self.links(edge_label_index=index, batch_size=64, **given), theirs):
+                names = ("input_id", "edge_label", "edge_label_index", "src_index", "dst_pos_index", "dst_neg_index")
+                there = {name for name in names if b.to_dict().get(name) is not None}
+                self.assertEqual({name for name in names if name in a}, there)
+                for name in there:
+                    self.assertEqual((a[name].shape, a[name].dtype), (b[name].shape, b[name].dtype), name)
+                for name in there & {"edge_label", "input_id"}:
+                    self.assertTrue(torch.equal(a[name], b[name]), name)
+                for name in there & {"edge_label_index", "src_index", "dst_pos_index"}:  # of pairs that are given
+                    of = slice(len(b.input_id))
+                    self.assertTrue(torch.equal(a.n_id[a[name]][..., of], b.n_id[b[name]][..., of]), name)
+                if "neg_sampling" not in given:
+                    self.assertEqual(sorted(a.n_id.tolist()), sorted(b.n_id.tolist()))
+                    self.assertEqual(sorted(a.n_id[a.edge_index].T.tolist()), sorted(b.n_id[b.edge_index].T.tolist()))
+
     def test_infers_layer_by_layer(self):
         def sums(batch):
             x, (source, destination) = plain(batch.x), plain(batch.edge_index)
@@ -121,6 +244,15 @@ class Loaders(unittest.TestCase):
                 (lambda: self.loader(input_nodes=[N]), gs.OptionError, "0 to 999"),
                 (lambda: self.loader(input_nodes="test"), gs.NotFoundError, "test"),
                 (lambda: self.loader(host_memory="10K"), gs.BudgetError, "at least"),
+                (lambda: self.links(disjoint=True), TypeError, "disjoint: batches are one graph"),
+                (lambda: self.links(edge_label_time=[1] * 200), TypeError, "edge_label_time: .* without times"),
+                (lambda: self.links(edge_label_index=[[1, 2, 3]]), ValueError, r"must be \[2, pairs\]"),
+                (lambda: self.links(edge_label_index=[[1, N], [0, 1]]), gs.OptionError, r"source\[1\] is 1000"),
+                (lambda: self.links(edge_label=[1]), ValueError, r"must be \[200, \.\.\.\]"),
+                (lambda: self.links(neg_sampling="tripel"), ValueError, "binary or triplet"),
+                (lambda: self.links(neg_sampling=("triplet", 1.5)), ValueError, "a whole number"),
+                (lambda: self.links(neg_sampling={"mode": "binary", "dst_weight": [1]}), ValueError, "dst_weight"),
+                (lambda: self.links(host_memory="10K"), gs.BudgetError, "at least"),
                 (lambda: SaintLoader(self.store, "edges"), ValueError, "node, edge or walk"),
                 (lambda: NeighborLoader("/nowhere", [3]), gs.NotFoundError, "/nowhere")):
             with self.assertRaisesRegex(error, words):
