@@ -24,7 +24,6 @@
 #include <stdint.h>
 
 #include "base/size.h"
-#include "base/status.h"
 #include "cuda/code.h"
 #include "cuda/file_reads.h"
 #include "cuda/gpu_links.h"

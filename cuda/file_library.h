@@ -11,11 +11,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
 
-#include "base/status.h"
 #include "cuda/driver.h"
 
 typedef struct gs_cufile_error {

@@ -1,5 +1,4 @@
 /* Registers of an edge kernel as a lane holds them, the instructions on them, and its sums. */
-#include <string.h>
 
 #include "base/size.h"
 #include "cuda/text_internal.h"

@@ -162,6 +162,7 @@ typedef struct worker {
     uint64_t out_first, out_next; /* chunks in `out` */
     uint64_t region;
     bool has_turn;
+    gs_arena memory;
 } worker;
 
 static uint64_t edge_bytes(const gs_part_chunk_kind *k)
@@ -427,10 +428,7 @@ static gs_status too_many_edges(void *context, uint64_t chunk, uint64_t edges)
 
 static void worker_free(worker *k)
 {
-    gs_free(k->keys);
-    gs_free(k->spare);
-    gs_free(k->stage);
-    gs_free(k->seen);
+    gs_arena_free(&k->memory);
     gs_free_pages(k->out, k->out_cap);
 }
 
@@ -443,12 +441,12 @@ static gs_status worker_make(worker *k, writing *w, uint64_t most)
     memset(k, 0, sizeof(*k));
     k->w = w;
     k->out_cap = GS_MAX(gs_align_up(chunk_bytes(cap, &kind), GS_BLOCK_BYTES), LEAST_OUT_BYTES);
-    k->keys = gs_malloc_array(cap + 1, key);
-    k->spare = gs_malloc_array(cap + 1, key);
-    k->stage = gs_malloc_array(STAGE_RECORDS, w->spec->words * 4u);
-    k->seen = gs_calloc(((uint64_t)w->grid.rows + 63) / 64, 8);
+    k->keys = gs_arena_take(&k->memory, cap + 1, key);
+    k->spare = gs_arena_take(&k->memory, cap + 1, key);
+    k->stage = gs_arena_take(&k->memory, STAGE_RECORDS, w->spec->words * 4u);
+    k->seen = gs_arena_take(&k->memory, ((uint64_t)w->grid.rows + 63) / 64, 8);
     k->out = gs_alloc_pages(k->out_cap);
-    if (!k->keys || !k->spare || !k->stage || !k->seen || !k->out)
+    if (k->memory.is_short || k->out == NULL)
         return gs_fail(GS_ENOMEM, "no memory to sort chunks of %llu edges", (unsigned long long)cap);
     return GS_OK;
 }

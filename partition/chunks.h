@@ -2,7 +2,6 @@
 #ifndef GS_PARTITION_CHUNKS_H
 #define GS_PARTITION_CHUNKS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/external_sort.h"

@@ -60,6 +60,7 @@ typedef struct moving {
     char *raw;
     float *weight, *row;
     uint32_t *piece;        /* of records */
+    gs_arena memory;
 } moving;
 
 static uint64_t payload_bytes(const gs_edge_data *data)
@@ -363,13 +364,11 @@ static gs_status make_buffers(moving *m, uint64_t memory)
     const gs_part_input *const in = m->spec->in;
 
     m->room = GS_MAX(GS_MIN(memory / row_room(in), in->edges), 1);
-    m->raw = gs_malloc_array(m->room, in->edge_features * 8ull + 8);
-    m->weight = gs_malloc_array(m->room, sizeof(float));
-    m->row = gs_malloc_array(in->edge_features, sizeof(float));
-    m->piece = gs_malloc(GS_MAX(PIECE_BYTES, m->words * 4u));
-    return m->raw != NULL && m->weight != NULL && m->row != NULL && m->piece != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "%s: no memory to move the features of edges", m->job->dir);
+    m->raw = gs_arena_take(&m->memory, m->room, in->edge_features * 8ull + 8);
+    m->weight = gs_arena_take(&m->memory, m->room, sizeof(float));
+    m->row = gs_arena_take(&m->memory, in->edge_features, sizeof(float));
+    m->piece = gs_arena_take(&m->memory, GS_MAX(PIECE_BYTES, m->words * 4u), 1);
+    return m->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to move the features of edges", m->job->dir) : GS_OK;
 }
 
 gs_status gs_part__edge_rows_write(gs_part_job *job, const gs_part_edge_rows *spec, gs_part_wanted *wanted)
@@ -381,7 +380,7 @@ gs_status gs_part__edge_rows_write(gs_part_job *job, const gs_part_edge_rows *sp
     gs_status st = gs_sort_finish(wanted->sort);
 
     m.runs = cut_runs(&m, spec->memory / 2, NULL, &most_bytes, &most_edges);
-    if ((m.first = gs_malloc_array(m.runs + 1ull, sizeof(*m.first))) == NULL)
+    if ((m.first = gs_arena_take(&m.memory, m.runs + 1ull, sizeof(*m.first))) == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory for runs of chunks", job->dir);
     if (st != GS_OK)
         goto done;
@@ -394,10 +393,6 @@ gs_status gs_part__edge_rows_write(gs_part_job *job, const gs_part_edge_rows *sp
     st = fill_all(&m, most_bytes);
 done:
     gs_sort_free(m.rows);
-    gs_free(m.first);
-    gs_free(m.raw);
-    gs_free(m.weight);
-    gs_free(m.row);
-    gs_free(m.piece);
+    gs_arena_free(&m.memory);
     return st;
 }

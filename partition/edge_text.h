@@ -14,7 +14,6 @@
 #include "partition/job.h"
 #include "partition/names.h"
 #include "partition/text_lines.h"
-#include "store/store.h" /* GS_MOST_NAME */
 
 /* -- edge types that are words: which number has which.
  *

@@ -177,33 +177,25 @@ gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *i
 {
     memset(b, 0, sizeof(*b));
     b->cap = GS_MAX(edges, 1);
-    b->src = gs_malloc_array(b->cap, sizeof(*b->src));
-    b->dst = gs_malloc_array(b->cap, sizeof(*b->dst));
-    b->raw = gs_malloc_array(b->cap, 16); /* two 64-bit ids, or one record of text input */
-    bool ok = b->src != NULL && b->dst != NULL && b->raw != NULL;
+    b->src = gs_arena_take(&b->memory, b->cap, sizeof(*b->src));
+    b->dst = gs_arena_take(&b->memory, b->cap, sizeof(*b->dst));
+    b->raw = gs_arena_take(&b->memory, b->cap, 16); /* two 64-bit ids, or one record of text input */
     if (in->typed)
-        ok = (b->type = gs_malloc_array(b->cap, sizeof(*b->type))) != NULL && ok;
+        b->type = gs_arena_take(&b->memory, b->cap, sizeof(*b->type));
     if (in->weighted)
-        ok = (b->weight = gs_malloc_array(b->cap, sizeof(*b->weight))) != NULL && ok;
+        b->weight = gs_arena_take(&b->memory, b->cap, sizeof(*b->weight));
     if (in->edge_features > 0) {
-        b->mark = gs_malloc_array(b->cap, sizeof(*b->mark));
-        b->row = gs_malloc(row_room(in));
-        ok = ok && b->mark != NULL && b->row != NULL;
+        b->mark = gs_arena_take(&b->memory, b->cap, sizeof(*b->mark));
+        b->row = gs_arena_take(&b->memory, row_room(in), 1);
     }
     if (in->text != NULL)
         b->at = gs_sort_first(in->text, 0);
-    return ok ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
+    return b->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path) : GS_OK;
 }
 
 void gs_part__edge_block_free(gs_part_edge_block *b)
 {
-    gs_free(b->src);
-    gs_free(b->dst);
-    gs_free(b->type);
-    gs_free(b->weight);
-    gs_free(b->mark);
-    gs_free(b->row);
-    gs_free(b->raw);
+    gs_arena_free(&b->memory);
     memset(b, 0, sizeof(*b));
 }
 
@@ -364,21 +356,11 @@ gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_edge_block *b, uin
 gs_status gs_csr__alloc(gs_csr_reader *r, uint64_t piece, const char *path)
 {
     r->piece = piece;
-    r->column = gs_malloc_array(piece, sizeof(*r->column));
-    r->value = gs_malloc_array(piece, sizeof(*r->value));
-    r->end = gs_malloc_array(piece, sizeof(*r->end));
-    r->raw = gs_malloc_array(piece, 8);
-    if (r->column == NULL || r->value == NULL || r->end == NULL || r->raw == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
-    return GS_OK;
-}
-
-void gs_csr__free(gs_csr_reader *r)
-{
-    gs_free(r->column);
-    gs_free(r->value);
-    gs_free(r->end);
-    gs_free(r->raw);
+    r->column = gs_arena_take(&r->memory, piece, sizeof(*r->column));
+    r->value = gs_arena_take(&r->memory, piece, sizeof(*r->value));
+    r->end = gs_arena_take(&r->memory, piece, sizeof(*r->end));
+    r->raw = gs_arena_take(&r->memory, piece, 8);
+    return r->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read it", path) : GS_OK;
 }
 
 gs_status gs_csr__bound(gs_csr_reader *r, uint64_t row, uint64_t before, uint64_t *at)

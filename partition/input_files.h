@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/external_sort.h"
 #include "base/npy.h"
@@ -145,6 +146,7 @@ typedef struct gs_part_edge_block {
     void *raw; /* as in the file */
     uint64_t cap, count, first;
     gs_sort_cursor at; /* text only */
+    gs_arena memory;
 } gs_part_edge_block;
 
 gs_status gs_part__edge_block_make(gs_part_edge_block *b, const gs_part_input *in, uint64_t edges);
@@ -174,11 +176,11 @@ typedef struct gs_csr_reader {
     uint64_t first_end, ends;
     void *raw;
     uint64_t piece;
+    gs_arena memory; /* of the arrays */
 } gs_csr_reader;
 
-/* Room for `piece` entries at a time. gs_csr__free() frees it, also after GS_ENOMEM. */
+/* Room for `piece` entries at a time. The caller frees r->memory, also after GS_ENOMEM. */
 gs_status gs_csr__alloc(gs_csr_reader *r, uint64_t piece, const char *path);
-void gs_csr__free(gs_csr_reader *r);
 
 /* *at = indptr[row], for row from 0 to `rows`, each `before` or more: where the row begins or, for `rows`, the last one
  * ends. */

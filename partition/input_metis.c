@@ -8,7 +8,6 @@
  * store's; the others are for cutting the graph and are passed over. */
 #include <string.h>
 
-#include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/job.h"
 #include "partition/text_lines.h"

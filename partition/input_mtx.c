@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "partition/edge_text.h"
 #include "partition/text_lines.h"
 

@@ -323,7 +323,7 @@ static gs_status csr_edges(gs_part_input *in, gs_part_job *job, const csr *matri
     if (st == GS_OK && (st = find_weights(&w)) == GS_OK && (st = gs_part__text_begin(in, job)) == GS_OK &&
         (st = put_rows(&w)) == GS_OK)
         st = gs_part__text_end(in);
-    gs_csr__free(&w.r);
+    gs_arena_free(&w.r.memory);
     return st;
 }
 

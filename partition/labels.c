@@ -323,10 +323,11 @@ static gs_status whole_numbers(int64_t *values, double *wide, const void *raw, c
 static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *fn, void *context)
 {
     const uint64_t n = f->npy.shape[0];
-    int64_t *values = gs_malloc_array(PIECE, 8);
-    void *raw = gs_malloc_array(PIECE, 8);
-    double *wide = gs_malloc_array(PIECE, 8);
-    gs_status st = values && raw && wide ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+    gs_arena memory = {0};
+    int64_t *const values = gs_arena_take(&memory, PIECE, 8);
+    void *const raw = gs_arena_take(&memory, PIECE, 8);
+    double *const wide = gs_arena_take(&memory, PIECE, 8);
+    gs_status st = memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path) : GS_OK;
 
     for (uint64_t at = 0; st == GS_OK && at < n; at += PIECE) {
         const uint64_t count = GS_MIN(PIECE, n - at);
@@ -339,9 +340,7 @@ static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *f
             break;
         st = fn(context, values, at, count);
     }
-    gs_free(values);
-    gs_free(raw);
-    gs_free(wide);
+    gs_arena_free(&memory);
     return st;
 }
 

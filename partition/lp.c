@@ -40,26 +40,20 @@ typedef struct gs_lp_tally {
     uint64_t *weight;       /* [cap] */
     uint32_t mask, used;    /* slots in reach: mask + 1, twice the list's length at least */
     uint64_t cap;
+    gs_arena memory;
 } gs_lp_tally;
-
-static void tally_free(gs_lp_tally *t)
-{
-    gs_free(t->label);
-    gs_free(t->slot);
-    gs_free(t->weight);
-    memset(t, 0, sizeof(*t));
-}
 
 static gs_status tally_grow(gs_lp_tally *t, uint32_t most)
 {
     uint64_t cap = 256;
     while (cap < 2ull * most + 2)
         cap *= 2;
-    tally_free(t);
-    t->label = gs_malloc_array(cap, 4);
-    t->slot = gs_malloc_array(cap, 4);
-    t->weight = gs_malloc_array(cap, 8);
-    if (t->label == NULL || t->slot == NULL || t->weight == NULL)
+    gs_arena_free(&t->memory);
+    *t = (gs_lp_tally){0};
+    t->label = gs_arena_take(&t->memory, cap, 4);
+    t->slot = gs_arena_take(&t->memory, cap, 4);
+    t->weight = gs_arena_take(&t->memory, cap, 8);
+    if (t->memory.is_short)
         return gs_fail(GS_ENOMEM, "no memory to count the labels around a vertex of %u neighbours", most);
     memset(t->label, 0xff, cap * 4);
     t->cap = cap;
@@ -130,7 +124,7 @@ static void each_worker(const gs_lp_graph *g, gs_part_job *job, uint32_t *next, 
     }
     gs_part__job_fail(job, st);
     gs_free(words);
-    tally_free(&tally);
+    gs_arena_free(&tally.memory);
 }
 
 gs_status gs_lp__each(const gs_lp_graph *g, gs_part_job *job, uint32_t first, uint32_t step, gs_lp_visit *visit,
@@ -164,6 +158,7 @@ typedef struct moving {
     uint32_t phases;
     uint64_t salt; /* of the round */
     uint64_t moved;       /* vertices, in this round */
+    gs_arena memory;
 } moving;
 
 /* -- proposals ------------------------------------------------------------------ */
@@ -330,9 +325,9 @@ static gs_status moving_make(moving *w)
     const uint64_t n = w->g->vertices;
 
     w->phases = GS_MAX(GS_MIN(PHASES, w->g->blocks / 4), 1);
-    w->place = gs_malloc_array(w->g->blocks, 4);
-    w->made = gs_calloc(w->g->blocks, 4);
-    if (w->place == NULL || w->made == NULL)
+    w->place = gs_arena_take(&w->memory, w->g->blocks, 4);
+    w->made = gs_arena_take(&w->memory, w->g->blocks, 4);
+    if (w->memory.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory for %u blocks", w->g->path, w->g->blocks);
     for (uint32_t p = 0; p < w->phases; p++) {
         uint64_t vertices = 0;
@@ -342,26 +337,15 @@ static gs_status moving_make(moving *w)
         }
         w->most = GS_MAX(w->most, vertices);
     }
-    w->proposals = gs_malloc_array(w->most, sizeof(*w->proposals));
-    w->crowd = gs_malloc_array(w->most, sizeof(*w->crowd));
-    w->spare = gs_malloc_array(w->most, sizeof(*w->spare));
-    w->proposed = gs_malloc_array(n, 4);
-    w->wanted = gs_calloc(w->l->count, 4);
-    if (!w->proposals || !w->crowd || !w->spare || !w->proposed || !w->wanted)
+    w->proposals = gs_arena_take(&w->memory, w->most, sizeof(*w->proposals));
+    w->crowd = gs_arena_take(&w->memory, w->most, sizeof(*w->crowd));
+    w->spare = gs_arena_take(&w->memory, w->most, sizeof(*w->spare));
+    w->proposed = gs_arena_take(&w->memory, n, 4);
+    w->wanted = gs_arena_take(&w->memory, w->l->count, 4);
+    if (w->memory.is_short)
         return gs_fail(GS_ENOMEM, "no memory to move %llu vertices", (unsigned long long)n);
     memcpy(w->proposed, w->l->of, n * 4);
     return GS_OK;
-}
-
-static void moving_free(moving *w)
-{
-    gs_free(w->place);
-    gs_free(w->made);
-    gs_free(w->proposals);
-    gs_free(w->crowd);
-    gs_free(w->spare);
-    gs_free(w->proposed);
-    gs_free(w->wanted);
 }
 
 gs_status gs_lp__propagate(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *job, uint32_t rounds)
@@ -380,7 +364,7 @@ gs_status gs_lp__propagate(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *j
         if (w.moved * FEW < g->vertices)
             break;
     }
-    moving_free(&w);
+    gs_arena_free(&w.memory);
     return st;
 }
 
@@ -473,6 +457,7 @@ typedef struct levelling {
     uint8_t *cost;    /* [vertices] */
     uint32_t *cheap;  /* [count][COSTS] vertices of a label whose move costs as much, atomic */
     uint32_t *room;   /* [count] */
+    gs_arena memory;
 } levelling;
 
 static uint64_t over(const gs_lp_labels *l, uint32_t label)
@@ -578,11 +563,11 @@ gs_status gs_lp__make_exact(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *
     levelling w = {.l = l, .g = g};
     gs_status st = GS_OK;
 
-    w.target = gs_malloc_array(g->vertices, 4);
-    w.cost = gs_malloc_array(g->vertices, 1);
-    w.cheap = gs_malloc_array((uint64_t)l->count * COSTS, 4);
-    w.room = gs_malloc_array(l->count, 4);
-    if (!w.target || !w.cost || !w.cheap || !w.room) {
+    w.target = gs_arena_take(&w.memory, g->vertices, 4);
+    w.cost = gs_arena_take(&w.memory, g->vertices, 1);
+    w.cheap = gs_arena_take(&w.memory, (uint64_t)l->count * COSTS, 4);
+    w.room = gs_arena_take(&w.memory, l->count, 4);
+    if (w.memory.is_short) {
         st = gs_fail(GS_ENOMEM, "no memory to fill %u intervals exactly", l->count);
         goto done;
     }
@@ -599,10 +584,7 @@ gs_status gs_lp__make_exact(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *
     }
     move_rest(&w);
 done:
-    gs_free(w.target);
-    gs_free(w.cost);
-    gs_free(w.cheap);
-    gs_free(w.room);
+    gs_arena_free(&w.memory);
     return st;
 }
 
@@ -684,6 +666,7 @@ typedef struct coarse {
     uint32_t weight_shift, vertex_shift;
     uint64_t *ranks, *spare; /* of one list */
     idx_t *start, *neighbour, *edge_weight, *weight;
+    gs_arena memory;
 } coarse;
 
 /* Heavier edges rank higher, and of equal ones those that a hash prefers: alike for both ends. */
@@ -745,73 +728,41 @@ static gs_status load_coarse(coarse *c, uint64_t most)
     gs_status st;
 
     c->keep = c->g->neighbours <= most ? UINT64_MAX : GS_MAX(most / n / 2, 1); /* either end may keep it */
-    c->least = gs_calloc(n, 8);
-    c->ranks = gs_malloc_array(GS_MAX(c->g->most_words, 1), 8);
-    c->spare = gs_malloc_array(GS_MAX(c->g->most_words, 1), 8);
-    c->start = gs_calloc(n + 1, sizeof(idx_t));
-    c->weight = gs_malloc_array(n, sizeof(idx_t));
-    if (!c->least || !c->ranks || !c->spare || !c->start || !c->weight)
+    c->least = gs_arena_take(&c->memory, n, 8);
+    c->ranks = gs_arena_take(&c->memory, c->g->most_words, 8);
+    c->spare = gs_arena_take(&c->memory, c->g->most_words, 8);
+    c->start = gs_arena_take(&c->memory, n + 1, sizeof(idx_t));
+    c->weight = gs_arena_take(&c->memory, n, sizeof(idx_t));
+    if (c->memory.is_short)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu clusters", (unsigned long long)n);
     if ((st = walk(c, find_least)) != GS_OK || (st = walk(c, take_list)) != GS_OK)
         return st;
     while (c->g->edge_weight >> c->weight_shift > INT32_MAX / 2)
         c->weight_shift++;
-    c->neighbour = gs_malloc_array((uint64_t)c->start[n] + 1, sizeof(idx_t));
-    c->edge_weight = gs_malloc_array((uint64_t)c->start[n] + 1, sizeof(idx_t));
-    if (c->neighbour == NULL || c->edge_weight == NULL)
+    c->neighbour = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
+    c->edge_weight = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
+    if (c->memory.is_short)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu edges", (unsigned long long)c->start[n]);
     for (uint64_t v = 0; v < n; v++)
         c->weight[v] = (idx_t)GS_MAX(c->g->weight[v] >> c->vertex_shift, 1);
     return walk(c, take_list);
 }
 
-static void coarse_free(coarse *c)
+/* `part` of the coarsest graph's clusters; the last interval may be short. */
+static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid, uint64_t seed)
 {
-    gs_free(c->least);
-    gs_free(c->ranks);
-    gs_free(c->spare);
-    gs_free(c->start);
-    gs_free(c->weight);
-    gs_free(c->neighbour);
-    gs_free(c->edge_weight);
-}
-
-static gs_status call_metis(uint32_t *part, gs_metis_graph *g, const gs_part_grid *grid, uint64_t seed)
-{
-    idx_t options[METIS_NOPTIONS], constraints = 1, parts = (idx_t)grid->parts, cut;
-    real_t *share = gs_malloc_array(grid->parts, sizeof(*share)); /* the last interval may be short */
+    gs_metis_graph g = {(idx_t)c->g->vertices, c->start, c->neighbour, c->edge_weight, c->weight};
+    real_t *const share = gs_arena_take(&c->memory, grid->parts, sizeof(*share));
+    bool bundled;
 
     if (share == NULL)
         return gs_fail(GS_ENOMEM, "no memory for %u intervals", grid->parts);
     for (uint32_t i = 0; i < grid->parts; i++)
         share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
-    METIS_SetDefaultOptions(options);
-    options[METIS_OPTION_SEED] = (idx_t)(seed & INT32_MAX);
-    const int rc = METIS_PartGraphKway(&g->vertices, &constraints, g->start, g->neighbour, g->weight, NULL,
-                                       g->edge_weight, &parts, share, NULL, options, &cut, (idx_t *)part);
-    gs_free(share);
-    if (rc == METIS_ERROR_MEMORY)
-        return gs_fail(GS_ENOMEM, "METIS: out of memory; give more with .memory");
-    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use .method fennel", rc);
-}
-
-/* `part` of the coarsest graph's clusters, by way of a smaller graph where they make many components. */
-static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid, uint64_t seed)
-{
-    gs_metis_graph g = {(idx_t)c->g->vertices, c->start, c->neighbour, c->edge_weight, c->weight};
-    gs_metis_bundles b;
-    gs_status st = gs_part__metis_bundle(&b, &g, grid->parts);
-
-    if (st != GS_OK || b.of == NULL)
-        return st != GS_OK ? st : call_metis(part, &g, grid, seed);
-    uint32_t *const own = gs_malloc_array((uint64_t)b.vertices, 4);
-    st = own != NULL ? call_metis(own, &g, grid, seed) : gs_fail(GS_ENOMEM, "no memory for %lld bundles of clusters",
-                                                                  (long long)b.vertices);
-    for (uint64_t v = 0; v < c->g->vertices && st == GS_OK; v++)
-        part[v] = own[b.of[v]];
-    gs_free(own);
-    gs_part__metis_bundles_free(&b);
-    return st;
+    return gs_part__metis_cut(part, &bundled, &g,
+                              &(gs_metis_call){.parts = grid->parts, .seed = seed, .share = share,
+                                               .if_short = "give more with .memory",
+                                               .if_failed = "use .method fennel"});
 }
 
 /* Clusters in their order, each interval as full as can be. */
@@ -838,7 +789,7 @@ static gs_status first_intervals(levels *w)
     gs_part__tick(w->job, "METIS", 0);
     if ((st = load_coarse(&c, metis_neighbours(w->job))) == GS_OK)
         st = cut_coarse(w->of[w->count - 1], &c, w->grid, w->job->opt->seed);
-    coarse_free(&c);
+    gs_arena_free(&c.memory);
     return st;
 }
 

@@ -5,10 +5,6 @@
  */
 #include "partition/lp.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -322,11 +318,14 @@ static void find_range(const gs_lp_sink *s, uint32_t range, uint64_t *first, uin
 static void list_worker(gs_lp_sink *s, uint32_t *next)
 {
     const uint64_t record = s->g->weighted ? sizeof(gs_part_key16) : 8;
-    listing w = {.s = s, .keys = gs_malloc_array(s->cap, record), .spare = gs_malloc_array(s->cap, record),
-                 .stage = gs_malloc_array(STAGE, record_words(s->g) * 4u)};
+    gs_arena memory = {0};
+    listing w = {.s = s,
+                 .keys = gs_arena_take(&memory, s->cap, record),
+                 .spare = gs_arena_take(&memory, s->cap, record),
+                 .stage = gs_arena_take(&memory, STAGE, record_words(s->g) * 4u)};
     gs_status st = GS_OK;
 
-    if (w.keys == NULL || w.spare == NULL || w.stage == NULL)
+    if (memory.is_short)
         st = gs_fail(GS_ENOMEM, "%s: no memory to sort %llu neighbours", s->g->path, (unsigned long long)s->cap);
     while (st == GS_OK && !gs_part__job_stop(s->job)) {
         const uint32_t range = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
@@ -337,9 +336,7 @@ static void list_worker(gs_lp_sink *s, uint32_t *next)
         st = list_range(&w, range, (uint32_t)first, end - first);
     }
     gs_part__job_fail(s->job, st);
-    gs_free(w.keys);
-    gs_free(w.spare);
-    gs_free(w.stage);
+    gs_arena_free(&memory);
     gs_free(w.out);
     pthread_mutex_lock(&s->lock);
     s->g->neighbours += w.neighbours;

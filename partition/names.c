@@ -26,7 +26,7 @@ struct gs_names {
     const char *path;
     const char *dir;
     uint64_t memory, seed;
-    /* what is gathered; NULL later */
+    gs_arena arrays; /* of what is gathered, until names are numbered; then of the table */
     char *bytes;         /* [room] records */
     uint64_t fill, room;
     uint32_t *slot;      /* [slots] 1 + where in `bytes`; 0: empty. A power of two */
@@ -75,10 +75,10 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     n->seed = seed;
     n->room = GS_MIN(GS_MAX(job->memory / 16, LEAST_ROOM), MOST_ROOM);
     n->slots = GS_MIN(power_below(job->memory / 8 / (sizeof(*n->slot) + sizeof(*n->slot_key))), MOST_SLOTS);
-    n->bytes = gs_malloc(n->room);
-    n->slot = gs_calloc(n->slots, sizeof(*n->slot));
-    n->slot_key = gs_malloc_array(n->slots, sizeof(*n->slot_key));
-    if (n->bytes == NULL || n->slot == NULL || n->slot_key == NULL)
+    n->bytes = gs_arena_take(&n->arrays, n->room, 1);
+    n->slot = gs_arena_take(&n->arrays, n->slots, sizeof(*n->slot));
+    n->slot_key = gs_arena_take(&n->arrays, n->slots, sizeof(*n->slot_key));
+    if (n->arrays.is_short)
         st = gs_fail(GS_ENOMEM, "%s: no memory for the names of vertices", path);
     else
         st = gs_unnamed_file_called(&n->fd, &n->runs_path, job->dir, "tmp.names");
@@ -89,30 +89,16 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     return st;
 }
 
-static void free_gathered(gs_names *n)
-{
-    gs_free(n->bytes);
-    gs_free(n->slot);
-    gs_free(n->slot_key);
-    n->bytes = NULL;
-    n->slot = NULL;
-    n->slot_key = NULL;
-}
-
 void gs_part__names_forget(gs_names *n)
 {
-    free_gathered(n);
+    gs_arena_free(&n->arrays);
     gs_free(n->run);
     gs_free(n->runs_path);
-    gs_free(n->key);
-    gs_free(n->vertex);
     if (n->fd >= 0)
         close(n->fd);
     n->fd = -1;
     n->run = NULL;
     n->runs_path = NULL;
-    n->key = NULL;
-    n->vertex = NULL;
 }
 
 void gs_part__names_free(gs_names *n)
@@ -255,6 +241,7 @@ typedef struct merge {
     uint64_t fill;
     int fd;              /* of names.bin */
     char *path;
+    gs_arena memory;
 } merge;
 
 static const char *record_of(const merge *m, uint32_t s, size_t *length)
@@ -386,11 +373,11 @@ static gs_status open_runs(merge *m)
     gs_status st = GS_OK;
 
     m->buffer_bytes = GS_MIN(GS_MAX(each, 2 * LEAST_BUFFER), MOST_BUFFER);
-    m->source = gs_calloc(n->runs, sizeof(*m->source));
-    m->heap = gs_malloc_array(n->runs, sizeof(*m->heap));
-    m->buffers = gs_malloc_array(n->runs, m->buffer_bytes);
-    m->block = gs_malloc(GS_SUM_BYTES);
-    if (m->source == NULL || m->heap == NULL || m->buffers == NULL || m->block == NULL)
+    m->source = gs_arena_take(&m->memory, n->runs, sizeof(*m->source));
+    m->heap = gs_arena_take(&m->memory, n->runs, sizeof(*m->heap));
+    m->buffers = gs_arena_take(&m->memory, n->runs, m->buffer_bytes);
+    m->block = gs_arena_take(&m->memory, GS_SUM_BYTES, 1);
+    if (m->memory.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory to sort its names", n->path);
     for (uint32_t s = 0; s < n->runs && st == GS_OK; s++) {
         m->source[s] = (source){.buffer = m->buffers + s * m->buffer_bytes, .next = n->run[s].begin,
@@ -452,9 +439,9 @@ static gs_status make_table(merge *m, bool *same)
     gs_status st = GS_OK;
 
     n->cap = n->count + n->count / 2 + 1; /* 18 bytes a name: less than the tables of the vertices, later */
-    n->key = gs_malloc_array(n->cap, sizeof(*n->key));
-    n->vertex = gs_malloc_array(n->cap, sizeof(*n->vertex));
-    if (n->key == NULL || n->vertex == NULL)
+    n->key = gs_arena_take(&n->arrays, n->cap, sizeof(*n->key));
+    n->vertex = gs_arena_take(&n->arrays, n->cap, sizeof(*n->vertex));
+    if (n->arrays.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu names", n->path, (unsigned long long)n->count);
     memset(n->vertex, 0xff, n->cap * sizeof(*n->vertex));
     while (got > 0 && !*same && (st = gs_sort_read(m->keys, &at, piece, 1024, &got)) == GS_OK)
@@ -474,12 +461,7 @@ gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, 
     *same = false;
     if ((st = flush_names(n)) != GS_OK)
         return st;
-    gs_free(n->bytes); /* before the merge's buffers */
-    gs_free(n->slot);
-    gs_free(n->slot_key);
-    n->bytes = NULL;
-    n->slot = NULL;
-    n->slot_key = NULL;
+    gs_arena_free(&n->arrays); /* before the merge's buffers */
     gs_part__tick(job, "sorting names", 0);
     if ((st = open_output(&m)) != GS_OK || (st = open_runs(&m)) != GS_OK || (st = merge_runs(&m)) != GS_OK)
         goto done;
@@ -493,10 +475,7 @@ done:
     if (m.fd >= 0)
         close(m.fd);
     gs_sort_free(m.keys);
-    gs_free(m.source);
-    gs_free(m.heap);
-    gs_free(m.buffers);
-    gs_free(m.block);
+    gs_arena_free(&m.memory);
     gs_free(m.path);
     return st;
 }

@@ -2,7 +2,6 @@
 #include "partition/order.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,19 +41,14 @@ typedef struct fennel_state {
     uint32_t *neighbour; /* [neighbour_cap] of the block, by vertex */
     uint32_t *start;     /* [start_cap] */
     uint64_t neighbour_cap, start_cap;
+    gs_arena memory; /* of what is [P] */
 } fennel_state;
 
 static void fennel_free(fennel_state *f)
 {
     if (f == NULL)
         return;
-    gs_free(f->cost);
-    gs_free(f->size);
-    gs_free(f->room);
-    gs_free(f->near);
-    gs_free(f->touched);
-    gs_free(f->ranked);
-    gs_free(f->rank);
+    gs_arena_free(&f->memory);
     gs_free(f->neighbour);
     gs_free(f->start);
     gs_free(f);
@@ -73,14 +67,14 @@ static gs_status fennel_make(fennel_state **out, const gs_part_grid *grid, uint6
     f->part = part;
     /* A symmetric edge is seen twice, so twice the scale keeps the balance. */
     f->scale = 1.5 * (symmetric ? 2 : 1) * m * sqrt((double)parts) / (n * sqrt(n));
-    f->cost = gs_calloc(parts, sizeof(*f->cost));
-    f->size = gs_calloc(parts, 4);
-    f->room = gs_calloc(parts, 4);
-    f->near = gs_calloc(parts, 4);
-    f->touched = gs_calloc(parts, 4);
-    f->ranked = gs_calloc(parts, 4);
-    f->rank = gs_calloc(parts, 4);
-    if (!f->cost || !f->size || !f->room || !f->near || !f->touched || !f->ranked || !f->rank) {
+    f->cost = gs_arena_take(&f->memory, parts, sizeof(*f->cost));
+    f->size = gs_arena_take(&f->memory, parts, 4);
+    f->room = gs_arena_take(&f->memory, parts, 4);
+    f->near = gs_arena_take(&f->memory, parts, 4);
+    f->touched = gs_arena_take(&f->memory, parts, 4);
+    f->ranked = gs_arena_take(&f->memory, parts, 4);
+    f->rank = gs_arena_take(&f->memory, parts, 4);
+    if (f->memory.is_short) {
         fennel_free(f);
         return gs_fail(GS_ENOMEM, "no memory for ordering by %u intervals", parts);
     }

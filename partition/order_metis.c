@@ -147,6 +147,38 @@ void gs_part__metis_bundles_free(gs_metis_bundles *b)
     memset(b, 0, sizeof(*b));
 }
 
+static gs_status call_metis(idx_t *part, const gs_metis_graph *g, const gs_metis_call *call)
+{
+    idx_t options[METIS_NOPTIONS], vertices = g->vertices, constraints = 1, parts = (idx_t)call->parts, cut;
+
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_SEED] = (idx_t)(call->seed & INT32_MAX);
+    const int rc = METIS_PartGraphKway(&vertices, &constraints, g->start, g->neighbour, g->weight, NULL,
+                                       g->edge_weight, &parts, call->share, NULL, options, &cut, part);
+    if (rc == METIS_ERROR_MEMORY)
+        return gs_fail(GS_ENOMEM, "METIS: out of memory; %s", call->if_short);
+    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; %s", rc, call->if_failed);
+}
+
+gs_status gs_part__metis_cut(uint32_t *part, bool *bundled, gs_metis_graph *g, const gs_metis_call *call)
+{
+    const uint64_t vertices = (uint64_t)g->vertices;
+    gs_metis_bundles b;
+    gs_status st = gs_part__metis_bundle(&b, g, call->parts);
+
+    *bundled = st == GS_OK && b.of != NULL;
+    if (!*bundled)
+        return st != GS_OK ? st : call_metis((idx_t *)part, g, call);
+    idx_t *const own = gs_malloc_array((uint64_t)b.vertices, sizeof(*own));
+    st = own != NULL ? call_metis(own, g, call)
+                     : gs_fail(GS_ENOMEM, "no memory for %lld bundles of components", (long long)b.vertices);
+    for (uint64_t v = 0; v < vertices && st == GS_OK; v++)
+        part[v] = (uint32_t)own[b.of[v]];
+    gs_free(own);
+    gs_part__metis_bundles_free(&b);
+    return st;
+}
+
 /* ---- intervals by METIS ----------------------------------------------------------- */
 
 #define LEAST_VERTICES_PER_PART 20u /* METIS complains on stdout about smaller ones */
@@ -184,9 +216,10 @@ void gs_part__metis_fits(char *why, size_t cap, const gs_part_job *job, const gs
 /* The simple undirected graph. */
 typedef struct adjacency {
     idx_t *start, *neighbour; /* [N + 1], [start[N]] */
-    uint64_t *keys, *spare;   /* one block's pairs */
+    uint64_t *keys, *spare;   /* one block's pairs, while it is made */
     uint32_t words;
     bool fill; /* second visit: places, not counts */
+    gs_arena lists, sorting;
 } adjacency;
 
 /* Unordered pairs of a block, each once; the lower 32 bits are the smaller id. */
@@ -235,34 +268,30 @@ static gs_status adjacency_make(adjacency *a, gs_part_job *job, const gs_part_bl
     gs_status st;
 
     a->words = b->words;
-    a->start = gs_calloc(n + 2, sizeof(idx_t));
-    a->keys = gs_malloc_array(cap, 8);
-    a->spare = gs_malloc_array(cap, 8);
-    if (a->start == NULL || a->keys == NULL || a->spare == NULL)
+    a->start = gs_arena_take(&a->lists, n + 2, sizeof(idx_t));
+    a->keys = gs_arena_take(&a->sorting, cap, 8);
+    a->spare = gs_arena_take(&a->sorting, cap, 8);
+    if (a->lists.is_short || a->sorting.is_short)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu vertices", (unsigned long long)n);
     if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
         return st;
     for (uint64_t v = 0; v < n; v++)
         a->start[v + 1] += a->start[v];
-    if ((a->neighbour = gs_malloc_array((uint64_t)a->start[n] + 1, sizeof(idx_t))) == NULL)
+    if ((a->neighbour = gs_arena_take(&a->lists, (uint64_t)a->start[n], sizeof(idx_t))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu neighbours", (unsigned long long)a->start[n]);
     a->fill = true;
     if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
         return st;
     memmove(a->start + 1, a->start, n * sizeof(idx_t)); /* filling moved each start to its end */
     a->start[0] = 0;
-    gs_free(a->keys);
-    gs_free(a->spare);
-    a->keys = a->spare = NULL;
+    gs_arena_free(&a->sorting);
     return GS_OK;
 }
 
 static void adjacency_free(adjacency *a)
 {
-    gs_free(a->start);
-    gs_free(a->neighbour);
-    gs_free(a->keys);
-    gs_free(a->spare);
+    gs_arena_free(&a->lists);
+    gs_arena_free(&a->sorting);
 }
 
 /* Equal intervals out of METIS's parts. */
@@ -272,6 +301,7 @@ typedef struct balancing {
     uint32_t *part;
     uint64_t *size; /* [P] */
     uint32_t *near; /* [P] */
+    gs_arena memory;
 } balancing;
 
 static int larger_first(const void *a, const void *b)
@@ -284,15 +314,13 @@ static int larger_first(const void *a, const void *b)
 static gs_status rename_by_size(balancing *w)
 {
     const uint32_t parts = w->grid->parts;
-    uint64_t *order = gs_malloc_array(parts, 8);
-    uint32_t *name = gs_malloc_array(parts, 4);
+    uint64_t *const order = gs_arena_take(&w->memory, parts, 8);
+    uint32_t *const name = gs_arena_take(&w->memory, parts, 4);
 
-    if (order == NULL || name == NULL) {
-        gs_free(order);
-        gs_free(name);
+    w->size = gs_arena_take(&w->memory, parts, sizeof(*w->size));
+    w->near = gs_arena_take(&w->memory, parts, sizeof(*w->near));
+    if (w->memory.is_short)
         return gs_fail(GS_ENOMEM, "no memory to balance %u intervals", parts);
-    }
-    memset(w->size, 0, parts * sizeof(*w->size));
     for (uint64_t v = 0; v < w->grid->vertices; v++)
         w->size[w->part[v]]++;
     for (uint32_t i = 0; i < parts; i++)
@@ -304,8 +332,6 @@ static gs_status rename_by_size(balancing *w)
     }
     for (uint64_t v = 0; v < w->grid->vertices; v++)
         w->part[v] = name[w->part[v]];
-    gs_free(order);
-    gs_free(name);
     return GS_OK;
 }
 
@@ -340,11 +366,12 @@ static uint64_t inside(const balancing *w, uint32_t v)
 static gs_status shrink_part(balancing *w, uint32_t i)
 {
     const uint64_t over = w->size[i] - gs_part__grid_capacity(w->grid, i);
-    uint64_t *keys = gs_malloc_array(w->size[i], 8), *spare = gs_malloc_array(w->size[i], 8), n = 0;
+    gs_arena memory = {0};
+    uint64_t *const keys = gs_arena_take(&memory, w->size[i], 8), *const spare = gs_arena_take(&memory, w->size[i], 8);
+    uint64_t n = 0;
 
-    if (keys == NULL || spare == NULL) {
-        gs_free(keys);
-        gs_free(spare);
+    if (memory.is_short) {
+        gs_arena_free(&memory);
         return gs_fail(GS_ENOMEM, "no memory to balance an interval of %llu vertices", (unsigned long long)w->size[i]);
     }
     for (uint64_t v = 0; v < w->grid->vertices; v++)
@@ -353,64 +380,26 @@ static gs_status shrink_part(balancing *w, uint32_t i)
     const uint64_t *sorted = gs_part__sort8(keys, spare, n, 64);
     for (uint64_t k = 0; k < over; k++)
         move_vertex(w, (uint32_t)sorted[k]);
-    gs_free(keys);
-    gs_free(spare);
+    gs_arena_free(&memory);
     return GS_OK;
 }
 
 static gs_status balance(uint32_t *part, const gs_part_grid *grid, const adjacency *a)
 {
     balancing w = {.a = a, .grid = grid, .part = part};
-    gs_status st;
+    gs_status st = rename_by_size(&w);
 
-    w.size = gs_calloc(grid->parts, sizeof(*w.size));
-    w.near = gs_calloc(grid->parts, sizeof(*w.near));
-    st = w.size && w.near ? rename_by_size(&w) : gs_fail(GS_ENOMEM, "no memory to balance %u intervals", grid->parts);
     for (uint32_t i = 0; i < grid->parts && st == GS_OK; i++)
         if (w.size[i] > gs_part__grid_capacity(grid, i))
             st = shrink_part(&w, i);
-    gs_free(w.size);
-    gs_free(w.near);
-    return st;
-}
-
-static gs_status call_metis(uint32_t *part, const gs_part_grid *grid, gs_metis_graph *g, uint64_t seed)
-{
-    idx_t options[METIS_NOPTIONS], constraints = 1, parts = (idx_t)grid->parts, cut;
-
-    METIS_SetDefaultOptions(options);
-    options[METIS_OPTION_SEED] = (idx_t)(seed & INT32_MAX);
-    const int rc = METIS_PartGraphKway(&g->vertices, &constraints, g->start, g->neighbour, g->weight, NULL, NULL,
-                                       &parts, NULL, NULL, options, &cut, (idx_t *)part);
-    if (rc == METIS_ERROR_MEMORY)
-        return gs_fail(GS_ENOMEM, "METIS: out of memory; use .method lp");
-    return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; use .method lp", rc);
-}
-
-/* Of a graph of many components a smaller one is cut, whose lists take the place of the graph's: *cut_down says so. */
-static gs_status cut_graph(uint32_t *part, const gs_part_grid *grid, adjacency *a, uint64_t seed, bool *cut_down)
-{
-    gs_metis_graph g = {.vertices = (idx_t)grid->vertices, .start = a->start, .neighbour = a->neighbour};
-    gs_metis_bundles b;
-    gs_status st = gs_part__metis_bundle(&b, &g, grid->parts);
-
-    *cut_down = st == GS_OK && b.of != NULL;
-    if (!*cut_down)
-        return st != GS_OK ? st : call_metis(part, grid, &g, seed);
-    uint32_t *const own = gs_malloc_array((uint64_t)b.vertices, 4);
-    st = own != NULL ? call_metis(own, grid, &g, seed) : gs_fail(GS_ENOMEM, "no memory for %lld bundles of components",
-                                                                  (long long)b.vertices);
-    for (uint64_t v = 0; v < grid->vertices && st == GS_OK; v++)
-        part[v] = own[b.of[v]];
-    gs_free(own);
-    gs_part__metis_bundles_free(&b);
+    gs_arena_free(&w.memory);
     return st;
 }
 
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b)
 {
     adjacency a = {0};
-    bool cut_down = false;
+    bool bundled = false;
     gs_status st = GS_OK;
 
     _Static_assert(sizeof(idx_t) == sizeof(*part), "METIS writes into the interval numbers");
@@ -421,9 +410,13 @@ gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *
     if ((st = adjacency_make(&a, job, b)) != GS_OK)
         goto done;
     gs_part__tick(job, "METIS", 0);
-    if ((st = cut_graph(part, grid, &a, job->opt->seed, &cut_down)) != GS_OK)
+    gs_metis_graph g = {.vertices = (idx_t)grid->vertices, .start = a.start, .neighbour = a.neighbour};
+    if ((st = gs_part__metis_cut(part, &bundled, &g,
+                                 &(gs_metis_call){.parts = grid->parts, .seed = job->opt->seed,
+                                                  .if_short = "use .method lp",
+                                                  .if_failed = "use .method lp"})) != GS_OK)
         goto done;
-    if (cut_down) {
+    if (bundled) {
         adjacency_free(&a);
         a = (adjacency){0};
         st = adjacency_make(&a, job, b);

@@ -36,6 +36,7 @@ typedef struct link_sort {
     uint64_t most;              /* links that fit */
     gs_part_key16 *key, *spare; /* [most] */
     link_file file;
+    gs_arena memory;
 } link_sort;
 
 /* ---- writing --------------------------------------------------------------- */
@@ -173,6 +174,7 @@ typedef struct label_piece {
     void *raw;        /* [READ_LINKS] */
     int64_t *whole;
     uint32_t *label;
+    gs_arena memory;
 } label_piece;
 
 static gs_status label_piece_make(label_piece *p, const gs_part_input *links)
@@ -181,19 +183,10 @@ static gs_status label_piece_make(label_piece *p, const gs_part_input *links)
                        .numbers = !gs_part__is_integer(links->label.npy.dtype)};
     if (!p->there)
         return GS_OK;
-    p->raw = gs_malloc_array(READ_LINKS, sizeof(int64_t));
-    p->whole = gs_malloc_array(READ_LINKS, sizeof(*p->whole));
-    p->label = gs_malloc_array(READ_LINKS, sizeof(*p->label));
-    return p->raw != NULL && p->whole != NULL && p->label != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "%s: no memory to read labels", links->label.path);
-}
-
-static void label_piece_free(label_piece *p)
-{
-    gs_free(p->raw);
-    gs_free(p->whole);
-    gs_free(p->label);
+    p->raw = gs_arena_take(&p->memory, READ_LINKS, sizeof(int64_t));
+    p->whole = gs_arena_take(&p->memory, READ_LINKS, sizeof(*p->whole));
+    p->label = gs_arena_take(&p->memory, READ_LINKS, sizeof(*p->label));
+    return p->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read labels", links->label.path) : GS_OK;
 }
 
 static gs_status take_classes(label_piece *p, uint64_t first, uint64_t count)
@@ -253,7 +246,7 @@ static gs_status read_links(gs_external_sort *sort, const gs_part_input *links, 
         }
     }
     gs_part__edge_block_free(&b);
-    label_piece_free(&labels);
+    gs_arena_free(&labels.memory);
     *classes = GS_MAX(*classes, labels.classes);
     return st == GS_OK ? gs_sort_finish(sort) : st;
 }
@@ -270,9 +263,9 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
     if ((st = gs_sort_make(&sort, &spec)) != GS_OK || (st = read_links(sort, links, o, span, classes)) != GS_OK)
         goto done;
     s->most = GS_MIN(memory / 2 / (2 * sizeof(*s->key)), links->edges);
-    s->key = gs_malloc_array(s->most, sizeof(*s->key));
-    s->spare = gs_malloc_array(s->most, sizeof(*s->spare));
-    if (s->key == NULL || s->spare == NULL)
+    s->key = gs_arena_take(&s->memory, s->most, sizeof(*s->key));
+    s->spare = gs_arena_take(&s->memory, s->most, sizeof(*s->spare));
+    if (s->memory.is_short)
         st = gs_fail(GS_ENOMEM, "%s: no memory to sort its pairs", s->file.path);
     const gs_sort_visitor v = {.most = s->most, .memory = memory / 4, .context = s, .visit = write_part,
                                .key = sort_key, .check = check_job, .too_many = too_many};
@@ -301,8 +294,7 @@ static gs_status write_split(gs_part_job *job, const gs_part_input *links, const
         s.file.sums = NULL; /* now the caller's */
     }
     file_close(&s.file);
-    gs_free(s.key);
-    gs_free(s.spare);
+    gs_arena_free(&s.memory);
     return st;
 }
 

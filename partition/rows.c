@@ -8,7 +8,6 @@
 #include "partition/rows.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +62,7 @@ struct row_job {
     gs_io *io;
     uint32_t source, file; /* of `io`; source: dense input only */
     char *path;
+    gs_arena memory; /* of all but pages, buckets and sums */
 };
 
 #define NO_SLOT UINT32_MAX
@@ -550,7 +550,7 @@ static gs_status pass_csr(row_job *r)
 
     if ((st = gs_csr__alloc(&c, CSR_PIECE, r->in->data.path)) == GS_OK)
         st = csr_rows(r, &c);
-    gs_csr__free(&c);
+    gs_arena_free(&c.memory);
     return st;
 }
 
@@ -727,18 +727,17 @@ static gs_status make_buffers(row_job *r, uint64_t memory)
     const uint64_t left = memory > pieces ? memory - pieces : 0, all = r->windows + WRITES + LEAST_SLOTS;
     const uint64_t slots = GS_MIN(GS_MAX(left / GS_SUM_BYTES, LEAST_SLOTS), all);
 
-    r->slot = gs_malloc_array(r->windows, 4);
+    r->slot = gs_arena_take(&r->memory, r->windows, 4);
     r->sums = gs_malloc_array(r->windows, 8);
     r->pool.bytes = slots * GS_SUM_BYTES;
     r->pool.data = gs_alloc_pages(r->pool.bytes);
-    r->pool.filled = gs_malloc_array(slots, 4); /* buckets have longer slots, so fewer */
-    r->pool.vacant = gs_malloc_array(slots, 4);
-    r->pool.written = gs_calloc(slots, sizeof(*r->pool.written));
-    r->row = gs_malloc_array(r->in->features, 4);
-    r->at_rest = gs_malloc_array(r->in->features, 4);
-    r->aligned = gs_malloc_array(r->in->features, 8);
-    if (!r->slot || !r->sums || !r->pool.data || !r->pool.filled || !r->pool.vacant || !r->pool.written || !r->row ||
-        !r->at_rest || !r->aligned)
+    r->pool.filled = gs_arena_take(&r->memory, slots, 4); /* buckets have longer slots, so fewer */
+    r->pool.vacant = gs_arena_take(&r->memory, slots, 4);
+    r->pool.written = gs_arena_take(&r->memory, slots, sizeof(*r->pool.written));
+    r->row = gs_arena_take(&r->memory, r->in->features, 4);
+    r->at_rest = gs_arena_take(&r->memory, r->in->features, 4);
+    r->aligned = gs_arena_take(&r->memory, r->in->features, 8);
+    if (r->sums == NULL || r->pool.data == NULL || r->memory.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu write windows", r->path, (unsigned long long)slots);
     memset(r->slot, 0xff, r->windows * 4);
     cut_pool(r, GS_SUM_BYTES);
@@ -767,14 +766,8 @@ done:
     gs_io_close(r.io); /* before the buffers go */
     buckets_free(&r);
     gs_free_pages(r.pool.data, r.pool.bytes);
-    gs_free(r.slot);
+    gs_arena_free(&r.memory);
     gs_free(r.sums);
-    gs_free(r.pool.filled);
-    gs_free(r.pool.vacant);
-    gs_free(r.pool.written);
-    gs_free(r.row);
-    gs_free(r.at_rest);
-    gs_free(r.aligned);
     gs_free(r.path);
     return st;
 }

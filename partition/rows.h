@@ -8,7 +8,6 @@
 #include "partition/job.h"
 #include "partition/order.h"
 #include "store/store.h"
-#include "store/store_write.h" /* gs_array_info */
 
 /* -- feature rows to their place in store order. */
 

@@ -1,5 +1,4 @@
 /* cmd_train.c - trains, and computes logits with weights that are there. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* gnnstream.c - one table of commands. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"

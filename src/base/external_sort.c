@@ -5,9 +5,7 @@
  */
 #include "base/external_sort.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

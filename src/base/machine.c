@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>

@@ -4,10 +4,8 @@
 #define GS_BASE_SIZE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 
 #define GS_KIB (1024ull)
 #define GS_MIB (1024ull * GS_KIB)

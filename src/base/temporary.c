@@ -16,7 +16,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/size.h"
 
 #define FILE_PREFIX ".gnnstream"
 #define FOLDER_PREFIX "spill"

@@ -14,7 +14,6 @@
 #define GS_BASE_TEMPORARY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/status.h"
 

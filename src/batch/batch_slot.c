@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/size.h"
 #include "batch/batches_internal.h"
 
 /* ---- rows ---------------------------------------------------------------- */

@@ -1,12 +1,10 @@
 /* batches.c - a training on batches: one program, one plan of the largest batch, to which each is bound. */
 #include "batch/batches.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/dtype.h"
 #include "base/size.h"
 #include "batch/batches_internal.h"
 #include "session/describe.h"

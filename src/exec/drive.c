@@ -1,7 +1,6 @@
 /* drive.c - runs a pass once: what is before and behind its lanes (lane.c). */
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"

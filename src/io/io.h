@@ -18,7 +18,6 @@
 #define GS_IO_IO_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"

@@ -1,5 +1,4 @@
 /* ir_make.c - new nodes: types inferred, folded, and made once. */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 

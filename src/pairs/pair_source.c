@@ -1,7 +1,5 @@
 #include "pairs/pair_batch.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/alloc.h"

@@ -20,7 +20,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/status.h"
 #include "gnnstream_reports.h" /* GS_PLAN_DEVICES */
 #include "program/program.h"
 

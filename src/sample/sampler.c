@@ -2,7 +2,6 @@
 #include "sample/sampler.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"

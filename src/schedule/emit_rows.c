@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/emit_cache.h"
 #include "schedule/emitter.h"

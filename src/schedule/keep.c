@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "schedule/deals.h"
 
 /* ---- the host ------------------------------------------------------------- */
 

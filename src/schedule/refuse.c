@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "schedule/deals.h"
 #include "schedule/keep.h"
 #include "schedule/effort.h"
 #include "schedule/emitter.h"

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/column_order.h"
-#include "schedule/deals.h"
 #include "schedule/keep.h"
 #include "schedule/effort.h"
 #include "schedule/emitter.h"

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "device/device.h"
 #include "gnnstream.h" /* gs_layer_graph */
 #include "schedule/schedule.h" /* gs_edge_set */
 #include "store/chunk_table.h"

@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/npy.h"
 #include "base/option_table.h"
-#include "base/size.h"
 #include "session/session.h"
 #include "session/store_rows.h"
 

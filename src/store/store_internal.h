@@ -7,7 +7,6 @@
 #define GS_STORE_STORE_INTERNAL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/dtype.h"

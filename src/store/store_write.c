@@ -17,7 +17,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/outfile.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "store/store_internal.h"

@@ -3,8 +3,6 @@
  * Manifest, chunk table and checksums were verified when the store was opened. Here: the edges, then of vertex arrays
  * each block's checksum, zero padding, and what the values must be: finite features, labels below the number of
  * classes, split sizes as promised, input ids that are a permutation. */
-#include <assert.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -2,10 +2,8 @@
 #ifndef GS_TRAIN_FIGURES_H
 #define GS_TRAIN_FIGURES_H
 
-#include <stdint.h>
 
 #include "base/status.h"
-#include "exec/exec.h"
 #include "gnnstream_reports.h" /* gs_task_figures */
 #include "session/learned.h"
 #include "session/session.h"

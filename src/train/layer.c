@@ -17,7 +17,6 @@
 #include "gnnstream.h"
 #include "model/model.h"
 #include "schedule/schedule.h"
-#include "session/edges.h"
 #include "session/params.h"
 #include "session/session_plan.h"
 #include "store/store.h"

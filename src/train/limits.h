@@ -9,7 +9,6 @@
 #ifndef GS_TRAIN_LIMITS_H
 #define GS_TRAIN_LIMITS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "device/update.h"
 #include "gnnstream.h"
 #include "session/params.h"

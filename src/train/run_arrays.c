@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "session/fault.h"
 #include "session/session_plan.h"

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/option_table.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "session/session_plan.h"
 #include "session/describe.h"

@@ -14,7 +14,6 @@
 #include "session/session.h"
 #include "session/tables.h"
 #include "train/control.h"
-#include "train/figures.h"
 #include "train/options.h"
 #include "train/outputs.h"
 #include "train/provenance.h"

@@ -7,7 +7,6 @@
 #ifndef GS_TRAIN_RUN_PAIRS_H
 #define GS_TRAIN_RUN_PAIRS_H
 
-#include "base/outfile.h"
 #include "batch/batches.h"
 #include "gnnstream.h"
 #include "pairs/pair_batch.h"

@@ -3,7 +3,6 @@
 #include "device/cpu/edge_program.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/dtype.h"

@@ -20,7 +20,6 @@
  * Gradients of [256, 1024] on those, 1024 rows at a time: 356 in tiles of 64 x 1024, 391 to 426 of 256 x 256.
  */
 #include <dnnl.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/size.h"

@@ -9,7 +9,6 @@
  * go to the lot's own partial sums, and are added in the order of the lots: they do not depend on the
  * number of threads.
  */
-#include <omp.h>
 #include <string.h>
 
 #include "base/size.h"
