@@ -17,6 +17,7 @@ void gs_plan_free(gs_plan *p)
     gs_free(p->pass);
     gs_free(p->spill.first);
     gs_free(p->spill.bytes);
+    gs_free(p->maker);
     gs_free(p);
 }
 
@@ -37,6 +38,34 @@ uint32_t gs_task_requests(const gs_task *t)
     return t->kind == GS_TASK_MOVE && t->runs > 0 ? t->runs : 1;
 }
 
+/* A place of the numbers that the sum's operand rows are multiplied by, where there are some. */
+static uint32_t scales(const gs_program *p, const gs_task *t)
+{
+    gs_row_sum rows;
+    return gs_sum_of_rows(&rows, &p->stage[t->stage], t->sum) && rows.scale != GS_NONE ? 1 : 0;
+}
+
+uint32_t gs_task_registers(const gs_task *t, const gs_program *p)
+{
+    const gs_stage *const s = &p->stage[t->stage];
+    switch (t->kind) {
+    case GS_TASK_EDGES:
+        return t->sum == GS_NONE ? s->edge_regs + s->sums * GS_SUM_PLACES : scales(p, t);
+    case GS_TASK_SELF:
+        return scales(p, t);
+    case GS_TASK_VERTEX:
+        return s->regs;
+    case GS_TASK_BEGIN:
+    case GS_TASK_FINISH:
+        return GS_SUM_PLACES;
+    case GS_TASK_UNROLL:
+    case GS_TASK_BACK:
+        return GS_STATE_PLACES;
+    default:
+        return 0;
+    }
+}
+
 const char *gs_task_word(const gs_task *t)
 {
     static const char *const kind[GS_TASK_KINDS] = {
@@ -54,5 +83,7 @@ const char *gs_task_word(const gs_task *t)
 
     if (t->kind != GS_TASK_MOVE)
         return kind[t->kind];
+    if (gs_task_driver(t) == GS_DRIVER_RANKS)
+        return t->place.memory >= GS_RANK_MEMORIES ? "send" : "receive";
     return lane < GS_LANE_DEVICES ? io[lane] : device[(lane - GS_LANE_DEVICES) % GS_DEVICE_LANES];
 }

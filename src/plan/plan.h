@@ -35,7 +35,13 @@ typedef enum gs_region {
  * copies computes on the host's. */
 enum { GS_DISK, GS_HOST, GS_DEVICE_MEMORIES };
 
-static inline bool gs_is_device_memory(uint32_t memory) { return memory >= GS_DEVICE_MEMORIES; }
+/* Of a rank's part of a plan (plan/part.h): what another rank has, its host's memory or its device's. */
+#define GS_RANK_MEMORIES (GS_DEVICE_MEMORIES + GS_PLAN_DEVICES)
+
+static inline bool gs_is_device_memory(uint32_t memory)
+{
+    return memory >= GS_DEVICE_MEMORIES && memory < GS_RANK_MEMORIES;
+}
 
 typedef struct gs_place {
     gs_region region; /* NONE on the disk */
@@ -82,6 +88,8 @@ typedef enum gs_check { GS_CHECK_NONE, GS_CHECK_CHUNK, GS_CHECK_BLOCKS } gs_chec
 enum { GS_LANE_READ, GS_LANE_WRITE, GS_LANE_DEVICES };
 enum { GS_LANE_COMPUTE, GS_LANE_UPLOAD, GS_LANE_FORWARD, GS_LANE_DOWNLOAD, GS_LANE_LOAD, GS_DEVICE_LANES };
 #define GS_PLAN_LANES (GS_LANE_DEVICES + GS_PLAN_DEVICES * GS_DEVICE_LANES)
+/* A part has one device, and these behind its lanes. Their tasks begin and end in order. */
+enum { GS_LANE_SEND = GS_LANE_DEVICES + GS_DEVICE_LANES, GS_LANE_RECEIVE, GS_PART_LANES };
 
 /* A part of what a move stands for, in blocks of GS_BLOCK_BYTES from its source and from its place alike. */
 typedef struct gs_block_run {
@@ -135,6 +143,7 @@ typedef struct gs_resident {
     bool load;           /* read once when the run opens (the store's); else the run writes it */
     uint32_t made_by;    /* on a device: the stage that makes it, after whose pass it is loaded; GS_NONE: at once */
     uint32_t target, operand; /* of a chunk on a device */
+    uint32_t rank;       /* of a part, and made by a stage: who has its rows; then `memory` may be another rank's */
 } gs_resident;
 
 typedef struct gs_plan_pass {
@@ -151,6 +160,7 @@ typedef struct gs_plan_pass {
     uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices */
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
     gs_order_report order; /* by simulation */
+    uint64_t sent_bytes, received_bytes; /* of a part, to and from other ranks */
 } gs_plan_pass;
 
 /* Factors of the devices' speeds, by which a stage's columns are dealt: of those like some device, and of others. */
@@ -203,6 +213,9 @@ typedef struct gs_plan {
     uint64_t host_bytes;       /* everything on the host, the caller's fixed part included */
     uint64_t device_bytes;     /* of the device that has most */
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
+    uint32_t ranks, rank;      /* of a part: of how many, and whose it is; 0: the whole plan */
+    uint8_t *maker;            /* [stages * parts] of a part: the rank whose rows those of an interval are, that a stage
+                                * makes; else NULL */
 } gs_plan;
 
 /* May a device be given both at once? They are of chunks of one operand interval in one edge pass, and add to other
@@ -222,11 +235,20 @@ typedef struct gs_plan_link {
 } gs_plan_link;
 
 /* What takes bytes over a link: requests to the disk; a device, which copies from or to the host, or from a peer, or
- * reads the disk past the host. */
-typedef enum gs_driver { GS_DRIVER_NONE, GS_DRIVER_IO, GS_DRIVER_ENGINE, GS_DRIVER_PEER, GS_DRIVER_DIRECT } gs_driver;
+ * reads the disk past the host; messages between ranks. */
+typedef enum gs_driver {
+    GS_DRIVER_NONE,
+    GS_DRIVER_IO,
+    GS_DRIVER_ENGINE,
+    GS_DRIVER_PEER,
+    GS_DRIVER_DIRECT,
+    GS_DRIVER_RANKS
+} gs_driver;
 
 static inline gs_driver gs_link_driver(gs_plan_link k)
 {
+    if (k.from >= GS_RANK_MEMORIES || k.to >= GS_RANK_MEMORIES)
+        return GS_DRIVER_RANKS;
     if (!gs_is_device_memory(k.from) && !gs_is_device_memory(k.to))
         return GS_DRIVER_IO;
     if (gs_is_device_memory(k.from) && gs_is_device_memory(k.to))
@@ -252,6 +274,8 @@ static inline uint32_t gs_link_lane(gs_plan_link k)
         return first + GS_LANE_FORWARD;
     case GS_DRIVER_DIRECT:
         return first + GS_LANE_LOAD;
+    case GS_DRIVER_RANKS:
+        return k.to >= GS_RANK_MEMORIES ? GS_LANE_SEND : GS_LANE_RECEIVE;
     default:
         return k.from == GS_DISK ? GS_LANE_READ : GS_LANE_WRITE;
     }
@@ -296,6 +320,8 @@ static inline uint32_t gs_task_lane(const gs_task *t)
 /* Lanes of every pass. */
 static inline uint32_t gs_plan_lanes(const gs_plan *p)
 {
+    if (p->ranks > 0)
+        return GS_PART_LANES;
     return GS_LANE_DEVICES + (p->devices > 0 ? p->devices * (uint32_t)GS_DEVICE_LANES : 1);
 }
 
@@ -305,7 +331,9 @@ void gs_plan_free(gs_plan *p); /* NULL is allowed */
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t);
 /* Requests to the disk, or runs that are copied one by one. */
 uint32_t gs_task_requests(const gs_task *t);
-/* For people: the kind, of moves "read", "write", "upload", "forward", "download" or "load". */
+/* How many of plan->reg belong to the task: see `first_reg`. */
+uint32_t gs_task_registers(const gs_task *t, const gs_program *p);
+/* For people: the kind, of moves "read", "write", "upload", "forward", "download", "load", "send" or "receive". */
 const char *gs_task_word(const gs_task *t);
 
 /* -- a plan as text, for people and for comparing two versions of the planner.

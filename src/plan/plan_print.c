@@ -26,40 +26,11 @@ static void print_index(const char *name, uint32_t value, FILE *out)
         fprintf(out, " %s %" PRIu32, name, value);
 }
 
-/* A place of the numbers that the sum's operand rows are multiplied by, where there are some. */
-static uint32_t scales(const gs_program *p, const gs_task *t)
-{
-    gs_row_sum rows;
-    return gs_sum_of_rows(&rows, &p->stage[t->stage], t->sum) && rows.scale != GS_NONE ? 1 : 0;
-}
-
-/* How many of plan->reg belong to the task: plan.h says it at `first_reg`. */
-static uint32_t task_registers(const gs_program *p, const gs_task *t)
-{
-    const gs_stage *const s = &p->stage[t->stage];
-    switch (t->kind) {
-    case GS_TASK_EDGES:
-        return t->sum == GS_NONE ? s->edge_regs + s->sums * GS_SUM_PLACES : scales(p, t);
-    case GS_TASK_SELF:
-        return scales(p, t);
-    case GS_TASK_VERTEX:
-        return s->regs;
-    case GS_TASK_BEGIN:
-    case GS_TASK_FINISH:
-        return GS_SUM_PLACES;
-    case GS_TASK_UNROLL:
-    case GS_TASK_BACK:
-        return GS_STATE_PLACES;
-    default:
-        return 0;
-    }
-}
-
 static void print_runs_or_rows(const gs_plan *plan, const gs_program *program, const gs_task *t, FILE *out)
 {
     if (t->kind != GS_TASK_MOVE) {
         print_number("rows", t->rows, out);
-        for (uint32_t r = 0; r < task_registers(program, t); r++)
+        for (uint32_t r = 0; r < gs_task_registers(t, program); r++)
             print_place("reg", plan->reg[t->first_reg + r], out);
         return;
     }

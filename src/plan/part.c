@@ -1,0 +1,386 @@
+/* part.c - lists a rank's part of a plan: of each task what stands for it there. */
+#include "plan/part.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "plan/part_owners.h"
+#include "plan/part_waits.h"
+
+#define NO_MAKER UINT8_MAX
+
+typedef struct listing {
+    const gs_plan *whole;
+    const gs_program *program;
+    gs_plan *out;
+    gs_plan_pass *pass;      /* that is listed */
+    uint32_t rank, parts, interval_rows;
+    gs_owners owners;
+    gs_part_waits waits;
+    gs_spans arena;          /* of the rank's device: lane and place of the move that came there last */
+    uint32_t run_room, reg_room;
+} listing;
+
+/* ---- tables --------------------------------------------------------------- */
+
+static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "out of memory: this rank's part of the plan"); }
+
+static gs_status add_run(listing *x, gs_block_run run)
+{
+    gs_plan *const p = x->out;
+    if (p->runs == x->run_room) {
+        const uint32_t room = GS_MAX(2 * x->run_room, 256);
+        gs_block_run *const more = gs_realloc(p->run, room * sizeof(*more));
+        if (more == NULL)
+            return no_memory();
+        p->run = more;
+        x->run_room = room;
+    }
+    p->run[p->runs++] = run;
+    return GS_OK;
+}
+
+static gs_status copy_runs(listing *x, gs_task *t)
+{
+    const gs_block_run *const run = &x->whole->run[t->first_run];
+    gs_status st = GS_OK;
+
+    t->first_run = x->out->runs;
+    for (uint32_t r = 0; r < t->runs && st == GS_OK; r++)
+        st = add_run(x, run[r]);
+    return st;
+}
+
+static bool is_on_host(const gs_place *p)
+{
+    return p->region == GS_REGION_RING || p->region == GS_REGION_RESIDENT;
+}
+
+/* The part has one device. */
+static gs_place here(gs_place p)
+{
+    p.memory = gs_is_device_memory(p.memory) ? (uint32_t)GS_DEVICE_MEMORIES : p.memory;
+    return p;
+}
+
+static gs_place at_rank(gs_place p, uint32_t rank)
+{
+    p.memory = GS_RANK_MEMORIES + rank;
+    return p;
+}
+
+static gs_status copy_regs(listing *x, gs_task *t)
+{
+    const uint32_t regs = gs_task_registers(t, x->program);
+    gs_plan *const p = x->out;
+
+    if (p->regs + regs > x->reg_room) {
+        const uint32_t room = 2 * (p->regs + regs);
+        gs_place *const more = gs_realloc(p->reg, room * sizeof(*more));
+        if (more == NULL)
+            return no_memory();
+        p->reg = more;
+        x->reg_room = room;
+    }
+    for (uint32_t r = 0; r < regs; r++) {
+        const gs_place *const from = &x->whole->reg[t->first_reg + r];
+        if (is_on_host(from))
+            return gs_owners_refuse("rows that devices have in the host's memory");
+        p->reg[p->regs + r] = here(*from);
+    }
+    t->first_reg = p->regs;
+    p->regs += regs;
+    return GS_OK;
+}
+
+/* ---- a task --------------------------------------------------------------- */
+
+/* All ranks add up statistics, each in the order of its own computations. */
+static gs_status list_computation(listing *x, uint32_t i, const gs_reach *before)
+{
+    gs_task t = x->whole->task[i];
+    gs_status st;
+
+    if (t.device != x->rank && t.kind != GS_TASK_STATISTICS)
+        return GS_OK;
+    if (is_on_host(&t.place) || is_on_host(&t.source) || is_on_host(&t.chunk))
+        return gs_owners_refuse("rows that devices have in the host's memory");
+    t.device = 0;
+    t.place = here(t.place);
+    t.source = here(t.source);
+    t.chunk = here(t.chunk);
+    st = copy_regs(x, &t);
+    return st == GS_OK ? gs_part_waits_add(&x->waits, i, &t, before) : st;
+}
+
+/* Moves to a device wait for what came to the same place before, as lanes of the part share what was one lane. */
+static gs_status wait_for_place(listing *x, const gs_task *t, gs_reach *before)
+{
+    const uint64_t end = t->place.offset + t->bytes;
+    const uint32_t lane = gs_task_lane(t);
+
+    for (uint32_t k = gs_spans_find(&x->arena, t->place.offset);
+         k < x->arena.count && x->arena.span[k].begin < end; k++) {
+        const gs_span *const was = &x->arena.span[k];
+        before->before[was->who] = GS_MAX(before->before[was->who], was->from);
+    }
+    return gs_spans_set(&x->arena, (gs_span){t->place.offset, end, lane, x->waits.count[lane] + 1});
+}
+
+static gs_status list_move(listing *x, uint32_t i, gs_task *t, const gs_reach *before)
+{
+    gs_reach own = *before;
+    gs_status st = GS_OK;
+
+    t->device = 0;
+    if (t->place.memory == GS_DEVICE_MEMORIES)
+        st = wait_for_place(x, t, &own);
+    if (st == GS_OK)
+        st = gs_part_waits_add(&x->waits, i, t, &own);
+    if (t->place.memory >= GS_RANK_MEMORIES)
+        x->pass->sent_bytes += gs_task_bytes(x->out, t);
+    if (t->source.memory >= GS_RANK_MEMORIES)
+        x->pass->received_bytes += gs_task_bytes(x->out, t);
+    return st;
+}
+
+/* A copy whose runs are as they are. */
+static gs_status list_whole(listing *x, uint32_t i, gs_place source, gs_place place, const gs_reach *before)
+{
+    gs_task t = x->whole->task[i];
+    t.source = source;
+    t.place = place;
+    const gs_status st = copy_runs(x, &t);
+    return st == GS_OK ? list_move(x, i, &t, before) : st;
+}
+
+/* The pieces that a rank has, each a copy by itself: they may begin anywhere. */
+static gs_status list_pieces(listing *x, uint32_t i, uint32_t rank, gs_place source, gs_place place,
+                             const gs_reach *before)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < x->owners.pieces && st == GS_OK; k++) {
+        const gs_piece *const p = &x->owners.piece[k];
+        gs_task t = x->whole->task[i];
+        if (p->rank != rank)
+            continue;
+        t.source = gs_place_behind(source, p->begin);
+        t.place = gs_place_behind(place, p->begin);
+        t.bytes = p->end - p->begin;
+        t.runs = 0;
+        st = list_move(x, i, &t, before);
+    }
+    return st;
+}
+
+/* From the host to a device. */
+static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
+{
+    const gs_task *const t = &x->whole->task[i];
+    const uint32_t to = t->device;
+    uint16_t ranks = 0, done = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < x->owners.pieces; k++)
+        ranks |= (uint16_t)(1u << x->owners.piece[k].rank);
+    for (uint32_t k = 0; k < x->owners.pieces && st == GS_OK; k++) {
+        const uint32_t from = x->owners.piece[k].rank;
+        const bool alone = ranks == (uint16_t)(1u << from);
+        if ((done >> from & 1) != 0 || (to != x->rank && from != x->rank))
+            continue;
+        done |= (uint16_t)(1u << from);
+        const gs_place source = from == x->rank ? t->source : at_rank(t->source, from);
+        const gs_place place = to == x->rank ? here(t->place) : at_rank(t->place, to);
+        st = alone ? list_whole(x, i, source, place, before) : list_pieces(x, i, from, source, place, before);
+    }
+    return st;
+}
+
+static gs_status list_forward(listing *x, uint32_t i, const gs_reach *before)
+{
+    const gs_task *const t = &x->whole->task[i];
+    const uint32_t from = t->source.memory - GS_DEVICE_MEMORIES, to = t->place.memory - GS_DEVICE_MEMORIES;
+
+    if (from != x->rank && to != x->rank)
+        return GS_OK;
+    return from == x->rank ? list_whole(x, i, here(t->source), at_rank(t->place, to), before)
+                           : list_whole(x, i, at_rank(t->source, from), here(t->place), before);
+}
+
+static gs_status list_transfer(listing *x, uint32_t i, const gs_reach *before)
+{
+    const gs_task *const t = &x->whole->task[i];
+    const bool reads = gs_task_reads(t);
+    const bool own = reads ? (x->owners.readers[i] >> x->rank & 1) != 0 : x->owners.writer == x->rank;
+
+    if (!own)
+        return GS_OK;
+    *(reads ? &x->pass->read_bytes : &x->pass->written_bytes) += gs_task_bytes(x->whole, t);
+    x->pass->read_requests += reads ? gs_task_requests(t) : 0;
+    return list_whole(x, i, t->source, t->place, before);
+}
+
+static gs_status list_task(listing *x, uint32_t i, const gs_reach *before)
+{
+    const gs_task *const t = &x->whole->task[i];
+    gs_status st;
+
+    if (t->kind != GS_TASK_MOVE)
+        return list_computation(x, i, before);
+    if ((st = gs_owners_follow(&x->owners, i)) != GS_OK)
+        return st;
+    switch (gs_task_driver(t)) {
+    case GS_DRIVER_IO:
+        return list_transfer(x, i, before);
+    case GS_DRIVER_ENGINE:
+        if (t->source.memory == GS_HOST)
+            return list_upload(x, i, before);
+        return t->device == x->rank ? list_whole(x, i, here(t->source), t->place, before) : GS_OK;
+    default:
+        return list_forward(x, i, before);
+    }
+}
+
+static gs_status list_pass(listing *x, uint32_t pass)
+{
+    const gs_plan_pass *const whole = &x->whole->pass[pass];
+    gs_plan_pass *const p = &x->out->pass[pass];
+    gs_status st = GS_OK;
+
+    *p = *whole;
+    p->first_task = x->out->tasks;
+    p->first_ahead = p->aheads = 0;
+    p->read_bytes = p->written_bytes = p->read_requests = 0;
+    x->pass = p;
+    x->arena.count = 0;
+    gs_part_waits_enter(&x->waits, pass);
+    for (uint32_t i = whole->first_task; i < whole->first_task + whole->tasks && st == GS_OK; i++) {
+        const gs_reach before = gs_part_waits_begin(&x->waits, i);
+        st = list_task(x, i, &before);
+        gs_part_waits_end(&x->waits, i, &before);
+    }
+    p->tasks = x->out->tasks - p->first_task;
+    return st;
+}
+
+/* ---- what stays in memory ------------------------------------------------- */
+
+static gs_status note_makers(listing *x)
+{
+    memset(x->out->maker, NO_MAKER, (size_t)x->program->stages * x->parts);
+    for (uint32_t i = 0; i < x->whole->tasks; i++) {
+        const gs_task *const t = &x->whole->task[i];
+        if (t->kind != GS_TASK_VERTEX)
+            continue;
+        uint8_t *const maker = &x->out->maker[(uint64_t)t->stage * x->parts + t->first_row / x->interval_rows];
+        if (*maker != NO_MAKER && *maker != t->device)
+            return gs_owners_refuse("intervals that several ranks compute");
+        *maker = (uint8_t)t->device;
+    }
+    return GS_OK;
+}
+
+/* Of the host's: what this rank's device takes. */
+static bool is_loaded(const listing *x, uint32_t r)
+{
+    const gs_resident *const k = &x->whole->resident[r];
+    bool wanted = (x->owners.loaders[r] >> x->rank & 1) != 0;
+
+    for (uint32_t i = 0; i < x->whole->residents; i++) /* what it keeps comes from there, too */
+        wanted = wanted || (x->whole->resident[i].memory == GS_DEVICE_MEMORIES + x->rank &&
+                            x->whole->resident[i].file == k->file);
+    return k->load && wanted;
+}
+
+static void list_residents(listing *x)
+{
+    gs_plan *const p = x->out;
+
+    for (uint32_t r = 0; r < x->whole->residents; r++) {
+        gs_resident k = x->whole->resident[r];
+        const uint32_t device = k.memory - GS_DEVICE_MEMORIES;
+        k.rank = x->rank;
+        if (k.memory == GS_HOST) {
+            k.load = is_loaded(x, r);
+            p->resident[p->residents++] = k;
+            continue;
+        }
+        if (k.made_by != GS_NONE) {
+            const gs_array *const a = &x->program->array[k.file];
+            const uint64_t row = k.first / (a->width * (uint64_t)gs_dtype_bytes(a->dtype));
+            k.rank = p->maker[(uint64_t)k.made_by * x->parts + row / x->interval_rows];
+        }
+        if (device != x->rank && k.rank != x->rank)
+            continue;
+        if (device != x->rank && k.made_by == GS_NONE)
+            continue;
+        k.memory = device == x->rank ? (uint32_t)GS_DEVICE_MEMORIES : GS_RANK_MEMORIES + device;
+        p->resident[p->residents++] = k;
+    }
+}
+
+/* ---- the part ------------------------------------------------------------- */
+
+/* What is the same of every part, and room for the rest. */
+static gs_status begin(listing *x)
+{
+    const gs_plan *const w = x->whole;
+    const uint32_t arrays = x->program->arrays;
+    gs_plan *const p = x->out;
+
+    *p = (gs_plan){.devices = 1, .passes = w->passes, .ranks = w->devices, .rank = x->rank,
+                   .flight_bytes = w->flight_bytes, .lasting_bytes = w->lasting_bytes, .host_bytes = w->host_bytes,
+                   .device_bytes = w->device_bytes, .table_bytes = w->table_bytes};
+    memcpy(p->region_bytes, w->region_bytes, sizeof(p->region_bytes));
+    p->arena_bytes[0] = w->arena_bytes[x->rank];
+    p->pass = gs_calloc((size_t)w->passes + 1, sizeof(*p->pass));
+    p->resident = gs_calloc((size_t)w->residents + 1, sizeof(*p->resident));
+    p->maker = gs_malloc((size_t)x->program->stages * x->parts + 1);
+    p->spill = (gs_plan_spill){.first = gs_calloc((size_t)arrays + 1, sizeof(uint64_t)),
+                               .bytes = gs_calloc((size_t)arrays + 1, sizeof(uint64_t)), .total = w->spill.total};
+    if (p->pass == NULL || p->resident == NULL || p->maker == NULL || p->spill.first == NULL || p->spill.bytes == NULL)
+        return no_memory();
+    memcpy(p->spill.first, w->spill.first, arrays * sizeof(uint64_t));
+    memcpy(p->spill.bytes, w->spill.bytes, arrays * sizeof(uint64_t));
+    return note_makers(x);
+}
+
+static gs_status list_all(listing *x)
+{
+    const uint32_t setup = gs_program_pass(x->program, "setup");
+    gs_status st;
+
+    if ((st = begin(x)) != GS_OK || (st = gs_owners_open(&x->owners, x->whole, x->program)) != GS_OK ||
+        (st = gs_owners_begin(&x->owners)) != GS_OK ||
+        (st = gs_part_waits_open(&x->waits, x->whole, x->out)) != GS_OK)
+        return st;
+    if (setup != GS_NONE)
+        st = list_pass(x, setup);
+    for (uint32_t p = 0; p < x->whole->passes && st == GS_OK; p++)
+        if (p != setup)
+            st = list_pass(x, p);
+    if (st == GS_OK)
+        list_residents(x);
+    return st;
+}
+
+gs_status gs_plan_take_part(gs_plan **out, const gs_plan *whole, const gs_program *program, uint32_t parts,
+                            uint32_t interval_rows, uint32_t rank)
+{
+    listing x = {.whole = whole, .program = program, .rank = rank, .parts = parts, .interval_rows = interval_rows};
+    gs_status st;
+
+    if ((x.out = gs_calloc(1, sizeof(*x.out))) == NULL)
+        return no_memory();
+    st = list_all(&x);
+    gs_owners_close(&x.owners);
+    gs_part_waits_close(&x.waits);
+    gs_free(x.arena.span);
+    if (st == GS_OK)
+        *out = x.out;
+    else
+        gs_plan_free(x.out);
+    return st;
+}

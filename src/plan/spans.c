@@ -1,0 +1,53 @@
+/* spans.c - a list that stays sorted: what is set cuts what was there. */
+#include "plan/spans.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+uint32_t gs_spans_find(const gs_spans *s, uint64_t at)
+{
+    uint32_t low = 0, high = s->count;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (s->span[mid].end <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+gs_status gs_spans_set(gs_spans *s, gs_span x)
+{
+    const uint32_t first = gs_spans_find(s, x.begin);
+    uint32_t end = first, pieces = 0;
+    gs_span piece[3];
+
+    if (x.begin >= x.end)
+        return GS_OK;
+    while (end < s->count && s->span[end].begin < x.end)
+        end++;
+    if (end > first && s->span[first].begin < x.begin) {
+        piece[pieces] = s->span[first];
+        piece[pieces++].end = x.begin;
+    }
+    piece[pieces++] = x;
+    if (end > first && s->span[end - 1].end > x.end) {
+        piece[pieces] = s->span[end - 1];
+        piece[pieces++].begin = x.end;
+    }
+    const uint32_t count = s->count - (end - first) + pieces;
+    if (count > s->room) {
+        const uint32_t room = 2 * count;
+        gs_span *const more = gs_realloc(s->span, room * sizeof(*more));
+        if (more == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
+        s->span = more;
+        s->room = room;
+    }
+    memmove(s->span + first + pieces, s->span + end, (s->count - end) * sizeof(*s->span));
+    memcpy(s->span + first, piece, pieces * sizeof(*piece));
+    s->count = count;
+    return GS_OK;
+}
