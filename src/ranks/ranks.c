@@ -1,0 +1,268 @@
+/* ranks.c - the ranks of a run, by a module that calls MPI; nothing where the process is alone. */
+#include "ranks/ranks.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/size.h"
+#include "ranks/ranks_internal.h"
+
+#define CHUNK_BYTES (256 * GS_KIB) /* of a sum, that each rank sends at a time */
+
+static struct {
+    const gs_ranks_module *module; /* NULL: alone */
+    uint32_t self, count, on_host;
+    void *chunks; /* [count][CHUNK_BYTES] */
+    bool failed;
+} ranks = {.count = 1, .on_host = 1};
+
+const gs_ranks_module *gs_ranks__module(void) { return ranks.module; }
+uint32_t gs_ranks_count(void) { return ranks.count; }
+uint32_t gs_ranks_self(void) { return ranks.self; }
+uint32_t gs_ranks_on_host(void) { return ranks.on_host; }
+bool gs_ranks_have_failed(void) { return ranks.failed; }
+
+gs_status gs_ranks__fail(int error)
+{
+    char text[256] = "";
+    ranks.module->explain(error, text, sizeof(text));
+    return gs_fail(GS_EIO, "rank %u: MPI: %s", ranks.self, text);
+}
+
+/* ---- waiting -------------------------------------------------------------- */
+
+#define SPINS 64
+#define NAP_LEAST 10e-6
+#define NAP_MOST 500e-6
+
+/* MPI's own waits take a processor, which the others may need. */
+static gs_status wait_for(gs_ranks_message *m)
+{
+    double nap = NAP_LEAST;
+    bool done = false;
+
+    for (int spins = 0;; spins++) {
+        const int error = ranks.module->test(m, &done);
+        if (error != 0)
+            return gs_ranks__fail(error);
+        if (done)
+            return GS_OK;
+        if (spins < SPINS)
+            continue;
+        gs_sleep(nap);
+        nap = GS_MIN(2 * nap, NAP_MOST);
+    }
+}
+
+/* ---- meetings ------------------------------------------------------------- */
+
+static gs_status gather(void *all, const void *own, uint64_t bytes)
+{
+    gs_ranks_message m;
+    const int error = ranks.module->gather(&m, all, own, (uint32_t)bytes);
+    return error != 0 ? gs_ranks__fail(error) : wait_for(&m);
+}
+
+static gs_status share(void *x, uint64_t bytes, uint32_t from)
+{
+    gs_ranks_message m;
+    const int error = ranks.module->share(&m, x, (uint32_t)bytes, from);
+    return error != 0 ? gs_ranks__fail(error) : wait_for(&m);
+}
+
+/* Every meeting begins so. */
+static gs_status meet(gs_status own)
+{
+    const int32_t mine = (int32_t)own;
+    int32_t all[GS_RANKS_MOST];
+    char why[GS_ERROR_BYTES];
+    uint32_t first = 0;
+    gs_status st;
+
+    if (ranks.failed)
+        return own != GS_OK ? own : gs_fail(GS_EIO, "the ranks have failed before");
+    snprintf(why, sizeof(why), "%s", own != GS_OK ? gs_last_error() : "");
+    if ((st = gather(all, &mine, sizeof(mine))) != GS_OK)
+        return st;
+    while (first < ranks.count && all[first] == GS_OK)
+        first++;
+    if (first == ranks.count)
+        return GS_OK;
+    ranks.failed = true;
+    if ((st = share(why, sizeof(why), first)) != GS_OK)
+        return st;
+    bool same = true;
+    for (uint32_t r = 0; r < ranks.count; r++)
+        same = same && all[r] == all[first];
+    if (same) /* whatever it is, it is of all */
+        return gs_fail((gs_status)all[first], "%s", why);
+    return gs_fail((gs_status)all[first], "rank %u: %s", first, why);
+}
+
+gs_status gs_ranks_agree(gs_status st) { return ranks.count == 1 ? st : meet(st); }
+
+gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes)
+{
+    if (ranks.count == 1) {
+        memcpy(all, own, bytes);
+        return GS_OK;
+    }
+    const gs_status st = meet(GS_OK);
+    return st == GS_OK ? gather(all, own, bytes) : st;
+}
+
+gs_status gs_ranks_share(void *x, uint64_t bytes)
+{
+    if (ranks.count == 1)
+        return GS_OK;
+    const gs_status st = meet(GS_OK);
+    return st == GS_OK ? share(x, bytes, 0) : st;
+}
+
+static void add_f32(float *sum, const float *all, uint64_t count, uint64_t row)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        float x = all[i];
+        for (uint32_t r = 1; r < ranks.count; r++)
+            x += all[r * row + i];
+        sum[i] = x;
+    }
+}
+
+static void add_f64(double *sum, const double *all, uint64_t count, uint64_t row)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        double x = all[i];
+        for (uint32_t r = 1; r < ranks.count; r++)
+            x += all[r * row + i];
+        sum[i] = x;
+    }
+}
+
+gs_status gs_ranks_sum_f32(float *x, uint64_t count)
+{
+    const uint64_t most = CHUNK_BYTES / sizeof(float);
+    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK);
+
+    for (uint64_t at = 0; at < count && ranks.count > 1 && st == GS_OK; at += most) {
+        const uint64_t n = GS_MIN(most, count - at);
+        if ((st = gather(ranks.chunks, x + at, n * sizeof(float))) == GS_OK)
+            add_f32(x + at, ranks.chunks, n, n);
+    }
+    return st;
+}
+
+gs_status gs_ranks_sum_f64(double *x, uint64_t count)
+{
+    const uint64_t most = CHUNK_BYTES / sizeof(double);
+    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK);
+
+    for (uint64_t at = 0; at < count && ranks.count > 1 && st == GS_OK; at += most) {
+        const uint64_t n = GS_MIN(most, count - at);
+        if ((st = gather(ranks.chunks, x + at, n * sizeof(double))) == GS_OK)
+            add_f64(x + at, ranks.chunks, n, n);
+    }
+    return st;
+}
+
+/* ---- messages ------------------------------------------------------------- */
+
+gs_status gs_ranks_begin(gs_ranks_message *m, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
+                         uint32_t pieces)
+{
+    const int error = ranks.module->begin(m, GS_RANKS_ROWS, send, rank, memory, piece, pieces);
+    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+}
+
+gs_status gs_ranks_test(gs_ranks_message *m, bool *done)
+{
+    const int error = ranks.module->test(m, done);
+    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+}
+
+gs_status gs_ranks_wait(gs_ranks_message *m) { return wait_for(m); }
+
+/* ---- joining, leaving ----------------------------------------------------- */
+
+/* How many ranks the launcher says that it started; 1 where it does not say how many, 0 where there is none. */
+static uint32_t launched(void)
+{
+    const char *const said[] = {getenv("PMI_SIZE"), getenv("OMPI_COMM_WORLD_SIZE")};
+    for (size_t k = 0; k < GS_ARRAY_LEN(said); k++)
+        if (said[k] != NULL && atoi(said[k]) > 0)
+            return (uint32_t)atoi(said[k]);
+    return getenv("PMIX_RANK") != NULL ? 1 : 0;
+}
+
+/* Beside this library, or beside the program where that has all of it. */
+static void *load_module(void)
+{
+    char path[4096];
+    Dl_info at;
+    if (dladdr((const void *)&ranks, &at) == 0 || at.dli_fname == NULL)
+        return NULL;
+    const char *const slash = strrchr(at.dli_fname, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash + 1 - at.dli_fname);
+    snprintf(path, sizeof(path), "%.*slibgnnstream_mpi.so", folder, at.dli_fname);
+    (void)setenv("UCX_LOG_LEVEL", "error", 0); /* signs that nobody takes at the end are no news */
+    return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+}
+
+/* Files may still be written by another rank, which does not hear of this one any more then. */
+static void leave(void)
+{
+    if (!ranks.failed)
+        (void)meet(GS_OK);
+    gs_ranks__stop_watch();
+    (void)ranks.module->close();
+}
+
+static gs_status join(void)
+{
+    bool threads = false;
+    const int error = ranks.module->open(&ranks.self, &ranks.count, &ranks.on_host, &threads);
+
+    if (error != 0)
+        return gs_ranks__fail(error);
+    if (launched() > 1 && ranks.count == 1)
+        return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but its MPI knows of no other: start it with the mpirun of "
+                       "the MPI that gnnstream was built with", launched());
+    if (ranks.count > GS_RANKS_MOST)
+        return gs_fail(GS_EINVAL, "%u ranks: %u are the most", ranks.count, GS_RANKS_MOST);
+    if (!threads)
+        return gs_fail(GS_EUNSUPPORTED, "this MPI cannot be called by several threads (MPI_THREAD_MULTIPLE)");
+    if ((ranks.chunks = gs_malloc_array(ranks.count, CHUNK_BYTES)) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory: %u ranks", ranks.count);
+    (void)atexit(leave);
+    return ranks.count > 1 ? gs_ranks__start_watch() : GS_OK;
+}
+
+gs_status gs_ranks_open(void)
+{
+    const uint32_t started = launched();
+    void *library;
+
+    if (ranks.module != NULL || started == 0)
+        return GS_OK;
+    if ((library = load_module()) != NULL)
+        ranks.module = dlsym(library, GS_RANKS_MODULE_NAME);
+    if (ranks.module != NULL)
+        return join();
+    if (started == 1) /* as good as alone */
+        return GS_OK;
+    return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream is built without MPI: install libmpich-dev or "
+                   "libopenmpi-dev, and build it again", started);
+}
+
+void gs_ranks_abort(const char *why)
+{
+    fprintf(stderr, "gnnstream: rank %u: %s\n", ranks.self, why);
+    if (ranks.module != NULL)
+        ranks.module->abort();
+    _exit(1);
+}

@@ -1,0 +1,70 @@
+/* ranks.h - the processes of one run, on one machine or several: how many, which one this is, and what they tell each
+ * other.
+ *
+ * A process is alone unless something like mpirun started it beside others, and then all of this is nothing. It is the
+ * one room that calls MPI (module.h), which is loaded where it is needed.
+ *
+ * A *meeting* is a call that every rank makes, in the same order; it ends when all have come. A rank that fails before
+ * it says so with gs_ranks_agree(), which meets the others wherever they are: their meeting fails then with its words.
+ * A rank that no longer answers ends the others, with a line that names it: who waits for it need not watch.
+ */
+#ifndef GS_RANKS_RANKS_H
+#define GS_RANKS_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define GS_RANKS_MOST 16u
+
+/* Joins the ranks that this process was started with. Does nothing where there are none, or the second time.
+ * GS_EUNSUPPORTED: the program is not built for that; GS_EINVAL: there are too many. The process leaves them when it
+ * exits, which waits for all; one that is killed ends the others. */
+gs_status gs_ranks_open(void);
+uint32_t gs_ranks_count(void); /* 1: alone */
+uint32_t gs_ranks_self(void);
+uint32_t gs_ranks_on_host(void); /* of them, on this machine */
+
+/* From now on a rank that does not answer for so many seconds ends all; 0: none does. */
+void gs_ranks_watch(double seconds);
+/* Ends all ranks now, with a line on stderr that names this one. */
+void gs_ranks_abort(const char *why) __attribute__((noreturn));
+
+/* ---- meetings ---- */
+
+/* What this rank has come to. Others may be at a meeting of any kind. GS_OK where all are; else each fails with what
+ * the first of them says. After that no one meets. */
+gs_status gs_ranks_agree(gs_status st);
+/* True once that was said: all ranks know of it. */
+bool gs_ranks_have_failed(void);
+/* `all` [count][bytes] gets what each has. */
+gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes);
+/* What rank 0 has. */
+gs_status gs_ranks_share(void *x, uint64_t bytes);
+/* x[0] + x[1] + ..., in the order of the ranks, so that all have the same bits. */
+gs_status gs_ranks_sum_f32(float *x, uint64_t count);
+gs_status gs_ranks_sum_f64(double *x, uint64_t count);
+
+/* ---- messages ---- */
+
+/* Of memory that goes or comes: bytes from its first on. */
+typedef struct gs_ranks_piece {
+    uint64_t offset, bytes;
+} gs_ranks_piece;
+
+/* A message under way. */
+typedef struct gs_ranks_message {
+    uint64_t request; /* MPI's */
+} gs_ranks_message;
+
+/* Begins to send pieces of `memory` to a rank, or to receive them: there as many bytes are sent in the same order.
+ * Messages between two ranks are taken in the order in which they are sent. GS_EIO. */
+gs_status gs_ranks_begin(gs_ranks_message *m, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
+                         uint32_t pieces);
+/* Is it over? Then it is nothing any more. */
+gs_status gs_ranks_test(gs_ranks_message *m, bool *done);
+/* Waits for it. */
+gs_status gs_ranks_wait(gs_ranks_message *m);
+
+#endif /* GS_RANKS_RANKS_H */
