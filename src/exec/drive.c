@@ -7,6 +7,7 @@
 #include "exec/bound.h"
 #include "exec/load.h"
 #include "exec/lane.h"
+#include "exec/messages.h"
 
 /* ---- a pass ---- */
 
@@ -72,8 +73,9 @@ static void add_up(gs_exec *e)
     for (uint32_t k = 0; k < e->lanes.lanes - GS_LANE_DEVICES; k++) {
         const gs_exec_lane *const l = &e->lane[k];
         const gs_exec_device *const on = &e->on[l->device];
-        uint64_t *const bytes[GS_DEVICE_LANES] = {NULL, &x->copied_in_bytes, &x->forwarded_bytes, &x->copied_out_bytes,
-                                                  &x->loaded_bytes};
+        uint64_t *const bytes[GS_DEVICE_LANES + 2] = {NULL, &x->copied_in_bytes, &x->forwarded_bytes,
+                                                      &x->copied_out_bytes, &x->loaded_bytes, &x->sent_bytes,
+                                                      &x->received_bytes};
         if (l->kind != GS_LANE_COMPUTE) {
             *bytes[l->kind] += l->bytes;
             continue;
@@ -103,7 +105,7 @@ static gs_status run_devices(gs_exec *e)
         st = gs_exec__reduce_gradients(e);
     if ((st = end_devices(e, begun, st)) == GS_OK)
         add_up(e);
-    return st;
+    return st == GS_OK ? gs_exec__sum_ranks(e) : st;
 }
 
 gs_status gs_exec_run(gs_exec *e, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out)

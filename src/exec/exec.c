@@ -8,6 +8,7 @@
 #include "exec/bound.h"
 #include "exec/load.h"
 #include "exec/lane.h"
+#include "exec/messages.h"
 
 #define REQUESTS 1024u
 /* Chunks are often smaller than a piece: a queue of many of them, but of no more bytes than the plan says. */
@@ -248,6 +249,7 @@ void gs_exec_close(gs_exec *e)
             gs_free_pages(e->region[r], e->region_bytes[r]);
     gs_free(e->files.file);
     gs_free(e->files.io_file);
+    gs_exec__give_messages(e);
     gs_lanes_close(&e->lanes);
     gs_exec__give_shares(e);
     gs_exec__close_direct(e);
@@ -281,7 +283,7 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint64_t first, uint64
     return GS_OK;
 }
 
-gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
 {
     const uint64_t row_bytes = 4ull * e->program->array[array].width;
     const gs_resident *r = gs_exec__resident_of(e, array);
@@ -300,6 +302,12 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
         dst += n * e->program->array[array].width;
     }
     return st;
+}
+
+gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+{
+    return e->plan->ranks > 0 ? gs_exec__read_rows_of_ranks(e, array, first, rows, dst)
+                              : gs_exec__read_rows(e, array, first, rows, dst);
 }
 
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)

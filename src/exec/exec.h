@@ -213,6 +213,8 @@ typedef struct gs_exec_stats {
     uint64_t checked_bytes, checks, requests;
     /* Moments of gs_now(): parameters are where launches find them; all launches are over. */
     double entered, computed;
+    uint64_t sent_bytes, received_bytes; /* to and from other ranks. Bytes are those of all ranks but for received
+                                          * ones; seconds are this one's */
 } gs_exec_stats;
 
 /* Runs one pass once. What was read ahead of it belongs to its figures. Errors name the file and the chunk or rows. */
@@ -252,7 +254,8 @@ gs_status gs_trace_end(FILE *out, const char *path);
 #define GS_EXEC_LOAD_TASK_BYTES sizeof(void *)
 #define GS_EXEC_MARK_BYTES sizeof(uint64_t)
 
-/* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. */
+/* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. Of several ranks all
+ * call it, with the same. */
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
 /* Rows of arrays of the run, f32, side by side: goes over all vertices in store order, by tiles of `tile` rows at most,

@@ -103,6 +103,9 @@ gs_status gs_exec__merge_chunks(gs_exec *e);
 
 /* -- what each device has of a sum over all of them: gradients, sums of statistics, figures of the loss. */
 
+/* Numbers that every rank counts, beside those of columns and classes. */
+#define GS_EXEC_NUMBERS 16u
+
 /* Shares of gradients and counts of all devices but the first, whose share is the caller's; `column` has all. */
 typedef struct gs_exec_shares {
     double *column;           /* [devices][columns], or NULL */
@@ -116,6 +119,8 @@ typedef struct gs_exec_shares {
     uint64_t grad_count, statistic_count; /* of all of them */
     uint64_t learned;         /* floats of a device's gradients */
     uint32_t first;           /* parameter that they begin with */
+    double *numbers;          /* [number_count] of several ranks: what each has counted (messages.c); else NULL */
+    uint64_t number_count;
 } gs_exec_shares;
 
 gs_status gs_exec__take_shares(gs_exec *e, bool gradients);
@@ -261,6 +266,9 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
 /* `bytes` of a target's chunks, side by side from this operand interval on. */
 gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                 const uint8_t *data, uint64_t bytes);
+
+/* exec.c: gs_exec_read_rows() of rows that are here. */
+gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
 /* Memory of the host: RING or RESIDENT. */
 static inline void *gs_exec__host(const gs_exec *e, gs_place p) { return e->region[p.region] + p.offset; }

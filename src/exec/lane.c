@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "exec/messages.h"
 
 /* ---- a lane --------------------------------------------------------------- */
 
@@ -21,11 +22,14 @@ gs_status gs_exec__take_lanes(gs_exec *e)
 
     if ((e->lane = gs_calloc(lanes, sizeof(*e->lane))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' lanes");
-    for (uint32_t k = 0; k < lanes; k++)
-        e->lane[k] = (gs_exec_lane){.e = e, .lane = GS_LANE_DEVICES + k, .device = k / GS_DEVICE_LANES,
-                                    .kind = k % GS_DEVICE_LANES,
-                                    .defers = !gs_device_unified(e->on[k / GS_DEVICE_LANES].device)};
-    return GS_OK;
+    for (uint32_t k = 0; k < lanes; k++) {
+        const bool messages = e->plan->ranks > 0 && k >= GS_DEVICE_LANES;
+        const uint32_t device = messages ? 0 : k / GS_DEVICE_LANES;
+        e->lane[k] = (gs_exec_lane){.e = e, .lane = GS_LANE_DEVICES + k, .device = device,
+                                    .kind = messages ? k : k % GS_DEVICE_LANES,
+                                    .defers = !messages && !gs_device_unified(e->on[device].device)};
+    }
+    return gs_exec__take_messages(e);
 }
 
 /* A run of a pass begins, driven by this thread. */
@@ -205,6 +209,48 @@ static gs_status run_lane(gs_exec_lane *l, gs_status (*get_ready)(gs_exec_lane *
     return st;
 }
 
+/* ---- messages ------------------------------------------------------------- */
+
+/* Whoever drives the lane sleeps: until the task may begin, where nothing is under way, else a little. */
+typedef gs_status nap_fn(gs_exec_lane *l, uint32_t task, double seconds);
+
+#define NAP_LEAST 20e-6
+#define NAP_MOST 1e-3
+
+/* A pass's messages of one lane: many are under way, and they end in their order. Nobody but this thread has MPI go on
+ * with them, so it looks again and again. */
+static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
+{
+    gs_exec *const e = l->e;
+    gs_exec_messages *const m = l->messages;
+    double seconds = NAP_LEAST;
+    gs_status st = GS_OK;
+
+    enter(l);
+    m->first = m->count = 0;
+    while (st == GS_OK) {
+        const uint32_t task = gs_lanes_next(&e->lanes, l->lane);
+        bool some = false;
+        if (task == GS_NONE && m->count == 0)
+            break;
+        if (task != GS_NONE && m->count < GS_EXEC_MESSAGES && gs_lanes_missing_dep(&e->lanes, task) == GS_NONE) {
+            gs_lanes_begin(&e->lanes, l->lane);
+            if (gs_exec__beginning != NULL)
+                gs_exec__beginning(e, task);
+            if (e->span != NULL)
+                e->span[task][0] = gs_now();
+            st = gs_exec__begin_message(l, task);
+            continue;
+        }
+        if ((st = gs_exec__end_messages(l, &some)) != GS_OK)
+            return st;
+        seconds = some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
+        if (!some)
+            st = nap(l, m->count < GS_EXEC_MESSAGES ? task : GS_NONE, m->count > 0 ? seconds : 0);
+    }
+    return st;
+}
+
 /* ---- one thread ----------------------------------------------------------- */
 
 /* Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also feeds
@@ -293,6 +339,24 @@ static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
     return st;
 }
 
+static gs_status nap(gs_exec_lane *l, uint32_t task, double seconds)
+{
+    gs_exec *const e = l->e;
+    const struct timespec until = gs_seconds_from_now(seconds);
+
+    lock(e);
+    const uint32_t missing = task == GS_NONE ? GS_NONE : gs_lanes_missing_dep(&e->lanes, task);
+    l->waiter->missing[0] = missing;
+    if (e->several->failed == GS_OK && seconds > 0 && (task == GS_NONE || missing != GS_NONE))
+        (void)pthread_cond_timedwait(&l->waiter->wake, &e->waiters.lock, &until);
+    else if (e->several->failed == GS_OK && missing != GS_NONE)
+        sleep_on(e, l->waiter);
+    gs_exec__waits_no_more(l->waiter);
+    const gs_status st = e->several->failed;
+    unlock(e);
+    return st;
+}
+
 static void *lane_thread(void *arg)
 {
     gs_exec_lane *const l = arg;
@@ -309,7 +373,7 @@ static void *lane_thread(void *arg)
             break;
         seen = s->passes;
         unlock(e);
-        const gs_status st = run_lane(l, sleep_until_ready);
+        const gs_status st = l->messages != NULL ? run_messages(l, nap) : run_lane(l, sleep_until_ready);
         if (st != GS_OK)
             fail(e, st);
         lock(e);

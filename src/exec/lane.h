@@ -23,7 +23,7 @@ typedef struct gs_exec_flight {
 typedef struct gs_exec_lane {
     /* set at open */
     gs_exec *e;
-    uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ... */
+    uint32_t lane, device, kind; /* lane of the plan; GS_LANE_COMPUTE, ..., behind these messages' */
     bool defers;              /* the device has memory of its own: what it begins may not be done when it says so */
     gs_exec_waiter *waiter;   /* of its thread; NULL: one thread runs all */
     /* of the pass being run */
@@ -33,7 +33,8 @@ typedef struct gs_exec_lane {
     uint32_t flights;
     double busy_seconds, wait_seconds;
     double owes;              /* of a slow device: seconds still to be waited; below 0, waited too much */
-    uint64_t bytes;           /* copied */
+    uint64_t bytes;           /* copied, or sent, or received */
+    struct gs_exec_messages *messages; /* of a lane of these; else NULL */
 } gs_exec_lane;
 
 /* All of the plan's devices, with nothing under way. */

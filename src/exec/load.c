@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "exec/exec_run.h"
 #include "exec/lane.h"
+#include "ranks/ranks.h"
 
 /* ---- reads past the host -------------------------------------------------- */
 
@@ -273,8 +274,19 @@ static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
     return st == GS_OK ? gs_exec__wait_copied(x->device, GS_DEVICE_FROM_HOST) : st;
 }
 
+static gs_status message(gs_exec *e, const gs_resident *r, bool send, uint32_t rank, const uint8_t *from)
+{
+    const gs_ranks_piece all = {0, r->bytes};
+    void *const memory = send ? (void *)(uintptr_t)from : e->on[0].arena + r->offset;
+    gs_ranks_message m;
+    const gs_status st = gs_ranks_begin(&m, send, rank, memory, &all, 1);
+    return st == GS_OK ? gs_ranks_wait(&m) : st;
+}
+
 static gs_status load_on_device(gs_exec *e, const gs_resident *r)
 {
+    if (e->plan->ranks > 0 && r->rank != e->plan->rank)
+        return message(e, r, false, r->rank, NULL);
     const bool edges = r->file >= e->program->arrays;
     const uint8_t *from = kept_on_host(e, r->file, r->first, r->bytes);
     gs_status st = GS_OK;
@@ -285,6 +297,8 @@ static gs_status load_on_device(gs_exec *e, const gs_resident *r)
                                                         : read_made(e, r, &from);
     if (st == GS_OK && edges)
         st = gs_exec__check_loaded(e, r, from);
+    if (st == GS_OK && r->memory >= GS_RANK_MEMORIES)
+        return message(e, r, true, r->memory - GS_RANK_MEMORIES, from);
     return st == GS_OK ? copy_to(e, r, from) : st;
 }
 

@@ -53,13 +53,16 @@ static uint32_t first_in(const gs_exec *e, uint32_t lane, gs_task_state state, u
 static void print_lane(const gs_exec *e, uint32_t lane, FILE *out)
 {
     static const char *const kind[GS_DEVICE_LANES] = {"computing", "uploads", "forwards", "downloads", "loads"};
+    const bool messages = e->plan->ranks > 0 && lane >= GS_LANE_SEND;
     uint32_t under_way, waiting;
     const uint32_t first = first_in(e, lane, GS_UNDER_WAY, &under_way);
     const uint32_t next = first_in(e, lane, GS_WAITING, &waiting);
     const uint32_t missing = next == GS_NONE ? GS_NONE : gs_lanes_missing_dep(&e->lanes, next);
     char text[TEXT];
 
-    if (lane < GS_LANE_DEVICES)
+    if (messages)
+        fprintf(out, "  %s: ", lane == GS_LANE_SEND ? "sends" : "receives");
+    else if (lane < GS_LANE_DEVICES)
         fprintf(out, "  %s: ", lane == GS_LANE_READ ? "reads" : "writes");
     else
         fprintf(out, "  device %u, %s: ", (lane - GS_LANE_DEVICES) / GS_DEVICE_LANES,

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "exec/exec_run.h"
+#include "ranks/ranks.h"
 
 static uint64_t statistic_doubles(const gs_param *p)
 {
@@ -54,11 +55,17 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
         s->statistic[k] = doubles > 0 ? s->statistic_doubles + sum_at : NULL;
         sum_at += doubles;
     }
-    return gradients && further > 0 ? take_gradients(s, p, further) : GS_OK;
+    if (e->plan->ranks > 0) {
+        s->number_count = GS_EXEC_NUMBERS + s->columns + s->founds;
+        if ((s->numbers = gs_calloc(s->number_count, sizeof(*s->numbers))) == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory: what ranks count");
+    }
+    return gradients && (further > 0 || e->plan->ranks > 0) ? take_gradients(s, p, further) : GS_OK;
 }
 
 void gs_exec__give_shares(gs_exec *e)
 {
+    gs_free(e->shares.numbers);
     gs_free(e->shares.column);
     gs_free(e->shares.found);
     gs_free(e->shares.grad);
@@ -130,5 +137,7 @@ gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param)
         device[d] = e->on[d].device;
         part[d] = e->on[d].statistic[param];
     }
-    return gs_device_all_reduce(device, e->devices, part, 2ull * e->program->param[param].cols, true);
+    const uint64_t count = 2ull * e->program->param[param].cols;
+    const gs_status st = gs_device_all_reduce(device, e->devices, part, count, true);
+    return st == GS_OK && e->plan->ranks > 0 ? gs_ranks_sum_f64(part[0], count) : st;
 }

@@ -1,0 +1,198 @@
+/* messages.c - what ranks send each other in a pass, and add up behind it. */
+#include "exec/messages.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/size.h"
+#include "exec/lane.h"
+
+/* ---- in a pass ------------------------------------------------------------ */
+
+gs_status gs_exec__take_messages(gs_exec *e)
+{
+    const uint32_t first = GS_LANE_SEND - GS_LANE_DEVICES;
+    uint32_t runs = 1;
+
+    if (e->plan->ranks == 0)
+        return GS_OK;
+    for (uint32_t i = 0; i < e->plan->tasks; i++)
+        if (gs_task_driver(&e->plan->task[i]) == GS_DRIVER_RANKS)
+            runs = GS_MAX(runs, e->plan->task[i].runs);
+    for (uint32_t k = 0; k < 2; k++) {
+        gs_exec_messages *const m = gs_calloc(1, sizeof(*m));
+        if (m == NULL || (m->piece = gs_malloc_array(runs, sizeof(*m->piece))) == NULL) {
+            gs_free(m);
+            return gs_fail(GS_ENOMEM, "out of memory: messages to other ranks");
+        }
+        e->lane[first + k].messages = m;
+    }
+    return GS_OK;
+}
+
+void gs_exec__give_messages(gs_exec *e)
+{
+    for (uint32_t k = 0; e->lane != NULL && k < e->lanes.lanes - GS_LANE_DEVICES; k++) {
+        gs_exec_messages *const m = e->lane[k].messages;
+        if (m != NULL)
+            gs_free(m->piece);
+        gs_free(m);
+    }
+}
+
+gs_status gs_exec__begin_message(gs_exec_lane *l, uint32_t task)
+{
+    gs_exec *const e = l->e;
+    const gs_task *const t = &e->plan->task[task];
+    const bool send = t->place.memory >= GS_RANK_MEMORIES;
+    const uint32_t rank = (send ? t->place.memory : t->source.memory) - GS_RANK_MEMORIES;
+    gs_exec_messages *const m = l->messages;
+    const uint32_t at = (m->first + m->count) % GS_EXEC_MESSAGES;
+
+    m->piece[0] = (gs_ranks_piece){0, t->bytes};
+    for (uint32_t r = 0; r < t->runs; r++) {
+        const gs_block_run run = e->plan->run[t->first_run + r];
+        const uint64_t from = run.first * GS_BLOCK_BYTES;
+        m->piece[r] = (gs_ranks_piece){from, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - from)};
+    }
+    l->bytes += gs_task_bytes(e->plan, t);
+    m->task[at] = task;
+    m->count++;
+    return gs_ranks_begin(&m->of[at], send, rank, gs_exec__at(e, &e->on[0], send ? t->source : t->place), m->piece,
+                          GS_MAX(t->runs, 1u));
+}
+
+gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
+{
+    gs_exec_messages *const m = l->messages;
+    gs_exec *const e = l->e;
+
+    *some = false;
+    while (m->count > 0) {
+        const uint32_t task = m->task[m->first];
+        bool done = false;
+        const gs_status st = gs_ranks_test(&m->of[m->first], &done);
+        if (st != GS_OK || !done)
+            return st;
+        *some = true;
+        m->first = (m->first + 1) % GS_EXEC_MESSAGES;
+        m->count--;
+        l->last = gs_now();
+        if (e->span != NULL)
+            e->span[task][1] = l->last;
+        gs_exec__finish(e, task);
+    }
+    return GS_OK;
+}
+
+/* ---- behind a pass -------------------------------------------------------- */
+
+/* All that is counted, as numbers that are added in the order of the ranks. */
+typedef void number_fn(double *at, double *number);
+
+static void put_number(double *at, double *number) { *at = *number; }
+static void take_number(double *at, double *number) { *number = *at; }
+
+static double *each_count(double *at, uint64_t *count, uint64_t counts, number_fn *fn)
+{
+    for (uint64_t i = 0; i < counts; i++) {
+        double x = (double)count[i];
+        fn(at++, &x);
+        count[i] = (uint64_t)x;
+    }
+    return at;
+}
+
+static void each_number(gs_exec *e, double *at, number_fn *fn)
+{
+    gs_exec_stats *const x = &e->stats;
+    gs_metrics *const m = &x->metrics;
+    uint64_t *const bytes[] = {&x->read_bytes, &x->written_bytes, &x->copied_in_bytes, &x->copied_out_bytes,
+                               &x->sent_bytes, &x->checked_bytes};
+
+    fn(at++, &m->loss_sum);
+    fn(at++, &m->valid_loss);
+    at = each_count(at, m->rows, 4, fn);
+    at = each_count(at, m->correct, 4, fn);
+    for (size_t k = 0; k < GS_ARRAY_LEN(bytes); k++)
+        at = each_count(at, bytes[k], 1, fn);
+    for (uint64_t i = 0; m->column != NULL && i < e->shares.columns; i++)
+        fn(at++, &m->column[i]);
+    for (uint64_t i = 0; m->found != NULL && i < e->shares.founds; i++) {
+        double n = m->found[i];
+        fn(at++, &n);
+        m->found[i] = (uint32_t)n;
+    }
+}
+
+gs_status gs_exec__sum_ranks(gs_exec *e)
+{
+    const gs_exec_shares *const s = &e->shares;
+    gs_status st = GS_OK;
+
+    if (e->plan->ranks == 0)
+        return GS_OK;
+    if (e->args->grad != NULL && s->learned > 0)
+        st = gs_ranks_sum_f32(e->on[0].grad[s->first], s->learned);
+    if (st != GS_OK)
+        return st;
+    each_number(e, s->numbers, put_number);
+    if ((st = gs_ranks_sum_f64(s->numbers, s->number_count)) == GS_OK)
+        each_number(e, s->numbers, take_number);
+    return st;
+}
+
+/* ---- rows ----------------------------------------------------------------- */
+
+/* The stage of the pass that ran last which stores the array, or GS_NONE. */
+static uint32_t stage_that_stores(const gs_exec *e, uint32_t array)
+{
+    const gs_pass *const p = &e->program->pass[e->lanes.pass];
+    for (uint32_t s = p->first_stage; s < p->first_stage + p->stages; s++)
+        for (gs_array_use u = {0}; gs_stage_next_use(&e->program->stage[s], &u);)
+            if (u.role == GS_USE_STORE && u.array == array)
+                return s;
+    return GS_NONE;
+}
+
+/* From one rank to each. */
+static gs_status tell_rows(const gs_exec *e, uint32_t from, float *rows, uint64_t bytes)
+{
+    const gs_ranks_piece all = {0, bytes};
+    const uint32_t self = e->plan->rank;
+    gs_status st = GS_OK;
+
+    for (uint32_t r = 0; r < e->plan->ranks && st == GS_OK; r++) {
+        gs_ranks_message m;
+        if (r == from || (self != from && self != r))
+            continue;
+        if ((st = gs_ranks_begin(&m, self == from, self == from ? r : from, rows, &all, 1)) == GS_OK)
+            st = gs_ranks_wait(&m);
+    }
+    return st;
+}
+
+gs_status gs_exec__read_rows_of_ranks(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+{
+    const uint32_t stage = stage_that_stores(e, array), self = e->plan->rank, width = e->program->array[array].width;
+    gs_status st = GS_OK;
+
+    if (stage == GS_NONE)
+        return gs_fail(GS_EUNSUPPORTED, "ranks do not read array %s", e->program->array[array].name);
+    while (rows > 0 && st == GS_OK) {
+        const uint64_t interval = first / e->chunks.interval_rows;
+        const uint64_t n = GS_MIN(rows, (interval + 1) * e->chunks.interval_rows - first);
+        const uint32_t maker = e->plan->maker[stage * (uint64_t)e->chunks.parts + interval];
+        if (maker == self)
+            st = gs_exec__read_rows(e, array, first, n, dst);
+        if (st == GS_OK && maker < e->plan->ranks)
+            st = tell_rows(e, maker, dst, 4 * n * width);
+        else if (st == GS_OK) /* nobody computes them */
+            memset(dst, 0, 4 * n * width);
+        first += n;
+        rows -= n;
+        dst += n * width;
+    }
+    return st;
+}
