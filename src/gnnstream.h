@@ -191,6 +191,11 @@ GS_API gs_status gs_checkpoint_command(char *out, size_t capacity, const char *f
  * .stop. Then GS_EINTERRUPTED comes again, with a line that says what was written. */
 GS_API gs_status gs_run_finish(gs_run *run, gs_train_report *report);
 
+/* Joins the processes that mpirun, or what is like it, started this one with, each a *rank* of one run; gs_run_open()
+ * does so by itself. Rank 0 has the results and writes the files. A process that was started alone is rank 0 of 1.
+ * GS_EUNSUPPORTED: the library is built without MPI, or with another one. */
+GS_API gs_status gs_join_ranks(uint32_t *rank, uint32_t *ranks);
+
 /* gs_run_open(), .epochs epochs, gs_run_finish() and gs_run_close(), whose errors it has. `report` may be NULL. */
 GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);
 

@@ -85,17 +85,31 @@ static const char *train_recall(const cli_command *self, const void *options, in
     return line[0] == '\0' ? NULL : line;
 }
 
+/* As one of several ranks, of which the first speaks for all. */
+static int train_beside(const gs_train_options *options, const char *store)
+{
+    gs_train_options o = *options;
+    o.stop = cli_stop();
+    const gs_status st = gs_train(store, &o, NULL);
+    return st == GS_OK ? CLI_DONE : st == GS_EINVAL ? CLI_USAGE : CLI_FAILED;
+}
+
 static int train_run(const cli_command *self, const void *options, const char *const *place)
 {
     const train_command *const t = options;
     gs_train_options o = t->train;
     gs_run *opened = NULL;
     gs_train_report r;
+    uint32_t rank, ranks;
     gs_status st;
     int status;
 
     if (o.model == NULL)
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
+    if ((status = cli_result(self, gs_join_ranks(&rank, &ranks))) != CLI_DONE)
+        return status;
+    if (rank > 0)
+        return train_beside(&o, place[0]);
     o.stop = cli_stop();
     o.warn = cli_warn;
     o.config = cli_config_name();

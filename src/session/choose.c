@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "schedule/deals.h"
 #include "schedule/effort.h"
 #include "session/describe.h"
@@ -570,8 +571,10 @@ static gs_status choose_first(choosing *c)
 
     if (st != GS_OK)
         return st;
-    c->s->memory.process = c->process_bytes =
-        c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->s, c->o->process_bytes);
+    c->process_bytes = c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->s, c->o->process_bytes);
+    if ((st = gs_ranks_share(&c->process_bytes, sizeof(c->process_bytes))) != GS_OK)
+        return st;
+    c->s->memory.process = c->process_bytes;
     c->unified = !gs_session_has_memories(c->s);
     c->wired = c->s->machine.wires.memory[0] > 0;
     c->trains = c->s->pass.train != GS_NONE;

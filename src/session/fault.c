@@ -10,6 +10,7 @@
 
 #include "base/dtype.h" /* gs_index_at */
 #include "base/file.h"
+#include "ranks/ranks.h"
 #include "session/session.h"
 #include "store/edge_scan.h"
 
@@ -182,6 +183,18 @@ static void look_at_gradients(const gs_session *s, char *text)
                  gs_session_layer_of(s->program->param[bad].name, layer, sizeof(layer)), s->program->param[bad].name);
 }
 
+/* Of several ranks: that of the earliest stage, and its lowest row. */
+static gs_status take_first(gs_exec_fault *fault)
+{
+    gs_exec_fault all[GS_RANKS_MOST];
+    const gs_status st = gs_ranks_gather(all, fault, sizeof(*fault));
+
+    for (uint32_t r = 0; r < gs_ranks_count() && st == GS_OK; r++)
+        if (all[r].stage < fault->stage || (all[r].stage == fault->stage && all[r].row < fault->row))
+            *fault = all[r];
+    return st;
+}
+
 /* Where it is, and then what made it. */
 static gs_status watch_pass(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_fault *fault)
 {
@@ -195,6 +208,8 @@ static gs_status watch_pass(gs_session *s, uint32_t pass, uint32_t epoch, gs_exe
             break;
         st = gs_session_watch(s, pass, epoch, watch, &stats);
         *fault = gs_exec_watch_close(watch);
+        if (st == GS_OK)
+            st = take_first(fault);
     }
     return st;
 }

@@ -56,6 +56,7 @@ typedef struct gs_session_run_state {
     gs_scratch spill;                   /* the run's own folder, or none */
     void *sweep;                        /* gs_session_sweep_bytes() of staging, where the program has tables */
     uint64_t swept[2];                  /* bytes that sweeps have read and written */
+    gs_plan *part;                      /* of several ranks: what this one runs of the plan; else NULL */
 } gs_session_run_state;
 
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */

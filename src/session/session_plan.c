@@ -11,6 +11,7 @@
 #include "compile/compile.h"
 #include "cost/cost_file.h"
 #include "model/model.h"
+#include "ranks/ranks.h"
 #include "schedule/schedule.h"
 #include "session/edges.h"
 #include "session/session.h"
@@ -119,7 +120,10 @@ static gs_status set_budgets(gs_session *s)
 
     s->memory.host = o->host_memory;
     if (s->memory.host == 0)
-        s->memory.host = default_budget(gs_machine_free_memory(), HOST_SHARE, e == NULL ? 0 : e->host_memory);
+        s->memory.host = default_budget(gs_machine_free_memory() / gs_ranks_on_host(), HOST_SHARE,
+                                        e == NULL ? 0 : e->host_memory);
+    if ((st = gs_ranks_share(&s->memory.host, sizeof(s->memory.host))) != GS_OK)
+        return st;
     if ((s->memory.device = o->device_memory) == 0)
         st = device_budget(s);
     s->memory.device_most = s->memory.device;
@@ -128,6 +132,8 @@ static gs_status set_budgets(gs_session *s)
     for (uint32_t d = 0; d < s->machine.devices; d++)
         gs_device_set_budget(s->machine.device[d], s->memory.device);
     s->memory.live_most = live_most(s);
+    if (st == GS_OK)
+        st = gs_ranks_share(&s->memory.live_most, sizeof(s->memory.live_most));
     gs_alloc_keep_large(s->memory.live_most);
     return st;
 }
@@ -721,16 +727,17 @@ void gs_session_recall_batch_cost(const gs_session *s, gs_cost *out)
     gs_cost_take_batches(out, &record);
 }
 
-static void recall_machine(gs_session *s)
+static gs_status recall_machine(gs_session *s)
 {
     if (s->config.earlier != NULL) {
         s->machine.cost = s->config.earlier->cost;
         s->machine.host_cost = s->config.earlier->host_cost;
-        return;
+        return GS_OK;
     }
     recall_cost(s, &s->machine.cost, s->machine.lead);
     if (s->machine.on_host != GS_NONE)
         recall_cost(s, &s->machine.host_cost, s->machine.on_host);
+    return gs_ranks_share(&s->machine.cost, sizeof(s->machine.cost)); /* who plans alike has one machine in mind */
 }
 
 /* A budget less by so small a part is not looked for. */
@@ -773,8 +780,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check .hidden");
     if ((st = set_budgets(s)) != GS_OK)
         return st;
-    recall_machine(s);
-    if ((st = find_needs(s, &config)) != GS_OK)
+    if ((st = recall_machine(s)) != GS_OK || (st = find_needs(s, &config)) != GS_OK)
         return st;
     config = (gs_schedule_config){
         .program = s->program,

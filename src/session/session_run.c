@@ -7,6 +7,9 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/temporary.h"
+#include "plan/part.h"
+#include "ranks/ranks.h"
+#include "session/describe.h"
 #include "session/edges.h"
 #include "session/session.h"
 #include "session/tables.h"
@@ -148,8 +151,8 @@ static gs_status open_exec(gs_session *s)
         goto done;
     const gs_exec_config config = {
         .program = s->program,
-        .plan = s->plan,
-        .device = s->machine.device,
+        .plan = s->run.part != NULL ? s->run.part : s->plan,
+        .device = &s->machine.device[s->run.part != NULL ? s->run.part->rank : 0],
         .topology = s->machine.topology,
         .tree = s->machine.tree,
         .node = s->machine.tree != NULL ? s->machine.node : NULL,
@@ -180,16 +183,47 @@ done:
     return st;
 }
 
+/* Each rank has made the plan by itself: is it the same? */
+static gs_status compare_plans(const gs_session *s)
+{
+    uint64_t own = 0, all[GS_RANKS_MOST];
+    gs_status st = gs_session_plan_id(s, &own);
+
+    if (st == GS_OK)
+        st = gs_ranks_gather(all, &own, sizeof(own));
+    for (uint32_t r = 1; r < gs_ranks_count() && st == GS_OK; r++)
+        if (all[r] != all[0])
+            st = gs_fail(GS_EINVAL, "rank %u makes another plan than rank 0: give .host_memory, .device_memory and "
+                         ".threads, and see that the ranks have one store", r);
+    return st;
+}
+
+/* Of several ranks, what this one runs. */
+static gs_status take_part(gs_session *s)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+
+    if (gs_ranks_count() == 1)
+        return GS_OK;
+    if (s->program->tables > 0)
+        return gs_fail(GS_EUNSUPPORTED, "ranks do not train learned tables of vertices yet; train on one rank");
+    const gs_status st = compare_plans(s);
+    return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows,
+                                           gs_ranks_self())
+                       : st;
+}
+
 static gs_status start(gs_session *s)
 {
     gs_status st;
 
-    if ((st = gs_session_read_labels(s)) != GS_OK)
+    if ((st = take_part(s)) != GS_OK || (st = gs_session_read_labels(s)) != GS_OK)
         return st;
     st = gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
                          gs_session_steps_on_device(s) ? 0 : s->config.states);
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
-        st = gs_device_prepare(s->machine.device[d], s->program);
+        if (s->run.part == NULL || d == s->run.part->rank)
+            st = gs_device_prepare(s->machine.device[d], s->program);
     if (st == GS_OK && gs_session_keeps_best(s))
         st = gs_params_take_best(&s->run.params);
     if (st != GS_OK)
@@ -365,7 +399,7 @@ static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, g
         .loss_weight = s->labels.weight,
         .again = again,
         .watch = watch,
-        .stop = s->config.options->stop,
+        .stop = s->run.part != NULL ? NULL : s->config.options->stop, /* ranks agree on it between passes */
     };
 
     if (gradients)
@@ -428,6 +462,7 @@ void gs_session_close(gs_session *s)
     gs_free(s->edges.stage_set);
     gs_session_free_tables(s);
     gs_params_free(&s->run.params);
+    gs_plan_free(s->run.part);
     gs_plan_free(s->plan);
     gs_program_free(s->program);
     for (uint32_t d = 0; d < s->machine.devices; d++)

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/option_table.h"
 #include "base/status.h"
+#include "ranks/ranks.h"
 #include "session/session_plan.h"
 #include "session/describe.h"
 #include "train/checkpoint_folder.h"
@@ -314,7 +315,7 @@ gs_status gs_run__begin_checkpoints(gs_run *r)
     uint32_t epoch = 0;
     gs_status st;
 
-    if (r->kind != GS_RUN_TRAIN || path == NULL)
+    if (r->kind != GS_RUN_TRAIN || path == NULL || gs_ranks_self() > 0)
         return GS_OK;
     if ((st = gs_checkpoint_pace_parse(&r->saver.pace, o->checkpoint_every)) != GS_OK ||
         (st = gs_checkpoint_folder_open(&r->saver.folder, path)) != GS_OK)

@@ -428,10 +428,11 @@ static bool steps_by_batch(const gs_run *r) { return r->batches != NULL || gs_ru
 static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
 {
     const double began = gs_now();
-    gs_status st;
+    bool stop;
+    gs_status st = gs_run__asked_to_stop(r, &stop);
 
-    if (r->options.stop != NULL && *r->options.stop)
-        return gs_run__stopped(r);
+    if (st != GS_OK || stop)
+        return st == GS_OK ? gs_run__stopped(r) : st;
     r->evaluated = r->has_logits = false;
     if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
         (st = steps_by_batch(r) ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
@@ -467,7 +468,8 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
             run->report.seconds += gs_now() - began;
             run->report.read_bytes += e.read_bytes;
         }
-        return gs_run__checkpoint_failed(run, st);
+        st = gs_run__checkpoint_failed(run, st);
+        return st == GS_EINTERRUPTED ? st : gs_run__end_all(st);
     }
     run->whole = true;
     __atomic_store_n(&run->epoch, e.epoch, __ATOMIC_RELAXED);
@@ -477,7 +479,7 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
     run->report.seconds += gs_now() - began;
     if ((st = gs_run__checkpoint_if_due(run)) != GS_OK) {
         run->state = GS_RUN_IS_FAILED;
-        return st;
+        return gs_run__end_all(st);
     }
     if (out != NULL)
         *out = e;

@@ -174,6 +174,18 @@ gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path);
 gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetensors_note **note, uint32_t *notes);
 gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
 
+/* run_ranks.c: where a launcher started several processes: joins them, and makes of the options those of this one. Text
+ * for .device is put into `device`. GS_EINVAL: they have other options; GS_EUNSUPPORTED: ranks cannot. */
+#define GS_RANKS_DEVICE_BYTES 16u
+gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES]);
+/* run_ranks.c: has .stop been set, in any rank? All ask. */
+gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop);
+/* run_ranks.c: of several ranks, when a pass or what follows it has failed: does not come back where others do not know
+ * of it. Returns `st`. */
+gs_status gs_run__end_all(gs_status st);
+/* Where ranks other than 0 write what rank 0 has. */
+#define GS_RANKS_NO_FILE "/dev/null"
+
 /* run_files.c: the files that the options name. Begun before the work, so that what cannot be written is refused. */
 gs_status gs_run__begin_files(gs_run *r);
 gs_status gs_run__write_files(gs_run *r);

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "plan/plan.h"
+#include "ranks/ranks.h"
 #include "schedule/schedule.h"
 #include "session/describe.h"
 #include "session/session.h"
@@ -373,10 +374,11 @@ static gs_status check_features(const char *store, const gs_provenance *p, const
 static gs_status take_options(gs_run *r, const char *store, const gs_train_options *given)
 {
     gs_provenance p = {0};
+    char device[GS_RANKS_DEVICE_BYTES];
     gs_train_options o;
     gs_status st = gs_train_options_read(&o, given);
 
-    if (st != GS_OK)
+    if (st != GS_OK || (st = gs_run__join(&o, r->kind, device)) != GS_OK)
         return st;
     if (r->kind == GS_RUN_TRAIN && o.classes != 0)
         return gs_fail(GS_EINVAL, ".classes %u: is of predictions; labels say how many there are to train on",
@@ -426,6 +428,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     r->began = gs_now();
     if ((st = take_options(r, store, options)) == GS_OK)
         st = open_run(r, store, process_bytes);
+    st = gs_ranks_agree(st);
     if (st == GS_OK)
         *out = r;
     else
@@ -520,7 +523,7 @@ static gs_status choose_weights(gs_run *r)
     return gs_run__evaluate(r, NULL);
 }
 
-gs_status gs_run_finish(gs_run *run, gs_train_report *report)
+static gs_status finish(gs_run *run, gs_train_report *report)
 {
     gs_status st;
 
@@ -548,6 +551,13 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
     if (st == GS_OK && report != NULL)
         *report = run->report;
     return st;
+}
+
+gs_status gs_run_finish(gs_run *run, gs_train_report *report)
+{
+    const bool stopped = run != NULL && run->state == GS_RUN_IS_STOPPED;
+    const gs_status st = finish(run, report);
+    return st == GS_EINTERRUPTED && stopped ? st : gs_run__end_all(st);
 }
 
 /* ---- a loop over a run --------------------------------------------------- */

@@ -52,6 +52,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_loader_pairs pairs = {0};
     gs_loader_arrays rows = {0};
     uint64_t bytes;
+    uint32_t ranks;
     char line[8];
     gs_run *run = NULL, *other = NULL;
 
@@ -60,6 +61,8 @@ static void given__null_is_refused_with_words(void **state)
     gs_partition_options_init(&p);
     gs_assert_ok(gs_run_open(&run, api_store, &o, GS_RUN_TRAIN));
     const given_call table[] = {
+        NULLS(gs_join_ranks(NULL, &ranks)),
+        NULLS(gs_join_ranks(&ranks, NULL)),
         NULLS(gs_size_parse(NULL, "1K")), NULLS(gs_size_parse(&bytes, NULL)),
         NULLS(gs_generate(NULL, "f", &g)), NULLS(gs_generate("rmat", NULL, &g)), NULLS(gs_generate("rmat", "f", NULL)),
         NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),

@@ -1,0 +1,147 @@
+/* run_ranks.c - a run of several ranks: what it can be, what they must have in common, how it ends together.
+ *
+ * Each rank goes through all of a run, with the same plan and parameters of the same bits. Rank 0 alone leaves files.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/option_table.h"
+#include "base/size.h"
+#include "ranks/ranks.h"
+#include "train/options.h"
+#include "train/run_internal.h"
+
+#define OPTIONS_MOST 128u
+
+gs_status gs_join_ranks(uint32_t *rank, uint32_t *ranks)
+{
+    gs_status st;
+
+    if ((st = gs_check_argument(rank, "rank")) != GS_OK || (st = gs_check_argument(ranks, "ranks")) != GS_OK)
+        return st;
+    st = gs_ranks_open();
+    *rank = gs_ranks_self();
+    *ranks = gs_ranks_count();
+    return st;
+}
+
+/* ---- the options ---------------------------------------------------------- */
+
+static gs_status refuse(const char *what)
+{
+    return gs_fail(GS_EUNSUPPORTED, "%s: not on several ranks yet; start it without mpirun", what);
+}
+
+static gs_status check_kind(const gs_train_options *o, gs_run_kind kind)
+{
+    if (kind != GS_RUN_TRAIN)
+        return refuse("a prediction");
+    if (gs_train_on_batches(o))
+        return refuse(".sampler: batches");
+    if (gs_train_is_of_pairs(o))
+        return refuse(".task: pairs of vertices");
+    if (o->topology != NULL)
+        return refuse(".topology");
+    if (o->trace != NULL)
+        return refuse(".trace");
+    if (o->profile)
+        return refuse(".profile");
+    return gs_choice(o, disk_to_device) == 1 ? refuse(".disk_to_device yes") : GS_OK;
+}
+
+/* A rank has one device, and the plan is of all: cpu:N. */
+static gs_status take_device(gs_train_options *o, char device[GS_RANKS_DEVICE_BYTES])
+{
+    snprintf(device, GS_RANKS_DEVICE_BYTES, "cpu:%u", gs_ranks_count());
+    if (strcmp(o->device, "cpu") != 0 && strcmp(o->device, device) != 0)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: a rank has one device, the processors of its machine; use cpu",
+                       o->device);
+    o->device = device;
+    return GS_OK;
+}
+
+/* Options that may differ: where files are, and how the run was begun. */
+static bool is_own(const gs_option *x)
+{
+    return (x->kind == GS_OPTION_PATH && x->changes == GS_OPTION_NOTHING) ||
+           x->field == offsetof(gs_train_options, command) || x->field == offsetof(gs_train_options, config);
+}
+
+static uint64_t id_of(const gs_option *x, const gs_train_options *o)
+{
+    if (gs_option_is_text(x)) {
+        const char *const text = gs_option_text(x, o);
+        return text == NULL ? 0 : gs_hash64(text, strlen(text) + 1);
+    }
+    const double number = gs_option_number(x, o);
+    return gs_hash64(&number, sizeof(number));
+}
+
+/* All have the same options and version. */
+static gs_status compare(const gs_train_options *o)
+{
+    uint64_t own[OPTIONS_MOST], all[GS_RANKS_MOST][OPTIONS_MOST];
+    const char *name[OPTIONS_MOST] = {NULL};
+    uint32_t n = 0;
+    gs_status st;
+
+    memset(own, 0, sizeof(own));
+    own[n++] = gs_hash64(gs_version(), strlen(gs_version()));
+    for GS_OPTION_EACH (x)
+        if (!is_own(x) && n < OPTIONS_MOST) {
+            name[n] = x->name;
+            own[n++] = id_of(x, o);
+        }
+    if ((st = gs_ranks_gather(all, own, sizeof(own))) != GS_OK)
+        return st;
+    for (uint32_t r = 1; r < gs_ranks_count(); r++)
+        for (uint32_t k = 0; k < n; k++)
+            if (all[r][k] != all[0][k] && name[k] == NULL)
+                return gs_fail(GS_EINVAL, "rank %u is another version of gnnstream than rank 0", r);
+            else if (all[r][k] != all[0][k])
+                return gs_fail(GS_EINVAL, ".%s: rank %u has another than rank 0; give all ranks the same options",
+                               name[k], r);
+    return GS_OK;
+}
+
+gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES])
+{
+    gs_status st = gs_ranks_open();
+
+    if (st != GS_OK || gs_ranks_count() == 1)
+        return st;
+    gs_ranks_watch(o->io_timeout);
+    if ((st = compare(o)) != GS_OK || (st = check_kind(o, kind)) != GS_OK || (st = take_device(o, device)) != GS_OK)
+        return st;
+    if (gs_ranks_self() == 0)
+        return GS_OK;
+    o->save = o->metrics = o->checkpoint = o->checkpoint_every = NULL;
+    o->logits = o->logits != NULL ? GS_RANKS_NO_FILE : NULL; /* which rows its passes store does not change */
+    o->argmax = o->argmax != NULL ? GS_RANKS_NO_FILE : NULL;
+    o->warn = NULL;
+    return GS_OK;
+}
+
+/* ---- together ------------------------------------------------------------- */
+
+/* Whoever is asked, all stop. */
+gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop)
+{
+    const uint8_t own = r->options.stop != NULL && *r->options.stop;
+    uint8_t all[GS_RANKS_MOST] = {0};
+    const gs_status st = gs_ranks_gather(all, &own, sizeof(own));
+
+    *stop = false;
+    for (uint32_t k = 0; k < gs_ranks_count(); k++)
+        *stop = *stop || all[k] != 0;
+    return st;
+}
+
+/* Others may wait for this one: it ends them, but where all know. */
+gs_status gs_run__end_all(gs_status st)
+{
+    if (st != GS_OK && gs_ranks_count() > 1 && !gs_ranks_have_failed())
+        gs_ranks_abort(gs_last_error());
+    return st;
+}

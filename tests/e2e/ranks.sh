@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# ranks.sh - mpirun -n N trains as cpu:N does on one machine, to the bit; what ranks refuse, and how they end.
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v mpirun >"$work/which" || [ ! -e "$RANKS_MODULE" ]; then
+    echo "SKIP no mpirun, or built without MPI"
+    exit 77
+fi
+# Open MPI, where it is that one
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+input_of rough
+run "partition" "$GNNSTREAM" partition "$input" "$work/store" --parts 8 --method fennel || finish
+
+# train NAME OPTIONS...: by the launcher in `ranks`; writes NAME.safetensors, .npy and .jsonl.
+train()
+{
+    local name=$1
+    shift
+    run "$name: ${ranks[*]} $*" timeout 100 "${ranks[@]}" "$GNNSTREAM" train "$work/store" --layers 2 --hidden 8 \
+        --epochs 2 --host-memory 300M --save "$work/$name.safetensors" --logits "$work/$name.npy" \
+        --metrics "$work/$name.jsonl" "$@"
+}
+# same A B: weights, logits, losses and accuracies, to the bit.
+same()
+{
+    cmp "$work/$1.safetensors" "$work/$2.safetensors" && cmp "$work/$1.npy" "$work/$2.npy" &&
+        cmp <(cut -d, -f1-5 "$work/$1.jsonl") <(cut -d, -f1-5 "$work/$2.jsonl") && pass || fail "$1 is not $2"
+}
+
+# ranks N OPTIONS...: beside cpu:N; the first four options are the whole of a model.
+beside()
+{
+    local n=$1
+    shift
+    ranks=() && train several --device cpu:$n --threads $n "$@" || return
+    ranks=(mpirun -n "$n") && train ranks --threads 1 "$@" && same ranks several
+}
+beside 2 --model gcn --device-memory 4M
+beside 2 --model gin --dropout 0.5 --norm batch --device-memory 4M
+beside 3 --model sage --dropout 0.3 --no-chain --device-memory 4M
+beside 3 --model gat --no-hoist --device-memory 4M
+ranks=() && train one --device cpu --model gat --no-hoist &&
+    compare "ranks beside one device" "$work/ranks.safetensors" "$work/one.safetensors" 1e-5
+# rows that do not fit on the host go to each rank's own file
+beside 2 --model gat --no-chain --no-cache --device-memory 3M
+written=$(column written_bytes "$work/ranks.jsonl" | total)
+[ "$written" -gt 0 ] && pass || fail "nothing was spilled"
+
+# A checkpoint of two ranks is gone on from by two, to the bit, and by three.
+ranks=(mpirun -n 2)
+train whole --threads 1 --model gcn --device-memory 4M --epochs 4
+train first --threads 1 --model gcn --device-memory 4M --checkpoint "$work/saved" --checkpoint-every 1
+for n in 2 3; do
+    cp -r "$work/saved" "$work/saved$n"
+    mpirun -n $n "$GNNSTREAM" train "$work/store" --model gcn --layers 2 --hidden 8 --resume "$work/saved$n" \
+        --epochs 4 --threads 1 --host-memory 300M --device-memory 4M --save "$work/on$n.safetensors" \
+        >"$work/stdout" 2>"$work/stderr" && pass || fail "resume by $n" "$work/stderr"
+    compare "gone on by $n" "$work/on$n.safetensors" "$work/whole.safetensors" 1e-5
+done
+cmp "$work/on2.safetensors" "$work/whole.safetensors" && pass || fail "gone on from is not the whole"
+
+# What is refused, in one line.
+gcn=("$GNNSTREAM" train "$work/store" --model gcn)
+refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
+refuse 1 'several ranks' mpirun -n 2 "${gcn[@]}" --sampler neighbor --fanout 2,2
+finish
