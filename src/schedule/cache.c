@@ -20,6 +20,7 @@ typedef struct placing {
     uint32_t backs, came;    /* `came` of them have come back */
     uint32_t *ending, *next; /* [accesses], [stays]: 1 + the stays that end with an access, as lists */
     uint32_t now;            /* all that ends before this access has left */
+    gs_arena arrays;
 } placing;
 
 static int kind_of(const gs_cache_stay *x) { return x->from == x->to ? 0 : x->to < x->from ? 1 : 2; }
@@ -120,14 +121,14 @@ static void fit_all(placing *p, uint32_t count)
 gs_status gs_first_fit(gs_cache_stay *stay, uint32_t count, uint32_t accesses, uint64_t capacity,
                        const gs_cache_fixed *fixed, uint32_t fixeds)
 {
-    placing p = {.stay = stay,
-                 .back = gs_malloc_array(count + 1ull, sizeof(gs_cache_stay *)),
-                 .address = gs_malloc_array(count + 1ull, sizeof(gs_cache_stay *)),
-                 .ending = gs_calloc(accesses + 1ull, sizeof(*p.ending)),
-                 .next = gs_malloc_array(count + 1ull, sizeof(*p.next))};
+    placing p = {.stay = stay};
     gs_status st = GS_OK;
 
-    if (p.back == NULL || p.address == NULL || p.ending == NULL || p.next == NULL)
+    p.back = gs_arena_take(&p.arrays, count, sizeof(gs_cache_stay *));
+    p.address = gs_arena_take(&p.arrays, count, sizeof(gs_cache_stay *));
+    p.ending = gs_arena_take(&p.arrays, accesses + 1ull, sizeof(*p.ending));
+    p.next = gs_arena_take(&p.arrays, count, sizeof(*p.next));
+    if (p.arrays.is_short)
         st = gs_fail(GS_ENOMEM, "out of memory while planning");
     if (st == GS_OK && (st = gs_extents_make(&p.free, capacity, count + fixeds)) == GS_OK) {
         for (uint32_t i = 0; i < fixeds; i++)
@@ -137,10 +138,7 @@ gs_status gs_first_fit(gs_cache_stay *stay, uint32_t count, uint32_t accesses, u
         fit_all(&p, count);
     }
     gs_extents_drop(&p.free);
-    gs_free(p.back);
-    gs_free(p.address);
-    gs_free(p.ending);
-    gs_free(p.next);
+    gs_arena_free(&p.arrays);
     return st;
 }
 
@@ -167,6 +165,7 @@ typedef struct choosing {
     waiting *heap;       /* entries that are out of date are skipped */
     uint64_t heaped;
     waiting *taken;      /* off the heap, to be put back where it was in vain */
+    gs_arena arrays;
 } choosing;
 
 /* -- the heap -------------------------------------------------------------------- */
@@ -423,14 +422,12 @@ static void place_fixed(gs_cache_plan *p, const gs_cache_input *in, uint64_t *pl
 
 static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *in)
 {
-    gs_cache_stay *stay = gs_malloc_array(c->accesses, sizeof(*stay));
-    bool *held_before = gs_malloc_array(c->accesses, sizeof(*held_before)),
-         *seen = gs_malloc_array(c->accesses, sizeof(*seen));
-    uint64_t *place_of = gs_malloc_array(in->units + 1ull, sizeof(*place_of));
-    gs_status st = GS_OK;
+    gs_cache_stay *const stay = gs_arena_take(&c->arrays, c->accesses, sizeof(*stay));
+    bool *const held_before = gs_arena_take(&c->arrays, c->accesses, sizeof(*held_before));
+    bool *const seen = gs_arena_take(&c->arrays, c->accesses, sizeof(*seen));
+    uint64_t *const place_of = gs_arena_take(&c->arrays, in->units, sizeof(*place_of));
+    gs_status st = c->arrays.is_short ? gs_fail(GS_ENOMEM, "out of memory while planning") : GS_OK;
 
-    if (stay == NULL || held_before == NULL || seen == NULL || place_of == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory while planning");
     if (st == GS_OK) {
         const uint32_t count = list_stays(c, stay, held_before, seen);
         st = gs_first_fit(stay, count, c->accesses, c->capacity, in->fixed, in->fixeds);
@@ -438,10 +435,6 @@ static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *
         for (uint32_t i = 0; st == GS_OK && i < count; i++)
             apply_stay(p, c, &stay[i]);
     }
-    gs_free(stay);
-    gs_free(held_before);
-    gs_free(seen);
-    gs_free(place_of);
     return st;
 }
 
@@ -450,33 +443,32 @@ static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *
 static gs_status plan_alloc(gs_cache_plan *p, uint32_t n)
 {
     p->accesses = n;
-    p->place = gs_malloc_array(n + 1ull, sizeof(*p->place));
-    p->hit = gs_calloc(n + 1ull, sizeof(*p->hit));
-    p->stays = gs_calloc(n + 1ull, sizeof(*p->stays));
-    if (p->place == NULL || p->hit == NULL || p->stays == NULL)
+    p->place = gs_arena_take(&p->arrays, n, sizeof(*p->place));
+    p->hit = gs_arena_take(&p->arrays, n, sizeof(*p->hit));
+    p->stays = gs_arena_take(&p->arrays, n, sizeof(*p->stays));
+    if (p->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    memset(p->place, 0xff, (n + 1ull) * sizeof(*p->place));
+    memset(p->place, 0xff, n * sizeof(*p->place));
     return GS_OK;
 }
 
 static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *in)
 {
     const uint64_t n = c->accesses;
-    uint32_t *last = gs_malloc_array(c->units + 1ull, sizeof(*last));
-    bool *ends = gs_malloc_array(EPOCHS * (c->units + 1ull), sizeof(*ends));
+    uint32_t *const last = gs_arena_take(&c->arrays, c->units, sizeof(*last));
+    bool *const ends = gs_arena_take(&c->arrays, EPOCHS * (uint64_t)c->units, sizeof(*ends));
     gs_status st = GS_OK;
 
-    c->following = gs_malloc_array(n + 1, sizeof(*c->following));
-    c->since = gs_malloc_array(c->units + 1ull, sizeof(*c->since));
-    c->until = gs_malloc_array(c->units + 1ull, sizeof(*c->until));
-    c->over = gs_malloc_array(c->units + 1ull, sizeof(*c->over));
-    c->fixed = gs_calloc(c->units + 1ull, sizeof(*c->fixed));
-    c->hold = gs_malloc_array(n + 1, sizeof(*c->hold));
-    c->best = gs_malloc_array(n + 1, sizeof(*c->best));
-    c->heap = gs_malloc_array(EPOCHS * n + 1, sizeof(*c->heap));
-    c->taken = gs_malloc_array(EPOCHS * n + 1, sizeof(*c->taken));
-    if (!last || !ends || !c->following || !c->since || !c->until || !c->over || !c->fixed || !c->hold || !c->best ||
-        !c->heap || !c->taken)
+    c->following = gs_arena_take(&c->arrays, n, sizeof(*c->following));
+    c->since = gs_arena_take(&c->arrays, c->units, sizeof(*c->since));
+    c->until = gs_arena_take(&c->arrays, c->units, sizeof(*c->until));
+    c->over = gs_arena_take(&c->arrays, c->units, sizeof(*c->over));
+    c->fixed = gs_arena_take(&c->arrays, c->units, sizeof(*c->fixed));
+    c->hold = gs_arena_take(&c->arrays, n, sizeof(*c->hold));
+    c->best = gs_arena_take(&c->arrays, n, sizeof(*c->best));
+    c->heap = gs_arena_take(&c->arrays, EPOCHS * n, sizeof(*c->heap));
+    c->taken = gs_arena_take(&c->arrays, EPOCHS * n, sizeof(*c->taken));
+    if (c->arrays.is_short)
         st = gs_fail(GS_ENOMEM, "out of memory while planning");
     if (st == GS_OK && n > 0) {
         for (uint32_t i = 0; i < in->fixeds; i++) {
@@ -491,17 +483,7 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *
     }
     for (uint32_t k = 0; st == GS_OK && k < n; k++)
         p->read_bytes += p->hit[k] ? 0 : c->access[k].cost;
-    gs_free(last);
-    gs_free(ends);
-    gs_free(c->following);
-    gs_free(c->since);
-    gs_free(c->until);
-    gs_free(c->over);
-    gs_free(c->fixed);
-    gs_free(c->hold);
-    gs_free(c->best);
-    gs_free(c->heap);
-    gs_free(c->taken);
+    gs_arena_free(&c->arrays);
     return st;
 }
 
@@ -523,8 +505,6 @@ gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_input *in)
 
 void gs_cache_plan_drop(gs_cache_plan *p)
 {
-    gs_free(p->place);
-    gs_free(p->hit);
-    gs_free(p->stays);
+    gs_arena_free(&p->arrays);
     *p = (gs_cache_plan){0};
 }

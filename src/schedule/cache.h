@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 
 #define GS_CACHE_NOWHERE UINT64_MAX
@@ -41,6 +42,7 @@ typedef struct gs_cache_plan {
     bool *stays;         /* [accesses] it is kept until its next access, in this epoch or the next */
     uint64_t read_bytes; /* of one epoch */
     uint64_t used_bytes; /* most address + bytes */
+    gs_arena arrays;
 } gs_cache_plan;
 
 typedef struct gs_cache_input {

@@ -24,29 +24,26 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 {
     const uint64_t files = l->program->arrays + l->sets, sums = (uint64_t)l->program->stages * GS_STAGE_SUMS;
     gs_choice c = {.host_most = l->config->host_memory};
-    c.block = gs_calloc(l->program->stages + 1, sizeof(*c.block));
-    c.group = gs_calloc(l->program->stages + 1, sizeof(*c.group));
-    c.kept_intervals = gs_calloc(l->program->arrays + 1, sizeof(*c.kept_intervals));
-    c.kept_edges = gs_calloc(l->sets, sizeof(*c.kept_edges));
-    c.operand_uses = gs_calloc(l->program->stages + 1, sizeof(*c.operand_uses));
-    c.rank = gs_calloc(files, sizeof(*c.rank));
-    c.mask = gs_calloc(l->config->needs.granules.words + 1, sizeof(*c.mask));
-    c.places.offset = gs_calloc(files, sizeof(*c.places.offset));
-    c.places.live = gs_calloc(l->program->arrays + 1, sizeof(*c.places.live));
-    c.places.sum_offset = gs_calloc(sums + 1, sizeof(*c.places.sum_offset));
-    c.places.sum_array = gs_calloc(sums + 1, sizeof(*c.places.sum_array));
-    c.places.allocation = gs_calloc(files + sums, sizeof(*c.places.allocation));
-    c.places.unplaced = gs_calloc(files + sums, sizeof(*c.places.unplaced));
-    c.order = gs_calloc((uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
+    c.block = gs_arena_take(&c.arrays, l->program->stages + 1, sizeof(*c.block));
+    c.group = gs_arena_take(&c.arrays, l->program->stages + 1, sizeof(*c.group));
+    c.kept_intervals = gs_arena_take(&c.arrays, l->program->arrays + 1, sizeof(*c.kept_intervals));
+    c.kept_edges = gs_arena_take(&c.arrays, l->sets, sizeof(*c.kept_edges));
+    c.operand_uses = gs_arena_take(&c.arrays, l->program->stages + 1, sizeof(*c.operand_uses));
+    c.rank = gs_arena_take(&c.arrays, files, sizeof(*c.rank));
+    c.mask = gs_arena_take(&c.arrays, l->config->needs.granules.words + 1, sizeof(*c.mask));
+    c.places.offset = gs_arena_take(&c.arrays, files, sizeof(*c.places.offset));
+    c.places.live = gs_arena_take(&c.arrays, l->program->arrays + 1, sizeof(*c.places.live));
+    c.places.sum_offset = gs_arena_take(&c.arrays, sums + 1, sizeof(*c.places.sum_offset));
+    c.places.sum_array = gs_arena_take(&c.arrays, sums + 1, sizeof(*c.places.sum_array));
+    c.places.allocation = gs_arena_take(&c.arrays, files + sums, sizeof(*c.places.allocation));
+    c.places.unplaced = gs_arena_take(&c.arrays, files + sums, sizeof(*c.places.unplaced));
+    c.order = gs_arena_take(&c.arrays, (uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
     /* Copies are made in no order with computations, so with copies as tasks a place has one owner. */
     c.places.shares = l->memory.in_place;
     c.places.sums = c.places.shares && !l->staged;
     c.ring_least = l->config->loads ? largest_chunk(l) : 0;
-    c.deal = gs_calloc((size_t)(l->program->stages + 1) * (l->memory.devices + 1), sizeof(*c.deal));
-    if (c.block == NULL || c.group == NULL || c.kept_intervals == NULL || c.kept_edges == NULL ||
-        c.operand_uses == NULL || c.rank == NULL || c.mask == NULL || c.places.offset == NULL ||
-        c.places.live == NULL || c.places.sum_offset == NULL || c.places.sum_array == NULL ||
-        c.places.allocation == NULL || c.places.unplaced == NULL || c.order == NULL || c.deal == NULL) {
+    c.deal = gs_arena_take(&c.arrays, (size_t)(l->program->stages + 1) * (l->memory.devices + 1), sizeof(*c.deal));
+    if (c.arrays.is_short) {
         gs_choice_drop(&c);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     }
@@ -65,21 +62,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
 void gs_choice_drop(gs_choice *c)
 {
     gs_device_cache_drop(c);
-    gs_free(c->block);
-    gs_free(c->deal);
-    gs_free(c->group);
-    gs_free(c->kept_intervals);
-    gs_free(c->kept_edges);
-    gs_free(c->operand_uses);
-    gs_free(c->rank);
-    gs_free(c->mask);
-    gs_free(c->places.offset);
-    gs_free(c->places.live);
-    gs_free(c->places.sum_offset);
-    gs_free(c->places.sum_array);
-    gs_free(c->places.allocation);
-    gs_free(c->places.unplaced);
-    gs_free(c->order);
+    gs_arena_free(&c->arrays);
     gs_free(c->host.list.access);
     *c = (gs_choice){0};
 }

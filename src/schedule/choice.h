@@ -63,6 +63,7 @@ typedef struct gs_device_cache {
     bool *alone;               /* [arrays] those all of whose units are such */
     double *host_share;        /* [files] of a file's uses, those that go to the host */
     uint64_t load_most;        /* bytes of the host's ring that loading takes */
+    gs_arena arrays;
 } gs_device_cache;
 
 typedef struct gs_choice {
@@ -105,6 +106,7 @@ typedef struct gs_choice {
     uint32_t cached_pass;     /* "train", or as many as there are passes */
     gs_host_cache host;
     gs_device_cache device;
+    gs_arena arrays;          /* of all but the two caches */
 } gs_choice;
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);

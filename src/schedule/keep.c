@@ -265,13 +265,7 @@ void gs_device_cache_drop(gs_choice *c)
     gs_device_cache_drop_plan(c, NULL);
     for (uint32_t i = 0; k->list != NULL && i < k->devices * k->passes; i++)
         gs_free(k->list[i].access);
-    gs_free(k->list);
-    gs_free(k->plan);
-    gs_free(k->fixed);
-    gs_free(k->fixeds);
-    gs_free(k->own);
-    gs_free(k->alone);
-    gs_free(k->host_share);
+    gs_arena_free(&k->arrays);
     *k = (gs_device_cache){0};
 }
 
@@ -286,15 +280,14 @@ gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l)
         return GS_OK;
     k->devices = devices;
     k->passes = passes;
-    k->list = gs_calloc((size_t)devices * passes + 1, sizeof(*k->list));
-    k->plan = gs_calloc((size_t)devices * passes + 1, sizeof(*k->plan));
-    k->fixed = gs_calloc(devices, sizeof(*k->fixed));
-    k->fixeds = gs_calloc(devices, sizeof(*k->fixeds));
-    k->own = gs_calloc((size_t)l->program->arrays * l->parts + 1, sizeof(*k->own));
-    k->alone = gs_calloc(l->program->arrays + 1, sizeof(*k->alone));
-    k->host_share = gs_calloc(l->program->arrays + l->sets, sizeof(*k->host_share));
-    if (k->list == NULL || k->plan == NULL || k->fixed == NULL || k->fixeds == NULL || k->own == NULL ||
-        k->alone == NULL || k->host_share == NULL)
+    k->list = gs_arena_take(&k->arrays, (size_t)devices * passes + 1, sizeof(*k->list));
+    k->plan = gs_arena_take(&k->arrays, (size_t)devices * passes + 1, sizeof(*k->plan));
+    k->fixed = gs_arena_take(&k->arrays, devices, sizeof(*k->fixed));
+    k->fixeds = gs_arena_take(&k->arrays, devices, sizeof(*k->fixeds));
+    k->own = gs_arena_take(&k->arrays, (size_t)l->program->arrays * l->parts + 1, sizeof(*k->own));
+    k->alone = gs_arena_take(&k->arrays, l->program->arrays + 1, sizeof(*k->alone));
+    k->host_share = gs_arena_take(&k->arrays, l->program->arrays + l->sets, sizeof(*k->host_share));
+    if (k->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     gs_device_cache_drop_plan(c, l);
     return GS_OK;

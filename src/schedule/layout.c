@@ -116,12 +116,12 @@ static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_
                             l->chunks->interval_rows);
 }
 
-static gs_status layout_stage(const gs_layout *l, const gs_stage *s, gs_stage_layout *out)
+static gs_status layout_stage(gs_layout *l, const gs_stage *s, gs_stage_layout *out)
 {
     uint32_t *until = gs_malloc_array(s->regs + 1, sizeof(*until));
     gs_status st = GS_ENOMEM;
 
-    out->reg_offset = gs_malloc_array(s->regs + 1, sizeof(*out->reg_offset));
+    out->reg_offset = gs_arena_take(&l->arrays, s->regs + 1, sizeof(*out->reg_offset));
     if (until == NULL || out->reg_offset == NULL)
         goto done;
     place_registers(s, GS_TILE_ROWS, until, out);
@@ -155,9 +155,9 @@ static gs_status list_uses(gs_layout *l)
     for (uint32_t s = 0; s < p->stages; s++)
         for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[s], &u);)
             uses++;
-    l->use = gs_malloc_array(uses + 1, sizeof(*l->use));
-    l->first_use = gs_malloc_array((size_t)p->stages + 1, sizeof(*l->first_use));
-    if (l->use == NULL || l->first_use == NULL)
+    l->use = gs_arena_take(&l->arrays, uses + 1, sizeof(*l->use));
+    l->first_use = gs_arena_take(&l->arrays, (size_t)p->stages + 1, sizeof(*l->first_use));
+    if (l->arrays.is_short)
         return GS_ENOMEM;
     l->first_use[0] = 0;
     for (uint32_t s = 0; s < p->stages; s++) {
@@ -365,15 +365,14 @@ gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_ti
     gs_status st = GS_ENOMEM;
 
     describe_memories(&l.memory, config);
-    l.row_bytes = gs_calloc(p->arrays + 1, sizeof(*l.row_bytes));
-    l.stored_by = gs_calloc(p->arrays + 1, sizeof(*l.stored_by));
-    l.spill_interval = gs_calloc(p->arrays + 1, sizeof(*l.spill_interval));
-    l.stage = gs_calloc(p->stages + 1, sizeof(*l.stage));
-    l.stage_set = gs_calloc(p->stages + 1, sizeof(*l.stage_set));
-    l.span = gs_calloc(p->stages + 1, sizeof(*l.span));
-    l.sparse = gs_calloc(p->arrays + 1, sizeof(*l.sparse));
-    if (l.row_bytes == NULL || l.stored_by == NULL || l.spill_interval == NULL || l.stage == NULL ||
-        l.stage_set == NULL || l.span == NULL || l.sparse == NULL || list_uses(&l) != GS_OK)
+    l.row_bytes = gs_arena_take(&l.arrays, p->arrays + 1, sizeof(*l.row_bytes));
+    l.stored_by = gs_arena_take(&l.arrays, p->arrays + 1, sizeof(*l.stored_by));
+    l.spill_interval = gs_arena_take(&l.arrays, p->arrays + 1, sizeof(*l.spill_interval));
+    l.stage = gs_arena_take(&l.arrays, p->stages + 1, sizeof(*l.stage));
+    l.stage_set = gs_arena_take(&l.arrays, p->stages + 1, sizeof(*l.stage_set));
+    l.span = gs_arena_take(&l.arrays, p->stages + 1, sizeof(*l.span));
+    l.sparse = gs_arena_take(&l.arrays, p->arrays + 1, sizeof(*l.sparse));
+    if (l.arrays.is_short || list_uses(&l) != GS_OK)
         goto done;
     list_sets(&l);
     measure_sets(&l);
@@ -404,21 +403,5 @@ done:
 
 void gs_layout_drop(gs_layout *l)
 {
-    for (uint32_t s = 0; l->stage != NULL && s < l->program->stages; s++)
-        gs_free(l->stage[s].reg_offset);
-    gs_free(l->row_bytes);
-    gs_free(l->stored_by);
-    gs_free(l->spill_interval);
-    gs_free(l->stage);
-    gs_free(l->stage_set);
-    gs_free(l->span);
-    gs_free(l->sparse);
-    gs_free(l->use);
-    gs_free(l->first_use);
-    l->sparse = NULL;
-    l->use = NULL;
-    l->first_use = NULL;
-    l->row_bytes = l->spill_interval = NULL;
-    l->stored_by = l->stage_set = l->span = NULL;
-    l->stage = NULL;
+    gs_arena_free(&l->arrays);
 }

@@ -2,6 +2,7 @@
 #ifndef GS_SCHEDULE_LAYOUT_H
 #define GS_SCHEDULE_LAYOUT_H
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "schedule/schedule.h"
 
@@ -62,6 +63,7 @@ typedef struct gs_layout {
     bool *sparse;             /* [arrays] the run makes less than half of its rows */
     uint64_t set_bytes[GS_EDGE_SETS]; /* of a set's edge file; 0 where another set has the same one */
     uint64_t least_tables;    /* bytes that the tables of any plan have at least */
+    gs_arena arrays;
 } gs_layout;
 
 /* Uses that the stage makes of arrays: from here to those of the next stage. */
