@@ -76,15 +76,8 @@ typedef struct rests {
     gs_hop_ends ends;
     uint32_t *made;             /* [arrays] hops whose rows are not known to be 0 */
     bool *zero, *unread, *read; /* [most registers] of the stage at hand */
+    gs_arena arrays;
 } rests;
-
-static void close_rests(rests *r)
-{
-    gs_free(r->made);
-    gs_free(r->zero);
-    gs_free(r->unread);
-    gs_free(r->read);
-}
 
 static gs_status open_rests(rests *r)
 {
@@ -93,11 +86,11 @@ static gs_status open_rests(rests *r)
 
     for (uint32_t k = 0; k < p->stages; k++)
         most = GS_MAX(most, p->stage[k].regs);
-    r->made = gs_calloc(p->arrays + 1ull, sizeof(*r->made));
-    r->zero = gs_calloc(most, sizeof(*r->zero));
-    r->unread = gs_calloc(most, sizeof(*r->unread));
-    r->read = gs_calloc(most, sizeof(*r->read));
-    if (r->made == NULL || r->zero == NULL || r->unread == NULL || r->read == NULL)
+    r->made = gs_arena_take(&r->arrays, p->arrays, sizeof(*r->made));
+    r->zero = gs_arena_take(&r->arrays, most, sizeof(*r->zero));
+    r->unread = gs_arena_take(&r->arrays, most, sizeof(*r->unread));
+    r->read = gs_arena_take(&r->arrays, most, sizeof(*r->read));
+    if (r->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
     for (uint32_t a = 0; a < p->arrays; a++)
         r->made[a] = a == r->ends.upstream ? 1 : r->needs->levels;
@@ -200,14 +193,16 @@ static gs_status find_reads(rests *r, bool rests_too)
 
 static gs_status take_needs(gs_hop_needs *n, const gs_program *p)
 {
-    uint32_t **const member[] = {&n->rows, &n->targets, &n->operands, &n->zeroed, &n->whole};
-    const uint32_t most = GS_MAX(p->stages, p->arrays) + 1;
-    bool all = (n->rest = gs_calloc(most, sizeof(*n->rest))) != NULL;
+    const uint32_t most = GS_MAX(p->stages, p->arrays);
 
     n->stages = p->stages;
-    for (size_t k = 0; k < GS_ARRAY_LEN(member); k++)
-        all &= (*member[k] = gs_calloc(most, sizeof(**member[k]))) != NULL;
-    return all ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
+    n->rest = gs_arena_take(&n->arrays, most, sizeof(*n->rest));
+    n->rows = gs_arena_take(&n->arrays, most, sizeof(*n->rows));
+    n->targets = gs_arena_take(&n->arrays, most, sizeof(*n->targets));
+    n->operands = gs_arena_take(&n->arrays, most, sizeof(*n->operands));
+    n->zeroed = gs_arena_take(&n->arrays, most, sizeof(*n->zeroed));
+    n->whole = gs_arena_take(&n->arrays, most, sizeof(*n->whole));
+    return n->arrays.is_short ? gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees") : GS_OK;
 }
 
 /* Which rows does each stage run for? */
@@ -250,7 +245,7 @@ gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, gs_hop_ends 
         st = open_rests(&r);
     if (st == GS_OK)
         st = find_reads(&r, cut == GS_CUT_RESTS);
-    close_rests(&r);
+    gs_arena_free(&r.arrays);
     if (st == GS_OK)
         *out = n;
     else
@@ -262,12 +257,7 @@ void gs_hop_needs_drop(gs_hop_needs *n)
 {
     for (uint32_t k = 0; n->rest != NULL && k < n->stages; k++)
         gs_stage_drop_rest(&n->rest[k]);
-    gs_free(n->rest);
-    gs_free(n->rows);
-    gs_free(n->targets);
-    gs_free(n->operands);
-    gs_free(n->zeroed);
-    gs_free(n->whole);
+    gs_arena_free(&n->arrays);
     *n = (gs_hop_needs){0};
 }
 
@@ -306,14 +296,13 @@ static gs_status add_flip(gs_batch_edges *e, uint32_t operands, const gs_batch_l
     gs_batch_flip *const f = &e->flip[e->flips++];
 
     *f = (gs_batch_flip){.operands = operands, .rows = GS_MIN(limits->vertices, limits->edges), .edges = edges};
-    f->target = gs_malloc_array(f->rows + 1, ix);
-    f->start = gs_malloc_array(limits->vertices + 2ull, sizeof(*f->start));
-    f->index = gs_malloc_array(edges + 1, ix);
-    f->type = data.type_bytes > 0 ? gs_malloc_array(edges + 1, data.type_bytes) : NULL;
-    f->weight = data.weights ? gs_malloc_array(edges + 1, sizeof(*f->weight)) : NULL;
-    f->feature = data.feature_bytes > 0 ? gs_malloc_array(edges + 1, data.feature_bytes) : NULL;
-    if (f->target == NULL || f->start == NULL || f->index == NULL || (data.type_bytes > 0 && f->type == NULL) ||
-        (data.weights && f->weight == NULL) || (data.feature_bytes > 0 && f->feature == NULL))
+    f->target = gs_arena_take(&e->arrays, f->rows + 1, ix);
+    f->start = gs_arena_take(&e->arrays, limits->vertices + 2ull, sizeof(*f->start));
+    f->index = gs_arena_take(&e->arrays, edges + 1, ix);
+    f->type = data.type_bytes > 0 ? gs_arena_take(&e->arrays, edges + 1, data.type_bytes) : NULL;
+    f->weight = data.weights ? gs_arena_take(&e->arrays, edges + 1, sizeof(*f->weight)) : NULL;
+    f->feature = data.feature_bytes > 0 ? gs_arena_take(&e->arrays, edges + 1, data.feature_bytes) : NULL;
+    if (e->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
     e->bytes += f->rows * ix + limits->vertices * sizeof(*f->start) +
                 edges * (ix + data.type_bytes + (data.weights ? sizeof(*f->weight) : 0) + data.feature_bytes);
@@ -336,11 +325,11 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
     *e = (gs_batch_edges){.needs = *needs, .program = p};
     *needs = (gs_hop_needs){0};
     for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++) {
-        e->set[k].edges = gs_calloc(p->stages + 1, sizeof(*e->edges));
-        e->set[k].rows = gs_calloc(2ull * p->stages + p->arrays + 1, sizeof(*e->rows));
-        if (e->set[k].edges == NULL || e->set[k].rows == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
+        e->set[k].edges = gs_arena_take(&e->arrays, p->stages, sizeof(*e->edges));
+        e->set[k].rows = gs_arena_take(&e->arrays, 2ull * p->stages + p->arrays, sizeof(*e->rows));
     }
+    if (e->arrays.is_short)
+        return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
     gs_batch_edges_use(e, 0);
     for (uint32_t k = 0; k < p->stages && st == GS_OK; k++)
         if (flips(&e->needs, p, k) && flip_of(e, e->needs.operands[k]) == NULL)
@@ -350,19 +339,7 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
 
 void gs_batch_edges_close(gs_batch_edges *e)
 {
-    for (uint32_t i = 0; i < e->flips; i++) {
-        gs_batch_flip *const f = &e->flip[i];
-        gs_free(f->target);
-        gs_free(f->start);
-        gs_free(f->index);
-        gs_free(f->type);
-        gs_free(f->weight);
-        gs_free(f->feature);
-    }
-    for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++) {
-        gs_free(e->set[k].edges);
-        gs_free(e->set[k].rows);
-    }
+    gs_arena_free(&e->arrays);
     gs_hop_needs_drop(&e->needs);
     *e = (gs_batch_edges){0};
 }

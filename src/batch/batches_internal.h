@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "batch/batch_rows.h"
@@ -32,6 +33,7 @@ typedef struct gs_hop_needs {
     gs_stage *rest;         /* [stages] what is computed of the rows behind `whole`: program/program.h */
     uint32_t *whole;        /* [stages] rows that the whole stage runs for: `rows`, where it has no rest */
     uint32_t stages;
+    gs_arena arrays;
 } gs_hop_needs;
 
 /* How much is left out. */
@@ -93,6 +95,7 @@ typedef struct gs_batch_edges {
         gs_edges *edges;
         uint32_t *rows;    /* and `whole` and `zeroed` behind them */
     } set[GS_EXEC_SLOTS];  /* those four are of one of these */
+    gs_arena arrays;       /* of sets and flips */
 } gs_batch_edges;
 
 /* Takes `needs`. edges_of[k]: most edges into rows of the first k hops, [needs.levels + 1]. GS_ENOMEM; release with

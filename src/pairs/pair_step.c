@@ -146,13 +146,11 @@ static gs_status take_projection(gs_pair_step *s)
 
     if (st != GS_OK)
         return st;
-    s->projected = gs_malloc_array(2ull * o->most_rows * o->width, sizeof(float));
-    s->projected_row = gs_malloc_array(o->most_slots, sizeof(uint32_t));
-    s->d_rows = gs_malloc_array((size_t)o->most_rows * o->width, sizeof(float));
-    s->d_lin2 = gs_malloc_array(gs_div_up(o->most_pairs, o->negatives) * (o->width + 1ull), sizeof(float));
-    return s->projected != NULL && s->projected_row != NULL && s->d_rows != NULL && s->d_lin2 != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "no memory for batches of pairs");
+    s->projected = gs_arena_take(&s->arrays, 2ull * o->most_rows * o->width, sizeof(float));
+    s->projected_row = gs_arena_take(&s->arrays, o->most_slots, sizeof(uint32_t));
+    s->d_rows = gs_arena_take(&s->arrays, (size_t)o->most_rows * o->width, sizeof(float));
+    s->d_lin2 = gs_arena_take(&s->arrays, gs_div_up(o->most_pairs, o->negatives) * (o->width + 1ull), sizeof(float));
+    return s->arrays.is_short ? gs_fail(GS_ENOMEM, "no memory for batches of pairs") : GS_OK;
 }
 
 gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options)
@@ -164,39 +162,23 @@ gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options
     if ((st = gs_cpu_kernels_find(&s->kernels)) != GS_OK ||
         (o->decoder->projects && (st = take_projection(s)) != GS_OK))
         return st;
-    s->rows = gs_malloc_array((size_t)o->most_rows * o->width, sizeof(float));
-    s->d_slot = gs_malloc_array((size_t)o->most_slots * o->width, sizeof(float));
-    s->loss = gs_calloc(gs_div_up(o->most_pairs, o->negatives), sizeof(double));
-    s->first = gs_malloc_array(scored_rows(o) + 1, sizeof(uint32_t));
-    s->order = gs_malloc_array(o->most_slots, sizeof(uint32_t));
-    s->type_first = gs_malloc_array(o->types + 1ull, sizeof(uint32_t));
-    s->type_order = gs_malloc_array(o->most_pairs, sizeof(uint32_t));
-    s->scratch = gs_malloc(o->threads * s->scratch_bytes);
+    s->rows = gs_arena_take(&s->arrays, (size_t)o->most_rows * o->width, sizeof(float));
+    s->d_slot = gs_arena_take(&s->arrays, (size_t)o->most_slots * o->width, sizeof(float));
+    s->loss = gs_arena_take(&s->arrays, gs_div_up(o->most_pairs, o->negatives), sizeof(double));
+    s->first = gs_arena_take(&s->arrays, scored_rows(o) + 1, sizeof(uint32_t));
+    s->order = gs_arena_take(&s->arrays, o->most_slots, sizeof(uint32_t));
+    s->type_first = gs_arena_take(&s->arrays, o->types + 1ull, sizeof(uint32_t));
+    s->type_order = gs_arena_take(&s->arrays, o->most_pairs, sizeof(uint32_t));
+    s->scratch = gs_arena_take(&s->arrays, o->threads, s->scratch_bytes);
     if (o->decoder->of_types)
-        s->d_type = gs_malloc_array((size_t)o->most_pairs * o->width, sizeof(float));
-    return s->rows != NULL && s->d_slot != NULL && s->loss != NULL && s->first != NULL && s->order != NULL &&
-                   s->type_first != NULL && s->type_order != NULL && s->scratch != NULL &&
-                   (s->d_type != NULL || !o->decoder->of_types)
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "no memory for batches of pairs");
+        s->d_type = gs_arena_take(&s->arrays, (size_t)o->most_pairs * o->width, sizeof(float));
+    return s->arrays.is_short ? gs_fail(GS_ENOMEM, "no memory for batches of pairs") : GS_OK;
 }
 
 void gs_pair_step_close(gs_pair_step *s)
 {
-    gs_free(s->rows);
-    gs_free(s->d_slot);
-    gs_free(s->d_type);
-    gs_free(s->loss);
-    gs_free(s->first);
-    gs_free(s->order);
-    gs_free(s->type_first);
-    gs_free(s->type_order);
-    gs_free(s->scratch);
+    gs_arena_free(&s->arrays);
     gs_perceptron_close(&s->perceptron);
-    gs_free(s->projected);
-    gs_free(s->projected_row);
-    gs_free(s->d_rows);
-    gs_free(s->d_lin2);
     *s = (gs_pair_step){0};
 }
 

@@ -6,6 +6,7 @@
 #ifndef GS_PAIRS_PAIR_STEP_H
 #define GS_PAIRS_PAIR_STEP_H
 
+#include "base/alloc.h"
 #include "device/cpu/kernels.h"
 #include "pairs/decoder.h"
 #include "pairs/pair_batch.h"
@@ -53,6 +54,7 @@ typedef struct gs_pair_step {
     uint32_t *type_first, *type_order;
     uint8_t *scratch;    /* of all threads */
     uint64_t scratch_bytes; /* of one */
+    gs_arena arrays;
 } gs_pair_step;
 
 /* Places 0 to count - 1 by a number of theirs, number[k * stride], stable: those of number r are order[first[r]] to
