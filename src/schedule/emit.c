@@ -185,35 +185,31 @@ static gs_status list_residents(struct emitter *e)
 static gs_status take_scratch(struct emitter *e)
 {
     const gs_program *p = e->l->program;
-    const uint64_t cells = (uint64_t)p->arrays * e->l->parts;
+    const uint64_t cells = (uint64_t)p->arrays * e->l->parts, words = e->l->config->needs.granules.words;
     uint64_t regs = 1, ends = GS_STAGE_SUMS;
 
     for (uint32_t s = 0; s < p->stages; s++) {
         regs = GS_MAX(regs, p->stage[s].regs);
         ends = GS_MAX(ends, 2ull * GS_STAGE_SUMS + p->stage[s].edge_regs); /* rows of a sum, and their scale */
     }
-    e->ends.mask = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask));
-    e->ends.mask_of_all = gs_calloc(e->l->config->needs.granules.words + 1, sizeof(*e->ends.mask_of_all));
-    e->spill.written = gs_malloc_array(cells + 1, sizeof(*e->spill.written));
-    e->wait.task = gs_malloc_array(WAITS, sizeof(*e->wait.task));
-    e->seat = gs_calloc(e->devices, sizeof(*e->seat));
-    bool seated = e->seat != NULL;
-    for (uint32_t d = 0; seated && d < e->devices; d++) {
+    e->ends.mask = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask));
+    e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
+    e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));
+    e->wait.task = gs_arena_take(&e->scratch, WAITS, sizeof(*e->wait.task));
+    e->seat = gs_arena_take(&e->scratch, e->devices, sizeof(*e->seat));
+    for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
         struct seat *const seat = &e->seat[d];
         seat->memory = d < e->plan->devices ? GS_DEVICE_MEMORIES + d : GS_HOST;
-        seat->narrow = gs_calloc(regs, sizeof(*seat->narrow));
-        seat->operand = gs_calloc(ends, sizeof(*seat->operand));
-        seat->target = gs_calloc(ends * e->l->parts, sizeof(*seat->target));
-        seated = seat->narrow != NULL && seat->operand != NULL && seat->target != NULL;
+        seat->narrow = gs_arena_take(&e->scratch, regs, sizeof(*seat->narrow));
+        seat->operand = gs_arena_take(&e->scratch, ends, sizeof(*seat->operand));
+        seat->target = gs_arena_take(&e->scratch, ends * e->l->parts, sizeof(*seat->target));
     }
-    e->tile = gs_calloc(regs, sizeof(*e->tile));
-    e->ends.operand_array = gs_calloc(ends, sizeof(*e->ends.operand_array));
-    e->ends.target_array = gs_calloc(ends, sizeof(*e->ends.target_array));
-    e->ends.needed = gs_calloc(e->l->parts, sizeof(*e->ends.needed));
-    e->ends.chunk = gs_calloc((uint64_t)e->l->parts * GS_CHUNK_GROUP, sizeof(*e->ends.chunk));
-    if (e->ends.mask == NULL || e->ends.mask_of_all == NULL || e->spill.written == NULL || e->wait.task == NULL ||
-        !seated || e->tile == NULL || e->ends.operand_array == NULL || e->ends.target_array == NULL ||
-        e->ends.needed == NULL || e->ends.chunk == NULL)
+    e->tile = gs_arena_take(&e->scratch, regs, sizeof(*e->tile));
+    e->ends.operand_array = gs_arena_take(&e->scratch, ends, sizeof(*e->ends.operand_array));
+    e->ends.target_array = gs_arena_take(&e->scratch, ends, sizeof(*e->ends.target_array));
+    e->ends.needed = gs_arena_take(&e->scratch, e->l->parts, sizeof(*e->ends.needed));
+    e->ends.chunk = gs_arena_take(&e->scratch, (uint64_t)e->l->parts * GS_CHUNK_GROUP, sizeof(*e->ends.chunk));
+    if (e->scratch.is_short)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->spill.written, 0xff, cells * sizeof(*e->spill.written));
     return GS_OK;
@@ -322,27 +318,13 @@ static void emitter_close(struct emitter *e)
     for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
         gs_ring_drop(&e->memory[m].ring);
     gs_plan_free(e->plan);
-    gs_free(e->ends.mask);
-    gs_free(e->ends.mask_of_all);
-    gs_free(e->spill.written);
-    gs_free(e->wait.task);
     gs_free(e->wait.joined);
     gs_emit__cache_close(e);
-    for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
-        gs_free(e->seat[d].narrow);
-        gs_free(e->seat[d].operand);
-        gs_free(e->seat[d].target);
-    }
-    gs_free(e->seat);
     gs_emit__spill_close(e);
     gs_free(e->made.lane);
     gs_free(e->made.write);
     gs_free(e->made.early);
-    gs_free(e->tile);
-    gs_free(e->ends.operand_array);
-    gs_free(e->ends.target_array);
-    gs_free(e->ends.needed);
-    gs_free(e->ends.chunk);
+    gs_arena_free(&e->scratch);
 }
 
 /* Lists grew by doubling; the budget counts what they hold. A list that cannot be

@@ -188,6 +188,7 @@ struct emitter {
     struct unit *tile;   /* [most regs] what the tile being made uses */
     bool in_vertex; /* a vertex program is being made, not an edge pass */
     bool first_tile; /* and its interval begins */
+    gs_arena scratch;   /* of arrays whose sizes are known before the first task */
 };
 
 static inline uint32_t gs_emit__lane(const struct emitter *e, uint32_t task) { return e->made.lane[task]; }
