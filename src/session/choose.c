@@ -354,17 +354,18 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
     const gs_train_options *const o = c->o->options;
     gs_variant now = from->variant;
 
-    if (*field_of(&now, k) != GS_NOT_TAKEN)
-        return c->trains || k == TYPED;
+    if (k == TYPED)
+        return *field_of(&now, k) != GS_NOT_TAKEN || c->may_type;
+    if (*field_of(&now, k) != GS_NOT_TAKEN || !c->trains)
+        return c->trains;
     switch (k) {
-    case HOIST: return c->trains && !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
-    case PRUNE: return c->trains && from->pruned;
-    case MOVE: return c->trains && !o->no_move;
-    case FUSE: return c->trains && !o->no_fuse && from->fused;
-    case LEAN: return c->trains && c->unified && from->columns > (uint64_t)WIDE * c->features;
-    case TYPED: return c->may_type;
-    case RECOMPUTE: return c->trains && c->unified && from->moves;
-    default: return c->trains && from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
+    case HOIST: return !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
+    case PRUNE: return from->pruned;
+    case MOVE: return !o->no_move;
+    case FUSE: return !o->no_fuse && from->fused;
+    case LEAN: return c->unified && from->columns > (uint64_t)WIDE * c->features;
+    case RECOMPUTE: return c->unified && from->moves;
+    default: return from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
     }
 }
 

@@ -489,7 +489,7 @@ static void add_costs(const table *a, row *r, const gs_task *t)
     }
     gs_task_work(&w, s->program, s->edges.set, gs_store_chunks(s->store)->parts, t);
     r->predicted += gs_cost_seconds(gs_cost_on(&m->cost, host, m->topology, t->device), &w) /
-                    (m->topology != NULL ? gs_topology_speed(m->topology, t->device) : 1);
+                    gs_topology_speed(m->topology, t->device);
     r->floor += floor_of(a, &w);
 }
 

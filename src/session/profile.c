@@ -131,7 +131,7 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
         if (t->kind == GS_TASK_MOVE || gs_exec_is_joined(s->run.exec, i) ||
-            (topology != NULL && gs_topology_speed(topology, t->device) < 1))
+            gs_topology_speed(topology, t->device) < 1)
             continue; /* what a slow device takes is not measured: it waits for it */
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);

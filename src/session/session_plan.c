@@ -127,7 +127,7 @@ static gs_status set_budgets(gs_session *s)
     if ((s->memory.device = o->device_memory) == 0)
         st = device_budget(s);
     s->memory.device_most = s->memory.device;
-    if (s->machine.topology != NULL && s->machine.topology->memory[0] > 0)
+    if (s->machine.wires.memory[0] > 0)
         ask_topology(s);
     for (uint32_t d = 0; d < s->machine.devices; d++)
         gs_device_set_budget(s->machine.device[d], s->memory.device);
@@ -570,7 +570,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
     if ((st = gs_session_open_devices(s)) != GS_OK)
         goto done;
-    if (s->machine.topology != NULL && s->machine.topology->place.said)
+    if (s->machine.wires.place.said)
         s->variant.split = GS_TAKEN_SHORTER;
     if ((st = compile_model(s)) != GS_OK ||
         (st = add_pair_params(s)) != GS_OK ||

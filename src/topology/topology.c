@@ -198,7 +198,7 @@ uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least)
 
 double gs_topology_speed(const gs_topology *t, uint32_t device)
 {
-    return t->speed[device] > 0 ? t->speed[device] : 1;
+    return t != NULL && t->speed[device] > 0 ? t->speed[device] : 1;
 }
 
 /* `where`: the file, and what of it. 0 where nothing is said. */

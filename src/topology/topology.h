@@ -70,7 +70,7 @@ double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to);
 /* Bytes of the device's budget beyond `least`. */
 uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least);
 
-/* Above 0, at most 1. */
+/* Above 0, at most 1; NULL: one device, at full speed. */
 double gs_topology_speed(const gs_topology *t, uint32_t device);
 
 /* ---- trees ------------------------------------------------------------- */
