@@ -188,10 +188,12 @@ done:
     return st;
 }
 
-/* Learned rows are what the step before left, and a profile times tasks that are alone: these are not sent before. */
+/* Learned rows are what the step before left, what a loss of pairs says is not there before the pass, and a profile
+ * times tasks that are alone: these are not sent before. */
 void gs_batches_set_room(gs_batches *b, const gs_batch_room *room)
 {
-    const bool may = b->device_bytes > 0 && b->session->program->tables == 0 && b->fit == NULL;
+    const bool may = b->device_bytes > 0 && b->session->program->tables == 0 && b->fit == NULL &&
+                     b->session->pairs.upstream == GS_NONE;
 
     b->slots.count = may ? GS_MIN(room->slots, GS_EXEC_SLOTS) : 1;
     if (features_of(b->session->program) == GS_NONE)
@@ -541,6 +543,8 @@ static void add_loss(gs_exec_stats *to, const gs_exec_stats *x)
     to->compute_seconds += x->compute_seconds;
     to->edge_seconds += x->edge_seconds;
     to->stall_seconds += x->stall_seconds;
+    to->copied_in_bytes += x->copied_in_bytes;
+    to->copied_out_bytes += x->copied_out_bytes;
 }
 
 /* Of pairs: rows of the targets, and what their loss says of these, which the pass "train" begins with. Rows behind
@@ -551,8 +555,10 @@ static gs_status run_loss(gs_batches *b, gs_batch_pass *p, const gs_exec_args *a
     const uint32_t width = s->program->array[s->pairs.upstream].width, targets = p->batch->targets;
     float *const upstream = gs_exec_rows(s->run.exec, s->pairs.upstream);
     const double began = gs_now();
+    gs_exec_args forward = *args;
     double loss = 0;
-    gs_status st = gs_exec_run(s->run.exec, s->pass.forward, args, &p->stats);
+    forward.grad = NULL;
+    gs_status st = gs_exec_run(s->run.exec, s->pass.forward, &forward, &p->stats);
 
     if (st != GS_OK)
         return st;
@@ -565,7 +571,7 @@ static gs_status run_loss(gs_batches *b, gs_batch_pass *p, const gs_exec_args *a
     p->stats.seconds = gs_now() - began;
     p->stats.metrics.loss_sum = loss;
     gs_params_zero_sums(&s->run.params);
-    return st;
+    return st != GS_OK ? st : gs_exec_send_array(s->run.exec, s->pairs.upstream, &p->stats.copied_in_bytes);
 }
 
 /* Gradients are added to those that are there: of the losses' mean, or of their sum. */

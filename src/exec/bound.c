@@ -197,6 +197,19 @@ gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out
     return wait_sent(e);
 }
 
+gs_status gs_exec_send_array(gs_exec *e, uint32_t array, uint64_t *sent)
+{
+    gs_exec_sent counts = {0};
+    const sending t = {.e = e, .graph = e->graph, .counts = &counts};
+
+    if (e->on[0].resident == NULL)
+        return GS_OK;
+    const gs_resident *const r = gs_exec__resident_of(e, array);
+    const gs_status st = send_bytes(&t, slot_rows(&t, r), gs_exec_rows(e, array), graph_bytes(e, e->graph, r));
+    *sent += counts.copied_in_bytes;
+    return st != GS_OK ? st : wait_sent(e);
+}
+
 /* Rows of the second slot lie one array behind the other, behind its pieces: bytes of the first `residents`. */
 static uint64_t brought_bytes(const gs_program *p, const gs_plan *plan, uint32_t residents)
 {

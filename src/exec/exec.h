@@ -144,6 +144,10 @@ typedef struct gs_exec_sent {
  * then. One thread, which may be another one than runs a pass meanwhile on a graph of another slot. */
 gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out);
 
+/* Between two passes on the bound graph: the rows of an array that changed since come there, too; adds their bytes to
+ * *sent. */
+gs_status gs_exec_send_array(gs_exec *e, uint32_t array, uint64_t *sent);
+
 /* From now on passes run on this graph, which is the caller's and stays as it is until another one is bound. Indices
  * are not checked here. Any number of times, between passes. */
 void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);

@@ -261,7 +261,8 @@ static void copy_values(float *to, const float *from, uint64_t elements)
 
 bool gs_session_steps_on_device(const gs_session *s)
 {
-    bool all = s->pass.gradients && s->config.batch == NULL && !s->config.on_batches; /* two sessions share them */
+    /* Not where two sessions share them, nor where the host makes gradients of some, which score pairs. */
+    bool all = s->pass.gradients && s->config.batch == NULL && !s->config.on_batches && s->config.pair_params == 0;
     for (uint32_t d = 0; d < s->machine.devices; d++)
         all = all && gs_device_steps(s->machine.device[d]);
     return all;

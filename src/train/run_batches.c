@@ -483,7 +483,7 @@ gs_run_pairs *gs_run_batches_take_pairs(gs_run_batches *b)
     gs_run_pairs *const pairs = b->pairs;
 
     for (uint32_t d = 0; d < b->devices && pairs != NULL; d++)
-        gs_batches_set_loss(gs_batch_devices_at(b->engine, d), gs_run_pairs_loss(pairs));
+        gs_batches_set_loss(gs_batch_devices_at(b->engine, d), gs_run_pairs_loss(pairs, d));
     b->pairs = NULL;
     return pairs;
 }

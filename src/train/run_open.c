@@ -98,8 +98,10 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config, gs_r
     gs_status st = gs_run_pairs_are_rows_alone(&config->rows_alone, config->options);
 
     if (st == GS_OK && seeds && config->rows_alone)
-        st = gs_fail(GS_EINVAL, ".seeds edges: model %s has no layer that neighbours' messages come to; leave it out",
-                     config->options->model);
+        st = gs_fail(GS_EINVAL, ".seeds edges: the model has no layer that neighbours' messages come to; leave it out");
+    if (st == GS_OK && config->rows_alone && strcmp(config->options->device, "cpu") != 0)
+        st = gs_fail(GS_EUNSUPPORTED, ".device %s: rows without a layer are learned, and scored, by processors; use "
+                     "cpu", config->options->device);
     if (st == GS_OK)
         st = gs_store_open(&store, config->store);
     if (st == GS_OK) {

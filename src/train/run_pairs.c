@@ -25,17 +25,24 @@
 
 #define NOT_AT_PAIRS UINT32_MAX /* between epochs, and while passes run */
 
+/* Scores a batch's pairs, or finds the logits of their labels: one at a time. */
+typedef struct pair_scorer {
+    struct gs_run_pairs *of;
+    gs_pair_step step;
+    gs_label_step labels; /* of labels, in its place */
+} pair_scorer;
+
 struct gs_run_pairs {
     const gs_decoder *decoder;
     uint32_t width, threads;
     bool by_auc;                   /* edges have no types */
     uint32_t ends;                 /* that pairs are asked for; 1 where they have labels */
     gs_pair_batches batches;
-    gs_pair_step step;
+    pair_scorer scorer[GS_BATCH_DEVICES]; /* [scorers]: of seeds, one for each device that trains batches */
+    uint32_t scorers;
     gs_pair_ranks *ranks;
-    /* of labels, in the place of step and ranks: */
+    /* of labels, in the place of ranks: */
     bool labelled;
-    gs_label_step labels;
     gs_pair_batches judged[GS_LINK_SPLITS]; /* of validation and test; without a store where there are none */
     gs_session_labels figures;     /* what figures are of */
     uint32_t *found;               /* [GS_LOSS_SPLITS][columns][GS_LOSS_SUMS] */
@@ -140,8 +147,6 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
     for (size_t k = 0; k < GS_ARRAY_LEN(of_vertices); k++)
         if (of_vertices[k].given)
             return gs_fail(GS_EINVAL, "%s: does not go with .task %s; leave it out", of_vertices[k].name, o->task);
-    if (strcmp(o->device, "cpu") != 0)
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: pairs are learned by processors; use cpu", o->device);
     gs_status st;
     if ((st = check_seeds(o)) != GS_OK || (st = check_decoder(o)) != GS_OK)
         return st;
@@ -284,7 +289,10 @@ static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_tr
     p->figures.moments = gs_malloc_array(GS_LOSS_SPLITS, sizeof(*p->figures.moments));
     if (p->found == NULL || p->figures.moments == NULL)
         return gs_fail(GS_ENOMEM, "no memory for figures of labels");
-    return (st = gs_label_step_open(&p->labels, &of_step)) != GS_OK ? st : take_names(p, store, o);
+    of_step.threads = GS_MAX(of_step.threads / p->scorers, 1);
+    for (uint32_t d = 0; d < p->scorers && st == GS_OK; d++)
+        st = gs_label_step_open(&p->scorer[d].labels, &of_step);
+    return st != GS_OK ? st : take_names(p, store, o);
 }
 
 static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
@@ -298,14 +306,17 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
     if (st != GS_OK)
         return st;
     const gs_pair_step_options of_step = {
-        .decoder = p->decoder, .width = p->width, .types = types_of(store), .threads = p->threads,
+        .decoder = p->decoder, .width = p->width, .types = types_of(store),
+        .threads = GS_MAX(p->threads / p->scorers, 1),
         .loss = o->loss == NULL ? GS_PAIR_SOFTMAX : (gs_pair_loss)(gs_choice(o, loss) - (int)GS_LOSSES),
         .margin = o->margin > 0 ? (float)o->margin : 1, .asks = {of_batches.asks[0], of_batches.asks[1]},
         .negatives = of_batches.negatives, .most_pairs = p->batches.most_pairs, .most_slots = p->batches.most_slots,
         .most_rows = p->batches.most_rows, .mean_over = mean_over(p)};
     p->ends = of_batches.asks[0] + of_batches.asks[1];
     p->most_rows = p->batches.most_rows;
-    return (st = gs_pair_step_open(&p->step, &of_step)) != GS_OK ? st : take_names(p, store, o);
+    for (uint32_t d = 0; d < p->scorers && st == GS_OK; d++)
+        st = gs_pair_step_open(&p->scorer[d].step, &of_step);
+    return st != GS_OK ? st : take_names(p, store, o);
 }
 
 gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_train_options *o)
@@ -331,6 +342,9 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     p->by_auc = gs_store_get_info(store)->edge_types == 0;
     p->labelled = gs_run_pairs_have_labels(o);
     p->seeds = gs_run_pairs_are_seeds(o);
+    p->scorers = p->seeds ? GS_MAX(gs_device_count(o->device), 1) : 1;
+    for (uint32_t d = 0; d < p->scorers; d++)
+        p->scorer[d].of = p;
     st = p->labelled ? open_labels(p, store, o) : open_batches(p, store, o);
     if (st == GS_OK && !p->labelled)
         st = gs_pair_ranks_open(&p->ranks, &of_ranks);
@@ -346,8 +360,10 @@ void gs_run_pairs_close(gs_run_pairs *p)
     if (p == NULL)
         return;
     gs_pair_ranks_close(p->ranks);
-    gs_pair_step_close(&p->step);
-    gs_label_step_close(&p->labels);
+    for (uint32_t d = 0; d < p->scorers; d++) {
+        gs_pair_step_close(&p->scorer[d].step);
+        gs_label_step_close(&p->scorer[d].labels);
+    }
     gs_pair_batches_close(&p->batches);
     for (uint32_t k = 1; k < GS_LINK_SPLITS; k++)
         if (p->judged[k].source.store != NULL)
@@ -375,8 +391,8 @@ uint64_t gs_run_pairs_bytes(const gs_run_pairs *p)
 {
     return gs_pair_batches_bytes(&p->batches) + 3ull * p->most_rows * sizeof(uint32_t) +
            (p->numbers + 1) * sizeof(float) +
-           (p->labelled ? gs_label_step_bytes(&p->labels.o) + judging_bytes(p)
-                        : gs_pair_step_bytes(&p->step.o) + gs_pair_ranks_bytes(p->ranks));
+           (p->labelled ? p->scorers * gs_label_step_bytes(&p->scorer->labels.o) + judging_bytes(p)
+                        : p->scorers * gs_pair_step_bytes(&p->scorer->step.o) + gs_pair_ranks_bytes(p->ranks));
 }
 
 bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p->layers; }
@@ -386,20 +402,20 @@ bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p-
 #define TABLE 0u /* of the model without layers: it has no other */
 
 /* Rows of a batch, and their gradients once it ran. */
-static float *batch_rows(const gs_run_pairs *p) { return p->labelled ? p->labels.rows : p->step.rows; }
+static float *batch_rows(const pair_scorer *x) { return x->of->labelled ? x->labels.rows : x->step.rows; }
 
-static const float *batch_gradient(const gs_run_pairs *p, uint32_t row)
+static const float *batch_gradient(const pair_scorer *x, uint32_t row)
 {
-    return p->labelled ? p->labels.d_rows + (uint64_t)row * p->width : gs_pair_step_gradient(&p->step, row);
+    return x->of->labelled ? x->labels.d_rows + (uint64_t)row * x->of->width : gs_pair_step_gradient(&x->step, row);
 }
 
-static void run_batch(gs_run_pairs *p, const gs_pair_batch *batch, const gs_decoder_values *values,
+static void run_batch(pair_scorer *x, const gs_pair_batch *batch, const gs_decoder_values *values,
                       const gs_decoder_values *d, double *loss)
 {
-    if (p->labelled)
-        gs_label_step_run(&p->labels, batch, values, d, loss);
+    if (x->of->labelled)
+        gs_label_step_run(&x->labels, batch, values, d, loss);
     else
-        gs_pair_step_run(&p->step, batch, values, d, loss);
+        gs_pair_step_run(&x->step, batch, values, d, loss);
 }
 
 /* Rows of named[] as a sweep comes upon them; `at`: the first that is not behind. */
@@ -444,7 +460,7 @@ static gs_status update_rows(void *context, uint64_t first, uint64_t rows, float
         const uint64_t at = (g->named[k] - first) * g->width;
         const gs_optim_rows r = {.count = g->width, .value = row[0] + at,
                                  .state = {g->states > 0 ? row[1] + at : NULL, g->states > 1 ? row[2] + at : NULL},
-                                 .grad = batch_gradient(g->p, g->order[k])};
+                                 .grad = batch_gradient(g->p->scorer, g->order[k])};
         gs_optim_apply_to(g->update, &r);
         finite = finite && gs_run__rows_are_finite(r.value, g->width);
     }
@@ -508,7 +524,7 @@ static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
     double sum = rest * rest;
 
     for (uint32_t k = 0; k < batch->rows; k++)
-        sum = gs_run__add_squares(sum, batch_gradient(p, p->order[k]), 1, p->width);
+        sum = gs_run__add_squares(sum, batch_gradient(p->scorer, p->order[k]), 1, p->width);
     return sqrt(sum);
 }
 
@@ -538,7 +554,7 @@ static gs_status bring(gs_run *r, uint32_t array, const gs_pair_batch *batch)
     for (uint32_t k = 0; k < batch->rows; k++)
         p->named[k] = batch->vertex[p->order[k]];
     return fetch_of(r->session, array, p->named, p->order, batch->rows, p->width,
-                    batch_rows(p));
+                    batch_rows(p->scorer));
 }
 
 static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
@@ -559,7 +575,7 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
         return st;
     gs_params_zero_grads(params);
-    run_batch(p, &batch, &values, &d, &loss);
+    run_batch(p->scorer, &batch, &values, &d, &loss);
     if ((st = gs_run__check_pass(r, e->epoch, loss)) != GS_OK)
         return st;
     r->part.loss += loss;
@@ -621,16 +637,17 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
 static gs_status loss_of_rows(void *context, gs_session *s, const gs_batch *drawn, const float *rows, float *upstream,
                               bool mean, double *loss, double *mass)
 {
-    gs_run_pairs *const p = context;
+    pair_scorer *const x = context;
+    const gs_run_pairs *const p = x->of;
     const gs_pair_batch *const batch = drawn->seeds;
     const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value),
                             d = gs_run_pairs__values(s, s->run.params.grad);
 
-    p->step.o.mean_over = p->labels.o.mean_over = mean ? 0 : 1;
-    memcpy(batch_rows(p), rows, (uint64_t)batch->rows * p->width * sizeof(*rows));
-    run_batch(p, batch, &values, &d, loss);
+    x->step.o.mean_over = x->labels.o.mean_over = mean ? 0 : 1;
+    memcpy(batch_rows(x), rows, (uint64_t)batch->rows * p->width * sizeof(*rows));
+    run_batch(x, batch, &values, &d, loss);
     for (uint32_t k = 0; k < batch->rows; k++)
-        memcpy(upstream + (uint64_t)k * p->width, batch_gradient(p, k), p->width * sizeof(*upstream));
+        memcpy(upstream + (uint64_t)k * p->width, batch_gradient(x, k), p->width * sizeof(*upstream));
     *loss /= p->ends;
     *mass = batch->pairs;
     return GS_OK;
@@ -638,7 +655,10 @@ static gs_status loss_of_rows(void *context, gs_session *s, const gs_batch *draw
 
 gs_seed_source gs_run_pairs_seeds(gs_run_pairs *p) { return gs_pair_batches_seeds(&p->batches); }
 
-gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p) { return (gs_batch_loss){.context = p, .of_rows = loss_of_rows}; }
+gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p, uint32_t device)
+{
+    return (gs_batch_loss){.context = &p->scorer[device], .of_rows = loss_of_rows};
+}
 
 static gs_status clear_rows(void *context, uint64_t rows, float *const *row, const uint32_t *id)
 {
@@ -655,7 +675,7 @@ static gs_status add_gradients(void *context, uint64_t first, uint64_t rows, flo
 #pragma omp parallel for schedule(static) if ((uint64_t)(end - from) * g->width > 16384)
     for (uint32_t k = from; k < end; k++) {
         float *const to = row[0] + (g->named[k] - first) * g->width;
-        const float *const more = batch_gradient(g->p, g->order[k]);
+        const float *const more = batch_gradient(g->p->scorer, g->order[k]);
         for (uint32_t c = 0; c < g->width; c++)
             to[c] += more[c];
     }
@@ -683,7 +703,7 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
             break;
-        run_batch(p, &batch, &values, &d, &part);
+        run_batch(p->scorer, &batch, &values, &d, &part);
         *loss += part;
         g.rows = batch.rows;
         st = gs_session_sweep_named(s, &column, 1, p->named, batch.rows, add_gradients, &g);
@@ -755,7 +775,7 @@ static void note_numbers(gs_run_pairs *p, const gs_pair_batch *batch, uint32_t s
         float number;
         memcpy(&number, &batch->label[k], sizeof(number));
         note_number(&p->figures.moments[split],
-                    p->labels.o.label_type == GS_I32 ? (double)(int32_t)batch->label[k] : (double)number);
+                    p->scorer->labels.o.label_type == GS_I32 ? (double)(int32_t)batch->label[k] : (double)number);
     }
 }
 
@@ -776,8 +796,8 @@ static gs_status judge_labels(gs_run *r, gs_metrics *m)
             if ((st = gs_pair_batches_next(b, &batch)) != GS_OK ||
                 (st = bring(r, r->session->pairs.judged, &batch)) != GS_OK)
                 break;
-            gs_label_step_forward(&p->labels, &batch, &values);
-            gs_label_step_judge(&p->labels, &batch, (uint8_t)(GS_SPLIT_TRAIN + split), m);
+            gs_label_step_forward(&p->scorer->labels, &batch, &values);
+            gs_label_step_judge(&p->scorer->labels, &batch, (uint8_t)(GS_SPLIT_TRAIN + split), m);
             note_numbers(p, &batch, split);
         }
     }

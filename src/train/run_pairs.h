@@ -36,7 +36,7 @@ void gs_run_pairs_close(gs_run_pairs *p); /* NULL is allowed */
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
 /* Of seeds: they, whose order no one else asks for while batches are drawn of them; and the loss of these batches. */
 gs_seed_source gs_run_pairs_seeds(gs_run_pairs *p);
-gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p);
+gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p, uint32_t device); /* by the number of the device that trains them */
 /* Logits of a pair with a label, of a run or as .edges will have them; 0: pairs have scores. */
 uint32_t gs_run_pairs_columns(const gs_store *store, const gs_train_options *o);
 

@@ -1,5 +1,5 @@
-"""Labels of edges: logits, losses and gradients beside their formulas, by parts; the same bits when gone on with. And
-pairs as seeds of batches of neighbours, whose messages are to do without the pairs' own edges.
+"""Labels of edges: logits, losses and gradients beside their formulas, by parts and devices; the same bits when gone on
+with. And pairs as seeds of batches of neighbours, whose messages are to do without the pairs' own edges.
 
 edge_labels.py GNNSTREAM FOLDER"""
 
@@ -91,7 +91,7 @@ def check_figures(g, w, folder, decoder, classes, typed):
     near("macro F1", figure(folder, "valid_macro_f1"), sum(scores) / len(scores), 1e-9)
 
 
-def check(folder, classes, decoder, typed, parts):
+def check(folder, classes, decoder, typed, parts, device):
     g = made(folder + "/in", classes, typed)
     store, text = folder + "/store", folder + "/near.gnn"
     with open(text, "w") as f:
@@ -111,7 +111,7 @@ def check(folder, classes, decoder, typed, parts):
                 if len(shapes[k]) == 2 else x for k, x in v.items()}
 
     train = ["train", store, "--task", "edge-classify" if classes else "edge-regress", "--model", text, "--layers", "1",
-             "--hidden", str(WIDTH), "--batch-size", "8", "--keep", "last"]
+             "--hidden", str(WIDTH), "--batch-size", "8", "--keep", "last", "--device", device]
     train += ["--decoder", decoder] if decoder != "mlp" else [] # which it is where none is named
     run(*train, "--init", folder + "/w.safetensors", "--optimizer", "sgd", "--lr", "1", "--epochs", "1", "--save",
         folder + "/after.safetensors", "--metrics", folder + "/m.jsonl")
@@ -234,7 +234,7 @@ def check_seeds(folder, kind, typed, alone, both_ways):
     train += ["--loss", "logistic", "--negatives-by", "batch"] if scores else []
     run(*train, "--init", folder + "/w.safetensors", "--optimizer", "sgd", "--lr", "1", "--epochs", "1", "--save",
         folder + "/after.safetensors", "--metrics", folder + "/m.jsonl",
-        *(["--batches-per-step", "1000"] if alone else []))
+        *(["--batches-per-step", "1000", "--device", "cpu:3"] if alone else []))
     near(f"loss of seeds, {kind}", figure(folder, "loss"), loss(), 1e-5)
     after = read_weights(folder + "/after.safetensors")
     for name, of in values.items():
@@ -277,5 +277,5 @@ for k, case in enumerate((("edge-regress", False, False, False), ("edge-regress"
     check_seeds(f"{sys.argv[2]}/seeds{k}", *case)
 for k, (classes, decoder, typed, parts) in enumerate(((True, "mlp", True, 8), (False, "product", False, 8),
                                                       (False, "mlp", False, 1), (True, "product", True, 1))):
-    check(f"{sys.argv[2]}/{k}", classes, decoder, typed, parts)
+    check(f"{sys.argv[2]}/{k}", classes, decoder, typed, parts, "cpu:2" if k in (0, 2) else "cpu")
 shutil.rmtree(sys.argv[2])

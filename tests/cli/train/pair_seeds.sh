@@ -64,5 +64,7 @@ refused 2 '--sampler cluster: draws no neighbours of pairs' gnnstream train stor
 refused 2 '--sampler: does not go with --task link without --seeds edges' gnnstream train store --task link \
     --model gcn --sampler neighbor --fanout 3,3
 refused 2 '--seeds: is of --task link' gnnstream train store --model gcn --seeds edges --sampler neighbor --fanout 3
-refused 2 '--seeds edges: model embedding has no layer' gnnstream train store --task link --model embedding \
+refused 2 '--seeds edges: the model has no layer' gnnstream train store --task link --model embedding \
     --seeds edges --sampler neighbor --fanout 3
+refused 1 '--device cpu:2: rows without a layer are learned' gnnstream train store --task link --model embedding \
+    --device cpu:2
