@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "program/products.h"
 
 gs_program *gs_program_new(void)
 {
@@ -210,7 +211,7 @@ static double sum_flops(const gs_program *p, const gs_stage *s, const gs_sum *m)
 
 void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge)
 {
-    double d = typed_flops(s) * (double)edges, e = 0.0;
+    double d = typed_flops(s) * gs_stage_product_share(s) * (double)edges, e = 0.0;
 
     for (uint32_t i = 0; i < s->instrs; i++)
         d += instr_flops(p, s, &s->instr[i]) * (double)rows;

@@ -220,6 +220,12 @@ typedef struct gs_edge_reg {
     uint32_t first, columns; /* FEATURES: the first column, and how many an edge has in all */
 } gs_edge_reg;
 
+/* For what the products of an edge program by the matrices of edges' types are made (products.h). */
+typedef enum gs_products {
+    GS_PRODUCTS_OF_EDGES,
+    GS_PRODUCTS_OF_RUNS, /* for the edges of a chunk that have target and type in common, of the sum of their rows */
+} gs_products;
+
 typedef struct gs_stage {
     char name[GS_NAME_BYTES]; /* for traces and `plan`: "forward 1: sum_in(layer0.y)" */
     uint32_t sums;            /* 0: no edge pass */
@@ -235,6 +241,8 @@ typedef struct gs_stage {
     uint32_t edge_regs, edge_instrs;
     gs_edge_reg *edge_reg;
     gs_instr *edge_instr;
+    gs_products products;     /* OF_RUNS only where gs_stage_find_runs() says so; */
+    double runs_per_edge;     /* of these, as a plan expects */
 } gs_stage;
 
 /* Does the stage's edge program look at types of edges, but for what a mask draws by? */
@@ -397,7 +405,7 @@ gs_status gs_program_check(const gs_program *p);
 void gs_program_print(const gs_program *p, FILE *out);
 
 /* Floating-point operations of a stage whose vertex program runs on `rows` rows and whose sums go over `edges` edges (a
- * multiply-add counts two): dense products, and edge sums. */
+ * multiply-add counts two): dense products, those of runs for as many as are expected, and edge sums. */
 void gs_stage_flops(const gs_program *p, const gs_stage *s, uint64_t rows, uint64_t edges, double *dense, double *edge);
 
 /* -- what is left of a stage's vertex program in rows where some of what it reads is 0?

@@ -120,6 +120,15 @@ static void close_outer(outer_fixture *o)
     edges_free(&o->b);
 }
 
+static void open_outer_runs(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out)
+{
+    edge_fixture *const b = &o->b;
+    open_outer(o, types, in, out);
+    for (uint32_t k = 0; k < b->edges; k++)
+        o->type[k] = (uint16_t)(random_below(k / 3, 5, types));
+    b->stage.products = GS_PRODUCTS_OF_RUNS;
+}
+
 static double *expect_outer(const outer_fixture *o, double **magnitude)
 {
     const edge_fixture *const b = &o->b;
@@ -184,18 +193,17 @@ static void compare_outer(const float *grad, const double *want, const double *m
                      magnitude[i]);
 }
 
-static void test_edge_batch__gradients_of_the_matrices(void **state)
+static void check_gradients(void (*open)(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out))
 {
     static const uint32_t shape[][3] = {{1, 5, 3},    {4, 8, 8},     {300, 16, 16}, {700, 3, 20},
                                         {50, 33, 40}, {10, 20, 100}, {3, 1, 1}};
-    (void)state;
     for (size_t s = 0; s < sizeof(shape) / sizeof(shape[0]); s++) {
         if (!takes_shape(s, 2, 1))
             continue;
         outer_fixture o;
         double *magnitude;
         const size_t n = (size_t)shape[s][0] * shape[s][1] * shape[s][2];
-        open_outer(&o, shape[s][0], shape[s][1], shape[s][2]);
+        open(&o, shape[s][0], shape[s][1], shape[s][2]);
         double *const want = expect_outer(&o, &magnitude);
         for (size_t i = 0; i < isas; i++) {
             float *first = NULL;
@@ -221,6 +229,18 @@ static void test_edge_batch__gradients_of_the_matrices(void **state)
         free(magnitude);
         close_outer(&o);
     }
+}
+
+static void test_edge_batch__gradients_of_the_matrices(void **state)
+{
+    (void)state;
+    check_gradients(open_outer);
+}
+
+static void test_edge_runs__gradients_of_the_sums_of_runs(void **state)
+{
+    (void)state;
+    check_gradients(open_outer_runs);
 }
 
 static void refused(gs_device *d, void *context)
@@ -252,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_edge_batch__products_one_after_the_other),
         cmocka_unit_test(test_edge_batch__attention_over_products),
         cmocka_unit_test(test_edge_batch__gradients_of_the_matrices),
+        cmocka_unit_test(test_edge_runs__gradients_of_the_sums_of_runs),
         cmocka_unit_test(test_edge_batch__what_is_missing_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
+#include "device/cpu/edge_runs.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/steps.h"
 
@@ -314,6 +315,7 @@ static void cpu_close(void *context)
     gs_cpu *const cpu = context;
     for (int use = 0; use < GS_CPU_USES; use++)
         gs_free(cpu->room[use].at);
+    gs_cpu__free_run_stages(cpu);
     gs_free(cpu->edge_state);
     gs_free(cpu->edge_slot);
     gs_free(cpu->edge_step);
@@ -343,6 +345,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
     for (uint32_t s = 0; s < p->stages; s++) {
         const gs_stage *const stage = &p->stage[s];
         const gs_cpu_edge_needs edge = gs_cpu__edge_needs(p, stage);
+        const gs_cpu_run_needs run = gs_cpu__run_needs(p, stage);
         uint64_t partial = 0, transposed = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
@@ -362,15 +365,15 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
             }
         }
         n.steps = GS_MAX(n.steps, stage->instrs);
-        n.edge_steps = GS_MAX(n.edge_steps, edge.steps);
+        n.edge_steps = GS_MAX(n.edge_steps, GS_MAX(edge.steps, run.before.steps));
         n.edge_states = GS_MAX(n.edge_states, edge.states);
         widen(&n, GS_CPU_PARTIAL, gs_cpu__partial_floats(partial));
         widen(&n, GS_CPU_TRANSPOSED, transposed);
         widen(&n, GS_CPU_SEQUENCE, gs_cpu__sequence_floats(cpu, p, stage));
         widen(&n, GS_CPU_MATRICES, gs_cpu__transposed_matrix_floats(p, stage));
-        widen(&n, GS_CPU_KEPT, gs_cpu__kept_floats(stage));
-        widen(&n, GS_CPU_TILES, edge.floats);
-        widen(&n, GS_CPU_HUB_ROWS, edge.row_floats);
+        widen(&n, GS_CPU_KEPT, GS_MAX(run.floats, gs_cpu__kept_floats(stage)));
+        widen(&n, GS_CPU_TILES, GS_MAX(edge.floats, run.before.floats));
+        widen(&n, GS_CPU_HUB_ROWS, GS_MAX(edge.row_floats, run.before.row_floats));
     }
     return n;
 }
@@ -381,7 +384,7 @@ static uint64_t cpu_scratch_bytes(const void *context, const gs_program *p)
     const needs n = find_needs(cpu, p);
     uint64_t bytes = n.steps * sizeof(gs_cpu_step) +
                      n.edge_steps * (sizeof(gs_cpu_edge_step) + sizeof(gs_cpu_edge_slot)) +
-                     n.edge_states * sizeof(gs_cpu_edge_state);
+                     n.edge_states * sizeof(gs_cpu_edge_state) + gs_cpu__run_stage_bytes(p);
     for (int use = 0; use < GS_CPU_USES; use++)
         bytes += pieces_of(cpu, use) * n.floats[use] * sizeof(float);
     /* every allocation may be rounded up by the C library */
@@ -438,6 +441,8 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     cpu->edge_steps = GS_MAX(cpu->edge_steps, n.edge_steps);
     cpu->edge_states = GS_MAX(cpu->edge_states, n.edge_states);
     cpu->matrix_stage = NULL;
+    if ((st = gs_cpu__prepare_run_stages(cpu, p)) != GS_OK)
+        return st;
     st = prepare_floats(cpu, n.floats);
     return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }
@@ -476,7 +481,7 @@ static const gs_device_compute compute = {
     .end_pass = cpu_end_pass,
     .run_vertex = gs_cpu__run_vertex,
     .run_edges = gs_cpu__run_edges,
-    .run_edge_program = gs_cpu__run_edge_program,
+    .run_edge_program = gs_cpu__run_edge_stage,
     .begin_sum = gs_cpu__begin_sum,
     .finish_sum = gs_cpu__finish_sum,
     .run_sequence = gs_cpu__run_sequence,

@@ -6,6 +6,7 @@
  *   gemm.c           dense products (oneDNN)
  *   edge_plan.c      edge programs: instructions to steps on tiles of edges, and the scratch of a tile
  *   edge_program.c   launches over edges: targets over threads, and sums before and after
+ *   edge_runs.c      the same where products are made for runs of edges
  *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
  *   steps.c          vertex launches: instructions to steps with pointers, and which may run without waiting
  *   vertex.c         vertex launches: steps over threads
@@ -24,6 +25,7 @@
 #define GS_CPU_LOTS 64
 
 typedef struct gs_cpu_step gs_cpu_step;
+typedef struct gs_cpu_run_stage gs_cpu_run_stage; /* edge_runs.c */
 
 /* Uses that launches have for floats. Contents outlive no launch, but for those that say so. */
 typedef enum gs_cpu_use {
@@ -56,6 +58,8 @@ typedef struct gs_cpu {
     uint32_t edge_steps;     /* and slots */
     gs_cpu_edge_state *edge_state;
     uint32_t edge_states;
+    gs_cpu_run_stage *run_stage; /* of the prepared program */
+    uint32_t run_stages;
     gs_cpu_room room[GS_CPU_USES];
     bool in_pass;            /* launches use the same parameters until the pass ends */
     const gs_stage *transposed_stage; /* of the pass's last launch; its weights stand in TRANSPOSED */

@@ -65,8 +65,7 @@ uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *s
     return floats;
 }
 
-/* Where those of a transposed product are. */
-static const float *transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
+const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
 {
     const gs_stage *const stage = l->stage;
     const float *at = cpu->room[GS_CPU_MATRICES].at;
@@ -90,7 +89,7 @@ void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
         const uint32_t in = stage->edge_reg[i->dst].width, out = w->cols;
         const float *const from = l->param[i->b.index];
         float *const all = cpu->room[GS_CPU_MATRICES].at;
-        float *const to = all + (transposed_matrices(cpu, l, i) - all);
+        float *const to = all + (gs_cpu__transposed_matrices(cpu, l, i) - all);
         if (gs_op_is_dense(i->op)) {
             const float *const part = from + gs_param_part(w, in, i->site);
             const uint32_t width = stage->edge_reg[i->a.index].width;
@@ -517,7 +516,7 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     assert(all % one == 0);
     note_types(p, (uint32_t)(all / one), 1);
     s.a = full_rows(p, s.a, own);
-    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : transposed_matrices(p->cpu, p->l, in);
+    s.matrix = in->op == GS_OP_BY_TYPE ? p->l->param[in->b.index] : gs_cpu__transposed_matrices(p->cpu, p->l, in);
     p->plan->typed = p->plan->products = true;
     d->a = emit_value(p, s);
 }
@@ -535,7 +534,7 @@ static void plan_dense(planner *p, const gs_instr *in, uint32_t width, gs_cpu_ed
         s.matrix = p->l->param[in->b.index] + gs_param_part(w, own, in->site);
         s.stride = w->cols;
     } else {
-        s.matrix = transposed_matrices(p->cpu, p->l, in);
+        s.matrix = gs_cpu__transposed_matrices(p->cpu, p->l, in);
     }
     p->plan->products = true;
     d->a = emit_value(p, s);

@@ -503,16 +503,14 @@ static void run_range(const task *k, uint64_t range)
     run_targets(k, first, end);
 }
 
-gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l)
+gs_status gs_cpu__run_sums(gs_cpu *cpu, const gs_edge_program_launch *l)
 {
-    gs_cpu *const cpu = context;
     task k = {.cpu = cpu};
     int failed = 0;
 
-    gs_cpu__transpose_matrices(cpu, l);
     const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
-        return st == GS_OK ? run_outers(cpu, l) : st;
+        return st;
     k.plan.failed = &failed;
     k.cut = cut_targets(cpu, &l->edges);
     find_hubs(&k);
@@ -525,7 +523,16 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
             run_range(&k, i - k.pieces);
     gs_cpu__leave(before);
     merge_pieces(&k);
-    return failed == 0 ? run_outers(cpu, l) : product_failed(l);
+    return failed == 0 ? GS_OK : product_failed(l);
+}
+
+gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l)
+{
+    gs_cpu *const cpu = context;
+
+    gs_cpu__transpose_matrices(cpu, l);
+    const gs_status st = gs_cpu__run_sums(cpu, l);
+    return st == GS_OK ? run_outers(cpu, l) : st;
 }
 
 /* ---- before the first chunk, after the last ---- */

@@ -20,6 +20,8 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
 
 /* Floats of the stage's transposed matrices. */
 uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage);
+/* Where those of a transposed product are. */
+const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in);
 /* The stage's matrices, transposed where they are to be multiplied by so, once a pass. */
 void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l);
 
@@ -36,6 +38,8 @@ uint64_t gs_cpu__kept_floats(const gs_stage *stage);
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l,
                              uint32_t outer);
 
+/* The launch's sums but those of rows and OUTER; its matrices are transposed. */
+gs_status gs_cpu__run_sums(gs_cpu *cpu, const gs_edge_program_launch *l);
 gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l);
 gs_status gs_cpu__begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                             uint32_t heads);

@@ -137,6 +137,8 @@ typedef struct gs_cpu_kernels {
     void (*add_own)(const gs_own_launch *l, uint64_t first, uint64_t end); /* rows [first, end) */
     /* Edge programs: edge_plan.h. */
     void (*edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
+    /* dst[rows, out] = a[rows, in] by matrix[in, out], of at most GS_CPU_TILE_EDGES rows: the bits of edge programs. */
+    void (*by_matrix)(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out);
     /* sum[in, out] += the products of column i of a, a_stride apart, with column j of b [rows, out]. */
     void (*outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
                   uint32_t out);
@@ -165,8 +167,8 @@ typedef struct gs_cpu_kernels {
 #define GS_CPU_KERNELS(X) \
     X(binary) X(ternary) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
     X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(edges) X(typed) X(add_own) \
-    X(edge_program) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) X(pair_pack) X(pair_relu) \
-    X(pair_scores) X(pair_mix) X(gather)
+    X(edge_program) X(by_matrix) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) \
+    X(pair_pack) X(pair_relu) X(pair_scores) X(pair_mix) X(gather)
 
 /* The best ones that this processor and GS_ISA allow. GS_EINVAL: GS_ISA is unknown. */
 gs_status gs_cpu_kernels_find(const gs_cpu_kernels **out);

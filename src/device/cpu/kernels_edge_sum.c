@@ -354,6 +354,12 @@ void GS_KERNEL(edge_by_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step 
     }
 }
 
+void GS_KERNEL(by_matrix)(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out)
+{
+    const gs_cpu_rows from = gs_rows_in_order(a, in);
+    multiply(&(product){.a = &from, .at = from.at, .matrix = matrix, .dst = dst, .in = in, .out = out}, rows);
+}
+
 /* ---- gradients of the matrices ---- */
 
 /* Columns at hand: `in` of a [rows, stride], and some of b [rows, out]. */

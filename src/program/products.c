@@ -1,0 +1,107 @@
+/* products.c - which attributes of edges do values of an edge program depend on, and what of it is linear. */
+#include "program/products.h"
+
+static const gs_instr *maker_of(const gs_stage *s, uint32_t reg)
+{
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        if (s->edge_instr[i].dst == reg)
+            return &s->edge_instr[i];
+    return NULL;
+}
+
+static unsigned of_leaf(const gs_edge_reg *r)
+{
+    const unsigned type = r->typed ? GS_OF_TYPE : 0;
+    return r->kind == GS_EDGE_OPERAND ? GS_OF_OPERAND | type : r->kind == GS_EDGE_TARGET ? GS_OF_TARGET | type
+                                                                                         : GS_OF_EDGE;
+}
+
+/* A mask draws by what an edge is among its parallels. */
+static unsigned of_instr(const gs_instr *i)
+{
+    return i->op == GS_OP_EDGE_MASK ? GS_OF_EDGE : gs_op_by_type(i->op) ? GS_OF_TYPE : 0;
+}
+
+unsigned gs_edge_attributes(const gs_stage *s, uint32_t reg)
+{
+    const gs_instr *const in = s->edge_reg[reg].kind == GS_EDGE_TEMP ? maker_of(s, reg) : NULL;
+    unsigned of = in == NULL ? of_leaf(&s->edge_reg[reg]) : of_instr(in);
+
+    for (uint32_t k = 0; in != NULL && k < gs_op_inputs(in->op); k++)
+        if (gs_instr_operand(in, k)->kind == GS_FROM_REG)
+            of |= gs_edge_attributes(s, gs_instr_operand(in, k)->index);
+    return of;
+}
+
+/* The same for all edges of a run: a number or a row of the target and the type, a constant, a parameter. */
+static bool is_of_run(const gs_stage *s, const gs_operand *o)
+{
+    return o->kind != GS_FROM_REG || (gs_edge_attributes(s, o->index) & ~(unsigned)(GS_OF_TARGET | GS_OF_TYPE)) == 0;
+}
+
+/* Is the register the product, or what a run multiplies it by? */
+static bool is_linear(const gs_stage *s, uint32_t reg, uint32_t product)
+{
+    const gs_instr *const in = s->edge_reg[reg].kind == GS_EDGE_TEMP ? maker_of(s, reg) : NULL;
+
+    if (reg == product || in == NULL || in->op != GS_OP_MUL)
+        return reg == product;
+    return (in->a.kind == GS_FROM_REG && is_linear(s, in->a.index, product) && is_of_run(s, &in->b)) ||
+           (in->b.kind == GS_FROM_REG && is_linear(s, in->b.index, product) && is_of_run(s, &in->a));
+}
+
+/* The one product that the stage's edges make; GS_NONE: none, or more. */
+static uint32_t only_product(const gs_stage *s, bool *more)
+{
+    uint32_t at = GS_NONE;
+
+    *more = false;
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        if (gs_op_on_edges(s->edge_instr[i].op)) {
+            *more = *more || at != GS_NONE || !gs_op_by_type(s->edge_instr[i].op);
+            at = i;
+        }
+    return at;
+}
+
+static bool takes_run(const gs_stage *s, const gs_sum *m, const gs_run_products *p)
+{
+    if (m->kind == GS_SUM_OUTER)
+        return !m->dense && m->value == p->value && s->edge_reg[m->score].kind == GS_EDGE_TARGET &&
+               !s->edge_reg[m->score].typed;
+    return (m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE) && p->instr != GS_NONE &&
+           is_linear(s, m->value, p->product);
+}
+
+bool gs_stage_find_runs(gs_run_products *out, const gs_stage *s)
+{
+    gs_run_products p = {.value = GS_NONE, .product = GS_NONE};
+    bool more;
+
+    p.instr = only_product(s, &more);
+    if (p.instr != GS_NONE && s->edge_instr[p.instr].a.kind == GS_FROM_REG) {
+        p.value = s->edge_instr[p.instr].a.index;
+        p.product = s->edge_instr[p.instr].dst;
+    }
+    for (uint32_t i = 0; i < s->sums && p.value == GS_NONE; i++)
+        if (s->sum[i].kind == GS_SUM_OUTER)
+            p.value = s->sum[i].value;
+    if (more || p.value == GS_NONE || (gs_edge_attributes(s, p.value) & GS_OF_TARGET) != 0)
+        return false;
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (gs_sum_is_sequence(&s->sum[i]) || (!gs_stage_sums_rows(s, i) && !takes_run(s, &s->sum[i], &p)))
+            return false;
+    *out = p;
+    return true;
+}
+
+bool gs_stage_by_type(const gs_stage *s)
+{
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        if (gs_op_by_type(s->edge_instr[i].op))
+            return true;
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].kind == GS_SUM_OUTER && !s->sum[i].dense)
+            return true;
+    return false;
+}
