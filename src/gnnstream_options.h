@@ -170,6 +170,9 @@ typedef struct gs_train_options {
     const char *seeds;   /* of pairs with .sampler "neighbor": "edges", batches of so many pairs, their wrong ends and
                           * the drawn neighbours of all these, without the edges that are the pairs themselves.
                           * "vertices" (NULL): of pairs no neighbours are drawn */
+    const char *products; /* for what rows are multiplied by the matrix of an edge's type: "edges", one by one; "runs",
+                           * where a model allows, once for all edges of a vertex that have the type, of their sum.
+                           * "auto": what is predicted to take less. Weights can then differ by rounding */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -358,6 +361,9 @@ typedef struct gs_train_options {
       "each of several devices takes all that it needs from the host", NULL)                                         \
     X(no_spread, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-spread", NULL,                                        \
       "keep no rows of features for batches in the memory of GPUs", NULL)                                            \
+    X(products, CHOICE, "auto", 0, 0, NOTHING, NULL, RARE, "--products", "auto|edges|runs",                          \
+      "by the matrix of an edge's type: one an edge, or one for all edges of\n"                                      \
+      "a vertex and a type; auto: what is predicted to be faster", NULL)                                             \
     GS_COMPILER_OPTION_MAP(X)
 /* Of the machine's, those of the compiler. */
 #define GS_COMPILER_OPTION_MAP(X)                                                                                    \

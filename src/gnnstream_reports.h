@@ -100,6 +100,8 @@ typedef struct gs_pass_report {
     /* Optimisations that the plan does without, though the options leave them on: computing once what depends on no
      * parameter, moving products across sums, sums that share an edge program, leaving rows out. */
     gs_taken no_hoist, no_move, no_fuse, no_prune;
+    double products; /* of rows by the matrix of an edge's type, as expected, and of `product_edges` edges, over all */
+    uint64_t product_edges; /* stages that make such products; gradients of the matrices beside one are not counted */
 } gs_pass_report;
 
 typedef struct gs_train_report {

@@ -229,6 +229,7 @@ static void train_print_text(const gs_bench_report *b)
                p->order.store_seconds, p->order.tried, p->order.best_seconds,
                p->order.taken ? "which was run" : "which was not worth it");
     print_program("          ", p);
+    print_products("          ", p);
     if (b->batches == 0)
         printf("          %s read and %s written, %s\n", cli_size(p->read_bytes), cli_size(p->written_bytes),
                p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured"

@@ -136,6 +136,8 @@ static void print_seconds(const gs_plan_report *p)
     for (uint32_t i = 0; i < p->passes; i++)
         print_order(&p->pass[i]);
     print_program("", &p->pass[0]); /* all passes are one program's */
+    for (uint32_t i = 0; i < p->passes; i++)
+        print_products("", &p->pass[i]);
     if (strcmp(p->basis, "fitted") == 0)
         puts("predicted from epochs of this machine");
     else

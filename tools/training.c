@@ -176,6 +176,13 @@ void print_program(const char *indent, const gs_pass_report *p)
         printf("%ssums are stored, for vertex programs that other devices run, as %s\n", indent, why[p->splits]);
 }
 
+void print_products(const char *indent, const gs_pass_report *p)
+{
+    if (p->product_edges > 0)
+        printf("%sproducts by the matrix of an edge's type in %s: %s for %s edges\n", indent, p->name,
+               cli_count((uint64_t)(p->products + 0.5)), cli_count(p->product_edges));
+}
+
 void show_epoch(void *context, const gs_epoch_report *e)
 {
     char line[160];

@@ -29,6 +29,8 @@ void print_results(const gs_train_report *r);
 void print_results_json(const gs_train_report *r, const gs_weights_summary *w);
 /* Prints how another program than the model's first differs, and why it was taken: a line each, behind `indent`. */
 void print_program(const char *indent, const gs_pass_report *p);
+/* A line, where edges are multiplied by the matrix of their type. */
+void print_products(const char *indent, const gs_pass_report *p);
 /* The figure by which the task judges validation; NaN where that was not evaluated. */
 double judged_by(const gs_epoch_report *e);
 /* Is anything known of a split? */

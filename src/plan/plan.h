@@ -157,6 +157,8 @@ typedef struct gs_plan_pass {
     uint64_t edges, rows;  /* that edge passes go over, and vertex programs, stage by stage */
     uint64_t edge_bytes;   /* operand rows gathered by edge passes */
     double dense_flops, edge_flops;
+    double products;        /* gs_stage_products() of its edges */
+    uint64_t product_edges; /* of stages that make some */
     uint64_t upload_bytes, forward_bytes, download_bytes; /* of several devices */
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
     gs_order_report order; /* by simulation */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "program/products.h"
 #include "schedule/deals.h"
 #include "schedule/emit_cache.h"
 #include "schedule/emitter.h"
@@ -89,6 +90,10 @@ static void count_stage(struct emitter *e)
     gs_stage_flops(e->l->program, gs_emit__stage(e), e->stage_rows, e->stage_edges, &dense, &edge);
     e->pass->dense_flops += dense;
     e->pass->edge_flops += edge;
+    if (gs_stage_by_type(gs_emit__stage(e))) {
+        e->pass->products += gs_stage_product_share(gs_emit__stage(e)) * (double)e->stage_edges;
+        e->pass->product_edges += e->stage_edges;
+    }
     e->pass->edges += e->stage_edges;
     e->pass->rows += e->stage_rows;
     e->stage_edges = e->stage_rows = 0;

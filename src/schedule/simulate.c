@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "plan/lanes.h"
+#include "program/products.h"
 
 /* ---- links ---------------------------------------------------------------- */
 
@@ -99,18 +100,31 @@ static void row_sum_work(gs_work *w, const gs_program *p, const gs_task *t, cons
     w->amount[4] = c->targets * width;
 }
 
-static void edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, double edges)
+/* Does the register stand for runs, where products are made for these: what is of the target end, or the product? */
+static bool is_of_runs(const gs_stage *s, uint32_t reg)
 {
+    return s->products == GS_PRODUCTS_OF_RUNS && (gs_edge_attributes(s, reg) & GS_OF_TARGET) != 0;
+}
+
+void gs_edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, double edges)
+{
+    const bool runs = s->products == GS_PRODUCTS_OF_RUNS;
+    const double share = gs_stage_product_share(s);
     double computed = 0, gathered = 0, hard = 0, products = 0;
+
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
         if (gs_edge_reg_only_rows(s, in->dst))
             continue;
         if (gs_op_on_edges(in->op)) {
             products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
+            if (runs) /* rows are added up before, and both sides are written by type */
+                computed += s->edge_reg[in->a.index].width +
+                            share * (s->edge_reg[in->a.index].width + s->edge_reg[in->dst].width);
             continue;
         }
         *(gs_op_is(in->op, GS_FACT_HARD) ? &hard : &computed) +=
+            (is_of_runs(s, in->dst) ? share : 1) *
             GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
@@ -121,10 +135,10 @@ static void edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s
         if (s->sum[i].kind == GS_SUM_OUTER) { /* rows are put in order by type before */
             const double in = s->edge_reg[s->sum[i].score].width, out = s->edge_reg[s->sum[i].value].width;
             products += 2 * in * out;
-            computed += in + out;
+            computed += share * (in + out);
             continue;
         }
-        computed += gs_stage_sums_rows(s, i) ? 0 : sum_columns(s, i);
+        computed += gs_stage_sums_rows(s, i) ? 0 : share * sum_columns(s, i);
         hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
     }
     w->kind = GS_WORK_EDGES;
@@ -132,7 +146,7 @@ static void edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s
     w->amount[2] = edges * computed;
     w->amount[3] = edges * gathered;
     w->amount[4] = edges * hard;
-    w->amount[5] = edges * products;
+    w->amount[5] = edges * share * products;
 }
 
 /* An LSTM's steps are dense products; a derivative does them again, and two more. */
@@ -156,7 +170,7 @@ static void stage_work_find(stage_work *out, const gs_program *p, const gs_stage
     *out = (stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
     gs_vertex_work(&out->row, p, s, 1);
     if (s->sums == 0 || !gs_sum_is_sequence(&s->sum[0]))
-        edge_program_work(&out->edge, p, s, 1);
+        gs_edge_program_work(&out->edge, p, s, 1);
 }
 
 /* Amounts are whole numbers, or quarters, so those of many are exact. */

@@ -34,6 +34,8 @@ double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost 
 
 /* Adds what a vertex program's instructions and rows amount to, for so many rows. */
 void gs_vertex_work(gs_work *w, const gs_program *program, const gs_stage *s, double rows);
+/* What the edge program of a stage amounts to, for so many edges. */
+void gs_edge_program_work(gs_work *w, const gs_program *program, const gs_stage *s, double edges);
 /* The work of a compute task. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
 

@@ -43,6 +43,8 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .download_bytes = planned->download_bytes,
         .dense_flops = planned->dense_flops,
         .edge_flops = planned->edge_flops,
+        .products = planned->products,
+        .product_edges = planned->product_edges,
         .predicted = x,
         .order = planned->order,
         .recomputes = s->variant.recompute,

@@ -19,6 +19,7 @@ typedef enum gs_scan_kind {
     GS_SCAN_REACH, /* rows that edges into `targets` name: bits */
     GS_SCAN_COUNT, /* edges from `operands` into `targets`: a chunk table, and what chunks need of rows */
     GS_SCAN_NEED,  /* rows that the store's chunks need: bits */
+    GS_SCAN_RUNS,  /* edges of one target and one type that lie side by side: how many such runs there are, u64 */
 } gs_scan_kind;
 
 /* A question. Sets of rows are bits, [words]; NULL: all rows. */

@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "ranks/ranks.h"
 #include "schedule/schedule.h"
+#include "session/choose_products.h"
 #include "session/edges.h"
 #include "session/session.h"
 #include "session/tables.h"
@@ -661,6 +662,41 @@ static gs_status plan_better(gs_session *s, gs_schedule_config *config)
     return plan_whole(s, config, config->effort->tasks);
 }
 
+/* Chooses how products by edge type are made, and takes what scratch that needs. */
+static gs_status charge_products(gs_session *s)
+{
+    const uint64_t before = scratch_bytes(s);
+    const gs_status st = gs_session_choose_products(s);
+
+    s->memory.run_scratch = st == GS_OK ? scratch_bytes(s) - before : 0;
+    charge(s, "products of runs", s->memory.run_scratch, true);
+    return st;
+}
+
+/* Without that scratch, where there is any. */
+static bool do_without_runs(gs_session *s)
+{
+    const bool any = s->memory.run_scratch > 0;
+
+    for (uint32_t k = 0; k < s->program->stages && any; k++)
+        s->program->stage[k].products = GS_PRODUCTS_OF_EDGES;
+    s->memory.device_fixed -= s->memory.run_scratch;
+    s->memory.items -= any;
+    s->memory.run_scratch = 0;
+    return any;
+}
+
+/* A plan; where none fits otherwise, one without products of runs. */
+static gs_status schedule(gs_session *s, gs_schedule_config *config)
+{
+    const gs_status st = gs_schedule(&s->plan, config);
+
+    if (st != GS_EBUDGET || !do_without_runs(s))
+        return st;
+    config->device_fixed = s->memory.device_fixed;
+    return gs_schedule(&s->plan, config);
+}
+
 /* The plan that was found before, of the same program. GS_EBUDGET: there is no room for it now. */
 static gs_status make_again(gs_session *s, gs_schedule_config *config)
 {
@@ -671,7 +707,7 @@ static gs_status make_again(gs_session *s, gs_schedule_config *config)
         return st;
     config->no_swap = reads ? s->config.options->no_swap : config->no_swap;
     config->any_plan = false;
-    st = gs_schedule(&s->plan, config);
+    st = schedule(s, config);
     config->effort->found.read_needs = reads;
     return st;
 }
@@ -681,7 +717,7 @@ static gs_status make_plan(gs_session *s, gs_schedule_config *config)
 {
     if (config->effort->again && config->effort->found.known)
         return make_again(s, config);
-    gs_status st = gs_schedule(&s->plan, config);
+    gs_status st = schedule(s, config);
 
     if (st == GS_OK)
         st = plan_better(s, config);
@@ -768,7 +804,7 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
         return st;
     charge_sets(s);
     gs_session_find_direct_scratch(s);
-    return GS_OK;
+    return charge_products(s);
 }
 
 gs_status gs_session_plan(gs_session *s, gs_effort *effort)

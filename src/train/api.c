@@ -269,7 +269,8 @@ static void add_pass(cJSON *list, const gs_pass_report *x)
         {"written_bytes", (double)x->written_bytes}, {"edges", (double)x->edges}, {"rows", (double)x->rows},
         {"edge_bytes", (double)x->edge_bytes}, {"upload_bytes", (double)x->upload_bytes},
         {"forward_bytes", (double)x->forward_bytes}, {"download_bytes", (double)x->download_bytes},
-        {"dense_flops", x->dense_flops}, {"edge_flops", x->edge_flops}, {"cached_bytes", (double)x->cached_bytes},
+        {"dense_flops", x->dense_flops}, {"edge_flops", x->edge_flops}, {"products", x->products},
+        {"product_edges", (double)x->product_edges}, {"cached_bytes", (double)x->cached_bytes},
         {"seconds", p->seconds}, {"read_seconds", p->read_seconds}, {"write_seconds", p->write_seconds},
         {"edge_seconds", p->edge_seconds}, {"vertex_seconds", p->vertex_seconds},
         {"check_seconds", p->check_seconds}, {"stall_seconds", p->stall_seconds});

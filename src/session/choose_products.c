@@ -1,0 +1,90 @@
+/* choose_products.c - the attributes that edges are cut by, as WiseGraph has them, and what each way would take. */
+#include "session/choose_products.h"
+
+#include "base/dtype.h"
+#include "base/option_table.h"
+#include "program/products.h"
+#include "schedule/simulate.h"
+#include "session/session.h"
+#include "store/edge_scan.h"
+
+/* The words of .products, in their order. */
+enum { AUTO, EDGES, RUNS };
+
+static gs_status count_runs(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    uint64_t *const runs = context;
+
+    (void)target;
+    (void)operand;
+    for (uint32_t t = 0; t < v->targets; t++)
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++)
+            *runs += k == v->start[t] ||
+                     gs_type_at(v->type, v->type_bytes, k) != gs_type_at(v->type, v->type_bytes, k - 1);
+    return GS_OK;
+}
+
+/* Runs for each edge of a direction of the store. */
+static gs_status runs_per_edge(const gs_session *s, uint32_t direction, double *out)
+{
+    const gs_scan_key key = {.kind = GS_SCAN_RUNS, .direction = direction};
+    uint64_t runs = 0;
+    const gs_scan_answer answer = {{&runs}, {sizeof(runs)}};
+
+    if (!gs_scans_find(s->edges.scans, &key, &answer)) {
+        const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, gs_session_left(&s->memory) / 2, NULL,
+                                          count_runs, &runs);
+        if (st != GS_OK)
+            return st;
+        gs_scans_keep(s->edges.scans, &key, &answer);
+    }
+    *out = (double)runs / (double)gs_store_get_info(s->store)->edges;
+    return GS_OK;
+}
+
+/* Seconds of the stage's edge program, an edge. */
+static double edge_seconds(const gs_session *s, gs_stage *stage, gs_products products)
+{
+    gs_work w = {.amount = {0}};
+
+    stage->products = products;
+    gs_edge_program_work(&w, s->program, stage, 1);
+    return gs_cost_seconds(gs_session_host_cost(s) != NULL ? gs_session_host_cost(s) : &s->machine.cost, &w);
+}
+
+static void choose(const gs_session *s, gs_stage *stage, int asked)
+{
+    const double edges = edge_seconds(s, stage, GS_PRODUCTS_OF_EDGES), runs = edge_seconds(s, stage,
+                                                                                           GS_PRODUCTS_OF_RUNS);
+    stage->products = asked == RUNS || runs < edges ? GS_PRODUCTS_OF_RUNS : GS_PRODUCTS_OF_EDGES;
+}
+
+/* Devices on host memory make them. Predictions, whose bits depend on no budget, only where that is asked for: the
+ * edges are read beforehand as far as a budget allows. */
+static bool can_choose(const gs_session *s, int asked)
+{
+    if (asked == EDGES || (asked == AUTO && s->pass.train == GS_NONE))
+        return false;
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        if (!gs_device_unified(s->machine.device[d]))
+            return false;
+    return s->config.batch == NULL && gs_store_get_info(s->store)->edges > 0 &&
+           gs_edge_scan_least(s->store) <= gs_session_left(&s->memory) / 2;
+}
+
+gs_status gs_session_choose_products(gs_session *s)
+{
+    const int asked = gs_choice(s->config.options, products);
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < s->program->stages && st == GS_OK && can_choose(s, asked); k++) {
+        gs_stage *const stage = &s->program->stage[k];
+        gs_run_products p;
+        if (!gs_stage_find_runs(&p, stage))
+            continue;
+        const uint32_t direction = gs_store_chunks(s->store)->shared ? GS_BY_DEST : stage->direction;
+        if ((st = runs_per_edge(s, direction, &stage->runs_per_edge)) == GS_OK)
+            choose(s, stage, asked);
+    }
+    return st;
+}
