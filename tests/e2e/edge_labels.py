@@ -248,6 +248,35 @@ def check_seeds(folder, kind, typed, alone, both_ways):
     check_resume(train, folder)
 
 
+def check_models(folder):
+    """One batch of all pairs that are edges is a step of the whole graph without these: normalised by degrees, with
+    weights, by edges' features."""
+    g, p = seeded_graph(folder + "/all", False)
+    gone = set(zip(p["h"], p["t"]))
+    left = [k for k, e in enumerate(zip(g["src"], g["dst"])) if e not in gone]
+    os.remove(folder + "/all/train_edge_labels.npy")
+    shutil.copytree(folder + "/all", folder + "/rest")
+    weights, data = [random.uniform(0.5, 2) for _ in range(E)], [random.uniform(-1, 1) for _ in range(3 * E)]
+    for name, of in (("all", range(E)), ("rest", left)):
+        array(f"{folder}/{name}/edges.npy", "i8", (len(of), 2), [v for k in of for v in (g["src"][k], g["dst"][k])])
+        array(f"{folder}/{name}/edge_weights.npy", "f4", (len(of),), [weights[k] for k in of])
+        array(f"{folder}/{name}/edge_features.npy", "f4", (len(of), 3), [v for k in of for v in data[3 * k:3 * k + 3]])
+        run("partition", f"{folder}/{name}", f"{folder}/{name}.store", "--parts", "1", "--method", "natural")
+    with open(folder + "/edges.gnn", "w") as f:
+        f.write("layer edges(h[in]) -> [out]:\n    param W[out, in] ~ glorot, V[out, edge_features] ~ glorot\n"
+                "    return sum(relu(u.h @ W' + e.x @ V')) + v.h @ W'\n")
+    for model in ("gcn", folder + "/edges.gnn"):
+        made = []
+        for name, words in (("rest", []), ("all", ["--seeds", "edges", "--sampler", "neighbor", "--fanout", "0,0,0"])):
+            run("train", f"{folder}/{name}.store", "--task", "link", "--model", model, "--hidden", "8", "--negatives",
+                "3", "--optimizer", "sgd", "--lr", "0.3", "--epochs", "2", "--keep", "last", *words, "--save",
+                folder + "/w.safetensors", "--metrics", folder + "/m.jsonl")
+            made.append({"loss": [figure(folder, "loss")], **read_weights(folder + "/w.safetensors")})
+        for name, of in made[0].items():
+            for k, (whole, seeds) in enumerate(zip(of, made[1][name])):
+                near(f"{name}[{k}] of {model} by seeds", seeds, whole, 5e-6)
+
+
 def check_wrong_ends(folder):
     """Where no pair is an edge, batches of seeds with all neighbours are a step together as the whole graph's is."""
     g, _ = seeded_graph(folder + "/in", False)
@@ -272,6 +301,7 @@ def check_wrong_ends(folder):
 random.seed(3)
 shutil.rmtree(sys.argv[2], ignore_errors=True)
 check_wrong_ends(sys.argv[2] + "/wrong")
+check_models(sys.argv[2] + "/models")
 for k, case in enumerate((("edge-regress", False, False, False), ("edge-regress", True, True, False),
                           ("edge-regress", False, True, True), ("link", False, True, False))):
     check_seeds(f"{sys.argv[2]}/seeds{k}", *case)
