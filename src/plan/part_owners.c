@@ -87,12 +87,16 @@ static gs_status follow_read(gs_owners *o, uint32_t i, const stretch *x)
     return put(o, i, x, x->who, i);
 }
 
+/* Whole blocks are written: behind the last row may be what another had there before. */
 static gs_status follow_write(gs_owners *o, uint32_t i, const stretch *x)
 {
-    if (x->who != ANYONE && o->writer != GS_NONE && o->writer != x->who)
+    const bool padding = x->begin > 0 && x->begin + GS_BLOCK_BYTES > o->plan->task[i].bytes;
+
+    if (o->writer == GS_NONE && x->who != ANYONE)
+        o->writer = x->who;
+    if (x->who != ANYONE && o->writer != x->who && !padding)
         return gs_owners_refuse("rows of several ranks that are written together");
-    o->writer = x->who != ANYONE ? x->who : o->writer;
-    return put(o, i, x, x->who, GS_NONE);
+    return put(o, i, x, o->writer == GS_NONE ? ANYONE : o->writer, GS_NONE);
 }
 
 static gs_status follow_download(gs_owners *o, uint32_t i, const stretch *x)

@@ -116,6 +116,25 @@ static gs_status add_deps(gs_part_waits *w, uint32_t i, uint32_t lane, const gs_
     return st;
 }
 
+/* Makes them a set, ascending, each once. They are few. */
+static void sort_deps(gs_plan *p, uint32_t first)
+{
+    uint32_t *const dep = p->dep + first, count = p->deps - first, n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t x = dep[i];
+        uint32_t k = n;
+        while (k > 0 && dep[k - 1] > x)
+            k--;
+        if (k > 0 && dep[k - 1] == x)
+            continue;
+        memmove(&dep[k + 1], &dep[k], (n - k) * sizeof(*dep));
+        dep[k] = x;
+        n++;
+    }
+    p->deps = first + n;
+}
+
 static gs_status put(gs_part_waits *w, uint32_t lane, uint32_t task)
 {
     if (w->count[lane] == w->room[lane]) {
@@ -149,6 +168,8 @@ gs_status gs_part_waits_add(gs_part_waits *w, uint32_t i, const gs_task *t, cons
     to->first_dep = p->deps;
     if ((st = add_deps(w, i, lane, before)) != GS_OK)
         return st;
+    if (p->deps > to->first_dep)
+        sort_deps(p, to->first_dep);
     to->deps = p->deps - to->first_dep;
     return put(w, lane, p->tasks++);
 }

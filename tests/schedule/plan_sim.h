@@ -15,4 +15,7 @@
 void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
                   uint32_t seed);
 
+/* Takes the parts of the plan, of several devices, and runs all of them beside each other, one pass after the other. */
+void plan_sim_run_parts(const gs_plan *plan, const gs_schedule_config *config, uint32_t runs, uint32_t seed);
+
 #endif /* GS_TESTS_PLAN_SIM_H */

@@ -26,6 +26,15 @@ struct sim {
     bool busy[GS_PLAN_LANES]; /* copies of a lane follow each other */
     uint64_t ahead_bytes; /* that have come of what is read ahead of the next run */
     uint64_t complete;    /* bit of a stage whose statistics are there */
+    /* of a rank's part of a plan */
+    struct sim *ranks;    /* all of them; NULL: this is a whole plan */
+    struct sim_message *in[GS_PLAN_DEVICES]; /* from each rank, what was sent and not received, oldest first */
+};
+
+struct sim_message {
+    struct sim_message *next;
+    uint64_t bytes;
+    uint8_t data[];
 };
 
 static inline void *place(struct sim *s, gs_place at) { return s->region[at.region] + at.offset; }
@@ -37,5 +46,7 @@ void plan_sim__run_compute(struct sim *s, uint32_t index);
 /* All tasks of the pass, in a random legal order; where the same pass runs `again` next, some of its first reads
  * too. */
 void plan_sim__run_once(struct sim *s, uint32_t pass, bool again);
+/* The same of all parts of a plan, by turns. */
+void plan_sim__run_parts(struct sim *ranks, uint32_t pass);
 
 #endif /* GS_TESTS_PLAN_SIM_INTERNAL_H */

@@ -1,6 +1,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -60,9 +61,76 @@ static void copy_task(struct sim *s, const gs_task *t, bool complete)
     }
 }
 
+/* ---- messages between ranks ---- */
+
+static bool is_message(const gs_task *t) { return gs_task_driver(t) == GS_DRIVER_RANKS; }
+
+/* Goes over the runs of a message: scribbles over them, or copies from or to `data`. */
+static void each_byte(const struct sim *s, const gs_task *t, uint8_t *memory, uint8_t *data, bool out)
+{
+    for (uint32_t i = 0; i < GS_MAX(t->runs, 1u); i++) {
+        const gs_block_run run = t->runs > 0 ? s->plan->run[t->first_run + i] : (gs_block_run){0, 0};
+        const uint64_t at = run.first * GS_BLOCK_BYTES;
+        const uint64_t n = t->runs > 0 ? GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at) : t->bytes;
+        if (data == NULL)
+            memset(memory + at, 0xDD, n);
+        else
+            memcpy(out ? data : memory + at, out ? memory + at : data, n);
+        data += data == NULL ? 0 : n;
+    }
+}
+
+static uint32_t other_of(const gs_task *t)
+{
+    return GS_MAX(t->place.memory, t->source.memory) - GS_RANK_MEMORIES;
+}
+
+static void start_message(struct sim *s, const gs_task *t)
+{
+    if (is_task(t, "receive"))
+        each_byte(s, t, copy_end(s, t->place, t->bytes), NULL, false);
+}
+
+/* What is sent leaves its place when it lands, what is received comes then: others must not have touched either. */
+static void complete_message(struct sim *s, const gs_task *t)
+{
+    struct sim_message **from = &s->in[other_of(t)], *m;
+
+    if (is_task(t, "send")) {
+        const uint64_t bytes = gs_task_bytes(s->plan, t);
+        struct sim_message **to = &s->ranks[other_of(t)].in[s->plan->rank];
+        while (*to != NULL)
+            to = &(*to)->next;
+        assert_non_null(*to = calloc(1, sizeof(**to) + bytes));
+        (*to)->bytes = bytes;
+        each_byte(s, t, copy_end(s, t->source, t->bytes), (*to)->data, true);
+        return;
+    }
+    m = *from;
+    assert_int_equal(m->bytes, gs_task_bytes(s->plan, t));
+    each_byte(s, t, copy_end(s, t->place, t->bytes), m->data, false);
+    *from = m->next;
+    free(m);
+}
+
+/* Messages of a lane end in its order, and not before they are sent. */
+static bool may_land(const struct sim *s, uint32_t index)
+{
+    const gs_task *const t = &s->plan->task[index];
+
+    for (uint32_t k = 0; k < s->flying && is_message(t); k++)
+        if (s->fly[k] < index && gs_task_lane(&s->plan->task[s->fly[k]]) == gs_task_lane(t))
+            return false;
+    return !is_task(t, "receive") || s->in[other_of(t)] != NULL;
+}
+
 static void start_transfer(struct sim *s, uint32_t index)
 {
     const gs_task *t = &s->plan->task[index];
+    if (is_message(t)) {
+        start_message(s, t);
+        return;
+    }
     if (gs_task_is_copy(t)) {
         copy_task(s, t, false);
         return;
@@ -108,6 +176,10 @@ static void complete_transfer(struct sim *s, uint32_t index)
     const gs_task *t = &s->plan->task[index];
     uint64_t end = 0;
 
+    if (is_message(t)) {
+        complete_message(s, t);
+        return;
+    }
     if (gs_task_is_copy(t)) {
         copy_task(s, t, true);
         return;
@@ -138,6 +210,8 @@ static void land(struct sim *s, uint32_t k)
 {
     const uint32_t index = s->fly[k];
     const uint64_t before = s->read_bytes;
+    if (!may_land(s, index))
+        return;
     s->fly[k] = s->fly[--s->flying];
     s->busy[gs_task_lane(&s->plan->task[index])] = false;
     complete_transfer(s, index);
@@ -159,6 +233,16 @@ static bool begin_ahead(struct sim *s)
     return true;
 }
 
+#define MESSAGES 8u /* that a lane may have under way */
+
+static uint32_t in_lane(const struct sim *s, uint32_t lane)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < s->flying; k++)
+        n += gs_task_lane(&s->plan->task[s->fly[k]]) == lane;
+    return n;
+}
+
 /* The lane's next task, if it may begin. */
 static bool begin(struct sim *s, uint32_t lane)
 {
@@ -167,11 +251,11 @@ static bool begin(struct sim *s, uint32_t lane)
         return false;
     const gs_task *const t = &s->plan->task[index];
     const bool transfers = t->kind == GS_TASK_MOVE;
-    const bool copies = transfers && lane >= GS_LANE_DEVICES; /* which end in the order of their lane */
+    const bool copies = transfers && lane >= GS_LANE_DEVICES && !is_message(t); /* one by one */
 
     for (uint32_t i = 0; i < t->deps; i++) /* a set, ascending, of tasks before it */
         assert_true(s->plan->dep[t->first_dep + i] < (i + 1 < t->deps ? s->plan->dep[t->first_dep + i + 1] : index));
-    if (transfers && s->flying == GS_ARRAY_LEN(s->fly))
+    if (transfers && (s->flying == GS_ARRAY_LEN(s->fly) || (is_message(t) && in_lane(s, lane) == MESSAGES)))
         return false;
     gs_lanes_begin(&s->lanes, lane);
     if (transfers) {
@@ -192,9 +276,29 @@ static bool is_over(const struct sim *s)
     return over;
 }
 
+/* Something that may be done next. False: it was not to be. */
+static bool step(struct sim *s, bool again, uint32_t late, bool newest)
+{
+    const uint32_t lanes = s->lanes.lanes, pick = plan_sim__next(s) % (lanes + 1);
+    const bool of_late = pick >= GS_LANE_DEVICES && (pick - GS_LANE_DEVICES) / GS_DEVICE_LANES == late;
+
+    if (of_late && plan_sim__next(s) % 16 != 0) /* one device is far behind the others, or none is */
+        return true;
+    const bool done = pick < lanes ? begin(s, pick) || (again && pick == GS_LANE_READ && begin_ahead(s)) : s->flying > 0;
+    if (pick == lanes && s->flying > 0)
+        land(s, newest && plan_sim__next(s) % 8 > 0 ? s->flying - 1 : plan_sim__next(s) % s->flying);
+    return done;
+}
+
+static void check_lanes(const struct sim *s)
+{
+    if (gs_lanes_fault(&s->lanes) != NULL)
+        fail_msg("%s", gs_lanes_fault(&s->lanes));
+}
+
 void plan_sim__run_once(struct sim *s, uint32_t pass, bool again)
 {
-    const uint32_t lanes = s->lanes.lanes, late = plan_sim__next(s) % (s->plan->devices + 1);
+    const uint32_t late = plan_sim__next(s) % (s->plan->devices + 1);
     const bool newest = plan_sim__next(s) % 2 == 0; /* what began last comes first, mostly: the first is far behind */
 
     gs_lanes_enter(&s->lanes, pass);
@@ -202,17 +306,35 @@ void plan_sim__run_once(struct sim *s, uint32_t pass, bool again)
     s->ahead_bytes = 0;
     for (uint64_t idle = 0; !is_over(s); idle++) {
         assert_true(idle < 10000000); /* a deadlock */
-        const uint32_t pick = plan_sim__next(s) % (lanes + 1);
-        const bool of_late = pick >= GS_LANE_DEVICES && (pick - GS_LANE_DEVICES) / GS_DEVICE_LANES == late;
-        if (of_late && plan_sim__next(s) % 16 != 0) /* one device is far behind the others, or none is */
-            continue;
-        if (pick < lanes ? begin(s, pick) || (again && pick == GS_LANE_READ && begin_ahead(s)) : s->flying > 0)
+        if (step(s, again, late, newest))
             idle = 0;
-        if (pick == lanes && s->flying > 0)
-            land(s, newest && plan_sim__next(s) % 8 > 0 ? s->flying - 1 : plan_sim__next(s) % s->flying);
     }
     while (again && plan_sim__next(s) % 4 != 0) /* between the runs, too */
         begin_ahead(s);
-    if (gs_lanes_fault(&s->lanes) != NULL)
-        fail_msg("%s", gs_lanes_fault(&s->lanes));
+    check_lanes(s);
+}
+
+void plan_sim__run_parts(struct sim *ranks, uint32_t pass)
+{
+    const uint32_t count = ranks[0].plan->ranks, late = plan_sim__next(ranks) % (count + 1);
+    bool over = false;
+
+    for (uint32_t r = 0; r < count; r++)
+        gs_lanes_enter(&ranks[r].lanes, pass);
+    for (uint64_t turn = 0; !over; turn++) {
+        assert_true(turn < 100000000); /* a deadlock */
+        const uint32_t r = plan_sim__next(ranks) % count;
+        if (r == late && plan_sim__next(ranks) % 16 != 0)
+            continue;
+        for (uint32_t k = 0; k < 8 && !is_over(&ranks[r]); k++)
+            step(&ranks[r], false, 1, turn % 64 < 32);
+        over = true;
+        for (uint32_t k = 0; k < count; k++)
+            over = over && is_over(&ranks[k]);
+    }
+    for (uint32_t r = 0; r < count; r++) {
+        check_lanes(&ranks[r]);
+        for (uint32_t k = 0; k < count; k++)
+            assert_null(ranks[r].in[k]); /* all that is sent is received */
+    }
 }

@@ -57,6 +57,8 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     assert_true(plan->region_bytes[GS_REGION_ARENA] + c.device_fixed <= device);
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, GS_NONE, 3, seed + 1);
+    if (seed % 4 == 0)
+        plan_sim_run_parts(plan, &c, 4, seed + 2);
     plans_ahead += plan->pass[0].aheads > 0; /* the second of the two runs above begins with what the first read */
     assert_int_equal(plan->ring, chain && topology->across.share == GS_SHARE_ROUND);
     assert_true((plan->pass[0].forward_bytes > 0) == (plan->ring || (chain && topology->switches < topology->devices)));
@@ -111,6 +113,8 @@ static void test_several__runs_of_rows_are_safe(void **state)
         gs_assert_ok(gs_schedule(&plan, &c));
         plan_sim_run(plan, &c, 0, 2, k);
         plan_sim_run(plan, &c, 1, 2, k);
+        if (k % 2 == 0)
+            plan_sim_run_parts(plan, &c, 4, k);
         gs_plan_free(plan);
         fixture_drop(&f);
     }
@@ -129,6 +133,8 @@ static void test_several__smallest_budgets_named_work(void **state)
         assert_true(plan->host_bytes <= c.host_memory && plan->device_bytes <= c.device_memory);
         plan_sim_run(plan, &c, 0, 1, 9);
         plan_sim_run(plan, &c, 1, 1, 9);
+        if (k == 3)
+            plan_sim_run_parts(plan, &c, 3, 9);
         gs_plan_free(plan);
         fixture_drop(&f);
     }
