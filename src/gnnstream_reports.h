@@ -46,6 +46,7 @@ typedef struct gs_epoch_report {
      * together their rows and edges; copying to devices with memory of their own, and back; the optimiser's steps. Of
      * several devices those of the one that was busy longest. */
     double sample_seconds, pick_seconds, copy_seconds, step_seconds;
+    uint64_t sent_bytes; /* from ranks to each other, rows of the plan. Bytes of an epoch are those of all ranks */
 } gs_epoch_report;
 
 /* Whether a plan uses an alternative program of the model, and why. */

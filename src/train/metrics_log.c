@@ -98,7 +98,7 @@ static size_t put_batches(char *buf, size_t at, const gs_epoch_report *e)
 size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
 {
     char loss[32], acc[3][32], lr[32], seconds[32], compute[32], stall[32], copied[96] = "", forwarded[48] = "",
-         loaded[48] = "";
+         loaded[48] = "", sent[48] = "";
     if (e->copied_in_bytes + e->copied_out_bytes > 0)
         snprintf(copied, sizeof(copied), ", \"copied_in_bytes\": %llu, \"copied_out_bytes\": %llu",
                  (unsigned long long)e->copied_in_bytes, (unsigned long long)e->copied_out_bytes);
@@ -106,16 +106,18 @@ size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
         snprintf(forwarded, sizeof(forwarded), ", \"forwarded_bytes\": %llu", (unsigned long long)e->forwarded_bytes);
     if (e->loaded_bytes > 0)
         snprintf(loaded, sizeof(loaded), ", \"loaded_bytes\": %llu", (unsigned long long)e->loaded_bytes);
+    if (e->sent_bytes > 0)
+        snprintf(sent, sizeof(sent), ", \"sent_bytes\": %llu", (unsigned long long)e->sent_bytes);
     const int n = snprintf(
         buf, GS_METRICS_LINE,
         "{\"epoch\": %u, \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, \"test_acc\": %s, \"lr\": %s, "
         "\"seconds\": %s, \"read_bytes\": %llu, \"written_bytes\": %llu, \"compute_seconds\": %s, "
-        "\"stall_seconds\": %s, \"peak_host_bytes\": %llu, \"peak_device_bytes\": %llu%s%s%s",
+        "\"stall_seconds\": %s, \"peak_host_bytes\": %llu, \"peak_device_bytes\": %llu%s%s%s%s",
         e->epoch, number(loss, e->loss), number(acc[0], e->accuracy[0]), number(acc[1], e->accuracy[1]),
         number(acc[2], e->accuracy[2]), number(lr, e->lr), number(seconds, e->seconds),
         (unsigned long long)e->read_bytes, (unsigned long long)e->written_bytes,
         number(compute, e->compute_seconds), number(stall, e->stall_seconds), (unsigned long long)e->peak_host_bytes,
-        (unsigned long long)e->peak_device_bytes, copied, forwarded, loaded);
+        (unsigned long long)e->peak_device_bytes, copied, forwarded, loaded, sent);
     const size_t at = put_figures(buf, put_batches(buf, (size_t)n, e), &e->figures);
     buf[at] = '}';
     buf[at + 1] = '\n';

@@ -267,6 +267,7 @@ void gs_run__add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->copied_out_bytes += x->copied_out_bytes;
     e->forwarded_bytes += x->forwarded_bytes;
     e->loaded_bytes += x->loaded_bytes;
+    e->sent_bytes += x->sent_bytes;
 }
 
 static double judged(const gs_run *r, const gs_epoch_report *e)

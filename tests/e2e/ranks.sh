@@ -35,7 +35,8 @@ beside()
     ranks=() && train several --device cpu:$n --threads $n "$@" || return
     ranks=(mpirun -n "$n") && train ranks --threads 1 "$@" && same ranks several
 }
-beside 2 --model gcn --device-memory 4M
+beside 2 --model gcn --device-memory 4M --epochs 4
+cp "$work/ranks.safetensors" "$work/whole.safetensors"
 beside 2 --model gin --dropout 0.5 --norm batch --device-memory 4M
 beside 3 --model sage --dropout 0.3 --no-chain --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
@@ -43,12 +44,12 @@ ranks=() && train one --device cpu --model gat --no-hoist &&
     compare "ranks beside one device" "$work/ranks.safetensors" "$work/one.safetensors" 1e-5
 # rows that do not fit on the host go to each rank's own file
 beside 2 --model gat --no-chain --no-cache --device-memory 3M
-written=$(column written_bytes "$work/ranks.jsonl" | total)
-[ "$written" -gt 0 ] && pass || fail "nothing was spilled"
+for what in written sent; do
+    [ "$(column ${what}_bytes "$work/ranks.jsonl" | total)" -gt 0 ] && pass || fail "nothing was $what"
+done
 
 # A checkpoint of two ranks is gone on from by two, to the bit, and by three.
 ranks=(mpirun -n 2)
-train whole --threads 1 --model gcn --device-memory 4M --epochs 4
 train first --threads 1 --model gcn --device-memory 4M --checkpoint "$work/saved" --checkpoint-every 1
 for n in 2 3; do
     cp -r "$work/saved" "$work/saved$n"
@@ -58,6 +59,25 @@ for n in 2 3; do
     compare "gone on by $n" "$work/on$n.safetensors" "$work/whole.safetensors" 1e-5
 done
 cmp "$work/on2.safetensors" "$work/whole.safetensors" && pass || fail "gone on from is not the whole"
+
+# A rank that is killed ends the others; one that is stopped is named.
+for signal in KILL STOP; do
+    mpirun -n 3 "$GNNSTREAM" train "$work/store" --model gcn --epochs 1000000 --threads 1 --io-timeout 1 \
+        --metrics "$work/long.jsonl" >"$work/stdout" 2>&1 &
+    launcher=$!
+    for _ in {1..200}; do # until epochs are done
+        [ -s "$work/long.jsonl" ] && break
+        sleep 0.1
+    done
+    victim=$(pgrep -f "train $work/store --model gcn --epochs 1000000" | tail -n 1)
+    kill -$signal "$victim"
+    wait $launcher && fail "$signal: the launcher says that all is well" || pass
+    [ $signal = KILL ] || grep -Eq 'rank [0-2] has not answered for' "$work/stdout" && pass ||
+        fail "$signal" "$work/stdout"
+    kill -CONT "$victim" 2>"$work/stderr"
+    pgrep -f "train $work/store" >"$work/stderr" && fail "$signal: a rank is left" "$work/stderr" || pass
+    rm -f "$work/long.jsonl"
+done
 
 # What is refused, in one line.
 gcn=("$GNNSTREAM" train "$work/store" --model gcn)

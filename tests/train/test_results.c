@@ -122,12 +122,14 @@ static void metrics__several_devices_add_what_was_handed_on(void **state)
     e.copied_in_bytes = 1001;
     e.forwarded_bytes = 1002;
     e.loaded_bytes = 1003;
+    e.sent_bytes = 1004;
     gs_metrics_line(line, &e);
     cJSON *const json = cJSON_Parse(line);
     assert_non_null(json);
     gs_assert_close(cJSON_GetObjectItem(json, "copied_in_bytes")->valuedouble, 1001, 0);
     gs_assert_close(cJSON_GetObjectItem(json, "forwarded_bytes")->valuedouble, 1002, 0);
     gs_assert_close(cJSON_GetObjectItem(json, "loaded_bytes")->valuedouble, 1003, 0);
+    gs_assert_close(cJSON_GetObjectItem(json, "sent_bytes")->valuedouble, 1004, 0);
     cJSON_Delete(json);
 }
 
@@ -141,7 +143,7 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
                           {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, small, {small, small, small}, {small, small, small},
                           {small, small, small}, {small, small, small}, {small, small, small}},
-                         -small, small, small, small};
+                         -small, small, small, small, UINT64_MAX};
     char line[GS_METRICS_LINE];
 
     (void)state;
