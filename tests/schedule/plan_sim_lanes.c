@@ -284,7 +284,8 @@ static bool step(struct sim *s, bool again, uint32_t late, bool newest)
 
     if (of_late && plan_sim__next(s) % 16 != 0) /* one device is far behind the others, or none is */
         return true;
-    const bool done = pick < lanes ? begin(s, pick) || (again && pick == GS_LANE_READ && begin_ahead(s)) : s->flying > 0;
+    const bool done = pick < lanes ? begin(s, pick) || (again && pick == GS_LANE_READ && begin_ahead(s))
+                                   : s->flying > 0;
     if (pick == lanes && s->flying > 0)
         land(s, newest && plan_sim__next(s) % 8 > 0 ? s->flying - 1 : plan_sim__next(s) % s->flying);
     return done;
