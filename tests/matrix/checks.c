@@ -84,13 +84,3 @@ const char *text(const char *fmt, ...)
     given = t;
     return t->characters;
 }
-
-bool steady_products(void)
-{
-#if defined(__x86_64__)
-    const char *const isa = getenv("GS_ISA");
-    return __builtin_cpu_supports("avx512f") && (isa == NULL || strcmp(isa, "avx512") == 0);
-#else
-    return false;
-#endif
-}

@@ -111,7 +111,7 @@ static void other_stores(const char *store, const char *model)
     if (predicted(&one, store, model, "")) {
         for (unsigned parts = 1; parts <= 3; parts += 2)
             if (predicted(&other, store_of("rough", method_of(model), parts, ""), model, ""))
-                same_logits(&other, &one, strcmp(model, "sage_max") == 0 && steady_products() ? 0 : LOOSE,
+                same_logits(&other, &one, strcmp(model, "sage_max") == 0 ? 0 : LOOSE,
                             text("%s: logits with P=%u", model, parts));
         if (!sequence && predicted(&other, store_of("rough", "random", 5, ""), model, ""))
             same_logits(&other, &one, LOOSE, text("%s: logits of another method", model));

@@ -73,9 +73,6 @@ bool same_bits(const result *r, const result *want, const char *name); /* of bot
 double logits_apart(const result *r, const result *want);
 double *npy_values(const char *path, size_t *rows, size_t *columns);
 
-/* Do rows of the CPU's products have the same bits wherever they stand in one? (docs/design/results.md) checks.c */
-bool steady_products(void);
-
 /* ---- graphs, stores, networks: fixture.c ---- */
 
 /* The made graph `kind` (graph_make.c of the reference), in the folder `kind`. */

@@ -50,36 +50,63 @@ bool gs_cpu__sgemm(char ta, char tb, uint32_t m, uint32_t n, uint32_t k, const f
 }
 
 /* Rows of c[m, n] = a b + beta c whose bits do not depend on m: how a run cuts its rows, by blocks, tiles and steps of
- * sequences, must not show. Of oneDNN's kernels those for one to three rows at the end of a product (AVX2) add in an
- * order of their own, as does one row alone (AVX-512) and any product of a few rows by a transposed matrix. So such
- * rows at the end are multiplied as four, of a copy; and weights are transposed before. AVX2's kernels for wide rows
- * have other bits for other places in a product all the same: docs/design/results.md. */
-#define STEP_ROWS 6u  /* of oneDNN's AVX2 kernel */
+ * sequences, must not show. A maximum's gradient goes to the edges whose value, made again in other tiles, equals it.
+ * Of oneDNN's kernels those for one to three rows at the end of a block (AVX2) add in an order of their own, as does
+ * one row alone (AVX-512) and any product of a few rows by a transposed matrix. Its AVX2 driver cuts a product into
+ * blocks of at most 72 rows, all about as long, and of the widest results into longer ones from some 300 rows on. So
+ * what it is given are multiples of 64 rows, and once fewer; one to three at the end are multiplied as four, of a copy;
+ * and weights are transposed before. Measured for results and rows of up to 2048 numbers (test_cpu_steady.c). */
+#define BLOCK_ROWS 64u
+#define BLOCKS 4u     /* of a call, */
+#define WIDEST 2048u  /* where a row of the result has no more numbers */
+#define STEP_ROWS 6u  /* of the kernel */
 #define PAD_ROWS 4u
 #define PAD_FLOATS 4096u /* of a row and its product: wider ones are left as they are */
+
+/* One to three rows. */
+static bool last_rows(uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b, uint32_t ldb,
+                      float beta, float *c, uint32_t ldc)
+{
+    float pad[PAD_ROWS * PAD_FLOATS];
+
+    if ((uint64_t)n + k > PAD_FLOATS)
+        return sgemm('N', 'N', m, n, k, a, lda, b, ldb, beta, c, ldc);
+    float *const pad_c = pad + (size_t)PAD_ROWS * k;
+    memset(pad, 0, PAD_ROWS * ((size_t)n + k) * sizeof(*pad));
+    for (uint32_t r = 0; r < m; r++) {
+        memcpy(pad + (size_t)r * k, a + (size_t)r * lda, k * sizeof(*pad));
+        if (beta != 0)
+            memcpy(pad_c + (size_t)r * n, c + (size_t)r * ldc, n * sizeof(*pad));
+    }
+    if (!sgemm('N', 'N', PAD_ROWS, n, k, pad, k, b, ldb, beta, pad_c, n))
+        return false;
+    for (uint32_t r = 0; r < m; r++)
+        memcpy(c + (size_t)r * ldc, pad_c + (size_t)r * n, n * sizeof(*pad));
+    return true;
+}
 
 bool gs_cpu__steady_rows(uint32_t m, uint32_t n, uint32_t k, const float *a, uint32_t lda, const float *b, uint32_t ldb,
                          float beta, float *c, uint32_t ldc)
 {
-    float pad[PAD_ROWS * PAD_FLOATS];
-    const uint32_t tail = m % STEP_ROWS, whole = m - tail;
+    const uint32_t most = (n <= WIDEST ? BLOCKS : 1) * BLOCK_ROWS;
+    bool fine = true;
 
-    if (tail == 0 || tail >= PAD_ROWS || (uint64_t)n + k > PAD_FLOATS)
-        return sgemm('N', 'N', m, n, k, a, lda, b, ldb, beta, c, ldc);
-    if (whole > 0 && !sgemm('N', 'N', whole, n, k, a, lda, b, ldb, beta, c, ldc))
-        return false;
-    float *const pad_c = pad + (size_t)PAD_ROWS * k;
-    memset(pad, 0, PAD_ROWS * ((size_t)n + k) * sizeof(*pad));
-    for (uint32_t r = 0; r < tail; r++) {
-        memcpy(pad + (size_t)r * k, a + (size_t)(whole + r) * lda, k * sizeof(*pad));
-        if (beta != 0)
-            memcpy(pad_c + (size_t)r * n, c + (size_t)(whole + r) * ldc, n * sizeof(*pad));
+    for (uint32_t at = 0, rows; at < m && fine; at += rows) {
+        const uint32_t left = m - at, over = left % STEP_ROWS;
+        const float *const from = a + (size_t)at * lda;
+        float *const to = c + (size_t)at * ldc;
+        if (left >= BLOCK_ROWS)
+            rows = GS_MIN(left - left % BLOCK_ROWS, most);
+        else
+            rows = over >= PAD_ROWS ? left : left - over;
+        if (rows > 0) {
+            fine = sgemm('N', 'N', rows, n, k, from, lda, b, ldb, beta, to, ldc);
+        } else {
+            rows = over;
+            fine = last_rows(rows, n, k, from, lda, b, ldb, beta, to, ldc);
+        }
     }
-    if (!sgemm('N', 'N', PAD_ROWS, n, k, pad, k, b, ldb, beta, pad_c, n))
-        return false;
-    for (uint32_t r = 0; r < tail; r++)
-        memcpy(c + (size_t)(whole + r) * ldc, pad_c + (size_t)r * n, n * sizeof(*pad));
-    return true;
+    return fine;
 }
 
 /* Each matrix by itself: its result, or its operand, is a block of the columns of wide rows. */

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""layers_pyg.py GNNSTREAM [DEVICE [MODEL ...]] - are layers with data on edges PyG's, value by value?
+
+Two layers of each of EdgeConv, GINE, NNConv, PNA, TransformerConv, GATv2, ResGatedGraphConv and RGAT, as texts of
+tests/e2e, on a drawn graph with loops, doubled edges and vertices without edges: logits within 1e-5 of the largest and
+gradients within 1e-4 of torch_geometric's own in float64, for 1 and 8 parts, with the least budgets that are named (so
+that rows spill), and on cpu:2. DEVICE is cpu; another one, such as cuda, is used in place of all of these. Wants torch
+and torch_geometric. Prints a line a model and ends with 1 at the first that differs.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import torch_geometric.nn as pyg
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+import formulas  # noqa: E402
+
+N, E, F, K, C, RELATIONS = 1500, 9000, 8, 5, 4, 6
+AVERAGE = {}  # of PNA's scalers
+
+
+def edgeconv(i, o, _):
+    return pyg.EdgeConv(torch.nn.Sequential(torch.nn.Linear(2 * i, o), torch.nn.ReLU(), torch.nn.Linear(o, o)))
+
+
+def pna(i, o, graph):
+    degree = torch.bincount(torch.bincount(graph["edges"][1], minlength=N))
+    conv = pyg.PNAConv(i, o, ["mean", "max", "min", "std"], ["identity", "amplification", "attenuation"], degree,
+                       edge_dim=K)
+    AVERAGE["average"] = float(conv.aggr_module.avg_deg_log)
+    return conv
+
+
+# name: heads, hidden width, the layer
+LAYERS = {
+    "edgeconv": (1, 8, edgeconv),
+    "gine": (1, 8, lambda i, o, _: pyg.GINEConv(torch.nn.Linear(i, o), edge_dim=K)),
+    "nnconv": (F, F, lambda i, o, _: pyg.NNConv(i, o, torch.nn.Linear(K, i * o), aggr="add")),
+    "pna": (1, 8, pna),
+    "transformer": (2, 8, lambda i, o, _: pyg.TransformerConv(i, o // 2, heads=2, edge_dim=K)),
+    "gatv2": (2, 8, lambda i, o, _: pyg.GATv2Conv(i, o // 2, heads=2, edge_dim=K)),
+    "resgated": (1, 8, lambda i, o, _: pyg.ResGatedGraphConv(i, o, edge_dim=K)),
+    "rgat": (2, 8, lambda i, o, _: pyg.RGATConv(i, o // 2, RELATIONS, heads=2, attention_mechanism="within-relation")),
+}
+RENAMED = (("pre_nns.0.0.", "pre."), ("post_nns.0.0.", "post."))
+# PyG's deviation of few edges that are nearly equal is 0.
+TEXT = {"pna": (r"s = sqrt\(mean\(\(m - v.a\) \* \(m - v.a\)\) \+ 0.00001\)",
+                "var = mean((m - v.a) * (m - v.a))\n    s = where(var > 0.00001, sqrt(max(var, 0.00001)), 0)")}
+
+
+class Net(torch.nn.Module):
+    def __init__(self, name, graph):
+        super().__init__()
+        _, hidden, make = LAYERS[name]
+        self.name, self.graph = name, graph
+        if name == "rgat":
+            self.convs = torch.nn.ModuleList([make(F, hidden, graph)])
+            self.lin = torch.nn.Linear(hidden, C, bias=False)
+        else:
+            self.convs = torch.nn.ModuleList([make(F, hidden, graph), make(hidden, C, graph)])
+
+    def forward(self, x):
+        g = self.graph
+        if self.name == "rgat":
+            return self.lin(torch.relu(self.convs[0](x, g["edges"], g["types"])))
+        more = () if self.name == "edgeconv" else (g["values"],)
+        return self.convs[1](torch.relu(self.convs[0](x, g["edges"], *more)), g["edges"], *more)
+
+    def named(self):
+        for name, p in self.named_parameters():
+            for old, new in RENAMED:
+                name = name.replace(old, new)
+            if p.grad is not None: # RGATConv has those of its other ways, too
+                yield name, p
+
+
+def make_graph(work):
+    r = np.random.default_rng(5)
+    edges = r.integers(0, N, (2, E))
+    edges[1] %= N - 40  # the last vertices have no in-edges
+    edges[:, :200] = edges[:, 200:400]
+    edges[0, 400:500] = edges[1, 400:500]
+    exact = lambda *shape: (np.round(r.normal(size=shape) * 64) / 64).astype("f4")  # noqa: E731
+    x, values, types, y = exact(N, F), exact(E, K), r.integers(0, RELATIONS, E), r.integers(0, C, N)
+    for folder, more in (("graph", {"edge_features": values}), ("typed", {"edge_types": types})):
+        os.makedirs(f"{work}/{folder}")
+        for name, array in {"edges": edges.T.copy(), "features": x, "labels": y, "train_idx": np.arange(N),
+                            **more}.items():
+            np.save(f"{work}/{folder}/{name}.npy", array)
+        for parts in ("1", "8"):
+            formulas.run("partition", f"{work}/{folder}", f"{work}/{folder}{parts}", "--parts", parts, "--method",
+                         "random")
+    return {"x": torch.from_numpy(x).double(), "edges": torch.from_numpy(edges), "types": torch.from_numpy(types),
+            "values": torch.from_numpy(values).double(), "y": torch.from_numpy(y)}
+
+
+def least(store, shape, *how):
+    """What a run in too little memory says that it needs."""
+    said = subprocess.run([sys.argv[1], "train", store, *shape, "--epochs", "1", *how, "--host-memory", "8M"],
+                          capture_output=True, text=True).stderr
+    found = re.search(r"at least (\d+M)", said)
+    return found[1] if found else sys.exit(f"no budget is named: {said}")
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    device, names = (sys.argv[2:3] or ["cpu"])[0], sys.argv[3:] or list(LAYERS)
+    work = tempfile.mkdtemp(prefix="gs_layers_pyg.")
+    try:
+        graph = make_graph(work)
+        for name in names:
+            beside(name, graph, work, device)
+    finally:
+        shutil.rmtree(work)
+
+
+def beside(name, graph, work, device):
+    torch.manual_seed(1)
+    net = Net(name, graph).double()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_((torch.randn(p.shape) * 0.4).float())
+    logits = net(graph["x"])
+    torch.nn.functional.cross_entropy(logits, graph["y"]).backward()
+    tensors = {n: (tuple(p.shape), p.detach().flatten().tolist()) for n, p in net.named()}
+    gradient = {n: p.grad.flatten().tolist() for n, p in net.named()}
+    formulas.write_weights(f"{work}/w.safetensors", tensors)
+    folder = "type_texts" if name == "rgat" else "edge_texts"
+    text = open(f"{ROOT}/tests/e2e/{folder}/{name}.gnn", encoding="utf-8").read()
+    if name in TEXT:
+        text, changed = re.subn(*TEXT[name], text)
+        assert changed == 1
+    with open(f"{work}/{name}.gnn", "w", encoding="utf-8") as file:
+        file.write(text)
+    heads, hidden, _ = LAYERS[name]
+    shape = ["--model", f"{work}/{name}.gnn", "--layers", "2", "--hidden", str(hidden), "--heads", str(heads),
+             "--act", "relu"]
+    if name == "pna":
+        shape += ["--set", f"average={AVERAGE['average']!r}"]
+    stem = "typed" if name == "rgat" else "graph"
+    hows = [[stem + "1", "--device", device], [stem + "8", "--device", device]]
+    if device == "cpu":
+        hows += [[stem + "8", "--device", "cpu:2"]]
+        hows += [[*how, "--host-memory", least(f"{work}/{how[0]}", shape, *how[1:])] for how in hows[1:]]
+    for how in hows:
+        formulas.check(work, shape, tensors, gradient, logits.tolist(), how)
+    print(f"{name}: logits and gradients are PyG's: {', '.join(' '.join(how) for how in hows)}", flush=True)
+
+
+main()
