@@ -59,21 +59,17 @@ static gs_status take_memory(gs_pair_batches *b)
 
     u->most = b->most_rows;
     u->bits = gs_unique_bits(u->most);
-    u->slot = gs_calloc((size_t)1 << u->bits, sizeof(*u->slot));
-    u->slot_of = gs_malloc_array(u->most, sizeof(*u->slot_of));
-    u->vertex = gs_malloc_array(u->most, sizeof(*u->vertex));
-    b->all = gs_malloc_array(b->source.largest, sizeof(*b->all));
-    b->pair = gs_malloc_array(b->most_pairs, sizeof(*b->pair));
-    b->row = gs_malloc_array(b->most_slots, sizeof(*b->row));
+    u->slot = gs_arena_take(&b->arrays, (size_t)1 << u->bits, sizeof(*u->slot));
+    u->slot_of = gs_arena_take(&b->arrays, u->most, sizeof(*u->slot_of));
+    u->vertex = gs_arena_take(&b->arrays, u->most, sizeof(*u->vertex));
+    b->all = gs_arena_take(&b->arrays, b->source.largest, sizeof(*b->all));
+    b->pair = gs_arena_take(&b->arrays, b->most_pairs, sizeof(*b->pair));
+    b->row = gs_arena_take(&b->arrays, b->most_slots, sizeof(*b->row));
     if (b->options.labels) {
-        b->all_labels = gs_malloc_array(b->source.largest, sizeof(*b->all_labels));
-        b->label = gs_malloc_array(b->most_pairs, sizeof(*b->label));
+        b->all_labels = gs_arena_take(&b->arrays, b->source.largest, sizeof(*b->all_labels));
+        b->label = gs_arena_take(&b->arrays, b->most_pairs, sizeof(*b->label));
     }
-    const bool labels = !b->options.labels || (b->all_labels != NULL && b->label != NULL);
-    return labels && u->slot != NULL && u->slot_of != NULL && u->vertex != NULL && b->all != NULL && b->pair != NULL &&
-                   b->row != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "no memory for batches of pairs");
+    return b->arrays.is_short ? gs_fail(GS_ENOMEM, "no memory for batches of pairs") : GS_OK;
 }
 
 gs_status gs_pair_batches_open(gs_pair_batches *b, const gs_store *store, const gs_pair_batch_options *options)
@@ -102,14 +98,7 @@ void gs_pair_batches_close(gs_pair_batches *b)
 {
     gs_pair_source_close(&b->source);
     gs_free(b->bucket);
-    gs_free(b->unique.slot);
-    gs_free(b->unique.slot_of);
-    gs_free(b->unique.vertex);
-    gs_free(b->all);
-    gs_free(b->pair);
-    gs_free(b->all_labels);
-    gs_free(b->label);
-    gs_free(b->row);
+    gs_arena_free(&b->arrays);
     *b = (gs_pair_batches){0};
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 #include "pairs/decoder.h"
 #include "sample/random_draw.h"
@@ -119,6 +120,7 @@ typedef struct gs_pair_batches {
     bool sought;              /* once there was a gs_pair_batches_seek() */
     uint64_t done, held;      /* pairs of the bucket at hand that were taken; that it has */
     uint32_t held_bucket;
+    gs_arena arrays;          /* of a batch, and of the bucket at hand */
 } gs_pair_batches;
 
 /* GS_EINVAL: there is nothing to train on, or no other vertex to compare with; GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks
