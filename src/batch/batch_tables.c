@@ -16,19 +16,15 @@
 /* GS_ENOMEM. Release with list_close() in any case. */
 static gs_status list_open(gs_row_list *l, uint32_t most)
 {
-    l->named = gs_malloc_array(most, sizeof(*l->named));
-    l->order = gs_malloc_array(most, sizeof(*l->order));
-    l->scratch = gs_malloc_array(most, sizeof(*l->scratch));
-    return l->named != NULL && l->order != NULL && l->scratch != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "out of memory for a list of rows of tables");
+    l->named = gs_arena_take(&l->arrays, most, sizeof(*l->named));
+    l->order = gs_arena_take(&l->arrays, most, sizeof(*l->order));
+    l->scratch = gs_arena_take(&l->arrays, most, sizeof(*l->scratch));
+    return l->arrays.is_short ? gs_fail(GS_ENOMEM, "out of memory for a list of rows of tables") : GS_OK;
 }
 
 static void list_close(gs_row_list *l)
 {
-    gs_free(l->named);
-    gs_free(l->order);
-    gs_free(l->scratch);
+    gs_arena_free(&l->arrays);
     *l = (gs_row_list){0};
 }
 
@@ -233,49 +229,34 @@ uint64_t gs_step_rows_bytes(const gs_session *session, uint32_t step, uint32_t m
     return p->tables == 0 || step < 2 ? 0 : bytes;
 }
 
-static bool take_sums(gs_step_rows *r)
+static void take_sums(gs_step_rows *r)
 {
     const gs_program *const p = r->tables->session->program;
-    bool got = true;
 
-    for (uint32_t t = 0; t < p->tables && got; t++)
-        if (p->table[t].gradient != GS_NONE) {
-            r->sum[t] = gs_malloc_array((size_t)r->rows.most * p->table[t].width, sizeof(float));
-            got = r->sum[t] != NULL;
-        }
-    return got;
+    r->sum = gs_arena_take(&r->arrays, p->tables, sizeof(*r->sum));
+    for (uint32_t t = 0; t < p->tables && r->sum != NULL; t++)
+        if (p->table[t].gradient != GS_NONE)
+            r->sum[t] = gs_arena_take(&r->arrays, (size_t)r->rows.most * p->table[t].width, sizeof(float));
 }
 
 gs_status gs_step_rows_open(gs_step_rows *r, const gs_batch_tables *tables, uint32_t step, uint32_t most)
 {
     const gs_session *const s = tables->session;
-    gs_unique *const u = &r->rows;
 
     *r = (gs_step_rows){.tables = tables, .alone = true};
     if (gs_step_rows_bytes(s, step, most) == 0)
         return GS_OK;
-    u->most = most_rows(s, step, most);
-    u->bits = gs_unique_bits(u->most);
-    u->slot = gs_calloc((size_t)1 << u->bits, sizeof(*u->slot));
-    u->slot_of = gs_malloc_array(u->most, sizeof(*u->slot_of));
-    u->vertex = gs_malloc_array(u->most, sizeof(*u->vertex));
-    r->row = gs_malloc_array(most, sizeof(*r->row));
-    r->sum = gs_calloc(s->program->tables, sizeof(*r->sum));
-    if (u->slot == NULL || u->slot_of == NULL || u->vertex == NULL || r->row == NULL || r->sum == NULL ||
-        !take_sums(r))
+    gs_unique_take(&r->rows, &r->arrays, most_rows(s, step, most));
+    r->row = gs_arena_take(&r->arrays, most, sizeof(*r->row));
+    take_sums(r);
+    if (r->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory for the rows of tables that the batches of a step have");
-    return list_open(&r->list, u->most);
+    return list_open(&r->list, r->rows.most);
 }
 
 void gs_step_rows_close(gs_step_rows *r)
 {
-    for (uint32_t t = 0; r->sum != NULL && t < r->tables->session->program->tables; t++)
-        gs_free(r->sum[t]);
-    gs_free(r->sum);
-    gs_free(r->row);
-    gs_free(r->rows.slot);
-    gs_free(r->rows.slot_of);
-    gs_free(r->rows.vertex);
+    gs_arena_free(&r->arrays);
     list_close(&r->list);
     *r = (gs_step_rows){0};
 }

@@ -23,6 +23,7 @@ typedef struct gs_row_list {
     uint32_t *named;   /* [rows] ascending */
     uint32_t *order;   /* [rows] the place of each among those that it was made of */
     uint32_t *scratch; /* [rows] */
+    gs_arena arrays;
 } gs_row_list;
 
 /* Tables are numbered as in the program of the batches. */
@@ -63,6 +64,7 @@ typedef struct gs_step_rows {
     uint32_t *row;                 /* [rows of a batch] where those of the batch at hand are */
     float **sum;                   /* [tables][most, width] of their gradients; NULL: it has none */
     gs_row_list list;              /* of `rows`, at the end of the step */
+    gs_arena arrays;               /* of all but the list */
 } gs_step_rows;
 
 /* Host memory for steps of at most `step` batches of at most `most` rows each; 0: no tables, or steps of one batch. */

@@ -55,13 +55,7 @@ static gs_status list_buckets(gs_pair_batches *b)
 
 static gs_status take_memory(gs_pair_batches *b)
 {
-    gs_unique *const u = &b->unique;
-
-    u->most = b->most_rows;
-    u->bits = gs_unique_bits(u->most);
-    u->slot = gs_arena_take(&b->arrays, (size_t)1 << u->bits, sizeof(*u->slot));
-    u->slot_of = gs_arena_take(&b->arrays, u->most, sizeof(*u->slot_of));
-    u->vertex = gs_arena_take(&b->arrays, u->most, sizeof(*u->vertex));
+    gs_unique_take(&b->unique, &b->arrays, b->most_rows);
     b->all = gs_arena_take(&b->arrays, b->source.largest, sizeof(*b->all));
     b->pair = gs_arena_take(&b->arrays, b->most_pairs, sizeof(*b->pair));
     b->row = gs_arena_take(&b->arrays, b->most_slots, sizeof(*b->row));

@@ -24,6 +24,7 @@
 
 struct gs_pair_ranks {
     gs_pair_rank_options o;
+    gs_arena arrays;
     const gs_cpu_kernels *kernels;
     gs_pair_source split[GS_LINK_SPLITS]; /* those that are there */
     bool there[GS_LINK_SPLITS];
@@ -102,24 +103,22 @@ static bool take_memory(gs_pair_ranks *r)
 {
     const uint64_t width = r->o.width;
 
-    r->room = gs_malloc_array(r->room_pairs + 1, sizeof(*r->room));
-    r->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*r->pair));
-    r->end = gs_malloc_array(4ull * QUERIES, sizeof(*r->end));
-    r->row = gs_malloc_array(2 * QUERIES * width, sizeof(*r->row));
-    r->own = gs_malloc_array(QUERIES, sizeof(*r->own));
-    r->greater = gs_malloc_array(2ull * QUERIES, sizeof(*r->greater));
-    r->key = gs_malloc_array(KEY_SLOTS, sizeof(*r->key));
-    r->first = gs_malloc_array(KEY_SLOTS + QUERIES, sizeof(*r->first));
-    r->known_key = gs_malloc_array(4ull * r->most_known, sizeof(*r->known_key));
-    r->panel[0] = gs_malloc_array(panel_floats(&r->o) + LANES_MOST * width, sizeof(float));
-    r->projected = gs_malloc_array(projected_floats(&r->o) + 1, sizeof(*r->projected));
-    r->score = gs_malloc_array((uint64_t)r->o.threads * BLOCK * PIECE, sizeof(*r->score));
-    r->above = gs_malloc_array(2 * r->most_scores + 1, sizeof(*r->above));
-    r->best = gs_malloc_array(best_numbers(r) + 1, sizeof(*r->best));
-    r->best_id = gs_malloc_array(best_numbers(r) + GS_RANK_PAIRS, sizeof(*r->best_id));
-    if (r->room == NULL || r->pair == NULL || r->end == NULL || r->row == NULL || r->own == NULL ||
-        r->greater == NULL || r->key == NULL || r->first == NULL || r->known_key == NULL || r->panel[0] == NULL ||
-        r->score == NULL || r->above == NULL || r->projected == NULL || r->best == NULL || r->best_id == NULL)
+    r->room = gs_arena_take(&r->arrays, r->room_pairs + 1, sizeof(*r->room));
+    r->pair = gs_arena_take(&r->arrays, GS_RANK_PAIRS, sizeof(*r->pair));
+    r->end = gs_arena_take(&r->arrays, 4ull * QUERIES, sizeof(*r->end));
+    r->row = gs_arena_take(&r->arrays, 2 * QUERIES * width, sizeof(*r->row));
+    r->own = gs_arena_take(&r->arrays, QUERIES, sizeof(*r->own));
+    r->greater = gs_arena_take(&r->arrays, 2ull * QUERIES, sizeof(*r->greater));
+    r->key = gs_arena_take(&r->arrays, KEY_SLOTS, sizeof(*r->key));
+    r->first = gs_arena_take(&r->arrays, KEY_SLOTS + QUERIES, sizeof(*r->first));
+    r->known_key = gs_arena_take(&r->arrays, 4ull * r->most_known, sizeof(*r->known_key));
+    r->panel[0] = gs_arena_take(&r->arrays, panel_floats(&r->o) + LANES_MOST * width, sizeof(float));
+    r->projected = gs_arena_take(&r->arrays, projected_floats(&r->o) + 1, sizeof(*r->projected));
+    r->score = gs_arena_take(&r->arrays, (uint64_t)r->o.threads * BLOCK * PIECE, sizeof(*r->score));
+    r->above = gs_arena_take(&r->arrays, 2 * r->most_scores + 1, sizeof(*r->above));
+    r->best = gs_arena_take(&r->arrays, best_numbers(r) + 1, sizeof(*r->best));
+    r->best_id = gs_arena_take(&r->arrays, best_numbers(r) + GS_RANK_PAIRS, sizeof(*r->best_id));
+    if (r->arrays.is_short)
         return false;
     r->order = r->end + QUERIES;
     r->spare = r->order + QUERIES;
@@ -184,11 +183,7 @@ void gs_pair_ranks_close(gs_pair_ranks *r)
         if (r->split[k].store != NULL)
             gs_pair_source_close(&r->split[k]);
     gs_perceptron_close(&r->perceptron);
-    void *const taken[] = {r->room,    r->pair, r->end,   r->row,   r->own,  r->greater, r->key, r->first,
-                           r->known_key, r->panel[0], r->score, r->above, r->best, r->best_id,
-                           r->projected};
-    for (size_t k = 0; k < GS_ARRAY_LEN(taken); k++)
-        gs_free(taken[k]);
+    gs_arena_free(&r->arrays);
     gs_free(r);
 }
 

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #define GS_UNIQUE_NONE UINT32_MAX
 
 typedef struct gs_unique {
@@ -25,6 +27,15 @@ static inline uint32_t gs_unique_bits(uint32_t most)
     while (1ull << bits < 2 * (uint64_t)most)
         bits++;
     return bits;
+}
+
+/* A table for `most` vertices, of the arena, which may be short then. */
+static inline void gs_unique_take(gs_unique *u, gs_arena *a, uint32_t most)
+{
+    *u = (gs_unique){.most = most, .bits = gs_unique_bits(most)};
+    u->slot = gs_arena_take(a, (size_t)1 << u->bits, sizeof(*u->slot));
+    u->slot_of = gs_arena_take(a, most, sizeof(*u->slot_of));
+    u->vertex = gs_arena_take(a, most, sizeof(*u->vertex));
 }
 
 static inline uint32_t gs_unique_home(const gs_unique *u, uint32_t vertex)

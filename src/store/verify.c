@@ -81,6 +81,7 @@ typedef struct edge_scan {
     gs_window window;
     gs_direction direction;
     uint32_t target, operand; /* the chunk at hand */
+    gs_arena arrays;
 } edge_scan;
 
 /* splitmix64's finaliser (Steele et al., OOPSLA'14): each bit of the input changes
@@ -411,24 +412,16 @@ static gs_status scan_alloc(edge_scan *s)
 {
     const uint64_t square = (uint64_t)s->table->parts * s->table->parts, rows = s->table->interval_rows;
     const bool both = !s->table->shared, symmetric = s->info->symmetric;
-    if ((both && (s->directions = gs_calloc(square, sizeof(uint64_t))) == NULL) ||
-        (symmetric && (s->mirror = gs_calloc(square, sizeof(uint64_t))) == NULL) ||
-        (s->degree = gs_calloc(rows, sizeof(*s->degree))) == NULL ||
-        (s->loops = gs_calloc(rows, sizeof(*s->loops))) == NULL ||
-        (s->said = gs_calloc(rows, sizeof(*s->said))) == NULL ||
-        (s->present = gs_calloc(gs_div_up(rows, 64), sizeof(*s->present))) == NULL)
+
+    s->directions = both ? gs_arena_take(&s->arrays, square, sizeof(uint64_t)) : NULL;
+    s->mirror = symmetric ? gs_arena_take(&s->arrays, square, sizeof(uint64_t)) : NULL;
+    s->degree = gs_arena_take(&s->arrays, rows, sizeof(*s->degree));
+    s->loops = gs_arena_take(&s->arrays, rows, sizeof(*s->loops));
+    s->said = gs_arena_take(&s->arrays, rows, sizeof(*s->said));
+    s->present = gs_arena_take(&s->arrays, gs_div_up(rows, 64), sizeof(*s->present));
+    if (s->arrays.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory to verify its edges", gs_store_dir(s->store));
     return GS_OK;
-}
-
-static void scan_free(edge_scan *s)
-{
-    gs_free(s->directions);
-    gs_free(s->mirror);
-    gs_free(s->degree);
-    gs_free(s->loops);
-    gs_free(s->said);
-    gs_free(s->present);
 }
 
 /* The edge part of gs_store_verify(). */
@@ -453,7 +446,7 @@ static gs_status verify_edges(const gs_store *store, uint64_t memory)
         st = direction_verify(&s, GS_BY_SOURCE, window);
     if (st == GS_OK)
         st = sums_check(&s);
-    scan_free(&s);
+    gs_arena_free(&s.arrays);
     return st;
 }
 

@@ -36,6 +36,7 @@ typedef struct pair_list {
     bool shuffled, leave_out;
     uint64_t seed;
     gs_unique unique; /* of the batch at hand */
+    gs_arena memory;  /* of it */
     gs_seed_source source;
 } pair_list;
 
@@ -261,18 +262,6 @@ static gs_status fill_pairs(void *context, gs_batch_seeds *out, void *memory, ui
     return GS_OK;
 }
 
-static gs_status take_unique(gs_unique *u, uint32_t most)
-{
-    u->most = most;
-    u->bits = gs_unique_bits(most);
-    u->slot = gs_calloc((size_t)1 << u->bits, sizeof(*u->slot));
-    u->slot_of = gs_malloc_array(most, sizeof(*u->slot_of));
-    u->vertex = gs_malloc_array(most, sizeof(*u->vertex));
-    return u->slot != NULL && u->slot_of != NULL && u->vertex != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "out of memory for the ends of a batch's pairs");
-}
-
 static gs_status open_pairs(void *context, const gs_seed_source **out, const gs_store *store)
 {
     pair_list *const p = context;
@@ -288,15 +277,14 @@ static gs_status open_pairs(void *context, const gs_seed_source **out, const gs_
                                  .most_vertices = GS_MIN(most, p->vertices), .most_edges = pairs,
                                  .both_ways = gs_store_get_info(store)->symmetric};
     *out = &p->source;
-    return take_unique(&p->unique, p->source.most_vertices);
+    gs_unique_take(&p->unique, &p->memory, p->source.most_vertices);
+    return p->memory.is_short ? gs_fail(GS_ENOMEM, "out of memory for the ends of a batch's pairs") : GS_OK;
 }
 
 static void close_pairs(pair_list *p)
 {
     gs_free(p->row);
-    gs_free(p->unique.slot);
-    gs_free(p->unique.slot_of);
-    gs_free(p->unique.vertex);
+    gs_arena_free(&p->memory);
 }
 
 /* The first of order[count] whose id is not below `id`. */

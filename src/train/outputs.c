@@ -330,6 +330,7 @@ typedef struct dealer {
     float *batch;            /* [batch_rows, classes] in store order */
     uint64_t buffers;        /* bytes of the windows' buffers, then of what is read of one at once */
     gs_external_sort *sort;  /* in job->scratch_dir; NULL for one window */
+    gs_arena memory;
 } dealer;
 
 static uint64_t rows_of_window(const dealer *d, uint64_t w)
@@ -366,11 +367,11 @@ static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, con
     d->rows = rows_of_job(job);
     d->record_words = 1 + (uint32_t)(row_bytes / sizeof(uint32_t));
     dealer_sizes(d, logit_bytes, job);
-    d->window = gs_malloc_array(d->window_rows, row_bytes);
-    d->seen = gs_calloc(d->window_rows / 8 + 1, 1);
-    d->batch = gs_malloc_array(d->batch_rows, logit_bytes);
-    d->dealt = gs_calloc(d->windows, sizeof(*d->dealt));
-    if (d->window == NULL || d->seen == NULL || d->batch == NULL || d->dealt == NULL)
+    d->window = gs_arena_take(&d->memory, d->window_rows, row_bytes);
+    d->seen = gs_arena_take(&d->memory, d->window_rows / 8 + 1, 1);
+    d->batch = gs_arena_take(&d->memory, d->batch_rows, logit_bytes);
+    d->dealt = gs_arena_take(&d->memory, d->windows, sizeof(*d->dealt));
+    if (d->memory.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", o->path);
     return GS_OK;
 }
@@ -386,10 +387,7 @@ static gs_status make_sort(dealer *d)
 static void dealer_free(dealer *d)
 {
     gs_sort_free(d->sort);
-    gs_free(d->window);
-    gs_free(d->seen);
-    gs_free(d->dealt);
-    gs_free(d->batch);
+    gs_arena_free(&d->memory);
 }
 
 /* Puts the row of input id `id` into its place in the window that starts at `base`. */
