@@ -50,10 +50,10 @@ static gs_status make_buffers(gs_external_sort *s)
     s->data_bytes = buffers * cap * record;
     s->data = gs_alloc_pages(s->data_bytes);
     s->buffer = gs_calloc(buffers, sizeof(*s->buffer));
-    s->records = gs_calloc(p->buckets, sizeof(*s->records));
-    s->head = gs_malloc_array(p->buckets, sizeof(*s->head));
-    s->tail = gs_malloc_array(p->buckets, sizeof(*s->tail));
-    if (!s->data || !s->buffer || !s->records || !s->head || !s->tail)
+    s->records = gs_arena_take(&s->lists, p->buckets, sizeof(*s->records));
+    s->head = gs_arena_take(&s->lists, p->buckets, sizeof(*s->head));
+    s->tail = gs_arena_take(&s->lists, p->buckets, sizeof(*s->tail));
+    if (s->data == NULL || s->buffer == NULL || s->lists.is_short)
         return gs_fail(GS_ENOMEM, "%s: no memory for %llu buffers", s->path, (unsigned long long)buffers);
     for (uint64_t i = 0; i < buffers; i++)
         s->buffer[i] = (struct gs_sort_buffer){0, (uint32_t)cap, s->data + i * cap * p->words};
@@ -95,12 +95,8 @@ void gs_sort_free(gs_external_sort *s)
 {
     if (s == NULL)
         return;
-    if (s->data != NULL)
-        free_buffers(s);
-    gs_free(s->buffer);
-    gs_free(s->records);
-    gs_free(s->head);
-    gs_free(s->tail);
+    free_buffers(s);
+    gs_arena_free(&s->lists);
     gs_free(s->segment);
     if (s->fd >= 0)
         close(s->fd);

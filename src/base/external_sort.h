@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 
 typedef struct gs_external_sort gs_external_sort;
@@ -89,6 +90,7 @@ struct gs_external_sort {
     uint32_t *head, *tail; /* [buckets] first and last segment, under `lock` */
     struct gs_sort_segment *segment; /* under `lock` while writing */
     uint32_t segments, segment_cap;
+    gs_arena lists; /* of what is [buckets] */
     uint64_t end; /* of the file, under `lock` */
     gs_status failure; /* the first one, under `lock` */
     int fd;

@@ -537,14 +537,8 @@ typedef struct covering {
 
 static gs_status add_batch(covering *c, const gs_batch_arena *a)
 {
-    if (c->batches == c->room) {
-        const uint32_t room = 2 * c->room + 64;
-        uint64_t *const end = gs_realloc(c->end, room * sizeof(*end));
-        if (end == NULL)
-            return gs_fail(GS_ENOMEM, "no memory for the coefficients of the graph's edges");
-        c->end = end;
-        c->room = room;
-    }
+    if (!gs_grow(&c->end, c->batches, &c->room, sizeof(*c->end)))
+        return gs_fail(GS_ENOMEM, "no memory for the coefficients of the graph's edges");
     memcpy(c->vertex + c->total, a->unique.vertex, a->unique.count * sizeof(*c->vertex));
     c->total += a->unique.count;
     c->end[c->batches++] = c->total;

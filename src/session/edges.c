@@ -585,8 +585,10 @@ static void list_reported(const gs_session *s, const uint64_t **reported, const 
 static gs_status find_sets(gs_session *s, gs_granules g)
 {
     const uint64_t words = (uint64_t)gs_store_chunks(s->store)->parts * g.words;
-    uint64_t *const train = gs_calloc(words, sizeof(*train)), *const labelled = gs_calloc(words, sizeof(*labelled));
-    const uint64_t **const reported = gs_calloc(s->program->passes + 1, sizeof(*reported));
+    gs_arena memory = {0};
+    uint64_t *const train = gs_arena_take(&memory, words, sizeof(*train));
+    uint64_t *const labelled = gs_arena_take(&memory, words, sizeof(*labelled));
+    const uint64_t **const reported = gs_arena_take(&memory, s->program->passes, sizeof(*reported));
     reaching r = {.s = s, .g = g};
     const gs_row_sets_config config = {
         .program = s->program,
@@ -597,19 +599,13 @@ static gs_status find_sets(gs_session *s, gs_granules g)
         .reach = reach,
         .context = &r,
     };
-    gs_status st;
+    gs_status st = memory.is_short ? gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees") : GS_OK;
 
-    if (train == NULL || labelled == NULL || reported == NULL) {
-        st = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
-        goto done;
-    }
-    list_reported(s, reported, train, labelled);
-    if ((st = read_splits(s, g, train, labelled)) == GS_OK)
+    if (st == GS_OK)
+        list_reported(s, reported, train, labelled);
+    if (st == GS_OK && (st = read_splits(s, g, train, labelled)) == GS_OK)
         st = gs_row_sets_find(&s->edges.rows, &config);
-done:
-    gs_free(train);
-    gs_free(labelled);
-    gs_free(reported);
+    gs_arena_free(&memory);
     return st;
 }
 

@@ -302,23 +302,21 @@ gs_status gs_rank_logits(gs_ranks *out, gs_session *s)
     const uint64_t row_bytes = columns * sizeof(float), tables = lists * (sizeof(uint64_t) + sizeof(list_figures));
     ranking w = {.s = s, .columns = columns, .batch_rows = GS_MAX(BATCH_BYTES / row_bytes, 1), .high = 1ull << 32};
     const uint64_t others = tables + w.batch_rows * row_bytes + 2 * GS_SUM_BYTES + 2 * HALF * sizeof(tally);
+    gs_arena memory = {0};
     gs_status st = GS_OK;
 
     w.room = GS_MAX((s->memory.ranking - GS_MIN(s->memory.ranking, others)) / sizeof(*w.entry), 1);
-    list_figures *const figures = gs_calloc(lists, sizeof(*figures));
-    w.batch = gs_malloc_array(w.batch_rows, row_bytes);
-    w.entry = gs_malloc_array(w.room, sizeof(*w.entry));
-    w.end = gs_calloc(lists, sizeof(*w.end));
-    if (figures == NULL || w.batch == NULL || w.entry == NULL || w.end == NULL)
+    list_figures *const figures = gs_arena_take(&memory, lists, sizeof(*figures));
+    w.batch = gs_arena_take(&memory, w.batch_rows, row_bytes);
+    w.entry = gs_arena_take(&memory, w.room, sizeof(*w.entry));
+    w.end = gs_arena_take(&memory, lists, sizeof(*w.end));
+    if (memory.is_short)
         st = gs_fail(GS_ENOMEM, "no memory to rank logits");
     for (w.first = 0; st == GS_OK && w.first < lists; w.first = w.last)
         st = rank_some(&w, figures);
     if (st == GS_OK)
         average(out, &w, figures);
-    gs_free(figures);
-    gs_free(w.batch);
-    gs_free(w.entry);
-    gs_free(w.end);
+    gs_arena_free(&memory);
     return st;
 }
 

@@ -30,28 +30,22 @@ typedef struct measured_edges {
     uint16_t *target, *index;
     uint32_t *start;
     float *operand, *acc;
+    gs_arena arrays;
 } measured_edges;
-
-static void measured_edges_drop(measured_edges *b)
-{
-    gs_free(b->target);
-    gs_free(b->index);
-    gs_free(b->start);
-    gs_free(b->operand);
-    gs_free(b->acc);
-}
 
 static gs_status measured_edges_make(measured_edges *b, uint32_t targets, uint32_t degree, uint32_t width)
 {
     const uint64_t edges = (uint64_t)targets * degree;
     uint32_t word[4];
 
-    *b = (measured_edges){gs_malloc_array(targets, sizeof(uint16_t)), gs_malloc_array(edges, sizeof(uint16_t)),
-                          gs_malloc_array(targets + 1, sizeof(uint32_t)),
-                          gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float)),
-                          gs_calloc((uint64_t)EDGE_ROWS * width, sizeof(float))};
-    if (b->target == NULL || b->index == NULL || b->start == NULL || b->operand == NULL || b->acc == NULL) {
-        measured_edges_drop(b);
+    *b = (measured_edges){.target = NULL};
+    b->target = gs_arena_take(&b->arrays, targets, sizeof(*b->target));
+    b->index = gs_arena_take(&b->arrays, edges, sizeof(*b->index));
+    b->start = gs_arena_take(&b->arrays, targets + 1, sizeof(*b->start));
+    b->operand = gs_arena_take(&b->arrays, (uint64_t)EDGE_ROWS * width, sizeof(float));
+    b->acc = gs_arena_take(&b->arrays, (uint64_t)EDGE_ROWS * width, sizeof(float));
+    if (b->arrays.is_short) {
+        gs_arena_free(&b->arrays);
         return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
     }
     for (uint32_t t = 0; t < targets; t++)
@@ -85,7 +79,7 @@ static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, do
         st = gs_device_run_edges(d, &l);
         best = GS_MIN(best, gs_now() - begin);
     }
-    measured_edges_drop(&b);
+    gs_arena_free(&b.arrays);
     if (st == GS_OK)
         *edges_per_second = (double)targets * degree / best;
     return st;
