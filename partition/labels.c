@@ -267,7 +267,9 @@ static gs_status know(void *context, const double *row, uint64_t first, uint64_t
     return GS_OK;
 }
 
-gs_status gs_part__label_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
+/* Reads all rows of in->label and refuses what is no label of in->task. *known: 0 for vertices of which a label is
+ * known, -1 for the others; [vertices], the caller's; untouched where none is. Sets in->classes, the columns. */
+static gs_status load_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
 {
     const uint64_t columns = in->label.npy.shape[1];
     knowing w = {.in = in};
@@ -406,7 +408,7 @@ gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job 
         return st;
     if (job->opt->task == NULL && in->task == GS_TRAIN_TASK_REGRESS && in->note[0] == '\0')
         snprintf(in->note, sizeof(in->note), "labels are numbers to predict, as they are not whole");
-    return in->task == GS_TRAIN_TASK_CLASSIFY ? load_classes(labels, in, job) : gs_part__label_rows(labels, in, job);
+    return in->task == GS_TRAIN_TASK_CLASSIFY ? load_classes(labels, in, job) : load_rows(labels, in, job);
 }
 
 typedef struct split_work {

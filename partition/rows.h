@@ -19,7 +19,7 @@ gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const g
 /* Bytes of `memory` that this and the next take at the least; 0 where nothing is to be done. */
 uint64_t gs_part__rows_least(const gs_part_input *in);
 
-/* The same with in->label, whose rows gs_part__label_rows() has seen, as the labels of in->task. */
+/* The same with in->label, whose rows gs_part__labels_load() has seen, as the labels of in->task. */
 gs_status gs_part__label_rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
                                     gs_array_info *info, uint64_t memory);
 
@@ -37,10 +37,7 @@ gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_
 
 /* -- labels that are rows: several truth values a vertex, or numbers. */
 
-/* Reads all rows of in->label and refuses what is no label of in->task. *known: 0 for vertices of which a label is
- * known, -1 for the others; [vertices], the caller's; untouched where none is. Sets in->classes, the columns. */
-gs_status gs_part__label_rows(int32_t **known, gs_part_input *in, gs_part_job *job);
-/* One row of labels as the store has them, of numbers that gs_part__label_rows() has seen. */
+/* One row of labels as the store has them, of numbers that gs_part__labels_load() has seen. */
 void gs_part__label_in_store(void *dst, gs_train_task task, const float *row, uint32_t columns);
 
 /* Sets in->task and in->classes. One class a vertex: *labels has them, -1 for none. Else it says which vertices have

@@ -273,7 +273,8 @@ static uint32_t counts(gs_builder *b)
     return gs_ir_resize(b->ir, GS_OP_SPLIT_IN, gs_ir_unary(b->ir, GS_OP_SRC, ones(b), 0), gs_model__types(b));
 }
 
-uint32_t gs_model__share_of_type(gs_builder *b)
+/* A value of edges: 1 / the number of v's in-edges of the edge's type. */
+static uint32_t share_of_type(gs_builder *b)
 {
     const uint32_t one = gs_model__number(b, 1.0f);
     return gs_ir_resize(b->ir, GS_OP_TYPE_DST, bin(b, GS_OP_DIV, one, bin(b, GS_OP_MAX, counts(b), one)), 1);
@@ -430,7 +431,7 @@ uint32_t gs_model__reduce_of_types(gs_builder *b, const gs_expr *e, uint32_t val
     if (strcmp(over, "sum") == 0 && strcmp(e->name, "sum") == 0)
         return gs_ir_sum(b->ir, GS_OP_SUM_IN, value, false);
     if (strcmp(over, "sum") == 0 && strcmp(e->name, "mean") == 0)
-        return gs_ir_sum(b->ir, GS_OP_SUM_IN, bin(b, GS_OP_MUL, value, gs_model__share_of_type(b)), false);
+        return gs_ir_sum(b->ir, GS_OP_SUM_IN, bin(b, GS_OP_MUL, value, share_of_type(b)), false);
     reduce_within(b, e->name, value, of);
     if (gs_ir_status(b->ir) != GS_OK)
         return GS_IR_NONE;

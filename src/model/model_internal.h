@@ -338,8 +338,6 @@ uint32_t gs_model__product_here(gs_builder *b, uint32_t x, uint32_t w);
 uint32_t gs_model__softmax_of_type(gs_builder *b, uint32_t score);
 /* The reduction `e` of a value within each type, and over types the one that e->prefix names, or the sum. */
 uint32_t gs_model__reduce_of_types(gs_builder *b, const gs_expr *e, uint32_t value);
-/* A value of edges: 1 / the number of v's in-edges of the edge's type. */
-uint32_t gs_model__share_of_type(gs_builder *b);
 
 /* ---- model_build_expr.c ---- */
 

@@ -58,8 +58,10 @@ static double margin_loss(float margin, float own, const float *other, const boo
     return loss;
 }
 
-double gs_pair_loss_of(gs_pair_loss loss, float margin, float own, const float *other, const bool *skip, uint32_t count,
-                       float scale, float *d_own, float *d_other)
+/* Loss of a score and of `count` others, of which those with skip[k] do not count; their derivatives, times `scale`,
+ * come to *d_own and to d_other. */
+static double loss_of(gs_pair_loss loss, float margin, float own, const float *other, const bool *skip, uint32_t count,
+                      float scale, float *d_own, float *d_other)
 {
     switch (loss) {
     case GS_PAIR_LOGISTIC:
@@ -296,7 +298,7 @@ static double lose(const gs_pair_step *s, const group_work *w, const group_scrat
             x->skip[k] = s->row[w->wrong + k] == own_row;
         for (uint32_t k = 0; k < negatives && s->d_lin2 != NULL; k++)
             score[k] += bias;
-        loss += gs_pair_loss_of(s->o.loss, s->o.margin, own, score, x->skip, negatives, w->scale, &d_own, d);
+        loss += loss_of(s->o.loss, s->o.margin, own, score, x->skip, negatives, w->scale, &d_own, d);
         own_gradient(s, w, x, p, d_own, own);
         for (uint32_t k = 0; k < negatives && s->d_lin2 != NULL; k++)
             d_own += d[k];

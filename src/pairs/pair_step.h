@@ -18,11 +18,6 @@
  * A negative that is the pair's own other end is none. Words of .loss in this order, behind those of labels. */
 typedef enum gs_pair_loss { GS_PAIR_SOFTMAX, GS_PAIR_LOGISTIC, GS_PAIR_MARGIN } gs_pair_loss;
 
-/* Loss of a score and of `count` others, of which those with skip[k] do not count; their derivatives, times `scale`,
- * come to *d_own and to d_other. */
-double gs_pair_loss_of(gs_pair_loss loss, float margin, float own, const float *other, const bool *skip, uint32_t count,
-                       float scale, float *d_own, float *d_other);
-
 typedef struct gs_pair_step_options {
     const gs_decoder *decoder;
     gs_pair_loss loss;
