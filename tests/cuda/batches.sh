@@ -102,16 +102,13 @@ for more in "" --no-cache; do
 done
 refuse 2 'has 2 devices, to which the batches of a step are dealt' "${beside[@]}" --batches-per-step 1
 # Pairs are scored by the processors, behind layers on a GPU: of the whole graph, and of batches of neighbours.
-two="--batches-per-step 2"
-for pairs in "--decoder mlp --loss logistic" "--negatives-by degree" \
-    "--decoder mlp --seeds edges --sampler neighbor --fanout 3,2 --batch-size 300 --dropout 0.3 $two"; do
+for pairs in "cuda:0,1 --decoder mlp --loss logistic" "cuda --negatives-by degree" \
+    "cuda:0,1 --decoder mlp --seeds edges --sampler neighbor --fanout 3,2 --batch-size 300 --batches-per-step 2"; do
     scored=("$GNNSTREAM" train "$work/store" --task link --model gcn --hidden 8 --negatives 4 --epochs 2
-        --optimizer sgd --lr 0.1 --eval-every 0 --keep last $pairs)
-    run "$pairs on the processors" "${scored[@]}" --save "$work/one.safetensors"
-    for device in cuda cuda:0,1; do
-        run "$pairs on $device" env GS_HOST_GPUS=2 "${scored[@]}" --device "$device" --save "$work/two.safetensors"
-        compare "weights of $pairs on $device" "$work/two.safetensors" "$work/one.safetensors" 1e-4
-    done
+        --optimizer sgd --lr 0.1 --eval-every 0 --keep last ${pairs#* })
+    run "pairs on the processors: $pairs" "${scored[@]}" --save "$work/one.safetensors"
+    run "pairs on $pairs" env GS_HOST_GPUS=2 "${scored[@]}" --device "${pairs%% *}" --save "$work/two.safetensors"
+    compare "weights of pairs on $pairs" "$work/two.safetensors" "$work/one.safetensors" 1e-4
 done
 # Losses of GraphSAINT's batches have factors: of classes, smoothed or not, and of numbers.
 for loss in "" "--label-smoothing 0.2" "--task regress"; do
