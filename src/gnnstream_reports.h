@@ -175,6 +175,17 @@ typedef struct gs_way_report {
     bool taken;
 } gs_way_report;
 
+#define GS_PLAN_PRODUCTS 32 /* most stages with products by the matrices of edges' types that are listed */
+
+/* A stage whose rows are multiplied by the matrix of an edge's type: for what, and what each way would take. */
+typedef struct gs_product_report {
+    char stage[64];
+    uint64_t edges, runs; /* it goes over; of one target and one type, expected; 0: they were not counted */
+    double edge_seconds, run_seconds; /* predicted for its edge program, one product an edge, or a run; 0: not possible,
+                                       * or not looked at */
+    bool by_runs;
+} gs_product_report;
+
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
     uint64_t host_memory, device_memory; /* the budgets */
@@ -209,6 +220,8 @@ typedef struct gs_plan_report {
                           * has measured it */
     uint32_t epochs, evaluations; /* of the run that was planned; evaluations: runs of the pass "eval" or "predict" */
     double run_seconds;  /* predicted for all of them and the pass "setup"; 0: of a run on batches, or a prediction */
+    uint32_t product_stages;
+    gs_product_report product_stage[GS_PLAN_PRODUCTS];
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

@@ -244,6 +244,46 @@ static void print_text(const gs_plan_report *p)
     printf("%-28s %12s\n", "under way to and from disk", cli_size(p->flight_bytes));
 }
 
+/* The attributes of edges that index a way to make products, what is restricted to one of them in a task, and what is
+ * multiplied. */
+static const struct {
+    const char *way, *attributes, *restriction, *rows;
+} product_ways[] = {
+    {"edges", "-", "a tile of targets", "an edge"},
+    {"runs", "target, type", "one of each", "the sum of a run"},
+};
+
+static void print_way(const gs_product_report *r, int way)
+{
+    const double seconds = way == 0 ? r->edge_seconds : r->run_seconds;
+    const double other = way == 0 ? r->run_seconds : r->edge_seconds;
+    const uint64_t rows = way == 0 ? r->edges : r->runs;
+    const bool taken = (way == 1) == r->by_runs;
+
+    if (rows == 0 && way == 1)
+        printf("%-44s %-6s %12s %10s  %s\n", "", product_ways[way].way, "", "",
+               "not counted: products are not linear, another device, or not asked for");
+    else
+        printf("%-44s %-6s %12s %10.4f  %s\n", way == 0 ? r->stage : "", product_ways[way].way, cli_count(rows),
+               seconds, taken ? "taken" : other <= seconds ? "longer" : "not asked for");
+}
+
+static void print_why(const gs_plan_report *p)
+{
+    if (p->product_stages == 0) {
+        puts("\nno stage multiplies edges by the matrix of their type");
+        return;
+    }
+    printf("\n%-44s %-14s %-18s %s\n", "products by edge type", "attributes", "restriction", "multiplied");
+    for (int w = 0; w < 2; w++)
+        printf("%-44s %-14s %-18s %s\n", product_ways[w].way, product_ways[w].attributes, product_ways[w].restriction,
+               product_ways[w].rows);
+    printf("\n%-44s %-6s %12s %10s\n", "stage", "way", "products", "seconds");
+    for (uint32_t i = 0; i < p->product_stages; i++)
+        for (int w = 0; w < 2; w++)
+            print_way(&p->product_stage[i], w);
+}
+
 typedef struct plan_command {
     train_command command; /* first: the options of train are its fields */
     bool tasks;
@@ -259,6 +299,8 @@ static void plan_defaults(void *options)
 static const cli_option plan_output_options[] = {
     {"--json", CLI_FLAG, offsetof(plan_command, command.json), NULL, NULL, "print JSON", NULL, 0, 0},
     {"--tasks", CLI_FLAG, offsetof(plan_command, tasks), NULL, NULL, "print the list of tasks, one a line", NULL, 0, 0},
+    {"--why", CLI_FLAG, offsetof(plan_command, command.why), NULL, NULL,
+     "also what ways there are to make products by edge type, and what\neach would take", NULL, 0, 0},
     {0},
 };
 
@@ -274,6 +316,8 @@ static int plan_run(const cli_command *self, const void *options, const char *co
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help plan");
     train.stop = cli_stop();
     train.warn = cli_warn;
+    if (given->tasks && o->why)
+        return cli_fail(self, CLI_USAGE, "--why is no task; leave out one of --tasks and --why");
     if (given->tasks)
         return o->json ? cli_fail(self, CLI_USAGE, "--tasks is no JSON; leave out one of --tasks and --json")
                        : cli_result(self, gs_print_tasks(stdout, place[0], &train));
@@ -281,6 +325,8 @@ static int plan_run(const cli_command *self, const void *options, const char *co
         return status;
     if (!o->json) {
         print_text(&p);
+        if (o->why)
+            print_why(&p);
         return CLI_DONE;
     }
     status = cli_result(self, gs_print_plan(stdout, &p));

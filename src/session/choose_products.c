@@ -1,6 +1,8 @@
 /* choose_products.c - the attributes that edges are cut by, as WiseGraph has them, and what each way would take. */
 #include "session/choose_products.h"
 
+#include <stdio.h>
+
 #include "base/dtype.h"
 #include "base/option_table.h"
 #include "program/products.h"
@@ -43,20 +45,20 @@ static gs_status runs_per_edge(const gs_session *s, uint32_t direction, double *
 }
 
 /* Seconds of the stage's edge program, an edge. */
-static double edge_seconds(const gs_session *s, gs_stage *stage, gs_products products)
+static double edge_seconds(const gs_session *s, const gs_stage *stage, gs_products products)
 {
+    const gs_cost *const cost = gs_session_host_cost(s) != NULL ? gs_session_host_cost(s) : &s->machine.cost;
+    gs_stage so = *stage;
     gs_work w = {.amount = {0}};
 
-    stage->products = products;
-    gs_edge_program_work(&w, s->program, stage, 1);
-    return gs_cost_seconds(gs_session_host_cost(s) != NULL ? gs_session_host_cost(s) : &s->machine.cost, &w);
+    so.products = products;
+    gs_edge_program_work(&w, s->program, &so, 1);
+    return gs_cost_seconds(cost, &w);
 }
 
-static void choose(const gs_session *s, gs_stage *stage, int asked)
+static bool is_shorter(const gs_session *s, const gs_stage *stage)
 {
-    const double edges = edge_seconds(s, stage, GS_PRODUCTS_OF_EDGES), runs = edge_seconds(s, stage,
-                                                                                           GS_PRODUCTS_OF_RUNS);
-    stage->products = asked == RUNS || runs < edges ? GS_PRODUCTS_OF_RUNS : GS_PRODUCTS_OF_EDGES;
+    return edge_seconds(s, stage, GS_PRODUCTS_OF_RUNS) < edge_seconds(s, stage, GS_PRODUCTS_OF_EDGES);
 }
 
 /* Devices on host memory make them. Predictions, whose bits depend on no budget, only where that is asked for: the
@@ -83,8 +85,37 @@ gs_status gs_session_choose_products(gs_session *s)
         if (!gs_stage_find_runs(&p, stage))
             continue;
         const uint32_t direction = gs_store_chunks(s->store)->shared ? GS_BY_DEST : stage->direction;
-        if ((st = runs_per_edge(s, direction, &stage->runs_per_edge)) == GS_OK)
-            choose(s, stage, asked);
+        st = runs_per_edge(s, direction, &stage->runs_per_edge);
+        stage->products = st == GS_OK && (asked == RUNS || is_shorter(s, stage)) ? GS_PRODUCTS_OF_RUNS
+                                                                                : GS_PRODUCTS_OF_EDGES;
     }
     return st;
+}
+
+static uint64_t stage_edges(const gs_session *s, uint32_t stage)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    const gs_chunk *const chunk = s->edges.set[s->edges.stage_set[stage]].chunk;
+    uint64_t edges = 0;
+
+    for (uint64_t i = 0; i < parts * parts; i++)
+        edges += chunk[i].edges;
+    return edges;
+}
+
+void gs_session_describe_products(const gs_session *s, gs_plan_report *out)
+{
+    for (uint32_t k = 0; k < s->program->stages && s->config.batch == NULL; k++) {
+        const gs_stage *const stage = &s->program->stage[k];
+        if (!gs_stage_by_type(stage) || out->product_stages == GS_PLAN_PRODUCTS)
+            continue;
+        gs_product_report *const r = &out->product_stage[out->product_stages++];
+        const double edges = (double)stage_edges(s, k);
+        snprintf(r->stage, sizeof(r->stage), "%s", stage->name);
+        r->edges = (uint64_t)edges;
+        r->runs = (uint64_t)(stage->runs_per_edge * edges + 0.5);
+        r->edge_seconds = edges * edge_seconds(s, stage, GS_PRODUCTS_OF_EDGES);
+        r->run_seconds = r->runs > 0 ? edges * edge_seconds(s, stage, GS_PRODUCTS_OF_RUNS) : 0;
+        r->by_runs = stage->products == GS_PRODUCTS_OF_RUNS;
+    }
 }

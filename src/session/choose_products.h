@@ -3,6 +3,7 @@
 #define GS_SESSION_CHOOSE_PRODUCTS_H
 
 #include "base/status.h"
+#include "gnnstream_reports.h" /* gs_plan_report */
 
 typedef struct gs_session gs_session;
 
@@ -10,5 +11,8 @@ typedef struct gs_session gs_session;
  * .products asks for. Reads the edge files once for each direction that is needed and was not counted before. GS_EIO,
  * GS_EFORMAT, GS_ENOMEM. */
 gs_status gs_session_choose_products(gs_session *s);
+
+/* What each stage with such products takes in either way, into out->product_stage. */
+void gs_session_describe_products(const gs_session *s, gs_plan_report *out);
 
 #endif /* GS_SESSION_CHOOSE_PRODUCTS_H */

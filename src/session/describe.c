@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "plan/links.h"
 #include "schedule/simulate.h"
+#include "session/choose_products.h"
 #include "session/session.h"
 #include "session/session_plan.h"
 #include "session/tables.h"
@@ -326,6 +327,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     describe_tables(s, out);
     describe_links(s, out);
     describe_ways(s, out);
+    gs_session_describe_products(s, out);
     for (uint32_t d = 0; d < s->plan->devices; d++) {
         out->budget_of[d] = s->memory.device + gs_topology_more(s->machine.topology, d, s->memory.device);
         out->bytes_of[d] = s->memory.device_fixed + s->plan->arena_bytes[d];

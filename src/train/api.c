@@ -288,6 +288,16 @@ static void add_pass(cJSON *list, const gs_pass_report *x)
     cJSON_AddBoolToObject(o, "no_prune", x->no_prune != GS_NOT_TAKEN);
 }
 
+static void add_products(cJSON *list, const gs_product_report *x)
+{
+    cJSON *const o = add_object(list);
+
+    cJSON_AddStringToObject(o, "stage", x->stage);
+    ADD(o, {"edges", (double)x->edges}, {"runs", (double)x->runs}, {"edge_seconds", x->edge_seconds},
+        {"run_seconds", x->run_seconds});
+    cJSON_AddBoolToObject(o, "by_runs", x->by_runs);
+}
+
 static void add_file(cJSON *list, const gs_plan_report *p, uint32_t file)
 {
     const gs_file_report *const f = &p->file[file];
@@ -347,6 +357,9 @@ static void fill(cJSON *o, const gs_plan_report *p)
         cJSON_AddNumberToObject(one, "seconds", p->way[i].seconds);
         cJSON_AddBoolToObject(one, "taken", p->way[i].taken);
     }
+    cJSON *const products = p->product_stages > 0 ? cJSON_AddArrayToObject(o, "product_stages") : NULL;
+    for (uint32_t i = 0; i < p->product_stages; i++)
+        add_products(products, &p->product_stage[i]);
     cJSON *const rows = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batch_rows") : NULL;
     for (uint32_t d = 0; rows != NULL && d < p->batch_devices; d++)
         cJSON_AddItemToArray(rows, cJSON_CreateNumber((double)p->batch_rows[d]));

@@ -35,6 +35,11 @@ gnnstream plan store "${one[@]}" --products runs --json >plan
 [ "$(field name)" = train ] || die "the first pass is $(field name)"
 [ "$(field product_edges)" = 32000 ] || die "products of $(field product_edges) edges"
 [ "$(field products)" = "$pairs" ] || die "$(field products) products, not $pairs"
+gnnstream plan store "${one[@]}" --products runs --why >why
+grep -q 'runs  *target, type  *one of each' why || die "no attributes of runs: $(<why)"
+stages=$(grep -c ' edges  *8,000  *[0-9.]*  ' why)
+[ "$stages" -ge 5 ] && [ "$(grep -c '^ * runs .* taken$' why)" = "$stages" ] || die "not every stage by runs: $(<why)"
+refused 2 'leave out one of --tasks and --why' gnnstream plan store "${one[@]}" --tasks --why
 gnnstream plan store "${one[@]}" --products edges --json >plan
 [ "$(field products)" = 32000 ] || die "edge by edge: $(field products) products"
 
