@@ -100,6 +100,8 @@ extern const char cli_zoo[];
 /* cli_pages.c: false for a shell that it does not know. */
 bool cli_print_completion(FILE *out, const char *shell);
 
+/* Another process says what there is to say: no errors from here on. */
+void cli_be_silent(void);
 /* "gnnstream train: TEXT" on stderr; returns `status`. */
 int cli_fail(const cli_command *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* cli_print.c: an error of the library, in which a field is written ".host_memory", with options in place of fields:

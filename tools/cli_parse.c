@@ -159,10 +159,16 @@ static char config_place[512];  /* "FILE:LINE:COLUMN: " while an option of it ge
 
 #define ERROR_BYTES 4096 /* the library's have 2048, and options are not much longer than fields */
 
+static bool silent;
+
+void cli_be_silent(void) { silent = true; }
+
 int cli_fail(const cli_command *c, int status, const char *fmt, ...)
 {
     va_list args;
 
+    if (silent)
+        return status;
     cli_progress_end();
     fprintf(stderr, "gnnstream%s%s: %s", c == NULL ? "" : " ", c == NULL ? "" : c->name, config_place);
     va_start(args, fmt);

@@ -86,12 +86,11 @@ static const char *train_recall(const cli_command *self, const void *options, in
 }
 
 /* As one of several ranks, of which the first speaks for all. */
-static int train_beside(const gs_train_options *options, const char *store)
+static int train_beside(const cli_command *self, const gs_train_options *options, const char *store)
 {
     gs_train_options o = *options;
     o.stop = cli_stop();
-    const gs_status st = gs_train(store, &o, NULL);
-    return st == GS_OK ? CLI_DONE : st == GS_EINVAL ? CLI_USAGE : CLI_FAILED;
+    return cli_result(self, gs_train(store, &o, NULL));
 }
 
 static int train_run(const cli_command *self, const void *options, const char *const *place)
@@ -109,7 +108,7 @@ static int train_run(const cli_command *self, const void *options, const char *c
     if ((status = cli_result(self, gs_join_ranks(&rank, &ranks))) != CLI_DONE)
         return status;
     if (rank > 0)
-        return train_beside(&o, place[0]);
+        return train_beside(self, &o, place[0]);
     o.stop = cli_stop();
     o.warn = cli_warn;
     o.config = cli_config_name();

@@ -98,10 +98,23 @@ static int help(int argc, char **argv)
     return CLI_DONE;
 }
 
+/* Of several ranks all would do the same. */
+static int refuse_ranks(const cli_command *c)
+{
+    uint32_t rank, ranks;
+    const int status = cli_result(c, gs_join_ranks(&rank, &ranks));
+
+    if (rank > 0)
+        cli_be_silent();
+    if (status != CLI_DONE || ranks == 1 || c == &cmd_train)
+        return status;
+    return cli_fail(c, CLI_USAGE, "is done by one process; start it without mpirun");
+}
+
 static int dispatch(int argc, char **argv)
 {
     const cli_command *c;
-    int words;
+    int words, status;
 
     if (argc < 2)
         return cli_fail(NULL, CLI_USAGE, "no command given; see gnnstream help");
@@ -117,6 +130,8 @@ static int dispatch(int argc, char **argv)
     }
     if ((c = find_command(argc, argv, &words)) == NULL)
         return unknown_command(argc, argv);
+    if ((status = refuse_ranks(c)) != CLI_DONE)
+        return status;
     return cli_run(c, argc - words, argv + words);
 }
 

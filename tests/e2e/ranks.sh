@@ -82,5 +82,6 @@ done
 # What is refused, in one line.
 gcn=("$GNNSTREAM" train "$work/store" --model gcn)
 refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
+refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
 refuse 1 'several ranks' mpirun -n 2 "${gcn[@]}" --sampler neighbor --fanout 2,2
 finish
