@@ -100,8 +100,8 @@ typedef struct gs_choice {
     bool chunks_alone;        /* a read for each chunk: the ring has no room for more */
     struct {
         uint64_t arena, tables;
-    } alone;                  /* so many bytes of tables, or more, has a plan of it with that arena or a smaller one; 0:
-                               * not known */
+    } least[2];               /* so many bytes of tables, or more, has a plan with that arena or a smaller one, with
+                               * chunks together and alone; 0: not known */
     bool made_only;           /* keep arrays of the run and narrow ones, leave the rest to the cache */
     uint32_t cached_pass;     /* "train", or as many as there are passes */
     gs_host_cache host;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "program/products.h"
 #include "schedule/deals.h"
@@ -230,20 +231,28 @@ static uint64_t most_tables(const gs_layout *l, const gs_choice *c, uint64_t are
     return (left - GS_MIN(left, arenas)) / 9 * 8;
 }
 
+/* Is it a count with nothing kept? */
+static bool is_bare(const gs_choice *c)
+{
+    return c->counts && c->keep_bytes == 0 && c->device.devices == 0 && !c->host.tracing && c->host.list.plan == NULL;
+}
+
 /* Are the tables known to be too large? */
 static bool is_crammed(const gs_layout *l, const gs_choice *c)
 {
-    const bool known = c->chunks_alone && c->arena_bytes <= c->alone.arena;
-    return GS_MAX(l->least_tables, known ? c->alone.tables : 0) > most_tables(l, c, c->arena_bytes);
+    const bool known = (c->chunks_alone || is_bare(c)) && c->arena_bytes <= c->least[c->chunks_alone].arena;
+    return GS_MAX(l->least_tables, known ? c->least[c->chunks_alone].tables : 0) > most_tables(l, c, c->arena_bytes);
 }
 
-/* Of a plan that is whole, or given up for its tables: with a smaller arena they are no smaller. */
-static void note_alone(const struct emitter *e)
+/* Of a plan that is whole, or given up for its tables: with a smaller arena, or smaller rings, they are no smaller. */
+static void note_least(gs_choice *c, const gs_layout *l, uint64_t tables)
 {
-    if (!e->c->chunks_alone)
+    const bool staged = l->memory.own > 0 && c->staging_bytes != GS_RING_ENDLESS;
+
+    if (!c->chunks_alone && (c->ring_bytes != GS_RING_ENDLESS || staged || !is_bare(c)))
         return;
-    e->c->alone.arena = e->c->arena_bytes;
-    e->c->alone.tables = gs_emit__table_bytes(e);
+    c->least[c->chunks_alone].arena = c->arena_bytes;
+    c->least[c->chunks_alone].tables = tables;
 }
 
 /* The one place that tells the host's memory from devices'. */
@@ -293,8 +302,9 @@ static gs_status emitter_open(struct emitter *e)
         gs_ring_init(&e->memory[m].ring, e->c->staging_bytes);
         e->memory[m].ring_at = (gs_place){GS_REGION_ARENA, m, e->c->arena_bytes};
     }
-    /* counting with chunks alone goes on to where no smaller arena has room either */
-    e->tables_most = most_tables(e->l, e->c, e->c->chunks_alone && e->c->counts ? 0 : e->c->arena_bytes);
+    /* counting goes on to where no smaller arena has room either */
+    e->tables_most = most_tables(e->l, e->c, is_bare(e->c) ? 0 : e->c->arena_bytes);
+    e->tables_enough = most_tables(e->l, e->c, e->c->arena_bytes);
     e->beside = gs_choice_listed_bytes(e->c);
     if ((e->plan = gs_calloc(1, sizeof(*e->plan))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -410,14 +420,105 @@ static void begin_pass(struct emitter *e)
     memset(e->spill.written, 0xff, (uint64_t)e->l->program->arrays * e->l->parts * sizeof(*e->spill.written));
 }
 
+/* ---- counts that were made before ------------------------------------------ */
+
+/* A checksum of all that a count with these rings depends on, but for what gs_count says; 0: of more than is asked. */
+static uint64_t question_of(const gs_layout *l, const gs_choice *c, uint64_t ring, uint64_t staging)
+{
+    const gs_schedule_config *const cfg = l->config;
+    const gs_program *const p = l->program;
+    uint64_t needs = 0, sum;
+
+    if (!c->counts || cfg->effort == NULL || cfg->effort->question == 0 || c->device.devices > 0 || c->host.tracing ||
+        c->host.list.plan != NULL)
+        return 0;
+    for (uint32_t k = 0; k < l->sets; k++)
+        needs |= (uint64_t)(l->set[k].need != NULL) << k;
+    const uint64_t part[] = {
+        cfg->effort->question, needs, l->sets, cfg->needs.granules.rows, l->memory.own, l->memory.arenas, l->staged,
+        l->long_tiles, cfg->ring, cfg->loads, cfg->task_bytes, ring, staging, c->arena_bytes, c->arena_taken,
+        c->chunks_alone, c->made_only,
+    };
+    sum = gs_hash64(part, sizeof(part));
+    for (uint32_t s = 0; s < p->stages; s++)
+        sum = gs_hash64_seeded(&l->stage[s].tile_rows, sizeof(l->stage[s].tile_rows), sum);
+    sum = gs_hash64_seeded(c->block, p->stages * sizeof(*c->block), sum);
+    sum = gs_hash64_seeded(c->group, p->stages * sizeof(*c->group), sum);
+    sum = gs_hash64_seeded(c->deal, (uint64_t)p->stages * (l->memory.devices + 1) * sizeof(*c->deal), sum);
+    sum = gs_hash64_seeded(c->order, (uint64_t)p->stages * l->parts * sizeof(*c->order), sum);
+    sum = gs_hash64_seeded(c->kept_intervals, p->arrays * sizeof(*c->kept_intervals), sum);
+    return gs_hash64_seeded(c->kept_edges, l->sets * sizeof(*c->kept_edges), sum);
+}
+
+/* What is known of the plan that `c` asks for. One whose tables have no room with an endless ring has none with any. */
+static const gs_count *known_count(const gs_layout *l, const gs_choice *c, uint64_t question)
+{
+    const uint64_t endless = GS_RING_ENDLESS, share = gs_emit__group_share(l);
+    const uint64_t most = most_tables(l, c, c->arena_bytes);
+    const gs_counts *const counts = question == 0 ? NULL : l->config->effort->counts;
+    const gs_count *known = gs_counts_find(counts, question, share, most, true);
+
+    if (known == NULL && counts != NULL)
+        known = gs_counts_find(counts, question_of(l, c, endless, endless), share, most, true);
+    if (known == NULL && counts != NULL)
+        known = gs_counts_find(counts, question_of(l, c, endless, c->staging_bytes), share, most, true);
+    return known != NULL ? known : gs_counts_find(counts, question, share, most, false);
+}
+
+/* What the emitter found, up to its end. */
+static void note_count(const struct emitter *e, uint64_t question, bool whole)
+{
+    const gs_choice *const c = e->c;
+
+    if (question != 0 && e->plan != NULL)
+        gs_counts_note(e->l->config->effort->counts,
+                       &(gs_count){.question = question, .whole = whole, .crammed = c->crammed,
+                                   .tasks = e->plan->tasks, .tables = gs_emit__table_bytes(e),
+                                   .taken = e->group.taken, .refused = e->group.refused, .staged = c->staged_bytes,
+                                   .live = c->live_bytes, .live_staging = c->live_staging});
+}
+
+/* As after that count. */
+static gs_status recall(const gs_count *known, const gs_layout *l, gs_choice *c)
+{
+    c->crammed = known->tables > most_tables(l, c, c->arena_bytes);
+    c->device.crowded = c->device.crowded && !c->crammed;
+    if (known->whole || c->crammed)
+        note_least(c, l, known->tables);
+    if (c->crammed || !known->whole)
+        return GS_ENOFIT;
+    l->config->effort->last = known->tasks;
+    c->staged_bytes = known->staged;
+    c->live_bytes = known->live;
+    c->live_staging = known->live_staging;
+    return GS_OK;
+}
+
+/* Is there such a plan? Its tables, where it was counted before; NULL: it was not, or is not whole. */
+static const gs_count *known_whole(const gs_layout *l, gs_choice *c)
+{
+    const bool counts = c->counts;
+
+    c->counts = true;
+    const gs_count *const known = known_count(l, c, question_of(l, c, c->ring_bytes, c->staging_bytes));
+    c->counts = counts;
+    return known == NULL || !known->whole || known->tables > most_tables(l, c, c->arena_bytes) ? NULL : known;
+}
+
+/* ---- the whole ------------------------------------------------------------- */
+
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
+    const uint64_t question = question_of(l, c, c->ring_bytes, c->staging_bytes);
+    const gs_count *const known = known_count(l, c, question);
     const gs_program *p = l->program;
-    struct emitter e = {.l = l, .c = c};
+    struct emitter e = {.l = l, .c = c, .group = {.refused = UINT64_MAX}};
     gs_status st;
 
     if ((c->crammed = is_crammed(l, c)))
         return GS_ENOFIT;
+    if (known != NULL && known != known_whole(l, c))
+        return recall(known, l, c);
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {
@@ -432,18 +533,21 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         if ((st = emit_ahead(&e)) != GS_OK)
             goto done;
     }
-    c->crammed = c->chunks_alone && c->counts && gs_emit__table_bytes(&e) > most_tables(l, c, c->arena_bytes);
+    c->crammed = e.crammed || (c->chunks_alone && c->counts && gs_emit__table_bytes(&e) > e.tables_enough);
     if (c->crammed)
         goto done;
     finish(&e);
-    note_alone(&e);
+    note_least(c, l, gs_emit__table_bytes(&e));
     note_effort(&e, true);
+    note_count(&e, question, true);
     *out = e.plan;
     e.plan = NULL;
 done:
     note_effort(&e, false);
+    if (c->crammed || st == GS_ENOFIT)
+        note_count(&e, question, false);
     if (c->crammed)
-        note_alone(&e);
+        note_least(c, l, gs_emit__table_bytes(&e));
     emitter_close(&e);
     return c->crammed ? GS_ENOFIT : st;
 }
@@ -454,5 +558,21 @@ gs_status gs_emit_count(gs_plan **out, const gs_layout *l, gs_choice *c)
     c->counts = true;
     const gs_status st = gs_emit(out, l, c);
     c->counts = counts;
+    return st;
+}
+
+gs_status gs_emit_tables(uint64_t *tables, const gs_layout *l, gs_choice *c)
+{
+    const gs_count *const known = is_crammed(l, c) ? NULL : known_whole(l, c);
+    gs_plan *plan = NULL;
+
+    if (known != NULL) {
+        *tables = known->tables;
+        return recall(known, l, c);
+    }
+    const gs_status st = gs_emit_count(&plan, l, c);
+    if (st == GS_OK)
+        *tables = plan->table_bytes;
+    gs_plan_free(plan);
     return st;
 }

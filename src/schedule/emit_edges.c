@@ -207,10 +207,12 @@ static gs_status load_chunks(struct emitter *e, uint32_t target, uint32_t first,
     return st == GS_OK && end > begin ? read_chunks(e, target, first + begin, end - begin, out + begin) : st;
 }
 
+uint64_t gs_emit__group_share(const gs_layout *l) { return l->config->host_memory / GROUP_SHARE; }
+
 /* The block should take its chunks from operand intervals [operand, the result) together, *bytes in all. */
-static uint32_t emit_group_end(const struct emitter *e, struct block b, uint32_t operand, uint64_t *bytes)
+static uint32_t emit_group_end(struct emitter *e, struct block b, uint32_t operand, uint64_t *bytes)
 {
-    const uint64_t most = GS_MIN(REQUEST_BYTES * b.count, e->l->config->host_memory / GROUP_SHARE);
+    const uint64_t request = REQUEST_BYTES * b.count, share = gs_emit__group_share(e->l);
     uint32_t end = operand;
 
     *bytes = 0;
@@ -220,9 +222,14 @@ static uint32_t emit_group_end(const struct emitter *e, struct block b, uint32_t
         uint64_t more = 0;
         for (uint32_t t = 0; t < b.count; t++)
             more += gs_layout_chunk(e->l, e->stage, b.first + t, end)->length;
-        if (end > operand && *bytes + more > most)
+        if (end > operand && *bytes + more > request)
             break;
+        if (end > operand && *bytes + more > share) {
+            e->group.refused = GS_MIN(e->group.refused, *bytes + more);
+            break;
+        }
         *bytes += more;
+        e->group.taken = GS_MAX(e->group.taken, end > operand ? *bytes : 0);
         end++;
     }
     return end;

@@ -143,6 +143,7 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
 static bool has_room(struct emitter *e)
 {
     const uint64_t bytes = gs_emit__table_bytes(e);
+    e->crammed = e->crammed || (!e->c->chunks_alone && bytes + e->beside > e->tables_enough);
     if (bytes + e->beside <= e->tables_most)
         return true;
     e->c->crammed = true;

@@ -168,7 +168,13 @@ struct emitter {
     const gs_layout *l;
     gs_choice *c;
     gs_plan *plan;
-    uint64_t tables_most; /* bytes of the plan itself with which it cannot fit */
+    uint64_t tables_most; /* bytes of the plan itself with which it is given up, */
+    uint64_t tables_enough; /* and from which on it cannot fit */
+    bool crammed;         /* so many were there */
+    struct {
+        uint64_t taken, refused; /* the most bytes of chunks that came together, and the least that did not, as they
+                                  * were more than their share */
+    } group;
     uint64_t beside;      /* bytes of lists of accesses, and of what is found in memories, while it is made */
     struct room room;
     struct made made;
@@ -303,6 +309,8 @@ gs_status gs_emit__edge_pass(struct emitter *e);
 
 /* Emits its edge pass for the blocks of all seats that have one. */
 gs_status gs_emit__back_pass(struct emitter *e);
+/* Bytes of chunks that a block may take together, as a share of the host's budget. */
+uint64_t gs_emit__group_share(const gs_layout *l);
 /* After the last block: rows that no edge has reached are 0. */
 gs_status gs_emit__back_finish(struct emitter *e);
 
@@ -319,5 +327,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c);
 /* The same plan without its lists: how many tasks there are, and what it takes. Making it takes some 2 bytes a task,
  * where lists take 200. */
 gs_status gs_emit_count(gs_plan **out, const gs_layout *l, gs_choice *c);
+/* And only bytes of its tables, where they are all that is asked: those of a plan that was counted before are known. */
+gs_status gs_emit_tables(uint64_t *tables, const gs_layout *l, gs_choice *c);
 
 #endif /* GS_SCHEDULE_EMITTER_H */

@@ -128,15 +128,9 @@ static uint64_t host_bytes(const gs_layout *l, const gs_choice *c, uint64_t ring
 /* Does anything work with these rings? */
 static gs_status try_rings(const gs_layout *l, gs_choice *c, uint64_t ring, uint64_t staging, uint64_t *tables)
 {
-    gs_plan *plan = NULL;
-
     c->ring_bytes = ring;
     c->staging_bytes = staging;
-    const gs_status st = gs_emit_count(&plan, l, c);
-    if (st == GS_OK)
-        *tables = plan->table_bytes;
-    gs_plan_free(plan);
-    return st;
+    return gs_emit_tables(tables, l, c);
 }
 
 /* What an arena that is set takes at the least: one plan is counted that has as much of the ring as it asks for, and

@@ -8,6 +8,7 @@
 #include "cost/cost.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "schedule/counts.h"
 #include "schedule/row_sets.h" /* gs_row_runs */
 #include "store/chunk_table.h"
 #include "topology/topology.h"
@@ -62,6 +63,8 @@ typedef struct gs_effort {
     bool cut;       /* an order of columns would have been looked for, or other deals, where it had more time */
     bool again;     /* the plan is the one of `found`, where that is known */
     gs_found found; /* the plan that was made */
+    uint64_t question; /* checksum of the program, of which rows and edges it needs, and of how fine these are known */
+    gs_counts *counts; /* of plans that were counted, for this question and others; NULL, or `question` 0: none */
 } gs_effort;
 
 typedef struct gs_schedule_config {
@@ -109,7 +112,8 @@ typedef struct gs_schedule_config {
     bool no_sizes;             /* a refusal need not say what would do */
     uint64_t host_known;       /* nor that it is as much of the host's memory as another way needs, or more; 0: none */
     bool any_plan;             /* the first that fits will do, and is only counted, */
-    bool listed;               /* or is to be run */
+    bool listed;               /* or is to be run; */
+    bool counted;              /* nor is one with everything in memory listed */
     double tables_part;        /* tables of a like program, of the least that they might have; below 1: not known. A
                                 * plan is looked for where this one's, in proportion, are within the budget, or for
                                 * sizes. */

@@ -64,7 +64,7 @@ static gs_status emit_alone(gs_plan **out, const gs_layout *l, gs_choice *c)
     gs_status st = GS_OK;
 
     c->chunks_alone = true;
-    if (!c->counts && c->alone.arena == 0)
+    if (!c->counts && c->least[true].arena == 0)
         st = gs_emit_count(&counted, l, c);
     gs_plan_free(counted);
     if (st == GS_OK)
@@ -822,7 +822,9 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
         gs_layout_drop(&l);
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     }
-    if ((st = gs_choice_make(&c, &l)) == GS_OK && tiles == GS_TILES_IN_PLACE)
+    st = gs_choice_make(&c, &l);
+    c.counts = config->counted;
+    if (st == GS_OK && tiles == GS_TILES_IN_PLACE)
         st = keep_all(out, &l, &c);
     else if (st == GS_OK && (st = find_again(out, cost, &l, &c)) == GS_ENOFIT)
         st = search(out, cost, &l, &c);

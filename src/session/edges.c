@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/dtype.h"
 #include "base/size.h"
 #include "session/edges.h"
@@ -173,8 +174,11 @@ gs_status gs_session_list_edges(gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
 
+    const uint64_t left = gs_session_left(&s->memory);
+
     if (s->edges.scans != NULL)
-        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, gs_session_left(&s->memory) / SCANS_SHARE);
+        s->edges.scans->most = GS_MAX(s->edges.scans->bytes,
+                                      (s->config.trial ? GS_MIN(left, gs_machine_free_memory()) : left) / SCANS_SHARE);
     s->edges.sets = 2;
     for (uint32_t d = 0; d < 2; d++)
         s->edges.set[d] = (gs_edge_set){.chunk = t->chunk[d]};
@@ -257,6 +261,7 @@ void gs_session_drop_read_needs(gs_session *s) { drop_needs(s, GS_MIN(s->edges.s
 /* Sets that a model of a few layers makes, for the choice of granules. */
 #define SETS_AT_MOST 24
 #define SETS_SHARE 16 /* of what the budget leaves */
+#define TRIAL_SHARE 2 /* of free memory, for what a trial looks for at a time */
 
 static uint64_t scan_memory(const gs_session *s) { return gs_session_left(&s->memory) / 2; }
 
@@ -493,12 +498,25 @@ static gs_status count_all(gs_session *s, gs_granules coarse)
     return st;
 }
 
-/* Is there room for the tables of so many pruned sets, which the run needs, too? */
-static bool have_room(const gs_session *s, uint32_t sets, gs_granules coarse)
+/* Bytes of tables of so many pruned sets. */
+static uint64_t sets_bytes(const gs_session *s, uint32_t sets, gs_granules coarse)
 {
     const uint64_t parts = gs_store_chunks(s->store)->parts;
-    return sets * parts * parts * (sizeof(gs_chunk) + sizeof(gs_exec_chunk) + coarse.words * sizeof(uint64_t)) <=
-           gs_session_left(&s->memory);
+    return sets * parts * parts * (sizeof(gs_chunk) + sizeof(gs_exec_chunk) + coarse.words * sizeof(uint64_t));
+}
+
+/* Is there room for them, which the run needs, too? */
+static bool have_room(const gs_session *s, uint32_t sets, gs_granules coarse)
+{
+    return sets_bytes(s, sets, coarse) <= gs_session_left(&s->memory);
+}
+
+/* A budget is tried that the machine may not have: GS_ENOMEM where it has no room for what is looked for then. */
+static gs_status check_trial(const gs_session *s, uint64_t bytes)
+{
+    if (!s->config.trial || bytes < gs_machine_free_memory() / TRIAL_SHARE)
+        return GS_OK;
+    return gs_fail(GS_ENOMEM, "no memory to try a budget");
 }
 
 static bool is_between(const gs_pruned_edges *p, uint32_t direction, const struct gs_stage_rows *r)
@@ -624,12 +642,16 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     if (!left_on || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
         gs_edge_scan_least(s->store) > scan_memory(s) || !have_room(s, 1, config->needs.granules))
         return GS_OK;
-    if ((st = find_sets(s, row_granules(s))) != GS_OK)
+    const uint64_t bits = (uint64_t)gs_store_chunks(s->store)->parts * row_granules(s).words * sizeof(uint64_t);
+    if ((st = check_trial(s, gs_edge_scan_least(s->store) + SETS_AT_MOST * bits)) != GS_OK ||
+        (st = find_sets(s, row_granules(s))) != GS_OK)
         return st;
     if (!have_room(s, count_sets(s), config->needs.granules)) {
         gs_row_sets_drop(&s->edges.rows);
         return GS_OK;
     }
+    if ((st = check_trial(s, sets_bytes(s, count_sets(s), config->needs.granules))) != GS_OK)
+        return st;
     s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
     s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
     if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)

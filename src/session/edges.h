@@ -39,6 +39,8 @@ typedef struct gs_scan_answer {
 
 typedef struct gs_scans {
     gs_store *store; /* that they are of, shared; NULL: not opened yet */
+    gs_counts counts; /* of plans of its programs, */
+    uint64_t tasks;   /* and all that were made before budgets that were refused */
     uint64_t most, bytes; /* that it may hold, that it holds */
     uint32_t count;
     struct {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
@@ -57,13 +58,15 @@ static void charge(gs_session *s, const char *name, uint64_t bytes, bool device)
 }
 
 /* Bytes of the heap that planning may have live. Everything else that is resident stays so, and nothing of the run has
- * its memory yet. */
+ * its memory yet. In a trial, no more than the machine has, whatever the budget. */
 static uint64_t live_most(const gs_session *s)
 {
     const uint64_t resident = gs_process_resident_bytes(), live = gs_alloc_live_bytes() + gs_alloc_kept_bytes();
     const uint64_t other = (s->config.trial ? s->config.process_bytes : resident - GS_MIN(resident, live)) +
                            LIBRARY_ALLOWANCE;
-    return s->memory.host - GS_MIN(s->memory.host, other) + 1; /* 0: any */
+    const uint64_t most = s->memory.host - GS_MIN(s->memory.host, other);
+    const uint64_t has = s->config.trial ? live + gs_machine_free_memory() / 2 : UINT64_MAX;
+    return GS_MIN(most, has) + 1; /* 0: any */
 }
 
 /* The budget that an earlier run had (0: there was none) where `free` bytes have room for it, or a share of those. */
@@ -712,9 +715,20 @@ static gs_status make_again(gs_session *s, gs_schedule_config *config)
     return st;
 }
 
+/* The question is of a program and its edges, which follow from it, from how many sets there are and how fine rows are
+ * told apart. */
+static void note_edges(gs_effort *effort, const gs_session *s)
+{
+    const uint32_t of[2] = {s->edges.sets, s->edges.rows.granules.rows};
+
+    if (effort->question != 0)
+        effort->question = gs_hash64_seeded(of, sizeof(of), effort->question);
+}
+
 /* Behind a failure there is none: one that was counted alone has no tasks. */
 static gs_status make_plan(gs_session *s, gs_schedule_config *config)
 {
+    note_edges(config->effort, s);
     if (config->effort->again && config->effort->found.known)
         return make_again(s, config);
     gs_status st = schedule(s, config);
@@ -857,6 +871,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .host_known = s->memory.known,
         .tables_part = s->memory.tables_part,
         .any_plan = s->config.trial || config.needs.granules.words > 0,
+        .counted = s->config.trial,
         .effort = effort,
     };
     if ((st = make_plan(s, &config)) != GS_OK)

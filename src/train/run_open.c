@@ -135,8 +135,15 @@ static gs_status open_either(gs_session **out, gs_session_config *config, gs_run
 
 /* ---- the budget that is named --------------------------------------------- */
 
-/* What the machine, or a cgroup, does not have is not tried, as that would end the process. */
-static bool may_try(const gs_refusal *named) { return named->host < gs_machine_free_memory(); }
+#define TRIAL_LEAST (16 * GS_MIB)
+
+/* What would take more than the machine, or a cgroup, has is not tried, as that would end the process. Whole graphs
+ * take little: nothing is listed, and tables and answers that have no room are given up (session/edges.c). */
+static bool may_try(const gs_session_config *config, const gs_refusal *named)
+{
+    const bool whole = !gs_train_is_of_pairs(config->options) && !gs_train_on_batches(config->options);
+    return GS_MIN(named->host, whole ? TRIAL_LEAST : UINT64_MAX) < gs_machine_free_memory();
+}
 
 /* Opens all with the budget that `named` says, as a user types it, and closes it. */
 static gs_status try_budget(gs_refusal *next, const gs_session_config *config, const gs_refusal *named)
@@ -192,7 +199,7 @@ static gs_status confirm(const gs_session_config *config, const gs_refusal *refu
     snprintf(why, sizeof(why), "%s", gs_last_error());
     gs_run_batches_close(*batches);
     *batches = NULL;
-    for (int k = 0; k < MOST_TRIALS && st == GS_EBUDGET && may_try(&named); k++) {
+    for (int k = 0; k < MOST_TRIALS && st == GS_EBUDGET && may_try(config, &named); k++) {
         st = try_budget(&asked, config, &named);
         if (st == GS_EINTERRUPTED)
             return st;

@@ -203,6 +203,45 @@ static void test_several__what_has_no_room_is_counted_once(void **state)
     fixture_drop(&f);
 }
 
+/* What was counted for a budget that is too small is known to whoever asks for one that does, and to whoever tries
+ * that; their answers are the same. */
+static void test_several__what_was_counted_is_known(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    gs_counts counts = {0};
+    uint64_t tasks[2][3], host[2];
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 60000, 60, false, 5);
+    for (int k = 0; k < 2; k++) {
+        gs_refusal refused = {0};
+        gs_effort effort = {.counts = k == 0 ? NULL : &counts, .question = 1};
+        gs_schedule_config c = fixture_config(&f, 12 * GS_MIB, 4 * GS_MIB);
+        c.topology = &four;
+        c.unified = true;
+        c.effort = &effort;
+        c.refusal = &refused;
+        c.any_plan = c.no_sizes = true;
+        assert_int_equal(gs_schedule(&plan, &c), GS_EBUDGET);
+        tasks[k][0] = effort.tasks;
+        c.no_sizes = false;
+        assert_int_equal(gs_schedule(&plan, &c), GS_EBUDGET);
+        tasks[k][1] = effort.tasks - tasks[k][0];
+        host[k] = c.host_memory = refused.host;
+        c.no_sizes = true;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        tasks[k][2] = effort.tasks - tasks[k][1] - tasks[k][0];
+        gs_plan_free(plan);
+        plan = NULL;
+    }
+    assert_true(tasks[1][0] < tasks[0][0]);
+    assert_true(4 * tasks[1][1] < 3 * tasks[0][1]);
+    assert_true(3 * tasks[1][2] < tasks[0][2]);
+    assert_int_equal(host[0], host[1]);
+    fixture_drop(&f);
+}
+
 /* Bytes that stage 1's edge passes bring of operand rows. */
 static uint64_t operand_bytes(const gs_plan *p, const char *word, uint32_t rows)
 {
@@ -522,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
         cmocka_unit_test(test_several__what_has_no_room_is_counted_once),
+        cmocka_unit_test(test_several__what_was_counted_is_known),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
         cmocka_unit_test(test_several__columns_are_dealt_by_cost),
         cmocka_unit_test(test_several__slow_devices_have_less),

@@ -18,13 +18,21 @@ store --model gat --layers 2 --hidden 128 --dropout 0.5 --device cpu:2 --metrics
 store --model sage --layers 2 --hidden 32 --device cpu --sampler neighbor --batch-size 50 --fanout 5,5 --logits l.npy
 fine --model gcn --layers 3 --hidden 50 --sampler saint-node --batch-size 1000 --device cpu:3 --batches-per-step 3
 OPTIONS
-# A store whose tables memory has no room for is refused before they are read: 24 MiB of them, in a cgroup of 24 (where
-# one can be made: version 1, as root).
+# In a cgroup (where one can be made: version 1, as root) a store whose tables memory has no room for is refused before
+# they are read, 24 MiB of them; and a budget is named only once it was tried, though the group is too small for it.
 group=/sys/fs/cgroup/memory/gnnstream.$$
 [ -z "${GS_SANITIZED:-}" ] && mkdir "$group" 2>made || exit 0
 trap 'rmdir "$group"' EXIT
+within="echo \$BASHPID >$group/cgroup.procs; exec gnnstream plan"
 echo 24M >"$group/memory.limit_in_bytes"
 gnnstream generate rmat graph --vertices 1024 --edges 500 --features 1 --classes 2 --seed 1 --force >made
 gnnstream partition graph large --parts 512 --method random --seed 1 >made
 refused 1 'large: its tables of 512 parts need 24.0 MiB of memory beside' \
-    bash -c "echo \$BASHPID >$group/cgroup.procs; exec gnnstream plan large --model gcn --host-memory 24M"
+    bash -c "$within large --model gcn --host-memory 24M"
+gnnstream generate sbm graph --vertices 10000 --edges 60000 --features 48 --classes 8 --seed 2 --force >made
+gnnstream partition graph wide --parts 32 --method random --force >made
+wide='wide --model gat --layers 3 --hidden 128 --dropout 0 --norm layer --device cpu --threads 2 --host-memory'
+refused 1 'needs at least' bash -c "$within $wide 18M"
+least=$(sed -n 's/.* at least \([0-9]*M\).*/\1/p' refused.err)
+# shellcheck disable=SC2086 # a list of words
+gnnstream plan $wide "$least" >out 2>err || die "$least is named: $(<err)"
