@@ -301,7 +301,7 @@ static void list_residents(listing *x)
     for (uint32_t r = 0; r < x->whole->residents; r++) {
         gs_resident k = x->whole->resident[r];
         const uint32_t device = k.memory - GS_DEVICE_MEMORIES;
-        k.rank = x->rank;
+        k.rank = (uint8_t)x->rank;
         if (k.memory == GS_HOST) {
             k.load = is_loaded(x, r);
             p->resident[p->residents++] = k;

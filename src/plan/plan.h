@@ -141,10 +141,13 @@ typedef struct gs_resident {
                           * cover) */
     uint64_t offset;     /* in RESIDENT, or in the device's arena */
     bool load;           /* read once when the run opens (the store's); else the run writes it */
+    uint8_t rank;        /* of a part, and made by a stage: who has its rows; then `memory` may be another rank's. In
+                          * what was padding, as a plan's bytes count in its budget */
     uint32_t made_by;    /* on a device: the stage that makes it, after whose pass it is loaded; GS_NONE: at once */
     uint32_t target, operand; /* of a chunk on a device */
-    uint32_t rank;       /* of a part, and made by a stage: who has its rows; then `memory` may be another rank's */
 } gs_resident;
+
+_Static_assert(sizeof(gs_resident) == 48, "its size counts in budgets");
 
 typedef struct gs_plan_pass {
     uint32_t first_task, tasks;
