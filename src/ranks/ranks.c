@@ -255,8 +255,8 @@ gs_status gs_ranks_open(void)
         return join();
     if (started == 1) /* as good as alone */
         return GS_OK;
-    return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream is built without MPI: install libmpich-dev or "
-                   "libopenmpi-dev, and build it again", started);
+    return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream is built without MPI (libgnnstream_mpi.so is not "
+                   "beside its library): install libmpich-dev or libopenmpi-dev, and build all of it again", started);
 }
 
 void gs_ranks_abort(const char *why)

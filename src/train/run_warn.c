@@ -143,10 +143,24 @@ static void warn_of_options(const gs_session *s)
     gs_model_close(m);
 }
 
+/* Products of runs that were asked for, where no stage makes any. */
+static void warn_of_products(const gs_session *s)
+{
+    const gs_train_options *const o = s->config.options;
+
+    for (uint32_t k = 0; k < s->program->stages; k++)
+        if (s->program->stage[k].products == GS_PRODUCTS_OF_RUNS)
+            return;
+    if (o->products != NULL && strcmp(o->products, "runs") == 0)
+        o->warn(o->context, ".products runs: no product by edge type is made so: the model has none, or they run on a "
+                            "GPU or on batches, or the budget has no room");
+}
+
 void gs_run__warn(const gs_session *s)
 {
     if (s->config.options->warn == NULL)
         return;
+    warn_of_products(s);
     if (s->config.purpose == GS_FOR_TRAINING) {
         warn_of_parameters(s);
         warn_of_options(s);

@@ -54,3 +54,6 @@ PY
 gnnstream train store "${two[@]}" --epochs 2 --products runs --checkpoint state --checkpoint-every 1 >out
 gnnstream train store "${two[@]}" --products runs --resume state --save resumed.safetensors >out 2>words
 cmp whole.safetensors resumed.safetensors || die "going on changed bits"
+! grep -q warning words || die "$(<words)"
+gnnstream plan store --model gcn --products runs >out 2>words
+grep -q 'warning: --products runs: no product by edge type is made so' words || die "said: $(<words)"
