@@ -151,7 +151,8 @@ int command_status(const char *line)
  * that the model does not look at, a width where one layer has none hidden. */
 static bool silent_but_for_options_in_vain(const char *said)
 {
-    static const char *const expected[] = {"does not look at the edge weights of", "has no use for it"};
+    static const char *const expected[] = {"does not look at the edge weights of", "has no use for it",
+                                            "--products runs: no product by edge type is made so"};
     static const char start[] = "gnnstream: warning: ";
 
     while (*said != '\0') {
