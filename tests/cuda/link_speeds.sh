@@ -62,7 +62,7 @@ for p, bps, request in ((runs, 1e9, 1e-7), (whole, 1e12, 1e-3)):
 
 # Where the link is slow and the disk fast, more stays on the device and less is copied; the other way round the host
 # keeps what the disk would read.
-options = ["--model", "sage", "--device-memory", "24M", "--host-memory", "36M"]
+options = ["--model", "sage", "--device-memory", "24M", "--host-memory", "37M"]
 link, disk = plan("many", *options, link=[1e8, 1e-7], disk=20e9), plan("many", *options, link=[1e12, 1e-7], disk=1e8)
 assert on_device(link) > 2 * on_device(disk), (on_device(link), on_device(disk))
 assert up(link)["bytes"] < up(disk)["bytes"], (up(link), up(disk))
