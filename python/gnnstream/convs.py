@@ -19,7 +19,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 import numpy as np
 import torch
 
-from .torch import Graph, _Engine, _Function, _may_drop, _rows, _seed
+from .torch import Graph, _Engine, _Function, _may_drop, _rows, _seed, _weights
 
 __all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]
 
@@ -89,8 +89,10 @@ class _Conv(torch.nn.Module):
         for kept in self._kept:
             if kept.is_of(given, num_nodes):
                 return kept
+        if weight is not None:
+            _weights(weight)  # refuses those that want a gradient, which a copy does not
         seen = tuple(None if t is None else t.detach().clone() for t in given)
-        return self._keep(_Kept(make(index, weight, num_nodes), seen))
+        return self._keep(_Kept(make(*seen, num_nodes), seen))  # of copies: the caller's memory may change
 
     def _keep(self, kept: _Kept) -> _Kept:
         self._kept = [kept, *self._kept[:_GRAPHS - 1]]

@@ -126,6 +126,15 @@ class Graphs(unittest.TestCase):
         self.assertTrue(torch.equal(self.conv(X, edges), self.conv(X, edges.clone())))
         self.assertFalse(torch.equal(self.conv(X, edges), self.conv(X, EDGES)))
 
+    def test_a_graph_is_kept_as_it_was(self):
+        """The engine of evaluations opens later than that of training, when the caller's edges are others."""
+        fresh = SAGEConv(WIDE, 8)
+        fresh.load_state_dict(self.conv.state_dict())
+        edges = EDGES.clone()
+        self.conv(X, edges)
+        edges[0] = 3
+        self.assertTrue(torch.equal(self.conv.eval()(X, EDGES), fresh.eval()(X, EDGES)))
+
     def test_copies(self):
         want = self.conv(X, EDGES)
         for other in (copy.deepcopy(self.conv), pickle.loads(pickle.dumps(self.conv))):
