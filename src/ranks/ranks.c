@@ -124,50 +124,52 @@ gs_status gs_ranks_share(void *x, uint64_t bytes)
     return st == GS_OK ? share(x, bytes, 0) : st;
 }
 
-static void add_f32(float *sum, const float *all, uint64_t count, uint64_t row)
+/* to[i] = x[0][i] + x[1][i] + ..., of `count` numbers of each rank. */
+typedef void add_fn(void *to, const void *x, uint64_t count);
+
+static void add_f32(void *to, const void *all, uint64_t count)
 {
+    const float *const x = all;
     for (uint64_t i = 0; i < count; i++) {
-        float x = all[i];
+        float sum = x[i];
         for (uint32_t r = 1; r < ranks.count; r++)
-            x += all[r * row + i];
-        sum[i] = x;
+            sum += x[r * count + i];
+        ((float *)to)[i] = sum;
     }
 }
 
-static void add_f64(double *sum, const double *all, uint64_t count, uint64_t row)
+static void add_f64(void *to, const void *all, uint64_t count)
 {
+    const double *const x = all;
     for (uint64_t i = 0; i < count; i++) {
-        double x = all[i];
+        double sum = x[i];
         for (uint32_t r = 1; r < ranks.count; r++)
-            x += all[r * row + i];
-        sum[i] = x;
+            sum += x[r * count + i];
+        ((double *)to)[i] = sum;
     }
+}
+
+static gs_status sum(char *x, uint64_t count, uint64_t size, add_fn *add)
+{
+    const uint64_t most = CHUNK_BYTES / size;
+    gs_status st = meet(GS_OK);
+
+    for (uint64_t at = 0; at < count && st == GS_OK; at += most) {
+        const uint64_t n = GS_MIN(most, count - at);
+        if ((st = gather(ranks.chunks, x + at * size, n * size)) == GS_OK)
+            add(x + at * size, ranks.chunks, n);
+    }
+    return st;
 }
 
 gs_status gs_ranks_sum_f32(float *x, uint64_t count)
 {
-    const uint64_t most = CHUNK_BYTES / sizeof(float);
-    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK);
-
-    for (uint64_t at = 0; at < count && ranks.count > 1 && st == GS_OK; at += most) {
-        const uint64_t n = GS_MIN(most, count - at);
-        if ((st = gather(ranks.chunks, x + at, n * sizeof(float))) == GS_OK)
-            add_f32(x + at, ranks.chunks, n, n);
-    }
-    return st;
+    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_f32);
 }
 
 gs_status gs_ranks_sum_f64(double *x, uint64_t count)
 {
-    const uint64_t most = CHUNK_BYTES / sizeof(double);
-    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK);
-
-    for (uint64_t at = 0; at < count && ranks.count > 1 && st == GS_OK; at += most) {
-        const uint64_t n = GS_MIN(most, count - at);
-        if ((st = gather(ranks.chunks, x + at, n * sizeof(double))) == GS_OK)
-            add_f64(x + at, ranks.chunks, n, n);
-    }
-    return st;
+    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_f64);
 }
 
 /* ---- messages ------------------------------------------------------------- */
