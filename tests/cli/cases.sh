@@ -26,6 +26,26 @@ array()
     { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header" && printf "$bytes"; } >"$file"
 }
 
+# graph_of_pairs: 101 vertices in ./graph, of which v has edges of type t to 3 v + 7 t and 5 v + 7 t + 1, modulo 101;
+# and pairs of the validation.
+graph_of_pairs()
+{
+    mkdir graph
+    local ends=() types=() valid=() valid_types=() v t
+    for ((v = 0; v < 101; v++)); do
+        for t in 0 1 2; do
+            ends+=("$v" $(((3 * v + 7 * t) % 101)) "$v" $(((5 * v + 7 * t + 1) % 101)))
+            types+=("$t" "$t")
+        done
+        valid+=("$v" $(((3 * v + 28) % 101)))
+        valid_types+=($((v % 3)))
+    done
+    array graph/edges.npy '606, 2' "${ends[@]}"
+    array graph/edge_types.npy '606,' "${types[@]}"
+    array graph/valid_edges.npy '101, 2' "${valid[@]}"
+    array graph/valid_edge_types.npy '101,' "${valid_types[@]}"
+}
+
 # one_error FILE: what is on stderr, without the line and the caret that follow where an error is about a model's text.
 one_error()
 {

@@ -1,19 +1,6 @@
 # Pairs are seeds of batches of neighbours: the same bits for any number of threads, any budget and any group, and when
 # killed within an epoch and gone on with; a table below the layers learns, too; what does not go together is refused.
-mkdir graph
-ends=() types=() valid=() valid_types=()
-for ((v = 0; v < 101; v++)); do
-    for t in 0 1 2; do
-        ends+=("$v" $(((3 * v + 7 * t) % 101)) "$v" $(((5 * v + 7 * t + 1) % 101)))
-        types+=("$t" "$t")
-    done
-    valid+=("$v" $(((3 * v + 28) % 101)))
-    valid_types+=($((v % 3)))
-done
-array graph/edges.npy '606, 2' "${ends[@]}"
-array graph/edge_types.npy '606,' "${types[@]}"
-array graph/valid_edges.npy '101, 2' "${valid[@]}"
-array graph/valid_edge_types.npy '101,' "${valid_types[@]}"
+graph_of_pairs
 gnnstream partition graph store --parts 3 --method natural --random-features 5 >made
 cat >learned.gnn <<'TEXT'
 layer near(h[in]) -> [out]:

@@ -1,20 +1,6 @@
 # Rows of vertices are learned from pairs: the same bits for any number of threads and any budget, and when killed
 # and gone on with; figures in --metrics; weights predict; what does not go together is refused.
-# Vertex v has edges of type t to 3 v + 7 t and 5 v + 7 t + 1, modulo 101.
-mkdir graph
-ends=() types=() valid=() valid_types=()
-for ((v = 0; v < 101; v++)); do
-    for t in 0 1 2; do
-        ends+=("$v" $(((3 * v + 7 * t) % 101)) "$v" $(((5 * v + 7 * t + 1) % 101)))
-        types+=("$t" "$t")
-    done
-    valid+=("$v" $(((3 * v + 28) % 101)))
-    valid_types+=($((v % 3)))
-done
-array graph/edges.npy '606, 2' "${ends[@]}"
-array graph/edge_types.npy '606,' "${types[@]}"
-array graph/valid_edges.npy '101, 2' "${valid[@]}"
-array graph/valid_edge_types.npy '101,' "${valid_types[@]}"
+graph_of_pairs
 gnnstream partition graph store --parts 3 --method natural >made
 train=(gnnstream train store --task link --model embedding --hidden 8 --decoder complex --negatives 5 --batch-size 40
     --epochs 4 --lr 0.05)
