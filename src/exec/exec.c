@@ -211,7 +211,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         (st = take_devices(e, config)) != GS_OK ||
         (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
-        (st = open_files(e, config)) != GS_OK ||
+        (st = gs_exec__take_messages(e)) != GS_OK || (st = open_files(e, config)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
         (!e->bound && ((st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
                        (st = gs_exec__open_direct(e)) != GS_OK)))

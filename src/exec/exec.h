@@ -256,6 +256,8 @@ gs_status gs_trace_end(FILE *out, const char *path);
 #define GS_EXEC_TRACE_TASK_BYTES (2 * sizeof(double))
 /* Likewise, a list of those in which a device reads chunks past the host; and for each chunk of each edge set. */
 #define GS_EXEC_LOAD_TASK_BYTES sizeof(void *)
+/* Of a task in a rank's part: a message may stand for it. */
+#define GS_EXEC_MESSAGE_TASK_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 #define GS_EXEC_MARK_BYTES sizeof(uint64_t)
 
 /* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. Of several ranks all

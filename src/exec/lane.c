@@ -29,7 +29,7 @@ gs_status gs_exec__take_lanes(gs_exec *e)
                                     .kind = messages ? k : k % GS_DEVICE_LANES,
                                     .defers = !messages && !gs_device_unified(e->on[device].device)};
     }
-    return gs_exec__take_messages(e);
+    return GS_OK;
 }
 
 /* A run of a pass begins, driven by this thread. */
@@ -222,18 +222,19 @@ typedef gs_status nap_fn(gs_exec_lane *l, uint32_t task, double seconds);
 static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
 {
     gs_exec *const e = l->e;
-    gs_exec_messages *const m = l->messages;
+    const gs_exec_messages *const m = l->messages;
     double seconds = NAP_LEAST;
     gs_status st = GS_OK;
 
     enter(l);
-    m->first = m->count = 0;
+    gs_exec__enter_messages(l);
     while (st == GS_OK) {
         const uint32_t task = gs_lanes_next(&e->lanes, l->lane);
+        const uint32_t count = gs_exec__messages_under_way(m);
         bool some = false;
-        if (task == GS_NONE && m->count == 0)
+        if (task == GS_NONE && count == 0)
             break;
-        if (task != GS_NONE && m->count < GS_EXEC_MESSAGES && gs_lanes_missing_dep(&e->lanes, task) == GS_NONE) {
+        if (task != GS_NONE && count < GS_EXEC_MESSAGES && gs_lanes_missing_dep(&e->lanes, task) == GS_NONE) {
             gs_lanes_begin(&e->lanes, l->lane);
             if (gs_exec__beginning != NULL)
                 gs_exec__beginning(e, task);
@@ -246,7 +247,7 @@ static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
             return st;
         seconds = some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
         if (!some)
-            st = nap(l, m->count < GS_EXEC_MESSAGES ? task : GS_NONE, m->count > 0 ? seconds : 0);
+            st = nap(l, count < GS_EXEC_MESSAGES ? task : GS_NONE, count > 0 ? seconds : 0);
     }
     return st;
 }

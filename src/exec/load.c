@@ -276,11 +276,7 @@ static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
 
 static gs_status message(gs_exec *e, const gs_resident *r, bool send, uint32_t rank, const uint8_t *from)
 {
-    const gs_ranks_piece all = {0, r->bytes};
-    void *const memory = send ? (void *)(uintptr_t)from : e->on[0].arena + r->offset;
-    gs_ranks_message m;
-    const gs_status st = gs_ranks_begin(&m, send, rank, memory, &all, 1);
-    return st == GS_OK ? gs_ranks_wait(&m) : st;
+    return gs_ranks_pass(send, rank, send ? (void *)(uintptr_t)from : e->on[0].arena + r->offset, r->bytes);
 }
 
 static gs_status load_on_device(gs_exec *e, const gs_resident *r)

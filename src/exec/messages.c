@@ -1,6 +1,7 @@
 /* messages.c - what ranks send each other in a pass, and add up behind it. */
 #include "exec/messages.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,57 +11,90 @@
 
 /* ---- in a pass ------------------------------------------------------------ */
 
+static gs_status make(gs_exec *e, const gs_task *t, gs_ranks_piece *piece, gs_ranks_message *out)
+{
+    const bool send = t->place.memory >= GS_RANK_MEMORIES;
+    const uint32_t rank = (send ? t->place.memory : t->source.memory) - GS_RANK_MEMORIES;
+
+    piece[0] = (gs_ranks_piece){0, t->bytes};
+    for (uint32_t r = 0; r < t->runs; r++) {
+        const gs_block_run run = e->plan->run[t->first_run + r];
+        const uint64_t from = run.first * GS_BLOCK_BYTES;
+        piece[r] = (gs_ranks_piece){from, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - from)};
+    }
+    return gs_ranks_make(out, send, rank, gs_exec__at(e, &e->on[0], send ? t->source : t->place), piece,
+                         GS_MAX(t->runs, 1u));
+}
+
+static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
+{
+    gs_exec_messages *const m = *out = gs_calloc(1, sizeof(*m));
+    gs_ranks_piece *piece = NULL;
+    uint32_t runs = 1, tasks = 0;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < e->plan->tasks; i++)
+        if (gs_task_lane(&e->plan->task[i]) == lane) {
+            runs = GS_MAX(runs, e->plan->task[i].runs);
+            tasks++;
+        }
+    piece = gs_malloc_array(runs, sizeof(*piece));
+    if (m != NULL) {
+        m->of = gs_malloc_array((size_t)tasks + 1, sizeof(*m->of));
+        m->task = gs_malloc_array((size_t)tasks + 1, sizeof(*m->task));
+    }
+    if (m == NULL || piece == NULL || m->of == NULL || m->task == NULL)
+        st = gs_fail(GS_ENOMEM, "out of memory: messages to other ranks");
+    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++)
+        if (gs_task_lane(&e->plan->task[i]) == lane &&
+            (st = make(e, &e->plan->task[i], piece, &m->of[m->made])) == GS_OK)
+            m->task[m->made++] = i;
+    gs_free(piece);
+    return st;
+}
+
 gs_status gs_exec__take_messages(gs_exec *e)
 {
-    const uint32_t first = GS_LANE_SEND - GS_LANE_DEVICES;
-    uint32_t runs = 1;
+    const uint32_t lane = GS_LANE_SEND - GS_LANE_DEVICES;
+    gs_status st = GS_OK;
 
-    if (e->plan->ranks == 0)
-        return GS_OK;
-    for (uint32_t i = 0; i < e->plan->tasks; i++)
-        if (gs_task_driver(&e->plan->task[i]) == GS_DRIVER_RANKS)
-            runs = GS_MAX(runs, e->plan->task[i].runs);
-    for (uint32_t k = 0; k < 2; k++) {
-        gs_exec_messages *const m = gs_calloc(1, sizeof(*m));
-        if (m == NULL || (m->piece = gs_malloc_array(runs, sizeof(*m->piece))) == NULL) {
-            gs_free(m);
-            return gs_fail(GS_ENOMEM, "out of memory: messages to other ranks");
-        }
-        e->lane[first + k].messages = m;
-    }
-    return GS_OK;
+    for (uint32_t k = lane; e->plan->ranks > 0 && k < lane + 2 && st == GS_OK; k++)
+        st = take(e, GS_LANE_DEVICES + k, &e->lane[k].messages);
+    return st;
 }
 
 void gs_exec__give_messages(gs_exec *e)
 {
     for (uint32_t k = 0; e->lane != NULL && k < e->lanes.lanes - GS_LANE_DEVICES; k++) {
         gs_exec_messages *const m = e->lane[k].messages;
-        if (m != NULL)
-            gs_free(m->piece);
+        for (uint32_t i = 0; m != NULL && i < m->made; i++)
+            gs_ranks_drop(&m->of[i]);
+        if (m != NULL) {
+            gs_free(m->of);
+            gs_free(m->task);
+        }
         gs_free(m);
     }
 }
 
+void gs_exec__enter_messages(gs_exec_lane *l)
+{
+    const gs_plan_pass *const pass = &l->e->plan->pass[l->e->lanes.pass];
+    gs_exec_messages *const m = l->messages;
+
+    m->next = 0;
+    while (m->next < m->made && m->task[m->next] < pass->first_task)
+        m->next++;
+    m->first = m->next;
+}
+
 gs_status gs_exec__begin_message(gs_exec_lane *l, uint32_t task)
 {
-    gs_exec *const e = l->e;
-    const gs_task *const t = &e->plan->task[task];
-    const bool send = t->place.memory >= GS_RANK_MEMORIES;
-    const uint32_t rank = (send ? t->place.memory : t->source.memory) - GS_RANK_MEMORIES;
     gs_exec_messages *const m = l->messages;
-    const uint32_t at = (m->first + m->count) % GS_EXEC_MESSAGES;
 
-    m->piece[0] = (gs_ranks_piece){0, t->bytes};
-    for (uint32_t r = 0; r < t->runs; r++) {
-        const gs_block_run run = e->plan->run[t->first_run + r];
-        const uint64_t from = run.first * GS_BLOCK_BYTES;
-        m->piece[r] = (gs_ranks_piece){from, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - from)};
-    }
-    l->bytes += gs_task_bytes(e->plan, t);
-    m->task[at] = task;
-    m->count++;
-    return gs_ranks_begin(&m->of[at], send, rank, gs_exec__at(e, &e->on[0], send ? t->source : t->place), m->piece,
-                          GS_MAX(t->runs, 1u));
+    assert(m->task[m->next] == task);
+    l->bytes += gs_task_bytes(l->e->plan, &l->e->plan->task[task]);
+    return gs_ranks_begin(&m->of[m->next++]);
 }
 
 gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
@@ -69,15 +103,14 @@ gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
     gs_exec *const e = l->e;
 
     *some = false;
-    while (m->count > 0) {
+    while (m->first < m->next) {
         const uint32_t task = m->task[m->first];
         bool done = false;
         const gs_status st = gs_ranks_test(&m->of[m->first], &done);
         if (st != GS_OK || !done)
             return st;
         *some = true;
-        m->first = (m->first + 1) % GS_EXEC_MESSAGES;
-        m->count--;
+        m->first++;
         l->last = gs_now();
         if (e->span != NULL)
             e->span[task][1] = l->last;
@@ -159,17 +192,12 @@ static uint32_t stage_that_stores(const gs_exec *e, uint32_t array)
 /* From one rank to each. */
 static gs_status tell_rows(const gs_exec *e, uint32_t from, float *rows, uint64_t bytes)
 {
-    const gs_ranks_piece all = {0, bytes};
     const uint32_t self = e->plan->rank;
     gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < e->plan->ranks && st == GS_OK; r++) {
-        gs_ranks_message m;
-        if (r == from || (self != from && self != r))
-            continue;
-        if ((st = gs_ranks_begin(&m, self == from, self == from ? r : from, rows, &all, 1)) == GS_OK)
-            st = gs_ranks_wait(&m);
-    }
+    for (uint32_t r = 0; r < e->plan->ranks && st == GS_OK; r++)
+        if (r != from && (self == from || self == r))
+            st = gs_ranks_pass(self == from, self == from ? r : from, rows, bytes);
     return st;
 }
 

@@ -10,17 +10,20 @@ struct gs_exec_lane;
 /* Messages that a lane may have under way. */
 #define GS_EXEC_MESSAGES 32u
 
-/* Of a lane of sends or receives. */
+/* Of a lane of sends or receives: made when the run opens, and begun in each pass. */
 typedef struct gs_exec_messages {
-    gs_ranks_message of[GS_EXEC_MESSAGES]; /* from `first` on, oldest first, round */
-    uint32_t task[GS_EXEC_MESSAGES];
-    uint32_t first, count;
-    gs_ranks_piece *piece;    /* [most runs of a message] of the one that is begun */
+    gs_ranks_message *of;     /* [made] */
+    uint32_t *task;           /* [made] ascending */
+    uint32_t made;
+    uint32_t first, next;     /* of the pass being run: the oldest under way, and the one that comes next */
 } gs_exec_messages;
 
-/* Of a part of a plan: memory of its two lanes. */
+/* Of a part of a plan: those of its two lanes. The regions are there, and stay. */
 gs_status gs_exec__take_messages(gs_exec *e);
 void gs_exec__give_messages(gs_exec *e);
+/* A pass begins. */
+void gs_exec__enter_messages(struct gs_exec_lane *l);
+static inline uint32_t gs_exec__messages_under_way(const gs_exec_messages *m) { return m->next - m->first; }
 /* Begins the task, which is the lane's next. There is room. */
 gs_status gs_exec__begin_message(struct gs_exec_lane *l, uint32_t task);
 /* Ends those that are over, in their order. *some: there was one. */

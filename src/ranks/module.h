@@ -1,7 +1,7 @@
 /* module.h - what ranks.c asks of MPI: a table of functions that the module libgnnstream_mpi.so has.
  *
  * The module alone is linked to MPI, and is loaded where a launcher started the process: no other run has MPI's
- * libraries in its memory. Nothing here waits but opening and closing. All return 0, or MPI's error.
+ * libraries in its memory. Nothing here waits but opening, closing and `cancel`. All return 0, or MPI's error.
  */
 #ifndef GS_RANKS_MODULE_H
 #define GS_RANKS_MODULE_H
@@ -18,12 +18,14 @@ typedef struct gs_ranks_module {
     int (*open)(uint32_t *self, uint32_t *count, uint32_t *on_host, bool *threads);
     int (*close)(void);
     void (*abort)(void);
-    int (*begin)(gs_ranks_message *m, int channel, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
-                 uint32_t pieces);
+    /* A message that is sent or received as often as it is begun, until it is dropped. */
+    int (*make)(gs_ranks_message *m, int channel, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
+                uint32_t pieces);
+    int (*begin)(gs_ranks_message *m);
     int (*gather)(gs_ranks_message *m, void *all, const void *own, uint32_t bytes);
     int (*share)(gs_ranks_message *m, void *x, uint32_t bytes, uint32_t from);
     int (*test)(gs_ranks_message *m, bool *done);
-    int (*drop)(gs_ranks_message *m); /* of one that is received, which nobody sends any more */
+    int (*drop)(gs_ranks_message *m, bool cancel); /* `cancel`: it is to be received, and nobody sends it any more */
     void (*explain)(int error, char *text, uint32_t bytes);
 } gs_ranks_module;
 

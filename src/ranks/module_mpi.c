@@ -88,20 +88,36 @@ static int make_type(MPI_Datatype *type, const gs_ranks_piece *piece, uint32_t p
     return error;
 }
 
-static int mpi_begin(gs_ranks_message *m, int channel, bool send, uint32_t rank, void *memory,
-                     const gs_ranks_piece *piece, uint32_t pieces)
+static int make_request(MPI_Request *request, int channel, bool send, uint32_t rank, void *memory, int count,
+                        MPI_Datatype type)
 {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    int error = make_type(&type, piece, pieces);
+    return send ? MPI_Send_init(memory, count, type, (int)rank, 0, channel_of[channel], request)
+                : MPI_Recv_init(memory, count, type, (int)rank, 0, channel_of[channel], request);
+}
 
-    if (error == MPI_SUCCESS)
-        error = send ? MPI_Isend(memory, 1, type, (int)rank, 0, channel_of[channel], &request)
-                     : MPI_Irecv(memory, 1, type, (int)rank, 0, channel_of[channel], &request);
-    if (error == MPI_SUCCESS)
-        error = MPI_Type_free(&type); /* which goes when the message is over */
+static int mpi_make(gs_ranks_message *m, int channel, bool send, uint32_t rank, void *memory,
+                    const gs_ranks_piece *piece, uint32_t pieces)
+{
+    const bool plain = pieces == 1 && piece->bytes <= PIECE_MOST;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Datatype type = MPI_BYTE;
+    int error = MPI_SUCCESS;
+
+    if (plain)
+        error = make_request(&request, channel, send, rank, (char *)memory + piece->offset, (int)piece->bytes, type);
+    else if ((error = make_type(&type, piece, pieces)) == MPI_SUCCESS) {
+        error = make_request(&request, channel, send, rank, memory, 1, type);
+        (void)MPI_Type_free(&type); /* which goes with the request */
+    }
     m->request = word(&request, sizeof(request));
     return error;
+}
+
+static int mpi_begin(gs_ranks_message *m)
+{
+    MPI_Request request;
+    memcpy(&request, &m->request, sizeof(request));
+    return MPI_Start(&request);
 }
 
 static int mpi_gather(gs_ranks_message *m, void *all, const void *own, uint32_t bytes)
@@ -132,12 +148,15 @@ static int mpi_test(gs_ranks_message *m, bool *done)
     return error;
 }
 
-static int mpi_drop(gs_ranks_message *m)
+static int mpi_drop(gs_ranks_message *m, bool cancel)
 {
     MPI_Request request;
+    int error = MPI_SUCCESS;
+
     memcpy(&request, &m->request, sizeof(request));
-    const int error = MPI_Cancel(&request);
-    return error != MPI_SUCCESS ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (cancel && (error = MPI_Cancel(&request)) == MPI_SUCCESS)
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return error != MPI_SUCCESS ? error : MPI_Request_free(&request);
 }
 
 static void mpi_explain(int error, char *text, uint32_t bytes)
@@ -154,6 +173,7 @@ __attribute__((visibility("default"))) const gs_ranks_module gs_ranks_module_tab
     .open = mpi_open,
     .close = mpi_close,
     .abort = mpi_abort,
+    .make = mpi_make,
     .begin = mpi_begin,
     .gather = mpi_gather,
     .share = mpi_share,

@@ -174,10 +174,18 @@ gs_status gs_ranks_sum_f64(double *x, uint64_t count)
 
 /* ---- messages ------------------------------------------------------------- */
 
-gs_status gs_ranks_begin(gs_ranks_message *m, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
-                         uint32_t pieces)
+gs_status gs_ranks_make(gs_ranks_message *m, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
+                        uint32_t pieces)
 {
-    const int error = ranks.module->begin(m, GS_RANKS_ROWS, send, rank, memory, piece, pieces);
+    const int error = ranks.module->make(m, GS_RANKS_ROWS, send, rank, memory, piece, pieces);
+    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+}
+
+void gs_ranks_drop(gs_ranks_message *m) { (void)ranks.module->drop(m, false); }
+
+gs_status gs_ranks_begin(gs_ranks_message *m)
+{
+    const int error = ranks.module->begin(m);
     return error != 0 ? gs_ranks__fail(error) : GS_OK;
 }
 
@@ -187,7 +195,19 @@ gs_status gs_ranks_test(gs_ranks_message *m, bool *done)
     return error != 0 ? gs_ranks__fail(error) : GS_OK;
 }
 
-gs_status gs_ranks_wait(gs_ranks_message *m) { return wait_for(m); }
+gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes)
+{
+    const gs_ranks_piece all = {0, bytes};
+    gs_ranks_message m;
+    gs_status st = gs_ranks_make(&m, send, rank, memory, &all, 1);
+
+    if (st != GS_OK)
+        return st;
+    if ((st = gs_ranks_begin(&m)) == GS_OK)
+        st = wait_for(&m);
+    gs_ranks_drop(&m);
+    return st;
+}
 
 /* ---- joining, leaving ----------------------------------------------------- */
 

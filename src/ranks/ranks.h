@@ -53,18 +53,22 @@ typedef struct gs_ranks_piece {
     uint64_t offset, bytes;
 } gs_ranks_piece;
 
-/* A message under way. */
+/* A message that is sent or received as often as it is begun. */
 typedef struct gs_ranks_message {
     uint64_t request; /* MPI's */
 } gs_ranks_message;
 
-/* Begins to send pieces of `memory` to a rank, or to receive them: there as many bytes are sent in the same order.
- * Messages between two ranks are taken in the order in which they are sent. GS_EIO. */
-gs_status gs_ranks_begin(gs_ranks_message *m, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
-                         uint32_t pieces);
-/* Is it over? Then it is nothing any more. */
+/* Makes one that sends pieces of `memory` to a rank, or receives them: there as many bytes are sent in the same order.
+ * It is to be dropped. GS_EIO. */
+gs_status gs_ranks_make(gs_ranks_message *m, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
+                        uint32_t pieces);
+/* Not under way. */
+void gs_ranks_drop(gs_ranks_message *m);
+/* Begins one that is not under way. Messages between two ranks are taken in the order in which they are begun. */
+gs_status gs_ranks_begin(gs_ranks_message *m);
+/* Is it over? */
 gs_status gs_ranks_test(gs_ranks_message *m, bool *done);
-/* Waits for it. */
-gs_status gs_ranks_wait(gs_ranks_message *m);
+/* Sends or receives bytes once, and waits for that. */
+gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes);
 
 #endif /* GS_RANKS_RANKS_H */

@@ -14,7 +14,7 @@
 typedef struct sign {
     gs_ranks_message sent, heard;
     uint8_t out, in;
-    bool sending, hearing;
+    bool made, sending, hearing; /* the messages are there; under way */
     double last; /* gs_now() when it was heard */
 } sign;
 
@@ -28,6 +28,17 @@ static struct {
 
 static const gs_ranks_piece one_byte = {0, 1};
 
+static int make(const gs_ranks_module *m, uint32_t rank)
+{
+    sign *const s = &watch.of[rank];
+    int error = 0;
+
+    if (!s->made && (error = m->make(&s->sent, GS_RANKS_SIGNS, true, rank, &s->out, &one_byte, 1)) == 0)
+        error = m->make(&s->heard, GS_RANKS_SIGNS, false, rank, &s->in, &one_byte, 1);
+    s->made = error == 0;
+    return error;
+}
+
 /* Takes what has come, and asks for the next. */
 static int hear(const gs_ranks_module *m, uint32_t rank)
 {
@@ -36,7 +47,7 @@ static int hear(const gs_ranks_module *m, uint32_t rank)
     int error = 0;
 
     for (;;) {
-        if (!s->hearing && (error = m->begin(&s->heard, GS_RANKS_SIGNS, false, rank, &s->in, &one_byte, 1)) != 0)
+        if (!s->hearing && (error = m->begin(&s->heard)) != 0)
             return error;
         s->hearing = true;
         if ((error = m->test(&s->heard, &done)) != 0 || !done)
@@ -58,7 +69,7 @@ static int tell(const gs_ranks_module *m, uint32_t rank)
     if (!done)
         return 0;
     s->sending = true;
-    return m->begin(&s->sent, GS_RANKS_SIGNS, true, rank, &s->out, &one_byte, 1);
+    return m->begin(&s->sent);
 }
 
 /* One rank that is there says so: the first. */
@@ -95,7 +106,7 @@ static void *run(void *arg)
                 continue;
             if (slept > 4 * EVERY) /* this process was stopped: others may have spoken */
                 s->last += slept;
-            if (hear(m, r) != 0 || tell(m, r) != 0)
+            if (make(m, r) != 0 || hear(m, r) != 0 || tell(m, r) != 0)
                 s->last -= EVERY;
             if (patience > 0 && now - s->last > patience)
                 lost = GS_MIN(lost, r);
@@ -131,7 +142,7 @@ void gs_ranks__stop_watch(void)
     watch.on = false;
     for (uint32_t r = 0; r < gs_ranks_count(); r++)
         if (watch.of[r].hearing)
-            (void)gs_ranks__module()->drop(&watch.of[r].heard);
+            (void)gs_ranks__module()->drop(&watch.of[r].heard, true);
 }
 
 void gs_ranks_watch(double seconds)

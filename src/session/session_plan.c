@@ -840,7 +840,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .device_memory = s->memory.device,
         .host_parts = s->memory.host_parts,
         .topology = s->machine.topology,
-        .no_chain = s->config.options->no_chain,
+        .no_chain = s->config.options->no_chain || gs_ranks_count() > 1, /* each has a host of its own */
         .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,
         .unified = !gs_session_has_memories(s),
@@ -851,7 +851,8 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .live_most = s->memory.live_most,
         .stop = s->config.options->stop,
         .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed) +
-                      (s->machine.direct.possible ? GS_EXEC_LOAD_TASK_BYTES : 0),
+                      (s->machine.direct.possible ? GS_EXEC_LOAD_TASK_BYTES : 0) +
+                      (gs_ranks_count() > 1 ? GS_EXEC_MESSAGE_TASK_BYTES : 0),
         .cost = &s->machine.cost,
         .host_cost = gs_session_host_cost(s),
         /* the selective plan is the one to be ordered */

@@ -27,26 +27,40 @@ same()
         cmp <(cut -d, -f1-5 "$work/$1.jsonl") <(cut -d, -f1-5 "$work/$2.jsonl") && pass || fail "$1 is not $2"
 }
 
-# ranks N OPTIONS...: beside cpu:N; the first four options are the whole of a model.
+# ranks N OPTIONS...: beside cpu:N without chains, as ranks have none.
 beside()
 {
     local n=$1
     shift
-    ranks=() && train several --device cpu:$n --threads $n "$@" || return
+    ranks=() && train several --device cpu:$n --no-chain --threads $n "$@" || return
     ranks=(mpirun -n "$n") && train ranks --threads 1 "$@" && same ranks several
 }
 beside 2 --model gcn --device-memory 4M --epochs 4
 cp "$work/ranks.safetensors" "$work/whole.safetensors"
 beside 2 --model gin --dropout 0.5 --norm batch --device-memory 4M
-beside 3 --model sage --dropout 0.3 --no-chain --device-memory 4M
+beside 3 --model sage --dropout 0.3 --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
 ranks=() && train one --device cpu --model gat --no-hoist &&
     compare "ranks beside one device" "$work/ranks.safetensors" "$work/one.safetensors" 1e-5
 # rows that do not fit on the host go to each rank's own file
-beside 2 --model gat --no-chain --no-cache --device-memory 3M
+beside 2 --model gat --no-cache --device-memory 3M
 for what in written sent; do
     [ "$(column ${what}_bytes "$work/ranks.jsonl" | total)" -gt 0 ] && pass || fail "nothing was $what"
 done
+
+# What the store has, each reads for itself, so a model without rows in between sends none.
+run "one layer" mpirun -n 2 "$GNNSTREAM" train "$work/store" --model sage --layers 1 --no-hoist --epochs 2 --threads 1 \
+    --host-memory 300M --device-memory 4M --metrics "$work/none.jsonl"
+[ "$(column sent_bytes "$work/none.jsonl" | total)" -eq 0 ] && pass || fail "rows of the store were sent"
+
+# Types of messages are made once, whatever the number of epochs.
+export MPI_LOG=$work/types
+for epochs in 1 3; do
+    ranks=(mpirun -n 2 env LD_PRELOAD="$MPI_LOG_MODULE")
+    train types --model gcn --threads 1 --device-memory 4M --epochs $epochs
+done
+[ "$(wc -l <"$work/types")" -eq 4 ] && [ "$(sort -u "$work/types" | wc -l)" -le 2 ] && pass ||
+    fail "types are made in an epoch" "$work/types"
 
 # A checkpoint of two ranks is gone on from by two, to the bit, and by three.
 ranks=(mpirun -n 2)
