@@ -19,10 +19,10 @@
 /* Bytes of a tile's own registers where it loads and stores rows where they are, for fewer launches. */
 #define UNSTAGED_BYTES (8 * GS_MIB)
 #define LAUNCH_ROWS_MOST 65536u
-/* The same on a device with memory of its own, where a launch of few rows takes as long as asking for it (some 3 us).
- * Then the part of its memory that tiles may have for themselves. */
+/* The same on a device with memory of its own, where a launch of few rows takes as long as asking for it (some 3 us),
+ * and a product of few rows keeps few of its processors busy. Then the part of its memory that a tile may take. */
 #define OWN_BYTES_MOST (256 * GS_MIB)
-#define OWN_SCRATCH_SHARE 64
+#define OWN_TILE_SHARE 8
 
 #define USUAL_EPOCHS 100.0
 
@@ -98,7 +98,7 @@ static uint64_t tile_bytes(const gs_layout *l)
         return c->unstaged_bytes != 0 ? c->unstaged_bytes : UNSTAGED_BYTES;
     if (!l->long_tiles)
         return TILE_BYTES;
-    return GS_MIN(GS_MAX(GS_MIN(c->device_memory, c->host_memory) / OWN_SCRATCH_SHARE, TILE_BYTES), OWN_BYTES_MOST);
+    return GS_MIN(GS_MAX(GS_MIN(c->device_memory, c->host_memory) / OWN_TILE_SHARE, TILE_BYTES), OWN_BYTES_MOST);
 }
 
 /* `out` is laid out for GS_TILE_ROWS rows. */

