@@ -239,7 +239,8 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
         return taken;
     if (s->in->columns != NULL)
         return draw_pass(out, s, arena, count, 0, UINT32_MAX, threads);
-#pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(threads, 1u)) if (threads > 1)
+    threads = GS_MAX(GS_MIN(threads, count), 1u); /* those without a batch would only be in others' way */
+#pragma omp parallel for schedule(dynamic) num_threads((int)threads) if (threads > 1)
     for (uint32_t k = 0; k < count; k++) {
         const gs_status st = draw_pass(&out[k], s, &arena[k], 1, 0, UINT32_MAX, 1);
         if (st == GS_OK)

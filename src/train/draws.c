@@ -362,14 +362,19 @@ gs_status gs_draws_start(gs_draws *d)
     return st;
 }
 
+/* Beside a GPU's threads: the one that asks for its launches and the one that picks rows. Either of them standing still
+ * for a time slice of the drawing ones costs an H200 two batches. */
+#define THREADS_OF_GPU 2u
+
 /* Draws the group whose numbers are set. */
 static void *draw_group(void *context)
 {
     gs_draws *const d = context;
     gs_draws_group *const g = &d->drawn[d->drawing ? 1 - d->now : d->now];
+    const uint32_t threads = d->drawing && d->threads > THREADS_OF_GPU ? d->threads - THREADS_OF_GPU : d->threads;
 
     g->began = gs_now();
-    g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, d->threads);
+    g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads);
     if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
         g->status = GS_OK; /* those that overflow go in parts */
     if (g->status != GS_OK)
