@@ -161,7 +161,7 @@ typedef struct gs_memory_item {
 /* A link between two memories, and what each pass moves over it. Loads at the start of a run are not included. */
 typedef struct gs_link_report {
     char from[16], to[16]; /* "disk", "host", "device 0"; from "chain" or "ring": from the device before it there, which
-                            * forwards what it has */
+                            * forwards what it has; from "network": from hosts of other ranks */
     struct {
         uint64_t bytes, requests;
         double seconds;    /* predicted; for so long the link is busy */

@@ -78,8 +78,8 @@ static void sleep_until(double when)
 /* From when to when the copy has the wire; false where that is not throttled. */
 static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double ready, double span[2])
 {
-    const double bps = gs_link_said_bps(&w->topology, gs_task_link(t));
-    double *const wire = &w->busy[gs_link_wire(&w->topology, gs_task_link(t))];
+    const double bps = gs_link_said_bps(&w->topology, gs_task_way(t));
+    double *const wire = &w->busy[gs_link_wire(&w->topology, gs_task_way(t))];
 
     if (bps <= 0)
         return false;

@@ -51,8 +51,8 @@ void gs_plan_load_links(gs_link_load *out, const gs_plan *plan, uint32_t pass)
     for (const gs_task *t = first; t < first + plan->pass[pass].tasks; t++) {
         if (t->kind != GS_TASK_MOVE)
             continue;
-        gs_link_load *const load = &out[number_of(gs_task_link(t))];
-        load->link = gs_task_link(t);
+        gs_link_load *const load = &out[number_of(gs_task_way(t))];
+        load->link = gs_task_way(t);
         load->bytes += gs_task_bytes(plan, t);
         load->requests += gs_task_requests(t);
     }

@@ -18,6 +18,14 @@ enum {
     GS_WIRES = GS_WIRE_PEERS + GS_TOPOLOGY_DEVICES
 };
 
+/* The link that the bytes of a MOVE take: between ranks it is the network. */
+static inline gs_plan_link gs_task_way(const gs_task *t)
+{
+    const gs_plan_link link = gs_task_link(t);
+    const bool far = link.from == GS_HOST && gs_is_device_memory(link.to) && t->chunk_bytes == 0 && t->operand > 0;
+    return far ? (gs_plan_link){GS_DEVICE_MEMORIES + t->operand - 1, link.to} : link;
+}
+
 /* The wire that the link takes. From the disk to a device it is the disk's, and the one from the host is taken, too.
  * `t` is not asked where neither end is a device's. */
 uint32_t gs_link_wire(const gs_topology *t, gs_plan_link link);

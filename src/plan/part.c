@@ -134,6 +134,8 @@ static gs_status list_move(listing *x, uint32_t i, gs_task *t, const gs_reach *b
     gs_status st = GS_OK;
 
     t->device = 0;
+    if (t->source.memory == GS_HOST && t->place.memory == GS_DEVICE_MEMORIES && t->chunk_bytes == 0)
+        t->operand = 0; /* from this rank's host */
     if (t->place.memory == GS_DEVICE_MEMORIES)
         st = wait_for_place(x, t, &own);
     if (st == GS_OK)

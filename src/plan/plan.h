@@ -105,7 +105,8 @@ typedef struct gs_task {
     uint32_t file;       /* MOVE from or to the disk; EDGES, MOVE of a chunk: of the chunk */
     uint32_t sum;        /* ZERO, SELF, BEGIN, FINISH: which of the stage's sums; EDGES: likewise, or GS_NONE */
     uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; MOVE of a chunk: intervals; with
-                               * CHECK_CHUNK, of the first of the target's chunks that it brings */
+                               * CHECK_CHUNK, of the first of the target's chunks that it brings. `operand` of a MOVE
+                               * of rows from the host to a device of another rank than made them: 1 + that device */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH; EDGES: of the target interval, those that are there */
         uint32_t runs;   /* MOVE: of plan->run; 0: all of `bytes` */

@@ -2,6 +2,7 @@
 #include "ranks/ranks.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,60 @@ gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes)
         st = wait_for(&m);
     gs_ranks_drop(&m);
     return st;
+}
+
+/* ---- the network ---------------------------------------------------------- */
+
+/* Within a machine: bytes are copied into memory and out of it, by processors that the ranks share. */
+#define HOST_BPS 0x1p28
+#define HOST_SECONDS 0x1p-15
+#define ROUNDS 16
+
+/* The least of some times that each sends to the next. */
+static gs_status time_round(double *seconds, uint64_t bytes)
+{
+    const uint32_t next = (ranks.self + 1) % ranks.count, before = (ranks.self + ranks.count - 1) % ranks.count;
+    const gs_ranks_piece all = {0, bytes};
+    void *const own = ranks.chunks, *const come = (char *)own + CHUNK_BYTES;
+    gs_ranks_message send, receive;
+    gs_status st;
+
+    if ((st = gs_ranks_make(&send, true, next, own, &all, 1)) != GS_OK ||
+        (st = gs_ranks_make(&receive, false, before, come, &all, 1)) != GS_OK)
+        return st;
+    *seconds = INFINITY;
+    for (int i = 0; i < ROUNDS && st == GS_OK; i++) {
+        const double begin = gs_now();
+        if ((st = gs_ranks_begin(&receive)) != GS_OK || (st = gs_ranks_begin(&send)) != GS_OK ||
+            (st = wait_for(&receive)) != GS_OK || (st = wait_for(&send)) != GS_OK)
+            break;
+        *seconds = fmin(*seconds, gs_now() - begin);
+    }
+    gs_ranks_drop(&send);
+    gs_ranks_drop(&receive);
+    return st;
+}
+
+gs_status gs_ranks_measure(double *bps, double *seconds)
+{
+    double own[2] = {HOST_SECONDS, 0}, all[GS_RANKS_MOST][2];
+    gs_status st = GS_OK;
+
+    *bps = HOST_BPS;
+    *seconds = HOST_SECONDS;
+    if (ranks.on_host == ranks.count)
+        return GS_OK;
+    if ((st = time_round(&own[0], 1)) != GS_OK || (st = time_round(&own[1], CHUNK_BYTES)) != GS_OK ||
+        (st = gs_ranks_gather(all, own, sizeof(own))) != GS_OK)
+        return st;
+    double most = 0, per_chunk = 0;
+    for (uint32_t r = 0; r < ranks.count; r++) {
+        most = fmax(most, all[r][0]);
+        per_chunk = fmax(per_chunk, all[r][1] - all[r][0]);
+    }
+    *seconds = exp2(round(log2(most)));
+    *bps = exp2(round(log2((double)CHUNK_BYTES / fmax(per_chunk, 1e-6))));
+    return GS_OK;
 }
 
 /* ---- joining, leaving ----------------------------------------------------- */

@@ -68,6 +68,9 @@ void gs_ranks_drop(gs_ranks_message *m);
 gs_status gs_ranks_begin(gs_ranks_message *m);
 /* Is it over? */
 gs_status gs_ranks_test(gs_ranks_message *m, bool *done);
+/* A meeting. How long a message takes that has no bytes, and how many more come in a second, where each rank sends to
+ * the next one: the worst of all, the same for each, powers of two. Of ranks of one machine a guess. */
+gs_status gs_ranks_measure(double *bps, double *seconds);
 /* Sends or receives bytes once, and waits for that. */
 gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes);
 

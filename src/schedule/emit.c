@@ -201,6 +201,8 @@ static gs_status take_scratch(struct emitter *e)
     e->ends.mask = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask));
     e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
     e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));
+    if (e->l->config->topology != NULL && e->l->config->topology->across.network)
+        e->spill.maker = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.maker));
     e->wait.task = gs_arena_take(&e->scratch, WAITS, sizeof(*e->wait.task));
     e->seat = gs_arena_take(&e->scratch, e->devices, sizeof(*e->seat));
     for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {

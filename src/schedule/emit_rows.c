@@ -153,7 +153,7 @@ static gs_status move_to(struct emitter *e, gs_task *t, const struct unit *from,
     if ((st = gs_emit__task(e, t, &out->read)) != GS_OK)
         return st;
     const uint64_t bytes = gs_task_bytes(e->plan, t);
-    *(gs_task_driver(t) == GS_DRIVER_PEER ? &e->pass->forward_bytes : &e->pass->upload_bytes) += bytes;
+    *(gs_link_driver(gs_task_way(t)) == GS_DRIVER_PEER ? &e->pass->forward_bytes : &e->pass->upload_bytes) += bytes;
     gs_emit__came(e, out, out->read, bytes);
     return GS_OK;
 }
@@ -236,13 +236,24 @@ static const uint64_t *needed_by(struct emitter *e, const struct delivery *v, ui
     return gs_emit__needed_by(e, v->want->unit % e->l->parts, needs);
 }
 
+/* Rows that the host of another rank has. */
+static bool is_far(const struct emitter *e, uint32_t unit, uint32_t device)
+{
+    return e->spill.maker != NULL && !gs_emit__is_chunk(e, unit) && e->spill.maker[unit] > 0 &&
+           e->spill.maker[unit] != 1 + device;
+}
+
 /* Of rows that edges name: which runs go over the link of the first of these moves, for the memories of all. */
 static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_task *t, uint32_t first, uint32_t end)
 {
     const gs_schedule_config *const cfg = e->l->config;
     const uint32_t device = device_of(v->route.hop[first].to);
     const gs_cost *const cost = gs_cost_on(cfg->cost, cfg->host_cost, cfg->topology, device);
-    const gs_link link = gs_link_of(cfg->topology, cost, gs_link_to(device));
+    const gs_plan_link way = is_far(e, v->want->unit, device)
+                                 ? (gs_plan_link){GS_DEVICE_MEMORIES + e->spill.maker[v->want->unit] - 1,
+                                                  GS_DEVICE_MEMORIES + device}
+                                 : gs_link_to(device);
+    const gs_link link = gs_link_of(cfg->topology, cost, way);
     const gs_run_extent extent = {.bytes = gs_align_up(t->bytes, GS_BLOCK_BYTES), .unit = GS_BLOCK_BYTES,
                                   .row = gs_emit__row_bytes(e, v->want->unit),
                                   .rows = gs_emit__unit_rows(e, v->want->unit),
@@ -292,6 +303,9 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
     gs_status st = GS_OK;
 
     e->device = d;
+    t->operand = gs_emit__is_chunk(e, v->want->unit) ? t->operand : 0;
+    if (hop->from == GS_HOST && is_far(e, v->want->unit, d))
+        t->operand = e->spill.maker[v->want->unit];
     if (hop->from != GS_HOST)
         from.read = v->came[device_of(hop->from)][hop->part];
     if (gs_emit__is_there(out))
@@ -480,6 +494,8 @@ gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t b
         st = gs_emit__take(e, &e->memory[GS_HOST], bytes, u);
     }
     e->device = device_of(here.place.memory);
+    if (e->spill.maker != NULL)
+        e->spill.maker[w->unit] = (uint8_t)(1 + e->device);
     t.place = u->place;
     gs_emit__wait(e, here.read);
     if (st == GS_OK && (st = gs_emit__task(e, &t, &u->read)) == GS_OK) {

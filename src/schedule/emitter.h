@@ -157,6 +157,8 @@ struct spilled {
                              * ones, the last stands for all */
     struct owners *owners;  /* [arrays] */
     uint32_t *owner;
+    uint8_t *maker;         /* [array * parts + interval] of ranks: 1 + the device whose host has the rows; NULL: there
+                             * is one host */
 };
 
 /* Entries that there is room for in the plan's lists. */

@@ -269,7 +269,7 @@ static double verify_seconds(const gs_simulation_input *in, const gs_task *t)
 
 static double move_seconds(const gs_simulation_input *in, const gs_task *t)
 {
-    const gs_link_load load = {gs_task_link(t), gs_task_bytes(in->plan, t), gs_task_requests(t)};
+    const gs_link_load load = {gs_task_way(t), gs_task_bytes(in->plan, t), gs_task_requests(t)};
     return gs_link_seconds(in->topology, in->cost, in->host_cost, &load);
 }
 
@@ -363,10 +363,10 @@ static double take_wire(struct sim *s, gs_plan_link link, double seconds, double
 static double move(struct sim *s, const gs_task *t, double begin)
 {
     const double took = move_seconds(s->in, t);
-    double end = take_wire(s, gs_task_link(t), took, begin);
+    double end = take_wire(s, gs_task_way(t), took, begin);
 
-    if (gs_task_is_copy(t))
-        return end;
+    if (gs_task_is_copy(t)) /* what a message takes beside its bytes, others do not wait for */
+        return end + (gs_link_driver(gs_task_way(t)) == GS_DRIVER_PEER ? s->in->topology->across.seconds : 0);
     if (gs_task_driver(t) == GS_DRIVER_DIRECT) {
         const gs_plan_link to = gs_link_to(t->device);
         const double bps = gs_link_of(s->in->topology, cost_on(s, t), to).bps;

@@ -136,10 +136,10 @@ static void name_memory(char *out, size_t room, uint32_t memory)
         snprintf(out, room, "%s", memory == GS_DISK ? "disk" : "host");
 }
 
-static void name_link(gs_link_report *out, gs_plan_link link, bool ring)
+static void name_link(gs_link_report *out, gs_plan_link link, const char *peers)
 {
     if (gs_link_driver(link) == GS_DRIVER_PEER)
-        snprintf(out->from, sizeof(out->from), "%s", ring ? "ring" : "chain");
+        snprintf(out->from, sizeof(out->from), "%s", peers);
     else
         name_memory(out->from, sizeof(out->from), link.from);
     name_memory(out->to, sizeof(out->to), link.to);
@@ -149,12 +149,15 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
 {
     gs_link_load load[GS_PLAN_LINKS];
     const gs_session_machine *const m = &s->machine;
+    const char *const peers = m->topology != NULL && m->topology->across.network ? "network"
+                              : s->plan->ring                                    ? "ring"
+                                                                                 : "chain";
 
     out->links = gs_plan_links(s->plan);
     for (uint32_t p = 0; p < out->passes; p++) {
         gs_plan_load_links(load, s->plan, p);
         for (uint32_t l = 0; l < out->links; l++) {
-            name_link(&out->link[l], load[l].link, s->plan->ring);
+            name_link(&out->link[l], load[l].link, peers);
             out->link[l].pass[p].bytes = load[l].bytes;
             out->link[l].pass[p].requests = load[l].requests;
             out->link[l].pass[p].seconds =
@@ -484,7 +487,7 @@ static void add_costs(const table *a, row *r, const gs_task *t)
     gs_work w;
 
     if (t->kind == GS_TASK_MOVE) {
-        gs_link_load load = {gs_task_link(t), gs_task_bytes(s->plan, t), gs_task_requests(t)};
+        gs_link_load load = {gs_task_way(t), gs_task_bytes(s->plan, t), gs_task_requests(t)};
         r->bytes += load.bytes;
         r->predicted += gs_link_seconds(m->topology, &m->cost, host, &load);
         load.requests = 0;

@@ -191,6 +191,14 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     return st;
 }
 
+static gs_status ask_network(gs_session *s)
+{
+    double bps = 0, seconds = 0;
+    const gs_status st = gs_ranks_measure(&bps, &seconds);
+    gs_topology_of_network(&s->machine.wires, gs_ranks_count(), bps, seconds);
+    return st;
+}
+
 /* `alone`: leaves out the file's first device, the processors. */
 static gs_status read_wires(gs_session *s, bool alone)
 {
@@ -205,6 +213,10 @@ static gs_status read_wires(gs_session *s, bool alone)
     if (st == GS_OK && s->machine.wires.memory[0] > 0 && s->config.options->device_memory != 0)
         return gs_fail(GS_EINVAL, ".topology %s: \"memories\" and .device_memory both say what devices have; leave one "
                        "out", path);
+    if (st == GS_OK && s->machine.wires.across.network && gs_session_has_memories(s))
+        return gs_fail(GS_EINVAL, ".topology %s: \"network\" is of ranks, whose devices are processors", path);
+    if (st == GS_OK && !s->machine.wires.across.network && gs_ranks_count() > 1)
+        return gs_fail(GS_EINVAL, ".topology %s: of several ranks it says their \"network\"", path);
     return st;
 }
 
@@ -228,6 +240,8 @@ gs_status gs_session_open_devices(gs_session *s)
     if (several == 0 && !gs_session_has_memories(s))
         return GS_OK;
     s->machine.topology = &s->machine.wires;
+    if (gs_ranks_count() > 1 && o->topology == NULL && (st = ask_network(s)) != GS_OK)
+        return st;
     if (s->machine.wires.devices == 0)
         gs_topology_one_switch(&s->machine.wires, devices);
     if (o->topology != NULL && (st = read_wires(s, alone)) != GS_OK)

@@ -840,7 +840,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .device_memory = s->memory.device,
         .host_parts = s->memory.host_parts,
         .topology = s->machine.topology,
-        .no_chain = s->config.options->no_chain || gs_ranks_count() > 1, /* each has a host of its own */
+        .no_chain = s->config.options->no_chain || s->machine.wires.across.network, /* each has a host of its own */
         .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,
         .unified = !gs_session_has_memories(s),

@@ -155,11 +155,20 @@ void gs_tree_groups(const gs_tree *t, const char *const *place, uint32_t devices
 /* A device slower than this is one that stands still. */
 #define SPEED_LEAST 1e-3
 #define MEMORY_MOST 1e15
+#define SECONDS_MOST 10.0 /* of a message */
 #define WHERE_BYTES 4200 /* a path, and which switch */
 
 void gs_topology_one_switch(gs_topology *out, uint32_t devices)
 {
     *out = (gs_topology){.devices = devices, .switches = 1, .at = {{.first = 0, .devices = devices}}};
+}
+
+void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds)
+{
+    *out = (gs_topology){.devices = ranks, .switches = ranks,
+                         .across = {.joined = true, .bps = bps, .network = true, .seconds = seconds}};
+    for (uint32_t r = 0; r < ranks; r++)
+        out->at[r] = (gs_topology_switch){.first = r, .devices = 1};
 }
 
 void gs_topology_drop_first(gs_topology *t)
@@ -325,6 +334,33 @@ static gs_status read_across(gs_topology *t, const cJSON *root, const char *path
     return st;
 }
 
+/* Ranks, which have no other wires. */
+static gs_status read_network(gs_topology *t, const cJSON *root, const char *path)
+{
+    static const char *const known[] = {"bps", "seconds"};
+    const cJSON *const network = cJSON_GetObjectItemCaseSensitive(root, "network");
+    const cJSON *const seconds = cJSON_GetObjectItemCaseSensitive(network, "seconds");
+    double bps;
+    gs_status st;
+
+    if (network == NULL)
+        return GS_OK;
+    if ((st = rate(&bps, network, "bps", path)) != GS_OK)
+        return st;
+    if (unknown_key(network, known, GS_ARRAY_LEN(known)) != NULL || bps == 0 || !cJSON_IsNumber(seconds) ||
+        !(seconds->valuedouble >= 0) || seconds->valuedouble > SECONDS_MOST)
+        return gs_fail(GS_EFORMAT, "%s: \"network\" must be {\"bps\": 1e9, \"seconds\": 5e-5}, bytes a second and what "
+                       "a message takes beside, up to %g", path, SECONDS_MOST);
+    if (t->across.bps > 0 || t->across.share != GS_SHARE_FASTER)
+        return gs_fail(GS_EFORMAT, "%s: \"network\" is of ranks, which have no \"across_bps\" and no \"share\"", path);
+    for (uint32_t s = 0; s < t->switches; s++)
+        if (t->at[s].devices != 1 || t->at[s].host_bps > 0 || t->at[s].peer_bps > 0)
+            return gs_fail(GS_EFORMAT, "%s: switch %u: \"network\" is of ranks: a switch each, with one device, and "
+                           "without host_bps and peer_bps", path, s);
+    t->across = (gs_topology_across){.joined = true, .bps = bps, .network = true, .seconds = seconds->valuedouble};
+    return GS_OK;
+}
+
 /* All devices' memories or none are said. */
 static gs_status check_memories(const gs_topology *t, const char *path)
 {
@@ -382,7 +418,7 @@ static gs_status read_place(gs_topology *t, const cJSON *root, const char *path)
 
 static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
 {
-    static const char *const known[] = {"switches", "across_bps", "share", "take", "place"};
+    static const char *const known[] = {"switches", "across_bps", "share", "take", "place", "network"};
     const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
     const char *key;
     gs_status st = GS_OK;
@@ -392,14 +428,15 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
     if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share, take and place",
-                       path, key);
+        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share, take, place and "
+                       "network", path, key);
     for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
         if (t->switches == GS_TOPOLOGY_DEVICES)
             return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
         st = read_switch(t, s, path);
     }
-    if (st != GS_OK || (st = check_memories(t, path)) != GS_OK || (st = read_across(t, root, path)) != GS_OK)
+    if (st != GS_OK || (st = check_memories(t, path)) != GS_OK || (st = read_across(t, root, path)) != GS_OK ||
+        (st = read_network(t, root, path)) != GS_OK)
         return st;
     return (st = read_take(t, root, path)) == GS_OK ? read_place(t, root, path) : st;
 }

@@ -30,6 +30,9 @@ typedef struct gs_topology_across {
     bool joined; /* each can copy from each */
     double bps;
     gs_topology_share share;
+    bool network;   /* each device is on a machine of its own, a rank: what goes from one's host to another's device
+                     * takes this way, */
+    double seconds; /* and so much longer */
 } gs_topology_across;
 
 /* Shares of a stage's columns, in proportion to each other, that devices are to have whatever is predicted. */
@@ -53,6 +56,9 @@ typedef struct gs_topology {
 
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
 void gs_topology_one_switch(gs_topology *out, uint32_t devices);
+
+/* Of ranks: a device each, and a network that takes `seconds` and `bps` bytes a second to each. */
+void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds);
 
 /* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted.
  * GS_ENOTFOUND, GS_EFORMAT (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */

@@ -27,19 +27,27 @@ same()
         cmp <(cut -d, -f1-5 "$work/$1.jsonl") <(cut -d, -f1-5 "$work/$2.jsonl") && pass || fail "$1 is not $2"
 }
 
-# ranks N OPTIONS...: beside cpu:N without chains, as ranks have none.
+# ranks N OPTIONS...: beside cpu:N with the same network.
 beside()
 {
-    local n=$1
+    local n=$1 each
     shift
-    ranks=() && train several --device cpu:$n --no-chain --threads $n "$@" || return
-    ranks=(mpirun -n "$n") && train ranks --threads 1 "$@" && same ranks several
+    each=$(printf ', {"devices": 1}%.0s' $(seq "$n"))
+    printf '{"switches": [%s], "network": {"bps": 1e9, "seconds": 2e-5}}' "${each:2}" >"$work/network"
+    ranks=() && train several --device cpu:$n --topology "$work/network" --threads $n "$@" || return
+    ranks=(mpirun -n "$n") && train ranks --topology "$work/network" --threads 1 "$@" && same ranks several
 }
 beside 2 --model gcn --device-memory 4M --epochs 4
 cp "$work/ranks.safetensors" "$work/whole.safetensors"
 beside 2 --model gin --dropout 0.5 --norm batch --device-memory 4M
 beside 3 --model sage --dropout 0.3 --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
+# no more goes over the network than is planned
+planned=$("$GNNSTREAM" plan "$work/store" --layers 2 --hidden 8 --epochs 2 --host-memory 300M --device cpu:3 \
+    --threads 3 --topology "$work/network" --model gat --no-hoist --device-memory 4M --json | sed 's/{"from"/\n&/g' |
+    sed -n '/^{"from":"network"/s/.*"train","bytes":\([0-9]*\).*/\1/p' | total)
+sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
+[ "$sent" -le "$planned" ] && [ "$sent" -gt $((planned / 2)) ] && pass || fail "$sent bytes were sent, $planned planned"
 ranks=() && train one --device cpu --model gat --no-hoist &&
     compare "ranks beside one device" "$work/ranks.safetensors" "$work/one.safetensors" 1e-5
 # rows that do not fit on the host go to each rank's own file

@@ -117,6 +117,18 @@ static void test_topology__switches_may_be_joined(void **state)
     assert_true(t.across.share == GS_SHARE_ROUND && !t.across.joined);
 }
 
+static void test_topology__ranks_have_a_network(void **state)
+{
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], "
+                          "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}", 2));
+    assert_true(t.across.network && t.across.joined && t.across.bps == 1e9 && t.across.seconds == 2e-5);
+    assert_true(gs_topology_between(&t, 1, 0) == 1e9);
+    gs_topology_of_network(&t, 3, 2e9, 1e-3);
+    assert_true(t.devices == 3 && t.switches == 3 && t.across.network && gs_topology_between(&t, 0, 2) == 2e9);
+}
+
 static void test_topology__stages_may_be_placed(void **state)
 {
     gs_topology t;
@@ -148,6 +160,12 @@ static void test_topology__what_is_none_is_refused(void **state)
         {"{\"switches\": [{\"devices\": 2}], \"share\": 1}", "\"share\" must be \"chains\" or \"ring\""},
         {"{\"switches\": [{\"devices\": 2}], \"share\": \"all\"}", "\"share\" must be \"chains\" or \"ring\""},
         {"{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], \"share\": \"ring\"}", "needs \"across_bps\""},
+        {"{\"switches\": [{\"devices\": 1}], \"network\": 1}", "\"network\" must be"},
+        {"{\"switches\": [{\"devices\": 1}], \"network\": {\"bps\": 1e9}}", "\"network\" must be"},
+        {"{\"switches\": [{\"devices\": 1}], \"network\": {\"bps\": 1e9, \"seconds\": -1}}", "\"network\" must be"},
+        {"{\"switches\": [{\"devices\": 2}], \"network\": {\"bps\": 1e9, \"seconds\": 0}}", "a switch each"},
+        {"{\"switches\": [{\"devices\": 1}], \"across_bps\": 1e9, \"network\": {\"bps\": 1e9, \"seconds\": 0}}",
+         "no \"across_bps\""},
         {"{\"switches\": [{\"devices\": 2}], \"place\": 1}", "\"place\" must be {\"edges\""},
         {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edge\": []}}", "\"place\" must be {\"edges\""},
         {"{\"switches\": [{\"devices\": 2}], \"place\": {\"edges\": [1, 0]}}", "\"vertices\" must be a list"},
@@ -193,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_topology__devices_may_have_budgets_of_their_own),
         cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
         cmocka_unit_test(test_topology__switches_may_be_joined),
+        cmocka_unit_test(test_topology__ranks_have_a_network),
         cmocka_unit_test(test_topology__stages_may_be_placed),
         cmocka_unit_test(test_topology__what_is_none_is_refused),
     };
