@@ -244,6 +244,7 @@ static int predict_run(const cli_command *self, const void *options, const char 
     gs_train_options o = t->train;
     gs_weights_summary w = {0};
     gs_train_report r;
+    uint32_t rank, ranks;
     int status;
 
     if (t->weights == NULL || (o.logits == NULL && o.argmax == NULL && o.scores == NULL && t->embeddings == NULL))
@@ -254,13 +255,16 @@ static int predict_run(const cli_command *self, const void *options, const char 
     if (t->embeddings != NULL && ((o.logits != NULL && strcmp(o.logits, t->embeddings) == 0) ||
                                   (o.argmax != NULL && strcmp(o.argmax, t->embeddings) == 0)))
         return cli_fail(self, CLI_USAGE, "--embeddings %s: another output has this name", t->embeddings);
-    if (o.dropout != 0 || o.input_dropout != 0)
+    if ((status = cli_result(self, gs_join_ranks(&rank, &ranks))) != CLI_DONE)
+        return status;
+    if (rank == 0 && (o.dropout != 0 || o.input_dropout != 0))
         cli_warn(NULL, "a prediction has no dropout; what is given of it changes nothing");
     o.stop = cli_stop();
     o.warn = cli_warn;
     o.init = t->weights;
-    if ((status = cli_result(self, compute(place[0], t, &o, &r))) != CLI_DONE ||
-        (t->ids != NULL && (status = cli_result(self, gs_write_ids(place[0], t->ids))) != CLI_DONE) ||
+    if ((status = cli_result(self, compute(place[0], t, &o, &r))) != CLI_DONE || rank > 0)
+        return status;
+    if ((t->ids != NULL && (status = cli_result(self, gs_write_ids(place[0], t->ids))) != CLI_DONE) ||
         (status = cli_result(self, gs_inspect_weights(&w, t->weights))) != CLI_DONE)
         return status;
     if (t->json) {

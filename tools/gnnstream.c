@@ -102,11 +102,12 @@ static int help(int argc, char **argv)
 static int refuse_ranks(const cli_command *c)
 {
     uint32_t rank, ranks;
-    const int status = cli_result(c, gs_join_ranks(&rank, &ranks));
+    const gs_status st = gs_join_ranks(&rank, &ranks);
 
     if (rank > 0)
         cli_be_silent();
-    if (status != CLI_DONE || ranks == 1 || c == &cmd_train)
+    const int status = cli_result(c, st);
+    if (status != CLI_DONE || ranks == 1 || c == &cmd_train || c == &cmd_predict)
         return status;
     return cli_fail(c, CLI_USAGE, "is done by one process; start it without mpirun");
 }

@@ -276,6 +276,16 @@ static uint32_t launched(void)
     return getenv("PMIX_RANK") != NULL ? 1 : 0;
 }
 
+/* Which of them this one is, by the launcher. */
+static uint32_t launched_as(void)
+{
+    const char *const said[] = {getenv("PMI_RANK"), getenv("OMPI_COMM_WORLD_RANK"), getenv("PMIX_RANK")};
+    for (size_t k = 0; k < GS_ARRAY_LEN(said); k++)
+        if (said[k] != NULL && atoi(said[k]) > 0)
+            return (uint32_t)atoi(said[k]);
+    return 0;
+}
+
 /* Beside this library, or beside the program where that has all of it. */
 static void *load_module(void)
 {
@@ -306,9 +316,11 @@ static gs_status join(void)
 
     if (error != 0)
         return gs_ranks__fail(error);
-    if (launched() > 1 && ranks.count == 1)
+    if (launched() > 1 && ranks.count == 1) {
+        ranks.self = launched_as();
         return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but its MPI knows of no other: start it with the mpirun of "
                        "the MPI that gnnstream was built with", launched());
+    }
     if (ranks.count > GS_RANKS_MOST)
         return gs_fail(GS_EINVAL, "%u ranks: %u are the most", ranks.count, GS_RANKS_MOST);
     if (!threads)
@@ -332,6 +344,7 @@ gs_status gs_ranks_open(void)
         return join();
     if (started == 1) /* as good as alone */
         return GS_OK;
+    ranks.self = launched_as(); /* one speaks for all */
     return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream is built without MPI (libgnnstream_mpi.so is not "
                    "beside its library): install libmpich-dev or libopenmpi-dev, and build all of it again", started);
 }

@@ -19,8 +19,8 @@
 #define GS_RANKS_MOST 16u
 
 /* Joins the ranks that this process was started with. Does nothing where there are none, or the second time.
- * GS_EUNSUPPORTED: the program is not built for that; GS_EINVAL: there are too many. The process leaves them when it
- * exits, which waits for all; one that is killed ends the others. */
+ * GS_EUNSUPPORTED: the program is not built for that; which rank it is is known all the same. GS_EINVAL: there are too
+ * many. The process leaves them when it exits, which waits for all; one that is killed ends the others. */
 gs_status gs_ranks_open(void);
 uint32_t gs_ranks_count(void); /* 1: alone */
 uint32_t gs_ranks_self(void);

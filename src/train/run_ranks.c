@@ -35,8 +35,8 @@ static gs_status refuse(const char *what)
 
 static gs_status check_kind(const gs_train_options *o, gs_run_kind kind)
 {
-    if (kind != GS_RUN_TRAIN)
-        return refuse("a prediction");
+    if (kind == GS_RUN_PREDICT && (o->edges != NULL || o->scores != NULL))
+        return refuse(".edges, .scores: pairs of vertices");
     if (gs_train_on_batches(o))
         return refuse(".sampler: batches");
     if (gs_train_is_of_pairs(o))

@@ -9,6 +9,7 @@ fi
 # Open MPI, where it is that one
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 input_of rough
+add_types "$input"
 run "partition" "$GNNSTREAM" partition "$input" "$work/store" --parts 8 --method fennel || finish
 
 # train NAME OPTIONS...: by the launcher in `ranks`; writes NAME.safetensors, .npy and .jsonl.
@@ -39,7 +40,15 @@ beside()
 }
 beside 2 --model gcn --device-memory 4M --epochs 4
 cp "$work/ranks.safetensors" "$work/whole.safetensors"
-beside 2 --model gin --dropout 0.5 --norm batch --device-memory 4M
+beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 4M
+# and they predict, from weights of one process
+for n in 1 3; do
+    mpirun -n $n "$GNNSTREAM" predict "$work/store" --weights "$work/several.safetensors" \
+        --logits "$work/$n.npy" --argmax "$work/argmax$n.npy" --threads 1 --host-memory 300M --device-memory 4M \
+        >"$work/stdout" 2>"$work/stderr" &&
+        [ ! -s "$work/stderr" ] && pass || fail "predict by $n" "$work/stderr"
+done
+cmp "$work/argmax1.npy" "$work/argmax3.npy" && compare "a prediction by 3" "$work/3.npy" "$work/1.npy" 1e-5
 beside 3 --model sage --dropout 0.3 --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
 # no more goes over the network than is planned
@@ -106,4 +115,10 @@ gcn=("$GNNSTREAM" train "$work/store" --model gcn)
 refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
 refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
 refuse 1 'several ranks' mpirun -n 2 "${gcn[@]}" --sampler neighbor --fanout 2,2
+refuse 1 'pairs of vertices: not on several ranks' mpirun -n 2 "${gcn[@]}" --task link
+# without the module, one line of all
+mkdir "$work/tools" "$work/src"
+cp "$GNNSTREAM" "$work/tools"
+cp "${RANKS_MODULE%/*}/libgnnstream.so.0" "$work/src"
+refuse 1 'built without MPI' mpirun -n 3 "$work/tools/gnnstream" train "$work/store" --model gcn
 finish
