@@ -392,6 +392,20 @@ void gs_cuda_free_code(gs_cuda_code *k)
 static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_ADD] = "gs_add",
     [GS_CUDA_PICK] = "gs_pick_rows",
+    [GS_CUDA_DRAW_TARGETS] = "gs_draw_targets",
+    [GS_CUDA_DRAW_COUNT] = "gs_draw_count",
+    [GS_CUDA_DRAW_PLACES] = "gs_draw_places",
+    [GS_CUDA_DRAW_FIND] = "gs_draw_find",
+    [GS_CUDA_DRAW_NEW] = "gs_draw_new",
+    [GS_CUDA_DRAW_ROWS] = "gs_draw_rows",
+    [GS_CUDA_DRAW_SOURCES] = "gs_draw_sources",
+    [GS_CUDA_DRAW_COUNT_SOURCES] = "gs_draw_count_sources",
+    [GS_CUDA_DRAW_COUNT_LISTED] = "gs_draw_count_listed",
+    [GS_CUDA_DRAW_LIST] = "gs_draw_list_rows_of",
+    [GS_CUDA_DRAW_BY_ROW] = "gs_draw_by_row",
+    [GS_CUDA_DRAW_PLACE] = "gs_draw_place",
+    [GS_CUDA_DRAW_BY_SOURCE] = "gs_draw_by_source",
+    [GS_CUDA_DRAW_FINISH] = "gs_draw_finish",
     [GS_CUDA_MARK] = "gs_mark",
     [GS_CUDA_BEGIN] = "gs_begin",
     [GS_CUDA_FINISH_MOST] = "gs_finish_most",
@@ -412,6 +426,8 @@ static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_SQUARES] = "gs_squares",
     [GS_CUDA_STEP] = "gs_step",
 };
+
+const char *gs_cuda_fixed_name(int which) { return fixed_names[which]; }
 
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text)
 {

@@ -77,6 +77,20 @@ enum gs_cuda_typed_fixed {
 enum gs_cuda_fixed {
     GS_CUDA_ADD,
     GS_CUDA_PICK,
+    GS_CUDA_DRAW_TARGETS,
+    GS_CUDA_DRAW_COUNT,
+    GS_CUDA_DRAW_PLACES,
+    GS_CUDA_DRAW_FIND,
+    GS_CUDA_DRAW_NEW,
+    GS_CUDA_DRAW_ROWS,
+    GS_CUDA_DRAW_SOURCES,
+    GS_CUDA_DRAW_COUNT_SOURCES,
+    GS_CUDA_DRAW_COUNT_LISTED,
+    GS_CUDA_DRAW_LIST,
+    GS_CUDA_DRAW_BY_ROW,
+    GS_CUDA_DRAW_PLACE,
+    GS_CUDA_DRAW_BY_SOURCE,
+    GS_CUDA_DRAW_FINISH,
     GS_CUDA_MARK,
     GS_CUDA_BEGIN,
     GS_CUDA_FINISH_MOST,
@@ -116,6 +130,8 @@ typedef struct gs_cuda_code {
  * products of edges' rows may round so. After a failure, too, both are the caller's. */
 gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32);
 void gs_cuda_free_code(gs_cuda_code *k); /* but for its module */
+/* The name of one of gs_cuda_fixed. */
+const char *gs_cuda_fixed_name(int which);
 /* Compiled for this GPU, or from the file where that is kept, and loaded. */
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
 /* The functions of the kernels that every program has. */

@@ -173,6 +173,7 @@ typedef struct gs_train_options {
     const char *products; /* for what rows are multiplied by the matrix of an edge's type: "edges", one by one; "runs",
                            * where a model allows, once for all edges of a vertex that have the type, of their sum.
                            * "auto": what is predicted to take less. Weights can then differ by rounding */
+    bool no_draw;        /* switch for measurements: batches of "neighbor" are drawn by the processors, not by a GPU */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -361,6 +362,8 @@ typedef struct gs_train_options {
       "each of several devices takes all that it needs from the host", NULL)                                         \
     X(no_spread, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-spread", NULL,                                        \
       "keep no rows of features for batches in the memory of GPUs", NULL)                                            \
+    X(no_draw, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-draw", NULL,                                            \
+      "no GPU draws batches", NULL)                                                                                  \
     X(products, CHOICE, "auto", 0, 0, NOTHING, NULL, RARE, "--products", "auto|edges|runs",                          \
       "by the matrix of an edge's type: one an edge, or one for all edges of\n"                                      \
       "a vertex and a type; auto: what is predicted to be faster", NULL)                                             \

@@ -222,6 +222,8 @@ typedef struct gs_plan_report {
     double run_seconds;  /* predicted for all of them and the pass "setup"; 0: of a run on batches, or a prediction */
     uint32_t product_stages;
     gs_product_report product_stage[GS_PLAN_PRODUCTS];
+    uint64_t draw_bytes; /* of a GPU's memory, with which it draws batches itself: in-edges, labels and what is in
+                          * between. 0: the processors draw them */
 } gs_plan_report;
 
 #endif /* GS_GNNSTREAM_REPORTS_H */

@@ -216,6 +216,8 @@ static void print_batch_devices(const gs_plan_report *p)
     if (p->batch_devices > 0)
         printf("%-28s %u, each %.3g s, without reading%s\n", "steps of an epoch", p->steps, p->step_seconds,
                p->draw_seconds > 0 ? "" : " and drawing");
+    if (p->draw_bytes > 0)
+        printf("%-28s %12s of device memory\n", "batches drawn on the GPU", cli_size(p->draw_bytes));
     for (uint32_t d = 0; d < p->batch_devices; d++)
         all += p->batch_rows[d];
     if (all == 0)

@@ -267,6 +267,49 @@ typedef struct gs_pick_args {
     gs_u32 unit, lanes;  /* bytes that a lane copies at once, 16, 8, 4 or 2; lanes of a row, a power of 2 to 32 */
 } gs_pick_args;
 
+/* A batch of neighbours (draw.cu). Hop h has rows [rows[h - 1], rows[h]), hop 0 the targets. */
+#define GS_DRAW_HOPS 16
+#define GS_DRAW_LISTS (GS_DRAW_HOPS + 1)
+#define GS_DRAW_PART 16 /* lanes of a block that one of them adds up */
+#define GS_DRAW_SHARED ((GS_BLOCK_LANES + GS_BLOCK_LANES / GS_DRAW_PART) * 8)
+/* Edges in the order of one of their ends: counts of those of the first rows[h] rows, which have `targets` rows with
+ * edges. */
+typedef struct gs_draw_list_state {
+    gs_u32 targets[GS_DRAW_HOPS + 1], ends[GS_DRAW_HOPS + 1], largest;
+} gs_draw_list_state;
+
+/* device.h has the same as gs_draw_counts. */
+typedef struct gs_draw_state {
+    gs_u32 rows[GS_DRAW_HOPS + 1], edges[GS_DRAW_HOPS + 1]; /* edges[h]: into the rows before hop h */
+    gs_u32 overflows;
+    gs_draw_list_state list[GS_DRAW_LISTS];
+} gs_draw_state;
+
+typedef struct gs_draw_args {
+    gs_draw_state *state;
+    const gs_u32 *first, *other; /* in-edges of vertex v: other[first[v]..first[v + 1]) */
+    gs_u64 *slot;                /* [1 << bits] table of vertices: vertex << 32 | row, or the edge that has it first */
+    gs_u64 *sums;                /* of each block */
+    gs_u32 *vertex, *slot_of;    /* [most_rows] of each row; its place in the table */
+    gs_u32 *start;               /* [most_rows + 1] first edge of a row */
+    gs_u32 *source, *row;        /* [most_edges] of each edge: first which one of the graph's it is, then its source */
+    gs_u32 *at, *fresh;          /* [most_edges] the source's place in the table; the row that an edge has first */
+    /* of a list by source */
+    gs_u32 *count, *taken, *begin; /* [most_rows] edges of a row, those that have a place, where the first one's is */
+    gs_u32 *placed;              /* [most_edges] */
+    void *list_target, *list_index;
+    gs_u32 *list_start;
+    float *in_degree;            /* of rows; NULL: not wanted */
+    gs_u8 *split;                /* likewise */
+    float *loops;                /* likewise, self loops; `own`: of each vertex of the graph; NULL: there are none */
+    const gs_u32 *own;
+    gs_u32 bits, most_rows, most_edges, index_bytes;
+    gs_u32 hop, hops, fanout, targets;
+    gs_u32 list, operands;       /* number of a list; 0: by destination, else of edges into hops before this one */
+    gs_u32 key[2], batch, epoch;
+    gs_u32 in_split, out_split;  /* of targets, and of other rows */
+} gs_draw_args;
+
 /* The mark of 8 * words bytes (base/hash.h), as a sum for each block. */
 #define GS_MARK_BLOCKS 32 /* most */
 #define GS_MARK_SHARED (GS_BLOCK_LANES * 8)

@@ -106,6 +106,12 @@ GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2])
 }
 /* *p += 1, by any number of lanes. */
 GS_DEVICE void gs_count_one(gs_u32 *p) { atomicAdd(p, 1u); }
+/* By any number of lanes; what *p was: *p += 1; *p = `to`, where it is `from`. */
+GS_DEVICE gs_u32 gs_take_number(gs_u32 *p) { return atomicAdd(p, 1u); }
+GS_DEVICE gs_u64 gs_swap_if(gs_u64 *p, gs_u64 from, gs_u64 to) { return atomicCAS(p, from, to); }
+/* *p becomes the least or the largest, by any number of lanes. */
+GS_DEVICE void gs_lower(gs_u64 *p, gs_u64 to) { atomicMin(p, to); }
+GS_DEVICE void gs_raise(gs_u32 *p, gs_u32 to) { atomicMax(p, to); }
 GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
 GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
 
@@ -187,6 +193,17 @@ GS_DEVICE unsigned gs_highest(unsigned bits) { return 31 - (unsigned)__builtin_c
 GS_DEVICE unsigned gs_ones(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 GS_DEVICE void gs_warp_multiply(float c[4], const float a[4], const float b[2]) { gs_gpu->warp_multiply(c, a, b); }
 GS_DEVICE void gs_count_one(gs_u32 *p) { (void)__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED); }
+/* Lanes take turns where they wait, and nowhere else. */
+GS_DEVICE gs_u32 gs_take_number(gs_u32 *p) { return (*p)++; }
+GS_DEVICE gs_u64 gs_swap_if(gs_u64 *p, gs_u64 from, gs_u64 to)
+{
+    const gs_u64 was = *p;
+    if (was == from)
+        *p = to;
+    return was;
+}
+GS_DEVICE void gs_lower(gs_u64 *p, gs_u64 to) { *p = to < *p ? to : *p; }
+GS_DEVICE void gs_raise(gs_u32 *p, gs_u32 to) { *p = to > *p ? to : *p; }
 GS_DEVICE float gs_float_of_bits(unsigned bits)
 {
     float f;

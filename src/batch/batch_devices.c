@@ -539,7 +539,7 @@ void gs_batch_devices_do_not_spread(gs_batch_devices *d)
         gs_batches_keep_rows(d->at[k].engine, 0, 1, 0);
 }
 
-bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share)
+bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share, const gs_sampler *drawn)
 {
     gs_batches *const lead = gs_batch_devices_lead(d);
 
@@ -561,6 +561,8 @@ bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t shar
         else
             gs_batches_keep_rows(d->at[k].engine, rows, 1, 0);
     }
+    const uint64_t kept = gs_batches_device_bytes(lead) - plan;
+    gs_batches_draw_by(lead, d->devices == 1 ? drawn : NULL, left / share - GS_MIN(kept, left / share));
     return true;
 }
 

@@ -62,8 +62,9 @@ gs_batches *gs_batch_devices_lead(const gs_batch_devices *d);
 void gs_batch_devices_set_room(gs_batch_devices *d, const gs_batch_room *room);
 /* GPUs keep rows of features in memory of their own: as many as one `share`-th of what their plans leave of `memory`
  * bytes of each has room for (0: of what is free). Where all reach each other, together; else each for itself, the same
- * ones. False: there is no room, or no such memory. */
-bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share);
+ * ones. False: there is no room, or no such memory. `drawn`: a GPU that is alone and keeps all draws this sampler's
+ * batches, where there is room for that, too (gs_batches_draw_by()); NULL: it does not. */
+bool gs_batch_devices_spread(gs_batch_devices *d, uint64_t memory, uint32_t share, const gs_sampler *drawn);
 void gs_batch_devices_do_not_spread(gs_batch_devices *d);
 /* May each GPU have two slots, of `memory` bytes likewise? Where rows of features that stay, which save more, have
  * three quarters of what the plans leave. */

@@ -147,6 +147,21 @@ static gs_status pick(gs_batches *b, gs_batch_slot *slot)
     return GS_OK;
 }
 
+/* Drawn on the device; the loss' mass is known here, by the targets' labels. */
+static gs_status draw(gs_batches *b, gs_batch_slot *slot)
+{
+    const uint32_t labels = gs_program_stored(b->session->program, GS_ARRAY_LABELS);
+    gs_status st = gs_batch_draw_fill(b, slot);
+
+    if (st != GS_OK || slot->batch.overflows)
+        return st;
+    if (labels != GS_NONE)
+        st = gs_batch_rows_pick(&b->rows, GS_ARRAY_LABELS, slot->batch.vertex, slot->batch.targets,
+                                gs_exec_rows(b->session->run.exec, labels));
+    slot->mass = mass_of(b, &slot->batch);
+    return st;
+}
+
 static gs_status fill_slot(gs_batches *b, gs_batch_slot *slot, const gs_batch *batch)
 {
     const uint64_t read = b->rows.read_bytes;
@@ -155,12 +170,14 @@ static gs_status fill_slot(gs_batches *b, gs_batch_slot *slot, const gs_batch *b
 
     slot->batch = *batch;
     slot->began = gs_now();
-    if ((st = pick(b, slot)) != GS_OK)
+    if ((st = batch->seeds_alone ? draw(b, slot) : pick(b, slot)) != GS_OK || slot->batch.overflows)
         return st;
     slot->picked = gs_now();
     slot->read_bytes = b->rows.read_bytes - read;
     slot->waited = b->rows.wait_seconds - waited;
     st = gs_exec_send(b->session->run.exec, &slot->graph, &slot->sent);
+    if (batch->seeds_alone)
+        slot->sent.copied_in_bytes += batch->targets * sizeof(*batch->vertex);
     slot->arrived = gs_now();
     return st;
 }

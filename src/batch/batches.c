@@ -208,6 +208,7 @@ void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32
     b->kept.rows = rows;
     b->kept.devices = devices;
     b->kept.own = own;
+    b->draw.on = false;
 }
 
 static uint64_t kept_bytes(const gs_batches *b, uint32_t rows)
@@ -254,7 +255,7 @@ uint64_t gs_batches_slot_bytes(const gs_batches *b)
 uint64_t gs_batches_device_bytes(const gs_batches *b)
 {
     return b->device_bytes + (b->slots.count > 1 ? gs_batches_slot_bytes(b) : 0) +
-           (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0);
+           (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0) + gs_batches_draw_bytes(b);
 }
 
 uint64_t gs_batches_shared_features(const gs_batches *b)
@@ -315,15 +316,15 @@ static gs_predicted predicted_of(const gs_batches *b)
 
     x.seconds -= known;
     x.vertex_seconds -= known;
-    if (b->slots.count > 1) { /* while it computes, the next one is picked and sent */
+    if (b->slots.count > 1 || b->draw.on) { /* while it computes, the next one is picked and sent */
         const double brought = b->picking + x.stall_seconds;
-        x.seconds = GS_MAX(x.seconds - brought, brought);
+        x.seconds = GS_MAX(x.seconds - brought, b->draw.on ? 0 : brought);
     }
     return x;
 }
 
 double gs_batches_seconds(const gs_batches *b) { return GS_MAX(predicted_of(b).seconds, LEAST_SECONDS); }
-double gs_batches_drawing(const gs_batches *b) { return b->drawing; }
+double gs_batches_drawing(const gs_batches *b) { return b->draw.on ? 0 : b->drawing; }
 
 gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out)
 {
@@ -405,6 +406,7 @@ static gs_status open_exec(gs_batches *b)
         .spread = {.on = b->kept.rows > 0, .array = features_of(s->program), .rows = gs_batches_kept_rows(b)},
         .piece_bytes = b->device_bytes > 0 ? piece_bytes(b) : 0,
         .slots = b->slots.count,
+        .draw_bytes = gs_batches_draw_bytes(b),
     };
     return gs_exec_open(&s->run.exec, &config);
 }
@@ -495,7 +497,9 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
-    return (st = open_exec(b)) != GS_OK || (st = keep_rows(b, keeper)) != GS_OK ? st : gs_batch_slots_open(b);
+    if ((st = open_exec(b)) != GS_OK || (st = keep_rows(b, keeper)) != GS_OK || (st = gs_batch_draw_open(b)) != GS_OK)
+        return st;
+    return gs_batch_slots_open(b);
 }
 
 /* ---- a batch ------------------------------------------------------------- */
@@ -583,8 +587,10 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
     double stalled;
     gs_status st;
 
-    if ((st = gs_batch_slots_take(&slot, &stalled, b, batch)) != GS_OK)
+    if ((st = gs_batch_slots_take(&slot, &stalled, b, batch)) != GS_OK || (p->overflows = slot->batch.overflows))
         return st;
+    if (batch->seeds_alone)
+        p->batch = &slot->batch;
     p->began = slot->began;
     p->picked = slot->picked;
     p->sent = slot->arrived;
@@ -617,6 +623,7 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
     p->pick_seconds = p->picked - p->began - slot->waited;
     p->stats.read_bytes += slot->read_bytes;
     p->stats.copied_in_bytes += slot->sent.copied_in_bytes;
+    p->stats.copied_out_bytes += slot->batch.seeds_alone ? sizeof(gs_draw_counts) : 0;
     p->stats.forwarded_bytes += slot->sent.forwarded_bytes;
     p->stats.stall_seconds += stalled;
     if (b->fit != NULL)
@@ -675,7 +682,7 @@ gs_status gs_batches_run(gs_batches *b, gs_batch_pass *p)
 {
     gs_batches_clear(b);
     const gs_status st = run_pass(b, p, true);
-    if (st == GS_OK)
+    if (st == GS_OK && !p->overflows)
         gs_batches_follow(b, p->batch, NULL);
     return st;
 }

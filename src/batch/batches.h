@@ -33,6 +33,10 @@ void gs_batches_set_room(gs_batches *b, const gs_batch_room *room);
 /* On a device with memory of its own: `rows` rows of features stay in the memory of `devices`, of which this is number
  * `own`; 1: in this one's alone. Likewise. */
 void gs_batches_keep_rows(gs_batches *b, uint32_t rows, uint32_t devices, uint32_t own);
+/* Behind that: a device that keeps all rows alone draws the sampler's batches itself, where it can and `bytes` of its
+ * memory have room for what that takes; NULL: none does. Batches of gs_batches_begin() are seeds_alone then. */
+bool gs_batches_draw_by(gs_batches *b, const gs_sampler *s, uint64_t bytes);
+uint64_t gs_batches_draw_bytes(const gs_batches *b); /* 0: it does not */
 /* Rows of features that have room in so many bytes of a device. */
 uint32_t gs_batches_rows_within(const gs_batches *b, uint64_t bytes);
 /* Do fewer bytes cross where `rows` stay, of batches that use all rows as often? */
@@ -96,6 +100,7 @@ typedef struct gs_batch_pass {
     const gs_batch *batch; /* NULL: the next batch of the device's group is passed over */
     uint32_t device;
     uint32_t key;          /* of dropout, as an epoch is */
+    bool overflows;        /* the device drew it, and has no room: there was no pass */
     double mass;           /* what the mean of the loss is over */
     gs_exec_stats stats;
     /* Moments of gs_now(): its rows and edges begin to be put together, are, and are where the pass finds them, which

@@ -128,6 +128,17 @@ typedef struct gs_batches_kept {
     gs_exec_spread run;
 } gs_batches_kept;
 
+/* Batches that the device draws. */
+#define GS_BATCH_DRAW_PICKS 4u /* features, labels, input ids, types */
+typedef struct gs_batch_draw {
+    bool on;
+    gs_plain_draws law;
+    uint64_t bytes;          /* of memory of the device */
+    gs_draw_launch launch[GS_EXEC_SLOTS];
+    gs_pick_launch pick[GS_EXEC_SLOTS][GS_BATCH_DRAW_PICKS]; /* rows of a batch, of all that the device has */
+    uint32_t picks;
+} gs_batch_draw;
+
 /* A batch that was picked, and sent. */
 typedef struct gs_batch_slot {
     gs_batch batch;
@@ -173,6 +184,7 @@ struct gs_batches {
     gs_row_cache_shape cache;
     uint64_t ring;           /* of reads that go ahead; 0: they do not */
     gs_batches_kept kept;
+    gs_batch_draw draw;
     gs_predicted predicted;  /* of a batch */
     double picking, drawing; /* seconds: its rows of features, in `predicted`; itself, which is not */
     gs_pass_report amounts;  /* of a typical one, where one is known; else of the largest */
@@ -183,6 +195,12 @@ struct gs_batches {
     uint64_t bytes;          /* without what features take */
     uint64_t copies, names;  /* what these take where a batch's rows are copied, or named; equal where that cannot be */
 };
+
+/* Behind gs_exec_open(): the device gets the edges and rows that it draws from, where it is to draw. GS_EDEVICE. */
+gs_status gs_batch_draw_open(gs_batches *b);
+/* Draws the slot's batch, of which the targets are known, into the slot; or it overflows. Rows are there when
+ * gs_exec_send() has picked them. */
+gs_status gs_batch_draw_fill(gs_batches *b, gs_batch_slot *slot);
 
 /* Slots of batches. One thread calls. */
 

@@ -416,6 +416,20 @@ gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l)
     return l->rows == 0 ? GS_OK : d->ops->memory->pick_rows(d->context, l);
 }
 
+uint64_t gs_device_draw_bytes(const gs_device *d, uint32_t most_rows, uint32_t most_edges)
+{
+    return d->ops->memory == NULL ? 0 : d->ops->memory->draw_bytes(most_rows, most_edges);
+}
+
+gs_status gs_device_draw(gs_device *d, const gs_draw_launch *l, gs_draw_counts *out)
+{
+    if (d->ops->memory == NULL)
+        return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, no batches are drawn there",
+                       gs_device_name(d));
+    assert(l->hops > 0 && l->hops <= GS_DEVICE_DRAW_HOPS && l->lists <= GS_DEVICE_DRAW_LISTS && l->targets_held > 0);
+    return d->ops->memory->draw(d->context, l, out);
+}
+
 gs_status gs_device_peek(gs_device *d, void *to, const void *from, uint64_t bytes)
 {
     if (!gs_device_unified(d))

@@ -306,6 +306,50 @@ typedef struct gs_pick_launch {
 
 /* One of the copies FROM_HOST (gs_device_transfer()): made behind those before it, and done when a mark of these is. */
 gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l);
+
+/* A batch of neighbours, drawn there by the law of sample/sampler.h, to the bit: of each vertex that a hop reaches
+ * first, `fanout` in-edges or all, without replacement. All is memory of the device but `targets`. */
+#define GS_DEVICE_DRAW_HOPS 16u
+#define GS_DEVICE_DRAW_FANOUT 32u /* at most; 1 at least */
+#define GS_DEVICE_DRAW_LISTS (GS_DEVICE_DRAW_HOPS + 1)
+
+/* Its edges by destination, or by source; as gs_edges. */
+typedef struct gs_draw_list {
+    uint32_t operands; /* 0: by destination; else by source, and those into rows before hop `operands` alone */
+    void *target, *index;
+    uint32_t *start;
+} gs_draw_list;
+
+typedef struct gs_draw_launch {
+    const uint32_t *first, *other;  /* in-edges of vertex v: [first[v], first[v + 1]) of `other` */
+    const uint32_t *own;            /* [vertices] self loops of each; NULL: there are none */
+    const uint32_t *targets;        /* [targets_held] the host's */
+    uint32_t targets_held, hops, fanout[GS_DEVICE_DRAW_HOPS];
+    uint32_t key[2], number, epoch; /* of Philox */
+    uint32_t most_rows, most_edges; /* below 1 << 31 */
+    uint32_t index_bytes;
+    uint8_t in_split, out_split;    /* what `split` has of targets, and of other rows */
+    uint32_t *vertex;               /* [most_rows] becomes the vertex of each row */
+    gs_draw_list list[GS_DEVICE_DRAW_LISTS]; /* the first by destination */
+    uint32_t lists;
+    float *in_degree, *loops;       /* [most_rows] as gs_batch has them, or NULL */
+    uint8_t *split;                 /* [most_rows] or NULL */
+    void *scratch;                  /* gs_device_draw_bytes() */
+} gs_draw_launch;
+
+/* How much a batch has: of each list, of the rows of the first h hops and the targets, those that have edges, and
+ * these. */
+typedef struct gs_draw_counts {
+    uint32_t rows[GS_DEVICE_DRAW_HOPS + 1], edges[GS_DEVICE_DRAW_HOPS + 1]; /* edges[h]: into rows before hop h */
+    uint32_t overflows; /* it has more than the most: nothing else says anything */
+    struct {
+        uint32_t targets[GS_DEVICE_DRAW_HOPS + 1], ends[GS_DEVICE_DRAW_HOPS + 1], largest;
+    } list[GS_DEVICE_DRAW_LISTS];
+} gs_draw_counts;
+
+uint64_t gs_device_draw_bytes(const gs_device *d, uint32_t most_rows, uint32_t most_edges);
+/* Behind the copies FROM_HOST so far; waits until it is there. */
+gs_status gs_device_draw(gs_device *d, const gs_draw_launch *l, gs_draw_counts *out);
 /* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and
  * statistics are added to the host's at the end, which waits for all of them. Launches outside are passes of their
  * own. */

@@ -32,14 +32,17 @@ static uint64_t row_bytes_of(const gs_exec_config *c)
     return a->width * gs_dtype_bytes(a->dtype);
 }
 
-uint64_t gs_exec__spread_bytes(const gs_exec_config *c)
+static uint64_t kept_bytes(const gs_exec_config *c)
 {
     return c->spread.on ? gs_exec_spread_bytes(row_bytes_of(c), c->interval_rows, c->spread.rows) : 0;
 }
 
+uint64_t gs_exec__spread_bytes(const gs_exec_config *c) { return kept_bytes(c) + c->draw_bytes; }
+
 void gs_exec__lay_spread(gs_exec *e, const gs_exec_config *c, uint8_t *memory)
 {
     gs_exec_spread_memory *const m = &e->spread;
+    m->draw = memory + kept_bytes(c);
     if (!c->spread.on)
         return;
     m->row_bytes = row_bytes_of(c);
@@ -92,12 +95,14 @@ static uint32_t next_rows(const sending *t, uint32_t row, uint32_t *sent)
     return row;
 }
 
-/* Where the slot has an array that is brought. */
-static uint8_t *slot_rows(const sending *t, const gs_resident *r)
+/* Where a slot has an array that is brought. */
+static uint8_t *rows_in_slot(const gs_exec *e, uint32_t slot, const gs_resident *r)
 {
-    const gs_exec_device *const x = &t->e->on[0];
-    return t->graph->slot > 0 ? gs_exec__second_at(t->e, x, r->offset) : x->resident + r->offset;
+    const gs_exec_device *const x = &e->on[0];
+    return slot > 0 ? gs_exec__second_at(e, x, r->offset) : x->resident + r->offset;
 }
+
+static uint8_t *slot_rows(const sending *t, const gs_resident *r) { return rows_in_slot(t->e, t->graph->slot, r); }
 
 /* The graph's rows come to where a pass finds them. Each launch is one of the copies, so it has what was sent before
  * it, and what is sent next does not come over what it reads. */
@@ -184,6 +189,33 @@ static gs_status send_pieces(const sending *t)
     return st != GS_OK || staging == NULL ? st : send_bytes(t, to, staging, at);
 }
 
+/* Of a graph that was made there. */
+static gs_status pick_all(gs_exec *e, const gs_exec_graph *graph)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < graph->picks && st == GS_OK; k++)
+        st = gs_device_pick_rows(device_of(e), &graph->pick[k]);
+    return st == GS_OK ? wait_sent(e) : st;
+}
+
+void *gs_exec_slot_pieces(const gs_exec *e, uint32_t slot) { return e->on[0].pieces[slot]; }
+
+void *gs_exec_slot_rows(const gs_exec *e, uint32_t slot, uint32_t array)
+{
+    const gs_resident *const r = gs_exec__resident_of(e, array);
+    return r == NULL ? NULL : rows_in_slot(e, slot, r);
+}
+
+void *gs_exec_draw_memory(const gs_exec *e) { return e->spread.draw; }
+
+gs_status gs_exec_put(gs_exec *e, const void *to, const void *from, uint64_t bytes)
+{
+    const gs_status st =
+        gs_device_transfer(device_of(e), GS_DEVICE_FROM_HOST, NULL, (void *)(uintptr_t)to, from, bytes);
+    return st != GS_OK ? st : wait_sent(e);
+}
+
 gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out)
 {
     const sending t = {.e = e, .graph = graph, .counts = out};
@@ -192,6 +224,8 @@ gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out
     *out = (gs_exec_sent){0};
     if (e->on[0].resident == NULL)
         return GS_OK;
+    if (graph->picks > 0)
+        return pick_all(e, graph);
     if ((st = send_pieces(&t)) != GS_OK || (st = send_rows(&t)) != GS_OK || (st = send_spread(&t)) != GS_OK)
         return st;
     return wait_sent(e);
@@ -262,6 +296,8 @@ static const void *brought(const gs_exec *e, const gs_exec_device *x, const void
 {
     uint64_t at = 0;
 
+    if (e->graph->picks > 0)
+        return p; /* made there */
     for (uint32_t i = 0; i < e->graph->pieces && p != NULL; i++) {
         const gs_exec_piece *const piece = &e->graph->piece[i];
         const uintptr_t from = (uintptr_t)piece->memory, to = (uintptr_t)p;

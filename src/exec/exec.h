@@ -74,6 +74,7 @@ typedef struct gs_exec_config {
         bool on;
         uint32_t array, rows; /* such a device keeps so many rows of this array of the store, for gs_exec_spread */
     } spread;
+    uint64_t draw_bytes;      /* of such a device, for what draws graphs there: gs_exec_draw_memory() */
 } gs_exec_config;
 
 /* An array of the store whose rows a graph names: row i is row[i] of `all`. Vertex programs load it, and its rows are
@@ -113,6 +114,9 @@ typedef struct gs_exec_graph {
                                  * own, as rows are. There `edges[].end` says how many they are */
     uint32_t pieces;
     uint32_t slot;              /* of that device's, below gs_exec_config.slots */
+    const gs_pick_launch *pick; /* [picks] where the graph was made on the device: how its rows come to the slot. Then
+                                 * `edges` are addresses there */
+    uint32_t picks;             /* 0: it was made on the host */
 } gs_exec_graph;
 
 /* Bytes of host memory to which the rows of bound graphs are written, and where results come back, where the device has
@@ -143,6 +147,14 @@ typedef struct gs_exec_sent {
  * that run on it; on host memory there is nothing to do. Waits until they are there: what they were in may change
  * then. One thread, which may be another one than runs a pass meanwhile on a graph of another slot. */
 gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out);
+
+/* Of a device with memory of its own: where a slot has what graphs bring, for who makes them there: the edges, as many
+ * bytes as pieces, and the rows of an array (NULL: it has no place). Memory of gs_exec_config.draw_bytes, and how it is
+ * filled before the passes; waits. */
+void *gs_exec_slot_pieces(const gs_exec *e, uint32_t slot);
+void *gs_exec_slot_rows(const gs_exec *e, uint32_t slot, uint32_t array);
+void *gs_exec_draw_memory(const gs_exec *e);
+gs_status gs_exec_put(gs_exec *e, const void *to, const void *from, uint64_t bytes);
 
 /* Between two passes on the bound graph: the rows of an array that changed since come there, too; adds their bytes to
  * *sent. */

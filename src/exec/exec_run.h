@@ -216,7 +216,7 @@ typedef struct gs_exec_device {
 
 /* Of a run that is bound: addresses of the device (bound.h), NULL where it keeps no rows. */
 typedef struct gs_exec_spread_memory {
-    uint8_t *place, *sent, *kept;
+    uint8_t *place, *sent, *kept, *draw; /* the last one of who draws graphs */
     uint64_t row_bytes;
     uint32_t room;            /* rows that `sent` has room for */
 } gs_exec_spread_memory;

@@ -29,6 +29,18 @@ typedef struct loading {
     const volatile int *stop;
 } loading;
 
+uint32_t gs_adjacency_loops(const gs_adjacency *a, uint32_t v)
+{
+    uint32_t own = 0;
+    if (a->own != NULL)
+        return a->own[v];
+    if (a->loops == NULL || (a->loops[v / 64] >> (v % 64) & 1) == 0)
+        return 0;
+    for (uint64_t k = gs_adjacency_first(a, v); k < gs_adjacency_first(a, (uint64_t)v + 1); k++)
+        own += a->other[k] == v;
+    return own;
+}
+
 static bool is_wide(const gs_store_info *info) { return info->edges > UINT32_MAX; }
 
 static uint64_t loop_words(const gs_store_info *info)

@@ -303,19 +303,6 @@ static void number_sources(gs_batch *b, gs_batch_arena *a)
 
 /* ---- degrees ------------------------------------------------------------- */
 
-/* Self loops of a vertex in the graph. */
-static uint64_t own_loops(const gs_adjacency *in, uint32_t v)
-{
-    uint64_t own = 0;
-    if (in->own != NULL)
-        return in->own[v];
-    if ((in->loops[v / 64] >> (v % 64) & 1) == 0)
-        return 0;
-    for (uint64_t k = gs_adjacency_first(in, v); k < gs_adjacency_first(in, (uint64_t)v + 1); k++)
-        own += in->other[k] == v;
-    return own;
-}
-
 /* Edges that a row would have in the batch, and, of these, self loops: as many as are to be expected. */
 static void would_draw(const gs_sampler *s, const gs_batch_arena *a, uint32_t row, float *in_degree, float *loops)
 {
@@ -338,7 +325,7 @@ static void would_draw(const gs_sampler *s, const gs_batch_arena *a, uint32_t ro
     *in_degree = (float)drawn;
     if (loops == NULL)
         return;
-    const uint64_t own = own_loops(in, v);
+    const uint64_t own = gs_adjacency_loops(in, v);
     *loops = own == 0 ? 0 : (float)((double)own * (double)drawn / (double)(end - first));
 }
 

@@ -60,6 +60,8 @@ static inline uint32_t gs_adjacency_type(const gs_adjacency *a, uint64_t edge)
     return gs_type_at(a->type, a->data.type_bytes, edge);
 }
 
+/* Self loops of a vertex, of lists in memory and of those that stay in the store. */
+uint32_t gs_adjacency_loops(const gs_adjacency *a, uint32_t v);
 /* Bytes that gs_adjacency_load() keeps, and beside them while it reads at least. */
 uint64_t gs_adjacency_bytes(const gs_store *s);
 uint64_t gs_adjacency_read_bytes(const gs_store *s);
@@ -110,6 +112,7 @@ typedef struct gs_batch {
     uint32_t expanded;         /* rows [0, expanded): those whose in-edges were drawn */
     uint32_t hops;             /* 0 where the sampler has none: then all rows are expanded */
     uint32_t hop_end[GS_SAMPLE_HOPS + 1]; /* rows reached by hop h: [h - 1]..[h]; [0] is `targets`, [hops] all */
+    bool seeds_alone;          /* gs_sampler_seeds(): who draws it makes vertices, expanded, edges and what follows */
     const uint32_t *vertex;    /* [vertices] rows of the store, each once */
     const float *in_degree;    /* [vertices] what the store's array of this name is to the batch: see below */
     const float *loops;        /* [vertices] the same; NULL where the store has none */
@@ -269,6 +272,17 @@ void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
  * overflows, where it has more vertices or edges than the limits; GS_EINTERRUPTED once .stop is set. Over lists that
  * stay in the store this, too, blocks for the disk and gives what reading it gives. */
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
+
+/* Draws that a device can make as well: of NEIGHBOR's batches over lists in memory, edges that carry nothing, of each
+ * vertex a number of them, without replacement. */
+typedef struct gs_plain_draws {
+    const gs_adjacency *in; /* with first32 */
+    uint32_t hops, fanout[GS_SAMPLE_HOPS], key[2];
+} gs_plain_draws;
+/* False: the sampler draws in another way. */
+bool gs_sampler_draws_plainly(gs_plain_draws *out, const gs_sampler *s);
+/* Of such a sampler: a batch of which the targets alone are known, its rows so far. */
+void gs_sampler_seeds(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
 
 /* Of samplers that have parts: targets of the batch, and a part of it, those from `first` on, at most `count`, in the
  * order that the batch has them, with what they reach: as a batch of these alone. With all in-edges the parts of a

@@ -374,7 +374,11 @@ static void *draw_group(void *context)
     const uint32_t threads = d->drawing && d->threads > THREADS_OF_GPU ? d->threads - THREADS_OF_GPU : d->threads;
 
     g->began = gs_now();
-    g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads);
+    g->status = GS_OK;
+    for (uint32_t k = 0; k < g->held && d->seeds_alone; k++)
+        gs_sampler_seeds(&g->batch[k], d->sampler, g->arena[k], g->epoch, g->first + k);
+    if (!d->seeds_alone)
+        g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads);
     if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
         g->status = GS_OK; /* those that overflow go in parts */
     if (g->status != GS_OK)
@@ -445,6 +449,12 @@ gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t 
     return GS_OK;
 }
 
+void gs_draws_overflow(gs_draws *d, uint32_t number)
+{
+    gs_draws_group *const g = &d->drawn[d->now];
+    g->batch[number - g->first].overflows = true;
+}
+
 void gs_draws_order(gs_draws *d, bool ordered)
 {
     gs_draws_wait(d);
@@ -452,6 +462,23 @@ void gs_draws_order(gs_draws *d, bool ordered)
         d->drawn[0].held = d->drawn[1].held = 0;
     d->options.ordered = ordered;
     gs_sampler_order(d->sampler, ordered);
+}
+
+void gs_draws_bound_edges(const gs_draws *d, uint64_t edges_of[GS_SAMPLE_HOPS + 2])
+{
+    const gs_sampler_options *const o = &d->options;
+    const uint64_t all = d->limits.edges;
+    const uint64_t types = o->by_type ? gs_store_get_info(d->store)->edge_types : 1;
+    uint64_t frontier = gs_sampler_most_targets(d->sampler), sum = 0;
+
+    for (uint32_t h = 0; h <= GS_SAMPLE_HOPS; h++) {
+        uint64_t most = all, drawn;
+        if (h < o->hops && o->fanout[h] > 0 && gs_mul_u64(&drawn, types * o->fanout[h], frontier))
+            most = GS_MIN(drawn, all);
+        sum = GS_MIN(sum + (h < o->hops || o->hops == 0 ? most : 0), all);
+        frontier = most;
+        edges_of[h + 1] = sum;
+    }
 }
 
 gs_status gs_draws_widen(gs_draws *d)

@@ -38,6 +38,7 @@ typedef struct gs_draws {
     uint32_t most_group;    /* batches of a group that have room in the share of memory that is for them, at least 1 */
     /* The caller's, before gs_draws_start(): */
     uint32_t group;         /* batches that are drawn at a time, at most */
+    bool seeds_alone;       /* a device draws: of batches the targets are taken */
     bool ahead;             /* while a group is in use, a thread draws the one that follows */
     uint32_t last_epoch;    /* the last one to whose first group this goes on from the epoch before it; any time */
     gs_draws_group drawn[2];
@@ -80,6 +81,11 @@ gs_status gs_draws_start(gs_draws *d);
  * whose batches have parts (gs_sampler_draw_part()) it may overflow. */
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number);
 static inline const gs_draws_group *gs_draws_now(const gs_draws *d) { return &d->drawn[d->now]; }
+/* Most edges into the rows of the first k hops, 1 the targets: of each hop, what its fanouts draw for the rows that the
+ * one before can have reached. */
+void gs_draws_bound_edges(const gs_draws *d, uint64_t edges_of[GS_SAMPLE_HOPS + 2]);
+/* The batch of this number, of the group in use, has no room on the device that drew it. */
+void gs_draws_overflow(gs_draws *d, uint32_t number);
 /* Nothing is drawn ahead from here on until a batch is taken: for who draws by .sampler. Waits. */
 void gs_draws_wait(gs_draws *d);
 /* Batches are of targets in the order of the store, or shuffled; those that were drawn in another order are in memory

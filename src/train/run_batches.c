@@ -156,6 +156,7 @@ struct gs_run_batches {
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
+    bool may_draw;            /* a GPU may draw them */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
     gs_batch_room room;   /* of features */
@@ -180,25 +181,6 @@ struct gs_run_batches {
 /* Reads of the next batch go through a ring that has room for all of them, but of no more than this share of the host's
  * memory. */
 #define RING_SHARE 0.0625
-
-/* Most edges into the rows of the first hops: of each hop, what its fanouts draw for the rows that the one before can
- * have reached. */
-static void bound_edges(gs_run_batches *b)
-{
-    const gs_sampler_options *const o = &b->draws.options;
-    const uint64_t all = b->shape.limits.edges;
-    const uint64_t types = o->by_type ? gs_store_get_info(b->draws.store)->edge_types : 1;
-    uint64_t frontier = gs_sampler_most_targets(b->draws.sampler), sum = 0;
-
-    for (uint32_t h = 0; h <= GS_SAMPLE_HOPS; h++) {
-        uint64_t most = all, drawn;
-        if (h < o->hops && o->fanout[h] > 0 && gs_mul_u64(&drawn, types * o->fanout[h], frontier))
-            most = GS_MIN(drawn, all);
-        sum = GS_MIN(sum + (h < o->hops || o->hops == 0 ? most : 0), all);
-        frontier = most;
-        b->shape.edges_of[h + 1] = sum;
-    }
-}
 
 bool gs_run_batches_may_stream(const gs_run_batches *b) { return gs_draws_may_stream(&b->draws); }
 
@@ -261,7 +243,7 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
     b->shape.coefficients = d->options.coverage > 0;
     b->shape.targets = d->options.hops == 0 ? d->limits.vertices : gs_sampler_most_targets(d->sampler);
     b->shape.edge_types = gs_store_get_info(d->store)->edge_types;
-    bound_edges(b);
+    gs_draws_bound_edges(d, b->shape.edges_of);
     b->draws.group = group_of(b, GS_MIN(GS_MIN(d->most_group, SMALL_GROUP), gs_sampler_batches(d->sampler)));
     return GS_OK;
 }
@@ -364,9 +346,11 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
 {
     const bool had = b->spreads;
 
-    b->spreads = share > 0 && b->may_spread && gs_batch_devices_spread(b->engine, b->device_memory, share);
+    b->spreads = share > 0 && b->may_spread && gs_batch_devices_spread(b->engine, b->device_memory, share,
+                                                                           b->may_draw ? b->draws.sampler : NULL);
     if (!b->spreads)
         gs_batch_devices_do_not_spread(b->engine);
+    b->draws.seeds_alone = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine)) > 0;
     return had || b->spreads;
 }
 
@@ -375,6 +359,7 @@ void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *ou
     out->batch_devices = b->devices;
     out->batch_group = b->draws.group;
     out->batch_ring = b->room.ring;
+    out->draw_bytes = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine));
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     const double trained = gs_batch_devices_seconds(b->engine);
     out->step_seconds = b->draws.ahead ? GS_MAX(trained, out->draw_seconds) : trained + out->draw_seconds;
@@ -462,6 +447,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     b->device_memory = config->options->device_memory;
     choose_cache(b, config);
     b->may_spread = !config->options->no_spread && !config->options->no_cache;
+    b->may_draw = !config->options->no_draw && b->devices == 1 && gs_batches_per_step_of(config->options) == 1;
     b->traces = config->options->trace != NULL;
     *out = b;
     return GS_OK;
@@ -746,13 +732,19 @@ static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole,
     return st;
 }
 
-/* A batch that is a step: gradients are of the mean at once, which rounds less. */
-static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, pass_sums *sums)
+/* A batch that is a step: gradients are of the mean at once, which rounds less. *ran: not where the device that drew it
+ * has no room, and it is to go in parts. */
+static gs_status run_alone(gs_run *r, gs_epoch_report *e, const gs_batch *batch, uint32_t key, pass_sums *sums,
+                           bool *ran)
 {
     gs_batch_pass pass = {.batch = batch, .key = key};
     const gs_status st = gs_batch_devices_run_alone(r->batches->engine, &pass);
 
-    add_passes(r->batches, e, &pass, 1, sums);
+    *ran = !pass.overflows;
+    if (*ran)
+        add_passes(r->batches, e, &pass, 1, sums);
+    else
+        gs_draws_overflow(&r->batches->draws, batch->number);
     return st;
 }
 
@@ -797,6 +789,7 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
 {
     gs_run_batches *const b = r->batches;
     const gs_batch *batch;
+    bool ran = false;
     uint32_t n = 0;
     gs_status st;
 
@@ -807,7 +800,9 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
         *teaches = true;
         if (device_steps(r) && (st = give_params(r)) != GS_OK)
             return st;
-        return run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums);
+        st = run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums, &ran);
+        if (st != GS_OK || ran)
+            return st;
     }
     if ((st = take_params(r, e->epoch)) != GS_OK)
         return st;

@@ -57,6 +57,41 @@ read -r groups drawn batches sent < <(ahead --no-pipeline | tail -n 1)
 [ "$sent" = 0 ] && pass || fail "$sent of $batches batches were sent ahead" "$work/stderr"
 equal "weights of batches that are drawn and sent ahead" "$work/ahead.safetensors" "$work/traced.safetensors"
 
+# Batches that the GPU draws itself are those of the processors, to the bit: with any sums, of any number of hops, and
+# where one has no room and goes in parts.
+drawn() # STORE OPTION...
+{
+    local on=("$GNNSTREAM" train "$1" --sampler neighbor --device cuda --lr 1e-3 --epochs 1 --eval-every 0 "${@:2}")
+    run "plan ${*:2}" "$GNNSTREAM" plan "${on[@]:2}"
+    grep -q '^batches drawn on the GPU' "$work/stdout" && pass || fail "the processors draw for ${*:2}" "$work/stdout"
+    run "draw on the GPU: ${*:2}" "${on[@]}" --metrics "$work/one.metrics" --save "$work/one.safetensors"
+    run "draw on the processors: ${*:2}" "${on[@]}" --metrics "$work/two.metrics" --save "$work/two.safetensors" \
+        --no-draw
+    cmp -s "$work/one.safetensors" "$work/two.safetensors" && pass || fail "other weights, drawn on the GPU: ${*:2}"
+}
+for model in "gat --dropout 0.3" "sage --layers 3 --norm batch --no-pipeline" "gcn --no-prune"; do
+    drawn "$work/store" --model $model --hidden 8 --batch-size 100 --fanout 3,2,4
+done
+# Of a batch a seed of 4 bytes for each target crosses, as no rows of features do.
+saved=$(($(column copied_in_bytes "$work/two.metrics") - $(column copied_in_bytes "$work/one.metrics")))
+[ "$saved" -gt 0 ] && pass || fail "$saved bytes less cross" "$work/one.metrics"
+run "make a graph" "$GNNSTREAM" generate sbm "$work/uneven" --vertices 5120 --edges 5120 --features 8 --classes 4
+rm "$work/uneven/"{valid,test}_idx.npy
+python3 - "$work/uneven" <<'PY'
+import struct, sys
+def save(name, shape, numbers): # of int32
+    head = "{'descr': '<i4', 'fortran_order': False, 'shape': (%s), }" % shape
+    with open(f"{sys.argv[1]}/{name}.npy", "wb") as out:
+        out.write(b"\x93NUMPY\1\0" + struct.pack("<H", 118) + head.ljust(117).encode() + b"\n")
+        out.write(struct.pack(f"<{len(numbers)}i", *numbers))
+edges = [(k * 977 + v * 31 + 1) % 5120 if end == 0 else v
+         for v in range(5120) for k in range(6 if v // 256 in (4, 9) else 1) for end in (0, 1)]
+save("edges", f"{len(edges) // 2}, 2", edges)
+save("train_idx", "5120,", list(range(5120)))
+PY
+run "partition it" "$GNNSTREAM" partition "$work/uneven" "$work/uneven.store" --method natural --parts 2
+drawn "$work/uneven.store" --model sage --hidden 4 --batch-size 256 --fanout 6,2 --shuffle never
+
 # The GPU steps by itself with two slots: with the same bits, also where a run was stopped within an epoch, and with the
 # host's word on numbers that are not finite.
 for fault in "--lr 1e30" "--lr 1e38 --optimizer sgd --weight-decay 1e10"; do
