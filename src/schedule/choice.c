@@ -162,12 +162,9 @@ static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stag
 /* A staging ring in which everything that there is has room twice makes nobody wait; a larger one does no more. */
 static uint64_t most_staged(const gs_layout *l)
 {
-    uint64_t bytes = 16 * GS_MIB;
+    uint64_t bytes = 16 * GS_MIB + 2 * l->chunk_bytes;
     for (uint32_t a = 0; a < l->program->arrays; a++)
         bytes += 2 * l->row_bytes[a] * l->chunks->vertices;
-    for (uint32_t k = 0; k < l->sets; k++)
-        for (uint64_t i = 0; l->set[k].chunk != NULL && i < (uint64_t)l->parts * l->parts; i++)
-            bytes += 2 * l->set[k].chunk[i].length;
     return bytes;
 }
 

@@ -26,6 +26,15 @@ uint32_t gs_emit__chunk_unit(const struct emitter *e, uint32_t target, uint32_t 
     return e->l->program->arrays * parts + (e->l->stage_set[e->stage] * parts + target) * parts + operand;
 }
 
+/* A unit that is a chunk. *set: its own. */
+static const gs_chunk *chunk_of(const struct emitter *e, uint32_t unit, uint32_t *set)
+{
+    const uint32_t parts = e->l->parts, chunk = unit - e->l->program->arrays * parts;
+
+    *set = chunk / (parts * parts);
+    return &e->l->set[*set].chunk[chunk % (parts * parts)];
+}
+
 /* The read of rows [first, first + rows) of an interval, or of a chunk. *skip: bytes before the first row. */
 gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows, uint64_t *skip)
 {
@@ -56,21 +65,23 @@ gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first,
 bool gs_emit__is_kept(const struct emitter *e, uint32_t unit)
 {
     const uint32_t parts = e->l->parts;
-    uint64_t skip;
+    uint32_t set;
     if (!gs_emit__is_chunk(e, unit))
         return unit % parts < e->c->kept_intervals[unit / parts];
-    const gs_task t = gs_emit__whole_unit(e, unit, &skip);
-    return t.source.offset + t.bytes <= e->c->kept_edges[t.file - e->l->program->arrays];
+    const gs_chunk *const c = chunk_of(e, unit, &set);
+    return c->offset + c->length <= e->c->kept_edges[set];
 }
 
 gs_place gs_emit__kept_place(const struct emitter *e, uint32_t unit, uint32_t first)
 {
     const uint32_t array = unit / e->l->parts, interval = unit % e->l->parts;
-    uint64_t skip, at = gs_interval_first(e->l->chunks, interval) + first;
+    const uint64_t at = gs_interval_first(e->l->chunks, interval) + first;
+    uint32_t set;
     if (!gs_emit__is_chunk(e, unit))
         return gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + at * e->l->row_bytes[array]);
-    const gs_task t = gs_emit__whole_unit(e, unit, &skip);
-    return gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[t.file] + t.source.offset);
+    const gs_chunk *const c = chunk_of(e, unit, &set);
+    return gs_place_on_host(GS_REGION_RESIDENT,
+                            e->c->places.offset[GS_FILE_EDGES(e->l->program, set)] + c->offset);
 }
 
 bool gs_emit__is_chunk(const struct emitter *e, uint32_t unit) { return unit >= e->l->program->arrays * e->l->parts; }

@@ -46,12 +46,21 @@ static bool adds_any_own(const struct emitter *e, struct block b, uint32_t opera
     return false;
 }
 
+/* The block's first target interval from `target` on that has edges from the operand interval. Which one will be next
+ * is looked up in time. */
+static uint32_t next_chunk(const struct emitter *e, struct block b, uint32_t target, uint32_t operand)
+{
+    const uint32_t end = b.first + b.count, next = gs_layout_next_target(e->l, e->stage, target, end, operand),
+                   then = next < end ? gs_layout_next_target(e->l, e->stage, next + 1, end, operand) : end;
+
+    if (then < end)
+        __builtin_prefetch(gs_layout_chunk(e->l, e->stage, then, operand));
+    return next;
+}
+
 static bool has_edges(const struct emitter *e, struct block b, uint32_t operand)
 {
-    for (uint32_t t = 0; t < b.count; t++)
-        if (gs_layout_chunk(e->l, e->stage, b.first + t, operand)->edges)
-            return true;
-    return false;
+    return gs_layout_next_target(e->l, e->stage, b.first, b.first + b.count, operand) < b.first + b.count;
 }
 
 /* True where this operand interval has edges into the block, or is in it and
@@ -220,8 +229,8 @@ static uint32_t emit_group_end(struct emitter *e, struct block b, uint32_t opera
         return operand + 1;
     while (end < e->l->parts && end - operand < GS_CHUNK_GROUP) {
         uint64_t more = 0;
-        for (uint32_t t = 0; t < b.count; t++)
-            more += gs_layout_chunk(e->l, e->stage, b.first + t, end)->length;
+        for (uint32_t t = b.first; (t = next_chunk(e, b, t, end)) < b.first + b.count; t++)
+            more += gs_layout_chunk(e->l, e->stage, t, end)->length;
         if (end > operand && *bytes + more > request)
             break;
         if (end > operand && *bytes + more > share) {
@@ -458,8 +467,6 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
     struct unit *const chunk = &e->ends.chunk[local * GS_CHUNK_GROUP + operand - e->ends.group_first];
     gs_status st = GS_OK;
 
-    if (c->edges == 0)
-        return GS_OK;
     gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = operand,
                  .rows = gs_layout_rows(e->l, e->stage, target), .chunk_bytes = c->length};
     if (is_alone(e) && (st = gs_emit__chunk_here(e, target, operand, chunk)) != GS_OK)
@@ -525,8 +532,10 @@ static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 {
     const struct block b = e->seat[0].block;
     uint64_t most = 0;
-    for (uint32_t t = 0; t < b.count && groups_chunks(e) && is_alone(e); t++)
-        most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, b.first + t, operand)->length);
+    if (!groups_chunks(e) || !is_alone(e))
+        return 0;
+    for (uint32_t t = b.first; (t = next_chunk(e, b, t, operand)) < b.first + b.count; t++)
+        most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, t, operand)->length);
     return most;
 }
 
@@ -576,8 +585,9 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
             continue;
         e->device = d;
         st = add_own_rows(e, seat->block, operand, &seat->last);
-        for (uint32_t t = 0; t < seat->block.count && st == GS_OK; t++)
-            st = sum_chunk(e, seat->block, t, operand, &seat->last);
+        const struct block b = seat->block;
+        for (uint32_t t = b.first; st == GS_OK && (t = next_chunk(e, b, t, operand)) < b.first + b.count; t++)
+            st = sum_chunk(e, b, t - b.first, operand, &seat->last);
         for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++)
             gs_emit__release(e, &seat->operand[a], seat->last);
     }

@@ -16,6 +16,7 @@ _Static_assert(GS_PLAN_LANES <= UINT8_MAX, "a lane's number is a byte");
 
 /* A ring of the largest size that helps has no room for more reads than these. */
 #define EARLIES_MOST 32768u
+#define FEW_WAITS 32u /* which are sorted without a call a pair of them */
 
 gs_status gs_emit__grow(void **array, uint32_t *room, uint32_t need, size_t size)
 {
@@ -92,6 +93,18 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Puts them in order one by one, which is faster for few. */
+static void insert_waits(uint32_t *task, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const uint32_t t = task[i];
+        uint32_t k = i;
+        for (; k > 0 && task[k - 1] > t; k--)
+            task[k] = task[k - 1];
+        task[k] = t;
+    }
+}
+
 /* Makes a set of waits: ascending, each once. Returns how many are left. */
 static uint32_t sort_waits(uint32_t *task, uint32_t count)
 {
@@ -101,7 +114,10 @@ static uint32_t sort_waits(uint32_t *task, uint32_t count)
         sorted++;
     if (sorted >= count)
         return count;
-    qsort(task, count, sizeof(*task), by_number);
+    if (count <= FEW_WAITS)
+        insert_waits(task, count);
+    else
+        qsort(task, count, sizeof(*task), by_number);
     for (uint32_t i = 0; i < count; i++)
         if (i == 0 || task[i] != task[n - 1])
             task[n++] = task[i];
@@ -111,20 +127,21 @@ static uint32_t sort_waits(uint32_t *task, uint32_t count)
 /* Keeps only the last of each lane whose tasks end in order. */
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
 {
-    uint32_t last[GS_PLAN_LANES], n = 0;
-    const uint32_t lanes = GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES;
+    uint32_t last[GS_PLAN_LANES], seen[GS_PLAN_LANES], lanes = 0, n = 0;
 
-    memset(last, 0xff, lanes * sizeof(*last));
+    memset(last, 0xff, (GS_LANE_DEVICES + e->devices * GS_DEVICE_LANES) * sizeof(*last)); /* GS_NONE */
     for (uint32_t i = 0; i < e->wait.count; i++) {
         const uint32_t w = e->wait.task[i], of = gs_emit__lane(e, w);
-        if (of < GS_LANE_DEVICES)
+        if (of < GS_LANE_DEVICES) {
             e->wait.task[n++] = w;
-        else if (of != lane && (last[of] == GS_NONE || w > last[of]))
-            last[of] = w;
+        } else if (of != lane) {
+            if (last[of] == GS_NONE)
+                seen[lanes++] = of;
+            last[of] = last[of] == GS_NONE ? w : GS_MAX(last[of], w);
+        }
     }
-    for (uint32_t k = GS_LANE_DEVICES; k < lanes; k++)
-        if (last[k] != GS_NONE)
-            e->wait.task[n++] = last[k];
+    for (uint32_t k = 0; k < lanes; k++)
+        e->wait.task[n++] = last[seen[k]];
     return sort_waits(e->wait.task, n);
 }
 

@@ -259,9 +259,9 @@ static void measure_sets(gs_layout *l)
 {
     for (uint32_t k = 0; k < l->sets; k++) {
         const bool shared = l->chunks->shared && k == GS_BY_SOURCE;
-        for (uint64_t i = 0; !shared && i < (uint64_t)l->parts * l->parts; i++) {
-            const gs_chunk *const c = &l->set[k].chunk[i];
-            l->set_bytes[k] = c->length ? GS_MAX(l->set_bytes[k], c->offset + c->length) : l->set_bytes[k];
+        for (uint64_t i = (uint64_t)l->parts * l->parts; !shared && i-- > 0 && l->set_bytes[k] == 0;) {
+            const gs_chunk *const c = &l->set[k].chunk[i]; /* in file order: the last one ends it */
+            l->set_bytes[k] = c->length ? c->offset + c->length : 0;
         }
     }
 }
@@ -282,15 +282,33 @@ static uint64_t chunk_tables(const gs_layout *l, const gs_stage *s)
     return bytes;
 }
 
+/* Which chunks of a set have edges. *chunks: [parts] how many of each target interval's. */
+static void mark_filled(gs_layout *l, uint32_t set, uint32_t *chunks)
+{
+    const gs_chunk *c = l->set[set].chunk;
+
+    for (uint32_t t = 0; c != NULL && t < l->parts; t++)
+        for (uint32_t o = 0; o < l->parts; o++, c++) {
+            l->chunk_bytes += c->length;
+            chunks[t] += c->edges > 0;
+            if (c->edges > 0)
+                l->filled[set][(uint64_t)o * l->filled_words + t / 64] |= 1ull << (t % 64);
+        }
+}
+
 static gs_status measure_tables(gs_layout *l)
 {
     uint32_t *const chunks = gs_calloc((uint64_t)l->sets * l->parts + 1, sizeof(*chunks)); /* of a target interval */
 
-    if (chunks == NULL)
-        return GS_ENOMEM;
+    l->filled_words = (uint32_t)gs_div_up(l->parts, 64);
     for (uint32_t k = 0; k < l->sets; k++)
-        for (uint64_t i = 0; l->set[k].chunk != NULL && i < (uint64_t)l->parts * l->parts; i++)
-            chunks[k * l->parts + i / l->parts] += l->set[k].chunk[i].edges > 0;
+        l->filled[k] = gs_arena_take(&l->arrays, (uint64_t)l->parts * l->filled_words, sizeof(*l->filled[k]));
+    if (chunks == NULL || l->arrays.is_short) {
+        gs_free(chunks);
+        return GS_ENOMEM;
+    }
+    for (uint32_t k = 0; k < l->sets; k++)
+        mark_filled(l, k, chunks + (uint64_t)k * l->parts);
     for (uint32_t s = 0; s < l->program->stages; s++) {
         const uint64_t bytes = chunk_tables(l, &l->program->stage[s]);
         for (uint32_t t = 0; t < l->parts; t++)

@@ -62,6 +62,10 @@ typedef struct gs_layout {
     uint32_t *first_use;      /* [stages + 1] */
     bool *sparse;             /* [arrays] the run makes less than half of its rows */
     uint64_t set_bytes[GS_EDGE_SETS]; /* of a set's edge file; 0 where another set has the same one */
+    uint64_t chunk_bytes;     /* of all sets' chunks */
+    uint64_t *filled[GS_EDGE_SETS]; /* [parts * filled_words] a set's chunks that have edges: for an operand interval, a
+                                     * bit a target, as chunks of one operand stand far apart in the table */
+    uint32_t filled_words;
     uint64_t least_tables;    /* bytes that the tables of any plan have at least */
     gs_arena arrays;
 } gs_layout;
@@ -104,6 +108,20 @@ static inline uint32_t gs_sum_width(const gs_stage *s, uint32_t sum, int part)
 static inline const gs_chunk *gs_layout_chunk(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
 {
     return &l->set[l->stage_set[stage]].chunk[(uint64_t)target * l->parts + operand];
+}
+
+/* The first of the stage's target intervals [target, end) that has edges from the operand interval; `end`: none has. */
+static inline uint32_t gs_layout_next_target(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t end,
+                                             uint32_t operand)
+{
+    const uint64_t *const bits = l->filled[l->stage_set[stage]] + (uint64_t)operand * l->filled_words;
+
+    for (; target < end; target = (target / 64 + 1) * 64) {
+        const uint64_t rest = bits[target / 64] >> (target % 64);
+        if (rest != 0)
+            return GS_MIN(target + (uint32_t)__builtin_ctzll(rest), end);
+    }
+    return end;
 }
 
 /* Rows from the interval's first to the last that the stage runs for; 0: it runs for none. */

@@ -86,6 +86,8 @@ static uint64_t end_of(const gs_ring_piece *p) { return p->offset + p->bytes; }
 static struct spot piece_after(const gs_ring_sim *r, uint64_t offset)
 {
     uint32_t low = 0, high = r->lots;
+    if (high > 0 && end_of(&r->lot[high - 1].piece[r->lot[high - 1].pieces - 1]) <= offset) /* as often, in front */
+        low = high;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
         if (end_of(&r->lot[mid].piece[r->lot[mid].pieces - 1]) <= offset)

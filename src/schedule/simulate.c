@@ -337,8 +337,16 @@ struct sim {
 
 static const gs_task *task_at(const struct sim *s, uint32_t task) { return &s->in->plan->task[task]; }
 
+#define AHEAD 8 /* tasks */
+
 static void find_work(const struct sim *s, gs_work *w, const gs_task *t)
 {
+    const gs_plan *const p = s->in->plan;
+    const gs_task *const soon = t + AHEAD < p->task + p->tasks ? t + AHEAD : t;
+
+    if (soon->kind == GS_TASK_EDGES) /* what is known of chunks stands far apart */
+        __builtin_prefetch(&s->in->set[soon->file - s->in->program->arrays]
+                                .chunk[(uint64_t)soon->target * s->in->parts + soon->operand]);
     work_by(w, s->in->program, &s->work[t->stage], s->in->set, s->in->parts, t);
 }
 

@@ -50,7 +50,12 @@ static void drop_last(gs_scans *s)
 
 static uint64_t zeros_at(const uint8_t *from, uint64_t at, uint64_t bytes)
 {
-    uint64_t n = 0;
+    uint64_t n = 0, word = 0;
+    for (; n < PACK_BYTES && at + n + sizeof(word) <= bytes; n += sizeof(word)) {
+        memcpy(&word, from + at + n, sizeof(word));
+        if (word != 0)
+            break;
+    }
     while (n < PACK_BYTES && at + n < bytes && from[at + n] == 0)
         n++;
     return n;

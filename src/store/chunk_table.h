@@ -44,6 +44,7 @@ typedef struct gs_chunk_table {
     uint32_t interval_rows; /* rows of every interval but perhaps the last */
     bool shared;            /* symmetric graph: chunk[1] is chunk[0], roles as they are */
     gs_edge_data data;      /* of each edge */
+    uint64_t longest;       /* bytes of the longest chunk of a store */
     /* [direction][target interval * P + operand interval], in file order: all
      * chunks of a target interval are consecutive, by operand interval. */
     const gs_chunk *chunk[2];

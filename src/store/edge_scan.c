@@ -69,15 +69,7 @@ void gs_window__close(gs_window *w)
 #define WINDOW_BYTES (8 * GS_MIB)
 #define GAP_BYTES (64 * GS_KIB) /* read along between two chunks, rather than a request more */
 
-uint64_t gs_edge_scan_least(const gs_store *s)
-{
-    const gs_chunk_table *t = gs_store_chunks(s);
-    uint64_t most = GS_BLOCK_BYTES;
-    for (int d = 0; d < (t->shared ? 1 : 2); d++)
-        for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++)
-            most = GS_MAX(most, t->chunk[d][k].length);
-    return most;
-}
+uint64_t gs_edge_scan_least(const gs_store *s) { return GS_MAX(gs_store_chunks(s)->longest, GS_BLOCK_BYTES); }
 
 typedef struct chunk_at {
     gs_direction direction;

@@ -383,6 +383,8 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
         .data = m->data,
         .chunk = {s->chunks, m->shared ? s->chunks : s->chunks + square},
     };
+    for (uint64_t k = 0; k < count; k++)
+        s->table.longest = GS_MAX(s->table.longest, s->chunks[k].length);
     return GS_OK;
 }
 
