@@ -174,6 +174,8 @@ typedef struct gs_train_options {
                            * where a model allows, once for all edges of a vertex that have the type, of their sum.
                            * "auto": what is predicted to take less. Weights can then differ by rounding */
     bool no_draw;        /* switch for measurements: batches of "neighbor" are drawn by the processors, not by a GPU */
+    bool no_pack;         /* switch for measurements: copy blocks of 4 KiB to devices, whichever of their rows are
+                           * needed, and never rows by themselves */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -360,6 +362,8 @@ typedef struct gs_train_options {
     X(no_swap, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-swap", NULL, "take columns in store order", NULL)       \
     X(no_chain, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-chain", NULL,                                          \
       "each of several devices takes all that it needs from the host", NULL)                                         \
+    X(no_pack, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-pack", NULL,                                            \
+      "copy blocks of 4 KiB to devices, whichever of their rows are needed", NULL)                                   \
     X(no_spread, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-spread", NULL,                                        \
       "keep no rows of features for batches in the memory of GPUs", NULL)                                            \
     X(no_draw, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-draw", NULL,                                            \

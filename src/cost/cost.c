@@ -162,6 +162,11 @@ void gs_fit_solve(const gs_fit *f, gs_cost *c)
 #define KERNEL 3e-6
 #define GPU_COPY_SECONDS 3e-6
 
+/* Rows that are copied one by one to a device on host memory: by one thread, which waits for each row. */
+#define PICKED_BPS 4e9
+/* And those that a GPU fetches from the host's memory itself: of a copy's speed, as rows are short. A guess. */
+#define PICKED_SHARE 0.75
+
 void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
 {
     const double gathered = sizeof(float) / (GATHERED * g->memory_bps),
@@ -181,6 +186,7 @@ void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
     for (int k = 0; k < GS_WORK_LINKS + GS_LINK_WAYS; k++)
         if (k != GS_WORK_CHECK && k != GS_WORK_SUBMIT && k != GS_WORK_FROM_DISK) /* the host's, the disk's */
             memcpy(out->seconds[k], seconds[k], sizeof(seconds[k]));
+    out->pick_seconds = (1 / PICKED_SHARE - 1) * link;
 }
 
 /* ---- costs ------------------------------------------------------------- */
@@ -236,6 +242,7 @@ void gs_cost_defaults(gs_cost *out, uint32_t threads)
     out->write_bps = 1.5e9;
     out->request_seconds = DISK_SECONDS;
     out->latency_seconds = 100e-6;
+    out->pick_seconds = 1 / PICKED_BPS;
 }
 
 double gs_cost_seconds(const gs_cost *c, const gs_work *w)

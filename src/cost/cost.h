@@ -123,6 +123,7 @@ typedef struct gs_cost {
      * latency_seconds later. */
     double read_bps, write_bps, request_seconds, latency_seconds;
     gs_cost_source disk_source;
+    double pick_seconds; /* of a byte of a row that goes to a device by itself, beside the link's */
     double draw_seconds; /* of batches: a thread draws one, for each of its rows and edges; 0: none was timed */
 } gs_cost;
 

@@ -438,6 +438,17 @@ gs_status gs_device_join(gs_device *const *device, uint32_t devices, bool ring);
  * order. */
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
                              uint64_t bytes);
+/* Rows of the host, those whose bits are set, that go to the same places of a table of the device's. */
+typedef struct gs_rows_launch {
+    void *to;
+    const void *from;
+    const uint64_t *bits;  /* [rows] */
+    uint64_t rows;
+    uint32_t row_bytes;
+} gs_rows_launch;
+
+/* One of the copies FROM_HOST, to a unified device. What lies between those rows at `to` stays as it is. */
+gs_status gs_device_send_rows(gs_device *d, const gs_rows_launch *l);
 /* A number for all copies of that way that have been begun since the last number. */
 gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number);
 /* Are they done? As gs_device_poll(). At most GS_DEVICE_MARKS numbers may be under way. */

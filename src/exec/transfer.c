@@ -55,7 +55,12 @@ static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const
     const gs_device_way way = gs_exec__way_of(l);
     gs_status st = GS_OK;
 
-    *bytes = t->bytes;
+    *bytes = gs_task_moves_rows(t) ? gs_task_bytes(e->plan, t) : t->bytes;
+    if (gs_task_moves_rows(t)) {
+        const gs_rows_launch rows = {.to = to, .from = from, .bits = e->plan->row_bits + t->first_word,
+                                     .rows = t->bytes / t->row_bytes, .row_bytes = t->row_bytes};
+        return gs_device_send_rows(d, &rows);
+    }
     if (t->runs == 0)
         return gs_device_transfer(d, way, peer, to, from, t->bytes);
     *bytes = 0;

@@ -55,5 +55,6 @@ void gs_plan_load_links(gs_link_load *out, const gs_plan *plan, uint32_t pass)
         load->link = gs_task_way(t);
         load->bytes += gs_task_bytes(plan, t);
         load->requests += gs_task_requests(t);
+        load->picked += gs_task_moves_rows(t) ? gs_task_bytes(plan, t) : 0;
     }
 }

@@ -35,6 +35,7 @@ double gs_link_said_bps(const gs_topology *t, gs_plan_link link);
 typedef struct gs_link_load {
     gs_plan_link link; /* of those from peers to a device, the last that was used */
     uint64_t bytes, requests;
+    uint64_t picked; /* of the bytes, those of rows that are moved by themselves */
 } gs_link_load;
 
 /* The disk's two, then four of each device whose copies are tasks: from the host, from peers, to the host, from the

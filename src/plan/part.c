@@ -185,6 +185,8 @@ static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
     uint16_t ranks = 0, done = 0;
     gs_status st = GS_OK;
 
+    if (gs_task_moves_rows(t))
+        return gs_owners_refuse("rows that are copied by themselves");
     for (uint32_t k = 0; k < x->owners.pieces; k++)
         ranks |= (uint16_t)(1u << x->owners.piece[k].rank);
     for (uint32_t k = 0; k < x->owners.pieces && st == GS_OK; k++) {

@@ -12,6 +12,7 @@ void gs_plan_free(gs_plan *p)
     gs_free(p->dep);
     gs_free(p->reg);
     gs_free(p->run);
+    gs_free(p->row_bits);
     gs_free(p->ahead);
     gs_free(p->resident);
     gs_free(p->pass);
@@ -24,6 +25,8 @@ void gs_plan_free(gs_plan *p)
 uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
 {
     uint64_t bytes = 0;
+    if (gs_task_moves_rows(t))
+        return t->moved_rows * t->row_bytes;
     if (t->kind != GS_TASK_MOVE || t->runs == 0)
         return t->bytes;
     for (uint32_t r = 0; r < t->runs; r++) { /* a copy's last run ends where its rows do */

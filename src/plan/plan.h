@@ -103,7 +103,10 @@ typedef struct gs_task {
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */
     uint32_t file;       /* MOVE from or to the disk; EDGES, MOVE of a chunk: of the chunk */
-    uint32_t sum;        /* ZERO, SELF, BEGIN, FINISH: which of the stage's sums; EDGES: likewise, or GS_NONE */
+    union {
+        uint32_t sum;    /* ZERO, SELF, BEGIN, FINISH: which of the stage's sums; EDGES: likewise, or GS_NONE */
+        uint32_t row_bytes; /* MOVE of rows by themselves: of each; else 0 */
+    };
     uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; MOVE of a chunk: intervals; with
                                * CHECK_CHUNK, of the first of the target's chunks that it brings. `operand` of a MOVE
                                * of rows from the host to a device of another rank than made them: 1 + that device */
@@ -117,8 +120,12 @@ typedef struct gs_task {
     union {
         uint32_t first_reg;
         uint32_t first_run; /* MOVE */
+        uint32_t first_word; /* MOVE of rows by themselves: of plan->row_bits, a bit for each row of `bytes` */
     };
-    uint64_t first_row;  /* VERTEX, SELF: in store order */
+    union {
+        uint64_t first_row;  /* VERTEX, SELF: in store order */
+        uint64_t moved_rows; /* MOVE of rows by themselves: how many bits are set */
+    };
     uint64_t bytes;      /* ZERO, COPY, MOVE; the last run's end too */
     gs_place place;      /* MOVE, COPY: to; ZERO, SELF, EDGES: the sums; BACK: operand rows' gradient */
     gs_place source;     /* MOVE, COPY: from; SELF, EDGES, UNROLL, BACK: operand rows */
@@ -198,7 +205,7 @@ typedef struct gs_plan_spill {
 } gs_plan_spill;
 
 typedef struct gs_plan {
-    uint32_t tasks, deps, regs, runs, residents, passes, aheads;
+    uint32_t tasks, deps, regs, runs, residents, passes, aheads, row_words;
     uint32_t devices;          /* with copies as tasks; 0: one, without */
     bool ring;                 /* of devices of all switches, each with a part of an interval's rows from the host; else
                                 * a chain for each switch */
@@ -208,6 +215,7 @@ typedef struct gs_plan {
     uint32_t *dep;
     gs_place *reg;
     gs_block_run *run;
+    uint64_t *row_bits;        /* [row_words] rows that are moved by themselves */
     gs_ahead *ahead;
     gs_resident *resident;
     gs_plan_pass *pass;        /* as program->pass */
@@ -330,6 +338,13 @@ static inline uint32_t gs_plan_lanes(const gs_plan *p)
         return GS_PART_LANES;
     return GS_LANE_DEVICES + (p->devices > 0 ? p->devices * (uint32_t)GS_DEVICE_LANES : 1);
 }
+
+/* A MOVE from the host to a device of those rows alone that are needed: to the same places of the interval, one by one.
+ * What lies between them stays as it is. */
+static inline bool gs_task_moves_rows(const gs_task *t) { return t->kind == GS_TASK_MOVE && t->row_bytes > 0; }
+
+/* Of row_bits, that such a MOVE has. */
+static inline uint64_t gs_task_row_words(const gs_task *t) { return (t->bytes / t->row_bytes + 63) / 64; }
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */
 

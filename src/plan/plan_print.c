@@ -58,10 +58,10 @@ static void print_task(const gs_plan *plan, const gs_program *program, uint32_t 
     if (gs_task_driver(t) == GS_DRIVER_PEER)
         print_number("peer", t->source.memory - GS_DEVICE_MEMORIES, out);
     print_number("file", t->file, out);
-    print_index("sum", t->sum, out);
+    print_index(gs_task_moves_rows(t) ? "row_bytes" : "sum", t->sum, out);
     print_number("target", t->target, out);
     print_number("operand", t->operand, out);
-    print_number("row", t->first_row, out);
+    print_number(gs_task_moves_rows(t) ? "rows" : "row", t->first_row, out);
     if (gs_task_is_transfer(t))
         print_number("offset", gs_task_on_disk(t)->offset, out);
     print_number("bytes", t->bytes, out);

@@ -200,6 +200,7 @@ static gs_status take_scratch(struct emitter *e)
     }
     e->ends.mask = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask));
     e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
+    e->ends.rows = gs_arena_take(&e->scratch, e->l->config->needs.rows.words, sizeof(*e->ends.rows));
     e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));
     if (e->l->config->topology != NULL && e->l->config->topology->across.network)
         e->spill.maker = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.maker));
@@ -359,6 +360,7 @@ static void fit_lists(gs_plan *p)
     fit((void **)&p->dep, p->deps, sizeof(*p->dep));
     fit((void **)&p->reg, p->regs, sizeof(*p->reg));
     fit((void **)&p->run, p->runs, sizeof(*p->run));
+    fit((void **)&p->row_bits, p->row_words, sizeof(*p->row_bits));
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
 }
 
@@ -429,17 +431,19 @@ static uint64_t question_of(const gs_layout *l, const gs_choice *c, uint64_t rin
 {
     const gs_schedule_config *const cfg = l->config;
     const gs_program *const p = l->program;
-    uint64_t needs = 0, sum;
+    uint64_t needs = 0, rows = 0, sum;
 
     if (!c->counts || cfg->effort == NULL || cfg->effort->question == 0 || c->device.devices > 0 || c->host.tracing ||
         c->host.list.plan != NULL)
         return 0;
     for (uint32_t k = 0; k < l->sets; k++)
         needs |= (uint64_t)(l->set[k].need != NULL) << k;
+    for (uint32_t k = 0; k < l->sets; k++)
+        rows |= (uint64_t)(l->set[k].rows != NULL) << k;
     const uint64_t part[] = {
-        cfg->effort->question, needs, l->sets, cfg->needs.granules.rows, l->memory.own, l->memory.arenas, l->staged,
-        l->long_tiles, cfg->ring, cfg->loads, cfg->task_bytes, ring, staging, c->arena_bytes, c->arena_taken,
-        c->chunks_alone, c->made_only,
+        cfg->effort->question, needs, rows, l->sets, cfg->needs.granules.rows, l->memory.own, l->memory.arenas,
+        l->staged, l->long_tiles, cfg->ring, cfg->loads, cfg->task_bytes, ring, staging, c->arena_bytes,
+        c->arena_taken, c->chunks_alone, c->made_only,
     };
     sum = gs_hash64(part, sizeof(part));
     for (uint32_t s = 0; s < p->stages; s++)

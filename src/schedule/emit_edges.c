@@ -72,25 +72,34 @@ static bool operand_needed(const struct emitter *e, struct block b, uint32_t ope
     return has_edges(e, b, operand);
 }
 
-static void mark_rows(struct emitter *e, gs_row_run r)
+/* Marks in mask[], of granules of so many rows, those that the block adds to its sums as its own. */
+static void mark_own(const struct emitter *e, struct block b, uint32_t operand, uint64_t *mask, uint32_t granule)
 {
-    const uint32_t granule = e->l->config->needs.granules.rows;
-    for (uint32_t g = r.first / granule; g * (uint64_t)granule < r.first + r.rows; g++)
-        e->ends.mask[g / 64] |= 1ull << (g % 64);
+    const gs_stage *s = gs_emit__stage(e);
+    gs_row_run run;
+    for (uint32_t i = 0; i < s->sums; i++)
+        for (uint32_t k = 0; adds_own(e, b, operand, i) &&
+                             gs_layout_own_run(e->l, e->stage, rows_of(e, i).array, operand, &k, &run);)
+            for (uint32_t g = run.first / granule; g * (uint64_t)granule < run.first + run.rows; g++)
+                mask[g / 64] |= 1ull << (g % 64);
 }
 
 /* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
 static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t operand)
 {
-    const gs_stage *s = gs_emit__stage(e);
-    gs_row_run run;
     if (!gs_runs_need(e->ends.mask, e->l, e->stage, b.first, b.count, operand))
         return NULL;
-    for (uint32_t i = 0; i < s->sums; i++)
-        for (uint32_t k = 0; adds_own(e, b, operand, i) &&
-                             gs_layout_own_run(e->l, e->stage, rows_of(e, i).array, operand, &k, &run);)
-            mark_rows(e, run);
+    mark_own(e, b, operand, e->ends.mask, e->l->config->needs.granules.rows);
     return e->ends.mask;
+}
+
+const uint64_t *gs_emit__rows_needed_by(struct emitter *e, uint32_t operand, uint32_t device)
+{
+    const struct block b = e->seat[device].block;
+    if (!gs_runs_need_rows(e->ends.rows, e->l, e->stage, b.first, b.count, operand))
+        return NULL;
+    mark_own(e, b, operand, e->ends.rows, 1);
+    return e->ends.rows;
 }
 
 /* Devices that copy an interval take all of it. */

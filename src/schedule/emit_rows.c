@@ -243,6 +243,53 @@ static bool is_far(const struct emitter *e, uint32_t unit, uint32_t device)
            e->spill.maker[unit] != 1 + device;
 }
 
+/* A choice must save this much of the time. */
+#define WORTH 0.98
+
+/* Appends the bits of rows that `t` moves by themselves; those of the task before are often the same. */
+static gs_status list_rows(struct emitter *e, gs_task *t, const uint64_t *bits)
+{
+    gs_plan *const p = e->plan;
+    const uint32_t words = (uint32_t)gs_task_row_words(t);
+    gs_status st;
+
+    t->first_word = p->row_words - words;
+    if (p->row_words >= words && memcmp(p->row_bits + t->first_word, bits, words * sizeof(*bits)) == 0)
+        return GS_OK;
+    t->first_word = p->row_words;
+    if ((st = gs_emit__grow((void **)&p->row_bits, &e->room.row_word, p->row_words + words, sizeof(*p->row_bits))) !=
+        GS_OK)
+        return st;
+    memcpy(p->row_bits + p->row_words, bits, words * sizeof(*bits));
+    p->row_words += words;
+    return GS_OK;
+}
+
+/* Are the needed rows moved by themselves, in place of the runs that were chosen, or all, of `bytes`? NeuGraph's rule:
+ * where to pick them and to send them takes less time than to send what they lie among. */
+static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_task *t, uint32_t device, uint64_t bytes)
+{
+    const gs_schedule_config *const cfg = e->l->config;
+    const uint64_t row = gs_emit__row_bytes(e, v->want->unit);
+    const uint64_t *const bits = gs_emit__rows_needed_by(e, v->want->unit % e->l->parts, device);
+    uint64_t rows = 0;
+
+    if (bits == NULL)
+        return GS_OK;
+    for (uint32_t w = 0; w < cfg->needs.rows.words; w++)
+        rows += (uint64_t)__builtin_popcountll(bits[w]);
+    const gs_plan_link link = gs_link_to(device);
+    const gs_link_load all = {link, bytes, gs_task_requests(t), 0}, picked = {link, rows * row, 1, rows * row};
+    if (gs_link_seconds(cfg->topology, cfg->cost, cfg->host_cost, &picked) >=
+        WORTH * gs_link_seconds(cfg->topology, cfg->cost, cfg->host_cost, &all))
+        return GS_OK;
+    e->plan->runs -= t->runs;
+    t->runs = 0;
+    t->row_bytes = (uint32_t)row;
+    t->moved_rows = rows;
+    return list_rows(e, t, bits);
+}
+
 /* Of rows that edges name: which runs go over the link of the first of these moves, for the memories of all. */
 static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_task *t, uint32_t first, uint32_t end)
 {
@@ -259,8 +306,12 @@ static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_ta
                                   .rows = gs_emit__unit_rows(e, v->want->unit),
                                   .bps = link.bps, .request_seconds = link.request_seconds};
     uint64_t bytes;
-    t->runs = 0;
-    return choose_runs(e, t, &extent, needed_by(e, v, first, end), &bytes);
+    t->runs = t->row_bytes = 0;
+    const gs_status st = choose_runs(e, t, &extent, needed_by(e, v, first, end), &bytes);
+    /* nobody is behind who would take them from here */
+    return st == GS_OK && end - first == 1 && v->route.hop[first].from == GS_HOST && v->route.parts == 1
+               ? choose_rows(e, v, t, device, bytes)
+               : st;
 }
 
 /* The runs of `t`, or all of it, in as many parts of the same number of blocks, but for one. *divided: there are enough

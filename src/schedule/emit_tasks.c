@@ -151,7 +151,8 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
     const gs_plan *const p = e->plan;
     return p->tasks * (sizeof(gs_task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
            (p->deps + e->counted.deps) * sizeof(*p->dep) + (p->regs + e->counted.regs) * sizeof(*p->reg) +
-           (p->runs + e->counted.runs) * sizeof(*p->run) + p->aheads * sizeof(*p->ahead) +
+           (p->runs + e->counted.runs) * sizeof(*p->run) +
+           (p->row_words + e->counted.row_words) * sizeof(*p->row_bits) + p->aheads * sizeof(*p->ahead) +
            p->residents * sizeof(*p->resident);
 }
 
@@ -172,6 +173,8 @@ void gs_emit__drop_runs(struct emitter *e)
 {
     e->counted.runs += e->c->counts ? e->plan->runs : 0;
     e->plan->runs = e->c->counts ? 0 : e->plan->runs;
+    e->counted.row_words += e->c->counts ? e->plan->row_words : 0;
+    e->plan->row_words = e->c->counts ? 0 : e->plan->row_words;
 }
 
 /* Of a task whose lane is the next of made.lane: lists it where the plan has lists. */

@@ -134,6 +134,7 @@ struct ends {
     uint32_t *needed;      /* [parts] operand intervals of the blocks of a sequence's derivative */
     uint64_t *mask;        /* [granules.words] what a block needs of the operand interval */
     uint64_t *mask_of_all; /* [granules.words] what several devices' do */
+    uint64_t *rows;        /* [rows.words] what a block needs, row by row */
 };
 
 /* A read of a pass that waits for nothing but its place in the ring; a write to the run's file. */
@@ -163,7 +164,7 @@ struct spilled {
 
 /* Entries that there is room for in the plan's lists. */
 struct room {
-    uint32_t task, dep, reg, run, resident, ahead, lane, write, early;
+    uint32_t task, dep, reg, run, row_word, resident, ahead, lane, write, early;
 };
 
 struct emitter {
@@ -181,7 +182,7 @@ struct emitter {
     struct room room;
     struct made made;
     struct {
-        uint64_t deps, regs, runs;
+        uint64_t deps, regs, runs, row_words;
     } counted;            /* where tasks are counted alone: what was listed of them, and is no longer */
     struct memory memory[GS_DEVICE_MEMORIES + GS_PLAN_DEVICES]; /* by number; a device's that has no own is empty */
     struct spilled spill;
@@ -240,7 +241,7 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
 /* Number of the first write of the pass (made.write) that is this task or behind it. */
 uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task);
-/* No task to come has runs that are listed by now. */
+/* No task to come has runs, or rows by themselves, that are listed by now. */
 void gs_emit__drop_runs(struct emitter *e);
 /* File extent of rows of an array of the store: whole checksum blocks. */
 void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
@@ -295,6 +296,8 @@ gs_status gs_emit__settle_home(struct emitter *e, const struct want *w, uint64_t
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target);
 /* The rows that the devices of `needs` need together. Valid until the next such call. */
 const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bool *needs);
+/* The rows that the device's block needs, one by one; NULL: not known. Valid until the next such call. */
+const uint64_t *gs_emit__rows_needed_by(struct emitter *e, uint32_t operand, uint32_t device);
 /* Which devices' blocks need the operand interval: [devices]. False: none. */
 bool gs_emit__list_needs(const struct emitter *e, uint32_t operand, bool *needs);
 

@@ -180,20 +180,30 @@ void gs_extents_give(gs_extents *e, uint64_t at, uint64_t bytes)
 /* A choice must save this much of the time to be worth more requests. */
 #define WORTH 0.98
 
-bool gs_runs_need(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count, uint32_t operand)
+/* Of `table` [parts * parts][words]. */
+static bool unite(uint64_t *mask, const gs_layout *l, const uint64_t *table, uint32_t words, uint32_t first,
+                  uint32_t count, uint32_t operand)
 {
-    const gs_edge_set *set = &l->set[l->stage_set[stage]];
-    const uint32_t words = l->config->needs.granules.words;
-
-    if (set->need == NULL)
+    if (table == NULL)
         return false;
     memset(mask, 0, words * sizeof(*mask));
     for (uint32_t t = first; t < first + count; t++) {
-        const uint64_t *need = set->need + ((uint64_t)t * l->parts + operand) * words;
+        const uint64_t *need = table + ((uint64_t)t * l->parts + operand) * words;
         for (uint32_t w = 0; w < words; w++)
             mask[w] |= need[w];
     }
     return true;
+}
+
+bool gs_runs_need(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count, uint32_t operand)
+{
+    return unite(mask, l, l->set[l->stage_set[stage]].need, l->config->needs.granules.words, first, count, operand);
+}
+
+bool gs_runs_need_rows(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count,
+                       uint32_t operand)
+{
+    return unite(mask, l, l->set[l->stage_set[stage]].rows, l->config->needs.rows.words, first, count, operand);
 }
 
 /* Units that the granules [first, end) touch. */

@@ -36,6 +36,9 @@ void gs_extents_give(gs_extents *e, uint64_t at, uint64_t bytes);
 /* Marks in mask[granules.words] the granules of operand interval `operand` that edges of `stage` into
  * target intervals [first, first + count) need. False where it cannot be told: all of them. */
 bool gs_runs_need(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count, uint32_t operand);
+/* The same of rows one by one, in mask[needs.rows.words]. */
+bool gs_runs_need_rows(uint64_t *mask, const gs_layout *l, uint32_t stage, uint32_t first, uint32_t count,
+                       uint32_t operand);
 
 /* An interval's rows as they stand in an extent of a file: row r at byte `skip` + r * `row`. */
 typedef struct gs_run_extent {

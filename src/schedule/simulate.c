@@ -41,11 +41,13 @@ gs_link gs_link_of(const gs_topology *t, const gs_cost *cost, gs_plan_link link)
 
 double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost *host_cost, const gs_link_load *l)
 {
+    const bool disk = gs_link_driver(l->link) == GS_DRIVER_IO;
+    const gs_cost *const on = disk ? cost : gs_cost_on(cost, host_cost, t, gs_link_device(l->link));
     const gs_link link =
-        gs_link_driver(l->link) == GS_DRIVER_IO
-            ? (gs_link){l->link.from == GS_DISK ? cost->read_bps : cost->write_bps, cost->request_seconds}
-            : gs_link_of(t, gs_cost_on(cost, host_cost, t, gs_link_device(l->link)), l->link);
-    return (double)l->requests * link.request_seconds + (double)l->bytes / link.bps;
+        disk ? (gs_link){l->link.from == GS_DISK ? cost->read_bps : cost->write_bps, cost->request_seconds}
+             : gs_link_of(t, on, l->link);
+    const double picking = l->picked > 0 && on != NULL ? (double)l->picked * on->pick_seconds : 0;
+    return (double)l->requests * link.request_seconds + (double)l->bytes / link.bps + picking;
 }
 
 /* ---- work ----------------------------------------------------------------- */
@@ -269,7 +271,8 @@ static double verify_seconds(const gs_simulation_input *in, const gs_task *t)
 
 static double move_seconds(const gs_simulation_input *in, const gs_task *t)
 {
-    const gs_link_load load = {gs_task_way(t), gs_task_bytes(in->plan, t), gs_task_requests(t)};
+    const uint64_t bytes = gs_task_bytes(in->plan, t);
+    const gs_link_load load = {gs_task_way(t), bytes, gs_task_requests(t), gs_task_moves_rows(t) ? bytes : 0};
     return gs_link_seconds(in->topology, in->cost, in->host_cost, &load);
 }
 

@@ -379,6 +379,8 @@ static void add_task(gs_hash_stream *h, const gs_plan *p, const gs_task *t)
     gs_hash_add(h, field, sizeof(field));
     if (t->kind == GS_TASK_MOVE && t->runs > 0)
         gs_hash_add(h, p->run + t->first_run, t->runs * sizeof(*p->run));
+    if (gs_task_moves_rows(t))
+        gs_hash_add(h, p->row_bits + t->first_word, gs_task_row_words(t) * sizeof(*p->row_bits));
 }
 
 static void add_plan(gs_hash_stream *h, const gs_plan *p)
@@ -487,10 +489,11 @@ static void add_costs(const table *a, row *r, const gs_task *t)
     gs_work w;
 
     if (t->kind == GS_TASK_MOVE) {
-        gs_link_load load = {gs_task_way(t), gs_task_bytes(s->plan, t), gs_task_requests(t)};
+        const uint64_t bytes = gs_task_bytes(s->plan, t);
+        gs_link_load load = {gs_task_way(t), bytes, gs_task_requests(t), gs_task_moves_rows(t) ? bytes : 0};
         r->bytes += load.bytes;
         r->predicted += gs_link_seconds(m->topology, &m->cost, host, &load);
-        load.requests = 0;
+        load.requests = load.picked = 0;
         r->floor += gs_link_seconds(m->topology, &m->cost, host, &load);
         return;
     }

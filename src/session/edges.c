@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/dtype.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "session/edges.h"
 #include "session/session.h"
 #include "session/store_rows.h"
@@ -221,24 +222,71 @@ gs_granules gs_session_granules(const gs_session *s)
     return (gs_granules){0};
 }
 
-gs_status gs_session_read_needs(gs_session *s, gs_granules g)
+gs_granules gs_session_rows(const gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t chunks = (uint64_t)t->parts * t->parts * SETS_EXPECTED;
+    const gs_granules rows = gs_granules_of(t, 1);
+
+    if (s->config.options->no_pack || s->machine.topology == NULL || gs_session_has_memories(s) ||
+        gs_ranks_count() > 1 || chunks * rows.words * sizeof(uint64_t) > gs_session_left(&s->memory) / NEED_SHARE)
+        return (gs_granules){0};
+    return rows;
+}
+
+/* Empty tables of what so many chunks need, where there is none yet. */
+static gs_status take_needs(gs_edge_set *set, const gs_needs *needs, uint64_t chunks)
+{
+    const uint64_t words = needs->granules.words, rows = needs->rows.words;
+
+    if (words > 0 && (set->need = gs_calloc(chunks * words, sizeof(*set->need))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the rows that chunks need");
+    if (rows > 0 && (set->rows = gs_calloc(chunks * rows, sizeof(*set->rows))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the rows that chunks need");
+    return GS_OK;
+}
+
+/* What is asked of scans: the finer of the two. */
+static gs_granules asked(const gs_needs *needs) { return needs->rows.words > 0 ? needs->rows : needs->granules; }
+static uint64_t *asked_table(const gs_edge_set *set)
+{
+    return (uint64_t *)(uintptr_t)(set->rows != NULL ? set->rows : set->need);
+}
+
+/* Granules of what is known row by row. */
+static void find_granules(const gs_edge_set *set, const gs_needs *needs, uint64_t chunks)
+{
+    uint64_t *to = (uint64_t *)(uintptr_t)set->need;
+
+    for (uint64_t i = 0; set->rows != NULL && i < chunks; i++, to += needs->granules.words)
+        for (uint32_t w = 0; w < needs->rows.words; w++)
+            for (uint64_t left = set->rows[i * needs->rows.words + w]; left != 0;) {
+                const uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(left), g = row / needs->granules.rows;
+                const uint32_t end = (g + 1) * needs->granules.rows - w * 64; /* of the granule, in this word */
+                to[g / 64] |= 1ull << (g % 64);
+                left = end >= 64 ? 0 : left >> end << end;
+            }
+}
+
+gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint64_t chunks = (uint64_t)t->parts * t->parts;
+    const gs_granules g = asked(needs);
     gs_status st = GS_OK;
 
     for (uint32_t d = 0; d < 2 && st == GS_OK; d++) {
         if (!gs_session_uses_set(s, d))
             continue;
-        uint64_t *const bits = gs_calloc((uint64_t)t->parts * t->parts * g.words, sizeof(*bits));
-        if (bits == NULL)
-            return gs_fail(GS_ENOMEM, "no memory for the rows that chunks need");
-        s->edges.set[d].need = bits;
+        if ((st = take_needs(&s->edges.set[d], needs, chunks)) != GS_OK)
+            return st;
+        uint64_t *const bits = asked_table(&s->edges.set[d]);
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
-        const gs_scan_answer answer = {{bits}, {(uint64_t)t->parts * t->parts * g.words * sizeof(*bits)}};
-        if (gs_scans_find(s->edges.scans, &key, &answer))
-            continue;
-        if ((st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, g, bits)) == GS_OK)
+        const gs_scan_answer answer = {{bits}, {chunks * g.words * sizeof(*bits)}};
+        if (!gs_scans_find(s->edges.scans, &key, &answer) &&
+            (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, g, bits)) == GS_OK)
             gs_scans_keep(s->edges.scans, &key, &answer);
+        find_granules(&s->edges.set[d], needs, chunks);
     }
     return st;
 }
@@ -247,7 +295,8 @@ static void drop_needs(gs_session *s, uint32_t sets)
 {
     for (uint32_t k = 0; k < sets; k++) {
         gs_free((void *)(uintptr_t)s->edges.set[k].need);
-        s->edges.set[k].need = NULL;
+        gs_free((void *)(uintptr_t)s->edges.set[k].rows);
+        s->edges.set[k].need = s->edges.set[k].rows = NULL;
     }
 }
 
@@ -435,17 +484,16 @@ static gs_scan_answer answer_of(const counting *c)
 }
 
 /* The tables of set k, empty. */
-static gs_status begin_count(gs_session *s, uint32_t k, counting *c)
+static gs_status begin_count(gs_session *s, uint32_t k, const gs_needs *needs, counting *c)
 {
     const uint64_t n = (uint64_t)c->parts * c->parts;
     gs_pruned_edges *const l = &s->edges.pruned[k];
 
     l->chunk = c->chunk = gs_calloc(n, sizeof(*c->chunk));
     s->edges.set[k].chunk = c->chunk;
-    if (c->coarse.words > 0)
-        s->edges.set[k].need = c->need = gs_calloc(n * c->coarse.words, sizeof(*c->need));
-    if (c->chunk == NULL || (c->coarse.words > 0 && c->need == NULL))
+    if (c->chunk == NULL || take_needs(&s->edges.set[k], needs, n) != GS_OK)
         return gs_fail(GS_ENOMEM, "no memory for the tables of %llu chunks", (unsigned long long)n);
+    c->need = asked_table(&s->edges.set[k]);
     return GS_OK;
 }
 
@@ -460,7 +508,7 @@ static void place_chunks(gs_pruned_edges *l, uint64_t chunks)
 
 /* Counts the pruned edges of all sets of a direction: their chunk tables, checksums still missing. The edges are gone
  * over once, where there is a set for which they were not before. */
-static gs_status count_sets_of(gs_session *s, uint32_t direction, gs_granules coarse, uint64_t *seen)
+static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs *needs, uint64_t *seen)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     counting_sets of = {0};
@@ -470,10 +518,10 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, gs_granules co
         counting *const c = &of.set[of.sets];
         if (s->edges.pruned[k].direction != direction)
             continue;
-        *c = (counting){.filter = filter_of(s, &s->edges.pruned[k]), .coarse = coarse, .parts = t->parts,
+        *c = (counting){.filter = filter_of(s, &s->edges.pruned[k]), .coarse = asked(needs), .parts = t->parts,
                         .direction = direction};
         c->filter.seen = seen;
-        if ((st = begin_count(s, k, c)) != GS_OK)
+        if ((st = begin_count(s, k, needs, c)) != GS_OK)
             break;
         const gs_scan_key key = key_of(c);
         const gs_scan_answer answer = answer_of(c);
@@ -489,31 +537,33 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, gs_granules co
     return st;
 }
 
-static gs_status count_all(gs_session *s, gs_granules coarse)
+static gs_status count_all(gs_session *s, const gs_needs *needs)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     uint64_t *const seen = gs_calloc(gs_edge_filter_words(t), sizeof(*seen));
     gs_status st = seen != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
 
     for (uint32_t d = 0; d < 2 && st == GS_OK; d++)
-        st = count_sets_of(s, d, coarse, seen);
-    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++)
+        st = count_sets_of(s, d, needs, seen);
+    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
         place_chunks(&s->edges.pruned[k], (uint64_t)t->parts * t->parts);
+        find_granules(&s->edges.set[k], needs, (uint64_t)t->parts * t->parts);
+    }
     gs_free(seen);
     return st;
 }
 
 /* Bytes of tables of so many pruned sets. */
-static uint64_t sets_bytes(const gs_session *s, uint32_t sets, gs_granules coarse)
+static uint64_t sets_bytes(const gs_session *s, uint32_t sets, const gs_needs *needs)
 {
-    const uint64_t parts = gs_store_chunks(s->store)->parts;
-    return sets * parts * parts * (sizeof(gs_chunk) + sizeof(gs_exec_chunk) + coarse.words * sizeof(uint64_t));
+    const uint64_t parts = gs_store_chunks(s->store)->parts, words = needs->granules.words + needs->rows.words;
+    return sets * parts * parts * (sizeof(gs_chunk) + sizeof(gs_exec_chunk) + words * sizeof(uint64_t));
 }
 
 /* Is there room for them, which the run needs, too? */
-static bool have_room(const gs_session *s, uint32_t sets, gs_granules coarse)
+static bool have_room(const gs_session *s, uint32_t sets, const gs_needs *needs)
 {
-    return sets_bytes(s, sets, coarse) <= gs_session_left(&s->memory);
+    return sets_bytes(s, sets, needs) <= gs_session_left(&s->memory);
 }
 
 /* A budget is tried that the machine may not have: GS_ENOMEM where it has no room for what is looked for then. */
@@ -645,17 +695,17 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     gs_status st;
 
     if (!left_on || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
-        gs_edge_scan_least(s->store) > scan_memory(s) || !have_room(s, 1, config->needs.granules))
+        gs_edge_scan_least(s->store) > scan_memory(s) || !have_room(s, 1, &config->needs))
         return GS_OK;
     const uint64_t bits = (uint64_t)gs_store_chunks(s->store)->parts * row_granules(s).words * sizeof(uint64_t);
     if ((st = check_trial(s, gs_edge_scan_least(s->store) + SETS_AT_MOST * bits)) != GS_OK ||
         (st = find_sets(s, row_granules(s))) != GS_OK)
         return st;
-    if (!have_room(s, count_sets(s), config->needs.granules)) {
+    if (!have_room(s, count_sets(s), &config->needs)) {
         gs_row_sets_drop(&s->edges.rows);
         return GS_OK;
     }
-    if ((st = check_trial(s, sets_bytes(s, count_sets(s), config->needs.granules))) != GS_OK)
+    if ((st = check_trial(s, sets_bytes(s, count_sets(s), &config->needs))) != GS_OK)
         return st;
     s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
     s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
@@ -664,7 +714,7 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
         st = list_stage(s, k, &fits);
     if (st == GS_OK && fits)
-        st = count_all(s, config->needs.granules);
+        st = count_all(s, &config->needs);
     for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
         if (s->edges.rows.array[a] != GS_ALL_ROWS)
             st = gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]);
@@ -765,6 +815,7 @@ void gs_session_drop_pruned(gs_session *s)
         gs_free(s->edges.pruned[k].chunk);
         gs_free(s->edges.pruned[k].path);
         gs_free((void *)(uintptr_t)s->edges.set[k].need);
+        gs_free((void *)(uintptr_t)s->edges.set[k].rows);
         s->edges.pruned[k] = (gs_pruned_edges){0};
         s->edges.set[k] = (gs_edge_set){0};
     }

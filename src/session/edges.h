@@ -85,9 +85,11 @@ gs_status gs_session_list_edges(gs_session *s);
 bool gs_session_uses_set(const gs_session *s, uint32_t set);
 /* The finest granules for which the planner may know what chunks need, within the host's budget; {0} for none. */
 gs_granules gs_session_granules(const gs_session *s);
-/* Which granules of rows each chunk of the store's sets needs, into set[].need: reads the edge files
+/* And single rows, where there are devices to which they may be copied by themselves; {0} for none. */
+gs_granules gs_session_rows(const gs_session *s);
+/* Which granules of rows each chunk of the store's sets needs, into set[].need and rows: reads the edge files
  * once. Free with gs_session_drop_needs() when the plan is made. */
-gs_status gs_session_read_needs(gs_session *s, gs_granules g);
+gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs);
 void gs_session_drop_needs(gs_session *s);
 /* Drops only what gs_session_read_needs() has read, which is of the store's own edges. */
 void gs_session_drop_read_needs(gs_session *s);

@@ -113,7 +113,7 @@ static void observe_copies(const gs_session *s, gs_fit *fit, gs_fit *host_fit)
                            {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
-        if (!(gs_link_said_bps(s->machine.topology, gs_task_link(t)) > 0))
+        if (!(gs_link_said_bps(s->machine.topology, gs_task_link(t)) > 0) && !gs_task_moves_rows(t))
             gs_fit_add(f.fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(f.cost, &w), 1);
         *before = end;
     }

@@ -633,7 +633,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 
     if (gs_alloc_live_bytes() + tables + tables / 2 > s->memory.live_most)
         drop_plan(s);
-    if ((st = gs_session_read_needs(s, config->needs.granules)) != GS_OK)
+    if ((st = gs_session_read_needs(s, &config->needs)) != GS_OK)
         return st;
     config->no_swap = s->config.options->no_swap;
     config->no_sizes = true;
@@ -706,7 +706,7 @@ static gs_status make_again(gs_session *s, gs_schedule_config *config)
     const bool reads = config->effort->found.read_needs;
     gs_status st = GS_OK;
 
-    if (reads && (st = gs_session_read_needs(s, config->needs.granules)) != GS_OK)
+    if (reads && (st = gs_session_read_needs(s, &config->needs)) != GS_OK)
         return st;
     config->no_swap = reads ? s->config.options->no_swap : config->no_swap;
     config->any_plan = false;
@@ -814,6 +814,8 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
         return st;
     if (!s->config.options->no_selective)
         config->needs.granules = gs_session_granules(s);
+    if (config->needs.granules.words > 0)
+        config->needs.rows = gs_session_rows(s);
     if ((st = gs_session_prune(s, config)) != GS_OK)
         return st;
     charge_sets(s);
@@ -866,7 +868,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .force_spill = s->config.options->no_cache,
         .needs = {.sets = s->edges.sets, .set = s->edges.set, .stage_set = s->edges.stage_set,
                   .stage_rows = s->edges.stage_rows, .array_rows = s->edges.array_rows,
-                  .granules = config.needs.granules},
+                  .granules = config.needs.granules, .rows = config.needs.rows},
         .refusal = &s->memory.refused,
         .no_sizes = !s->memory.sizes,
         .host_known = s->memory.known,

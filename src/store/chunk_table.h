@@ -85,6 +85,7 @@ static inline gs_granules gs_granules_of(const gs_chunk_table *t, uint32_t rows)
 typedef struct gs_edge_set {
     const gs_chunk *chunk; /* [parts * parts] as in gs_chunk_table */
     const uint64_t *need;  /* [parts * parts][words] granules of operand rows that a chunk's edges name; NULL: all */
+    const uint64_t *rows;  /* the same in granules of one row; NULL: not known */
 } gs_edge_set;
 
 #endif /* GS_STORE_CHUNK_TABLE_H */

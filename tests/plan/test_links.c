@@ -12,6 +12,7 @@ static gs_task task[] = {
     {.kind = GS_TASK_ZERO, .bytes = 1000},
     {UPLOADS_TO(1), .bytes = 8 * BLOCK - 100, .runs = 2, .first_run = 2}, /* ends early */
     {UPLOADS_TO(0), .bytes = 700},
+    {UPLOADS_TO(0), .bytes = 90 * 64, .row_bytes = 64, .moved_rows = 7}, /* of 90 rows */
     {FORWARDS(0, 1), .bytes = 600},
     {.kind = GS_TASK_VERTEX, .device = 1, .rows = 10},
     {DOWNLOADS_FROM(1), .bytes = 500},
@@ -25,7 +26,7 @@ static gs_task task[] = {
     {LOADS_TO(1), .bytes = BLOCK, .chunk_bytes = BLOCK},
 };
 static gs_block_run run[] = {{0, 1}, {4, 2}, {1, 1}, {6, 2}};
-static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 10}, {.first_task = 10, .tasks = 5}};
+static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 11}, {.first_task = 11, .tasks = 5}};
 static const gs_plan plan = {.tasks = GS_ARRAY_LEN(task), .devices = 2, .passes = 2, .runs = 4, .task = task,
                              .run = run, .pass = pass};
 
@@ -43,6 +44,7 @@ static void expect(uint32_t which, const gs_link_load *want, uint32_t wanted)
         assert_true(l < gs_plan_links(&plan));
         assert_int_equal(got[l].bytes, want[w].bytes);
         assert_int_equal(got[l].requests, want[w].requests);
+        assert_int_equal(got[l].picked, want[w].picked);
         bytes += want[w].bytes;
     }
     for (uint32_t l = 0; l < gs_plan_links(&plan); l++)
@@ -55,11 +57,11 @@ static void test_links__add_up_what_goes_over_each(void **state)
     (void)state;
     const uint32_t a = GS_DEVICE_MEMORIES, b = GS_DEVICE_MEMORIES + 1;
     const gs_link_load first[] = {
-        {{GS_DISK, GS_HOST}, 11 * BLOCK, 3}, {{GS_HOST, GS_DISK}, 3 * BLOCK, 2},
-        {{GS_HOST, a}, 700, 1},              {{GS_HOST, b}, 3 * BLOCK - 100, 2},
-        {{a, b}, 600, 1},                    {{b, GS_HOST}, 500, 1}};
+        {{GS_DISK, GS_HOST}, 11 * BLOCK, 3, 0}, {{GS_HOST, GS_DISK}, 3 * BLOCK, 2, 0},
+        {{GS_HOST, a}, 700 + 448, 2, 448},      {{GS_HOST, b}, 3 * BLOCK - 100, 2, 0},
+        {{a, b}, 600, 1, 0},                    {{b, GS_HOST}, 500, 1, 0}};
     const gs_link_load second[] = {
-        {{GS_DISK, GS_HOST}, BLOCK, 1}, {{a, GS_HOST}, 42, 2}, {{GS_DISK, b}, 4 * BLOCK, 2}};
+        {{GS_DISK, GS_HOST}, BLOCK, 1, 0}, {{a, GS_HOST}, 42, 2, 0}, {{GS_DISK, b}, 4 * BLOCK, 2, 0}};
 
     assert_int_equal(gs_plan_links(&plan), 10);
     expect(0, first, GS_ARRAY_LEN(first));

@@ -152,8 +152,28 @@ void fixture_needs(struct fixture *f, uint32_t sparse, uint32_t seed)
                     need[i * f->granules.words + (g + k) / 64] |= 1ull << ((g + k) % 64);
             }
         }
-        f->set[d] = (gs_edge_set){f->chunks.chunk[d], need};
+        f->set[d] = (gs_edge_set){.chunk = f->chunks.chunk[d], .need = need};
     }
+}
+
+void fixture_take_rows(struct fixture *f, gs_schedule_config *c, uint32_t share, uint32_t seed)
+{
+    const uint64_t n = (uint64_t)f->chunks.parts * f->chunks.parts;
+    const gs_granules one = gs_granules_of(&f->chunks, 1);
+    for (int d = 0; d < 2; d++) {
+        uint64_t *const rows = calloc(n * one.words, sizeof(*rows));
+        for (uint64_t i = 0; i < n; i++)
+            for (uint32_t r = 0; r < gs_interval_rows(&f->chunks, (uint32_t)(i % f->chunks.parts)); r++) {
+                const uint32_t g = r / f->granules.rows;
+                seed = seed * 1664525u + 1013904223u;
+                if ((f->set[d].need[i * f->granules.words + g / 64] >> (g % 64) & 1) != 0 &&
+                    (r % f->granules.rows == 0 || (seed >> 8) % share == 0))
+                    rows[i * one.words + r / 64] |= 1ull << (r % 64);
+            }
+        f->set[d].rows = rows;
+    }
+    fixture_take_needs(c, f);
+    c->needs.rows = one;
 }
 
 static bool in_runs(const gs_row_runs *r, uint32_t interval, uint32_t row)
@@ -237,8 +257,10 @@ void fixture_drop(struct fixture *f)
         free(f->held[a].first);
         free(f->held[a].run);
     }
-    free((void *)(uintptr_t)f->set[0].need);
-    free((void *)(uintptr_t)f->set[1].need);
+    for (int d = 0; d < 2; d++) {
+        free((void *)(uintptr_t)f->set[d].need);
+        free((void *)(uintptr_t)f->set[d].rows);
+    }
     free(f->chunk[0]);
     free(f->chunk[1]);
 }

@@ -39,6 +39,8 @@ void fixture_drop(struct fixture *f);
 gs_schedule_config fixture_config(const struct fixture *f, uint64_t host, uint64_t device);
 /* What chunks need, as fixture_needs() has made it. */
 void fixture_take_needs(gs_schedule_config *c, const struct fixture *f);
+/* And single rows of those granules: the first, and about one in `share`. */
+void fixture_take_rows(struct fixture *f, gs_schedule_config *c, uint32_t share, uint32_t seed);
 /* The plan's own sums of memory are within the budgets. */
 void fixture_within(const gs_plan *p, const gs_schedule_config *c);
 

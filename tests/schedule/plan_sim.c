@@ -210,14 +210,17 @@ static void expect_needed(struct sim *s, uint32_t task, const uint8_t *got, uint
 {
     const gs_chunk_table *ch = s->cfg->chunks;
     const uint64_t rb = row_bytes(s, array), first = gs_interval_first(ch, operand);
-    const uint32_t rows = gs_interval_rows(ch, operand), granule = s->cfg->needs.granules.rows;
-    const uint64_t *need = s->cfg->needs.sets ? s->cfg->needs.set[set].need : NULL;
+    const gs_needs *const needs = &s->cfg->needs;
+    const bool by_row = needs->sets > 0 && needs->set[set].rows != NULL;
+    const gs_granules g_of = by_row ? needs->rows : needs->granules;
+    const uint32_t rows = gs_interval_rows(ch, operand), granule = g_of.rows;
+    const uint64_t *need = by_row ? needs->set[set].rows : needs->sets > 0 ? needs->set[set].need : NULL;
 
     if (need == NULL) {
         expect_rows(s, task, got, array, first, rows);
         return;
     }
-    need += ((uint64_t)target * ch->parts + operand) * s->cfg->needs.granules.words;
+    need += ((uint64_t)target * ch->parts + operand) * g_of.words;
     for (uint32_t from = 0, g = 0; from < rows; from += granule, g++)
         if (need[g / 64] >> (g % 64) & 1)
             expect_rows(s, task, got + from * rb, array, first + from, GS_MIN(granule, rows - from));

@@ -24,6 +24,27 @@ static uint64_t *copied(struct sim *s, const gs_task *t)
     return &s->copied[is_task(t, "upload") ? 0 : is_task(t, "forward") ? 1 : 2];
 }
 
+/* Rows by themselves: scribbles over them, or copies them from `from`. */
+static void each_row(struct sim *s, const gs_task *t, uint8_t *to, const uint8_t *from)
+{
+    const uint64_t *const bits = s->plan->row_bits + t->first_word, row = t->row_bytes;
+    uint64_t rows = 0;
+
+    assert_true(is_task(t, "upload") && t->runs == 0 && t->bytes % row == 0);
+    assert_true(t->first_word + gs_task_row_words(t) <= s->plan->row_words);
+    for (uint64_t r = 0; r < 64 * gs_task_row_words(t); r++) {
+        if ((bits[r / 64] >> (r % 64) & 1) == 0)
+            continue;
+        assert_true(++rows <= t->moved_rows && (r + 1) * row <= t->bytes);
+        if (from == NULL)
+            memset(to + r * row, 0xDD, row);
+        else
+            memcpy(to + r * row, from + r * row, row);
+    }
+    assert_int_equal(rows, t->moved_rows);
+    *copied(s, t) += from == NULL ? 0 : rows * row;
+}
+
 static void copy_task(struct sim *s, const gs_task *t, bool complete)
 {
     const uint32_t peer = t->source.memory - GS_DEVICE_MEMORIES;
@@ -32,6 +53,10 @@ static void copy_task(struct sim *s, const gs_task *t, bool complete)
 
     assert_true(t->device < s->plan->devices && t->bytes > 0);
     assert_int_equal(gs_link_device(gs_task_link(t)), t->device);
+    if (gs_task_moves_rows(t)) {
+        each_row(s, t, to, complete ? from : NULL);
+        return;
+    }
     for (uint32_t i = 0; !complete && i < t->runs; i++) { /* others may bring the rest at the same time */
         const gs_block_run run = s->plan->run[t->first_run + i];
         const uint64_t at = run.first * GS_BLOCK_BYTES;

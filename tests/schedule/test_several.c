@@ -120,6 +120,45 @@ static void test_several__runs_of_rows_are_safe(void **state)
     }
 }
 
+/* Rows that are copied by themselves are all that are there: whoever has a link to the host of its own gets those that
+ * its edges name, in fewer bytes than in blocks, and in as many as there are, with the tables that this takes. */
+static void test_several__rows_by_themselves_are_safe(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 2 * GS_ARRAY_LEN(all); k++) {
+        struct fixture f = {0};
+        uint64_t by_rows = 0, bytes[2];
+        if (!gs_test_takes(k, 2))
+            continue;
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 6000, 8, k % 3 == 0, k);
+        fixture_needs(&f, 3, k);
+        gs_schedule_config c = fixture_config(&f, 32 * GS_MIB, 1 * GS_MIB);
+        c.topology = all[k % GS_ARRAY_LEN(all)];
+        c.no_chain = k >= GS_ARRAY_LEN(all);
+        c.force_spill = k % 2 == 0;
+        for (int rows = 0; rows < 2; rows++) {
+            gs_plan *plan = NULL;
+            if (rows == 1)
+                fixture_take_rows(&f, &c, 6, k);
+            else
+                fixture_take_needs(&c, &f);
+            gs_assert_ok(gs_schedule(&plan, &c));
+            bytes[rows] = plan->pass[0].upload_bytes;
+            for (uint32_t i = 0; i < plan->tasks; i++)
+                by_rows += gs_task_moves_rows(&plan->task[i]);
+            assert_true((plan->row_words > 0) == (by_rows > 0) && (rows == 1 || by_rows == 0));
+            assert_true(plan->host_bytes <= c.host_memory);
+            for (uint32_t pass = 0; pass < 2 * (uint32_t)rows; pass++)
+                plan_sim_run(plan, &c, pass, 2, k);
+            gs_plan_free(plan);
+        }
+        if (c.no_chain || c.topology->switches == c.topology->devices)
+            assert_true(by_rows > 0 && bytes[1] < bytes[0]);
+        fixture_drop(&f);
+    }
+}
+
 static void test_several__smallest_budgets_named_work(void **state)
 {
     (void)state;
@@ -557,6 +596,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several__plans_are_safe_in_any_order),
         cmocka_unit_test(test_several__runs_of_rows_are_safe),
+        cmocka_unit_test(test_several__rows_by_themselves_are_safe),
         cmocka_unit_test(test_several__routes_bring_all_parts_to_all),
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
