@@ -369,6 +369,8 @@ static void finish(struct emitter *e)
     const gs_layout *l = e->l;
     gs_plan *p = e->plan;
     const gs_schedule_config *cfg = l->config;
+    uint64_t arenas = 0;
+
     e->c->last.tasks = p->tasks;
     e->c->last.deps = p->deps + e->counted.deps;
     e->c->last.regs = p->regs + e->counted.regs;
@@ -386,9 +388,10 @@ static void finish(struct emitter *e)
     }
     p->table_bytes = gs_emit__table_bytes(e);
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
-    p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT];
     for (uint32_t d = 0; d < e->devices; d++)
-        p->host_bytes += l->memory.on_host[d] ? cfg->device_fixed + p->arena_bytes[d] : 0;
+        if (l->memory.on_host[d])
+            arenas = gs_layout_add_arena(&l->memory, arenas, cfg->device_fixed + p->arena_bytes[d]);
+    p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] + arenas;
 }
 
 /* Planning is mostly this: what it has made, or what it gives up now. A task of several devices takes a quarter longer,

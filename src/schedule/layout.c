@@ -371,6 +371,8 @@ static void describe_memories(gs_layout_memories *m, const gs_schedule_config *c
         m->on_host[d] = config->unified || (!alone && t->on_host[d]);
         m->on_hosts += m->on_host[d];
     }
+    m->apart = !alone && t->across.network;
+    m->on_hosts = m->apart ? 1 : m->on_hosts;
     m->arenas = alone ? 0 : m->on_hosts;
 }
 

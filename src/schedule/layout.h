@@ -37,9 +37,16 @@ typedef struct gs_layout_memories {
     uint32_t arenas;          /* of such memories, parts of the host's */
     uint32_t on_hosts;        /* devices whose memory is one, that of one alone too */
     bool on_host[GS_PLAN_DEVICES];
+    bool apart;               /* of ranks: each has a host of its own, so arenas and on_hosts are one */
     bool in_place;            /* the one that computes does so on what is in the host's memory */
     bool groups_chunks;       /* chunks of several operand intervals may come by one read */
 } gs_layout_memories;
+
+/* Bytes of a host with one more arena: where each has its own, those of the one that has most. */
+static inline uint64_t gs_layout_add_arena(const gs_layout_memories *m, uint64_t bytes, uint64_t arena)
+{
+    return m->apart ? GS_MAX(bytes, arena) : bytes + arena;
+}
 
 typedef struct gs_layout {
     const gs_schedule_config *config;

@@ -115,7 +115,8 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
     const uint64_t each = cfg->device_fixed + c->arena_bytes + c->staging_bytes;
     uint64_t bytes = 0;
     for (uint32_t d = 0; d < l->memory.devices; d++)
-        bytes += l->memory.on_host[d] ? each + c->device.used[d] : 0;
+        if (l->memory.on_host[d])
+            bytes = gs_layout_add_arena(&l->memory, bytes, each + c->device.used[d]);
     return bytes;
 }
 

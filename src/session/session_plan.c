@@ -76,12 +76,18 @@ static uint64_t default_budget(uint64_t free, double share, uint64_t earlier)
     return earlier > 0 && earlier <= most ? earlier : (uint64_t)(share * (double)free);
 }
 
+/* Of ranks each has a host of its own. */
+static uint32_t devices_of_host(const gs_session *s)
+{
+    return s->machine.wires.across.network ? 1 : s->machine.devices;
+}
+
 /* The budget of each device where the options give none; sets host_parts, too. */
 static gs_status device_budget(gs_session *s)
 {
     gs_session_memory *const m = &s->memory;
     const uint64_t earlier = s->config.earlier == NULL ? 0 : s->config.earlier->device_memory;
-    const uint32_t parts = 2 * s->machine.devices;
+    const uint32_t parts = 2 * devices_of_host(s);
     uint64_t free_bytes = UINT64_MAX;
     gs_status st = GS_OK;
 
@@ -250,7 +256,7 @@ static void charge_fixed(gs_session *s)
         charge(s, "parameters, optimizer", one + previous + state, false);
         charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
         charge(s, "kernel scratch", scratch, true);
-        charge(s, "devices' threads", s->machine.devices * lanes * THREAD_BYTES, false);
+        charge(s, "devices' threads", devices_of_host(s) * lanes * THREAD_BYTES, false);
         return;
     }
     charge(s, "parameters", one + previous, true);

@@ -441,9 +441,9 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
     e->seconds = gs_now() - began;
     if (r->options.profile && r->batches != NULL)
         gs_run_batches_observe(r->batches, e, &r->profile);
-    e->peak_host_bytes = gs_process_peak_bytes();
     e->peak_device_bytes = r->session->plan->device_bytes;
-    if ((st = gs_kept_lines_add(&r->saver.lines, e)) != GS_OK)
+    if ((st = gs_run__peak_bytes(&e->peak_host_bytes)) != GS_OK ||
+        (st = gs_kept_lines_add(&r->saver.lines, e)) != GS_OK)
         return st;
     return gs_metrics_log_write(&r->files.metrics, e);
 }

@@ -180,6 +180,8 @@ gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
 gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES]);
 /* run_ranks.c: has .stop been set, in any rank? All ask. */
 gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop);
+/* run_ranks.c: most bytes that a process of the run ever had resident. All ask. */
+gs_status gs_run__peak_bytes(uint64_t *most);
 /* run_ranks.c: of several ranks, when a pass or what follows it has failed: does not come back where others do not know
  * of it. Returns `st`. */
 gs_status gs_run__end_all(gs_status st);

@@ -474,7 +474,9 @@ static gs_status fill_report(gs_run *r)
     gs_train_report *const out = &r->report;
 
     out->parameters = gs_session_learned(s);
-    out->peak_host_bytes = gs_process_peak_bytes();
+    const gs_status st = gs_run__peak_bytes(&out->peak_host_bytes);
+    if (st != GS_OK)
+        return st;
     out->peak_device_bytes = s->plan->device_bytes;
     if (s->machine.topology == NULL)
         snprintf(out->device, sizeof(out->device), "%s", gs_device_name(s->machine.device[0]));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
@@ -133,6 +134,18 @@ gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop)
     *stop = false;
     for (uint32_t k = 0; k < gs_ranks_count(); k++)
         *stop = *stop || all[k] != 0;
+    return st;
+}
+
+gs_status gs_run__peak_bytes(uint64_t *most)
+{
+    const uint64_t own = gs_process_peak_bytes();
+    uint64_t all[GS_RANKS_MOST] = {0};
+    const gs_status st = gs_ranks_gather(all, &own, sizeof(own));
+
+    *most = own;
+    for (uint32_t k = 0; k < gs_ranks_count(); k++)
+        *most = GS_MAX(*most, all[k]);
     return st;
 }
 

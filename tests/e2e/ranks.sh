@@ -57,6 +57,13 @@ planned=$("$GNNSTREAM" plan "$work/store" --layers 2 --hidden 8 --epochs 2 --hos
     sed -n '/^{"from":"network"/s/.*"train","bytes":\([0-9]*\).*/\1/p' | total)
 sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
 [ "$sent" -le "$planned" ] && [ "$sent" -gt $((planned / 2)) ] && pass || fail "$sent bytes were sent, $planned planned"
+# and a rank's memory has room for its own device alone
+least()
+{
+    "$GNNSTREAM" plan "$work/store" --model gat --layers 2 --hidden 8 --host-memory 8M --device cpu:3 --threads 3 "$@" \
+        2>&1 | sed -n 's/.*at least \([0-9]*\)M.*/\1/p'
+}
+[ "$(least --topology "$work/network")" -lt "$(least)" ] && pass || fail "a rank has the memory of all"
 ranks=() && train one --device cpu --model gat --no-hoist &&
     compare "ranks beside one device" "$work/ranks.safetensors" "$work/one.safetensors" 1e-5
 # rows that do not fit on the host go to each rank's own file
