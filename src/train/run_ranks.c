@@ -13,7 +13,11 @@
 #include "train/options.h"
 #include "train/run_internal.h"
 
+/* Of what ranks compare, which has the same size whatever version each of them is of. */
 #define OPTIONS_MOST 128u
+#define ONE(...) +1u
+_Static_assert(1u GS_TRAIN_OPTION_MAP(ONE) <= OPTIONS_MOST, "each option has a place, beside the version");
+#undef ONE
 
 gs_status gs_join_ranks(uint32_t *rank, uint32_t *ranks)
 {
@@ -88,7 +92,7 @@ static gs_status compare(const gs_train_options *o)
     memset(own, 0, sizeof(own));
     own[n++] = gs_hash64(gs_version(), strlen(gs_version()));
     for GS_OPTION_EACH (x)
-        if (!is_own(x) && n < OPTIONS_MOST) {
+        if (!is_own(x)) {
             name[n] = x->name;
             own[n++] = id_of(x, o);
         }
