@@ -326,6 +326,14 @@ gs_cu_result host_stream_wait(gs_cu_handle handle, gs_cu_handle what, unsigned f
     return 0;
 }
 
+/* With GS_HOST_GPU_STALL each third thread that has waited goes on 5 ms late, as one that others have stopped. */
+static void stall(void)
+{
+    static atomic_uint waits;
+    if (getenv("GS_HOST_GPU_STALL") != NULL && atomic_fetch_add(&waits, 1) % 3 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
 gs_cu_result host_event_synchronize(gs_cu_handle handle)
 {
     const event *const e = handle;
@@ -334,6 +342,7 @@ gs_cu_result host_event_synchronize(gs_cu_handle handle)
     if (e->recorded && !is_dropped(e, -1)) {
         wait_until(&streams[e->stream], e->time, false);
         join(host_clock, e->clock);
+        stall();
     }
     return 0;
 }
