@@ -109,9 +109,13 @@ GS_DEVICE void gs_count_one(gs_u32 *p) { atomicAdd(p, 1u); }
 /* By any number of lanes; what *p was: *p += 1; *p = `to`, where it is `from`. */
 GS_DEVICE gs_u32 gs_take_number(gs_u32 *p) { return atomicAdd(p, 1u); }
 GS_DEVICE gs_u64 gs_swap_if(gs_u64 *p, gs_u64 from, gs_u64 to) { return atomicCAS(p, from, to); }
-/* *p becomes the least or the largest, by any number of lanes. */
+/* *p becomes the least or the largest, by any number of lanes; few of which raise it. */
 GS_DEVICE void gs_lower(gs_u64 *p, gs_u64 to) { atomicMin(p, to); }
-GS_DEVICE void gs_raise(gs_u32 *p, gs_u32 to) { atomicMax(p, to); }
+GS_DEVICE void gs_raise(gs_u32 *p, gs_u32 to)
+{
+    if (*(volatile gs_u32 *)p < to)
+        atomicMax(p, to);
+}
 GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
 GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
 

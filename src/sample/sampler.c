@@ -137,16 +137,15 @@ uint32_t gs_sampler_targets(const gs_sampler *s, uint32_t number)
     return GS_MIN(s->options.batch_size, s->targets - number * s->options.batch_size);
 }
 
-void gs_sampler_seeds(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number)
+void gs_sampler_seeds(gs_batch *out, const gs_sampler *s, uint32_t *vertex, uint32_t epoch, uint32_t number)
 {
     const gs_order order = gs_order_of(s->options.seed, epoch, s->targets);
     const uint32_t from = number * s->options.batch_size, targets = gs_sampler_targets(s, number);
 
-    gs_unique_clear(&a->unique);
     for (uint32_t i = 0; i < targets; i++)
-        a->unique.vertex[i] = s->target[s->options.ordered ? from + i : gs_order_at(&order, from + i)];
+        vertex[i] = s->target[s->options.ordered ? from + i : gs_order_at(&order, from + i)];
     *out = (gs_batch){.epoch = epoch, .number = number, .vertices = targets, .targets = targets,
-                      .hops = s->options.hops, .hop_end = {targets}, .seeds_alone = true, .vertex = a->unique.vertex};
+                      .hops = s->options.hops, .hop_end = {targets}, .seeds_alone = true, .vertex = vertex};
 }
 
 bool gs_sampler_draws_plainly(gs_plain_draws *out, const gs_sampler *s)

@@ -281,8 +281,9 @@ typedef struct gs_plain_draws {
 } gs_plain_draws;
 /* False: the sampler draws in another way. */
 bool gs_sampler_draws_plainly(gs_plain_draws *out, const gs_sampler *s);
-/* Of such a sampler: a batch of which the targets alone are known, its rows so far. */
-void gs_sampler_seeds(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
+/* Of such a sampler: a batch of which the targets alone are known, its rows so far, which `vertex` becomes,
+ * [gs_sampler_most_targets()]. */
+void gs_sampler_seeds(gs_batch *out, const gs_sampler *s, uint32_t *vertex, uint32_t epoch, uint32_t number);
 
 /* Of samplers that have parts: targets of the batch, and a part of it, those from `first` on, at most `count`, in the
  * order that the batch has them, with what they reach: as a batch of these alone. With all in-edges the parts of a

@@ -332,11 +332,16 @@ void gs_draws_wait(gs_draws *d)
 
 static void free_arenas(gs_draws *d)
 {
-    for (uint32_t g = 0; g < 2; g++)
+    for (uint32_t g = 0; g < 2; g++) {
+        gs_free(d->drawn[g].seeds);
+        d->drawn[g].seeds = NULL;
         for (uint32_t k = 0; k < GS_BATCH_GROUP; k++) {
             gs_batch_arena_free(d->drawn[g].arena[k]);
             d->drawn[g].arena[k] = NULL;
         }
+    }
+    gs_batch_arena_free(d->spare);
+    d->spare = NULL;
 }
 
 void gs_draws_close(gs_draws *d)
@@ -351,15 +356,25 @@ void gs_draws_close(gs_draws *d)
     *d = (gs_draws){0};
 }
 
-uint64_t gs_draws_group_bytes(const gs_draws *d) { return (d->ahead ? 2 : 1) * d->group * d->limits.arena_bytes; }
+/* Targets that a group has at most. */
+static uint64_t seeds_of(const gs_draws *d) { return (uint64_t)d->group * gs_sampler_most_targets(d->sampler); }
+
+uint64_t gs_draws_group_bytes(const gs_draws *d)
+{
+    const uint64_t group = d->seeds_alone ? seeds_of(d) * sizeof(uint32_t) : d->group * d->limits.arena_bytes;
+    return (d->ahead ? 2 : 1) * group + (d->seeds_alone ? d->limits.arena_bytes : 0);
+}
 
 gs_status gs_draws_start(gs_draws *d)
 {
     gs_status st = GS_OK;
-    for (uint32_t g = 0; g < (d->ahead ? 2u : 1u); g++)
-        for (uint32_t k = 0; k < d->group && st == GS_OK; k++)
+    for (uint32_t g = 0; g < (d->ahead ? 2u : 1u); g++) {
+        if (d->seeds_alone && (d->drawn[g].seeds = gs_malloc_array(seeds_of(d), sizeof(uint32_t))) == NULL)
+            return gs_fail(GS_ENOMEM, "no memory for the targets of batches");
+        for (uint32_t k = 0; k < d->group && !d->seeds_alone && st == GS_OK; k++)
             st = gs_batch_arena_make(&d->drawn[g].arena[k], d->sampler);
-    return st;
+    }
+    return d->seeds_alone ? gs_batch_arena_make(&d->spare, d->sampler) : st;
 }
 
 /* Beside a GPU's threads: the one that asks for its launches and the one that picks rows. Either of them standing still
@@ -376,7 +391,8 @@ static void *draw_group(void *context)
     g->began = gs_now();
     g->status = GS_OK;
     for (uint32_t k = 0; k < g->held && d->seeds_alone; k++)
-        gs_sampler_seeds(&g->batch[k], d->sampler, g->arena[k], g->epoch, g->first + k);
+        gs_sampler_seeds(&g->batch[k], d->sampler, g->seeds + (uint64_t)k * gs_sampler_most_targets(d->sampler),
+                         g->epoch, g->first + k);
     if (!d->seeds_alone)
         g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads);
     if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
@@ -447,6 +463,12 @@ gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t 
     }
     *out = &g->batch[number - g->first];
     return GS_OK;
+}
+
+gs_batch_arena *gs_draws_part_arena(const gs_draws *d, const gs_batch *whole)
+{
+    const gs_draws_group *const g = &d->drawn[d->now];
+    return d->seeds_alone ? d->spare : g->arena[whole->number - g->first];
 }
 
 void gs_draws_overflow(gs_draws *d, uint32_t number)

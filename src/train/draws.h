@@ -22,6 +22,7 @@ typedef struct gs_draws_group {
     uint32_t epoch, first, held;
     gs_batch batch[GS_BATCH_GROUP];
     gs_batch_arena *arena[GS_BATCH_GROUP]; /* that they are in */
+    uint32_t *seeds;        /* seeds_alone: their targets */
     double began, ended;    /* gs_now(): its drawing */
     gs_status status;
     char why[GS_ERROR_BYTES]; /* of a status that is an error */
@@ -42,6 +43,7 @@ typedef struct gs_draws {
     bool ahead;             /* while a group is in use, a thread draws the one that follows */
     uint32_t last_epoch;    /* the last one to whose first group this goes on from the epoch before it; any time */
     gs_draws_group drawn[2];
+    gs_batch_arena *spare;  /* seeds_alone: for the parts of a batch */
     uint32_t now;           /* which of them is in use; the other is drawn ahead */
     pthread_t thread;
     bool drawing;
@@ -84,6 +86,8 @@ static inline const gs_draws_group *gs_draws_now(const gs_draws *d) { return &d-
 /* Most edges into the rows of the first k hops, 1 the targets: of each hop, what its fanouts draw for the rows that the
  * one before can have reached. */
 void gs_draws_bound_edges(const gs_draws *d, uint64_t edges_of[GS_SAMPLE_HOPS + 2]);
+/* For the parts of a batch of the group in use, which overflows. */
+gs_batch_arena *gs_draws_part_arena(const gs_draws *d, const gs_batch *whole);
 /* The batch of this number, of the group in use, has no room on the device that drew it. */
 void gs_draws_overflow(gs_draws *d, uint32_t number);
 /* Nothing is drawn ahead from here on until a batch is taken: for who draws by .sampler. Waits. */

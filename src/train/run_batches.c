@@ -156,7 +156,8 @@ struct gs_run_batches {
     gs_batch_shape shape;
     gs_batch_devices *engine;
     uint32_t devices, step; /* that train, a batch each at a time; batches of a step, 1 of one device */
-    bool may_draw;            /* a GPU may draw them */
+    bool may_draw;        /* a GPU may draw them */
+    uint32_t drawn_group; /* batches of a group where it does not: of what it draws a group takes next to nothing */
     bool may_spread, spreads; /* rows of features may stay in the memory of GPUs; some do */
     uint64_t device_memory; /* of each, as the options say */
     gs_batch_room room;   /* of features */
@@ -345,12 +346,16 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
 {
     const bool had = b->spreads;
+    const gs_sampler *const drawn = b->may_draw ? b->draws.sampler : NULL;
 
-    b->spreads = share > 0 && b->may_spread && gs_batch_devices_spread(b->engine, b->device_memory, share,
-                                                                           b->may_draw ? b->draws.sampler : NULL);
+    b->spreads = share > 0 && b->may_spread && gs_batch_devices_spread(b->engine, b->device_memory, share, drawn);
     if (!b->spreads)
         gs_batch_devices_do_not_spread(b->engine);
+    if (!b->draws.seeds_alone)
+        b->drawn_group = b->draws.group;
     b->draws.seeds_alone = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine)) > 0;
+    b->draws.group = b->draws.seeds_alone ? GS_MIN(GS_BATCH_GROUP, gs_run_batches_count(b)) : b->drawn_group;
+    set_room(b);
     return had || b->spreads;
 }
 
@@ -704,10 +709,9 @@ static void add_passes(gs_run_batches *b, gs_epoch_report *e, const gs_batch_pas
 static gs_status run_parts(gs_run *r, gs_epoch_report *e, const gs_batch *whole, uint32_t key, pass_sums *sums)
 {
     gs_run_batches *const b = r->batches;
-    const gs_draws_group *const group = gs_draws_now(&b->draws);
     const uint32_t device = gs_batch_deal_of(gs_batch_devices_deal(b->engine), whole->number);
     gs_batches *const engine = gs_batch_devices_at(b->engine, device);
-    gs_batch_arena *const arena = group->arena[whole->number - group->first];
+    gs_batch_arena *const arena = gs_draws_part_arena(&b->draws, whole);
     const uint32_t targets = gs_sampler_targets(b->draws.sampler, whole->number);
     uint32_t count = (targets + 1) / 2, part = 0;
     gs_status st = GS_OK;

@@ -47,15 +47,18 @@ def ahead(name, batches):
 print(len(drawn) - 1, ahead("draw", drawn - {0}), len(behind), ahead("send", behind))
 PY
 }
-read -r groups drawn batches sent < <(ahead | tail -n 1)
+read -r groups drawn batches sent < <(ahead --no-draw | tail -n 1)
 cp "$work/traced.safetensors" "$work/ahead.safetensors"
 [ "$groups" -gt 0 ] && [ "$drawn" -gt 0 ] && pass || fail "none of $groups groups were drawn ahead" "$work/stderr"
 [ "$sent" -gt 0 ] && [ $((sent * 2)) -ge "$batches" ] && pass ||
     fail "$sent of $batches batches were picked and sent while one computed" "$work/stderr"
-read -r groups drawn batches sent < <(ahead --no-pipeline | tail -n 1)
+read -r groups drawn batches sent < <(ahead --no-draw --no-pipeline | tail -n 1)
 [ "$groups" -gt 0 ] && [ "$drawn" = 0 ] && pass || fail "$drawn of $groups groups were drawn ahead" "$work/stderr"
 [ "$sent" = 0 ] && pass || fail "$sent of $batches batches were sent ahead" "$work/stderr"
 equal "weights of batches that are drawn and sent ahead" "$work/ahead.safetensors" "$work/traced.safetensors"
+read -r groups drawn batches sent < <(ahead | tail -n 1)
+[ "$sent" -gt 0 ] && [ $((sent * 2)) -ge "$batches" ] && pass ||
+    fail "$sent of $batches batches were drawn on the GPU while one computed" "$work/stderr"
 
 # Batches that the GPU draws itself are those of the processors, to the bit: with any sums, of any number of hops, and
 # where one has no room and goes in parts.

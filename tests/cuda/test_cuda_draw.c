@@ -184,6 +184,7 @@ static uint64_t check_fanouts(const graph *g, const gs_sampler_options *o, uint3
     void *memory = NULL;
     uint64_t cases = 0;
     gs_assert_ok(gs_sampler_open(&s, &g->in, NULL, g->target, VERTICES, o));
+    uint32_t *const seeds = gs_malloc_array(gs_sampler_most_targets(s), sizeof(*seeds));
     gs_assert_ok(gs_batch_arena_make(&arena, s));
     gs_assert_ok(gs_device_take_memory(d, &m, &memory));
     gs_assert_ok(gs_device_join(&d, 1, false));
@@ -195,7 +196,7 @@ static uint64_t check_fanouts(const graph *g, const gs_sampler_options *o, uint3
         gs_batch b;
         l.number = k % gs_sampler_batches(s);
         l.epoch = k;
-        gs_sampler_seeds(&b, s, arena, l.epoch, l.number);
+        gs_sampler_seeds(&b, s, seeds, l.epoch, l.number);
         l.targets = b.vertex;
         l.targets_held = b.targets;
         gs_assert_ok(gs_device_draw(d, &l, &n));
@@ -209,6 +210,7 @@ static uint64_t check_fanouts(const graph *g, const gs_sampler_options *o, uint3
     gs_device_quiet(d);
     gs_device_give_memory(d);
     gs_device_close(d);
+    gs_free(seeds);
     gs_batch_arena_free(arena);
     gs_sampler_close(s);
     return cases;
