@@ -301,8 +301,12 @@ void gs_emit__list_ends(struct emitter *e)
 static gs_status add_places(struct emitter *e, uint32_t sum, uint32_t local)
 {
     gs_plan *p = e->plan;
-    gs_status st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_SUM_PLACES, sizeof(*p->reg));
-    if (st != GS_OK)
+    gs_status st;
+    if (e->c->counts) { /* where they are is asked by nobody */
+        p->regs += GS_SUM_PLACES;
+        return GS_OK;
+    }
+    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_SUM_PLACES, sizeof(*p->reg))) != GS_OK)
         return st;
     for (int k = 0; k < GS_SUM_PLACES; k++)
         p->reg[p->regs++] = gs_emit__sum_place(e, sum, k, local);
