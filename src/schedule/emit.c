@@ -202,7 +202,7 @@ static gs_status take_scratch(struct emitter *e)
     e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
     e->ends.rows = gs_arena_take(&e->scratch, e->l->config->needs.rows.words, sizeof(*e->ends.rows));
     e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));
-    if (e->l->config->topology != NULL && e->l->config->topology->across.network)
+    if (e->l->memory.apart)
         e->spill.maker = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.maker));
     e->wait.task = gs_arena_take(&e->scratch, WAITS, sizeof(*e->wait.task));
     e->seat = gs_arena_take(&e->scratch, e->devices, sizeof(*e->seat));

@@ -362,13 +362,15 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
         return *field_of(&now, k) != GS_NOT_TAKEN || c->may_type;
     if (*field_of(&now, k) != GS_NOT_TAKEN || !c->trains)
         return c->trains;
+    if ((k == LEAN || k == RECOMPUTE) && !c->unified)
+        return false;
     switch (k) {
     case HOIST: return !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
     case PRUNE: return from->pruned;
     case MOVE: return !o->no_move;
     case FUSE: return !o->no_fuse && from->fused;
-    case LEAN: return c->unified && from->columns > (uint64_t)WIDE * c->features;
-    case RECOMPUTE: return c->unified && from->moves;
+    case LEAN: return from->columns > (uint64_t)WIDE * c->features;
+    case RECOMPUTE: return from->moves;
     default: return from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
     }
 }

@@ -149,9 +149,7 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
 {
     gs_link_load load[GS_PLAN_LINKS];
     const gs_session_machine *const m = &s->machine;
-    const char *const peers = m->topology != NULL && m->topology->across.network ? "network"
-                              : s->plan->ring                                    ? "ring"
-                                                                                 : "chain";
+    const char *const peers = m->wires.across.network ? "network" : s->plan->ring ? "ring" : "chain";
 
     out->links = gs_plan_links(s->plan);
     for (uint32_t p = 0; p < out->passes; p++) {
