@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """layers_pyg.py GNNSTREAM [DEVICE [MODEL ...]] - are layers with data on edges PyG's, value by value?
 
-Two layers of each of EdgeConv, GINE, NNConv, PNA, TransformerConv, GATv2, ResGatedGraphConv and RGAT, as texts of
-tests/e2e, on a drawn graph with loops, doubled edges and vertices without edges: logits within 1e-5 of the largest and
-gradients within 1e-4 of torch_geometric's own in float64, for 1 and 8 parts, with the least budgets that are named (so
-that rows spill), and on cpu:2. DEVICE is cpu; another one, such as cuda, is used in place of all of these. Wants torch
+Two layers of each of EdgeConv, GINE, NNConv, PNA, TransformerConv, GATv2, ResGatedGraphConv and HAN, one of RGAT and
+of HGT, as texts of tests/e2e, on a drawn graph with loops, doubled edges and vertices without edges (HAN and HGT: of
+three types of vertices and three relations): logits within 1e-5 of the largest and gradients within 1e-4 of
+torch_geometric's own in float64, for 1 and 8 parts, with the least budgets that are named (so that rows spill), and on
+cpu:2. DEVICE is cpu; another one, such as cuda, is used in place of all of these. Wants torch
 and torch_geometric. Prints a line a model and ends with 1 at the first that differs.
 """
 import os
@@ -49,6 +50,10 @@ LAYERS = {
     "resgated": (1, 8, lambda i, o, _: pyg.ResGatedGraphConv(i, o, edge_dim=K)),
     "rgat": (2, 8, lambda i, o, _: pyg.RGATConv(i, o // 2, RELATIONS, heads=2, attention_mechanism="within-relation")),
 }
+VERTICES = {"author": 700, "field": 60, "paper": 900}
+ENDS = [("author", "writes", "paper", 3000), ("field", "of", "author", 1500), ("paper", "cites", "paper", 4000)]
+METADATA = (list(VERTICES), [r[:3] for r in ENDS])
+TYPED = {"han": 8, "hgt": 4}  # hidden widths
 RENAMED = (("pre_nns.0.0.", "pre."), ("post_nns.0.0.", "post."))
 # PyG's deviation of few edges that are nearly equal is 0.
 TEXT = {"pna": (r"s = sqrt\(mean\(\(m - v.a\) \* \(m - v.a\)\) \+ 0.00001\)",
@@ -79,6 +84,85 @@ class Net(torch.nn.Module):
                 name = name.replace(old, new)
             if p.grad is not None: # RGATConv has those of its other ways, too
                 yield name, p
+
+
+def at_all(name, modules, f=lambda w: w):
+    """A tensor of the text: those of all modules or tensors, one above the other."""
+    return name, [getattr(m, name.split(".")[-1]) if isinstance(m, torch.nn.Module) else m for m in modules], f
+
+
+class Han(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        widths = (F, TYPED["han"], C)
+        self.convs = torch.nn.ModuleList([pyg.HANConv(i, o, METADATA) for i, o in zip(widths, widths[1:])])
+
+    def forward(self, x, edges):
+        h = self.convs[0](x, edges)
+        h["field"] = torch.zeros(VERTICES["field"], TYPED["han"], dtype=torch.float64)  # that no edge ends at
+        return self.convs[1]({t: torch.relu(h[t]) for t in VERTICES}, edges)["paper"]
+
+    def named(self):
+        for i, conv in enumerate(self.convs):
+            flat, relations = (lambda w: w.flatten()), ["__".join(r) for r in METADATA[1]]
+            for name, parts, f in (
+                    at_all("proj.weight", [conv.proj[t] for t in VERTICES], lambda w: w.t()),
+                    at_all("proj.bias", [conv.proj[t] for t in VERTICES]),
+                    at_all("src", [conv.lin_src[r] for r in relations], flat),
+                    at_all("dst", [conv.lin_dst[r] for r in relations], flat)):
+                yield f"convs.{i}.{name}", parts, lambda p, f=f: torch.stack([f(w) for w in p])
+            yield f"convs.{i}.q", [conv.q], lambda p: p[0].flatten()
+            for name in ("weight", "bias"):
+                yield f"convs.{i}.k_lin.{name}", [getattr(conv.k_lin, name)], lambda p: p[0]
+
+
+class Hgt(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        width = TYPED["hgt"]
+        self.first = torch.nn.ModuleDict({t: torch.nn.Linear(F, width, bias=False) for t in VERTICES})
+        self.conv, self.last = pyg.HGTConv(width, width, METADATA, heads=2), torch.nn.Linear(width, C, bias=False)
+
+    def forward(self, x, edges):
+        return self.last(self.conv({t: self.first[t](x[t]) for t in VERTICES}, edges)["paper"])
+
+    def named(self):
+        conv, turned, relations = self.conv, (lambda w: w.t()), range(len(ENDS))
+        for name, parts, f in (
+                at_all("lin.weight", [self.first[t] for t in VERTICES], turned),
+                at_all("convs.0.kqv.weight", [conv.kqv_lin.lins[t] for t in VERTICES], turned),
+                at_all("convs.0.kqv.bias", [conv.kqv_lin.lins[t] for t in VERTICES]),
+                at_all("convs.0.out.weight", [conv.out_lin.lins[t] for t in VERTICES], turned),
+                at_all("convs.0.out.bias", [conv.out_lin.lins[t] for t in VERTICES]),
+                at_all("convs.0.skip", [conv.skip[t] for t in VERTICES], lambda w: w[0])):
+            yield name, parts, lambda p, f=f: torch.stack([f(w) for w in p])
+        for head in range(2):
+            of_head = slice(head * len(relations), (head + 1) * len(relations))
+            yield f"convs.0.k{head}", [conv.k_rel.weight], lambda p, own=of_head: p[0][own]
+            yield f"convs.0.v{head}", [conv.v_rel.weight], lambda p, own=of_head: p[0][own]
+            yield (f"convs.0.p{head}", [conv.p_rel["__".join(r)] for r in METADATA[1]],
+                   lambda p, head=head: torch.stack([w[0, head] for w in p]))
+        yield "last.weight", [self.last.weight], lambda p: p[0]
+
+
+def make_typed_graph(work):
+    r = np.random.default_rng(6)
+    x = {t: (np.round(r.normal(size=(n, F)) * 64) / 64).astype("f4") for t, n in VERTICES.items()}
+    y, edges = r.integers(0, C, VERTICES["paper"]), {}
+    for t in VERTICES:
+        os.makedirs(f"{work}/types/nodes/{t}")
+        np.save(f"{work}/types/nodes/{t}/features.npy", x[t])
+    for name, array in (("labels", y), ("train_idx", np.arange(VERTICES["paper"]))):
+        np.save(f"{work}/types/nodes/paper/{name}.npy", array)
+    for u, name, v, n in ENDS:
+        ends = np.stack([r.integers(0, VERTICES[u], n), r.integers(0, VERTICES[v] - 5, n)])
+        ends[:, :100] = ends[:, 100:200]
+        os.makedirs(f"{work}/types/edges/{u}__{name}__{v}")
+        np.save(f"{work}/types/edges/{u}__{name}__{v}/edges.npy", ends.T.copy())
+        edges[u, name, v] = torch.from_numpy(ends)
+    for parts in ("1", "8"):
+        formulas.run("partition", f"{work}/types", f"{work}/types{parts}", "--parts", parts, "--method", "random")
+    return {t: torch.from_numpy(a).double() for t, a in x.items()}, edges, torch.from_numpy(y)
 
 
 def make_graph(work):
@@ -112,12 +196,16 @@ def least(store, shape, *how):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    device, names = (sys.argv[2:3] or ["cpu"])[0], sys.argv[3:] or list(LAYERS)
+    device, names = (sys.argv[2:3] or ["cpu"])[0], sys.argv[3:] or [*LAYERS, *TYPED]
     work = tempfile.mkdtemp(prefix="gs_layers_pyg.")
     try:
         graph = make_graph(work)
+        types = make_typed_graph(work) if set(names) & set(TYPED) else None
         for name in names:
-            beside(name, graph, work, device)
+            if name in TYPED:
+                beside_typed(name, types, work, device)
+            else:
+                beside(name, graph, work, device)
     finally:
         shutil.rmtree(work)
 
@@ -145,7 +233,31 @@ def beside(name, graph, work, device):
              "--act", "relu"]
     if name == "pna":
         shape += ["--set", f"average={AVERAGE['average']!r}"]
-    stem = "typed" if name == "rgat" else "graph"
+    if name == "rgat" and device != "cpu":  # no GPU has gradients of a matrix for all edges beside those by type
+        shape.append("--no-batch")
+    compare(name, work, device, "typed" if name == "rgat" else "graph", shape, tensors, gradient, logits)
+
+
+def beside_typed(name, graph, work, device):
+    x, edges, y = graph
+    torch.manual_seed(1)
+    net = (Han() if name == "han" else Hgt()).double()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_((torch.randn(p.shape) * 0.4).float())
+    logits = net(x, edges)
+    torch.nn.functional.cross_entropy(logits, y).backward()
+    tensors, gradient = {}, {}
+    for n, parts, f in net.named():
+        value = f([p.detach() for p in parts])
+        tensors[n] = (tuple(value.shape), value.flatten().tolist())
+        gradient[n] = f([torch.zeros_like(p) if p.grad is None else p.grad for p in parts]).flatten().tolist()
+    formulas.write_weights(f"{work}/w.safetensors", tensors)
+    shape = ["--model", f"{ROOT}/tests/e2e/type_texts/{name}.gnn", "--layers", "2", "--hidden", str(TYPED[name])]
+    compare(name, work, device, "types", shape, tensors, gradient, logits)
+
+
+def compare(name, work, device, stem, shape, tensors, gradient, logits):
     hows = [[stem + "1", "--device", device], [stem + "8", "--device", device]]
     if device == "cpu":
         hows += [[stem + "8", "--device", "cpu:2"]]
