@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/edge_program.h"
+#include "device/cpu/gemm.h" /* gs_cpu__transposed_matrices() */
 
 typedef struct planner {
     const gs_cpu *cpu;
@@ -38,80 +39,19 @@ void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, u
     gs_random_edge_key(out->key, seed, in->site, epoch);
 }
 
-/* ---- matrices of edges ----
- *
- * The matrices that edges are multiplied by, those of their types or a part of one for all, transposed where the
- * product is: made once a pass, one after the other in the order of the stage's instructions.
- */
-
-static bool is_transposed(const gs_stage *stage, const gs_instr *in, uint32_t params)
-{
-    return gs_op_by_transpose(in->op) && in->b.kind == GS_FROM_PARAM && in->b.index < params &&
-           in->dst < stage->edge_regs && in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs;
-}
-
-static uint64_t transposed_floats(const gs_program *p, const gs_stage *stage, const gs_instr *in)
-{
-    return gs_op_is_dense(in->op) ? (uint64_t)stage->edge_reg[in->dst].width * stage->edge_reg[in->a.index].width
-                                  : gs_param_elements(&p->param[in->b.index]);
-}
-
-uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage)
-{
-    uint64_t floats = 0;
-    for (uint32_t i = 0; i < stage->edge_instrs; i++)
-        if (is_transposed(stage, &stage->edge_instr[i], p->params))
-            floats += transposed_floats(p, stage, &stage->edge_instr[i]);
-    return floats;
-}
-
-const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
-{
-    const gs_stage *const stage = l->stage;
-    const float *at = cpu->room[GS_CPU_MATRICES].at;
-    for (const gs_instr *i = stage->edge_instr; i < in; i++)
-        if (is_transposed(stage, i, l->program->params))
-            at += transposed_floats(l->program, stage, i);
-    return at;
-}
-
-void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
-{
-    const gs_stage *const stage = l->stage;
-    if (cpu->room[GS_CPU_MATRICES].floats < gs_cpu__transposed_matrix_floats(l->program, stage) || l->param == NULL ||
-        (cpu->in_pass && cpu->matrix_stage == stage))
-        return;
-    for (uint32_t k = 0; k < stage->edge_instrs; k++) {
-        const gs_instr *const i = &stage->edge_instr[k];
-        if (!is_transposed(stage, i, l->program->params))
-            continue;
-        const gs_param *const w = &l->program->param[i->b.index];
-        const uint32_t in = stage->edge_reg[i->dst].width, out = w->cols;
-        const float *const from = l->param[i->b.index];
-        float *const all = cpu->room[GS_CPU_MATRICES].at;
-        float *const to = all + (gs_cpu__transposed_matrices(cpu, l, i) - all);
-        if (gs_op_is_dense(i->op)) {
-            const float *const part = from + gs_param_part(w, in, i->site);
-            const uint32_t width = stage->edge_reg[i->a.index].width;
-            for (uint32_t r = 0; r < in; r++)
-                for (uint32_t c = 0; c < width; c++)
-                    to[(uint64_t)c * in + r] = part[(uint64_t)r * out + c];
-            continue;
-        }
-        for (uint64_t m = 0; m + in <= w->rows; m += in)
-            for (uint32_t r = 0; r < in; r++)
-                for (uint32_t c = 0; c < out; c++)
-                    to[m * out + (uint64_t)c * in + r] = from[(m + r) * out + c];
-    }
-    cpu->matrix_stage = stage;
-}
-
 /* ---- scratch of a tile ---- */
 
 #define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
 #define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
 #define TILE_STEP 8
 #define TILE_MOST 256 /* edges of a tile without typed products */
+
+static void swap_values(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
+{
+    const gs_cpu_edge_value t = *a;
+    *a = *b;
+    *b = t;
+}
 
 static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
 {
@@ -163,6 +103,44 @@ static void place_slots(gs_cpu_edge_plan *plan)
     }
 }
 
+/* Can the step be one of several that are done row by row? Its rows have a vector at least. */
+static bool is_link(const gs_cpu_edge_step *s, uint32_t lanes)
+{
+    const bool one = s->kind == GS_CPU_EDGE_UNARY &&
+                     (s->op == GS_OP_RELU || s->op == GS_OP_LEAKY_RELU || s->op == GS_OP_STEP || s->op == GS_OP_NEG);
+    const bool two = (s->kind == GS_CPU_EDGE_BINARY || s->kind == GS_CPU_EDGE_FLAT) &&
+                     s->c.form == GS_CPU_EDGE_NOTHING && (s->b.width == s->width || s->b.width == 1);
+    return s->width >= lanes && (one || two) && (s->a.width == s->width || s->a.width == 1);
+}
+
+/* Does the step use the result of the one before it, which no other does, as its first operand or a sum's or product's
+ * second one, and as no other? */
+static bool follows(const gs_cpu_edge_plan *plan, uint32_t step)
+{
+    const gs_cpu_edge_step *const s = &plan->step[step];
+    const uint32_t slot = plan->step[step - 1].dst;
+    const bool first = s->a.form == GS_CPU_EDGE_SLOT && s->a.slot == slot,
+               second = s->b.form == GS_CPU_EDGE_SLOT && s->b.slot == slot;
+    return plan->step[step - 1].width == s->width && plan->slot[slot].last == step && first != second &&
+           (first || s->op == GS_OP_ADD || s->op == GS_OP_MUL);
+}
+
+/* When places are chosen: a row's numbers are read before its result takes the place of one of them. */
+static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    for (uint32_t i = 0; i < plan->steps; i += plan->step[i].links + 1) {
+        uint32_t next = i + 1;
+        plan->turns++;
+        while (is_link(&plan->step[i], lanes) && next < plan->steps && next - i <= GS_CPU_EDGE_LINKS &&
+               is_link(&plan->step[next], lanes) && follows(plan, next)) {
+            gs_cpu_edge_step *const s = &plan->step[next++];
+            if (s->a.form != GS_CPU_EDGE_SLOT || s->a.slot != plan->step[next - 2].dst)
+                swap_values(&s->a, &s->b);
+        }
+        plan->step[i].links = next - i - 1;
+    }
+}
+
 /* As many edges as leave what a tile needs in a near cache: the first level's, or, where typed products are to be
  * more than an edge or two, the second's. */
 static void choose_tile(gs_cpu_edge_plan *plan)
@@ -193,6 +171,7 @@ static void lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
     plan->only_rows = has_only_rows(plan, lanes);
     place_slots(plan);
     choose_tile(plan);
+    find_links(plan, lanes);
 }
 
 static uint64_t edge_tile_floats(uint64_t floats, uint64_t edges)
@@ -356,13 +335,6 @@ static gs_cpu_edge_value stored_rows(planner *p, gs_cpu_edge_value v, uint32_t w
     return v.half && v.width == width && width >= p->cpu->k->lanes ? v : full_rows(p, v, width);
 }
 
-static void swap_values(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
-{
-    const gs_cpu_edge_value t = *a;
-    *a = *b;
-    *b = t;
-}
-
 /* Can rows of `width` be multiplied by a number for each `each` columns as they are? */
 static bool takes_groups(const planner *p, uint32_t width, uint32_t each)
 {
@@ -521,6 +493,22 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     d->a = emit_value(p, s);
 }
 
+/* Is the register a product by whether numbers are equal? The gradient of a maximum is: an edge a column has it. */
+static bool is_sparse(const gs_stage *stage, const gs_operand *o)
+{
+    const gs_instr *product = NULL;
+    bool sparse = false;
+    for (uint32_t i = 0; i < stage->edge_instrs && o->kind == GS_FROM_REG; i++)
+        if (stage->edge_instr[i].dst == o->index && stage->edge_instr[i].op == GS_OP_MUL)
+            product = &stage->edge_instr[i];
+    for (uint32_t i = 0; i < stage->edge_instrs && product != NULL; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        sparse = sparse || (in->op == GS_OP_EQ && ((product->a.kind == GS_FROM_REG && product->a.index == in->dst) ||
+                                                   (product->b.kind == GS_FROM_REG && product->b.index == in->dst)));
+    }
+    return sparse;
+}
+
 /* By a part of one matrix for all edges. */
 static void plan_dense(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
@@ -536,6 +524,7 @@ static void plan_dense(planner *p, const gs_instr *in, uint32_t width, gs_cpu_ed
     } else {
         s.matrix = gs_cpu__transposed_matrices(p->cpu, p->l, in);
     }
+    s.sparse = own <= GS_CPU_SPARSE_WIDTH && width >= p->cpu->k->lanes && is_sparse(p->l->stage, &in->a);
     p->plan->products = true;
     d->a = emit_value(p, s);
 }
@@ -692,6 +681,24 @@ static void plan_sum(planner *p, const gs_sum *sum)
     plan_product_sum(p, s, value, weight);
 }
 
+/* A tile's products are added to the thread's sums. */
+static void plan_outer_beside(planner *p, const gs_sum *sum)
+{
+    const gs_stage *const stage = p->l->stage;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_OUTER, .dst = GS_NONE, .sum = p->index,
+                          .stride = p->plan->outer_floats};
+    uint32_t in = 0;
+
+    s.a = register_value(p, sum->score, &in);
+    s.a = make_contiguous(p, s.a, in);
+    s.b = register_value(p, sum->value, &s.width);
+    s.b = make_contiguous(p, s.b, s.width);
+    p->plan->outer_floats += in * s.width;
+    s.sparse = in <= GS_CPU_SPARSE_WIDTH && s.width >= p->cpu->k->lanes &&
+               is_sparse(stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score});
+    emit(p, s);
+}
+
 /* Both sides of an outer product go to where rows of their type lie together. */
 static void plan_outer(planner *p, const gs_sum *sum)
 {
@@ -714,9 +721,11 @@ static void plan_outer(planner *p, const gs_sum *sum)
 /* Is the sum one of the plan's? */
 static bool is_planned(const planner *p, uint32_t sum)
 {
-    const gs_stage *const s = p->l->stage;
-    return p->outer != GS_NONE ? sum == p->outer
-                               : !gs_stage_sums_rows(s, sum) && s->sum[sum].kind != GS_SUM_OUTER;
+    const gs_sum *const s = &p->l->stage->sum[sum];
+    if (p->outer != GS_NONE && p->outer != GS_CPU_OUTERS_BESIDE)
+        return sum == p->outer;
+    return s->kind == GS_SUM_OUTER ? s->dense && p->outer == GS_CPU_OUTERS_BESIDE
+                                   : !gs_stage_sums_rows(p->l->stage, sum);
 }
 
 static void need(const planner *p, uint32_t reg)
@@ -863,7 +872,9 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
     p.noun = "sum";
     for (p.index = 0; p.index < stage->sums && p.st == GS_OK; p.index++)
         if (is_planned(&p, p.index))
-            (outer == GS_NONE ? plan_sum : plan_outer)(&p, &stage->sum[p.index]);
+            (stage->sum[p.index].kind != GS_SUM_OUTER ? plan_sum
+             : outer == GS_CPU_OUTERS_BESIDE          ? plan_outer_beside
+                                                      : plan_outer)(&p, &stage->sum[p.index]);
     if (p.st != GS_OK)
         return p.st;
     lay_out_edges(plan, cpu->k->lanes);

@@ -24,6 +24,8 @@
 #define GS_CPU_TILE_EDGES 1024 /* at most */
 #define GS_CPU_TILE_NUMBERS 10 /* 32-bit ones of a tile, an edge: gs_cpu_edge_tile */
 #define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
+#define GS_CPU_SPARSE_WIDTH 1024 /* columns of rows whose zeros are left out, at most */
+#define GS_CPU_EDGE_LINKS 7    /* of a step */
 
 typedef enum gs_cpu_edge_form {
     GS_CPU_EDGE_NOTHING, /* no second value */
@@ -61,6 +63,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, a type at a time */
     GS_CPU_EDGE_DENSE,  /* dst = a, contiguous, by one matrix */
     GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
+    GS_CPU_EDGE_OUTER,  /* the thread's sums += products of the columns of a with those of b, both contiguous */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
 
@@ -82,11 +85,13 @@ typedef struct gs_cpu_edge_step {
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
     gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands */
     const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other; DENSE: [a.width, width] */
-    uint32_t stride;     /* DENSE: of its rows; WIDEN: numbers from a row to the next */
+    uint32_t stride;     /* DENSE: of its rows; WIDEN: numbers from a row to the next; OUTER: its first sum */
     const char *stored;  /* WIDEN: those of the launch's first edge */
     gs_dtype stored_type;
     gs_cpu_dropout mask; /* MASK */
     bool loops_as_one;   /* MASK: program.h, `self` */
+    bool sparse;         /* DENSE, OUTER: most numbers of a are 0, and are left out */
+    uint32_t links;      /* steps behind this one that are done with it, row by row: each takes the result before */
 } gs_cpu_edge_step;
 
 typedef struct gs_cpu_edge_slot {
@@ -109,6 +114,8 @@ typedef struct gs_cpu_edge_plan {
     gs_cpu_edge_step *step;
     gs_cpu_edge_slot *slot;
     uint32_t steps, slots;
+    uint32_t turns;  /* steps, those with their links as one */
+    uint32_t outer_floats; /* of the sums of OUTER */
     uint64_t floats; /* of scratch, an edge */
     uint32_t tile;   /* edges of a full tile */
     uint32_t types;  /* of edges, where a value or a sum goes by them; else 0 */
@@ -129,6 +136,7 @@ typedef struct gs_cpu_edge_work {
     const uint32_t *place;     /* of which that of edge place_first + i is the place[i]th */
     uint32_t place_first;
     const gs_accumulator *sum; /* [stage->sums] */
+    float *outer;              /* sums of OUTER */
     float *scratch;            /* [(plan->floats + 2 * GS_CPU_TILE_NUMBERS) * plan->tile], aligned to a cache line */
 } gs_cpu_edge_work;
 

@@ -162,10 +162,12 @@ static uint32_t portion_edges(uint64_t columns)
 
 uint64_t gs_cpu__kept_floats(const gs_stage *stage)
 {
-    uint64_t most = 0;
+    const gs_cpu_outers beside = gs_cpu__outers_beside(stage);
+    uint64_t most = beside.parts * beside.floats;
     for (uint32_t i = 0; i < stage->sums; i++) {
         const gs_sum *const m = &stage->sum[i];
-        if (m->kind != GS_SUM_OUTER || m->value >= stage->edge_regs || m->score >= stage->edge_regs)
+        if (m->kind != GS_SUM_OUTER || (m->dense && beside.parts > 0) ||
+            m->value >= stage->edge_regs || m->score >= stage->edge_regs)
             continue;
         const uint64_t columns = (uint64_t)stage->edge_reg[m->score].width + stage->edge_reg[m->value].width;
         most = GS_MAX(most, portion_edges(columns) * (columns + 5) + 1);
@@ -270,6 +272,12 @@ static gs_status product_failed(const gs_edge_program_launch *l)
     return gs_fail(GS_ENOMEM, "stage \"%s\": a matrix product of edges failed", l->stage->name);
 }
 
+static gs_status no_gradient(const gs_edge_program_launch *l, uint32_t sum)
+{
+    return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name,
+                   sum);
+}
+
 static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t index)
 {
     const gs_sum *const m = &l->stage->sum[index];
@@ -284,8 +292,7 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
     k.plan.failed = &k.failed;
     if (l->grad == NULL || m->weight >= l->program->params || l->grad[m->weight] == NULL ||
         (!m->dense && gs_param_elements(w) != (uint64_t)k.plan.types * k.in * k.out))
-        return gs_fail(GS_EINVAL, "stage \"%s\", sum %u: no gradient of matrices that these rows fit", l->stage->name,
-                       index);
+        return no_gradient(l, index);
     const uint32_t most = portion_edges((uint64_t)k.in + k.out);
     if (cpu->room[GS_CPU_KEPT].floats < gs_cpu__kept_floats(l->stage))
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for outer products of edges", l->stage->name);
@@ -305,12 +312,13 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
     return k.failed == 0 ? GS_OK : product_failed(l);
 }
 
-/* The sums of kind OUTER of a launch. */
+/* The sums of kind OUTER of a launch, but for those that were added up beside others. */
 static gs_status run_outers(gs_cpu *cpu, const gs_edge_program_launch *l)
 {
+    const bool beside = gs_cpu__outers_beside(l->stage).parts > 0;
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < l->stage->sums && st == GS_OK; i++)
-        if (l->stage->sum[i].kind == GS_SUM_OUTER)
+        if (l->stage->sum[i].kind == GS_SUM_OUTER && !(beside && l->stage->sum[i].dense))
             st = run_outer(cpu, l, i);
     return st;
 }
@@ -344,6 +352,7 @@ typedef struct task {
     cut_ranges cut;
     hub hub[MOST_HUBS];
     uint32_t hubs, pieces;
+    gs_cpu_outers outers; /* that are added up beside: each piece and range in a part of its own */
 } task;
 
 /* Sums of one piece, one row each, one after the other in memory. */
@@ -381,6 +390,12 @@ static uint32_t columns_of(const gs_stage *stage, const gs_sum *sum, uint32_t *h
     return stage->reg[sum->reg].width;
 }
 
+/* The sums of OUTER of a piece or a range. */
+static float *outer_part(const task *k, uint64_t item)
+{
+    return k->outers.parts == 0 ? NULL : k->cpu->room[GS_CPU_KEPT].at + item * k->outers.floats;
+}
+
 static void run_piece(const task *k, uint32_t piece)
 {
     const gs_stage *const stage = k->plan.l->stage;
@@ -404,6 +419,7 @@ static void run_piece(const task *k, uint32_t piece)
                                    .from = from + (uint32_t)(edges * i / h->pieces),
                                    .to = from + (uint32_t)(edges * (i + 1) / h->pieces),
                                    .sum = sum,
+                                   .outer = outer_part(k, piece),
                                    .scratch = gs_cpu__tile(k->cpu)};
     k->cpu->k->edge_program(&k->plan, &work);
 }
@@ -454,7 +470,7 @@ static void merge_pieces(const task *k)
             for (uint32_t s = 0; s < l->stage->sums; s++) {
                 uint32_t heads;
                 const uint32_t width = columns_of(l->stage, &l->stage->sum[s], &heads);
-                if (!gs_stage_sums_rows(l->stage, s))
+                if (!gs_stage_sums_rows(l->stage, s) && l->stage->sum[s].kind != GS_SUM_OUTER)
                     merge_row(l->stage->sum[s].kind, &l->sum[s], row, &sum[s], width, heads);
             }
         }
@@ -466,7 +482,8 @@ static void find_hubs(task *k)
 {
     const gs_edges *const e = &k->plan.l->edges;
     const uint64_t edges = e->start[e->targets] - e->start[0];
-    const uint64_t share = GS_MAX(gs_div_up(edges, SHARES), (uint64_t)PIECE_EDGES);
+    const uint32_t shares = k->outers.parts == 0 ? SHARES : GS_MIN((uint32_t)SHARES, k->outers.parts / 4);
+    const uint64_t share = GS_MAX(gs_div_up(edges, shares), (uint64_t)PIECE_EDGES);
     for (uint64_t at = 0; at < edges; at += share) {
         const uint32_t t = gs_cpu_edge_owner(e, e->start[0] + (uint32_t)at);
         const uint64_t degree = e->start[t + 1] - e->start[t];
@@ -479,11 +496,12 @@ static void find_hubs(task *k)
 
 /* ---- ranges ---- */
 
-static void run_targets(const task *k, uint32_t first, uint32_t end)
+static void run_targets(const task *k, uint32_t first, uint32_t end, float *outer)
 {
     const gs_cpu_edge_work work = {.first = first,
                                    .end = end,
                                    .sum = k->plan.l->sum,
+                                   .outer = outer,
                                    .scratch = gs_cpu__tile(k->cpu)};
     if (first < end)
         k->cpu->k->edge_program(&k->plan, &work);
@@ -493,37 +511,85 @@ static void run_range(const task *k, uint64_t range)
 {
     uint32_t first = cut_target(&k->cut, range);
     const uint32_t end = cut_target(&k->cut, range + 1);
+    float *const outer = outer_part(k, k->pieces + range);
     for (uint32_t h = 0; h < k->hubs; h++) {
         const uint32_t t = k->hub[h].target;
         if (t < first || t >= end)
             continue;
-        run_targets(k, first, t);
+        run_targets(k, first, t, outer);
         first = t + 1;
     }
-    run_targets(k, first, end);
+    run_targets(k, first, end, outer);
 }
 
-gs_status gs_cpu__run_sums(gs_cpu *cpu, const gs_edge_program_launch *l)
+/* Half of the parts are for pieces, half for ranges, whatever the number of threads. */
+static gs_status cut_outers(task *k)
 {
-    task k = {.cpu = cpu};
+    const gs_edge_program_launch *const l = k->plan.l;
+    const uint64_t room = k->cpu->room[GS_CPU_KEPT].floats;
+    for (uint32_t i = 0; i < l->stage->sums; i++) {
+        const gs_sum *const m = &l->stage->sum[i];
+        if (m->kind == GS_SUM_OUTER && m->dense &&
+            (l->grad == NULL || m->weight >= l->program->params || l->grad[m->weight] == NULL))
+            return no_gradient(l, i);
+    }
+    if (room < k->outers.parts * k->outers.floats)
+        return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for outer products of edges", l->stage->name);
+    k->cut.ranges = GS_MIN(k->outers.parts / 2, k->cut.work / RANGE_WORK + 1);
+    return GS_OK;
+}
+
+/* The parts to the gradients, in their order. */
+static void merge_outers(const task *k)
+{
+    const gs_edge_program_launch *const l = k->plan.l;
+    for (uint64_t item = 0; k->outers.parts > 0 && item < k->pieces + k->cut.ranges; item++) {
+        const float *from = outer_part(k, item);
+        for (uint32_t i = 0; i < l->stage->sums; i++) {
+            const gs_sum *const m = &l->stage->sum[i];
+            if (m->kind != GS_SUM_OUTER || !m->dense)
+                continue;
+            const uint32_t in = l->stage->edge_reg[m->score].width, out = l->stage->edge_reg[m->value].width;
+            const gs_param *const w = &l->program->param[m->weight];
+            float *const to = l->grad[m->weight] + gs_param_part(w, in, m->site);
+            for (uint32_t r = 0; r < in; r++, from += out)
+                k->cpu->k->add(to + (uint64_t)r * w->cols, from, out);
+        }
+    }
+}
+
+static gs_status run_sums(gs_cpu *cpu, const gs_edge_program_launch *l, gs_cpu_outers outers)
+{
+    task k = {.cpu = cpu, .outers = outers};
     int failed = 0;
 
-    const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, GS_NONE);
+    gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, outers.parts > 0 ? GS_CPU_OUTERS_BESIDE : GS_NONE);
     if (st != GS_OK || k.plan.steps == 0)
         return st;
     k.plan.failed = &failed;
     k.cut = cut_targets(cpu, &l->edges);
+    if (outers.parts > 0 && (st = cut_outers(&k)) != GS_OK)
+        return st;
     find_hubs(&k);
     const int before = gs_cpu__enter(cpu, k.pieces + k.cut.ranges);
 #pragma omp parallel for schedule(dynamic, 1)
-    for (uint64_t i = 0; i < k.pieces + k.cut.ranges; i++)
+    for (uint64_t i = 0; i < k.pieces + k.cut.ranges; i++) {
+        if (outers.parts > 0)
+            memset(outer_part(&k, i), 0, outers.floats * sizeof(float));
         if (i < k.pieces)
             run_piece(&k, (uint32_t)i);
         else
             run_range(&k, i - k.pieces);
+    }
     gs_cpu__leave(before);
     merge_pieces(&k);
+    merge_outers(&k);
     return failed == 0 ? GS_OK : product_failed(l);
+}
+
+gs_status gs_cpu__run_sums(gs_cpu *cpu, const gs_edge_program_launch *l)
+{
+    return run_sums(cpu, l, (gs_cpu_outers){0});
 }
 
 gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *l)
@@ -531,7 +597,7 @@ gs_status gs_cpu__run_edge_program(void *context, const gs_edge_program_launch *
     gs_cpu *const cpu = context;
 
     gs_cpu__transpose_matrices(cpu, l);
-    const gs_status st = gs_cpu__run_sums(cpu, l);
+    const gs_status st = run_sums(cpu, l, gs_cpu__outers_beside(l->stage));
     return st == GS_OK ? run_outers(cpu, l) : st;
 }
 

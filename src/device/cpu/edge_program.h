@@ -18,23 +18,20 @@ typedef struct gs_cpu_edge_needs {
 
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage);
 
-/* Floats of the stage's transposed matrices. */
-uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage);
-/* Where those of a transposed product are. */
-const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in);
-/* The stage's matrices, transposed where they are to be multiplied by so, once a pass. */
-void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l);
-
 gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);
 
-/* Floats of the rows that are kept for gradients. */
+/* Floats of the rows that are kept for gradients, or of their sums. */
 uint64_t gs_cpu__kept_floats(const gs_stage *stage);
 
 /* Most pieces that the targets with very many edges are cut in, all together. */
 #define GS_CPU_HUB_PIECES 128
 
-/* Fills `plan` for the launch's sums but OUTER, or for the one `outer` (else GS_NONE), with the room that prepare took;
- * GS_EINVAL names the stage and the instruction or sum. */
+/* `outer` of a plan: those of one matrix for all edges, beside the other sums. */
+#define GS_CPU_OUTERS_BESIDE (GS_NONE - 1)
+
+/* Fills `plan` for the launch's sums but OUTER, or for the one `outer` (else GS_NONE), or for all that are taken
+ * together (GS_CPU_OUTERS_BESIDE), with the room that prepare took; GS_EINVAL names the stage and the instruction or
+ * sum. */
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l,
                              uint32_t outer);
 

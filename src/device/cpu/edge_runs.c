@@ -14,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
+#include "device/cpu/gemm.h"
 #include "program/products.h"
 
 #define PORTION_BYTES (2 * GS_MIB) /* of rows */

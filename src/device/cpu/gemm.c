@@ -176,6 +176,94 @@ void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l)
     }
 }
 
+/* ---- matrices of edges ----
+ *
+ * The matrices that edges are multiplied by, those of their types or a part of one for all, transposed where the
+ * product is: made once a pass, one after the other in the order of the stage's instructions.
+ */
+
+static bool is_transposed(const gs_stage *stage, const gs_instr *in, uint32_t params)
+{
+    return gs_op_by_transpose(in->op) && in->b.kind == GS_FROM_PARAM && in->b.index < params &&
+           in->dst < stage->edge_regs && in->a.kind == GS_FROM_REG && in->a.index < stage->edge_regs;
+}
+
+static uint64_t transposed_floats(const gs_program *p, const gs_stage *stage, const gs_instr *in)
+{
+    return gs_op_is_dense(in->op) ? (uint64_t)stage->edge_reg[in->dst].width * stage->edge_reg[in->a.index].width
+                                  : gs_param_elements(&p->param[in->b.index]);
+}
+
+uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage)
+{
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < stage->edge_instrs; i++)
+        if (is_transposed(stage, &stage->edge_instr[i], p->params))
+            floats += transposed_floats(p, stage, &stage->edge_instr[i]);
+    return floats;
+}
+
+const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in)
+{
+    const gs_stage *const stage = l->stage;
+    const float *at = cpu->room[GS_CPU_MATRICES].at;
+    for (const gs_instr *i = stage->edge_instr; i < in; i++)
+        if (is_transposed(stage, i, l->program->params))
+            at += transposed_floats(l->program, stage, i);
+    return at;
+}
+
+void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l)
+{
+    const gs_stage *const stage = l->stage;
+    if (cpu->room[GS_CPU_MATRICES].floats < gs_cpu__transposed_matrix_floats(l->program, stage) || l->param == NULL ||
+        (cpu->in_pass && cpu->matrix_stage == stage))
+        return;
+    for (uint32_t k = 0; k < stage->edge_instrs; k++) {
+        const gs_instr *const i = &stage->edge_instr[k];
+        if (!is_transposed(stage, i, l->program->params))
+            continue;
+        const gs_param *const w = &l->program->param[i->b.index];
+        const uint32_t in = stage->edge_reg[i->dst].width, out = w->cols;
+        const float *const from = l->param[i->b.index];
+        float *const all = cpu->room[GS_CPU_MATRICES].at;
+        float *const to = all + (gs_cpu__transposed_matrices(cpu, l, i) - all);
+        if (gs_op_is_dense(i->op)) {
+            const float *const part = from + gs_param_part(w, in, i->site);
+            const uint32_t width = stage->edge_reg[i->a.index].width;
+            for (uint32_t r = 0; r < in; r++)
+                for (uint32_t c = 0; c < width; c++)
+                    to[(uint64_t)c * in + r] = part[(uint64_t)r * out + c];
+            continue;
+        }
+        for (uint64_t m = 0; m + in <= w->rows; m += in)
+            for (uint32_t r = 0; r < in; r++)
+                for (uint32_t c = 0; c < out; c++)
+                    to[m * out + (uint64_t)c * in + r] = from[(m + r) * out + c];
+    }
+    cpu->matrix_stage = stage;
+}
+
+/* ---- gradients of matrices of all edges ---- */
+
+#define OUTERS_BYTES (2 * GS_MIB) /* that are added up beside other sums, */
+#define OUTERS_PARTS 128u         /* in so many parts at most, */
+#define OUTERS_LEAST 16u          /* and so many at least */
+
+gs_cpu_outers gs_cpu__outers_beside(const gs_stage *stage)
+{
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        const gs_sum *const m = &stage->sum[i];
+        if (m->kind == GS_SUM_OUTER && m->dense && m->score < stage->edge_regs && m->value < stage->edge_regs)
+            floats += (uint64_t)stage->edge_reg[m->score].width * stage->edge_reg[m->value].width;
+    }
+    const uint64_t parts = floats == 0 ? 0 : GS_MIN(OUTERS_BYTES / sizeof(float) / floats, (uint64_t)OUTERS_PARTS);
+    return parts < OUTERS_LEAST ? (gs_cpu_outers){0} : (gs_cpu_outers){.floats = floats, .parts = (uint32_t)parts};
+}
+
+/* ---- rows ---- */
+
 bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
 {
     const uint32_t wide = s->weight.cols;

@@ -14,6 +14,20 @@ bool gs_cpu__steady_rows(uint32_t m, uint32_t n, uint32_t k, const float *a, uin
 void gs_cpu__transpose(float *to, const float *from, uint32_t rows, uint32_t cols);
 /* Transposes the weights of the launch's steps, once a stage and pass. */
 void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l);
+/* Floats of the stage's transposed matrices. */
+uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage);
+/* Where those of a transposed product are. */
+const float *gs_cpu__transposed_matrices(const gs_cpu *cpu, const gs_edge_program_launch *l, const gs_instr *in);
+/* The stage's matrices, transposed where they are to be multiplied by so, once a pass. */
+void gs_cpu__transpose_matrices(gs_cpu *cpu, const gs_edge_program_launch *l);
+/* Floats of the gradients that are added up beside the other sums of a stage, and in how many parts at most; or both 0,
+ * as they are too large for that. */
+typedef struct gs_cpu_outers {
+    uint64_t floats;
+    uint32_t parts;
+} gs_cpu_outers;
+
+gs_cpu_outers gs_cpu__outers_beside(const gs_stage *stage);
 /* Is the operator's weight laid out anew there? */
 bool gs_cpu__is_transposed(gs_op op);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */

@@ -269,6 +269,210 @@ static void run_binary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     }
 }
 
+/* ---- steps with links ---- */
+
+#define MOST_VECTORS 8 /* of a row at hand */
+
+/* A step of several: where its second operand is, and the numbers between its vectors (0: one for all). */
+typedef struct link {
+    gs_op op;
+    float alpha;
+    bool number;
+    gs_cpu_rows b;
+} link;
+
+typedef struct chain {
+    link link[GS_CPU_EDGE_LINKS + 1];
+    uint32_t links, width, edges;
+    gs_cpu_rows a;
+    bool number; /* a is one */
+    float *dst;
+} chain;
+
+/* `n` vectors (a constant) of row e, from column `from` on; the last one ends where `columns` do. */
+GS_INLINE void chain_row(const chain *k, uint32_t e, uint32_t from, uint32_t columns, const uint32_t n)
+{
+    const uint32_t tail = columns - GS_LANES;
+    const float *const a = gs_row(&k->a, e) + (k->number ? 0 : from);
+    float *const dst = k->dst + (size_t)e * k->width + from;
+    gs_vf v[MOST_VECTORS];
+
+#define AT(i) ((i) + 1 < n ? (i) * GS_LANES : tail)
+#define EACH _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
+    EACH v[i] = k->number ? gs_splat(*a) : gs_load(a + AT(i));
+    for (uint32_t s = 0; s < k->links; s++) {
+        const link *const l = &k->link[s];
+        const float *const b = l->b.p == NULL ? NULL : gs_row(&l->b, e) + (l->number ? 0 : from);
+        switch (l->op) {
+#define X(id, name, value)                                \
+        case id:                                          \
+            if (l->number) {                              \
+                const gs_vf y = gs_splat(*b);             \
+                EACH v[i] = apply(id, v[i], y);           \
+            } else {                                      \
+                EACH v[i] = apply(id, v[i], gs_load(b + AT(i))); \
+            }                                             \
+            break;
+            GS_CPU_OF_TWO(X)
+#undef X
+        case GS_OP_RELU:
+            EACH v[i] = gs_select(v[i] < 0.0f, gs_splat(0), v[i]);
+            break;
+        case GS_OP_LEAKY_RELU:
+            EACH v[i] = gs_select(v[i] > 0.0f, v[i], v[i] * l->alpha);
+            break;
+        case GS_OP_STEP:
+            EACH v[i] = gs_select(v[i] > 0.0f, gs_splat(1), gs_splat(0));
+            break;
+        default: /* NEG */
+            EACH v[i] = -v[i];
+        }
+    }
+    EACH gs_store(dst + AT(i), v[i]);
+#undef EACH
+#undef AT
+}
+
+GS_INLINE void chain_rows(const chain *k, uint32_t from, uint32_t columns, const uint32_t n)
+{
+    for (uint32_t e = 0; e < k->edges; e++)
+        chain_row(k, e, from, columns, n);
+}
+
+/* Blocks of columns of which none but the last ends within a vector. */
+static void run_chain(const chain *k)
+{
+    const uint32_t vectors = (k->width + GS_LANES - 1) / GS_LANES,
+                   blocks = (vectors + MOST_VECTORS - 1) / MOST_VECTORS;
+    for (uint32_t i = 0; i < blocks; i++) {
+        const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
+        const uint32_t columns = (next < k->width ? next : k->width) - from;
+#define CHAIN_ROWS(N) chain_rows(k, from, columns, N)
+        GS_BY_VECTORS(columns, CHAIN_ROWS);
+    }
+}
+
+/* A step and those behind it that take its result, row by row. */
+static void run_links(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_edge_step *const last = s + s->links;
+    chain k = {.links = s->links + 1, .width = s->width, .edges = f->tile->edges, .a = gs_value_rows(f, &s->a),
+               .number = s->a.width == 1, .dst = gs_slot(f, last->dst)};
+    for (uint32_t i = 0; i < k.links; i++) {
+        k.link[i] = (link){.op = s[i].op, .alpha = s[i].alpha, .number = s[i].b.width == 1};
+        if (s[i].b.form != GS_CPU_EDGE_NOTHING)
+            k.link[i].b = gs_value_rows(f, &s[i].b);
+    }
+    run_chain(&k);
+}
+
+/* ---- products by one matrix ---- */
+
+/* Numbers of rows that are not 0, and their columns. */
+typedef struct nonzeros {
+    uint32_t n;
+    uint16_t at[GS_CPU_SPARSE_WIDTH];
+} nonzeros;
+
+static void find_nonzeros(nonzeros *z, const float *x, uint32_t width)
+{
+    uint32_t n = 0, c = 0;
+    for (; c + GS_LANES <= width; c += GS_LANES)
+        for (uint32_t bits = gs_nonzero(gs_load(x + c)); bits != 0; bits &= bits - 1)
+            z->at[n++] = (uint16_t)(c + (uint32_t)__builtin_ctz(bits));
+    for (; c < width; c++) {
+        z->at[n] = (uint16_t)c;
+        n += x[c] != 0;
+    }
+    z->n = n;
+}
+
+/* dst[n vectors] = the numbers of x that are not 0 by their rows of the matrix; `n` is a constant. */
+GS_INLINE void multiply_nonzeros(float *dst, const float *x, const nonzeros *z, const float *matrix, size_t stride,
+                                 uint32_t columns, const uint32_t n)
+{
+    const uint32_t tail = columns - GS_LANES;
+    gs_vf sum[MOST_VECTORS];
+    _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
+        sum[i] = gs_splat(0);
+    for (uint32_t k = 0; k < z->n; k++) {
+        const float *const w = matrix + z->at[k] * stride;
+        const gs_vf number = gs_splat(x[z->at[k]]);
+        _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
+            sum[i] += number * gs_load(w + (i + 1 < n ? i * GS_LANES : tail));
+    }
+    _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
+        gs_store(dst + (i + 1 < n ? i * GS_LANES : tail), sum[i]);
+}
+
+/* sum[rows of x, n vectors] += the numbers of x that are not 0 by y. */
+GS_INLINE void add_nonzeros(float *sum, const float *x, const nonzeros *z, const float *y, size_t stride,
+                            uint32_t columns, const uint32_t n)
+{
+    const uint32_t tail = columns - GS_LANES;
+    gs_vf row[MOST_VECTORS];
+    _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
+        row[i] = gs_load(y + (i + 1 < n ? i * GS_LANES : tail));
+    for (uint32_t k = 0; k < z->n; k++) {
+        float *const to = sum + z->at[k] * stride;
+        const gs_vf number = gs_splat(x[z->at[k]]);
+        const gs_vf last = gs_load(to + tail) + number * row[n - 1];
+        _Pragma("GCC unroll 8") for (uint32_t i = 0; i + 1 < n; i++)
+            gs_store(to + i * GS_LANES, gs_load(to + i * GS_LANES) + number * row[i]);
+        gs_store(to + tail, last);
+    }
+}
+
+static void run_sparse_outer(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    const uint32_t vectors = (s->width + GS_LANES - 1) / GS_LANES,
+                   blocks = (vectors + MOST_VECTORS - 1) / MOST_VECTORS;
+    float *const sum = f->work->outer + s->stride;
+    nonzeros z;
+
+    for (uint32_t e = 0; e < f->tile->edges; e++) {
+        const float *const x = gs_row(&a, e), *const y = gs_row(&b, e);
+        find_nonzeros(&z, x, s->a.width);
+        for (uint32_t i = 0; i < blocks; i++) {
+            const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
+            const uint32_t columns = (next < s->width ? next : s->width) - from;
+#define ADD_NONZEROS(N) add_nonzeros(sum + from, x, &z, y + from, s->width, columns, N)
+            GS_BY_VECTORS(columns, ADD_NONZEROS);
+        }
+    }
+}
+
+static void run_outer(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    if (s->sparse)
+        run_sparse_outer(f, s);
+    else if (!gs_cpu__sgemm('T', 'N', s->a.width, s->width, f->tile->edges, a.p, s->a.width, b.p, s->width, 1.0f,
+                            f->work->outer + s->stride, s->width))
+        __atomic_store_n(f->plan->failed, 1, __ATOMIC_RELAXED); /* read when the launch's threads have ended */
+}
+
+static void run_sparse(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    const uint32_t vectors = (s->width + GS_LANES - 1) / GS_LANES,
+                   blocks = (vectors + MOST_VECTORS - 1) / MOST_VECTORS;
+    float *dst = gs_slot(f, s->dst);
+    nonzeros z;
+
+    for (uint32_t e = 0; e < f->tile->edges; e++, dst += s->width) {
+        const float *const x = gs_row(&a, e);
+        find_nonzeros(&z, x, s->a.width);
+        for (uint32_t i = 0; i < blocks; i++) {
+            const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
+            const uint32_t columns = (next < s->width ? next : s->width) - from;
+#define MULTIPLY(N) multiply_nonzeros(dst + from, x, &z, s->matrix + from, s->stride, columns, N)
+            GS_BY_VECTORS(columns, MULTIPLY);
+        }
+    }
+}
+
 /* ---- steps ---- */
 
 static gs_cpu_operand flat_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v)
@@ -334,23 +538,40 @@ static void run_widen(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 static void run_dense(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const gs_cpu_rows a = gs_value_rows(f, &s->a);
-    if (!gs_cpu__steady_rows(f->tile->edges, s->width, s->a.width, a.p, s->a.width, s->matrix, s->stride, 0.0f,
+    if (s->sparse)
+        run_sparse(f, s);
+    else if (!gs_cpu__steady_rows(f->tile->edges, s->width, s->a.width, a.p, s->a.width, s->matrix, s->stride, 0.0f,
                              gs_slot(f, s->dst), s->width))
         __atomic_store_n(f->plan->failed, 1, __ATOMIC_RELAXED); /* read when the launch's threads have ended */
+}
+
+static void run_copy(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    if (a.half)
+        GS_KERNEL(widen)(gs_slot(f, s->dst), &a, f->tile->edges, s->width);
+    else
+        GS_KERNEL(expand)(gs_slot(f, s->dst), &a, f->tile->edges, s->a.width, s->width / s->a.width);
+}
+
+static void run_fold(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    GS_KERNEL(fold)(gs_slot(f, s->dst), &a, s->b.form == GS_CPU_EDGE_NOTHING ? NULL : &b, f->tile->edges, s->width,
+                    s->a.width / s->width);
 }
 
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const uint32_t edges = f->tile->edges;
-    gs_cpu_rows a, b;
 
+    if (s->links > 0) {
+        run_links(f, s);
+        return;
+    }
     switch (s->kind) {
     case GS_CPU_EDGE_COPY:
-        a = gs_value_rows(f, &s->a);
-        if (a.half)
-            GS_KERNEL(widen)(gs_slot(f, s->dst), &a, edges, s->width);
-        else
-            GS_KERNEL(expand)(gs_slot(f, s->dst), &a, edges, s->a.width, s->width / s->a.width);
+        run_copy(f, s);
         break;
     case GS_CPU_EDGE_WIDEN:
         run_widen(f, s);
@@ -368,10 +589,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         run_binary(f, s);
         break;
     case GS_CPU_EDGE_FOLD:
-        a = gs_value_rows(f, &s->a);
-        b = gs_value_rows(f, &s->b);
-        GS_KERNEL(fold)(gs_slot(f, s->dst), &a, s->b.form == GS_CPU_EDGE_NOTHING ? NULL : &b, edges, s->width,
-                        s->a.width / s->width);
+        run_fold(f, s);
         break;
     case GS_CPU_EDGE_ROWMAX:
         run_rowmax(f, s);
@@ -393,6 +611,9 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         break;
     case GS_CPU_EDGE_KEEP:
         run_keep(f, s);
+        break;
+    case GS_CPU_EDGE_OUTER:
+        run_outer(f, s);
         break;
     case GS_CPU_EDGE_ATTEND:
         GS_KERNEL(edge_attend)(f, s);
@@ -417,9 +638,9 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
         const gs_cpu_edge_frame f = {.plan = plan, .work = work, .tile = &tile[i]};
         const gs_cpu_edge_tile *const next = &tile[i ^ 1];
         more = next_tile(&c, &tile[i ^ 1]);
-        const uint32_t share = (next->edges / plan->steps + PREFETCH_EDGES) / PREFETCH_EDGES * PREFETCH_EDGES;
+        const uint32_t share = (next->edges / plan->turns + PREFETCH_EDGES) / PREFETCH_EDGES * PREFETCH_EDGES;
         uint32_t ahead = 0; /* edges of the next tile whose rows are on their way */
-        for (uint32_t s = 0; s < plan->steps; s++) {
+        for (uint32_t s = 0; s < plan->steps; s += plan->step[s].links + 1) {
             const uint32_t end = GS_MIN(ahead + share, next->edges);
             if (ahead < end)
                 prefetch(plan, next, ahead, end);

@@ -27,8 +27,10 @@
 #define GS_LANES 4 /* SSE2, or what the compiler makes of it elsewhere */
 #endif
 
-#if GS_LANES == 16 && defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
+#endif
+#if GS_LANES == 16 && defined(__AVX512F__)
 #define GS_HAS_PERMUTE /* lanes by numbers that are known when it runs, from one vector or two */
 #endif
 
@@ -115,6 +117,24 @@ GS_INLINE float gs_lanes_max(gs_vf v)
     for (int i = 1; i < GS_LANES; i++)
         m = v[i] > m ? v[i] : m;
     return m;
+}
+#endif
+
+/* Bit i: is lane i not 0? */
+#if GS_LANES == 16 && defined(__AVX512F__)
+GS_INLINE uint32_t gs_nonzero(gs_vf v) { return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NEQ_UQ); }
+#elif GS_LANES == 8 && defined(__AVX2__)
+GS_INLINE uint32_t gs_nonzero(gs_vf v)
+{
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)v, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+}
+#else
+GS_INLINE uint32_t gs_nonzero(gs_vf v)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < GS_LANES; i++)
+        bits |= (uint32_t)(v[i] != 0) << i;
+    return bits;
 }
 #endif
 
