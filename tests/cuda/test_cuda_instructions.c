@@ -243,6 +243,25 @@ static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state
     gs_free(m.image);
 }
 
+/* Kernels that draw batches: those with a lane for each edge are short, with what their loops repeat counted once. */
+static void test_cuda_instructions__drawing_takes_no_stack(void **state)
+{
+    static const int of_edges[] = {GS_CUDA_DRAW_FIND, GS_CUDA_DRAW_NEW, GS_CUDA_DRAW_ROWS, GS_CUDA_DRAW_SOURCES,
+                                   GS_CUDA_DRAW_BY_ROW};
+    size_t sum = 0;
+    (void)state;
+    machine_code m = compile(gs_cuda_fixed_text, gs_cuda_fixed_name(GS_CUDA_DRAW_TARGETS), 9);
+    for (int k = GS_CUDA_DRAW_TARGETS; k <= GS_CUDA_DRAW_FINISH; k++)
+        check_memories(&m, gs_cuda_fixed_name(k));
+    for (size_t i = 0; i < GS_ARRAY_LEN(of_edges); i++) {
+        turn_to(&m, gs_cuda_fixed_name(of_edges[i]));
+        sum += m.count;
+    }
+    print_message("an edge that is drawn, sm_90: %zu instructions behind the drawing\n", sum);
+    assert_true(sum <= 950);
+    gs_free(m.image);
+}
+
 /* Of GPUs that the compiler does not know: the same generation's code, or a text for the driver's own compiler. */
 static void test_cuda_instructions__unknown_gpus_have_kernels(void **state)
 {
@@ -268,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_cuda_instructions__attention_that_drops_edges),
         cmocka_unit_test(test_cuda_instructions__products_by_type_know_their_memory),
         cmocka_unit_test(test_cuda_instructions__rows_are_picked_without_a_stack),
+        cmocka_unit_test(test_cuda_instructions__drawing_takes_no_stack),
         cmocka_unit_test(test_cuda_instructions__unknown_gpus_have_kernels),
     };
     if (gs_cuda_compiler_open(&compiler) != GS_OK) {
