@@ -15,10 +15,10 @@ typedef struct gs_cuda gs_cuda;
 /* A target with more edges than a piece has is a hub. A piece has a 65,536th of its chunk's edges (a large GPU has some
  * 17,000 groups of 16 threads, so that is a quarter of what one has to do), within 256 and 1,024: in bursts of 4 to 6,
  * some 0.7 us each, 256 edges take 30 to 45 us. Where edges are too few to keep a GPU busy for so long, a piece has a
- * 4,096th, at least 64. More edges where memory has no room for the sums of so many pieces. */
+ * 1,024th, at least 64. More edges where memory has no room for the sums of so many pieces. */
 #define GS_CUDA_PIECES 65536u
 #define GS_CUDA_PIECE_MOST 1024u
-#define GS_CUDA_FEW_PIECES 4096u
+#define GS_CUDA_FEW_PIECES 1024u
 #define GS_CUDA_FEW_MOST 256u
 #define GS_CUDA_PIECE_LEAST 64u
 #define GS_CUDA_HUB_BYTES (16 * GS_MIB) /* of their sums, at the most */

@@ -9,7 +9,7 @@ import statistics
 
 import machine
 
-TESTS = ("rows", "step", "pick", "edge_program", "edge_halves", "edge_types", "edge_typed", "vertex", "columns",
+TESTS = ("rows", "step", "pick", "draw", "edge_program", "edge_halves", "edge_types", "edge_typed", "vertex", "columns",
          "statistics", "sequence", "ops")
 MODELS = ("gcn", "sage", "sage_max", "sage_lstm", "gat", "gatv2", "gin", "appnp", "commnet", "ggcn", "ggnn", "rgcn",
           "rgcn_bases", "norms")
@@ -77,8 +77,8 @@ def partition(run, at, name, store, parts):
 def make_more(run, at):
     """Stores in parts small enough for an eighth of the data; and a typed graph."""
     if run.graph_is_there.is_set():
-        partition(run, at, "some", "store", 16)
-        partition(run, at, "many", "fine", 32)
+        partition(run, at, "some", "store", 8)
+        partition(run, at, "many", "fine", 16)
 
 
 def make_typed(run, at):
@@ -214,7 +214,7 @@ def in_memory(run, at):
 def streaming(run, at):
     device = ("--device-memory", f"{max(64, at.store_mib() // 8)}M")
     host = ("--host-memory", f"{at.host_mib(1 / 4)}M")
-    for store, parts in (("store", ""), ("fine", ", 32 parts")):  # more parts: more launches, and better overlap
+    for store, parts in (("store", ""), ("fine", ", 16 parts")):  # more parts: more launches, and better overlap
         epoch(run, at, store, f"gcn, device 1/8{parts}", "gcn", "gcn", *device)
         epoch(run, at, store, f"gcn, device 1/8, host 1/4{parts}", "gcn", "gcn", *device, *host)
     epoch(run, at, "store", "gcn, cuda:0,0, device 1/8 each", "gcn", "gcn", "--device", "cuda:0,0", *device)
