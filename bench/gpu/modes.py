@@ -187,14 +187,14 @@ def read_peers(run):
 
 
 def batches(run, at):
-    for model in ("sage", "gat"):
+    for label, model, *options in (("sage", "sage"), ("sage, drawn by CPUs", "sage", "--no-draw"), ("gat", "gat")):
         metrics = at.data("batches.jsonl")
         if os.path.exists(metrics):
             os.remove(metrics)
-        run.step(f"train {model} in batches", 60, [
+        run.step(f"train {label} in batches", 60, [
             at.program("gnnstream"), "train", at.data("whole"), "--model", model, "--hidden", "64", "--epochs", "3",
             "--sampler", "neighbor", "--batch-size", "1024", "--fanout", "15,10", "--device", "cuda", "--host-memory",
-            f"{at.host_mib(8)}M", "--metrics", metrics], read_batches(metrics))
+            f"{at.host_mib(8)}M", "--metrics", metrics, *options], read_batches(metrics))
 
 
 def in_memory(run, at):
