@@ -11,7 +11,6 @@
 #include "base/machine.h"
 #include "base/dtype.h"
 #include "base/size.h"
-#include "ranks/ranks.h"
 #include "session/edges.h"
 #include "session/session.h"
 #include "session/store_rows.h"
@@ -229,7 +228,8 @@ gs_granules gs_session_rows(const gs_session *s)
     const gs_granules rows = gs_granules_of(t, 1);
 
     if (s->config.options->no_pack || s->machine.topology == NULL || gs_session_has_memories(s) ||
-        gs_ranks_count() > 1 || chunks * rows.words * sizeof(uint64_t) > gs_session_left(&s->memory) / NEED_SHARE)
+        s->machine.wires.across.network || /* messages are of runs of blocks */
+        chunks * rows.words * sizeof(uint64_t) > gs_session_left(&s->memory) / NEED_SHARE)
         return (gs_granules){0};
     return rows;
 }
