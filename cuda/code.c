@@ -392,6 +392,7 @@ void gs_cuda_free_code(gs_cuda_code *k)
 static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
     [GS_CUDA_ADD] = "gs_add",
     [GS_CUDA_PICK] = "gs_pick_rows",
+    [GS_CUDA_SEND] = "gs_send_rows",
     [GS_CUDA_DRAW_TARGETS] = "gs_draw_targets",
     [GS_CUDA_DRAW_COUNT] = "gs_draw_count",
     [GS_CUDA_DRAW_PLACES] = "gs_draw_places",

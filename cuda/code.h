@@ -77,6 +77,7 @@ enum gs_cuda_typed_fixed {
 enum gs_cuda_fixed {
     GS_CUDA_ADD,
     GS_CUDA_PICK,
+    GS_CUDA_SEND,
     GS_CUDA_DRAW_TARGETS,
     GS_CUDA_DRAW_COUNT,
     GS_CUDA_DRAW_PLACES,

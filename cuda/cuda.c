@@ -405,6 +405,7 @@ static const gs_device_links links = {
     .open_peer = gs_cuda_open_peer,
     .join = gs_cuda_join,
     .transfer = gs_cuda_transfer,
+    .send_rows = gs_cuda_send_rows,
     .mark_transfers = gs_cuda_mark_transfers,
     .poll_transfers = gs_cuda_poll_transfers,
     .sums_alone = gs_cuda_sums_alone,

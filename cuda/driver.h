@@ -36,7 +36,7 @@ enum { /* CUdevice_P2PAttribute */
     GS_CU_PEER_ACCESS = 2,
     GS_CU_PEER_ATOMICS = 3, /* as NVLink has them, and PCIe has not */
 };
-enum { GS_CU_HOST_PORTABLE = 1 }; /* pinned for every device */
+enum { GS_CU_HOST_PORTABLE = 1, GS_CU_HOST_MAPPED = 2 }; /* pinned for every device; kernels reach it */
 enum { GS_CU_FIRST = -1 }; /* priority of a stream: before those that have none */
 enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
 enum { GS_CUBLAS_N = 0, GS_CUBLAS_T = 1, GS_CUBLAS_F32 = 0 };
@@ -67,6 +67,7 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(memory_free, "cuMemFree_v2", (gs_cu_memory p))                                                                \
     X(host_register, "cuMemHostRegister_v2", (void *p, size_t bytes, unsigned flags))                               \
     X(host_unregister, "cuMemHostUnregister", (void *p))                                                            \
+    X(host_address, "cuMemHostGetDevicePointer_v2", (gs_cu_memory *p, void *host, unsigned flags))                  \
     X(copy_in, "cuMemcpyHtoDAsync_v2", (gs_cu_memory to, const void *from, size_t bytes, gs_cu_handle stream))      \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, gs_cu_memory from, size_t bytes, gs_cu_handle stream))           \
     X(copy_within, "cuMemcpyDtoDAsync_v2", (gs_cu_memory to, gs_cu_memory from, size_t bytes, gs_cu_handle stream)) \

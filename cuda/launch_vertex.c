@@ -58,6 +58,27 @@ gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l)
                                            gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0, &a, "gs_pick_rows");
 }
 
+gs_status gs_cuda_send_rows(void *context, const gs_rows_launch *l)
+{
+    gs_cuda *const c = context;
+    const uint64_t bytes = l->rows * l->row_bytes;
+    const gs_cu_memory from = gs_cuda_reached(c, l->from, bytes),
+                       bits = gs_cuda_reached(c, l->bits, (l->rows + 63) / 64 * sizeof(*l->bits));
+    const gs_u64 together = l->row_bytes | from | (gs_cu_memory)l->to;
+    gs_send_args a = {.from = (const gs_u8 *)from, .bits = (const gs_u64 *)bits, .to = l->to, .rows = l->rows,
+                      .row_bytes = l->row_bytes, .unit = (gs_u32)GS_MIN(together & -together, 16u)};
+    const gs_status st = gs_cuda_enter(c);
+
+    if (st != GS_OK)
+        return st;
+    if (from == 0 || bits == 0)
+        return gs_cuda_transfer(c, GS_DEVICE_FROM_HOST, NULL, l->to, l->from, bytes);
+    a.lanes = lanes_of_row(a.row_bytes, a.unit);
+    return gs_cuda_launch_in(c, c->streams.in, c->fixed[GS_CUDA_SEND],
+                             gs_cuda_blocks((a.rows + GS_SEND_ROWS - 1) / GS_SEND_ROWS * a.lanes), 1, 0, &a,
+                             "gs_send_rows");
+}
+
 gs_status gs_cuda_zero(void *context, void *memory, uint64_t bytes)
 {
     gs_cuda *const c = context;

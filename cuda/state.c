@@ -189,10 +189,25 @@ static gs_status pin(gs_cuda *c, const gs_device_range *r)
     bool pinned = false;
     if (r->bytes == 0)
         return GS_OK;
-    const gs_status st = gs_cuda_pin(c, r->memory, r->bytes, GS_CU_HOST_PORTABLE, &pinned);
-    if (pinned)
-        m->pinned[m->registered++] = r->memory;
+    const gs_status st = gs_cuda_pin(c, r->memory, r->bytes, GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED, &pinned);
+    if (pinned) {
+        gs_cu_memory *const at = &m->reached[m->registered];
+        m->pinned[m->registered++] = *r;
+        if (c->d->host_address(at, r->memory, 0) != 0)
+            *at = 0;
+    }
     return st;
+}
+
+gs_cu_memory gs_cuda_reached(const gs_cuda *c, const void *memory, uint64_t bytes)
+{
+    const gs_cuda_memory *const m = &c->memory;
+    for (uint32_t i = 0; i < m->registered; i++) {
+        const uintptr_t first = (uintptr_t)m->pinned[i].memory, at = (uintptr_t)memory;
+        if (at >= first && at - first <= m->pinned[i].bytes && bytes <= m->pinned[i].bytes - (at - first))
+            return m->reached[i] == 0 ? 0 : m->reached[i] + (at - first);
+    }
+    return 0;
 }
 
 void gs_cuda_give_memory(void *context)
@@ -203,7 +218,7 @@ void gs_cuda_give_memory(void *context)
     gs_cuda_close_reads(c);
     gs_cuda_leave(c);
     for (uint32_t i = 0; i < m->registered; i++)
-        c->d->host_unregister(m->pinned[i]);
+        c->d->host_unregister(m->pinned[i].memory);
     if (m->arena != 0)
         c->d->memory_free(m->arena);
     *m = (gs_cuda_memory){.arena = 0};

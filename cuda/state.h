@@ -83,8 +83,12 @@ gs_cu_memory gs_cuda_sums(const gs_cuda *c, uint32_t param);
 typedef struct gs_cuda_memory {
     gs_cu_memory arena;
     uint32_t registered;
-    void *pinned[2];    /* host memory */
+    gs_device_range pinned[GS_DEVICE_HOST_RANGES]; /* host memory, */
+    gs_cu_memory reached[GS_DEVICE_HOST_RANGES];   /* and where kernels find it; 0: they do not */
 } gs_cuda_memory;
+
+/* Where kernels find `bytes` of the host's memory; 0: they do not. */
+gs_cu_memory gs_cuda_reached(const gs_cuda *c, const void *memory, uint64_t bytes);
 
 gs_status gs_cuda_take_memory(void *context, const gs_device_memory *m, void **arena);
 void gs_cuda_give_memory(void *context);

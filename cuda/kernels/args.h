@@ -310,6 +310,17 @@ typedef struct gs_draw_args {
     gs_u32 in_split, out_split;  /* of targets, and of other rows */
 } gs_draw_args;
 
+/* Rows of the host's memory whose bits are set. */
+#define GS_SEND_ROWS 4 /* that a group of lanes looks at; it divides 64 */
+typedef struct gs_send_args {
+    const gs_u8 *from;
+    const gs_u64 *bits;    /* [rows] */
+    gs_u8 *to;             /* as `from`, [rows][row_bytes] */
+    gs_u64 rows;
+    gs_u32 row_bytes;
+    gs_u32 unit, lanes;    /* as in gs_pick_args; 1, too */
+} gs_send_args;
+
 /* The mark of 8 * words bytes (base/hash.h), as a sum for each block. */
 #define GS_MARK_BLOCKS 32 /* most */
 #define GS_MARK_SHARED (GS_BLOCK_LANES * 8)

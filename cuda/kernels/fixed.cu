@@ -103,8 +103,10 @@ GS_DEVICE void gs_copy_row(gs_u8 *to, const gs_u8 *from, gs_u32 bytes, gs_u32 un
         GS_COPY_UNITS(gs_float2)
     } else if (unit == 4) {
         GS_COPY_UNITS(gs_u32)
-    } else {
+    } else if (unit == 2) {
         GS_COPY_UNITS(gs_u16)
+    } else {
+        GS_COPY_UNITS(gs_u8)
     }
 }
 
@@ -121,6 +123,21 @@ GS_KERNEL(gs_pick_rows, gs_pick_args)
     const gs_u8 *const from = place < a.rows_kept ? kept + (gs_u64)(place / a.devices) * a.row_bytes
                                                   : a.sent + (gs_u64)(place - a.rows_kept - a.first_sent) * a.row_bytes;
     gs_copy_row(a.to + row * a.row_bytes, from, a.row_bytes, a.unit, gs_lane() % a.lanes, a.lanes);
+}
+
+/* The same, for a few rows of the host's: those whose bits are set. */
+GS_KERNEL(gs_send_rows, gs_send_args)
+{
+    const gs_u64 group = (gs_u64)gs_block_x() * (GS_BLOCK_LANES / a.lanes) + gs_lane() / a.lanes,
+                 first = group * GS_SEND_ROWS;
+    if (first >= a.rows)
+        return;
+    const gs_u64 bits = a.bits[first / 64] >> (first % 64);
+    for (gs_u32 r = 0; r < GS_SEND_ROWS; r++)
+        if ((bits >> r & 1) != 0) {
+            const gs_u64 at = (first + r) * a.row_bytes;
+            gs_copy_row(a.to + at, a.from + at, a.row_bytes, a.unit, gs_lane() % a.lanes, a.lanes);
+        }
 }
 
 /* ---- rows of another width ---- */

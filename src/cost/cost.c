@@ -165,7 +165,7 @@ void gs_fit_solve(const gs_fit *f, gs_cost *c)
 /* Rows that are copied one by one to a device on host memory: by one thread, which waits for each row. */
 #define PICKED_BPS 4e9
 /* And those that a GPU fetches from the host's memory itself: of a copy's speed, as rows are short. A guess. */
-#define PICKED_SHARE 0.75
+#define PICKED_SHARE 0.5
 
 void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
 {

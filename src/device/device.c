@@ -506,7 +506,7 @@ gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *p
 gs_status gs_device_send_rows(gs_device *d, const gs_rows_launch *l)
 {
     if (!gs_device_unified(d))
-        return gs_fail(GS_EUNSUPPORTED, "device %s: rows are not sent to it by themselves", gs_device_name(d));
+        return d->ops->links->send_rows(d->context, l);
     for (uint64_t first = 0; first < l->rows; first += 64)
         for (uint64_t left = l->bits[first / 64]; left != 0; left &= left - 1) {
             const uint64_t at = (first + (uint64_t)__builtin_ctzll(left)) * l->row_bytes;

@@ -273,10 +273,12 @@ typedef struct gs_device_range {
     uint64_t bytes;
 } gs_device_range;
 
+#define GS_DEVICE_HOST_RANGES 3u
 typedef struct gs_device_memory {
     uint64_t arena_bytes;
     bool aligned;            /* the arena begins at a multiple of GS_BLOCK_BYTES, for which it takes as much more */
-    gs_device_range host[2]; /* where copies go and come from; made fast to copy (pinned), for the other devices too */
+    gs_device_range host[GS_DEVICE_HOST_RANGES]; /* where copies go and come from; made fast to copy (pinned), for the
+                              * other devices too */
 } gs_device_memory;
 
 /* Takes all device memory of a run. *arena is an address on the device. The ranges must outlive it. Never called on a
@@ -441,13 +443,14 @@ gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *p
 /* Rows of the host, those whose bits are set, that go to the same places of a table of the device's. */
 typedef struct gs_rows_launch {
     void *to;
-    const void *from;
+    const void *from;      /* of gs_device_memory.host, as the bits are */
     const uint64_t *bits;  /* [rows] */
     uint64_t rows;
     uint32_t row_bytes;
 } gs_rows_launch;
 
-/* One of the copies FROM_HOST, to a unified device. What lies between those rows at `to` stays as it is. */
+/* One of the copies FROM_HOST. What lies between those rows at `to` stays as it is, or becomes what lies there at
+ * `from`. */
 gs_status gs_device_send_rows(gs_device *d, const gs_rows_launch *l);
 /* A number for all copies of that way that have been begun since the last number. */
 gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number);

@@ -68,6 +68,7 @@ typedef struct gs_device_links {
     gs_status (*join)(void *const *context, uint32_t devices, bool ring);
     gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from,
                           uint64_t bytes);
+    gs_status (*send_rows)(void *context, const gs_rows_launch *l);
     gs_status (*mark_transfers)(void *context, gs_device_way way, uint64_t *number);
     gs_status (*poll_transfers)(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
     /* do they make a sum over devices without the host? */

@@ -29,6 +29,9 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
     void *arena = NULL;
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
+    if (first)
+        m.host[GS_DEVICE_HOST_RANGES - 1] =
+            (gs_device_range){e->plan->row_bits, e->plan->row_words * sizeof(*e->plan->row_bits)};
     if (e->bound) {
         m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes + gs_exec__spread_bytes(c) +
                          (e->slots > 1 ? gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes) : 0);

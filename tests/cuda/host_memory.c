@@ -27,6 +27,7 @@ static struct {
     struct {
         char *at;
         size_t bytes;
+        bool mapped; /* kernels reach it */
     } pinned[RANGES];
     unsigned retained[HOST_GPUS];
     unsigned opened;          /* GPUs whose memory can be read and written, one bit each */
@@ -176,15 +177,23 @@ static gs_cu_result memory_info(size_t *free_bytes, size_t *total)
     return 0;
 }
 
-/* All of it. */
-static bool is_pinned(const void *p, size_t bytes)
+/* Number of the range that has all of it; RANGES: none. */
+static unsigned range_of(const void *p, size_t bytes)
 {
     const char *const first = p;
     for (unsigned i = 0; i < RANGES; i++)
         if (gpu.pinned[i].at != NULL && first >= gpu.pinned[i].at &&
             first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
-            return true;
-    return false;
+            return i;
+    return RANGES;
+}
+
+static bool is_pinned(const void *p, size_t bytes) { return range_of(p, bytes) < RANGES; }
+
+bool host_is_mapped(const void *p, size_t bytes)
+{
+    const unsigned i = range_of(p, bytes);
+    return i < RANGES && gpu.pinned[i].mapped;
 }
 
 /* Copies are checked when they are asked for, and made when the stream comes to them. */
@@ -284,7 +293,7 @@ static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
     unsigned free_one = RANGES;
     if (host_current_device() < 0)
         return HOST_INVALID_CONTEXT;
-    if (p == NULL || bytes == 0 || (flags & ~(unsigned)GS_CU_HOST_PORTABLE) != 0)
+    if (p == NULL || bytes == 0 || (flags & ~(unsigned)(GS_CU_HOST_PORTABLE | GS_CU_HOST_MAPPED)) != 0)
         return 1;
     for (unsigned i = 0; i < RANGES; i++) {
         if (gpu.pinned[i].at == NULL)
@@ -296,6 +305,18 @@ static gs_cu_result host_register(void *p, size_t bytes, unsigned flags)
         return 1;
     gpu.pinned[free_one].at = p;
     gpu.pinned[free_one].bytes = bytes;
+    gpu.pinned[free_one].mapped = (flags & GS_CU_HOST_MAPPED) != 0;
+    return 0;
+}
+
+/* Kernels find it where the host does. */
+static gs_cu_result host_address(gs_cu_memory *p, void *host, unsigned flags)
+{
+    if (host_current_device() < 0)
+        return HOST_INVALID_CONTEXT;
+    if (flags != 0 || !host_is_mapped(host, 1))
+        return 1;
+    *p = (gs_cu_memory)host;
     return 0;
 }
 
@@ -497,6 +518,7 @@ void host_memory_fill(gs_cuda_driver *table)
     table->memory_alloc = memory_alloc;
     table->memory_free = memory_free;
     table->host_register = host_register;
+    table->host_address = host_address;
     table->host_unregister = host_unregister;
     table->copy_in = copy_in;
     table->copy_out = copy_out;

@@ -30,6 +30,8 @@ int host_current_device(void);
 void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what);
 /* Ends the program where a copy begins in registered memory and ends outside, which CUDA refuses. */
 void host_need_whole(const void *p, size_t bytes);
+/* Pinned, all of it, so that kernels reach it. */
+bool host_is_mapped(const void *p, size_t bytes);
 /* The GPUs, one bit each, whose memory kernels of this one touch: itself, and those that it was let reach. */
 unsigned host_memory_reach(int device);
 /* These GPUs' memory (one bit each) can be read and written from now on, the others' cannot. */

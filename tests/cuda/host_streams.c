@@ -470,7 +470,11 @@ static void access_host(const char *p, size_t bytes, bool write)
         if (p < r->end && r->first < p + bytes && (write || r->write) && !before(r->stream, r->time))
             race(write ? "writes host memory" : "reads host memory", p, r->stream, r->time);
     }
-    if (range_count < HOST_RANGES)
+    range *const last = range_count > 0 ? &ranges[range_count - 1] : NULL;
+    if (last != NULL && last->end == p && last->write == write && last->stream == running->stream &&
+        last->time == running->time)
+        last->end = p + bytes; /* a kernel goes on */
+    else if (range_count < HOST_RANGES)
         ranges[range_count++] = (range){p, p + bytes, write, running->stream, running->time};
 }
 
@@ -495,6 +499,10 @@ void host_streams_access(const void *at, size_t bytes, bool write)
     if (running == NULL || bytes == 0 || !host_streams_checks())
         return;
     const block *const b = block_of(p);
+    if (b == NULL && host_is_mapped(p, bytes)) {
+        host_streams_host_access(p, bytes, write);
+        return;
+    }
     if (b == NULL) {
         fprintf(stderr, "host GPU: \"%s\" %s %p, which is no memory that a GPU sees\n", running->what,
                 write ? "writes" : "reads", at);

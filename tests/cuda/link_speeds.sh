@@ -50,7 +50,7 @@ def on_device(p): return sum(sum(f["device_kept_bytes"]) for f in p["files"])
 def on_host(p): return sum(f["kept_bytes"] for f in p["files"])
 
 # Runs of rows where a run costs little beside their bytes, else whole intervals; the link's seconds are its own.
-few = ["--model", "sage", "--no-cache", "--no-prune", "--no-hoist", "--no-move", "--device-memory", "20M",
+few = ["--model", "sage", "--no-cache", "--no-prune", "--no-hoist", "--no-move", "--no-pack", "--device-memory", "20M",
        "--host-memory", "1G"]
 runs, whole = plan("few", *few, link=[1e9, 1e-7]), plan("few", *few, link=[1e12, 1e-3])
 assert up(runs)["requests"] > 2 * up(whole)["requests"], (up(runs), up(whole))

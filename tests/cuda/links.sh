@@ -15,9 +15,11 @@ run "partition" "$GNNSTREAM" partition "$work/graph" "$work/store" --parts 3 --m
 program=()
 [ "$model" != rgcn ] || program=(--no-hoist --no-move --no-fuse)
 
+pack=(--no-pack) # rows that a kernel fetches are no copies that the driver could count
+
 engine() # VERB OPTIONS... (the best weights come back whenever an epoch is better than all before: not in each)
 {
-    "$GNNSTREAM" "$1" "$work/store" --model "$model" --hidden 8 --device cuda --keep last "${program[@]}" \
+    "$GNNSTREAM" "$1" "$work/store" --model "$model" --hidden 8 --device cuda --keep last "${pack[@]}" "${program[@]}" \
         "${options[@]}" "${@:2}"
 }
 least_of() { sed -n 's/.*at least \([0-9]*\)M.*/\1/p'; } # MiB
@@ -76,6 +78,20 @@ options=("$@")
 device=$(engine plan --host-memory 1G --device-memory 1M 2>&1 | least_of)
 check tight --host-memory 1G --device-memory "${device}M"
 check all --host-memory 1G --device-memory 1G
+# Rows that come by themselves make what blocks of them make.
+if [ "$model" = gcn ]; then
+    model=sage
+    least=$(engine plan --host-memory 1G --device-memory 1M 2>&1 | least_of)
+    little=(--host-memory 1G --device-memory "${least}M" --no-cache --no-swap)
+    run "train with blocks" engine train --epochs 2 "${little[@]}" --save "$work/blocks"
+    pack=()
+    engine plan "${little[@]}" --tasks >"$work/tasks" || fail "plan of rows"
+    run "some rows are moved by themselves" grep -q ' upload .* row_bytes ' "$work/tasks"
+    run "train with rows" engine train --epochs 2 "${little[@]}" --save "$work/rows"
+    weights() { tail -c +$(($(od -An -tu8 -N 8 "$1") + 9)) "$1"; }
+    run "the same weights" cmp <(weights "$work/blocks") <(weights "$work/rows")
+    model=gcn pack=(--no-pack)
+fi
 # Chunks of one operand interval are launched together, where they wait for nothing: tasks of a launch have one span.
 if [ "$model" = gcn ] || [ "$model" = gat ]; then
     run "train with a trace" engine train --epochs 1 --host-memory 1G --device-memory 1G --trace "$work/trace.json"

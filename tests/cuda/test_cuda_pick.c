@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "device_fixture.h"
 #include "gpu_devices.h"
@@ -111,6 +112,55 @@ static void test_cuda_pick__rows_come_from_the_host_and_from_every_device(void *
     }
 }
 
+enum { TABLE = 301 };
+
+/* Rows of the host by themselves: those whose bits are set are there, and the others, where a kernel fetches them, as
+ * they were. Where the host's memory is not pinned, all come. */
+static void check_sent(gs_device *d, const gs_device_memory *m, uint8_t *arena, uint32_t row_bytes)
+{
+    static uint8_t got[TABLE * MOST_BYTES], before[TABLE * MOST_BYTES];
+    const gs_rows_launch l = {.to = arena, .from = m->host[0].memory, .bits = m->host[2].memory, .rows = TABLE,
+                              .row_bytes = row_bytes};
+    const bool pinned = gs_device_unpinned(d) == NULL;
+    memset(before, 0xEE, sizeof(before));
+    fill(m->host[0].memory, 0, 1, TABLE, row_bytes);
+    bring(d, arena, before, sizeof(before));
+    gs_assert_ok(gs_device_send_rows(d, &l));
+    wait_copied(d);
+    gs_assert_ok(gs_device_peek(d, got, arena, (uint64_t)TABLE * row_bytes));
+    for (uint32_t r = 0; r < TABLE; r++)
+        for (uint32_t k = 0; k < row_bytes; k++) {
+            const bool sent = !pinned || (l.bits[r / 64] >> (r % 64) & 1) != 0;
+            if (got[r * row_bytes + k] != (sent ? byte_of(r, k) : 0xEE))
+                fail_msg("rows of %u bytes: byte %u of row %u, %s", row_bytes, k, r, sent ? "sent" : "not sent");
+        }
+}
+
+static void test_cuda_pick__rows_of_the_host_come_by_themselves(void **state)
+{
+    static const uint32_t row_bytes[] = {1, 2, 6, 7, 16, 20, 48, 130, 256, 600, MOST_BYTES};
+    gs_device *d;
+    void *arena = NULL;
+    (void)state;
+    choose_gpu();
+    gs_assert_ok(gs_device_open(&d, "cuda", 1));
+    uint64_t *const bits = gs_alloc_pages(GS_BLOCK_BYTES);
+    for (uint32_t r = 0; r < TABLE; r++)
+        bits[r / 64] |= (uint64_t)(random_below(r, 19, 3) == 0 || r == TABLE - 1) << (r % 64);
+    const gs_device_memory m = {.arena_bytes = (uint64_t)TABLE * MOST_BYTES,
+                                .host = {{gs_alloc_pages((uint64_t)TABLE * MOST_BYTES), (uint64_t)TABLE * MOST_BYTES},
+                                         {NULL, 0}, {bits, GS_BLOCK_BYTES}}};
+    gs_assert_ok(gs_device_take_memory(d, &m, &arena));
+    gs_assert_ok(gs_device_join(&d, 1, false));
+    for (size_t i = 0; i < GS_ARRAY_LEN(row_bytes); i++)
+        check_sent(d, &m, arena, row_bytes[i]);
+    gs_device_quiet(d);
+    gs_device_give_memory(d);
+    gs_device_close(d);
+    gs_free_pages(m.host[0].memory, m.host[0].bytes);
+    gs_free_pages(bits, GS_BLOCK_BYTES);
+}
+
 /* Nothing has changed where GPUs do not reach each other; one device twice is itself. */
 static void test_cuda_pick__gpus_that_do_not_reach_each_other_say_so(void **state)
 {
@@ -137,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_pick__rows_come_from_the_host_and_from_every_device),
+        cmocka_unit_test(test_cuda_pick__rows_of_the_host_come_by_themselves),
         cmocka_unit_test(test_cuda_pick__gpus_that_do_not_reach_each_other_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
