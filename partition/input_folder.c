@@ -856,6 +856,9 @@ gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const cha
         st = read_papers(part, job, processed);
     else if ((st = open_array(&part->feature, folder, "node_feat.npy", &plain)) == GS_OK && plain)
         st = shape_features(part);
+    if (st == GS_OK && part->feature.npy.fd < 0)
+        st = gs_fail(GS_ENOTFOUND, "%s: there is no such file; each type of IGB's vertices has features: download it",
+                     part->feature.path);
     gs_free(folder);
     return st;
 }

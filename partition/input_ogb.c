@@ -212,7 +212,10 @@ done:
  *   raw/relations/S___R___D/edge.csv.gz, num-edge-list.csv.gz
  *   raw/node-feat/TYPE/node-feat.csv.gz, raw/node-label/TYPE/node-label.csv.gz
  *   split/NAME/TYPE/{train,valid,test}.csv.gz
+ *   raw/nodetype-has-feat.csv.gz, raw/nodetype-has-label.csv.gz, split/NAME/nodetype-has-split.csv.gz
+ *                                         which types these are of; each may be missing
  *
+ * Or, as ogb's DatasetSaver writes it, for all but the split an archive with an array for each TYPE or S___R___D.
  * Types and relations are numbered in the order of their names, as the ogb package sorts them. */
 
 #define NODES "raw/num-node-dict.csv.gz"
@@ -220,21 +223,61 @@ done:
 #define SMALL_BYTES (256 * GS_KIB) /* of a text that lists types */
 #define MOST_LINES GS_MOST_RELATIONS
 
-static const gs_part_array type_arrays[] = {
-    {GS_PART_ROLE(feature), "node-feat.csv.gz", GS_PART_TABLE, GS_F32, {NULL}},
-    {GS_PART_ROLE(label), "node-label.csv.gz", GS_PART_TABLE, GS_F64, {NULL}},
+enum { EDGES, EDGE_COUNTS, EDGE_FEATURES, VERTEX_COUNTS, VERTEX_FEATURES, VERTEX_LABELS, ARCHIVES };
+/* All files of raw/, those first. */
+static const gs_part_array typed_files[] = {
+    [EDGES] = {0, "raw/edge_index_dict.npz", GS_PART_OWN, 0, {NULL}},
+    [EDGE_COUNTS] = {0, "raw/num_edges_dict.npz", GS_PART_OWN, 0, {NULL}},
+    [EDGE_FEATURES] = {0, "raw/edge_feat_dict.npz", GS_PART_OWN, 0, {NULL}},
+    [VERTEX_COUNTS] = {0, "raw/num_nodes_dict.npz", GS_PART_OWN, 0, {NULL}},
+    [VERTEX_FEATURES] = {0, "raw/node_feat_dict.npz", GS_PART_OWN, 0, {NULL}},
+    [VERTEX_LABELS] = {0, "raw/node-label.npz", GS_PART_OWN, 0, {NULL}},
+    {0, NODES, GS_PART_OWN, 0, {NULL}},
+    {0, TRIPLETS, GS_PART_OWN, 0, {NULL}},
+    {0, "raw/nodetype-has-feat.csv.gz", GS_PART_OWN, 0, {NULL}},
+    {0, "raw/nodetype-has-label.csv.gz", GS_PART_OWN, 0, {NULL}},
     {0},
 };
+static const gs_part_array split_files[] = {{0, "nodetype-has-split.csv.gz", GS_PART_OWN, 0, {NULL}}, {0}};
+
+static const gs_part_array feature_array[] = {
+    {GS_PART_ROLE(feature), "node-feat.csv.gz", GS_PART_TABLE, GS_F32, {NULL}}, {0}};
+static const gs_part_array label_array[] = {
+    {GS_PART_ROLE(label), "node-label.csv.gz", GS_PART_TABLE, GS_F64, {NULL}}, {0}};
 static const gs_part_array relation_arrays[] = {
     {GS_PART_ROLE(edge), "edge.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
-    {GS_PART_ROLE(edge_feature), "edge-feat.csv.gz", GS_PART_TABLE, GS_F32, {NULL}},
+    {GS_PART_ROLE(edge_feature), "edge-feat.csv.gz", GS_PART_TABLE, GS_F32, {"edge_feat.csv.gz"}},
+    {0, "num-edge-list.csv.gz", GS_PART_OWN, 0, {NULL}},
     {0},
 };
+
+/* Tables that some types of vertices have, in a folder of the type's name, and the table that says which types. */
+typedef struct family {
+    const char *folder, *says; /* within raw/, or within the one folder in split/ */
+    const gs_part_array *tables;
+} family;
+enum { FEATURES, LABELS, SPLITS, FAMILIES };
+static const family families[FAMILIES] = {
+    {"raw/node-feat", "raw/nodetype-has-feat.csv.gz", feature_array},
+    {"raw/node-label", "raw/nodetype-has-label.csv.gz", label_array},
+    {"", "nodetype-has-split.csv.gz", split_arrays},
+};
+typedef enum has { HAS_UNSAID, HAS_NONE, HAS_THEM } has;
+
+typedef struct typed_folder {
+    gs_part_input *in;
+    gs_part_job *job;
+    gs_part_types t;
+    char *split;                             /* the one folder in split/; NULL: none */
+    has has[FAMILIES][GS_MOST_VERTEX_TYPES]; /* by type */
+    gs_npz *archive[ARCHIVES];               /* NULL where it is not there */
+    char *archive_path[ARCHIVES];
+} typed_folder;
 
 static bool ogb_types_looks(const char *path, const gs_part_head *head)
 {
     (void)head;
-    return gs_path_has(path, TRIPLETS);
+    return gs_path_has(path, TRIPLETS) || gs_path_has(path, "raw/edge_index_dict.npz");
 }
 
 /* A small text, unpacked, and its lines that are not empty. */
@@ -243,15 +286,15 @@ typedef struct lines {
     uint32_t count;
 } lines;
 
-static gs_status read_lines(lines *out, const gs_part_input *in, gs_part_job *job, const char *name)
+static gs_status read_lines(lines *out, const char *folder, gs_part_job *job, const char *name)
 {
     gs_stream *stream = NULL;
     uint64_t got = 0;
     gs_status st;
 
-    *out = (lines){.path = gs_path_join(in->path, name), .text = gs_calloc(SMALL_BYTES + 1, 1)};
+    *out = (lines){.path = gs_path_join(folder, name), .text = gs_calloc(SMALL_BYTES + 1, 1)};
     if (out->path == NULL || out->text == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", folder);
     if ((st = gs_part__stream_open(&stream, out->path, job->memory)) == GS_OK)
         st = gs_part__stream_read(stream, out->text, SMALL_BYTES, &got);
     gs_part__stream_close(stream);
@@ -281,126 +324,305 @@ static int by_name(const void *a, const void *b)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* The types, and how many vertices each has. */
-static gs_status read_nodes(gs_part_types *t, gs_part_input *in, gs_part_job *job)
+/* -- the types */
+
+static gs_status add_type(typed_folder *f, const char *name, uint64_t vertices, const char *path)
+{
+    const uint32_t before = f->t.table->types;
+    uint32_t k = 0;
+    const gs_status st = gs_part__type_find(&k, &f->t, name, true, path);
+
+    if (st != GS_OK)
+        return st;
+    if (f->t.table->types == before)
+        return gs_fail(GS_EFORMAT, "%s: type %s is there twice", path, name);
+    f->t.table->type[k].vertices = vertices;
+    return GS_OK;
+}
+
+/* What a table's second line says of a type: how many vertices, for `by_type` NULL, or whether it has something. */
+static gs_status read_value(typed_folder *f, has *by_type, const char *type, const char *value, const char *path)
+{
+    char *end = NULL;
+    const unsigned long long n = by_type == NULL && value != NULL ? strtoull(value, &end, 10) : 0;
+    uint32_t k = 0;
+    gs_status st;
+
+    if (by_type == NULL && (value == NULL || end == value || *end != '\0' || n >= UINT32_MAX))
+        return gs_fail(GS_EFORMAT, "%s: line 2: says not how many vertices of type %.80s there are", path, type);
+    if (by_type == NULL)
+        return add_type(f, type, n, path);
+    if ((st = gs_part__type_find(&k, &f->t, type, false, path)) != GS_OK)
+        return st;
+    if (value == NULL || (strcmp(value, "True") != 0 && strcmp(value, "False") != 0))
+        return gs_fail(GS_EFORMAT, "%s: line 2: says of type %s neither True nor False", path, type);
+    by_type[k] = *value == 'T' ? HAS_THEM : HAS_NONE;
+    return GS_OK;
+}
+
+/* A table of two lines, types and values. */
+static gs_status read_values(typed_folder *f, has *by_type, const char *folder, const char *name)
 {
     lines l;
-    char *names, *numbers, *name, *number, *end;
-    gs_part_types unsorted = {.table = NULL};
-    gs_status st = read_lines(&l, in, job, NODES);
+    gs_status st = read_lines(&l, folder, f->job, name);
 
     if (st == GS_OK && l.count != 2)
-        st = gs_fail(GS_EFORMAT, "%s: is not a line of types and one of numbers", l.path);
-    if (st == GS_OK)
-        st = gs_part__types_make(&unsorted, in->path);
-    for (names = l.line[0], numbers = l.line[1]; st == GS_OK && (name = strsep(&names, ",")) != NULL;) {
-        uint32_t k = 0;
-        number = strsep(&numbers, ",");
-        const unsigned long long n = number != NULL ? strtoull(number, &end, 10) : 0;
-        if (number == NULL || end == number || *end != '\0' || n >= UINT32_MAX)
-            st = gs_fail(GS_EFORMAT, "%s: line 2: says not how many vertices of type %.80s there are", l.path, name);
-        else if ((st = gs_part__type_find(&k, &unsorted, name, true, l.path)) == GS_OK)
-            unsorted.table->type[k].vertices = n;
-    }
-    if (st == GS_OK) {
-        *t->table = *unsorted.table;
-        qsort(t->table->type, t->table->types, sizeof(t->table->type[0]), by_name);
-    }
-    gs_part__types_free(&unsorted);
+        st = gs_fail(GS_EFORMAT, "%s: is not a line of types and one of %s", l.path,
+                     by_type == NULL ? "numbers" : "True and False");
+    char *types = l.line[0], *values = l.line[1];
+    for (char *type; st == GS_OK && (type = strsep(&types, ",")) != NULL;)
+        st = read_value(f, by_type, type, strsep(&values, ","), l.path);
+    if (st == GS_OK && values != NULL)
+        st = gs_fail(GS_EFORMAT, "%s: line 2: has more values than there are types in line 1", l.path);
     lines_free(&l);
     return st;
 }
 
-/* A relation, of a line "source,relation,destination". */
-static gs_status read_relation(gs_part_types *t, gs_part_input *in, gs_part_job *job, char *line, const char *place)
+static gs_status read_vertices(typed_folder *f)
 {
-    gs_part_input *const part = gs_part__relation_part(t, t->table->relations);
+    gs_npz *const counts = f->archive[VERTEX_COUNTS];
+    gs_status st = counts == NULL ? read_values(f, NULL, f->in->path, NODES) : GS_OK;
+
+    for (uint64_t k = 0; counts != NULL && k < gs_part__npz_count(counts) && st == GS_OK; k++) {
+        uint64_t n = 0;
+        if ((st = npz_count(&n, counts, f->job, gs_part__npz_name(counts, k))) == GS_OK)
+            st = add_type(f, gs_part__npz_name(counts, k), n, f->archive_path[VERTEX_COUNTS]);
+    }
+    qsort(f->t.table->type, f->t.table->types, sizeof(f->t.table->type[0]), by_name);
+    for (size_t k = 0; k < FAMILIES && st == GS_OK; k++) {
+        const char *const folder = k == SPLITS ? f->split : f->in->path;
+        if (folder != NULL && gs_path_has(folder, families[k].says))
+            st = read_values(f, f->has[k], folder, families[k].says);
+    }
+    return st;
+}
+
+/* -- relations */
+
+/* Edges of "source___relation___destination", and how many there are said to be. */
+static gs_status open_edges(typed_folder *f, gs_part_input *part, uint64_t *stated, const char *triplet)
+{
+    char folder[3 * GS_TYPE_NAME_BYTES + 64];
+    gs_status st;
+
+    if (f->archive[EDGES] != NULL) {
+        part->two_rows = true;
+        if ((part->path = gs_strdup(f->archive_path[EDGES])) == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
+        if ((st = gs_part__npz_array(&part->edge, f->archive[EDGES], f->job, triplet)) != GS_OK)
+            return st;
+        if (f->archive[EDGE_FEATURES] != NULL &&
+            (st = gs_part__npz_array(&part->edge_feature, f->archive[EDGE_FEATURES], f->job, triplet)) != GS_OK)
+            return st;
+        return f->archive[EDGE_COUNTS] != NULL ? npz_count(stated, f->archive[EDGE_COUNTS], f->job, triplet) : GS_OK;
+    }
+    snprintf(folder, sizeof(folder), "raw/relations/%s", triplet);
+    if ((part->path = gs_path_join(f->in->path, folder)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
+    gs_part__arrays_warn(part->path, "", relation_arrays, f->job);
+    if ((st = gs_part__arrays_open(part, f->job, part->path, relation_arrays)) != GS_OK)
+        return st;
+    if (part->edge.path == NULL || part->edge.npy.fd < 0)
+        return gs_fail(GS_ENOTFOUND, "%s/edge.csv.gz: there is no such file, but %s/" TRIPLETS " lists the relation",
+                       part->path, f->in->path);
+    strncat(folder, "/num-edge-list.csv.gz", sizeof(folder) - strlen(folder) - 1);
+    return read_count(stated, f->in, f->job, folder);
+}
+
+/* A relation, of a line "source,relation,destination". */
+static gs_status read_relation(typed_folder *f, char *line, const char *place)
+{
+    gs_part_input *const part = gs_part__relation_part(&f->t, f->t.table->relations);
     const char *const source = strsep(&line, ","), *const name = strsep(&line, ",");
+    char triplet[3 * GS_TYPE_NAME_BYTES + 16];
     uint32_t from = 0, to = 0;
-    char folder[3 * GS_TYPE_NAME_BYTES + 32];
     uint64_t stated = 0;
     gs_status st;
 
     if (name == NULL || line == NULL)
         return gs_fail(GS_EFORMAT, "%s: '%.80s' is not source,relation,destination", place, source);
-    if ((st = gs_part__type_find(&from, t, source, false, place)) != GS_OK ||
-        (st = gs_part__type_find(&to, t, line, false, place)) != GS_OK ||
-        (st = gs_part__relation_add(t, name, from, to, place)) != GS_OK)
+    if ((st = gs_part__type_find(&from, &f->t, source, false, place)) != GS_OK ||
+        (st = gs_part__type_find(&to, &f->t, line, false, place)) != GS_OK ||
+        (st = gs_part__relation_add(&f->t, name, from, to, place)) != GS_OK)
         return st;
-    snprintf(folder, sizeof(folder), "raw/relations/%s___%s___%s", source, name, line);
-    if ((part->path = gs_path_join(in->path, folder)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
-    if ((st = gs_part__arrays_open(part, job, part->path, relation_arrays)) != GS_OK)
-        return st;
-    if (part->edge.path == NULL || part->edge.npy.fd < 0)
-        return gs_fail(GS_ENOTFOUND, "%s/edge.csv.gz: there is no such file, but %s lists the relation", part->path,
-                       place);
-    strncat(folder, "/num-edge-list.csv.gz", sizeof(folder) - strlen(folder) - 1);
-    if ((st = gs_part__edges_check(part)) == GS_OK && (st = read_count(&stated, in, job, folder)) == GS_OK &&
+    snprintf(triplet, sizeof(triplet), "%s___%s___%s", source, name, line);
+    if ((st = open_edges(f, part, &stated, triplet)) == GS_OK && (st = gs_part__edges_check(part)) == GS_OK &&
         stated != 0 && stated != part->edges)
-        st = gs_fail(GS_EFORMAT, "%s: has %llu edges; num-edge-list says %llu", part->edge.path,
-                     (unsigned long long)part->edges, (unsigned long long)stated);
+        st = gs_fail(GS_EFORMAT, "%s: has %llu edges; %s says %llu", part->edge.path, (unsigned long long)part->edges,
+                     f->archive[EDGES] != NULL ? "num_edges_dict.npz" : "num-edge-list", (unsigned long long)stated);
     return st;
 }
 
-static gs_status read_relations(gs_part_types *t, gs_part_input *in, gs_part_job *job)
+/* The archive's names as lines of a list of relations: "S___R___D" becomes "S,R,D". */
+static gs_status list_relations(lines *out, const typed_folder *f)
+{
+    const gs_npz *const z = f->archive[EDGES];
+    const uint64_t count = gs_part__npz_count(z);
+    size_t room = 1;
+    char *at;
+
+    *out = (lines){.path = gs_strdup(f->archive_path[EDGES])};
+    for (uint64_t k = 0; k < count; k++)
+        room += strlen(gs_part__npz_name(z, k)) + 1;
+    if (out->path == NULL || (out->text = at = gs_calloc(room, 1)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", f->in->path);
+    if (count > MOST_LINES)
+        return gs_fail(GS_EUNSUPPORTED, "%s: has more than %u types of edges", out->path, MOST_LINES);
+    for (uint64_t k = 0; k < count; k++) {
+        const char *name = gs_part__npz_name(z, k);
+        out->line[out->count++] = at;
+        for (const char *bar; (bar = strstr(name, "___")) != NULL; name = bar + 3) {
+            memcpy(at, name, (size_t)(bar - name));
+            at += bar - name;
+            *at++ = ',';
+        }
+        at = stpcpy(at, name) + 1;
+    }
+    return GS_OK;
+}
+
+static gs_status read_relations(typed_folder *f)
 {
     lines l;
-    gs_status st = read_lines(&l, in, job, TRIPLETS);
+    gs_status st = f->archive[EDGES] != NULL ? list_relations(&l, f) : read_lines(&l, f->in->path, f->job, TRIPLETS);
 
     if (st == GS_OK && l.count == 0)
         st = gs_fail(GS_EFORMAT, "%s: lists no relation", l.path);
     qsort(l.line, l.count, sizeof(l.line[0]), by_text);
     for (uint32_t k = 0; k < l.count && st == GS_OK; k++)
-        st = read_relation(t, in, job, l.line[k], l.path);
+        st = read_relation(f, l.line[k], l.path);
     lines_free(&l);
     return st;
 }
 
-/* What the folders of a type hold, of which each may be missing. */
-static gs_status read_type(gs_part_types *t, gs_part_input *in, gs_part_job *job, uint32_t type, const char *split)
+/* -- what the types have */
+
+static gs_status missing(const typed_folder *f, size_t k, uint32_t type, const char *folder, const char *name)
 {
-    static const char *const folders[] = {"raw/node-feat", "raw/node-label", ""};
-    const char *const name = t->table->type[type].name;
-    gs_part_input *const part = gs_part__type_part(t, type);
+    char near[GS_TYPE_NAME_BYTES];
+
+    if (gs_part__near_file(near, sizeof(near), folder, name))
+        return gs_fail(GS_ENOTFOUND, "%s/%s: there is no such file; was %s meant?", folder, name, near);
+    return gs_fail(GS_ENOTFOUND, "%s/%s: there is no such file, but %s", folder, name,
+                   f->has[k][type] == HAS_THEM ? "a table says that its type has one (nodetype-has-)"
+                                               : "there is a folder for it");
+}
+
+/* All tables of a family are there for a type, or none. */
+static gs_status read_family(typed_folder *f, size_t k, uint32_t type)
+{
+    gs_part_input *const part = gs_part__type_part(&f->t, type);
+    char *const all = k == SPLITS ? gs_strdup(f->split) : gs_path_join(f->in->path, families[k].folder);
+    char *const folder = all != NULL ? gs_path_join(all, f->t.table->type[type].name) : NULL;
+    gs_status st = folder != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
+    const bool there = folder != NULL && gs_path_is_dir(folder);
+
+    if (there && f->has[k][type] == HAS_NONE)
+        gs_part__warn(f->job, "%s: is not read; %s says that its type has none", folder, families[k].says);
+    else if (st == GS_OK && (there || f->has[k][type] == HAS_THEM)) {
+        gs_part__arrays_warn(folder, "", families[k].tables, f->job);
+        st = gs_part__arrays_open(part, f->job, folder, families[k].tables);
+        for (const gs_part_array *a = families[k].tables; a->name != NULL && st == GS_OK; a++)
+            if (((const gs_part_file *)(const void *)((const char *)part + a->role))->npy.fd < 0)
+                st = missing(f, k, type, folder, a->name);
+    }
+    gs_free(folder);
+    gs_free(all);
+    return st;
+}
+
+static gs_status read_type(typed_folder *f, uint32_t type)
+{
+    gs_part_input *const part = gs_part__type_part(&f->t, type);
+    const char *const name = f->t.table->type[type].name;
+    gs_npz *const features = f->archive[VERTEX_FEATURES], *const labels = f->archive[VERTEX_LABELS];
     gs_status st = GS_OK;
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(folders) && st == GS_OK; k++) {
-        char *const family = k < 2 ? gs_path_join(in->path, folders[k]) : split != NULL ? gs_strdup(split) : NULL;
-        char *const folder = family != NULL ? gs_path_join(family, name) : NULL;
-        if (folder != NULL && gs_path_is_dir(folder))
-            st = k < 2 ? gs_part__table_open(k == 0 ? &part->feature : &part->label, job, folder, type_arrays[k].name,
-                                             type_arrays[k].as)
-                       : gs_part__arrays_open(part, job, folder, split_arrays);
-        gs_free(folder);
-        gs_free(family);
-    }
-    if (st == GS_OK && part->feature.npy.fd >= 0)
+    if (features != NULL)
+        st = gs_part__npz_array(&part->feature, features, f->job, name);
+    if (labels != NULL && st == GS_OK)
+        st = gs_part__npz_array(&part->label, labels, f->job, name);
+    for (size_t k = f->archive[EDGES] != NULL ? SPLITS : FEATURES; k < FAMILIES && st == GS_OK; k++)
+        if (k != SPLITS || f->split != NULL)
+            st = read_family(f, k, type);
+    if (part->feature.npy.fd >= 0)
         part->feature.npy.dims = 2;
     return st;
 }
 
+/* -- the whole */
+
+/* Arrays of types and relations that are not there are of no use. */
+static gs_status check_members(typed_folder *f, size_t k)
+{
+    gs_npz *const z = f->archive[k];
+    uint32_t type = 0;
+    gs_status st = GS_OK;
+
+    for (uint64_t i = 0; z != NULL && i < gs_part__npz_count(z) && st == GS_OK; i++) {
+        const char *const name = gs_part__npz_name(z, i);
+        if (k >= VERTEX_COUNTS)
+            st = gs_part__type_find(&type, &f->t, name, false, f->archive_path[k]);
+        else if (!gs_part__npz_has(f->archive[EDGES], name))
+            st = gs_fail(GS_EFORMAT, "%s: has an array '%.120s', and %s has no such edges; add them, or remove it",
+                         f->archive_path[k], name, typed_files[EDGES].name);
+    }
+    return st;
+}
+
+static gs_status open_archives(typed_folder *f)
+{
+    gs_status st = GS_OK;
+
+    for (size_t k = 0; k < ARCHIVES && st == GS_OK; k++)
+        if ((st = npz_open(&f->archive[k], &f->archive_path[k], f->in, typed_files[k].name)) == GS_OK &&
+            f->archive[k] == NULL && (k == EDGES || k == VERTEX_COUNTS))
+            st = gs_fail(GS_ENOTFOUND, "%s: there is no such file, and its types are in it", f->archive_path[k]);
+    return st;
+}
+
+static gs_status read_typed(typed_folder *f)
+{
+    gs_status st = find_split(&f->split, f->in->path);
+
+    gs_part__arrays_warn(f->in->path, "raw", typed_files, f->job);
+    if (f->split != NULL)
+        gs_part__arrays_warn(f->split, "", split_files, f->job);
+    if (st != GS_OK || (!gs_path_has(f->in->path, TRIPLETS) && (st = open_archives(f)) != GS_OK) ||
+        (st = gs_part__types_make(&f->t, f->in->path)) != GS_OK || (st = read_vertices(f)) != GS_OK)
+        return st;
+    for (size_t k = 0; k < ARCHIVES && st == GS_OK; k++)
+        st = check_members(f, k);
+    if (st == GS_OK)
+        st = read_relations(f);
+    for (uint32_t k = 0; k < f->t.table->types && st == GS_OK; k++)
+        st = read_type(f, k);
+    return st == GS_OK ? gs_part__types_join(f->in, f->job, &f->t) : st;
+}
+
 static gs_status ogb_types_read(gs_part_input *in, gs_part_job *job)
 {
-    gs_part_types t;
-    char *split = NULL;
-    gs_status st = find_split(&split, in->path);
+    typed_folder *const f = gs_calloc(1, sizeof(*f));
+    gs_status st = f != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
 
-    if (st == GS_OK && (st = gs_part__types_make(&t, in->path)) == GS_OK) {
-        if ((st = read_nodes(&t, in, job)) == GS_OK)
-            st = read_relations(&t, in, job);
-        for (uint32_t k = 0; k < t.table->types && st == GS_OK; k++)
-            st = read_type(&t, in, job, k, split);
-        if (st == GS_OK)
-            st = gs_part__types_join(in, job, &t);
-        gs_part__types_free(&t);
+    if (st != GS_OK)
+        return st;
+    f->in = in;
+    f->job = job;
+    st = read_typed(f);
+    gs_part__types_free(&f->t);
+    for (size_t k = 0; k < ARCHIVES; k++) {
+        gs_part__npz_close(f->archive[k]);
+        gs_free(f->archive_path[k]);
     }
-    gs_free(split);
+    gs_free(f->split);
+    gs_free(f);
     return st;
 }
 
 const gs_part_format gs_part__ogb_formats[] = {
-    {"ogb-types", "a folder with raw/triplet-type-list.csv.gz", true, ogb_types_looks, NULL, ogb_types_read},
+    {"ogb-types", "a folder with raw/triplet-type-list.csv.gz or raw/edge_index_dict.npz", true, ogb_types_looks, NULL,
+     ogb_types_read},
     {"ogb", "a folder with raw/edge.csv.gz or raw/data.npz", true, ogb_looks, NULL, ogb_read},
     {0},
 };
