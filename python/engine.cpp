@@ -119,6 +119,8 @@ static void on_warn(void *context, const char *line)
 
 /* ---- stores ------------------------------------------------------------------ */
 
+using Ids = nb::ndarray<int64_t, nb::c_contig, nb::device::cpu>;
+
 static void generate(nb::object kind, nb::object folder, nb::dict values, nb::object progress)
 {
     const std::string what = text_of(kind, "kind"), where = text_of(folder, "folder");
@@ -159,6 +161,26 @@ static nb::object inspect(nb::object store)
     gs_store_summary summary;
     call([&] { return gs_inspect(&summary, path.c_str()); });
     return to_py(summary);
+}
+
+static nb::object inspect_types(nb::object store)
+{
+    const std::string path = text_of(store, "store");
+    Caller call;
+    auto types = std::make_unique<gs_type_table>();
+    call([&] { return gs_inspect_types(types.get(), path.c_str()); });
+    return to_py(*types);
+}
+
+/* start[n + 1] is filled, or with `source` read; relation -1: all edges. */
+static void in_edges(nb::object store, int64_t relation, Ids start, std::optional<Ids> source)
+{
+    const std::string path = text_of(store, "store");
+    Caller call;
+    if (source && (start.size() == 0 || source->size() != static_cast<uint64_t>(start.data()[start.size() - 1])))
+        throw nb::value_error("source: must have as many numbers as start says");
+    const uint32_t type = relation < 0 ? GS_ALL_RELATIONS : static_cast<uint32_t>(relation);
+    call([&] { return gs_read_in_edges(start.data(), source ? source->data() : nullptr, path.c_str(), type, 0); });
 }
 
 static nb::object inspect_weights(nb::object file)
@@ -481,13 +503,12 @@ private:
 
 /* ---- batches ------------------------------------------------------------------ */
 
-using Ids = nb::ndarray<int64_t, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<uint8_t, nb::c_contig, nb::device::cpu>;
 
 /* Arrays of a batch are the caller's, and filled where they are. */
 class Loader {
 public:
-    /* Of pairs, where there is a `destination`: ids are their sources. */
+    /* Of pairs, where there is a `destination`: ids are their sources. Of rows that are picked, where seeds are -1. */
     Loader(nb::object store, nb::dict values, int seeds, std::optional<ConstIds> ids,
            std::optional<ConstIds> destination, int wrong, double amount, bool leave_out)
     {
@@ -501,7 +522,9 @@ public:
             throw nb::value_error("destination: must have as many numbers as ids");
         call([&] {
             gs_status st;
-            if (destination) {
+            if (seeds < 0) {
+                st = gs_loader_open_rows(&loader, path.c_str(), &o);
+            } else if (destination) {
                 const gs_loader_pairs pairs = {id, destination->data(), count, static_cast<gs_loader_wrong>(wrong),
                                                amount, leave_out};
                 st = gs_loader_open_pairs(&loader, path.c_str(), &o, &pairs);
@@ -566,6 +589,19 @@ public:
         on_loader([&](gs_loader *l) { return gs_loader_fill(l, &a); });
     }
 
+    void pick(ConstIds ids, std::optional<Bytes> features_at_rest, std::optional<Ids> classes,
+              std::optional<Floats> labels, std::optional<Bytes> split, std::optional<Ids> row)
+    {
+        const uint64_t n = ids.size();
+        gs_loader_arrays a = {};
+        a.features_at_rest = of(features_at_rest, n * report.feature_row_bytes, "features_at_rest");
+        a.classes = of(classes, n, "classes");
+        a.labels = of(labels, n * report.label_columns, "labels");
+        a.split = of(split, n, "split");
+        a.row = of(row, n, "row");
+        on_loader([&](gs_loader *l) { return gs_loader_pick(l, ids.data(), n, &a); });
+    }
+
 private:
     template <class Call> void on_loader(const Call &what)
     {
@@ -606,6 +642,8 @@ NB_MODULE(_engine, m)
     m.def("generate", generate, "kind"_a, "folder"_a, "options"_a, "progress"_a.none());
     m.def("partition", partition, "input"_a, "store"_a, "options"_a, "progress"_a.none(), "warn"_a.none());
     m.def("inspect", inspect, "store"_a);
+    m.def("inspect_types", inspect_types, "store"_a);
+    m.def("in_edges", in_edges, "store"_a, "relation"_a, "start"_a, "source"_a.none());
     m.def("inspect_weights", inspect_weights, "file"_a);
     m.def("verify", verify, "store"_a, "memory"_a = 0);
     m.def("plan", plan, "store"_a, "options"_a);
@@ -639,12 +677,15 @@ NB_MODULE(_engine, m)
         .def("backward", &Layer::backward, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
     nb::class_<Loader>(m, "Loader")
         .def(nb::init<nb::object, nb::dict, int, std::optional<ConstIds>, std::optional<ConstIds>, int, double, bool>(),
-             "store"_a, "options"_a, "seeds"_a, "ids"_a.none(), "destination"_a.none() = nb::none(), "wrong"_a = 0,
-             "amount"_a = 0.0, "leave_out"_a = false)
+             "store"_a, "options"_a, "seeds"_a, "ids"_a.none() = nb::none(), "destination"_a.none() = nb::none(),
+             "wrong"_a = 0, "amount"_a = 0.0, "leave_out"_a = false)
         .def("close", &Loader::close)
         .def("inspect", &Loader::inspect)
         .def("begin", &Loader::begin, "epoch"_a, "first"_a)
         .def("next", &Loader::next)
+        .def("pick", &Loader::pick, "ids"_a, "features_at_rest"_a.none() = nb::none(),
+             "classes"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "split"_a.none() = nb::none(),
+             "row"_a.none() = nb::none())
         .def("fill", &Loader::fill, "vertex"_a.none() = nb::none(), "edge_index"_a.none() = nb::none(),
              "edge_type"_a.none() = nb::none(), "edge_weight"_a.none() = nb::none(),
              "edge_features"_a.none() = nb::none(), "features"_a.none() = nb::none(), "classes"_a.none() = nb::none(),

@@ -50,6 +50,7 @@ typedef struct gs_loader_report {
     bool features_in_memory, edges_in_memory; /* all of them; else they are read from the disk */
     uint32_t group;         /* batches that are drawn at a time */
     uint64_t host_bytes;    /* memory that the loader takes */
+    uint64_t feature_row_bytes; /* of a row of features as the store has them */
 } gs_loader_report;
 
 /* A batch: a small graph, whose rows are numbered from 0. */
@@ -78,6 +79,7 @@ typedef struct gs_loader_arrays {
     int64_t *pair;                /* [pairs] of pairs: which of those that were given */
     int64_t *pair_source;         /* [pairs + wrong] rows of the batch; [pairs] where destinations alone are random */
     int64_t *pair_destination;    /* [pairs + wrong] rows of the batch */
+    void *features_at_rest;       /* [vertices, features] as the store has them: .feature_type of gs_store_summary */
 } gs_loader_arrays;
 
 /* Opens a loader over `store`. Of `options` those count that draw batches (.sampler, which is not "none", .batch_size,
@@ -105,6 +107,16 @@ GS_API gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out);
 /* Fills arrays of that batch, once. Waits for rows that are read. GS_EINVAL: there is no batch, it was filled, or the
  * store has no such array. GS_EIO, GS_EFORMAT: after which the epoch is to be begun anew. */
 GS_API gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays);
+
+/* Opens a loader that draws no batches, for programs that do so themselves: rows are picked by ids. Of `options`
+ * .host_memory counts (0: 80 % of what is free): 4 bytes a vertex say where its row is, and features are in memory
+ * where they have room, else what is left has rows of them that were picked before. Close, inspect and errors as above;
+ * there are no batches to begin. */
+GS_API gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train_options *options);
+/* Fills arrays of [count] vertices by their ids, in any order, some of them more than once: .features or
+ * .features_at_rest, .classes, .labels, .split, .row. The least is read where ids are in the order of their .row.
+ * Blocks while it reads. GS_EINVAL: an id that is none, of which nothing was picked; GS_EIO, GS_EFORMAT. */
+GS_API gs_status gs_loader_pick(gs_loader *l, const int64_t *ids, uint64_t count, const gs_loader_arrays *arrays);
 
 #ifdef __cplusplus
 }

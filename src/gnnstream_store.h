@@ -141,6 +141,17 @@ typedef struct gs_type_table {
 /* Types of vertices and of edges of a store. Errors as of gs_inspect(). */
 GS_API gs_status gs_inspect_types(gs_type_table *out, const char *store);
 
+#define GS_ALL_RELATIONS UINT32_MAX
+
+/* In-edges as compressed sparse columns, for programs that keep a graph themselves: those of vertex d are `source`
+ * [start[d], start[d + 1]), ids in ascending order. Of all edges by ids in the input, `relation` GS_ALL_RELATIONS; or
+ * of the type `relation`, whose ids count from the first of their type. Two calls: without `source` `start`, of
+ * [vertices at their ends + 1], is filled; with it, of [start's last], it is read, and stands. `memory` is for reading
+ * (0: 256 MiB), with 4 bytes a vertex besides. Blocks. GS_EINVAL: no such type; GS_EBUDGET: a chunk is larger; errors
+ * as of gs_inspect(). */
+GS_API gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, uint32_t relation,
+                                  uint64_t memory);
+
 /* Writes the id that each vertex had in the input to the file `path`, one a line, in the order of gs_predict()'s rows:
  * names, or numbers that were compacted; from 0 where ids are as they are.
  * GS_ENOTFOUND, GS_EFORMAT, GS_EIO, GS_EEXIST. */

@@ -26,6 +26,8 @@
 #define RING_SHARE 0.0625
 /* A batch may have so many times the rows that one had by trial (gs_draws_widen()). */
 #define MOST_WIDER 4u
+/* Rows that are picked at a time, where they are named: as many as a batch of neighbours has. */
+#define PICKED 65536u
 
 /* Pairs whose ends batches are of. */
 typedef struct pair_list {
@@ -57,6 +59,10 @@ struct gs_loader {
     uint32_t epoch, next; /* the batch that comes next */
     const gs_batch *batch; /* at hand; NULL: none */
     bool filled;        /* its features were picked, so that rows are in step with the next one */
+    /* Of rows that are named; NULL: batches are drawn. */
+    uint32_t *row_of;   /* [vertices] by id */
+    uint32_t *picked;   /* [most] of the piece at hand */
+    gs_batch piece;
 };
 
 static uint64_t array_bytes(const gs_loader *l, gs_array_id id)
@@ -111,12 +117,13 @@ static uint64_t bytes_taken(gs_loader *l, uint32_t wanted, uint64_t ring)
     return gs_draws_list_bytes(d) + gs_sampler_bytes(d->sampler) + gs_draws_group_bytes(d) + l->bytes;
 }
 
-static gs_status refuse(uint64_t host, uint64_t need)
+static gs_status refuse(const gs_loader *l, uint64_t host, uint64_t need)
 {
     char have[16], want[16];
-    return gs_fail(GS_EBUDGET, ".host_memory %s: a loader of these batches takes at least %s; give it more, or use a "
-                   "smaller .batch_size", gs_size_format(have, sizeof(have), host),
-                   gs_size_format(want, sizeof(want), need));
+    return gs_fail(GS_EBUDGET, ".host_memory %s: a loader of these %s takes at least %s; give it more%s",
+                   gs_size_format(have, sizeof(have), host), l->row_of != NULL ? "rows" : "batches",
+                   gs_size_format(want, sizeof(want), need),
+                   l->row_of != NULL ? "" : ", or use a smaller .batch_size");
 }
 
 /* Features stay in memory where they have room beside a small group; else a group is large, and what is left has a
@@ -143,7 +150,7 @@ static gs_status open_rows(gs_loader *l, uint64_t host)
         d->group = 1;
         ring = l->reads ? GS_BATCH_RING : 0;
         if ((taken = bytes_taken(l, wanted, ring)) > host)
-            return refuse(host, taken);
+            return refuse(l, host, taken);
     }
     if (l->reads) {
         cache = gs_row_cache_shape_of(d->store, host - taken, d->group, l->most);
@@ -151,6 +158,30 @@ static gs_status open_rows(gs_loader *l, uint64_t host)
     }
     const gs_status st = gs_batch_rows_open(&l->rows, d->store, wanted, NULL, features ? l->most : 0, &cache, ring);
     return st == GS_OK ? gs_draws_start(d) : st;
+}
+
+/* The same of rows that are named: nothing is known of the next ones, so what is left is a cache alone. */
+static gs_status open_named_rows(gs_loader *l, uint64_t host)
+{
+    const gs_store *const s = l->draws.store;
+    const uint64_t vertices = gs_store_get_info(s)->vertices;
+    const uint32_t features = gs_store_get_info(s)->features > 0;
+    const uint32_t narrow = narrow_arrays(l) & ~(1u << GS_ARRAY_INPUT_ID), all = narrow | features << GS_ARRAY_FEATURES;
+    gs_row_cache_shape cache = {0};
+
+    l->most = (uint32_t)GS_MIN(PICKED, vertices);
+    const uint64_t lists = (vertices + l->most) * sizeof(uint32_t);
+    l->reads = features && lists + bytes_of(l, all) > host;
+    l->bytes = lists + bytes_of(l, l->reads ? narrow : all) + (l->reads ? gs_batch_rows_reading(s, l->most) : 0);
+    if (l->bytes > host)
+        return refuse(l, host, l->bytes);
+    if (l->reads) {
+        cache = gs_row_cache_shape_of(s, host - l->bytes, 1, l->most);
+        l->bytes += gs_row_cache_bytes(s, &cache, l->most);
+    }
+    if ((l->picked = gs_malloc_array(l->most, sizeof(*l->picked))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows that are picked");
+    return gs_batch_rows_open(&l->rows, s, l->reads ? narrow : all, NULL, features ? l->most : 0, &cache, 0);
 }
 
 /* ---- which vertices ------------------------------------------------------- */
@@ -161,19 +192,33 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static gs_status check_range(const int64_t *id, uint64_t count, uint64_t vertices)
+{
+    for (uint64_t k = 0; k < count; k++)
+        if (id[k] < 0 || (uint64_t)id[k] >= vertices)
+            return gs_fail(GS_EINVAL, "ids[%llu] is %lld: the store has vertices 0 to %llu", (unsigned long long)k,
+                           (long long)id[k], (unsigned long long)vertices - 1);
+    return GS_OK;
+}
+
 static gs_status check_ids(uint32_t *id, const int64_t *given, uint64_t count, uint64_t vertices)
 {
-    for (uint64_t k = 0; k < count; k++) {
-        if (given[k] < 0 || (uint64_t)given[k] >= vertices)
-            return gs_fail(GS_EINVAL, "ids[%llu] is %lld: the store has vertices 0 to %llu", (unsigned long long)k,
-                           (long long)given[k], (unsigned long long)vertices - 1);
+    const gs_status st = check_range(given, count, vertices);
+
+    if (st != GS_OK)
+        return st;
+    for (uint64_t k = 0; k < count; k++)
         id[k] = (uint32_t)given[k];
-    }
     qsort(id, count, sizeof(*id), by_id);
     for (uint64_t k = 1; k < count; k++)
         if (id[k] == id[k - 1])
             return gs_fail(GS_EINVAL, "ids: vertex %u is there more than once", id[k]);
     return GS_OK;
+}
+
+static gs_status no_permutation(const gs_store *store)
+{
+    return gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream verify", gs_store_dir(store));
 }
 
 /* Rows of the store whose ids are in the ascending list. */
@@ -193,9 +238,26 @@ static gs_status find_rows(uint32_t *row, const gs_store *store, const uint32_t 
                 row[found++] = (uint32_t)(at / sizeof(*of) + i);
     }
     gs_block_reader_close(&r);
-    if (st == GS_OK && found < count)
-        st = gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream verify", gs_store_dir(store));
-    return st;
+    return st != GS_OK || found == count ? st : no_permutation(store);
+}
+
+/* row_of: [vertices] by id. */
+static gs_status find_all(uint32_t *row_of, const gs_store *store)
+{
+    const uint64_t vertices = gs_store_get_info(store)->vertices;
+    gs_block_reader r = {0};
+    uint64_t bytes, found = 0;
+    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        const uint32_t *const of = r.block;
+        for (uint64_t i = 0; i < bytes / sizeof(*of) && of[i] < vertices; i++, found++)
+            row_of[of[i]] = (uint32_t)found;
+    }
+    gs_block_reader_close(&r);
+    return st != GS_OK || found == vertices ? st : no_permutation(store);
 }
 
 /* *row: [count] ascending, the caller's. */
@@ -318,9 +380,7 @@ static gs_status find_ends(uint32_t *row, const gs_store *store, const uint32_t 
                 row[order[e]] = (uint32_t)(at / sizeof(*of) + i);
     }
     gs_block_reader_close(&r);
-    return st != GS_OK || found == count ? st
-                                         : gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream "
-                                                   "verify", gs_store_dir(store));
+    return st != GS_OK || found == count ? st : no_permutation(store);
 }
 
 static gs_status check_ends(uint32_t *id, const gs_loader_pairs *given, uint64_t vertices)
@@ -464,6 +524,34 @@ gs_status gs_loader_open_pairs(gs_loader **out, const char *store, const gs_trai
     return open_loader(out, store, options, GS_SEEDS_ALL, NULL, 0, pairs);
 }
 
+gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train_options *options)
+{
+    gs_train_options o;
+    gs_loader *l;
+    gs_status st;
+
+    if (out == NULL || store == NULL || options == NULL)
+        return gs_fail(GS_EINVAL, "out, store and options are due");
+    if ((st = gs_train_options_read(&o, options)) != GS_OK || (st = gs_options_check_ranges(&o)) != GS_OK)
+        return st;
+    if ((l = gs_calloc(1, sizeof(*l))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    if ((st = gs_store_open(&l->draws.store, store)) == GS_OK) {
+        const uint64_t vertices = gs_store_get_info(l->draws.store)->vertices;
+        if ((l->row_of = gs_calloc(vertices, sizeof(*l->row_of))) == NULL)
+            st = gs_fail(GS_ENOMEM, "out of memory for the rows of %llu vertices", (unsigned long long)vertices);
+    }
+    if (st == GS_OK &&
+        (st = open_named_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory())) == GS_OK)
+        st = find_all(l->row_of, l->draws.store);
+    if (st != GS_OK) {
+        gs_loader_close(l);
+        return st;
+    }
+    *out = l;
+    return GS_OK;
+}
+
 void gs_loader_close(gs_loader *l)
 {
     if (l == NULL)
@@ -471,6 +559,8 @@ void gs_loader_close(gs_loader *l)
     gs_batch_rows_close(&l->rows);
     gs_draws_close(&l->draws);
     close_pairs(&l->pairs);
+    gs_free(l->row_of);
+    gs_free(l->picked);
     gs_free(l);
 }
 
@@ -481,7 +571,6 @@ gs_status gs_loader_inspect(const gs_loader *l, gs_loader_report *out)
     const gs_draws *const d = &l->draws;
     const gs_store_info *const info = gs_store_get_info(d->store);
     *out = (gs_loader_report){
-        .batches = gs_sampler_batches(d->sampler),
         .features = info->features,
         .edge_features = info->edge_features,
         .edge_types = info->edge_types,
@@ -490,10 +579,15 @@ gs_status gs_loader_inspect(const gs_loader *l, gs_loader_report *out)
                                                                     : info->classes,
         .edge_weights = d->limits.data.weights,
         .features_in_memory = info->features > 0 && !l->reads,
-        .edges_in_memory = d->in->columns == NULL,
-        .group = d->group,
-        .host_bytes = gs_draws_list_bytes(d) + gs_sampler_bytes(d->sampler) + gs_draws_group_bytes(d) + l->bytes,
+        .host_bytes = l->bytes,
+        .feature_row_bytes = gs_store_array(d->store, GS_ARRAY_FEATURES)->row_bytes,
     };
+    if (l->row_of == NULL) {
+        out->batches = gs_sampler_batches(d->sampler);
+        out->edges_in_memory = d->in->columns == NULL;
+        out->group = d->group;
+        out->host_bytes += gs_draws_list_bytes(d) + gs_sampler_bytes(d->sampler) + gs_draws_group_bytes(d);
+    }
     if (out->label_columns > 0)
         snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(info->labels));
     return GS_OK;
@@ -541,6 +635,8 @@ gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
 
     if (l == NULL || out == NULL)
         return gs_fail(GS_EINVAL, "the loader and out are due");
+    if (l->row_of != NULL)
+        return gs_fail(GS_EINVAL, "the loader picks rows by their ids, and draws no batches: use gs_loader_pick()");
     l->batch = NULL;
     if (l->next >= gs_sampler_batches(l->draws.sampler))
         return gs_fail(GS_ENOTFOUND, "the epoch has no more batches");
@@ -679,6 +775,7 @@ static gs_status check_arrays(const gs_loader *l, const gs_loader_arrays *a)
         {"edge_weight", a->edge_weight != NULL, l->draws.limits.data.weights},
         {"edge_features", a->edge_features != NULL, info->edge_features > 0},
         {"features", a->features != NULL, info->features > 0},
+        {"features_at_rest", a->features_at_rest != NULL, info->features > 0},
         {"classes", a->classes != NULL, classes},
         {"labels", a->labels != NULL, info->classes > 0 && !classes},
         {"pair", a->pair != NULL || a->pair_source != NULL || a->pair_destination != NULL, l->pairs.row != NULL},
@@ -688,7 +785,35 @@ static gs_status check_arrays(const gs_loader *l, const gs_loader_arrays *a)
     for (uint32_t k = 0; k < GS_ARRAY_LEN(of); k++)
         if (of[k].wanted && !of[k].there)
             return gs_fail(GS_EINVAL, ".%s: %s has none; leave it NULL", of[k].name, gs_store_dir(l->draws.store));
+    if (a->features != NULL && a->features_at_rest != NULL)
+        return gs_fail(GS_EINVAL, ".features and .features_at_rest: are the same rows; leave one of them NULL");
     return GS_OK;
+}
+
+/* Arrays of the batch's vertices. */
+static gs_status fill_rows(gs_loader *l, const gs_loader_arrays *a)
+{
+    const gs_batch *const b = l->batch;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < b->vertices && a->row != NULL; i++)
+        a->row[i] = b->vertex[i];
+    if (a->vertex != NULL)
+        st = fill_ids(l, a->vertex);
+    if (st == GS_OK && a->classes != NULL)
+        st = fill_classes(l, a->classes);
+    if (st == GS_OK && a->labels != NULL)
+        st = fill_labels(l, a->labels);
+    if (st == GS_OK && a->split != NULL)
+        st = gs_batch_rows_pick(&l->rows, GS_ARRAY_SPLIT, b->vertex, b->vertices, a->split);
+    if (st != GS_OK || (a->features == NULL && a->features_at_rest == NULL))
+        return st; /* rows that are read stay behind: they begin again at the next batch */
+    st = a->features != NULL
+             ? fill_features(l, a->features)
+             : gs_batch_rows_pick(&l->rows, GS_ARRAY_FEATURES, b->vertex, b->vertices, a->features_at_rest);
+    l->batch = st == GS_OK ? b : NULL;
+    l->filled = st == GS_OK;
+    return st;
 }
 
 gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays)
@@ -701,24 +826,56 @@ gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays)
         return gs_fail(GS_EINVAL, "there is no batch to fill arrays of: gs_loader_next() comes first, each time");
     if ((st = check_arrays(l, arrays)) != GS_OK)
         return st;
-    const gs_batch *const b = l->batch;
     fill_edges(l, arrays);
     fill_seeds(l, arrays);
-    for (uint32_t i = 0; i < b->vertices && arrays->row != NULL; i++)
-        arrays->row[i] = b->vertex[i];
-    if (arrays->vertex != NULL && (st = fill_ids(l, arrays->vertex)) != GS_OK)
-        return st;
-    if (arrays->classes != NULL && (st = fill_classes(l, arrays->classes)) != GS_OK)
-        return st;
-    if (arrays->labels != NULL && (st = fill_labels(l, arrays->labels)) != GS_OK)
-        return st;
-    if (arrays->split != NULL &&
-        (st = gs_batch_rows_pick(&l->rows, GS_ARRAY_SPLIT, b->vertex, b->vertices, arrays->split)) != GS_OK)
-        return st;
-    if (arrays->features == NULL)
-        return GS_OK; /* rows that are read stay behind: they begin again at the next batch */
-    if ((st = fill_features(l, arrays->features)) != GS_OK)
-        l->batch = NULL;
-    l->filled = st == GS_OK;
+    return fill_rows(l, arrays);
+}
+
+/* ---- rows that are named --------------------------------------------------- */
+
+static gs_status check_pick(const gs_loader *l, const int64_t *ids, uint64_t count, const gs_loader_arrays *a)
+{
+    if (l == NULL || a == NULL || (ids == NULL && count > 0))
+        return gs_fail(GS_EINVAL, "the loader, ids and arrays are due");
+    if (l->row_of == NULL)
+        return gs_fail(GS_EINVAL, "the loader draws batches: gs_loader_open_rows() opens one that picks rows by ids");
+    if (a->vertex != NULL || a->source != NULL || a->destination != NULL || a->edge_type != NULL ||
+        a->edge_weight != NULL || a->edge_features != NULL)
+        return gs_fail(GS_EINVAL, ".vertex, .source, .destination, .edge_*: rows are picked by ids, and have no edges "
+                       "here; leave them NULL");
+    const gs_status st = check_arrays(l, a);
+    return st == GS_OK ? check_range(ids, count, gs_store_get_info(l->draws.store)->vertices) : st;
+}
+
+/* The arrays from place `at` on. */
+static gs_loader_arrays arrays_from(const gs_loader *l, const gs_loader_arrays *a, uint64_t at)
+{
+    const gs_store_info *const info = gs_store_get_info(l->draws.store);
+    const uint64_t row_bytes = gs_store_array(l->draws.store, GS_ARRAY_FEATURES)->row_bytes;
+    gs_loader_arrays b = {0};
+
+    b.features = a->features != NULL ? a->features + at * info->features : NULL;
+    b.features_at_rest = a->features_at_rest != NULL ? (char *)a->features_at_rest + at * row_bytes : NULL;
+    b.classes = a->classes != NULL ? a->classes + at : NULL;
+    b.labels = a->labels != NULL ? a->labels + at * info->classes : NULL;
+    b.split = a->split != NULL ? a->split + at : NULL;
+    b.row = a->row != NULL ? a->row + at : NULL;
+    return b;
+}
+
+gs_status gs_loader_pick(gs_loader *l, const int64_t *ids, uint64_t count, const gs_loader_arrays *arrays)
+{
+    gs_status st = check_pick(l, ids, count, arrays);
+
+    for (uint64_t at = 0; st == GS_OK && at < count; at += l->piece.vertices) {
+        const gs_loader_arrays a = arrays_from(l, arrays, at);
+        l->piece = (gs_batch){.vertex = l->picked, .vertices = (uint32_t)GS_MIN(l->most, count - at)};
+        l->batch = &l->piece;
+        for (uint32_t i = 0; i < l->piece.vertices; i++)
+            l->picked[i] = l->row_of[ids[at + i]];
+        if (a.features != NULL || a.features_at_rest != NULL)
+            gs_batch_rows_begin(&l->rows, l->batch, 1);
+        st = fill_rows(l, &a);
+    }
     return st;
 }

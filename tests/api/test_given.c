@@ -51,6 +51,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_loader_batch batch;
     gs_loader_pairs pairs = {0};
     gs_loader_arrays rows = {0};
+    int64_t id = 0;
     uint64_t bytes;
     uint32_t ranks;
     char line[8];
@@ -105,6 +106,10 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_loader_open(&loader, api_store, NULL, GS_SEEDS_ALL, NULL, 0)),
         NULLS(gs_loader_open_pairs(&loader, api_store, NULL, &pairs)),
         NULLS(gs_loader_open_pairs(&loader, api_store, &o, NULL)),
+        NULLS(gs_loader_open_rows(NULL, api_store, &o)), NULLS(gs_loader_open_rows(&loader, NULL, &o)),
+        NULLS(gs_loader_open_rows(&loader, api_store, NULL)), NULLS(gs_loader_pick(NULL, &id, 1, &rows)),
+        NULLS(gs_read_in_edges(NULL, NULL, api_store, GS_ALL_RELATIONS, 0)),
+        NULLS(gs_read_in_edges(&id, NULL, NULL, GS_ALL_RELATIONS, 0)),
         NULLS(gs_loader_inspect(NULL, &batches)), NULLS(gs_loader_begin(NULL, 1, 0)),
         NULLS(gs_loader_next(NULL, &batch)), NULLS(gs_loader_fill(NULL, &rows)),
         NULLS(gs_bench_train_why(NULL, api_store, &o, hear, NULL)),

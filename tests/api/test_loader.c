@@ -287,6 +287,87 @@ static void test_loader__of_listed_vertices(void **state)
     gs_loader_close(l);
 }
 
+/* Rows by ids, in any order, some twice, more than are picked at a time: the input's, from memory and from the disk. */
+static void test_loader__picks_rows_by_ids(void **state)
+{
+    enum { MANY = 70000, FEW = 700 };
+    static int64_t ids[MANY], row[MANY], class[MANY], wrong[] = {3, VERTICES};
+    static float features[FEW * FEATURES];
+    static uint16_t rest[FEW * FEATURES];
+    gs_train_options o = options("none", 1, NULL);
+
+    (void)state;
+    for (uint32_t k = 0; k < MANY; k++)
+        ids[k] = (int64_t)(k * 7919ull * (k % 3 + 1) % VERTICES);
+    for (int half = 0; half < 2; half++)
+        for (int disk = 0; disk < 2; disk++) {
+            const gs_loader_arrays many = {.row = row, .classes = class};
+            const gs_loader_arrays few = {.features = features}, at_rest = {.features_at_rest = rest};
+            const gs_loader_arrays no_edges = {.source = row}, both = {.features = features, .features_at_rest = rest};
+            gs_loader_report r;
+            gs_loader_batch none;
+            gs_loader *l = NULL;
+
+            o.host_memory = disk ? 10ull << 20 : 0;
+            gs_assert_ok(gs_loader_open_rows(&l, stores[half], &o));
+            gs_assert_ok(gs_loader_inspect(l, &r));
+            assert_int_equal(r.features_in_memory, !disk);
+            assert_true(r.host_bytes <= (disk ? o.host_memory : 50ull << 20));
+            assert_int_equal(r.feature_row_bytes, FEATURES * (half ? 2 : 4));
+            gs_assert_ok(gs_loader_pick(l, ids, MANY, &many));
+            for (uint32_t k = 0; k < MANY; k++) {
+                assert_int_equal(id_of[half][row[k]], ids[k]);
+                assert_int_equal(class[k], input.label[ids[k]]);
+            }
+            for (uint32_t from = 0; from < 4 * FEW; from += FEW / 2) { /* some are in the cache by then */
+                gs_assert_ok(gs_loader_pick(l, ids + from, FEW, &few));
+                for (uint64_t k = 0; k < FEW * FEATURES; k += 11)
+                    gs_assert_close(features[k], input.features[ids[from + k / FEATURES] * FEATURES + k % FEATURES],
+                                    half ? 1.0f / 128 : 0);
+            }
+            if (half) {
+                gs_assert_ok(gs_loader_pick(l, ids, FEW, &at_rest));
+                gs_assert_ok(gs_loader_pick(l, ids, FEW, &few));
+                for (uint64_t k = 0; k < FEW * FEATURES; k++) {
+                    const uint32_t wide = (uint32_t)rest[k] << 16;
+                    assert_memory_equal(&features[k], &wide, sizeof(wide));
+                }
+            }
+            gs_assert_fails(gs_loader_pick(l, wrong, 2, &few), GS_EINVAL, "ids[1] is 9000: the store has vertices 0");
+            gs_assert_fails(gs_loader_pick(l, ids, 1, &no_edges), GS_EINVAL, "rows are picked by ids");
+            gs_assert_fails(gs_loader_pick(l, ids, 1, &both), GS_EINVAL, "leave one of them NULL");
+            gs_assert_fails(gs_loader_next(l, &none), GS_EINVAL, "use gs_loader_pick()");
+            gs_loader_close(l);
+        }
+    o.host_memory = 1 << 20;
+    gs_loader *l = NULL;
+    gs_assert_fails(gs_loader_open_rows(&l, stores[0], &o), GS_EBUDGET, "a loader of these rows takes at least");
+}
+
+/* In-edges of each vertex, in order, as the input has them. */
+static void test_loader__in_edges_as_columns(void **state)
+{
+    int64_t *const start = calloc(VERTICES + 1, sizeof(*start)), *const degree = calloc(VERTICES, sizeof(*degree));
+    int64_t *const source = calloc(input.edges, sizeof(*source));
+
+    (void)state;
+    gs_assert_ok(gs_read_in_edges(start, NULL, stores[0], GS_ALL_RELATIONS, 0));
+    assert_int_equal(start[0], 0);
+    assert_int_equal(start[VERTICES], input.edges);
+    gs_assert_ok(gs_read_in_edges(start, source, stores[0], GS_ALL_RELATIONS, 1 << 20));
+    for (uint64_t k = 0; k < input.edges; k++) { /* ascending by source, so lists grow in their order */
+        const int64_t d = input.edge[2 * k + 1];
+        assert_int_equal(source[start[d] + degree[d]++], input.edge[2 * k]);
+    }
+    for (uint32_t d = 0; d < VERTICES; d++)
+        assert_int_equal(start[d] + degree[d], start[d + 1]);
+    gs_assert_fails(gs_read_in_edges(start, NULL, stores[0], 0, 0), GS_EINVAL, "has 0 types of edges");
+    gs_assert_fails(gs_read_in_edges(start, NULL, stores[0], GS_ALL_RELATIONS, 64), GS_EBUDGET, NULL);
+    free(start);
+    free(degree);
+    free(source);
+}
+
 #define CROWDED 2560u /* the first of 256 vertices with many in-edges, which are a batch; trials see others */
 #define LINE 9216u    /* vertices, each with one in-edge, of the next one */
 
@@ -429,6 +510,8 @@ int main(void)
         cmocka_unit_test(test_loader__an_epoch_has_each_vertex_once),
         cmocka_unit_test(test_loader__memory_and_disk_give_the_same),
         cmocka_unit_test(test_loader__of_listed_vertices),
+        cmocka_unit_test(test_loader__picks_rows_by_ids),
+        cmocka_unit_test(test_loader__in_edges_as_columns),
         cmocka_unit_test(test_loader__of_pairs),
         cmocka_unit_test(test_loader__a_batch_larger_than_any_that_was_tried),
         cmocka_unit_test(test_loader__refuses_in_words),

@@ -52,6 +52,7 @@ if "$torch" -c 'import gnnstream, torch' 2>/dev/null; then
     "$torch" "$source/tests/python/test_torch.py"
     "$torch" -W ignore "$source/tests/python/test_convs.py"
     "$torch" "$source/tests/python/test_loaders.py" "$work/out"
+    "$torch" "$source/tests/python/test_pyg.py" "$work/out"
 else
     echo "no torch that loads the extension: what is PyTorch's was left out"
 fi
