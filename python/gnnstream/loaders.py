@@ -31,7 +31,8 @@ from .store import Store
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Batch", "ClusterLoader", "LinkNeighborLoader", "LoaderReport", "NeighborLoader", "SaintLoader", "infer"]
+__all__ = ["Batch", "ClusterLoader", "LinkNeighborLoader", "LoaderReport", "NeighborLoader", "SaintLoader", "infer",
+           "to_blocks"]
 
 _SPLITS = {None: 0, "all": 0, "train": 1, "valid": 2, "val": 2, "test": 3}
 _LISTED = 4
@@ -373,6 +374,41 @@ class SaintLoader(_Loader):
             raise ValueError(f"sampler: {sampler!r}; must be node, edge or walk")
         super().__init__(store, "saint-" + sampler, input_nodes, transform, device, pin_memory,
                          {**options, "batch_size": operator.index(batch_size)}, "SaintLoader()")
+
+
+def to_blocks(batch: Any) -> tuple[Any, Any, list[Any]]:
+    """A batch of :class:`NeighborLoader` or :class:`LinkNeighborLoader` as DGL's DataLoader gives one: (input_nodes,
+    output_nodes, blocks), where the nodes are ids in the input, int64 [sources of blocks[0]] and [destinations of
+    blocks[-1]]. There is a block a hop: blocks[k] of a model's layer k, whose destinations are the first of its
+    sources. All have srcdata and dstdata ``dgl.NID``, edata "weight" [edges], "etype" [edges] and "feat" [edges,
+    columns] where the store has these; blocks[0] has srcdata "feat", blocks[-1] dstdata "label".
+
+    A vertex' in-edges are drawn once, in the hop that reaches it first, and are in all blocks from there on, where DGL
+    draws them for each anew. As a transform: ``NeighborLoader(store, [15, 10], transform=to_blocks)``. Needs dgl with
+    its backend of PyTorch; ValueError: the batch is of a loader that has no hops."""
+    import dgl
+
+    if getattr(batch, "num_sampled_nodes", None) is None:
+        raise ValueError("batch: has no hops, which blocks are made of: those of NeighborLoader and LinkNeighborLoader "
+                         "have; of others make a dgl.graph(tuple(batch.edge_index))")
+    ends = np.cumsum(batch.num_sampled_nodes).tolist()
+    source, destination = batch.edge_index
+    edges = np.searchsorted(np.asarray(array(destination, "edge_index", "i")), ends)  # they are in its order
+    named = {"weight": "edge_weight", "etype": "edge_type", "feat": "edge_attr"}
+    blocks = []
+    for hop in range(len(ends) - 2, -1, -1):
+        rows, columns, some = ends[hop + 1], ends[hop], slice(int(edges[hop]))
+        block = dgl.create_block((source[some], destination[some]), num_src_nodes=rows, num_dst_nodes=columns)
+        block.srcdata[dgl.NID], block.dstdata[dgl.NID] = batch.n_id[:rows], batch.n_id[:columns]
+        for name, ours in named.items():
+            if getattr(batch, ours, None) is not None:
+                block.edata[name] = getattr(batch, ours)[some]
+        blocks.append(block)
+    if getattr(batch, "x", None) is not None:
+        blocks[0].srcdata["feat"] = batch.x
+    if getattr(batch, "y", None) is not None:
+        blocks[-1].dstdata["label"] = batch.y[:ends[0]]
+    return batch.n_id, batch.n_id[:ends[0]], blocks
 
 
 def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]], *, batch_size: int = 4096,

@@ -4,13 +4,14 @@ import os
 import resource
 import sys
 import threading
+import types
 import unittest
 import warnings
 
 import numpy as np
 
 import gnnstream as gs
-from gnnstream.loaders import ClusterLoader, LinkNeighborLoader, NeighborLoader, SaintLoader, infer
+from gnnstream.loaders import ClusterLoader, LinkNeighborLoader, NeighborLoader, SaintLoader, infer, to_blocks
 
 folder = sys.argv.pop() if len(sys.argv) > 1 else "."
 N, E, SEED = 1000, 6000, 3
@@ -18,6 +19,31 @@ N, E, SEED = 1000, 6000, 3
 
 def plain(values):
     return np.asarray(values)
+
+
+class Block:
+    """What of a block of DGL is looked at here, where that is not installed; arguments are checked as it does."""
+
+    def __init__(self, edges, num_src_nodes, num_dst_nodes):
+        for end, count in zip(edges, (num_src_nodes, num_dst_nodes)):
+            assert len(end) == len(edges[0]) and (plain(end) < count).all() and (plain(end) >= 0).all()
+        self.ends, self.counts = edges, (num_src_nodes, num_dst_nodes)
+        self.srcdata, self.dstdata, self.edata = {}, {}, {}
+
+    def edges(self):
+        return self.ends
+
+    def num_src_nodes(self):
+        return self.counts[0]
+
+    def num_dst_nodes(self):
+        return self.counts[1]
+
+
+try:
+    import dgl
+except ImportError:
+    dgl = types.SimpleNamespace(create_block=Block, NID="_ID")
 
 
 class Loaders(unittest.TestCase):
@@ -28,8 +54,9 @@ class Loaders(unittest.TestCase):
         cls.x = random.normal(size=(N, 12)).astype(np.float32)
         cls.y = random.integers(0, 4, N)
         cls.train = np.arange(N) % 4 == 1
+        cls.weights = random.random(E).astype(np.float32)
         cls.store = gs.from_arrays(os.path.join(folder, "loaded"), cls.edges, cls.x, cls.y, train=cls.train, parts=4,
-                                   method="random", edge_weight=random.random(E).astype(np.float32), force=True)
+                                   method="random", edge_weight=cls.weights, force=True)
 
     def loader(self, **more):
         return NeighborLoader(self.store, [5, 3], **{"batch_size": 64, "threads": 1, **more})
@@ -215,6 +242,35 @@ class Loaders(unittest.TestCase):
                 if "neg_sampling" not in given:
                     self.assertEqual(sorted(a.n_id.tolist()), sorted(b.n_id.tolist()))
                     self.assertEqual(sorted(a.n_id[a.edge_index].T.tolist()), sorted(b.n_id[b.edge_index].T.tolist()))
+
+    def test_blocks_of_dgl(self):
+        sys.modules.setdefault("dgl", dgl)
+        weight = {tuple(e): [] for e in self.edges.T.tolist()}
+        for e, w in zip(map(tuple, self.edges.T.tolist()), self.weights.tolist()):
+            weight[e].append(w)
+        once = np.zeros((N, 12))  # what sums over in-edges make of features
+        np.add.at(once, self.edges[1], self.x[self.edges[0]])
+        want = np.zeros_like(once)
+        np.add.at(want, self.edges[1], once[self.edges[0]])
+        for sources, targets, blocks in NeighborLoader(self.store, [-1, -1], batch_size=150, input_nodes="train",
+                                                       threads=1, transform=to_blocks):
+            self.assertEqual(len(blocks), 2)
+            np.testing.assert_array_equal(plain(blocks[0].srcdata["feat"]), self.x[plain(sources)])
+            np.testing.assert_array_equal(plain(blocks[1].dstdata["label"]), self.y[plain(targets)])
+            self.assertEqual(blocks[0].num_dst_nodes(), blocks[1].num_src_nodes())
+            self.assertEqual((blocks[0].num_src_nodes(), blocks[1].num_dst_nodes()), (len(sources), len(targets)))
+            rows = plain(blocks[0].srcdata["feat"]).astype(np.float64)
+            for block in blocks:
+                ends = [plain(end) for end in block.edges()]
+                ids = [plain(data[dgl.NID]) for data in (block.srcdata, block.dstdata)]
+                for e in zip(ids[0][ends[0]].tolist(), ids[1][ends[1]].tolist(), plain(block.edata["weight"]).tolist()):
+                    self.assertIn(e[2], weight[e[:2]])
+                made = np.zeros((block.num_dst_nodes(), 12))
+                np.add.at(made, ends[1], rows[ends[0]])
+                rows = made
+            np.testing.assert_allclose(rows, want[plain(targets)], rtol=1e-5, atol=1e-5)
+        with self.assertRaisesRegex(ValueError, "has no hops"):
+            to_blocks(next(iter(ClusterLoader(self.store, threads=1))))
 
     def test_infers_layer_by_layer(self):
         def sums(batch):
