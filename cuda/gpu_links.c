@@ -178,19 +178,19 @@ static gs_status make_link(gs_cuda *c, const gs_cuda *peer)
     return make_bridge(c, l);
 }
 
-/* Takes from the devices [0, from) of these, but not from itself. */
-static gs_status join_one(gs_cuda *c, void *const *context, uint32_t from)
+/* Takes from these devices, but not from itself. */
+static gs_status join_one(gs_cuda *c, void *const *context, uint32_t devices)
 {
     gs_cuda_chain *const k = &c->chain;
     gs_status st = gs_cuda_enter(c);
     k->joined = true;
-    if (st == GS_OK && (from > 1 || (from == 1 && context[0] != c)))
+    if (st == GS_OK && devices > 1)
         st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK && c->code.sequences > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK)
         st = make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
-    for (uint32_t i = 0; i < from && st == GS_OK; i++)
+    for (uint32_t i = 0; i < devices && st == GS_OK; i++)
         st = context[i] == c ? GS_OK : make_link(c, context[i]);
     return st;
 }
@@ -235,11 +235,11 @@ gs_status gs_cuda_open_peer(void *context, const void *peer, bool *open)
     return st;
 }
 
-gs_status gs_cuda_join(void *const *context, uint32_t devices, bool ring)
+gs_status gs_cuda_join(void *const *context, uint32_t devices)
 {
     gs_status st = GS_OK;
     for (uint32_t d = 0; d < devices && st == GS_OK; d++)
-        st = join_one(context[d], context, ring ? devices : d);
+        st = join_one(context[d], context, devices);
     if (st == GS_OK)
         join_nccl(context, devices);
     return st;

@@ -49,7 +49,7 @@ typedef struct gs_cuda_chain {
 
 void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
 gs_device_reach gs_cuda_reach(const void *context, const void *peer);
-gs_status gs_cuda_join(void *const *context, uint32_t devices, bool ring);
+gs_status gs_cuda_join(void *const *context, uint32_t devices);
 gs_status gs_cuda_open_peer(void *context, const void *peer, bool *open);
 /* Does nothing to a device that has not joined others. */
 void gs_cuda_leave(gs_cuda *c);

@@ -221,7 +221,7 @@ static void gather(gs_device *d, const whole_graph *g, const cut_graph *c, uint3
     const gs_device_memory m = {.arena_bytes = 2 * table + gs_align_up(c->bytes, 4096)};
     void *arena = NULL;
     bench_need(gs_device_take_memory(d, &m, &arena));
-    bench_need(gs_device_join(&d, 1, false));
+    bench_need(gs_device_join(&d, 1));
     float *const operand = arena, *const acc = (float *)(void *)((char *)arena + table);
     char *const image = (char *)arena + 2 * table;
     move(d, GS_DEVICE_FROM_HOST, image, c->image, c->bytes);

@@ -51,7 +51,7 @@ static double measure_transfer(gs_device *d)
     double best = 1e30;
     bench_need(host == NULL ? gs_fail(GS_ENOMEM, "out of memory for measuring copies") : GS_OK);
     bench_need(gs_device_take_memory(d, &m, &arena));
-    bench_need(gs_device_join(&d, 1, false));
+    bench_need(gs_device_join(&d, 1));
     for (int round = 0; round < 4; round++) {
         const double begin = gs_now();
         uint64_t number = 0;

@@ -482,14 +482,14 @@ static uint32_t list_contexts(void **context, const gs_device **one, gs_device *
     return own;
 }
 
-gs_status gs_device_join(gs_device *const *device, uint32_t devices, bool ring)
+gs_status gs_device_join(gs_device *const *device, uint32_t devices)
 {
     void *context[GS_DEVICE_COUNT_MOST];
     const gs_device *one = NULL;
     if (devices > GS_DEVICE_COUNT_MOST)
         return gs_fail(GS_EINVAL, "%u devices; at most %u can run together", devices, GS_DEVICE_COUNT_MOST);
     const uint32_t own = list_contexts(context, &one, device, devices);
-    return own == 0 ? GS_OK : one->ops->links->join(context, own, ring);
+    return own == 0 ? GS_OK : one->ops->links->join(context, own);
 }
 
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,

@@ -431,10 +431,10 @@ typedef enum gs_device_way {
     GS_DEVICE_FROM_HOST, GS_DEVICE_FROM_PEER, GS_DEVICE_TO_HOST, GS_DEVICE_WAYS
 } gs_device_way;
 
-/* They find out how to reach one another: each may be asked for copies from those before it, `ring`: from all others.
- * All have their memory; they give it up all together. */
-gs_status gs_device_join(gs_device *const *device, uint32_t devices, bool ring);
-/* Host memory that each may take for that, at the most; the first one in a ring alone. */
+/* They find out how to reach one another: each may be asked for copies from all others. All have their memory; they
+ * give it up all together. */
+gs_status gs_device_join(gs_device *const *device, uint32_t devices);
+/* Host memory that each of several may take for that, at the most. */
 #define GS_DEVICE_BETWEEN_BYTES (2ull << 20)
 /* Begins to[0..bytes) = from[0..bytes); FROM_PEER: `from` is memory of the device `peer`. Copies of a way are made in
  * order. */

@@ -65,7 +65,7 @@ typedef struct gs_device_links {
     bool (*speed)(const void *context, gs_gpu_speed *out);
     gs_device_reach (*reach)(const void *context, const void *peer);
     gs_status (*open_peer)(void *context, const void *peer, bool *open);
-    gs_status (*join)(void *const *context, uint32_t devices, bool ring);
+    gs_status (*join)(void *const *context, uint32_t devices);
     gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from,
                           uint64_t bytes);
     gs_status (*send_rows)(void *context, const gs_rows_launch *l);

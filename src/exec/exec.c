@@ -47,7 +47,7 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
     x->second = x->pieces[1] + e->piece_bytes;
     gs_exec__lay_spread(e, c, e->slots < 2 ? x->pieces[1]
                                            : x->pieces[1] + gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes));
-    return gs_device_join(&x->device, 1, false);
+    return gs_device_join(&x->device, 1);
 }
 
 static gs_status take_arenas(gs_exec *e, const gs_exec_config *c)

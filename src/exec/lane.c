@@ -498,7 +498,7 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
         }
     for (uint32_t d = 0; d < e->devices; d++)
         device[d] = e->on[d].device;
-    st = gs_device_join(device, e->devices, e->plan->ring);
+    st = gs_device_join(device, e->devices);
     return st == GS_OK ? start_threads(s) : st;
 }
 

@@ -259,7 +259,8 @@ static bool step(choosing *c, uint64_t now, bool rolling)
         c->since[a->unit] = UINT64_MAX;
         c->used -= a->bytes;
     }
-    if ((!there && !a->whole && !c->bring_parts) || c->access[f].made || (f <= k && a->renewed))
+    const bool brings = !a->serves && (a->whole || c->bring_parts);
+    if ((!there && !brings) || c->access[f].made || (f <= k && a->renewed))
         return !over;
     if (over) {
         if (!make_room(c, a->bytes, 0))

@@ -26,6 +26,7 @@ typedef struct gs_cache_access {
     uint64_t cost;  /* bytes that it reads where the unit is not there */
     uint32_t until; /* the last access that comes before its use is over; below its own number: it is over at once */
     bool made;      /* the unit is made anew here: nothing of it is held before */
+    bool serves;    /* others take it from here if it is there: it is not brought for them */
     bool renewed;   /* each epoch has other bytes of it: nothing is held beyond its end */
 } gs_cache_access;
 

@@ -59,7 +59,8 @@ typedef struct gs_device_cache {
     uint32_t *fixeds;          /* [devices] */
     uint64_t used_bytes;       /* of the device that has most; 0: there is no cache */
     uint64_t used[GS_PLAN_DEVICES];
-    bool *own;                 /* [arrays * parts] units of arrays of the run that their device alone ever needs */
+    bool *own;                 /* [arrays * parts] units of arrays of the run that the device which makes them has as
+                                * long as it, or one that takes them from it, needs them: the host never has them */
     bool *alone;               /* [arrays] those all of whose units are such */
     double *host_share;        /* [files] of a file's uses, those that go to the host */
     uint64_t load_most;        /* bytes of the host's ring that loading takes */

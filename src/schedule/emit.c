@@ -202,7 +202,7 @@ static gs_status take_scratch(struct emitter *e)
     e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
     e->ends.rows = gs_arena_take(&e->scratch, e->l->config->needs.rows.words, sizeof(*e->ends.rows));
     e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));
-    if (e->l->memory.apart)
+    if (e->plan->devices > 1)
         e->spill.maker = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.maker));
     e->wait.task = gs_arena_take(&e->scratch, WAITS, sizeof(*e->wait.task));
     e->seat = gs_arena_take(&e->scratch, e->devices, sizeof(*e->seat));
@@ -425,6 +425,8 @@ static void begin_pass(struct emitter *e)
         gs_ring_reset(&e->memory[m].ring);
     gs_emit__cache_begin(e);
     memset(e->spill.written, 0xff, (uint64_t)e->l->program->arrays * e->l->parts * sizeof(*e->spill.written));
+    if (e->spill.maker != NULL && !e->l->memory.apart)
+        memset(e->spill.maker, 0, (uint64_t)e->l->program->arrays * e->l->parts * sizeof(*e->spill.maker));
 }
 
 /* ---- counts that were made before ------------------------------------------ */

@@ -129,8 +129,7 @@ static void cells_close(struct memory *k)
     gs_free(k->vacated);
 }
 
-/* One number for both tasks: the last task of each lane that either stands for. Lanes of devices end in order. */
-static uint32_t later(struct emitter *e, uint32_t a, uint32_t b)
+uint32_t gs_emit__later(struct emitter *e, uint32_t a, uint32_t b)
 {
     uint32_t last[GS_PLAN_LANES], n = 0;
     const uint32_t before = e->wait.count;
@@ -236,7 +235,7 @@ static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_
             return GS_ENOFIT;
         wait_for_users(e, c);
         if (k->is.many_lanes)
-            st = vacate_rest(k, c->place, end, at, bytes, later(e, c->read, c->last));
+            st = vacate_rest(k, c->place, end, at, bytes, gs_emit__later(e, c->read, c->last));
         c->place = GS_CACHE_NOWHERE;
     }
     drop_occupants(k, first, i);
@@ -258,7 +257,7 @@ static gs_status settle(struct emitter *e, struct memory *k, uint32_t unit, uint
         const uint64_t end = c->place + unit_bytes(e, k, unit);
         wait_for_users(e, c);
         if (k->is.many_lanes)
-            st = vacate(k, c->place, end, later(e, c->read, c->last));
+            st = vacate(k, c->place, end, gs_emit__later(e, c->read, c->last));
         drop_occupants(k, was, was + 1);
     }
     if (st != GS_OK)
@@ -433,7 +432,7 @@ static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const
         if ((st = gs_emit__grow((void **)&list->access, &list->room, n + 1, sizeof(*list->access))) != GS_OK)
             return st;
         list->access[n] = (gs_cache_access){.unit = unit, .whole = how->whole, .bytes = unit_bytes(e, k, unit),
-                                            .made = how->made};
+                                            .made = how->made, .serves = how->serves};
         list->accesses = n + 1;
         e->beside += sizeof(*list->access);
         return GS_OK;
@@ -492,7 +491,7 @@ static bool may_stay(const struct emitter *e, const struct memory *k, uint32_t u
 static void count_found(struct emitter *e, const struct memory *k, const struct want *w, uint64_t bytes,
                         const struct unit *u)
 {
-    if (w->made)
+    if (w->made || w->serves)
         return;
     if (k->number == GS_HOST)
         e->pass->cached_bytes += u->read == GS_NONE ? bytes : 0;
@@ -569,7 +568,7 @@ void gs_emit__cache_release(struct emitter *e, const struct unit *u, uint32_t ta
     c->users--;
     if (u->in_cache) {
         c->inside--;
-        c->last = later(e, c->last, task);
+        c->last = gs_emit__later(e, c->last, task);
     }
     if (is_listed(e, k))
         k->list->access[c->access].until = k->accesses - 1;

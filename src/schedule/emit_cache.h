@@ -34,6 +34,8 @@ void gs_emit__cache_begin(struct emitter *e);
  * nowhere. *to: where it is to be put by gs_emit__settle() and a task that brings or makes all of it;
  * GS_CACHE_NOWHERE: it does not stay. */
 gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *w, struct unit *out, uint64_t *to);
+/* One number for both tasks: the last task of each lane that either stands for. Lanes of devices end in order. */
+uint32_t gs_emit__later(struct emitter *e, uint32_t a, uint32_t b);
 /* `out`: the unit at `to`, whose last users the next task waits for. */
 gs_status gs_emit__settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t to, struct unit *out);
 /* `task` has brought `bytes` of what was looked for to where it is now, or has made it. */

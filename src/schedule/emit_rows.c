@@ -29,7 +29,7 @@ gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, str
 
 void gs_emit__release(struct emitter *e, const struct unit *u, uint32_t task)
 {
-    const uint32_t last = u->handed ? gs_emit__join(e, (uint32_t[]){task, u->handed - 1}, 2) : task;
+    const uint32_t last = u->handed ? gs_emit__later(e, task, u->handed - 1) : task;
     if (u->ring != NOT_STAGED)
         gs_ring_release(&e->memory[u->place.memory].ring, u->ring, last);
     gs_emit__cache_release(e, u, last);
@@ -189,9 +189,11 @@ bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
 
 struct delivery {
     const struct want *want;
-    struct unit *const *at;             /* [devices] what wants it, NULL: nothing */
+    struct unit *at[GS_PLAN_DEVICES];   /* what wants it, NULL: nothing */
+    struct unit maker;                  /* where the device has it that made it, and does not want it itself */
     bool wants[GS_PLAN_DEVICES], has[GS_PLAN_DEVICES];
     uint64_t to[GS_PLAN_DEVICES];       /* where it is to stay */
+    bool whole;                         /* somewhere: all of it is moved */
     struct unit host;
     uint32_t came[GS_PLAN_DEVICES][GS_PLAN_DEVICES]; /* the task that has brought a part to a device */
     uint32_t sent[GS_PLAN_DEVICES], sends; /* moves from the host */
@@ -214,6 +216,41 @@ static gs_status look_everywhere(struct emitter *e, struct delivery *v, bool *la
         *lacks = *lacks || !v->has[d];
     }
     return st;
+}
+
+/* The device that made the rows in this pass is asked for them, too, and hands them on if it still has them. */
+static gs_status look_at_maker(struct emitter *e, struct delivery *v)
+{
+    const struct want *const w = v->want;
+    const uint32_t by = e->spill.maker == NULL || gs_emit__is_chunk(e, w->unit) ? 0 : e->spill.maker[w->unit];
+    struct want how = {.unit = w->unit, .first = w->first, .rows = w->rows, .again = w->again, .serves = true};
+    uint64_t to;
+    gs_status st;
+
+    if (by == 0 || v->at[by - 1] != NULL || e->l->config->no_chain || e->l->memory.apart)
+        return GS_OK;
+    if ((st = gs_emit__look(e, &e->memory[e->seat[by - 1].memory], &how, &v->maker, &to)) != GS_OK)
+        return st;
+    if (!gs_emit__is_there(&v->maker)) {
+        v->maker.place.memory = (uint8_t)e->seat[by - 1].memory;
+        gs_emit__cache_release(e, &v->maker, GS_NONE);
+        return GS_OK;
+    }
+    v->at[by - 1] = &v->maker;
+    v->wants[by - 1] = v->has[by - 1] = true;
+    v->came[by - 1][0] = v->maker.read;
+    return GS_OK;
+}
+
+/* It has been handed on, or all had it. */
+static void release_maker(struct emitter *e, const struct delivery *v)
+{
+    struct unit u = v->maker;
+    const uint32_t last = u.handed > 0 ? u.handed - 1 : GS_NONE;
+
+    u.handed = 0;
+    if (gs_emit__is_there(&u))
+        gs_emit__release(e, &u, last);
 }
 
 static uint32_t device_of(uint32_t memory) { return memory - GS_DEVICE_MEMORIES; }
@@ -239,7 +276,7 @@ static const uint64_t *needed_by(struct emitter *e, const struct delivery *v, ui
 /* Rows that the host of another rank has. */
 static bool is_far(const struct emitter *e, uint32_t unit, uint32_t device)
 {
-    return e->spill.maker != NULL && !gs_emit__is_chunk(e, unit) && e->spill.maker[unit] > 0 &&
+    return e->l->memory.apart && !gs_emit__is_chunk(e, unit) && e->spill.maker[unit] > 0 &&
            e->spill.maker[unit] != 1 + device;
 }
 
@@ -299,7 +336,7 @@ static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_ta
     const gs_plan_link way = is_far(e, v->want->unit, device)
                                  ? (gs_plan_link){GS_DEVICE_MEMORIES + e->spill.maker[v->want->unit] - 1,
                                                   GS_DEVICE_MEMORIES + device}
-                                 : gs_link_to(device);
+                                 : (gs_plan_link){v->route.hop[first].from, GS_DEVICE_MEMORIES + device};
     const gs_link link = gs_link_of(cfg->topology, cost, way);
     const gs_run_extent extent = {.bytes = gs_align_up(t->bytes, GS_BLOCK_BYTES), .unit = GS_BLOCK_BYTES,
                                   .row = gs_emit__row_bytes(e, v->want->unit),
@@ -345,6 +382,18 @@ static gs_status cut(struct emitter *e, const gs_task *t, gs_block_run *part, ui
     return GS_OK;
 }
 
+/* Of the unit, before what is wanted. */
+static uint64_t skipped_bytes(const struct emitter *e, const struct want *w)
+{
+    return w->first * gs_emit__row_bytes(e, w->unit);
+}
+
+/* One more move out of the unit's place. */
+static void hand_on(struct emitter *e, struct unit *u, uint32_t move)
+{
+    u->handed = 1 + gs_emit__later(e, move, u->handed > 0 ? u->handed - 1 : GS_NONE);
+}
+
 /* The first move to a memory takes the place; later ones, of other parts, wait for the one before. */
 static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *hop, gs_task *t)
 {
@@ -357,8 +406,10 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
     t->operand = gs_emit__is_chunk(e, v->want->unit) ? t->operand : 0;
     if (hop->from == GS_HOST && is_far(e, v->want->unit, d))
         t->operand = e->spill.maker[v->want->unit];
-    if (hop->from != GS_HOST)
+    if (hop->from != GS_HOST) {
         from.read = v->came[device_of(hop->from)][hop->part];
+        from.place.offset -= v->whole && v->has[device_of(hop->from)] ? skipped_bytes(e, v->want) : 0;
+    }
     if (gs_emit__is_there(out))
         gs_emit__wait(e, out->read);
     else
@@ -369,7 +420,7 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
     if (hop->from == GS_HOST)
         v->sent[v->sends++] = out->read;
     else
-        v->at[device_of(hop->from)]->handed = 1 + out->read; /* in order: the last one stands for all */
+        hand_on(e, v->at[device_of(hop->from)], out->read);
     return GS_OK;
 }
 
@@ -436,27 +487,27 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     gs_status st = GS_OK;
 
     gs_route_hops(&v->route, cfg->topology, route, turn, v->wants, v->has);
-    const bool whole = stays_whole(v, 0, v->route.hops);
+    v->whole = stays_whole(v, 0, v->route.hops);
     for (uint32_t i = 0; i < v->route.hops; i++)
         asks = asks || v->route.hop[i].from == GS_HOST;
-    if (whole) {
+    if (v->whole) {
         host.first = 0;
         host.rows = gs_emit__unit_rows(e, host.unit);
     }
-    host.mask = host.by_edges && !whole ? needed_by(e, v, 0, v->route.hops) : NULL;
+    host.mask = host.by_edges && !v->whole ? needed_by(e, v, 0, v->route.hops) : NULL;
     host.whole = host.mask == NULL;
     if (asks && (st = need_on_host(e, &host, &v->host)) != GS_OK)
         return st;
-    const gs_task t = move_of(e, v->want, whole);
+    const gs_task t = move_of(e, v->want, v->whole);
     if ((st = move_all(e, v, &t, &divided)) == GS_OK && !divided) {
         gs_route_hops(&v->route, cfg->topology, GS_ROUTE_ALONG, turn, v->wants, v->has);
         st = move_all(e, v, &t, &divided);
     }
     if (st == GS_OK && v->sends > 0)
         gs_emit__release(e, &v->host, v->sends > 1 ? gs_emit__join(e, v->sent, v->sends) : v->sent[0]);
-    for (uint32_t d = 0; d < e->devices && whole && st == GS_OK; d++)
+    for (uint32_t d = 0; d < e->devices && v->whole && st == GS_OK; d++)
         if (v->wants[d] && !v->has[d])
-            v->at[d]->place.offset += v->want->first * gs_emit__row_bytes(e, host.unit);
+            v->at[d]->place.offset += skipped_bytes(e, v->want);
     return st;
 }
 
@@ -470,13 +521,17 @@ gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit 
     if (e->seat[0].memory == GS_HOST)
         return need_on_host(e, w, at[0]);
     v.want = w;
-    v.at = at;
     v.sends = 0;
+    v.maker = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    memcpy(v.at, at, e->devices * sizeof(struct unit *));
     st = look_everywhere(e, &v, &lacks);
+    if (st == GS_OK)
+        st = look_at_maker(e, &v);
     if (st == GS_OK && lacks && e->l->config->loads && gs_emit__is_chunk(e, w->unit) && !gs_emit__is_kept(e, w->unit))
         return read_unit(e, gs_emit__memory_here(e), w, v.to[here], at[here]);
     if (st == GS_OK && lacks)
         st = bring(e, &v);
+    release_maker(e, &v);
     e->device = here;
     return st;
 }
@@ -527,6 +582,13 @@ static void note_written(struct emitter *e, uint32_t unit, uint32_t task)
     written[1] = task;
 }
 
+/* Rows of the unit have been made at `u`. */
+static void note_maker(struct emitter *e, uint32_t unit, const struct unit *u)
+{
+    if (e->spill.maker != NULL && gs_is_device_memory(u->place.memory))
+        e->spill.maker[unit] = (uint8_t)(1 + device_of(u->place.memory));
+}
+
 gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u)
 {
     const struct unit here = *u;
@@ -545,8 +607,7 @@ gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t b
         st = gs_emit__take(e, &e->memory[GS_HOST], bytes, u);
     }
     e->device = device_of(here.place.memory);
-    if (e->spill.maker != NULL)
-        e->spill.maker[w->unit] = (uint8_t)(1 + e->device);
+    note_maker(e, w->unit, &here);
     t.place = u->place;
     gs_emit__wait(e, here.read);
     if (st == GS_OK && (st = gs_emit__task(e, &t, &u->read)) == GS_OK) {
@@ -586,6 +647,7 @@ gs_status gs_emit__settle_home(struct emitter *e, const struct want *w, uint64_t
     gs_status st;
 
     gs_emit__came(e, u, u->read, 0);
+    note_maker(e, w->unit, u);
     if (u->in_cache && e->c->device.own[w->unit]) {
         gs_emit__release(e, u, u->read);
         return GS_OK;

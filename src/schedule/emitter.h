@@ -89,6 +89,7 @@ struct want {
     bool by_edges; /* of an interval: each device needs the rows that edges into its block name */
     bool whole;    /* a move would bring all of it */
     bool made;     /* it is not brought, but made */
+    bool serves;   /* others want it, and take it from here if it is there */
     bool again;    /* it goes on with the access before */
     bool updated;  /* what is made adds to the one copy that there is, as others will */
 };
@@ -158,8 +159,8 @@ struct spilled {
                              * ones, the last stands for all */
     struct owners *owners;  /* [arrays] */
     uint32_t *owner;
-    uint8_t *maker;         /* [array * parts + interval] of ranks: 1 + the device whose host has the rows; NULL: there
-                             * is one host */
+    uint8_t *maker;         /* [array * parts + interval] 1 + the device that has made the rows in this pass, and of
+                             * ranks, whose hosts have them, in any; NULL: there is one device */
 };
 
 /* Entries that there is room for in the plan's lists. */

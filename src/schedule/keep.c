@@ -372,20 +372,28 @@ static gs_status plan_other(gs_choice *c, const gs_layout *l, uint32_t device, u
 
 /* -- what is left for the host ----------------------------------------------------- */
 
-/* A unit that a stage makes: which device made it, and whether another one misses it. */
+/* A unit that a stage makes: which device made it, and whether somebody misses it there. */
 struct wanted {
     uint32_t maker; /* 1 + device; 0: none has it in its memory */
     bool read, missed;
 };
 
-static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, uint32_t device, uint32_t pass)
+/* Does the device that has made a unit hand it on to device `to`? */
+static bool hands_on(const gs_layout *l, uint32_t maker, uint32_t to)
+{
+    return maker == 1 + to || (maker > 0 && !l->config->no_chain && !l->memory.apart &&
+                               gs_topology_hands_on(l->config->topology, maker - 1, to));
+}
+
+/* Accesses that make units, or those that read what was made. */
+static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, uint32_t device, uint32_t pass, bool made)
 {
     const gs_cache_list *const list = &c->device.list[device * c->device.passes + pass];
     const uint32_t rows_units = l->program->arrays * l->parts;
 
     for (uint32_t i = 0; i < list->accesses; i++) {
         const gs_cache_access *const a = &list->access[i];
-        if (a->unit >= rows_units)
+        if (a->unit >= rows_units || a->made != made)
             continue;
         struct wanted *const u = &w[a->unit];
         if (a->made) {
@@ -393,7 +401,8 @@ static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, ui
             u->maker = 1 + device;
         } else {
             u->read = true;
-            u->missed = u->missed || u->maker != 1 + device || !list->plan->hit[i] || made_in(l, a->unit) != pass;
+            u->missed = u->missed || !hands_on(l, u->maker, device) || made_in(l, a->unit) != pass ||
+                        (u->maker == 1 + device && !list->plan->hit[i]);
         }
     }
 }
@@ -404,7 +413,8 @@ static bool is_result(const gs_layout *l, uint32_t array)
     return array == l->program->logits || l->program->array[array].result;
 }
 
-/* A unit that its maker alone reads, in the pass that makes it, is the device's own. */
+/* A unit is the device's own that makes it and has it as long as it, and others to which it hands it on, read it in
+ * that pass. */
 static gs_status find_own(gs_choice *c, const gs_layout *l)
 {
     const uint32_t units = l->program->arrays * l->parts;
@@ -412,9 +422,9 @@ static gs_status find_own(gs_choice *c, const gs_layout *l)
 
     if (w == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    for (uint32_t p = 0; p < c->device.passes; p++)
+    for (uint32_t k = 0; k < 2 * c->device.passes; k++)
         for (uint32_t d = 0; d < c->device.devices; d++)
-            look_at(w, c, l, d, p);
+            look_at(w, c, l, d, k / 2, k % 2 == 0);
     for (uint32_t u = 0; u < units; u++)
         c->device.own[u] = l->spill_interval[u / l->parts] != 0 && w[u].maker != 0 && w[u].read && !w[u].missed &&
                            !is_result(l, u / l->parts);
@@ -444,9 +454,10 @@ static gs_status find_shares(gs_choice *c, const gs_layout *l)
         for (uint32_t k = 0; k < list->accesses; k++) {
             const gs_cache_access *const a = &list->access[k];
             const bool own = a->unit < l->program->arrays * l->parts && c->device.own[a->unit];
+            const bool there = list->plan->hit[k] && !a->made;
             const double bytes = weight * (double)(a->made ? a->bytes : a->cost);
             part[file_of(l, a->unit)][1] += bytes;
-            part[file_of(l, a->unit)][0] += (a->made ? own : list->plan->hit[k]) ? 0 : bytes;
+            part[file_of(l, a->unit)][0] += own || there ? 0 : bytes;
         }
     }
     for (uint32_t f = 0; f < files; f++)

@@ -6,20 +6,32 @@ static void add(gs_hops *out, uint32_t from, uint32_t to, uint32_t lot, uint32_t
     out->hop[out->hops++] = (gs_hop){(uint8_t)from, (uint8_t)to, (uint8_t)lot, (uint8_t)part};
 }
 
-/* `count` devices from number `first` on hand it on. */
-static void add_chain(gs_hops *out, const gs_topology *t, uint32_t first, uint32_t count, uint32_t lot, bool each,
+/* The devices of `of` hand it on, round from the first that has it, from `begin` on; where none has, that one takes it
+ * from `source`. */
+static void add_chain(gs_hops *out, gs_topology_switch of, uint32_t begin, uint32_t source, uint32_t lot,
                       const bool *wants, const bool *has)
 {
-    uint32_t before = GS_HOST;
+    uint32_t before = source, first = begin;
 
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t d = (first + i) % t->devices;
+    for (uint32_t i = 0; i < of.devices && !(wants[of.first + first] && has[of.first + first]); i++)
+        first = (first + 1) % of.devices;
+    for (uint32_t i = 0; i < of.devices; i++) {
+        const uint32_t d = of.first + (first + i) % of.devices;
         if (!wants[d])
             continue;
         if (!has[d])
-            add(out, each ? GS_HOST : before, GS_DEVICE_MEMORIES + d, lot, 0);
+            add(out, before, GS_DEVICE_MEMORIES + d, lot, 0);
         before = GS_DEVICE_MEMORIES + d;
     }
+}
+
+/* A device that has it and reaches the switch; else the host. */
+static uint32_t source_of(const gs_topology *t, uint32_t at, const bool *wants, const bool *has)
+{
+    for (uint32_t d = 0; d < t->devices; d++)
+        if (wants[d] && has[d] && gs_topology_hands_on(t, d, t->at[at].first))
+            return GS_DEVICE_MEMORIES + d;
+    return GS_HOST;
 }
 
 /* At the k-th step behind the host's each device gets the part of the one k places before. */
@@ -34,7 +46,7 @@ static void add_round(gs_hops *out, const uint32_t *memory, uint32_t count)
 void gs_route_hops(gs_hops *out, const gs_topology *t, gs_route route, uint32_t turn, const bool *wants,
                    const bool *has)
 {
-    uint32_t memory[GS_PLAN_DEVICES], lacks = 0, have = 0, first = turn % t->devices;
+    uint32_t memory[GS_PLAN_DEVICES], lacks = 0, have = 0;
 
     out->hops = 0;
     out->parts = 1;
@@ -43,14 +55,12 @@ void gs_route_hops(gs_hops *out, const gs_topology *t, gs_route route, uint32_t 
         if (wants[d] && !has[d])
             memory[lacks++] = GS_DEVICE_MEMORIES + d;
     }
-    if (route == GS_ROUTE_ROUND && have == 0 && lacks > 1) {
+    if (route == GS_ROUTE_ROUND && have == 0 && lacks > 1)
         add_round(out, memory, lacks);
-    } else if (route >= GS_ROUTE_ALONG) {
-        for (uint32_t i = 0; i < t->devices && !(wants[first] && has[first]); i++)
-            first = (first + 1) % t->devices;
-        add_chain(out, t, first, t->devices, 0, false, wants, has);
-    } else {
-        for (uint32_t s = 0; s < t->switches; s++)
-            add_chain(out, t, t->at[s].first, t->at[s].devices, s, route == GS_ROUTE_EACH, wants, has);
-    }
+    else if (route >= GS_ROUTE_ALONG)
+        add_chain(out, (gs_topology_switch){.devices = t->devices}, turn % t->devices, GS_HOST, 0, wants, has);
+    for (uint32_t s = 0; route == GS_ROUTE_CHAINS && s < t->switches; s++)
+        add_chain(out, t->at[s], 0, source_of(t, s, wants, has), s, wants, has);
+    for (uint32_t i = 0; route == GS_ROUTE_EACH && i < lacks; i++)
+        add(out, GS_HOST, memory[i], gs_topology_switch_of(t, memory[i] - GS_DEVICE_MEMORIES), 0);
 }

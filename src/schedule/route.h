@@ -7,7 +7,8 @@
 
 typedef enum gs_route {
     GS_ROUTE_EACH,   /* each device takes it from the host */
-    GS_ROUTE_CHAINS, /* the first of a switch's does, and each hands it on to the next */
+    GS_ROUTE_CHAINS, /* the first of a switch's does, and each hands it on to the next, round from one that has it; or
+                      * it takes it from a device that has it and reaches the switch */
     GS_ROUTE_ALONG,  /* likewise, along one chain of all */
     GS_ROUTE_ROUND,  /* each takes a part, and hands it and what it gets from the one before it on to the next, until
                       * all have all: an all-gather. Where some have it already, or one alone lacks it: ALONG */

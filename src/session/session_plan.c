@@ -247,8 +247,10 @@ static void charge_fixed(gs_session *s)
         charge(s, "devices' threads", s->machine.devices * lanes * THREAD_BYTES, false);
         charge(s, "reads past the host", direct ? GS_DEVICE_READS_BYTES : 0, false);
         charge(s, "marks of what is read", direct ? 2 * GS_BLOCK_BYTES : 0, true);
-        const uint32_t takers = s->machine.devices - (s->machine.wires.across.joined ? 0 : 1); /* in a ring, all */
-        charge(s, "copies between GPUs", takers * GS_DEVICE_BETWEEN_BYTES, false);
+        uint32_t gpus = 0;
+        for (uint32_t d = 0; d < s->machine.devices; d++)
+            gpus += !s->machine.wires.on_host[d];
+        charge(s, "copies between GPUs", gpus > 1 ? gpus * GS_DEVICE_BETWEEN_BYTES : 0, false);
         return;
     }
     /* the devices share parameters; gradients of their own they have behind the first */

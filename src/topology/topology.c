@@ -200,6 +200,15 @@ double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to)
     return gs_topology_switch_of(t, from) == at ? t->at[at].peer_bps : t->across.bps;
 }
 
+bool gs_topology_hands_on(const gs_topology *t, uint32_t from, uint32_t to)
+{
+    const uint32_t at = gs_topology_switch_of(t, to);
+    const gs_topology_across *const a = &t->across;
+    const bool slower = a->bps > 0 && (t->at[at].host_bps == 0 || a->bps < t->at[at].host_bps);
+
+    return gs_topology_switch_of(t, from) == at || (a->joined && !a->network && !slower);
+}
+
 uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least)
 {
     return t->memory[device] > least ? t->memory[device] - least : 0;

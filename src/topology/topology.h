@@ -73,6 +73,10 @@ uint32_t gs_topology_switch_of(const gs_topology *t, uint32_t device);
 /* Bytes a second of the wire over which device `to` takes from device `from`; 0: nothing said. */
 double gs_topology_between(const gs_topology *t, uint32_t from, uint32_t to);
 
+/* Does device `to` take from device `from` what that one has, and not from the host? Always under one switch; else over
+ * wires between them that are no slower. */
+bool gs_topology_hands_on(const gs_topology *t, uint32_t from, uint32_t to);
+
 /* Bytes of the device's budget beyond `least`. */
 uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least);
 

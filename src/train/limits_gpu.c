@@ -243,7 +243,7 @@ static gs_status measure_copies(gs_limits *l, several *s)
         const gs_device_memory m = {.arena_bytes = COPY_BYTES, .host = {pinned}};
         st = gs_device_take_memory(s->device[i], &m, &arena[i]);
     }
-    if (st == GS_OK && (st = gs_device_join(s->device, GS_MIN(s->devices, 2u), false)) == GS_OK)
+    if (st == GS_OK && (st = gs_device_join(s->device, GS_MIN(s->devices, 2u))) == GS_OK)
         st = measure_way(l, GS_LINK_TO_DEVICE, &(copier){s->device[0], NULL, arena[0], host, GS_DEVICE_FROM_HOST});
     if (st == GS_OK)
         st = measure_way(l, GS_LINK_FROM_DEVICE, &(copier){s->device[0], NULL, host, arena[0], GS_DEVICE_TO_HOST});
@@ -387,7 +387,7 @@ static gs_status measure_sums(gs_limits *l, gs_device *d)
     make_sums(p);
     const gs_device_memory m = {.arena_bytes = 2 * s.rows_bytes + s.image_bytes};
     if ((st = gs_device_prepare(d, &p->program)) != GS_OK || (st = gs_device_take_memory(d, &m, &arena)) != GS_OK ||
-        (st = gs_device_join(&d, 1, false)) != GS_OK)
+        (st = gs_device_join(&d, 1)) != GS_OK)
         goto done;
     s.operand = arena;
     s.acc = s.operand + s.rows_bytes;

@@ -187,7 +187,7 @@ static uint64_t check_fanouts(const graph *g, const gs_sampler_options *o, uint3
     uint32_t *const seeds = gs_malloc_array(gs_sampler_most_targets(s), sizeof(*seeds));
     gs_assert_ok(gs_batch_arena_make(&arena, s));
     gs_assert_ok(gs_device_take_memory(d, &m, &memory));
-    gs_assert_ok(gs_device_join(&d, 1, false));
+    gs_assert_ok(gs_device_join(&d, 1));
     there t = {.at = memory};
     gs_draw_launch l = launch_of(d, &t, g, o, gs_sampler_limits(s));
     assert_true(t.used <= m.arena_bytes);

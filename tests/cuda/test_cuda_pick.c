@@ -46,7 +46,7 @@ static places take(gs_device *d)
     const gs_device_memory m = {.arena_bytes = to + (uint64_t)PICKED * MOST_BYTES};
     void *arena = NULL;
     gs_assert_ok(gs_device_take_memory(d, &m, &arena));
-    gs_assert_ok(gs_device_join(&d, 1, false));
+    gs_assert_ok(gs_device_join(&d, 1));
     uint8_t *const p = arena;
     return (places){p + at[0], p + at[1], p + at[2], p + to};
 }
@@ -151,7 +151,7 @@ static void test_cuda_pick__rows_of_the_host_come_by_themselves(void **state)
                                 .host = {{gs_alloc_pages((uint64_t)TABLE * MOST_BYTES), (uint64_t)TABLE * MOST_BYTES},
                                          {NULL, 0}, {bits, GS_BLOCK_BYTES}}};
     gs_assert_ok(gs_device_take_memory(d, &m, &arena));
-    gs_assert_ok(gs_device_join(&d, 1, false));
+    gs_assert_ok(gs_device_join(&d, 1));
     for (size_t i = 0; i < GS_ARRAY_LEN(row_bytes); i++)
         check_sent(d, &m, arena, row_bytes[i]);
     gs_device_quiet(d);

@@ -55,7 +55,7 @@ static gs_status bring(copies *k)
     void *arena = NULL;
     gs_status st = gs_device_take_memory(k->d, &(gs_device_memory){.arena_bytes = k->bytes}, &arena);
     if (st == GS_OK)
-        st = gs_device_join(&k->d, 1, false);
+        st = gs_device_join(&k->d, 1);
     for (uint32_t i = 0; i < k->count && st == GS_OK; i++) {
         const copied *const c = &k->at[i];
         char *const place = (char *)arena + c->offset;

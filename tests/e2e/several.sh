@@ -94,6 +94,13 @@ run "copies: $up_chain + $on_chain, without a chain $up_no_chain + $on_no_chain"
     test "$on_no_chain" -eq 0 -a "$on_chain" -gt 0 -a $((up_chain + on_chain)) -eq "$up_no_chain"
 trace_of_a_chain "$work/trace.json"
 
+# Where all devices have room, rows go from the one that has made them to the others, and nothing to the host and back.
+for name in gcn gat; do
+    train $name --device cpu:4 --device-memory 24M
+    run "$name: copies among devices alone" \
+        test "$(last copied_in_bytes)" -eq 0 -a "$(last copied_out_bytes)" -eq 0 -a "$(last forwarded_bytes)" -gt 0
+done
+
 # What cannot be is refused with one line.
 t() { refuse "$1" "$2" "$GNNSTREAM" train "$work/fennel3" --model gcn --epochs 1 "${@:3}"; }
 t 2 "a topology of 4 devices, and --device names 2" --device cpu:2 --topology "$work/pairs.json"

@@ -153,7 +153,7 @@ static void test_cache__is_the_best_there_is(void **state)
         const uint32_t units = 2 + below(5), n = 1 + below(14), capacity = below(units + 1);
         gs_cache_access a[16];
         for (uint32_t k = 0; k < n; k++)
-            a[k] = (gs_cache_access){below(units), true, 1, 1, 0, false, false};
+            a[k] = (gs_cache_access){.unit = below(units), .whole = true, .bytes = 1, .cost = 1};
         assert_int_equal(planned(a, n, units, capacity, false), least(a, n, units, capacity, 0, 0));
         const uint64_t got = planned(a, n, units, capacity, true), want = least_across(a, n, units, capacity);
         assert_true(got >= want);
@@ -167,7 +167,7 @@ static void test_cache__is_the_best_there_is(void **state)
 static uint32_t scan(gs_cache_access *a, uint32_t n, uint32_t first, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
-        a[n++] = (gs_cache_access){first + i, true, bytes, bytes, 0, false, false};
+        a[n++] = (gs_cache_access){.unit = first + i, .whole = true, .bytes = bytes, .cost = bytes};
     return n;
 }
 

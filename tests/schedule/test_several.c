@@ -553,6 +553,45 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
     fixture_drop(&f);
 }
 
+/* Devices that all have room for what they make hand it on, from whichever has made it, and the host has none of it.
+ * With less room, without chains, and where devices reach each other by the host alone, some or all of it goes there
+ * and comes back. Whichever way, all find their bytes. */
+static void test_several__rows_stay_among_devices(void **state)
+{
+    static const gs_topology joined = {.devices = 4, .switches = 2, .at = {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 2e9}},
+                                       .across = {true, 1e9, GS_SHARE_CHAINS}};
+    static const struct {
+        const gs_topology *topology;
+        uint64_t device;
+        bool no_chain, stay;
+    } of[] = {{&two, 8 * GS_MIB, false, true},    {&four, 8 * GS_MIB, false, true}, {&joined, 8 * GS_MIB, false, true},
+              {&pairs, 8 * GS_MIB, false, false}, {&four, 1 * GS_MIB, false, false}, {&four, 8 * GS_MIB, true, false}};
+    (void)state;
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(of); k++) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        uint64_t made = 0;
+        fixture_program(&f, 37, 16);
+        fixture_chunks(&f, 6000, 8, k % 2 == 0, k);
+        fixture_needs(&f, 3, k);
+        gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, of[k].device);
+        c.topology = of[k].topology;
+        c.no_chain = of[k].no_chain;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        for (uint32_t i = 0; i < plan->pass[0].tasks; i++) {
+            const gs_task *const t = &plan->task[plan->pass[0].first_task + i];
+            made += is_task(t, "upload") || is_task(t, "download") ? gs_task_bytes(plan, t) : 0;
+        }
+        assert_int_equal(made == 0, of[k].stay);
+        assert_int_equal(plan->pass[0].forward_bytes > 0, !of[k].no_chain);
+        assert_true(plan->region_bytes[GS_REGION_ARENA] + c.device_fixed <= of[k].device);
+        plan_sim_run(plan, &c, 0, 2, k);
+        plan_sim_run(plan, &c, GS_NONE, 3, k + 1);
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+}
+
 /* Whatever memories want a unit and have it: each move's source has the part that goes over, each memory gets each part
  * once, and in the end all that want it have all of it. Round a ring it comes in as many parts as memories lack it,
  * where none has it and several do; else whole. */
@@ -597,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_several__plans_are_safe_in_any_order),
         cmocka_unit_test(test_several__runs_of_rows_are_safe),
         cmocka_unit_test(test_several__rows_by_themselves_are_safe),
+        cmocka_unit_test(test_several__rows_stay_among_devices),
         cmocka_unit_test(test_several__routes_bring_all_parts_to_all),
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
