@@ -6,7 +6,8 @@
 
 #include "base/alloc.h"
 
-/* Sorts each pass's tasks into its lanes, order kept: counted, then placed. */
+/* Sorts each pass's tasks into its lanes, order kept: counted, then placed. Between the two a task's lane stands in its
+ * state, as the plan of a large graph is many times what a processor keeps near. */
 static void fill(gs_lanes *l)
 {
     uint32_t at = 0;
@@ -15,14 +16,15 @@ static void fill(gs_lanes *l)
         uint32_t *const first = &l->first[p * l->lanes], place[GS_PLAN_LANES] = {0};
 
         for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
-            place[gs_task_lane(&l->plan->task[i])]++;
+            place[l->state[i] = (uint8_t)gs_task_lane(&l->plan->task[i])]++;
         for (uint32_t lane = 0; lane < l->lanes; lane++) {
             first[lane] = at;
             at += place[lane];
             place[lane] = first[lane];
         }
         for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++)
-            l->task[place[gs_task_lane(&l->plan->task[i])]++] = i;
+            l->task[place[l->state[i]]++] = i;
+        memset(&l->state[pass->first_task], GS_WAITING, pass->tasks);
     }
     l->first[l->plan->passes * l->lanes] = at;
 }

@@ -16,15 +16,23 @@ void gs_ring_init(gs_ring_sim *r, uint64_t bytes)
     *r = (gs_ring_sim){.bytes = bytes};
 }
 
+/* Pieces of a lot that is no more: kept for the next one. */
+static void spare(gs_ring_sim *r, gs_ring_piece *piece)
+{
+    gs_free(r->spare);
+    r->spare = piece;
+}
+
 static void drop_pieces(gs_ring_sim *r)
 {
     while (r->lots > 0)
-        gs_free(r->lot[--r->lots].piece);
+        spare(r, r->lot[--r->lots].piece);
 }
 
 void gs_ring_drop(gs_ring_sim *r)
 {
     drop_pieces(r);
+    spare(r, NULL);
     gs_free(r->lot);
     r->lot = NULL;
     r->room = 0;
@@ -62,32 +70,36 @@ void gs_ring_lasting_end(gs_ring_sim *r, uint64_t head)
 
 /* ---- the pieces, by offset ---- */
 
-/* Piece `i` of a lot; behind the last one, `lot` is the number of lots and `i` 0. */
-struct spot {
-    uint32_t lot, i;
-};
+static gs_ring_piece *piece_at(const gs_ring_sim *r, gs_ring_spot s) { return &r->lot[s.lot].piece[s.i]; }
 
-static gs_ring_piece *piece_at(const gs_ring_sim *r, struct spot s) { return &r->lot[s.lot].piece[s.i]; }
-
-static struct spot next_spot(const gs_ring_sim *r, struct spot s)
+static gs_ring_spot next_spot(const gs_ring_sim *r, gs_ring_spot s)
 {
-    return s.i + 1 < r->lot[s.lot].pieces ? (struct spot){s.lot, s.i + 1} : (struct spot){s.lot + 1, 0};
+    return s.i + 1 < r->lot[s.lot].pieces ? (gs_ring_spot){s.lot, s.i + 1} : (gs_ring_spot){s.lot + 1, 0};
 }
 
 /* Is there a piece at `s`, and does it begin before `end`? */
-static bool begins_before(const gs_ring_sim *r, struct spot s, uint64_t end)
+static bool begins_before(const gs_ring_sim *r, gs_ring_spot s, uint64_t end)
 {
     return s.lot < r->lots && piece_at(r, s)->offset < end;
 }
 
 static uint64_t end_of(const gs_ring_piece *p) { return p->offset + p->bytes; }
 
-/* First piece that ends after `offset`. */
-static struct spot piece_after(const gs_ring_sim *r, uint64_t offset)
+/* Is `s` the first piece that ends after `offset`? */
+static bool is_after(const gs_ring_sim *r, gs_ring_spot s, uint64_t offset)
+{
+    if (s.lot >= r->lots || s.i >= r->lot[s.lot].pieces || end_of(piece_at(r, s)) <= offset)
+        return false;
+    if (s.i == 0 && s.lot == 0)
+        return true;
+    const gs_ring_spot before = s.i > 0 ? (gs_ring_spot){s.lot, s.i - 1}
+                                        : (gs_ring_spot){s.lot - 1, r->lot[s.lot - 1].pieces - 1};
+    return end_of(piece_at(r, before)) <= offset;
+}
+
+static gs_ring_spot search(const gs_ring_sim *r, uint64_t offset)
 {
     uint32_t low = 0, high = r->lots;
-    if (high > 0 && end_of(&r->lot[high - 1].piece[r->lot[high - 1].pieces - 1]) <= offset) /* as often, in front */
-        low = high;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
         if (end_of(&r->lot[mid].piece[r->lot[mid].pieces - 1]) <= offset)
@@ -95,7 +107,7 @@ static struct spot piece_after(const gs_ring_sim *r, uint64_t offset)
         else
             high = mid;
     }
-    struct spot s = {low, 0};
+    gs_ring_spot s = {low, 0};
     for (high = low < r->lots ? r->lot[low].pieces - 1 : 0; s.i < high;) { /* the last one does */
         const uint32_t mid = s.i + (high - s.i) / 2;
         if (end_of(&r->lot[low].piece[mid]) <= offset)
@@ -106,10 +118,24 @@ static struct spot piece_after(const gs_ring_sim *r, uint64_t offset)
     return s;
 }
 
+/* First piece that ends after `offset`: mostly in front of all, or at `near` or behind it. */
+static gs_ring_spot piece_after(const gs_ring_sim *r, uint64_t offset, gs_ring_spot near)
+{
+    const gs_ring_lot *const last = r->lots > 0 ? &r->lot[r->lots - 1] : NULL;
+    if (last == NULL || end_of(&last->piece[last->pieces - 1]) <= offset)
+        return (gs_ring_spot){r->lots, 0};
+    if (is_after(r, near, offset))
+        return near;
+    if (near.lot < r->lots && is_after(r, near = next_spot(r, near), offset))
+        return near;
+    return search(r, offset);
+}
+
 /* A new lot in front of lot `at`, without pieces. */
 static gs_status open_lot(gs_ring_sim *r, uint32_t at)
 {
-    gs_ring_piece *const piece = gs_malloc_array(GS_RING_LOT, sizeof(*piece));
+    gs_ring_piece *const piece = r->spare != NULL ? r->spare : gs_malloc_array(GS_RING_LOT, sizeof(*piece));
+    r->spare = NULL;
     if (piece == NULL || !gs_grow(&r->lot, r->lots, &r->room, sizeof(*r->lot))) {
         gs_free(piece);
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -121,11 +147,11 @@ static gs_status open_lot(gs_ring_sim *r, uint32_t at)
 
 /* Where a piece in front of `s` has room. The end of the lot before is as good as the beginning of a lot: as the head
  * goes on, that one fills while this one empties. */
-static gs_status make_room(gs_ring_sim *r, struct spot *s)
+static gs_status make_room(gs_ring_sim *r, gs_ring_spot *s)
 {
     gs_status st;
     if (s->i == 0 && s->lot > 0 && r->lot[s->lot - 1].pieces < GS_RING_LOT)
-        *s = (struct spot){s->lot - 1, r->lot[s->lot - 1].pieces};
+        *s = (gs_ring_spot){s->lot - 1, r->lot[s->lot - 1].pieces};
     if (s->i == 0 && (s->lot == r->lots || r->lot[s->lot].pieces == GS_RING_LOT))
         return open_lot(r, s->lot);
     if (r->lot[s->lot].pieces < GS_RING_LOT)
@@ -140,7 +166,7 @@ static gs_status make_room(gs_ring_sim *r, struct spot *s)
 }
 
 /* In front of `s`, which then is the spot behind it. */
-static gs_status insert(gs_ring_sim *r, struct spot *s, gs_ring_piece p)
+static gs_status insert(gs_ring_sim *r, gs_ring_spot *s, gs_ring_piece p)
 {
     const gs_status st = make_room(r, s);
     if (st != GS_OK)
@@ -153,7 +179,7 @@ static gs_status insert(gs_ring_sim *r, struct spot *s, gs_ring_piece p)
 }
 
 /* `count` pieces from `s` on, which then is the spot of the next one. */
-static void take_out(gs_ring_sim *r, struct spot *s, uint32_t count)
+static void take_out(gs_ring_sim *r, gs_ring_spot *s, uint32_t count)
 {
     while (count > 0) {
         gs_ring_lot *const lot = &r->lot[s->lot];
@@ -162,20 +188,22 @@ static void take_out(gs_ring_sim *r, struct spot *s, uint32_t count)
         lot->pieces -= here;
         count -= here;
         if (lot->pieces == 0) {
-            gs_free(lot->piece);
+            spare(r, lot->piece);
             memmove(lot, lot + 1, (--r->lots - s->lot) * sizeof(*lot));
         } else if (s->i == lot->pieces) {
-            *s = (struct spot){s->lot + 1, 0};
+            *s = (gs_ring_spot){s->lot + 1, 0};
         }
     }
 }
 
 /* ---- places ---- */
 
-/* End of the first live piece that meets [at, at + bytes), 0 where none does. */
-static uint64_t blocked_until(const gs_ring_sim *r, uint64_t at, uint64_t bytes)
+/* End of the first live piece that meets [at, at + bytes), 0 where none does. Sets r->put to the first of all that end
+ * after `at`. */
+static uint64_t blocked_until(gs_ring_sim *r, uint64_t at, uint64_t bytes)
 {
-    for (struct spot s = piece_after(r, at); begins_before(r, s, at + bytes); s = next_spot(r, s))
+    r->put = piece_after(r, at, r->put);
+    for (gs_ring_spot s = r->put; begins_before(r, s, at + bytes); s = next_spot(r, s))
         if (piece_at(r, s)->release == GS_NONE)
             return end_of(piece_at(r, s));
     return 0;
@@ -216,10 +244,10 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
 
     /* Dead pieces below the new one go; what sticks out of it on either side
      * stays, so that whoever takes those bytes later waits as well. */
-    struct spot to = piece_after(r, at);
+    gs_ring_spot to = r->put;
     uint32_t covered = 0;
     gs_ring_piece before = {0}, tail = {0};
-    for (struct spot s = to; begins_before(r, s, at + bytes); s = next_spot(r, s), covered++) {
+    for (gs_ring_spot s = to; begins_before(r, s, at + bytes); s = next_spot(r, s), covered++) {
         const gs_ring_piece p = *piece_at(r, s);
         if (*wait_count < room)
             waits[(*wait_count)++] = p.release;
@@ -240,6 +268,7 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
         (st = insert(r, &to, (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE})) != GS_OK ||
         (tail.bytes && (st = insert(r, &to, tail)) != GS_OK))
         return st;
+    r->put = to;
     r->head = at + bytes;
     r->taken += bytes;
     r->most = GS_MAX(r->most, r->taken);
@@ -251,7 +280,7 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
 
 void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
 {
-    struct spot s = piece_after(r, offset);
+    gs_ring_spot s = r->released = piece_after(r, offset, r->released);
     if (s.lot == r->lots || piece_at(r, s)->offset != offset || piece_at(r, s)->release != GS_NONE)
         return;
     r->live -= piece_at(r, s)->bytes;
@@ -264,7 +293,7 @@ void gs_ring_release(gs_ring_sim *r, uint64_t offset, uint32_t task)
 bool gs_ring_users(const gs_ring_sim *r, uint64_t offset, uint64_t bytes, uint32_t *waits, uint32_t room,
                    uint32_t *wait_count)
 {
-    for (struct spot s = piece_after(r, offset); begins_before(r, s, offset + bytes); s = next_spot(r, s)) {
+    for (gs_ring_spot s = piece_after(r, offset, r->put); begins_before(r, s, offset + bytes); s = next_spot(r, s)) {
         if (piece_at(r, s)->release == GS_NONE || *wait_count == room)
             return false;
         waits[(*wait_count)++] = piece_at(r, s)->release;

@@ -26,6 +26,11 @@ typedef struct gs_ring_lot {
 /* Of a ring of so many bytes no place is ever taken again, so pieces are forgotten when they are released. */
 #define GS_RING_ENDLESS (UINT64_MAX / 4)
 
+/* Piece `i` of a lot; behind the last one, `lot` is the number of lots and `i` 0. */
+typedef struct gs_ring_spot {
+    uint32_t lot, i;
+} gs_ring_spot;
+
 typedef struct gs_ring_sim {
     uint64_t bytes, head;
     uint64_t taken, most; /* bytes taken since it was reset; the most of any time between two resets */
@@ -33,6 +38,8 @@ typedef struct gs_ring_sim {
     bool lasting_at_end; /* where the last lasting pieces went */
     gs_ring_lot *lot;    /* [room] sorted by offset */
     uint32_t lots, room;
+    gs_ring_piece *spare;       /* of a lot that there was; NULL: none */
+    gs_ring_spot put, released; /* where to look first: the last piece taken, or the one behind it; the last released */
 } gs_ring_sim;
 
 void gs_ring_init(gs_ring_sim *r, uint64_t bytes);
