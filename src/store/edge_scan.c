@@ -14,10 +14,13 @@
 
 /* ---- windows ----------------------------------------------------------- */
 
-/* A large file read once, front to back, through one buffer.
+/* A large file read front to back, through one buffer.
  *
- * Reads are as large as the buffer, and what has been read is dropped from the
- * page cache, so that verifying a store does not push everything else out. */
+ * Reads are as large as the buffer. What has been read is dropped from the page cache where the file is a large part of
+ * the machine's memory, so that verifying a store does not push everything else out; a small one stays for the next
+ * scan, as planning may read the edges several times. */
+
+#define KEPT_PART 8u
 
 gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
 {
@@ -30,6 +33,8 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
     if ((w->buffer = gs_alloc_pages(capacity)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %llu bytes", path,
                        (unsigned long long)capacity);
+    const uint64_t pages = (uint64_t)GS_MAX(sysconf(_SC_PHYS_PAGES), 0), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    w->drops = w->file_bytes > pages * page_bytes / KEPT_PART;
     (void)posix_fadvise(w->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* advice: a refusal changes nothing */
     return GS_OK;
 }
@@ -40,7 +45,8 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
     if (!gs_window__holds(w, offset, bytes)) {
         const uint64_t last = GS_MIN(end, w->file_bytes), left = offset < last ? last - offset : 0;
         const uint64_t take = GS_MAX(bytes, GS_MIN(left, w->capacity));
-        (void)posix_fadvise(w->fd, (off_t)w->first, (off_t)w->valid, POSIX_FADV_DONTNEED);
+        if (w->drops)
+            (void)posix_fadvise(w->fd, (off_t)w->first, (off_t)w->valid, POSIX_FADV_DONTNEED);
         w->valid = 0;
         const gs_status st = gs_pread_exact(w->fd, w->buffer, take, offset, w->path);
         if (st != GS_OK)
@@ -56,7 +62,8 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
 void gs_window__close(gs_window *w)
 {
     if (w->fd >= 0) {
-        (void)posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
+        if (w->drops)
+            (void)posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
         close(w->fd);
     }
     gs_free_pages(w->buffer, w->capacity);

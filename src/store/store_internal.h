@@ -116,6 +116,7 @@ typedef struct gs_window {
     uint64_t capacity, file_bytes;
     uint64_t first, valid; /* the buffer holds [first, first + valid) of the file */
     uint64_t read_bytes;   /* since it was opened */
+    bool drops;            /* what was read leaves the page cache */
 } gs_window;
 #define GS_WINDOW_NONE                                                                                       \
     {                                                                                                        \
