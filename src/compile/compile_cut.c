@@ -18,7 +18,8 @@
  * loss (it counts metrics once) can only be loaded. Stages are cut from the last to the first, so that what
  * a stage loads is known as an array when the earlier ones are looked at. That is
  * greedy between stages; a local search then forbids stored values one at a time, and tries
- * later stages for the gradients of parameters, and keeps what costs less.
+ * later stages for the gradients of parameters, and keeps what costs less. Stages later than the first that
+ * a change can be seen in are as they were, and a cut that costs too much already is not finished.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,7 @@ typedef struct gs_network {
     uint32_t stage, top; /* top: of c->search.stack */
     uint32_t source, sink;
     bool simple; /* no network: what can be loaded is */
+    bool notes;  /* c->search.met and since */
 } gs_network;
 
 /* search.vertex: twice the vertex, and 1 more where another one follows it, for the rows once they are loaded. */
@@ -230,11 +232,18 @@ static uint64_t load_cost(const gs_network *w, uint32_t v)
     return row_cost(c, v) * (c->keep.stored[v] ? 1 : 2) + wear_cost(c, v);
 }
 
+static void note_met(const gs_network *w, uint32_t v)
+{
+    if (w->notes && w->c->search.met[v] == 0)
+        w->c->search.met[v] = w->stage;
+}
+
 static void visit(gs_network *w, uint32_t v)
 {
     gs_cut *const c = w->c;
     if (c->search.seen[v])
         return;
+    note_met(w, v);
     c->search.seen[v] = 1;
     c->search.stack[w->top++] = v;
     c->search.vertex[v] = 2 * gs_compile__flow_vertex(c->search.flow);
@@ -300,6 +309,7 @@ static void settle(gs_network *w, uint32_t v)
     gs_cut *c = w->c;
     if (c->search.seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
         return;
+    note_met(w, v);
     c->search.seen[v] = is_loaded(w, v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
     c->search.stack[w->top++] = v;
     if (w->simple && !(gs_compile__is_sum(at(c, v)) && c->when.level[v] == w->stage))
@@ -334,10 +344,18 @@ static void keep_values(const gs_network *w)
     c->out.end[w->stage] = c->out.count;
 }
 
-/* Decides stage t; adds its cost to c->cost and marks what it wants stored. */
-static void cut_stage(gs_cut *c, uint32_t t)
+static void store(const gs_network *w, uint32_t v)
 {
-    gs_network w = {.c = c, .stage = t};
+    gs_cut *const c = w->c;
+    if (w->notes && !c->keep.stored[v])
+        c->search.since[v] = w->stage;
+    c->keep.stored[v] = true;
+}
+
+/* Decides stage t; adds its cost to c->cost and marks what it wants stored. */
+static void cut_stage(gs_cut *c, uint32_t t, bool notes)
+{
+    gs_network w = {.c = c, .stage = t, .notes = notes};
 
     gs_compile__flow_reset(c->search.flow);
     w.source = gs_compile__flow_vertex(c->search.flow);
@@ -352,9 +370,9 @@ static void cut_stage(gs_cut *c, uint32_t t)
     for_each_goal(&w, settle);
     for (uint32_t i = 0; i < w.top; i++) {
         const gs_node *n = at(c, c->search.stack[i]);
-        if (c->search.seen[c->search.stack[i]] == GS_CUT_LOADED)
-            c->keep.stored[c->search.stack[i]] = n->op != GS_OP_INPUT;
-        else if (!gs_compile__is_sum(n))
+        if (c->search.seen[c->search.stack[i]] == GS_CUT_LOADED && n->op != GS_OP_INPUT)
+            store(&w, c->search.stack[i]);
+        else if (c->search.seen[c->search.stack[i]] != GS_CUT_LOADED && !gs_compile__is_sum(n))
             for (uint32_t k = 0; k < gs_node_inputs(n); k++)
                 settle(&w, n->in[k]);
     }
@@ -362,15 +380,35 @@ static void cut_stage(gs_cut *c, uint32_t t)
     clear_seen(&w);
 }
 
+/* All stages, with notes of how. */
 static uint64_t evaluate(gs_cut *c)
 {
     c->cost = 0;
     c->out.count = 0;
     memcpy(c->keep.stored, c->keep.must_store, c->nodes * sizeof(*c->keep.stored));
+    memset(c->search.met, 0, c->nodes * sizeof(*c->search.met));
+    memset(c->search.since, 0, c->nodes * sizeof(*c->search.since));
     gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
-    for (uint32_t t = c->stages; t > 0; t--)
-        cut_stage(c, t);
+    for (uint32_t t = c->stages; t > 0; t--) {
+        c->search.before[t] = c->cost;
+        cut_stage(c, t, true);
+    }
+    c->search.before[0] = c->cost;
     return c->cost;
+}
+
+/* Is the cost less than `most`, that of the cut that was noted, where something is otherwise that stages later than
+ * `first` do not see? */
+static bool is_less(gs_cut *c, uint32_t first, uint64_t most)
+{
+    c->cost = c->search.before[first];
+    c->out.count = 0;
+    for (uint32_t v = 0; v < c->nodes; v++)
+        c->keep.stored[v] = c->keep.must_store[v] || c->search.since[v] > first;
+    gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
+    for (uint32_t t = first; t > 0 && c->cost < most; t--)
+        cut_stage(c, t, false);
+    return c->cost < most;
 }
 
 /* ---- local search ---- */
@@ -380,15 +418,16 @@ typedef struct gs_search {
     uint64_t left; /* evaluations, so that a huge model compiles in bounded time */
 } gs_search;
 
-/* One more evaluation; true when it is better than the best so far, which it then is. */
-static bool improves(gs_cut *c, gs_search *s)
+/* One more evaluation; true when it is better than the best so far, which it then is. It differs from that in what no
+ * stage later than `first` sees. */
+static bool improves(gs_cut *c, gs_search *s, uint32_t first)
 {
     if (s->left == 0)
         return false;
     s->left--;
-    if (evaluate(c) >= s->best)
+    if (!is_less(c, first, s->best))
         return false;
-    s->best = c->cost;
+    s->best = evaluate(c);
     return true;
 }
 
@@ -402,7 +441,7 @@ static bool try_forbidding(gs_cut *c, gs_search *s)
         if (!c->search.candidate[v])
             continue;
         c->keep.may_not_store[v] = true;
-        if (improves(c, s))
+        if (improves(c, s, c->search.met[v]))
             better = true;
         else
             c->keep.may_not_store[v] = false;
@@ -422,7 +461,7 @@ static bool try_later_gradients(gs_cut *c, gs_search *s)
             continue; /* a sum of rows belongs where the rows are */
         for (uint32_t t = first; t <= last; t++) {
             c->when.place[o] = t;
-            if (t != choice && improves(c, s)) {
+            if (t != choice && improves(c, s, GS_MAX(t, choice))) {
                 choice = t;
                 better = true;
             }
@@ -476,7 +515,7 @@ static void take_kept(gs_arena *m, gs_cut_kept *k, uint32_t nodes)
     k->stored = gs_arena_take(m, nodes, sizeof(*k->stored));
 }
 
-static void take_search(gs_arena *m, gs_cut_search *s, uint32_t nodes, uint32_t outputs)
+static void take_search(gs_arena *m, gs_cut_search *s, uint32_t nodes, size_t stages, uint32_t outputs)
 {
     s->candidate = gs_arena_take(m, nodes, sizeof(*s->candidate));
     s->marks.bits = gs_arena_take(m, nodes, sizeof(*s->marks.bits));
@@ -484,6 +523,9 @@ static void take_search(gs_arena *m, gs_cut_search *s, uint32_t nodes, uint32_t 
     s->flow = gs_compile__flow_new(m, 2 * nodes + 2, 6 * nodes + outputs + 8);
     s->seen = gs_arena_take(m, nodes, sizeof(*s->seen));
     s->vertex = gs_arena_take(m, nodes, sizeof(*s->vertex));
+    s->met = gs_arena_take(m, nodes, sizeof(*s->met));
+    s->since = gs_arena_take(m, nodes, sizeof(*s->since));
+    s->before = gs_arena_take(m, stages + 1, sizeof(*s->before));
     /* find_levels() may meet a node once an input */
     s->stack = gs_arena_take(m, 4 * (size_t)nodes + 4, sizeof(*s->stack));
 }
@@ -501,7 +543,7 @@ static gs_cut *cut_new(const gs_ir *ir)
     take_stages(&c->memory, &c->when, n, stages, gs_ir_outputs(ir));
     take_sums(&c->memory, &c->sum, n, stages);
     take_kept(&c->memory, &c->keep, n);
-    take_search(&c->memory, &c->search, n, gs_ir_outputs(ir));
+    take_search(&c->memory, &c->search, n, stages, gs_ir_outputs(ir));
     if (!c->memory.is_short)
         return c;
     gs_compile__cut_free(c);

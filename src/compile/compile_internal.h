@@ -131,6 +131,9 @@ typedef struct gs_cut_search {
     uint8_t *seen;        /* [nodes], all 0 */
     uint32_t *vertex;     /* [nodes] of the network being made */
     uint32_t *stack;      /* [4 * nodes] */
+    /* Of the best cut so far, whose stages were cut from the last to the first. */
+    uint32_t *met, *since; /* [nodes] first stage that looked at a value, and that stored it; 0: none */
+    uint64_t *before;      /* [stages + 1] cost of all later stages; 0: of all */
 } gs_cut_search;
 
 typedef struct gs_cut {
