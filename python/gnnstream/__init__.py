@@ -7,6 +7,10 @@
         for epoch in run:
             print(epoch.epoch, epoch.loss, epoch.valid_acc)
         logits = run.logits()                                      # float32 [vertices, classes]
+
+Examples in docstrings are run by a test, which is in a folder with ``store``, of a graph of 100 vertices and 600 edges,
+`edges` int64 [2, 600], with features `x` float32 [100, 8] and classes `y` int64 [100]; `gs` is gnnstream, `nn`
+gnnstream.nn and `np` numpy.
 """
 from . import callbacks, errors, loaders, nn, report
 from ._engine import version as _version

@@ -29,7 +29,14 @@ def _worth(epoch: Epoch, of: Optional[str]) -> float:
 
 def early_stopping(patience: int, of: Optional[str] = None) -> Callable[[Run, Epoch], bool]:
     """Ends the run when `of` has not become better for `patience` epochs: has not risen, or fallen of a name that ends
-    in "loss", "mse" or "mae". Without `of`: the validation result that the task is judged by."""
+    in "loss", "mse" or "mae". Without `of`: the validation result that the task is judged by.
+
+    `patience`: whole epochs, from 1. AttributeError, in the first epoch: it has no figure `of`.
+
+    >>> with gs.Run(store, "gcn", hidden=8, epochs=60, lr=1e-9) as run:
+    ...     len(run.fit(gs.callbacks.early_stopping(patience=3, of="valid_acc")))
+    4
+    """
     best, since = -math.inf, 0
 
     def callback(run: Run, epoch: Epoch) -> bool:
@@ -53,7 +60,16 @@ def _summary_writer(folder: PathLike) -> Any:
 def tensorboard(writer: Any, *, every: int = 1) -> Callable[[Run, Epoch], None]:
     """Shows numbers of each epoch in TensorBoard, under ``gnnstream/loss`` and so on. `writer` is the folder to write
     to, which ``tensorboard --logdir`` reads while the run goes on (the package tensorboard is needed), or a
-    SummaryWriter (of ``torch.utils.tensorboard`` or tensorboardX), which the caller closes."""
+    SummaryWriter (of ``torch.utils.tensorboard`` or tensorboardX), which the caller closes.
+
+    `every`: one epoch of so many is written. ImportError: `writer` is a folder, and tensorboard is not installed.
+
+    >>> class Printer:
+    ...     def add_scalar(self, name, value, epoch):
+    ...         if name == "gnnstream/threads":
+    ...             print(epoch, value)
+    >>> report = gs.train(store, "gcn", gs.callbacks.tensorboard(Printer(), every=2), hidden=8, epochs=4, threads=1)
+    """
     flush = not hasattr(writer, "add_scalar")
     if flush:
         writer = _summary_writer(writer)
@@ -72,7 +88,17 @@ def tensorboard(writer: Any, *, every: int = 1) -> Callable[[Run, Epoch], None]:
 class best_weights:
     """Keeps the weights of the best epoch by `of` (as of :func:`early_stopping`); ``callback.state`` has them after the
     run, ``callback.epoch`` says which it was. An epoch's figures are of the weights before its update, so those of the
-    epoch before are kept."""
+    epoch before are kept.
+
+    `state` is a dict of float32 arrays, named and shaped as in ``run.state_dict()``; None before the second epoch.
+
+    >>> best = gs.callbacks.best_weights("valid_acc")
+    >>> with gs.Run(store, "gcn", hidden=8, epochs=5) as run:
+    ...     epochs = run.fit(best)
+    ...     run.load_state_dict(best.state)
+    ...     run.evaluate().valid_acc == epochs[best.epoch].valid_acc == best.best
+    True
+    """
 
     def __init__(self, of: Optional[str] = None) -> None:
         self.of = of

@@ -140,7 +140,21 @@ def _one_loop(index: torch.Tensor, num_nodes: int) -> torch.Tensor:
 
 
 class GCNConv(_Conv):
-    """torch_geometric.nn.GCNConv. Weights of edges get no gradient."""
+    """torch_geometric.nn.GCNConv. Weights of edges get no gradient.
+
+    Arguments are torch_geometric's: `in_channels`, `out_channels`, `improved`, `cached`, `add_self_loops`, `normalize`,
+    `bias` and `flow`. x is float32 [vertices, in] on the CPU, `edge_index` [2, edges], a sparse adj_t or a
+    :class:`gnnstream.torch.Graph`, `edge_weight` [edges]; the result float32 [vertices, out]. NotImplementedError says
+    what there is not.
+
+    >>> import torch
+    >>> from gnnstream.torch import GCNConv
+    >>> conv = GCNConv(8, 3)
+    >>> y = conv(torch.from_numpy(x), torch.from_numpy(edges))
+    >>> tuple(y.shape), y.requires_grad
+    ((100, 3), True)
+    >>> conv.reset_parameters()
+    """
 
     def __init__(self, in_channels: int, out_channels: int, improved: bool = False, cached: bool = False,
                  add_self_loops: Optional[bool] = None, normalize: bool = True, bias: bool = True,
@@ -217,7 +231,21 @@ class GCNConv(_Conv):
 
 
 class SAGEConv(_Conv):
-    """torch_geometric.nn.SAGEConv, of the means, sums, greatest or least of the neighbours."""
+    """torch_geometric.nn.SAGEConv, of the means, sums, greatest or least of the neighbours.
+
+    Arguments are torch_geometric's: `in_channels` (of pairs of sets two), `out_channels`, `aggr`, `normalize`,
+    `root_weight`, `project`, `bias` and `flow`. x is float32 [vertices, in] on the CPU, `edge_index` [2, edges], a
+    sparse adj_t or a :class:`gnnstream.torch.Graph`, `size` that of a pair of sets; the result float32 [vertices, out].
+    NotImplementedError says what there is not.
+
+    >>> import torch
+    >>> from gnnstream.torch import SAGEConv
+    >>> conv = SAGEConv(8, 3, aggr="max")
+    >>> y = conv(torch.from_numpy(x), torch.from_numpy(edges))
+    >>> tuple(y.shape), y.requires_grad
+    ((100, 3), True)
+    >>> conv.reset_parameters()
+    """
 
     def __init__(self, in_channels: Union[int, tuple[int, int]], out_channels: int, aggr: str = "mean",
                  normalize: bool = False, root_weight: bool = True, project: bool = False, bias: bool = True,
@@ -303,7 +331,20 @@ def _aggregate(conv: _Conv, what: str, source: torch.Tensor, targets: int, edges
 
 
 class GINConv(_Conv):
-    """torch_geometric.nn.GINConv; ``nn`` is any module."""
+    """torch_geometric.nn.GINConv; ``nn`` is any module.
+
+    Arguments are torch_geometric's: `nn`, `eps`, `train_eps` and `flow`. x is float32 [vertices, in] on the CPU,
+    `edge_index` [2, edges], a sparse adj_t or a :class:`gnnstream.torch.Graph`, `size` that of a pair of sets; the
+    result float32 [vertices, out]. NotImplementedError says what there is not.
+
+    >>> import torch
+    >>> from gnnstream.torch import GINConv
+    >>> conv = GINConv(torch.nn.Linear(8, 3))
+    >>> y = conv(torch.from_numpy(x), torch.from_numpy(edges))
+    >>> tuple(y.shape), y.requires_grad
+    ((100, 3), True)
+    >>> conv.reset_parameters()
+    """
 
     eps: torch.Tensor
 
@@ -344,7 +385,21 @@ class GINConv(_Conv):
 
 
 class GATConv(_Conv):
-    """torch_geometric.nn.GATConv, of one set of vertices and without features of edges."""
+    """torch_geometric.nn.GATConv, of one set of vertices and without features of edges.
+
+    Arguments are torch_geometric's: `in_channels`, `out_channels`, `heads`, `concat`, `negative_slope`, `dropout`,
+    `add_self_loops`, `edge_dim` (None), `fill_value`, `bias`, `residual` and `flow`. x is float32 [vertices, in] on the
+    CPU, `edge_index` [2, edges], a sparse adj_t or a :class:`gnnstream.torch.Graph`; `edge_attr`, `size` and
+    `return_attention_weights` are None; the result float32 [vertices, out]. NotImplementedError says what there is not.
+
+    >>> import torch
+    >>> from gnnstream.torch import GATConv
+    >>> conv = GATConv(8, 3)
+    >>> y = conv(torch.from_numpy(x), torch.from_numpy(edges))
+    >>> tuple(y.shape), y.requires_grad
+    ((100, 3), True)
+    >>> conv.reset_parameters()
+    """
 
     def __init__(self, in_channels: int, out_channels: int, heads: int = 1, concat: bool = True,
                  negative_slope: float = 0.2, dropout: float = 0.0, add_self_loops: bool = True,

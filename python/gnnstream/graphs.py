@@ -135,6 +135,15 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
 
     Further options: as :func:`partition`. The arrays are written beside the store first (and removed), so as much free
     space as they take is needed.
+
+    `store` is the folder that is made. ValueError and TypeError name the array and its shape or type.
+
+    >>> made = gs.from_arrays("arrays", edges, x, y, train=np.arange(50), edge_weight=np.ones(600), parts=2)
+    >>> made.vertices, made.edges, made.features, made.weights, made.train
+    (100, 600, 8, True, 50)
+    >>> gs.from_arrays("wrong", edges, x[:50])
+    Traceback (most recent call last):
+    ValueError: edge_index: names vertex 99, but there are 50 vertices
     """
     edges = _edges(edge_index)
     x, y = None if x is None else rows(x, "x"), _maybe(y, "y", "biuf")
@@ -243,7 +252,17 @@ def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, tes
     test_mask, edge_weight (or edge_attr of one column), edge_attr of several, and edge_type. `valid` and `test`: for
     ``task="link"``, the others of RandomLinkSplit's three, whose edge_label_index are the pairs, or a knowledge graph's
     splits. With `edge_labels` edge_label are classes (whole numbers) or numbers (floats) of these pairs, for
-    ``task="edge-classify"`` or ``"edge-regress"``. Options as :func:`partition`."""
+    ``task="edge-classify"`` or ``"edge-regress"``. Options as :func:`partition`.
+
+    `store` is the folder that is made, `data` needs nothing but these attributes. ValueError: it has no edges.
+
+    >>> import types
+    >>> class Tensor(np.ndarray):  # in the place of torch's
+    ...     dim = lambda self: self.ndim
+    >>> data = types.SimpleNamespace(edge_index=edges, x=x, y=y.view(Tensor), num_nodes=100, edge_attr=None)
+    >>> gs.from_pyg("pyg", data, parts=2)
+    Store('pyg': 100 vertices, 600 edges, 8 features)
+    """
     if hasattr(data, "node_types") and hasattr(data, "edge_types"):
         if valid is not None or test is not None or edge_labels:
             raise NotImplementedError("data: pairs of splits are of graphs with one type of vertices")
@@ -270,7 +289,18 @@ def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, tes
 
 def from_dgl(store: Union[PathLike, Store], graph: Any, **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of a homogeneous DGL graph: ndata "feat" (or "x"), "label" (or "y"), "train_mask",
-    "val_mask", "test_mask"; edata "weight" (or "w") and "etype" (or "_TYPE"). Options as :func:`partition`."""
+    "val_mask", "test_mask"; edata "weight" (or "w") and "etype" (or "_TYPE"). Options as :func:`partition`.
+
+    `store` is the folder that is made. NotImplementedError: `graph` has several types.
+
+    >>> class Graph:                                # in the place of a DGLGraph
+    ...     canonical_etypes, ndata, edata = [("_N", "_E", "_N")], {"feat": x, "label": y}, {}
+    ...     edges = staticmethod(lambda order: edges)
+    ...     num_nodes = staticmethod(lambda: 100)
+    >>> edges_of = edges
+    >>> gs.from_dgl("dgl", Graph(), parts=2)
+    Store('dgl': 100 vertices, 600 edges, 8 features)
+    """
     def first(frame: Any, *names: str) -> Any:
         return next((frame[name] for name in names if name in frame), None)
 

@@ -45,7 +45,15 @@ _WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "multiproces
 
 class LoaderReport(Report, LoaderFields):
     """What a loader's batches have, and what is in memory: ``batches`` of an epoch, ``features``,
-    ``features_in_memory``, ``edges_in_memory``, ``group``, ``host_bytes``, ..."""
+    ``features_in_memory``, ``edges_in_memory``, ``group``, ``host_bytes``, ...
+
+    ``host_bytes`` are bytes, ``group`` batches that are drawn at a time.
+
+    >>> from gnnstream.loaders import NeighborLoader
+    >>> report = NeighborLoader(store, [5, 5], batch_size=25, host_memory="64M").report
+    >>> report.batches, report.features, report.task, report.features_in_memory, report.host_bytes < 64 << 20
+    (4, 8, 'classify', True, True)
+    """
 
     def __repr__(self) -> str:
         where = {True: "in memory", False: "on disk"}
@@ -56,7 +64,15 @@ class LoaderReport(Report, LoaderFields):
 class Batch:
     """A batch where torch_geometric is not installed, with the attributes of its Data: ``x`` [vertices, features],
     ``edge_index`` [2, edges] rows of the batch, ``y``, ``n_id`` [vertices] ids in the input, ``batch_size``: the first
-    rows, which the batch is of. Arrays are torch's where that is installed, else numpy's."""
+    rows, which the batch is of. Arrays are torch's where that is installed, else numpy's.
+
+    ``edge_weight`` [edges], ``edge_type`` [edges] and ``edge_attr`` [edges, columns] are there where the store has
+    them, ``num_sampled_nodes`` where it was drawn by hops; `values` are these.
+
+    >>> from gnnstream.loaders import Batch
+    >>> Batch(x=np.zeros((3, 8)), batch_size=2)
+    Batch(x=[3, 8], batch_size=2)
+    """
 
     def __init__(self, **values: Any) -> None:
         vars(self).update(values)
@@ -313,7 +329,24 @@ class NeighborLoader(_Loader):
     """Batches as ``torch_geometric.loader.NeighborLoader`` draws them. `num_neighbors`: in-edges of each vertex, hop by
     hop; -1: all. `input_nodes`: "train", "valid", "test", None (all vertices), a mask, or ids; without `shuffle` they
     come in the order of the store, which reads least. Options: ``replace``, ``weighted`` (an edge as likely as its
-    weight), ``by_type``, ``seed``, ``threads``, and ``host_memory``, what the loader may take ("8G")."""
+    weight), ``by_type``, ``seed``, ``threads``, and ``host_memory``, what the loader may take ("8G").
+
+    `store` is a :class:`gnnstream.Store` or its folder, `batch_size` a number of vertices, `transform` a function of
+    each batch whose result is yielded, `device` where tensors go, `pin_memory` whether they are pinned on the way.
+    BudgetError says what memory would do, OptionError which id is none.
+
+    >>> from gnnstream.loaders import NeighborLoader
+    >>> loader = NeighborLoader(store, num_neighbors=[5, 5], batch_size=16, input_nodes="train", shuffle=True, seed=1)
+    >>> for batch in loader:
+    ...     assert (np.asarray(batch.x) == x[np.asarray(batch.n_id)]).all()
+    >>> len(loader), loader.state_dict()
+    (3, {'epoch': 2, 'batch': 0})
+    >>> loader.load_state_dict({"epoch": 1, "batch": 2})
+    >>> sum(1 for batch in loader)
+    1
+    >>> loader.set_epoch(1)
+    >>> loader.close()
+    """
 
     def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, batch_size: int = 1024,
                  input_nodes: Any = None, shuffle: bool = False, transform: Optional[Callable[[Any], Any]] = None,
@@ -333,7 +366,17 @@ class LinkNeighborLoader(_Loader):
 
     A batch has ``input_id``, which of the pairs it has; ``edge_label_index``, rows of the batch; and ``edge_label``,
     where there is one: with "binary" random pairs are behind the given ones, with 0 for a label, and labels that begin
-    at 0 are 1 more. With "triplet" it has ``src_index``, ``dst_pos_index`` and ``dst_neg_index``."""
+    at 0 are 1 more. With "triplet" it has ``src_index``, ``dst_pos_index`` and ``dst_neg_index``.
+
+    Other arguments as of :class:`NeighborLoader`: `store`, `num_neighbors`, `transform`, `device`, `pin_memory`.
+    ValueError and TypeError say which argument has which shape, OptionError which id is none.
+
+    >>> from gnnstream.loaders import LinkNeighborLoader
+    >>> batch = next(iter(LinkNeighborLoader(store, [4], edge_label_index=edges[:, :50], neg_sampling="binary",
+    ...                                      batch_size=10)))
+    >>> np.asarray(batch.edge_label).tolist() == [1] * 10 + [0] * 10, tuple(batch.edge_label_index.shape)
+    (True, (2, 20))
+    """
 
     def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, edge_label_index: Any,
                  edge_label: Any = None, neg_sampling: Any = None, neg_sampling_ratio: Optional[float] = None,
@@ -353,7 +396,15 @@ class LinkNeighborLoader(_Loader):
 
 
 class ClusterLoader(_Loader):
-    """Batches of ``batch_size`` intervals of the store with all edges among them, as ClusterLoader makes them."""
+    """Batches of ``batch_size`` intervals of the store with all edges among them, as ClusterLoader makes them.
+
+    `input_nodes`, `transform`, `device` and `pin_memory` as of :class:`NeighborLoader`, `store`, too; with `shuffle`
+    other intervals are together in each epoch.
+
+    >>> from gnnstream.loaders import ClusterLoader
+    >>> [len(batch.n_id) for batch in ClusterLoader(store, batch_size=2, shuffle=True)]
+    [100]
+    """
 
     def __init__(self, store: Union[Store, PathLike], *, batch_size: int = 1, shuffle: bool = False,
                  input_nodes: Any = None, transform: Optional[Callable[[Any], Any]] = None, device: Any = None,
@@ -365,7 +416,15 @@ class ClusterLoader(_Loader):
 
 class SaintLoader(_Loader):
     """GraphSAINT's subgraphs, of ``batch_size`` vertices, edges or walks: `sampler` is "node", "edge" or "walk", with
-    ``walk_length``; ``coverage`` as in ``gnnstream train``."""
+    ``walk_length``; ``coverage`` as in ``gnnstream train``.
+
+    `store`, `input_nodes`, `transform`, `device` and `pin_memory` as of :class:`NeighborLoader`.
+
+    >>> from gnnstream.loaders import SaintLoader
+    >>> batch = next(iter(SaintLoader(store, "walk", batch_size=10, walk_length=2, seed=1)))
+    >>> len(batch.n_id) <= 30, batch.x.shape[1]
+    (True, 8)
+    """
 
     def __init__(self, store: Union[Store, PathLike], sampler: str, *, batch_size: int = 1024, input_nodes: Any = None,
                  transform: Optional[Callable[[Any], Any]] = None, device: Any = None, pin_memory: bool = False,
@@ -385,7 +444,14 @@ def to_blocks(batch: Any) -> tuple[Any, Any, list[Any]]:
 
     A vertex' in-edges are drawn once, in the hop that reaches it first, and are in all blocks from there on, where DGL
     draws them for each anew. As a transform: ``NeighborLoader(store, [15, 10], transform=to_blocks)``. Needs dgl with
-    its backend of PyTorch; ValueError: the batch is of a loader that has no hops."""
+    its backend of PyTorch; ValueError: the batch is of a loader that has no hops.
+
+    >>> import dgl
+    >>> from gnnstream.loaders import NeighborLoader, to_blocks
+    >>> sources, targets, blocks = next(iter(NeighborLoader(store, [5, 5], batch_size=16, transform=to_blocks)))
+    >>> len(targets), len(blocks), blocks[0].num_src_nodes() == len(sources)
+    (16, 2, True)
+    """
     import dgl
 
     if getattr(batch, "num_sampled_nodes", None) is None:
@@ -422,7 +488,15 @@ def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]],
 
     Rows between layers stand in a file in `folder` (None: the store), which no memory need hold. Options of
     :class:`NeighborLoader` that choose no vertices and no edges: ``host_memory``, ``threads``, ``device``,
-    ``pin_memory``."""
+    ``pin_memory``.
+
+    `store` and `batch_size` as of :class:`NeighborLoader`. ValueError: a layer's result is not of that shape.
+
+    >>> from gnnstream.loaders import infer
+    >>> same = infer(store, [lambda batch: batch.x])
+    >>> same.dtype, bool((same == x).all())
+    (dtype('float32'), True)
+    """
     if not layers:
         raise ValueError("layers: none given")
     given = check(options, ("host_memory", "threads", "device", "pin_memory"), "infer()")

@@ -133,6 +133,14 @@ def from_parquet(store: Union[PathLike, Store], edges: PathLike, vertices: Optio
                lists, `label`, and `split`, a column of "train", "valid", "test" or anything else
 
     Further options: as :func:`partition`. What is read is written beside the store first (and removed).
+
+    `store` is the folder that is made. ImportError: pyarrow is not installed; ValueError names a column that is
+    missing.
+
+    >>> import pyarrow, pyarrow.parquet
+    >>> pyarrow.parquet.write_table(pyarrow.table({"src": edges[0], "dst": edges[1]}), "edges.parquet")
+    >>> gs.from_parquet("of_parquet", "edges.parquet", parts=2).edges
+    600
     """
     file = _open(edges)
     columns = {"src": source, "dst": target, "weight": weight, "type": edge_type}

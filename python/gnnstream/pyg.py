@@ -90,7 +90,21 @@ class FeatureStore(torch_geometric.data.FeatureStore):
 
     `host_memory`, "16G" or bytes, is what the rows may take (None: 80 % of what is free): 4 bytes a vertex, and all
     features where they have room, else those that were asked for before. Each worker process of a DataLoader opens its
-    own, and takes as much."""
+    own, and takes as much.
+
+    >>> from gnnstream.pyg import FeatureStore
+    >>> rows = FeatureStore(store, host_memory="64M")
+    >>> rows.get_tensor(None, "x", [4, 9]).numpy().tolist() == x[[4, 9]].tolist()
+    True
+    >>> [attr.attr_name for attr in rows.get_all_tensor_attrs()], rows.get_tensor_size(None, "x")
+    (['x', 'y', 'train_mask', 'val_mask', 'test_mask'], (100, 8))
+    >>> rows.get_tensor(None, "y", 100)
+    Traceback (most recent call last):
+    IndexError: index: 100 is out of range; the store has 100 rows
+    >>> rows.report.features_in_memory
+    True
+    >>> rows.close()
+    """
 
     def __init__(self, store: Union[Store, PathLike], host_memory: Union[int, str, None] = None) -> None:
         super().__init__()
@@ -204,7 +218,16 @@ class GraphStore(torch_geometric.data.GraphStore):
 
     Edges are read when they are asked for, into 8 bytes an edge and 8 a vertex, with 4 a vertex and 256 MiB while they
     are read, and are the same tensors for as long as somebody has them. Weights, features and types of edges between
-    vertices of one type are not there: PyG's loaders read none from a GraphStore."""
+    vertices of one type are not there: PyG's loaders read none from a GraphStore.
+
+    `store` is a :class:`gnnstream.Store` or its folder.
+
+    >>> from gnnstream.pyg import GraphStore
+    >>> graph = GraphStore(store)
+    >>> row, colptr = graph.get_edge_index(None, "csc")
+    >>> len(row), len(colptr), graph.get_all_edge_attrs()[0].size
+    (600, 101, (100, 100))
+    """
 
     def __init__(self, store: Union[Store, PathLike]) -> None:
         super().__init__()
@@ -257,5 +280,10 @@ class GraphStore(torch_geometric.data.GraphStore):
 def stores(store: Union[Store, PathLike], host_memory: Union[int, str, None] = None
            ) -> tuple[FeatureStore, GraphStore]:
     """The pair that PyG's loaders take for data: :class:`FeatureStore` within `host_memory`, and
-    :class:`GraphStore`."""
+    :class:`GraphStore`.
+
+    >>> from gnnstream.pyg import stores
+    >>> stores(store)
+    (FeatureStore('store'), GraphStore('store'))
+    """
     return FeatureStore(store, host_memory), GraphStore(store)

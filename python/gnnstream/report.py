@@ -29,7 +29,15 @@ _EDGE_TASKS = {"edges", "edge program", "own rows", "zero", "begin sum", "finish
 
 
 class ReportError(Exception):
-    """What is wrong with a file, in one line."""
+    """What is wrong with a file, in one line.
+
+    >>> from gnnstream.report import ReportError, write
+    >>> with open("no.jsonl", "w") as file:
+    ...     _ = file.write("no metrics")
+    >>> write("page.html", "no.jsonl")
+    Traceback (most recent call last):
+    gnnstream.report.ReportError: no.jsonl...
+    """
 
 
 # ---- what the files say
@@ -570,7 +578,16 @@ def of_trace(events, plan, epochs, trace):
 
 
 def page(metrics, trace=None, title=None):
-    """The page of a file of metrics and, where there is one, of a trace, as a string."""
+    """The page of a run, as a string of HTML: of the file `metrics` that ``train --metrics`` wrote and, where there is
+    one, of the `trace` that ``--trace`` did; `title` is the run's name on it. ReportError says which file is wrong, or
+    that vl-convert-python is not installed.
+
+    >>> import vl_convert
+    >>> from gnnstream.report import page
+    >>> _ = gs.train(store, "gcn", hidden=8, epochs=3, metrics="page.jsonl")
+    >>> "<html" in page("page.jsonl", title="a run")
+    True
+    """
     read = read_metrics(metrics)
     step = -(-len(read) // EPOCHS)
     epochs = read[::-step][::-1] if step > 1 else read  # the last is one of them
@@ -612,7 +629,13 @@ def _library(vl_convert):
 
 
 def write(out, metrics, trace=None, title=None):
-    """Writes the page to the file `out`, whole or not at all."""
+    """Writes the page to the file `out`, whole or not at all; `metrics`, `trace` and `title` as of :func:`page`.
+
+    >>> import vl_convert
+    >>> from gnnstream.report import write
+    >>> _ = gs.train(store, "gcn", hidden=8, epochs=3, metrics="run.jsonl", trace="trace.json")
+    >>> write("report.html", "run.jsonl", "trace.json")
+    """
     made = None
     try:
         folder = os.path.dirname(os.path.abspath(out))
@@ -643,6 +666,13 @@ def _umask():
 
 
 def main(arguments=None):
+    """The program ``gnnstream report``; `arguments` are those of its command line.
+
+    >>> import vl_convert
+    >>> from gnnstream.report import main
+    >>> _ = gs.train(store, "gcn", hidden=8, epochs=3, metrics="main.jsonl")
+    >>> main(["main.jsonl", "-o", "main.html"])
+    """
     parser = argparse.ArgumentParser("gnnstream report", description="Makes a page of a run: one HTML file.")
     parser.add_argument("metrics", metavar="RUN.jsonl", help="what train --metrics wrote")
     parser.add_argument("trace", metavar="TRACE", nargs="?", help="what train --trace wrote")

@@ -30,21 +30,40 @@ class Epoch(Report, EpochFields):
     ``valid_balanced_acc``, of several labels ``valid_micro_f1``, ``valid_macro_f1``, of numbers ``valid_mse``,
     ``valid_mae``, ``valid_r2`` and so for train and test; ``seconds``, ``read_bytes``, ``written_bytes``,
     ``compute_seconds``, ``stall_seconds``, ``peak_host_bytes``, ``peak_device_bytes``, ...; on batches
-    ``sample_seconds``, ``pick_seconds``, ``copy_seconds`` and ``step_seconds``, too."""
+    ``sample_seconds``, ``pick_seconds``, ``copy_seconds`` and ``step_seconds``, too.
+
+    Seconds and bytes are of this epoch alone, peaks of the run so far.
+
+    >>> with gs.Run(store, "gcn", hidden=8, epochs=2) as run:
+    ...     epoch = run.epoch()
+    >>> epoch.epoch, epoch.epochs, epoch.task, epoch.loss > 0, 0 <= epoch.valid_acc <= 1, epoch.seconds > 0
+    (1, 2, 'classify', True, True, True)
+    """
 
     def __repr__(self) -> str:
         return f"Epoch({self.epoch} of {self.epochs}: {figures(self)}, {self.seconds:.3g} s)"
 
 
 class Evaluation(Report, EvaluationFields):
-    """Figures of the weights as they are, named as those of an :class:`Epoch`."""
+    """Figures of the weights as they are, named as those of an :class:`Epoch`.
+
+    >>> with gs.Run(store, "gcn", hidden=8) as run:
+    ...     found = run.evaluate()
+    >>> 0 <= found.test_acc <= 1, found.seconds > 0
+    (True, True)
+    """
 
     def __repr__(self) -> str:
         return f"Evaluation({figures(self)}, {self.seconds:.3g} s)"
 
 
 class TrainReport(Report, TrainFields):
-    """A whole run: figures of the final weights, named as those of an :class:`Epoch`, and ``history``, its epochs."""
+    """A whole run: figures of the final weights, named as those of an :class:`Epoch`, and ``history``, its epochs.
+
+    >>> report = gs.train(store, "gcn", hidden=8, epochs=3)
+    >>> len(report.history), report.epochs, report.loss == report.loss
+    (3, 3, True)
+    """
 
     history: list[Epoch]
 
@@ -53,7 +72,13 @@ class TrainReport(Report, TrainFields):
 
 
 class WeightsInfo(Report, WeightsFields):
-    """How weights came about."""
+    """How weights came about: ``model``, ``layers``, ``hidden``, ``epochs``, ``store``, ...; ``version`` is "" where
+    another program wrote them.
+
+    >>> _ = gs.train(store, "sage", hidden=8, epochs=2, save="info.safetensors")
+    >>> gs.weights_info("info.safetensors")
+    WeightsInfo('sage', 2 layers of 8, 2 epochs on 'store')
+    """
 
     def __repr__(self) -> str:
         return (f"WeightsInfo({self.model!r}, {self.layers} layers of {self.hidden}, {self.epochs} epochs on "
@@ -79,7 +104,14 @@ class Part(Report):
 class Plan(Report, PlanFields):
     """What a run will read, write and hold, before it starts: ``host_bytes`` and ``device_bytes`` of the budgets
     ``host_memory`` and ``device_memory``, ``passes`` (each with its bytes and predicted seconds), ``memory`` (bytes by
-    owner), ``files``, ``links``."""
+    owner), ``files``, ``links``; in bytes and seconds. Made of the engine's `report`.
+
+    >>> plan = gs.plan(store, "gcn", hidden=8)
+    >>> plan.host_bytes <= plan.host_memory, [part.name for part in plan.passes]
+    (True, ['setup', 'train', 'eval'])
+    >>> sum(item.bytes for item in plan.memory) > 0
+    True
+    """
 
     passes: list[Any]
     memory: list[Any]
@@ -151,8 +183,19 @@ class Run:
 
     `model` is the name of a built-in model, the path of a model's text, or a :class:`Model` traced from Python. Options
     are those of ``gs_train_options`` (``help(gnnstream.Run.options)`` names them). The interpreter's lock is free while
-    an epoch runs; Ctrl-C ends it and raises KeyboardInterrupt. What the engine has to say of the model or the store
-    (a parameter that nothing depends on, edge weights that the model ignores) is a warning.
+    an epoch runs; Ctrl-C ends it and raises KeyboardInterrupt. What the engine has to say of the model or the store (a
+    parameter that nothing depends on, edge weights that the model ignores) is a warning. With `predict` no epochs can
+    follow, and `store` needs no labels. Errors are those of :mod:`gnnstream.errors`; TypeError names an option that
+    there is not.
+
+    >>> with gs.Run(store, "gcn", hidden=8, epochs=4, host_memory="1G") as run:
+    ...     losses = [epoch.loss for epoch in run]
+    ...     logits = run.logits()
+    >>> len(losses), logits.shape, logits.dtype
+    (4, (100, 3), dtype('float32'))
+    >>> gs.Run(store, "gcn", hiden=8)
+    Traceback (most recent call last):
+    TypeError: Run() has no option 'hiden'; did you mean 'hidden'?
     """
 
     #: Names of the options.
@@ -184,7 +227,13 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Gives memory and files back. A run that is no longer referred to does so by itself."""
+        """Gives memory and files back. A run that is no longer referred to does so by itself.
+
+        >>> run = gs.Run(store, "gcn", hidden=8)
+        >>> run.close()
+        >>> run
+        Run('store', 'gcn': closed)
+        """
         if self._engine is not None and not isinstance(self._engine, _Closed):
             self._engine.close()
             self._engine = _Closed()
@@ -192,7 +241,12 @@ class Run:
     # ---- epochs
 
     def epoch(self) -> Epoch:
-        """One more epoch: forward, backward, update. `epochs` does not bound how many there may be."""
+        """One more epoch: forward, backward, update. `epochs` does not bound how many there may be.
+
+        >>> with gs.Run(store, "gcn", hidden=8, epochs=1) as run:
+        ...     [run.epoch().epoch for _ in range(2)]
+        [1, 2]
+        """
         report = Epoch(**_flat(self._engine.epoch()))
         self.done, self.over = report.epoch, report.over
         return report
@@ -204,7 +258,12 @@ class Run:
 
     def fit(self, *callbacks: Callable[[Run, Epoch], object]) -> list[Epoch]:
         """All epochs; each callback gets ``(run, epoch)`` after each, and ends the run by returning True.
-        Returns the list of epochs. See :mod:`gnnstream.callbacks`."""
+        Returns the list of epochs. See :mod:`gnnstream.callbacks`.
+
+        >>> with gs.Run(store, "gcn", hidden=8, epochs=9) as run:
+        ...     len(run.fit(lambda run, epoch: epoch.epoch == 2))
+        2
+        """
         past = []
         for epoch in self:
             past.append(epoch)
@@ -213,26 +272,55 @@ class Run:
         return past
 
     def evaluate(self) -> Evaluation:
-        """Loss and accuracies of the weights as they are, without dropout."""
+        """Loss and accuracies of the weights as they are, without dropout.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     run.evaluate().task
+        'classify'
+        """
         return Evaluation(**_flat(self._engine.evaluate()))
 
     def finish(self) -> TrainReport:
         """Evaluates, writes the files that options name (``save``, ``logits``, ``trace``) and reports. No epoch can
-        follow."""
+        follow.
+
+        >>> with gs.Run(store, "gcn", hidden=8, epochs=1, logits="logits.npy") as run:
+        ...     _ = run.epoch(), run.finish()
+        >>> np.load("logits.npy").shape
+        (100, 3)
+        """
         return TrainReport(**_flat(self._engine.finish()))
 
     def stop(self) -> None:
-        """Ends the pass that another thread runs, which then raises; the run is only to be closed after that."""
+        """Ends the pass that another thread runs, which then raises; the run is only to be closed after that.
+
+        >>> import threading
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     thread = threading.Thread(target=run.stop)
+        ...     thread.start(), thread.join()
+        (None, None)
+        """
         self._engine.stop()
 
     def progress(self) -> dict[str, Any]:
         """How far the pass is that another thread runs: ``pass``, ``tasks_done`` of ``tasks``, ``bytes_done`` of
-        ``bytes``, as a dict."""
+        ``bytes``, as a dict.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     _ = run.epoch()
+        ...     run.progress()["tasks_done"] <= run.progress()["tasks"]
+        True
+        """
         now: dict[str, Any] = self._engine.progress()
         return now
 
     def plan(self) -> Plan:
-        """The :class:`Plan` of this run."""
+        """The :class:`Plan` of this run.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     run.plan().vertices
+        100
+        """
         return Plan(self._engine.plan())
 
     # ---- arrays
@@ -241,7 +329,15 @@ class Run:
         """Logits of the weights as they are, float32 [vertices, classes], in the order of the input, without dropout:
         probabilities with ``softmax=True``, and of a prediction with ``embeddings=True`` what the last layer gets.
         Where a store has several types of vertices, rows are of the type that has labels.
-        `out`: the array to fill, which must be that; the engine writes into it and copies nothing on the way."""
+        `out`: the array to fill, which must be that; the engine writes into it and copies nothing on the way.
+
+        ValueError: `out` has another shape or type.
+
+        >>> out = np.empty((100, 3), np.float32)
+        >>> with gs.Run(store, "gcn", hidden=8, softmax=True) as run:
+        ...     bool(np.allclose(run.logits(out).sum(1), 1, atol=1e-5))
+        True
+        """
         shape = (self._engine.rows(), self._engine.columns())
         if out is None:
             out = np.empty(shape, np.float32)
@@ -253,11 +349,23 @@ class Run:
 
     def state_dict(self) -> Mapping[str, NDArray[np.float32]]:
         """The weights by name, as a mapping of numpy arrays; PyG's class of that model takes them with
-        ``load_state_dict({k: torch.from_numpy(v) for k, v in run.state_dict().items()})``."""
+        ``load_state_dict({k: torch.from_numpy(v) for k, v in run.state_dict().items()})``.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     run.state_dict()
+        {'convs.0.lin.weight': [8, 8], 'convs.0.bias': [8], 'convs.1.lin.weight': [3, 8], 'convs.1.bias': [3]}
+        """
         return _Tensors(self)
 
     def load_state_dict(self, tensors: Mapping[str, ArrayLike]) -> None:
-        """Sets all weights, of numpy or torch. Starts the optimiser anew."""
+        """Sets all weights: `tensors` by name, of numpy or torch, in the shapes of :meth:`state_dict`. Starts the
+        optimiser anew. KeyError: some are missing, or not of this model; ValueError names a shape.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     run.load_state_dict({name: np.zeros_like(values) for name, values in run.state_dict().items()})
+        ...     float(abs(run.logits()).max())
+        0.0
+        """
         info = {name: (i, shape) for i, (name, shape, _) in enumerate(self._engine.tensors())}
         missing, strange = info.keys() - tensors.keys(), tensors.keys() - info.keys()
         if missing or strange:
@@ -271,18 +379,37 @@ class Run:
             self._engine.set_tensor(index, arrays[name].reshape(-1))
 
     def save(self, file: PathLike) -> None:
-        """Writes the weights as .safetensors, whole or not at all."""
+        """Writes the weights to `file` as .safetensors, whole or not at all.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     run.save("saved.safetensors")
+        ...     run.load("saved.safetensors")
+        """
         self._engine.save(path(file))
 
     def load(self, file: PathLike) -> None:
-        """Sets the weights from a .safetensors file. Starts the optimiser anew."""
+        """Sets the weights from the .safetensors `file`. Starts the optimiser anew. FormatError: they are of another
+        model.
+
+        >>> with gs.Run(store, "gcn", hidden=8) as run:
+        ...     run.save("loaded.safetensors")
+        ...     run.load("loaded.safetensors")
+        """
         self._engine.load(path(file))
 
 
 def train(store: Union[Store, PathLike], model: Union[str, Model, PathLike],
           *callbacks: Callable[[Run, Epoch], object], **options: Unpack[TrainOptions]) -> TrainReport:
     """All epochs of a run, and the files that options name. Returns its report: ``loss``, ``train_acc``,
-    ``valid_acc``, ``test_acc`` of the final weights, ``seconds``, ...; and ``history``, the epochs."""
+    ``valid_acc``, ``test_acc`` of the final weights, ``seconds``, ...; and ``history``, the epochs.
+
+    `store` is a :class:`Store` or its folder, `model` as of :class:`Run`, whose options these are; `callbacks` as of
+    :meth:`Run.fit`.
+
+    >>> report = gs.train(store, "sage", hidden=8, epochs=5, sampler="neighbor", batch_size=16, fanout="5,5")
+    >>> len(report.history), report.seconds > 0
+    (5, True)
+    """
     with Run(store, model, **options) as run:
         history = run.fit(*callbacks)
         report = run.finish()
@@ -295,7 +422,14 @@ def predict(store: Union[Store, PathLike], model: Union[str, Model, PathLike, No
             **options: Unpack[TrainOptions]) -> NDArray[np.float32]:
     """Logits of a store by `weights`: a .safetensors file, or a state dict. A file that gnnstream wrote says what model
     it is of (:func:`weights_info`), so that ``predict(store, weights="w.safetensors")`` is enough; an option that says
-    otherwise is refused. The store may be another one than the weights were trained on, and need not have labels."""
+    otherwise is refused. The store may be another one than the weights were trained on, and need not have labels.
+
+    float32 [vertices, classes]; `store`, `model` and options as of :class:`Run`. TypeError: no weights are given.
+
+    >>> _ = gs.train(store, "gcn", hidden=8, epochs=2, save="w.safetensors")
+    >>> gs.predict(store, weights="w.safetensors").shape
+    (100, 3)
+    """
     if weights is None:
         raise TypeError("predict(): weights: none given")
     if "init" in options:
@@ -310,12 +444,25 @@ def predict(store: Union[Store, PathLike], model: Union[str, Model, PathLike, No
 
 def weights_info(file: PathLike) -> WeightsInfo:
     """How the weights of a .safetensors file came about: ``model``, ``layers``, ``hidden``, ``store``, ``epochs``, ...;
-    ``version`` is "" where another program wrote it."""
+    ``version`` is "" where another program wrote it.
+
+    NotFoundError, FormatError: `file` is none.
+
+    >>> _ = gs.train(store, "gcn", hidden=8, epochs=2, save="of.safetensors")
+    >>> gs.weights_info("of.safetensors").hidden
+    8
+    """
     return WeightsInfo(**_engine.inspect_weights(path(file)))
 
 
 def plan(store: Union[Store, PathLike], model: Union[str, Model, PathLike],
          **options: Unpack[TrainOptions]) -> Plan:
-    """The :class:`Plan` of a run, without opening it: reads the store's tables only."""
+    """The :class:`Plan` of a run, without opening it: reads the store's tables only.
+
+    `store`, `model` and options as of :class:`Run`. BudgetError says what memory would do.
+
+    >>> gs.plan("store", "gat", hidden=8, heads=2, host_memory="1G").host_memory >> 20
+    1024
+    """
     given = check({"model": model, **options}, Run.options, "plan()")
     return Plan(_engine.plan(path(store), _plain(given)))

@@ -24,7 +24,15 @@ class StoreOptions(PartitionOptions, total=False):
 
 
 class PartitionReport(Report, PartitionFields):
-    """How a store was made: ``parts``, ``method``, ``cut_fraction``, ``seconds``, ``peak_bytes``, ..."""
+    """How a store was made: ``parts``, ``method``, ``cut_fraction``, ``seconds``, ``peak_bytes``, ...
+
+    ``seconds`` and its parts are seconds, sizes bytes, ``cut_fraction`` of the edges, 0 to 1.
+
+    >>> gs.generate("sbm", "small", vertices=100, edges=300, features=4, classes=2)
+    >>> report = gs.partition("small", "small.gs", parts=2, method="random").report
+    >>> report.parts, report.vertices, report.method
+    (2, 100, 'random')
+    """
 
     def __repr__(self) -> str:
         return f"PartitionReport({self.parts} parts by {self.method}, {self.seconds:.3g} s, {size(self.store_bytes)})"
@@ -35,13 +43,22 @@ class Store(StoreFields):
 
     What it holds are attributes: ``vertices``, ``edges``, ``features`` (columns), ``classes``, ``edge_types``,
     ``parts``, ``train``, ``valid`` and ``test`` (how many vertices), ``symmetric``, ``weights``, ``total_bytes``, ...
+
+    Sizes are in bytes. Functions take a store by its folder, too.
+
+    >>> again = gs.Store("store")
+    >>> again
+    Store('store': 100 vertices, 600 edges, 8 features)
+    >>> again.classes, again.train, again.task, again.feature_type
+    (3, 34, 'classify', 'f32')
     """
 
     #: How it was made, of the store that :func:`partition` gives.
     report: PartitionReport
 
     def __init__(self, folder: Union[PathLike, Store]) -> None:
-        """Reads the manifest. Raises FileNotFoundError, or FormatError of a damaged one."""
+        """Reads the manifest of `folder`. Raises NotFoundError (a FileNotFoundError), or FormatError of a damaged
+        one."""
         self.path = path(folder)
         self.summary: dict[str, Any] = _engine.inspect(self.path)
         vars(self).update(self.summary)
@@ -53,7 +70,13 @@ class Store(StoreFields):
         return f"Store({self.path!r}: {self.vertices:,} vertices, {self.edges:,} edges, {self.features} features)"
 
     def ids(self) -> Union[NDArray[numpy.uint64], list[str]]:
-        """The ids that vertices had in the input, in the order of logits: numbers (numpy), or a list of names."""
+        """The ids that vertices had in the input, in the order of logits: numbers (numpy), or a list of names.
+
+        uint64 [vertices], or [vertices] of str.
+
+        >>> store.ids()[:3].tolist()
+        [0, 1, 2]
+        """
         import numpy
 
         if self.name_bytes == 0:
@@ -65,7 +88,10 @@ class Store(StoreFields):
         return names
 
     def verify(self, memory: int = 0) -> None:
-        """Reads every byte and checks it; raises FormatError where one is damaged. `memory`: bytes for buffers."""
+        """Reads every byte and checks it; raises FormatError where one is damaged. `memory`: bytes for buffers.
+
+        >>> store.verify(memory=1 << 26)
+        """
         _engine.verify(self.path, memory)
 
 
@@ -79,6 +105,13 @@ def partition(source: PathLike, store: Union[PathLike, Store], *, progress: Opti
     ``format``. `progress` is called with what is being
     done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may have been meant
     (default: Python's warnings).
+
+    Sizes are bytes, or texts as "256M". Errors: NotFoundError, FormatError (which file and line), ExistsError,
+    BudgetError, OptionError.
+
+    >>> gs.generate("rmat", "raw", vertices=200, edges=800, features=4, classes=3)
+    >>> gs.partition("raw", "raw.gs", parts=4, method="random", memory="256M")
+    Store('raw.gs': 200 vertices, 800 edges, 4 features)
     """
     given = check(options, _engine.partition_fields, "partition()")
     lines: list[str] = []  # warnings are of this thread, where the caller's line is known
@@ -92,5 +125,12 @@ def partition(source: PathLike, store: Union[PathLike, Store], *, progress: Opti
 def generate(kind: str, folder: PathLike, *, progress: Optional[Progress] = None,
              **options: Unpack[GenerateOptions]) -> None:
     """Writes a random graph as a folder of .npy files. `kind`: "rmat", or "sbm" (planted classes, features that carry
-    their signal). Options: ``vertices``, ``edges``, ``features``, ``classes``, ``seed``, ``force``."""
+    their signal). Options: ``vertices``, ``edges``, ``features``, ``classes``, ``seed``, ``force``.
+
+    `folder` gets the files, `progress` is called as :func:`partition` calls it. ExistsError: there are files already.
+
+    >>> gs.generate("sbm", "planted", vertices=90, edges=300, features=8, classes=3, seed=1)
+    >>> np.load("planted/features.npy").shape, int(np.load("planted/labels.npy").max())
+    ((90, 8), 2)
+    """
     _engine.generate(kind, path(folder), check(options, _engine.generate_fields, "generate()"), progress)

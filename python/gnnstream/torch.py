@@ -54,7 +54,15 @@ def _whole(values: Any, name: str) -> torch.Tensor:
 class Graph:
     """Edges in memory, for any number of layers: ``edge_index`` [2, E] as torch_geometric has it, of whole numbers
     from 0; ``edge_weight`` [E] numbers, which are rounded to float32 and get no gradient; ``edge_type`` [E] whole
-    numbers from 0. Each layer keeps a sorted copy."""
+    numbers from 0. Each layer keeps a sorted copy.
+
+    `num_nodes` vertices; `num_edge_types`: None: as many as `edge_type` names. ValueError and TypeError say which array
+    has which shape or type.
+
+    >>> from gnnstream.torch import Graph
+    >>> Graph(edges, num_nodes=100, edge_weight=np.ones(600))
+    Graph(100 vertices, 600 edges)
+    """
 
     def __init__(self, edge_index: Any, num_nodes: int, edge_weight: Any = None, edge_type: Any = None,
                  num_edge_types: Optional[int] = None) -> None:
@@ -126,7 +134,19 @@ class GraphLayer(torch.nn.Module):
     initial weights. Dropout is drawn by PyTorch's generator, which ``torch.manual_seed`` sets.
 
     Modules may be copied, pickled and used by several threads at once, which take turns. x and the parameters are
-    float32 on the CPU; within ``torch.autocast`` x may be of a half type, and y is float32."""
+    float32 on the CPU; within ``torch.autocast`` x may be of a half type, and y is float32.
+
+    `graph` is the :class:`Graph`; x is [vertices, `in_channels`], y [vertices, `out_channels`]. TypeError and
+    ValueError say what x or a parameter is otherwise.
+
+    >>> import torch
+    >>> from gnnstream.torch import Graph, GraphLayer
+    >>> conv = GraphLayer("gat", Graph(edges, 100), in_channels=8, out_channels=3, dropout=0.5)
+    >>> y = conv.eval()(torch.from_numpy(x))
+    >>> y.sum().backward()
+    >>> tuple(y.shape), sorted(dict(conv.named_parameters()))
+    ((100, 3), ['att_dst', 'att_src', 'bias', 'lin.weight'])
+    """
 
     def __init__(self, layer: Union[Layer, Model, str, os.PathLike[str]], graph: Graph, in_channels: int,
                  out_channels: int, **options: Unpack[LayerOptions]) -> None:

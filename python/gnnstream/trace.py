@@ -33,11 +33,21 @@ _COMPARE, _ADD, _MULTIPLY, _ATOM = range(4)
 
 
 class TraceError(TypeError):
-    """The function does something that a model's text has no words for."""
+    """The function does something that a model's text has no words for.
+
+    >>> gs.layer("h[in] -> [out]")(lambda v: sum(u.nothing for u in v.innbs))
+    Traceback (most recent call last):
+    gnnstream.trace.TraceError: v.nothing: not there; it has h
+    """
 
 
 class Value:
-    """A symbol: rows of vertices, or, where it depends on an in-neighbour, of edges."""
+    """A symbol: rows of vertices, or, where it depends on an in-neighbour, of edges. Made by the function that is
+    traced, with Python's operators and :mod:`gnnstream.nn`; `kind`, `inputs`, `text` and `over` say what it stands for.
+
+    >>> print(gs.layer("h[w] -> [w]")(lambda v: 2 * v.h - v.h / 3).body.split(":")[1].strip())
+    return 2 * h - h / 3
+    """
 
     __hash__ = object.__hash__
 
@@ -180,7 +190,20 @@ class _Edge:
 
 class Vertex:
     """v: its values by name, among them ``in_degree`` and ``loops``; ``input[k]``, what the network's k-th layer got;
-    ``innbs`` and ``innbs_and_self``. ``v.name = value`` gives a value its name, by which u has it."""
+    ``innbs`` and ``innbs_and_self``. ``v.name = value`` gives a value its name, by which u has it.
+
+    `first` is the name of what the layer gets, `parameters` are names that values cannot have.
+
+    >>> @gs.layer("h[w] -> [w]")
+    ... def double(v):
+    ...     v.twice = 2 * v.h
+    ...     return sum(u.twice for u in v.innbs) / v.in_degree
+    >>> print(double.body)
+    layer double(h[w]) -> [w]:
+        twice = 2 * h
+        return sum(u.twice) / in_degree
+    <BLANKLINE>
+    """
 
     _KEYWORDS = ("in_degree", "loops")
 
@@ -227,7 +250,15 @@ class _Inputs:
 
 
 class Parameters:
-    """p: parameters by name, and the numbers that constants and the header's widths stand for."""
+    """p: parameters by name, and the numbers that constants and the header's widths stand for.
+
+    `names` are those of the layer's header, `numbers` its widths and constants.
+
+    >>> scaled = gs.layer("h[in] -> [out]", "w[out, in]", constants={"alpha": 0.1})
+    >>> scaled = scaled(lambda v, p: p.alpha * (v.h @ p["w"].T))
+    >>> print(scaled.text.splitlines()[-1].strip())
+    return alpha * (h @ w')
+    """
 
     def __init__(self, names: list[str], numbers: list[str]) -> None:
         self._names, self._numbers = names, numbers
@@ -308,7 +339,14 @@ class _Printer:
 
 class Layer:
     """A traced layer; ``text`` is what the engine gets. ``constants`` stand above it: ``alpha=0.2`` of the option
-    ``set`` changes one."""
+    ``set`` changes one.
+
+    `name` is its own, `body` its text without the `constants`.
+
+    >>> mean = gs.layer("h[w] -> [w]", name="average")(lambda v: nn.mean(u.h for u in v.innbs))
+    >>> mean.name, mean.text
+    ('average', 'layer average(h[w]) -> [w]:\\n    return mean(u.h)\\n')
+    """
 
     def __init__(self, name: str, body: str, constants: Optional[Mapping[str, float]] = None) -> None:
         self.name, self.body, self.constants = name, body, dict(constants or {})
@@ -356,6 +394,17 @@ def layer(shape: str, *parameters: str, name: Optional[str] = None, buffers: Ite
     constants   {"alpha": 0.1}: ``p.alpha``, a number that the option ``set`` can change
 
     The widths of `shape` are numbers, too: ``p.d``.
+
+    `name` is the layer's, without it the function's. TraceError: what the function does has no words in a text.
+
+    >>> @gs.layer("h[in] -> [out]", "weight[out, in]", "bias[out]")
+    ... def plain(v, p):
+    ...     return nn.mean(u.h for u in v.innbs) @ p.weight.T + p.bias
+    >>> print(plain)
+    layer plain(h[in]) -> [out]:
+        param weight[out, in], bias[out]
+        return mean(u.h) @ weight' + bias
+    <BLANKLINE>
     """
     numbers_of, buffers = dict(constants or {}), list(buffers)
     header = _HEADER.fullmatch(shape)
@@ -390,7 +439,14 @@ def layer(shape: str, *parameters: str, name: Optional[str] = None, buffers: Ite
 class Model:
     """A network of traced layers: the last one is the network's last, those before it are used in order, the one
     before the last as often as needed. One layer alone is all of them. ``text`` is what the engine gets; a model's
-    text can be given as a string, too."""
+    text can be given as a string, too.
+
+    `layers`: of :func:`layer`, or texts. A path is no text: give it as it is to :class:`Run`.
+
+    >>> sums = gs.layer("h[in] -> [out]", "w[out, in]")(lambda v, p: nn.sum(u.h for u in v.innbs) @ p.w.T)
+    >>> gs.train(store, gs.Model(sums), hidden=8, epochs=2).epochs
+    2
+    """
 
     def __init__(self, *layers: Union[Layer, str]) -> None:
         if not layers:
@@ -405,7 +461,14 @@ class Model:
 
     def compiled(self, features: int, classes: int, *, edge_types: int = 0, dot: bool = False,
                  **options: Unpack[TrainOptions]) -> str:
-        """What the compiler makes of it, forward and backward, as ``gnnstream model`` prints it."""
+        """What the compiler makes of it, forward and backward, as ``gnnstream model`` prints it.
+
+        `features` and `classes`: columns; `edge_types`: types of edges, 0: none; `dot`: for Graphviz.
+
+        >>> sums = gs.layer("h[in] -> [out]", "w[out, in]")(lambda v, p: nn.sum(u.h for u in v.innbs) @ p.w.T)
+        >>> "sum_in" in gs.Model(sums).compiled(8, 3)
+        True
+        """
         given = check({**options, "model": self.text}, _engine.train_fields, "compiled()")
         text: str = _engine.print_model(given, features, classes, edge_types, dot)
         return text

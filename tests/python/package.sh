@@ -41,6 +41,7 @@ cd "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_package.py" "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_processes.py" "$work/out"
 "$work/venv/bin/python" "$source/tests/python/test_loaders.py" "$work/out"
+"$work/venv/bin/python" "$source/tests/python/test_docstrings.py" "$source/python/gnnstream" "$work/out"
 if [ "${3:-}" = wheel ]; then
     "$work/venv/bin/gnnstream" --version
     "${pip[@]}" mypy >"$work/log" 2>&1 || { echo "mypy does not install: $(tail -n 1 "$work/log")"; exit 0; }
@@ -53,6 +54,7 @@ if "$torch" -c 'import gnnstream, torch' 2>/dev/null; then
     "$torch" -W ignore "$source/tests/python/test_convs.py"
     "$torch" "$source/tests/python/test_loaders.py" "$work/out"
     "$torch" "$source/tests/python/test_pyg.py" "$work/out"
+    "$torch" "$source/tests/python/test_docstrings.py" "$source/python/gnnstream" "$work/out"
 else
     echo "no torch that loads the extension: what is PyTorch's was left out"
 fi
