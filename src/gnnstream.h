@@ -312,6 +312,8 @@ typedef struct gs_limits_report {
     } copies[GS_LIMIT_COPIES];
     double load_bps, load_request_seconds; /* from the disk past host memory (.disk_to_device), and what each such read
                                             * takes beside its bytes; 0: that is not there, or the disk was left out */
+    double pick_bps; /* copies to a device of rows of 256 bytes one by one, as they go where few of an interval are
+                      * needed */
 } gs_limits_report;
 
 /* Measures the disk that holds the folder `dir` (a scratch file of 1 GiB, removed) and the

@@ -77,6 +77,7 @@ static void print_device(const gs_limits_report *l)
     else
         printf("  copy by one thread      %10.2f GiB/s and %.0f ns a run of rows\n", l->link_bps / GIB,
                l->link_request_seconds * 1e9);
+    printf("  rows of 256 B one by one%10.2f GiB/s to a device\n", l->pick_bps / GIB);
     for (int i = 0; i < GS_LIMIT_GEMMS; i++)
         printf("  product %ux%ux%-6u     %10.1f Gflop/s\n", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out,
                l->gemm[i].flops * 1e-9);
@@ -90,10 +91,10 @@ static void print_device(const gs_limits_report *l)
 static void limits_print_json(const gs_limits_report *l)
 {
     printf("{\"disk_read_bps\": %s, \"disk_write_bps\": %s, \"disk_direct\": %s, \"io\": %s, \"device\": %s, "
-           "\"copy_bps\": %s, \"link_bps\": %s, \"link_request_seconds\": %s, \"random_read\": [",
+           "\"copy_bps\": %s, \"link_bps\": %s, \"link_request_seconds\": %s, \"pick_bps\": %s, \"random_read\": [",
            cli_json_real(l->disk_read_bps), cli_json_real(l->disk_write_bps), l->disk_direct ? "true" : "false",
            cli_json_text(l->io), cli_json_text(l->device), cli_json_real(l->copy_bps), cli_json_real(l->link_bps),
-           cli_json_real(l->link_request_seconds));
+           cli_json_real(l->link_request_seconds), cli_json_real(l->pick_bps));
     for (int i = 0; i < GS_LIMIT_SIZES; i++) {
         printf("%s{\"bytes\": %" PRIu64 ", \"bps\": %s, \"at_depth\": [", i == 0 ? "" : ", ", l->random_read[i].bytes,
                cli_json_real(l->random_read[i].bps));

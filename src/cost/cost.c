@@ -162,9 +162,9 @@ void gs_fit_solve(const gs_fit *f, gs_cost *c)
 #define KERNEL 3e-6
 #define GPU_COPY_SECONDS 3e-6
 
-/* Rows that are copied one by one to a device on host memory: by one thread, which waits for each row. */
+/* Guess for rows that are copied one by one to a device on host memory: by one thread, which waits for each row. */
 #define PICKED_BPS 4e9
-/* And those that a GPU fetches from the host's memory itself: of a copy's speed, as rows are short. A guess. */
+/* And for those that a GPU fetches from the host's memory itself: of a copy's speed, as rows are short. */
 #define PICKED_SHARE 0.5
 
 void gs_cost_gpu_defaults(gs_cost *out, const gs_gpu_speed *g)
@@ -302,6 +302,9 @@ static void take_links(gs_cost *c, const gs_limits *l)
         c->seconds[GS_WORK_LINKS + w][1] = 1 / l->link[w].bps;
         c->source[GS_WORK_LINKS + w] = GS_COST_CEILING;
     }
+    const double copied = l->link[GS_LINK_TO_DEVICE].bps;
+    if (l->pick_bps > 0 && copied > 0) /* beside what a byte takes in a long copy */
+        c->pick_seconds = larger(1 / l->pick_bps - 1 / copied, 0);
 }
 
 static void take_disk(gs_cost *c, const gs_limits *l)

@@ -80,6 +80,7 @@ typedef struct gs_limits {
         uint64_t bytes;    /* of a copy, from and to pinned memory of the host; FROM_DISK: 0 */
         double bps[GS_LINK_WAYS];
     } copies[GS_LIMITS_COPIES];
+    double pick_bps; /* to a device, of rows of 256 bytes that go by themselves, half of all; 0: not measured */
 } gs_limits;
 
 /* ---- seconds of work --------------------------------------------------- */

@@ -145,6 +145,8 @@ static void links_read(reader *r, const cJSON *o, gs_limits *l)
                   link[2 * i + 1] <= LINK_SECONDS_MOST;
         l->link[i] = (gs_link){link[2 * i], link[2 * i + 1]};
     }
+    if (cJSON_GetObjectItemCaseSensitive(o, "pick_bps") != NULL) /* nor have some with links */
+        l->pick_bps = rate(r, o, "pick_bps");
 }
 
 /* Records of a processor have none. */
@@ -299,6 +301,8 @@ static cJSON *limits_write(const gs_limits *l)
     cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);
     cJSON_AddNumberToObject(o, "copy_bps", l->copy_bps);
     add_table(o, "links", link, COPY_WAYS * 2);
+    if (l->pick_bps > 0)
+        cJSON_AddNumberToObject(o, "pick_bps", l->pick_bps);
     if (l->link[GS_LINK_FROM_DISK].bps > 0)
         add_table(o, "disk_to_device", &link[2 * GS_LINK_FROM_DISK], 2);
     if (l->launch_seconds > 0)

@@ -61,6 +61,7 @@ static void report_device(gs_limits_report *out, const gs_limits *l)
     out->launch_seconds = l->launch_seconds;
     out->tf32_flops = l->rounded[0];
     out->bf16_flops = l->rounded[1];
+    out->pick_bps = l->pick_bps;
     out->load_bps = l->link[GS_LINK_FROM_DISK].bps;
     out->load_request_seconds = l->link[GS_LINK_FROM_DISK].request_seconds;
     for (int i = 0; i < GS_LIMIT_COPIES; i++) {

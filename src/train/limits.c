@@ -114,6 +114,42 @@ static double time_copies(gs_device *d, uint8_t *to, const uint8_t *from, uint64
     return best / (double)copies;
 }
 
+uint64_t gs_limits_pick(uint64_t *bits, uint64_t rows)
+{
+    uint64_t picked = 0;
+
+    for (uint64_t w = 0; w < rows / 64; w++) {
+        uint32_t r[4];
+        gs_philox4x32(r, (const uint32_t[4]){(uint32_t)w, 2, 0, 0}, (const uint32_t[2]){17, 0});
+        bits[w] = (uint64_t)r[0] << 32 | r[1];
+        picked += (uint64_t)__builtin_popcountll(bits[w]);
+    }
+    return picked;
+}
+
+/* Bytes a second of rows that are copied one by one; of several times, the best. */
+static gs_status measure_picks(gs_device *d, uint8_t *to, const uint8_t *from, double *bps)
+{
+    const uint64_t rows = LINK_BYTES / GS_LIMITS_PICKED_ROW;
+    uint64_t *const bits = gs_malloc_array(rows / 64, sizeof(*bits));
+    double best = 1e30;
+    gs_status st = GS_OK;
+
+    if (bits == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for measuring copies");
+    const uint64_t picked = gs_limits_pick(bits, rows);
+    const gs_rows_launch launch = {.to = to, .from = from, .bits = bits, .rows = rows,
+                                   .row_bytes = GS_LIMITS_PICKED_ROW};
+    for (int run = 0; run < LINK_RUNS && st == GS_OK; run++) {
+        const double begin = gs_now();
+        st = gs_device_send_rows(d, &launch);
+        best = GS_MIN(best, gs_now() - begin);
+    }
+    gs_free(bits);
+    *bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
+    return st;
+}
+
 /* Devices that share the processors copy with one thread each, and all ways alike. Runs of blocks take longer than
  * their bytes do in a large copy. */
 static gs_status measure_links(gs_device *d, gs_limits *l)
@@ -131,6 +167,7 @@ static gs_status measure_links(gs_device *d, gs_limits *l)
     const double block = time_copies(d, to, from, GS_BLOCK_BYTES, LINK_STRIDE);
     for (int w = 0; w <= GS_LINK_BETWEEN; w++)
         l->link[w] = (gs_link){bps, GS_MAX(0, block - GS_BLOCK_BYTES / bps)};
+    st = measure_picks(d, to, from, &l->pick_bps);
 done:
     gs_free_pages(from, LINK_BYTES);
     gs_free_pages(to, LINK_BYTES);

@@ -30,6 +30,10 @@ gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes
 /* The device part, on the CPU device with `threads` threads (0: all). Untouched on failure. */
 gs_status gs_limits_measure_device(gs_limits *out, unsigned threads);
 
+#define GS_LIMITS_PICKED_ROW 256u /* bytes of the rows that are copied one by one */
+/* Sets about half of the bits for `rows` of these, whole words of 64, anywhere; how many. */
+uint64_t gs_limits_pick(uint64_t *bits, uint64_t rows);
+
 /* [rows of a processor's, in, out] of the products that are measured; a GPU's have more rows. */
 extern const uint32_t gs_limits_gemm_shape[GS_LIMITS_GEMMS][3];
 

@@ -232,6 +232,28 @@ static gs_status measure_way(gs_limits *l, gs_link_way way, const copier *c)
     return st;
 }
 
+/* Rows that the device fetches one by one from pinned memory: bits before them say which. */
+static gs_status measure_picks(gs_limits *l, gs_device *d, char *to, char *host)
+{
+    const uint64_t rows = COPY_BYTES / 2 / GS_LIMITS_PICKED_ROW, picked = gs_limits_pick((void *)host, rows);
+    const gs_rows_launch launch = {.to = to, .from = host + COPY_BYTES / 2, .bits = (void *)host, .rows = rows,
+                                   .row_bytes = GS_LIMITS_PICKED_ROW};
+    double best = 1e30;
+    gs_status st = GS_OK;
+
+    for (int round = 0; round < ROUNDS && st == GS_OK; round++) {
+        uint64_t number = 0;
+        bool done = false;
+        const double begin = gs_now();
+        if ((st = gs_device_send_rows(d, &launch)) == GS_OK &&
+            (st = gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number)) == GS_OK)
+            st = gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
+        best = GS_MIN(best, gs_now() - begin);
+    }
+    l->pick_bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
+    return st;
+}
+
 static gs_status measure_copies(gs_limits *l, several *s)
 {
     char *const host = gs_alloc_pages(COPY_BYTES);
@@ -245,6 +267,8 @@ static gs_status measure_copies(gs_limits *l, several *s)
     }
     if (st == GS_OK && (st = gs_device_join(s->device, GS_MIN(s->devices, 2u))) == GS_OK)
         st = measure_way(l, GS_LINK_TO_DEVICE, &(copier){s->device[0], NULL, arena[0], host, GS_DEVICE_FROM_HOST});
+    if (st == GS_OK)
+        st = measure_picks(l, s->device[0], arena[0], host);
     if (st == GS_OK)
         st = measure_way(l, GS_LINK_FROM_DEVICE, &(copier){s->device[0], NULL, host, arena[0], GS_DEVICE_TO_HOST});
     if (st == GS_OK && s->devices > 1)

@@ -197,6 +197,14 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
     assert_int_equal(c.source[GS_WORK_TO_DEVICE], GS_COST_FITTED);
     assert_int_equal(c.source[GS_WORK_FROM_DEVICE], GS_COST_CEILING);
     assert_int_equal(c.source[GS_WORK_BETWEEN], GS_COST_DEFAULT);
+    /* rows by themselves: what a byte takes beside a copy's eighth of a nanosecond; nothing where they are no slower */
+    assert_true(c.pick_seconds == guess.pick_seconds);
+    r.limits.pick_bps = 2e9;
+    gs_cost_from_record(&c, &r, 2, NULL);
+    assert_true(fabs(c.pick_seconds / 0.375e-9 - 1) < 1e-9);
+    r.limits.pick_bps = 9e9;
+    gs_cost_from_record(&c, &r, 2, NULL);
+    assert_true(c.pick_seconds == 0);
 }
 
 /* What no run has seen of the disk is a guess; what one has seen counts. */
@@ -350,6 +358,7 @@ static gs_cost_record some_record(void)
     r.limits.disk_write_bps = 2e9;
     r.limits.copy_bps = 1e10;
     r.limits.link[GS_LINK_BETWEEN] = (gs_link){5e9, 1e-6};
+    r.limits.pick_bps = 3e9;
     gs_fit_add(&r.fit, &(gs_work){GS_WORK_FROM_DEVICE, {3, 5e6}}, 1e-3, 1e-3, 7);
     for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
         r.limits.random_read[i].bytes = 4096ull << (2 * i);
@@ -443,6 +452,8 @@ static void test_record__nothing_in_it_is_trusted(void **state)
         assert_true(load_forged(text, path, forgery[i][0], forgery[i][1]) == 0);
     /* of before there were links */
     assert_true(load_forged(text, path, "\"link_tasks\"", "\"unknown\"") == 3e9);
+    /* and before rows by themselves were measured */
+    assert_true(load_forged(text, path, "\"pick_bps\"", "\"unknown\"") == 3e9);
     for (uint64_t cut = 0; cut < bytes - 2; cut += 41) { /* the last bytes are "}" and nothing */
         gs_cost_record back;
         assert_int_equal(gs_file_write_atomic(path, text, cut), GS_OK);

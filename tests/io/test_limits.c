@@ -67,6 +67,19 @@ gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *p
     return GS_OK;
 }
 
+gs_status gs_device_send_rows(gs_device *d, const gs_rows_launch *l)
+{
+    uint64_t rows = 0;
+    assert_non_null(d);
+    for (uint64_t r = 0; r < l->rows; r++)
+        if (l->bits[r / 64] >> (r % 64) & 1) {
+            memcpy((char *)l->to + r * l->row_bytes, (const char *)l->from + r * l->row_bytes, l->row_bytes);
+            rows++;
+        }
+    assert_true(rows > 0.45 * (double)l->rows && rows < 0.55 * (double)l->rows);
+    return GS_OK;
+}
+
 gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
 {
     double ignored;
@@ -119,6 +132,7 @@ static void test_limits__everything_is_filled(void **state)
     for (int w = 0; w <= GS_LINK_BETWEEN; w++) /* memory's, of any machine */
         assert_true(l.link[w].bps > 1e8 && l.link[w].bps < 1e13 && l.link[w].request_seconds >= 0 &&
                     l.link[w].request_seconds < 1e-3);
+    assert_true(l.pick_bps > 1e7 && l.pick_bps < 1e13);
     assert_true(l.link[GS_LINK_FROM_DISK].bps == 0); /* a CPU reads by way of the host alone */
     for (uint32_t i = 0; i < GS_LIMITS_GEMMS; i++) {
         assert_int_equal(l.gemm[i].rows, shape[i][0]);
