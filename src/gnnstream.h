@@ -57,6 +57,16 @@ GS_API gs_status gs_print_plan(void *file, const gs_plan_report *plan);
  * that trains a batch. Errors as gs_run_open(), GS_EIO. */
 GS_API gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options);
 
+/* Reports what training would be on a cluster that need not be there, of a graph that need not be there. `cluster`: a
+ * file, and `shape`: "vertices=N,edges=N,features=N" with "classes=N", "remote=X" (the part of the edges that begin
+ * with another rank's vertex; else as in a random order) and "parts=N" where they are known (docs/ranks.md). Every row
+ * and edge counts, as no split leaves any out. .device is "cpu", batches and pairs are GS_EUNSUPPORTED. Errors as
+ * gs_run_open(); GS_EFORMAT: the file. */
+GS_API gs_status gs_plan_cluster(gs_cluster_report *out, const char *cluster, const char *shape,
+                                 const gs_train_options *options);
+/* As gs_print_plan(). */
+GS_API gs_status gs_print_cluster(void *file, const gs_cluster_report *report);
+
 /* ---- a run --------------------------------------------------------------- */
 
 /* A model on a store, with its weights, its optimiser and the memory and files that its plan asks for. */

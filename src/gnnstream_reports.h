@@ -226,4 +226,30 @@ typedef struct gs_plan_report {
                           * between. 0: the processors draw them */
 } gs_plan_report;
 
+#define GS_CLUSTER_LINKS 8
+
+/* What an epoch would be on ranks that need not be there (gs_plan_cluster()). Bytes and seconds of links, memory and
+ * disk are of one of them, as edges are spread evenly. */
+typedef struct gs_cluster_report {
+    uint32_t ranks, planned; /* a run has 16 at most: of more, so many were planned, with all that each of them has */
+    uint32_t parts;          /* intervals of the store that was planned for, of `planned` ranks */
+    uint64_t vertices, edges, parameters;
+    uint32_t links;
+    struct {
+        char name[40];
+        double bytes, seconds; /* an epoch */
+    } link[GS_CLUSTER_LINKS];
+    double compute_seconds, disk_seconds, network_seconds; /* for so long an epoch keeps each busy */
+    double epoch_seconds, run_seconds; /* of all epochs, with what is computed once and evaluations */
+    char bound[16];          /* what is busy longest, "compute", "disk" or "network"; "waiting": none of them half of
+                              * the time */
+    uint64_t memory, memory_bytes; /* its budget, and what is used of it */
+    uint64_t table_bytes;    /* tables of all chunks, and the list of what all ranks do: each has them, and they grow
+                              * with the square of the number of ranks */
+    uint64_t store_bytes, spill_bytes; /* on its disk: its part of the store, with rows that it reads of others'; and
+                                        * files of the run */
+    double epoch_price, run_price; /* of all ranks; 0: the file says no price */
+    gs_plan_report plan;     /* of the ranks that were planned */
+} gs_cluster_report;
+
 #endif /* GS_GNNSTREAM_REPORTS_H */

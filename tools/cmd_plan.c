@@ -122,6 +122,16 @@ static void print_ways(const gs_plan_report *p)
     }
 }
 
+static void print_basis(const gs_plan_report *p)
+{
+    if (strcmp(p->basis, "fitted") == 0)
+        puts("predicted from epochs of this machine");
+    else
+        printf("predicted from %s; `gnnstream bench limits` and `bench train` make it better\n",
+               strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best"
+                                                : "defaults, as this machine was not measured");
+}
+
 static void print_seconds(const gs_plan_report *p)
 {
     printf("\n%-8s %9s %9s %9s %10s %9s %9s %9s  %s\n", "seconds", "epoch", "reading", "writing", "edge sums",
@@ -138,12 +148,7 @@ static void print_seconds(const gs_plan_report *p)
     print_program("", &p->pass[0]); /* all passes are one program's */
     for (uint32_t i = 0; i < p->passes; i++)
         print_products("", &p->pass[i]);
-    if (strcmp(p->basis, "fitted") == 0)
-        puts("predicted from epochs of this machine");
-    else
-        printf("predicted from %s; `gnnstream bench limits` and `bench train` make it better\n",
-               strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best"
-                                                : "defaults, as this machine was not measured");
+    print_basis(p);
 }
 
 /* Devices that keep nothing from epoch to epoch have no column. */
@@ -289,6 +294,7 @@ static void print_why(const gs_plan_report *p)
 typedef struct plan_command {
     train_command command; /* first: the options of train are its fields */
     bool tasks;
+    const char *cluster, *shape;
 } plan_command;
 
 static void plan_defaults(void *options)
@@ -296,6 +302,7 @@ static void plan_defaults(void *options)
     plan_command *const o = options;
     train_command_defaults(&o->command);
     o->tasks = false;
+    o->cluster = o->shape = NULL;
 }
 
 static const cli_option plan_output_options[] = {
@@ -305,6 +312,62 @@ static const cli_option plan_output_options[] = {
      "also what ways there are to make products by edge type, and what\neach would take", NULL, 0, 0},
     {0},
 };
+
+static const cli_option plan_cluster_options[] = {
+    {"--cluster", CLI_PATH, offsetof(plan_command, cluster), NULL, "FILE",
+     "of ranks that need not be there: a JSON file of how many, what each has,\nand the network between them", NULL,
+     0, 0},
+    {"--shape", CLI_TEXT, offsetof(plan_command, shape), NULL, "COUNTS",
+     "in place of STORE: vertices=N,edges=N,features=N, and where known classes=N,\n"
+     "remote=X (part of the edges that begin with another rank's vertex), parts=N", NULL, 0, 0},
+    {0},
+};
+
+static const char *share_of(uint64_t bytes, uint64_t of) { return bytes <= of ? "" : ", which is more than it has"; }
+
+static void print_cluster(const gs_cluster_report *r)
+{
+    printf("%s ranks, %s vertices, %s edges, %s parameters\n", cli_count(r->ranks), cli_count(r->vertices),
+           cli_count(r->edges), cli_count(r->parameters));
+    if (r->planned < r->ranks)
+        printf("planned as %u of them, with %u intervals, what each has as among all\n", r->planned, r->parts);
+    printf("\n%-28s %12s %10s\n", "an epoch of a rank", "bytes", "seconds");
+    for (uint32_t l = 0; l < r->links; l++)
+        printf("%-28s %12s %10.3f\n", r->link[l].name, cli_size((uint64_t)r->link[l].bytes), r->link[l].seconds);
+    printf("\n%-10s %9s %9s %9s %9s %10s  %s\n", "seconds", "compute", "disk", "network", "epoch", "run", "bound by");
+    printf("%-10s %9.3f %9.3f %9.3f %9.3f %10.1f  %s\n", "", r->compute_seconds, r->disk_seconds, r->network_seconds,
+           r->epoch_seconds, r->run_seconds, r->bound);
+    print_basis(&r->plan);
+    printf("\n%-28s %12s of %s\n", "memory of a rank", cli_size(r->memory_bytes), cli_size(r->memory));
+    printf("%-28s %12s%s\n", "tables of all ranks' work", cli_size(r->table_bytes),
+           share_of(r->table_bytes, r->memory));
+    printf("%-28s %12s\n", "its part of the store", cli_size(r->store_bytes));
+    printf("%-28s %12s\n", "its spill files", cli_size(r->spill_bytes));
+    if (r->run_price > 0)
+        printf("%-28s %12.2f an epoch, %.2f a run\n", "price", r->epoch_price, r->run_price);
+}
+
+static int run_cluster(const cli_command *self, const plan_command *given, const gs_train_options *train,
+                       const char *store)
+{
+    static gs_cluster_report r; /* too large for a stack */
+    int status;
+
+    if (store != NULL || given->cluster == NULL || given->shape == NULL)
+        return cli_fail(self, CLI_USAGE, "--cluster and --shape go together, without STORE");
+    if (given->tasks || given->command.why)
+        return cli_fail(self, CLI_USAGE, "%s is of a store; leave out --cluster and --shape",
+                        given->tasks ? "--tasks" : "--why");
+    if ((status = cli_result(self, gs_plan_cluster(&r, given->cluster, given->shape, train))) != CLI_DONE)
+        return status;
+    if (!given->command.json) {
+        print_cluster(&r);
+        return CLI_DONE;
+    }
+    status = cli_result(self, gs_print_cluster(stdout, &r));
+    putchar('\n');
+    return status;
+}
 
 static int plan_run(const cli_command *self, const void *options, const char *const *place)
 {
@@ -318,6 +381,10 @@ static int plan_run(const cli_command *self, const void *options, const char *co
         return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help plan");
     train.stop = cli_stop();
     train.warn = cli_warn;
+    if (given->cluster != NULL || given->shape != NULL)
+        return run_cluster(self, given, &train, place[0]);
+    if (place[0] == NULL)
+        return cli_fail(self, CLI_USAGE, "STORE is missing; see gnnstream help plan");
     if (given->tasks && o->why)
         return cli_fail(self, CLI_USAGE, "--why is no task; leave out one of --tasks and --why");
     if (given->tasks)
@@ -338,10 +405,11 @@ static int plan_run(const cli_command *self, const void *options, const char *co
 
 const cli_command cmd_plan = {
     .name = "plan",
-    .place = {"STORE"},
+    .place = {"[STORE]"},
     .summary = "Says what train with the same options would read, write and hold in memory.\n"
                "Runs nothing and writes nothing.",
     .group = (const cli_group[]){{"Output", plan_output_options},
+                                 {"A cluster and a graph that need not be there", plan_cluster_options},
                                  {"Model", train_model_options},
                                  {"Machine", train_machine_options},
                                  {"Task (as for train)", train_task_options},

@@ -46,7 +46,8 @@ gs_status gs_spans_set(gs_spans *s, gs_span x)
         s->span = more;
         s->room = room;
     }
-    memmove(s->span + first + pieces, s->span + end, (s->count - end) * sizeof(*s->span));
+    if (first + pieces != end) /* most take the place of what was there in the pass before */
+        memmove(s->span + first + pieces, s->span + end, (s->count - end) * sizeof(*s->span));
     memcpy(s->span + first, piece, pieces * sizeof(*piece));
     s->count = count;
     return GS_OK;

@@ -242,6 +242,8 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
     gs_effort effort = {.most = x->most, .screens = x->screens, .again = x->again, .found = x->found,
                         .question = x->program, .counts = &c->scans.counts};
 
+    if (c->o->shape != NULL && effort.most == 0) /* nobody waits for its epochs */
+        effort.most = gs_effort_all(0) / (x->screens ? GS_EFFORT_SCREENED : GS_EFFORT_TAKEN);
     s->memory.sizes = sizes;
     s->memory.least_windows = c->least_windows;
     s->memory.known = sizes && c->best.refused.device == 0 ? c->best.refused.host : 0;
@@ -635,7 +637,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
     gs_alloc_map_large(); /* plans are made and freed by the dozen */
     st = choose_first(&c);
     if (st == GS_OK) {
-        c.most_tasks = gs_effort_all(c.best.epoch_seconds);
+        c.most_tasks = gs_effort_all(config->shape != NULL ? 0 : c.best.epoch_seconds);
         if (!config->trial) { /* which asks whether there is a plan */
             improve(&c);
             refine(&c);

@@ -240,6 +240,8 @@ gs_status gs_session_open_devices(gs_session *s)
     if (several == 0 && !gs_session_has_memories(s))
         return GS_OK;
     s->machine.topology = &s->machine.wires;
+    if (s->config.cluster != NULL)
+        gs_topology_of_network(&s->machine.wires, devices, s->config.cluster->bps, s->config.cluster->seconds);
     if (gs_ranks_count() > 1 && o->topology == NULL && (st = ask_network(s)) != GS_OK)
         return st;
     if (s->machine.wires.devices == 0)
@@ -259,15 +261,36 @@ const gs_cost *gs_session_host_cost(const gs_session *s)
     return s->machine.on_host == GS_NONE ? NULL : &s->machine.host_cost;
 }
 
+/* Machines with other processors than this one's `threads`. Each has a disk of its own, and a plan has one, which is as
+ * fast as all. */
+static void take_cluster(const gs_session *s, gs_cost *c, uint32_t threads)
+{
+    const gs_cluster *const k = s->config.cluster;
+    const double at_once = k->threads > 0 ? (double)k->threads / threads : 1;
+
+    for (int kind = 0; kind < GS_WORK_LINKS; kind++)
+        for (int a = 0; a < GS_WORK_AMOUNTS; a++)
+            c->seconds[kind][a] /= a > 0 ? k->speed * at_once : k->speed;
+    if (k->disk_bps > 0)
+        c->read_bps = c->write_bps = k->disk_bps;
+    c->read_bps *= s->machine.devices;
+    c->write_bps *= s->machine.devices;
+    c->request_seconds /= s->machine.devices;
+}
+
 void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record, uint32_t device)
 {
+    const bool cluster = s->config.cluster != NULL;
     const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
-    const uint32_t sharing = device == s->machine.on_host ? 1 : s->machine.devices; /* beside GPUs it has all threads */
+    /* beside GPUs it has all threads, as a rank has those of its machine */
+    const uint32_t sharing = device == s->machine.on_host || cluster ? 1 : s->machine.devices;
     gs_gpu_speed gpu;
     const bool known = gs_device_speed(s->machine.device[device], &gpu);
     if (!s->machine.linked)
         gpu.linked_bps = 0;
     gs_cost_from_record(out, record, GS_MAX(threads / sharing, 1), known ? &gpu : NULL);
+    if (cluster)
+        take_cluster(s, out, threads);
 }
 
 static bool same_gpu(const gs_device *a, const gs_device *b)

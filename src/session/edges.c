@@ -204,14 +204,13 @@ bool gs_session_uses_set(const gs_session *s, uint32_t set)
     return false;
 }
 
-gs_granules gs_session_granules(const gs_session *s)
+gs_granules gs_session_granules_within(const gs_chunk_table *t, uint64_t left)
 {
-    const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t chunks = (uint64_t)t->parts * t->parts * SETS_EXPECTED;
-    const uint64_t most = GS_MIN(gs_session_left(&s->memory) / NEED_SHARE, NEED_MOST);
+    const uint64_t most = GS_MIN(left / NEED_SHARE, NEED_MOST);
 
     /* One interval needs all of itself, and a chunk that no buffer can hold is not looked into. */
-    if (t->parts == 1 || gs_edge_scan_least(s->store) > gs_session_left(&s->memory) / 2)
+    if (t->parts == 1 || GS_MAX(t->longest, GS_BLOCK_BYTES) > left / 2)
         return (gs_granules){0};
     for (uint32_t rows = GS_GRANULE_ROWS; rows <= t->interval_rows / 2; rows *= 2) {
         const gs_granules g = gs_granules_of(t, rows);
@@ -219,6 +218,11 @@ gs_granules gs_session_granules(const gs_session *s)
             return g;
     }
     return (gs_granules){0};
+}
+
+gs_granules gs_session_granules(const gs_session *s)
+{
+    return gs_session_granules_within(gs_store_chunks(s->store), gs_session_left(&s->memory));
 }
 
 gs_granules gs_session_rows(const gs_session *s)

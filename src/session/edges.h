@@ -85,6 +85,8 @@ gs_status gs_session_list_edges(gs_session *s);
 bool gs_session_uses_set(const gs_session *s, uint32_t set);
 /* The finest granules for which the planner may know what chunks need, within the host's budget; {0} for none. */
 gs_granules gs_session_granules(const gs_session *s);
+/* The same where planning has `left` bytes. */
+gs_granules gs_session_granules_within(const gs_chunk_table *t, uint64_t left);
 /* And single rows, where there are devices to which they may be copied by themselves; {0} for none. */
 gs_granules gs_session_rows(const gs_session *s);
 /* Which granules of rows each chunk of the store's sets needs, into set[].need and rows: reads the edge files

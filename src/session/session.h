@@ -42,6 +42,7 @@
 #include "session/params.h"
 #include "session/tables.h"
 #include "store/store.h"
+#include "topology/topology.h" /* gs_cluster */
 
 /* -- what a started run holds: memory, parameters, files. */
 
@@ -176,6 +177,8 @@ typedef struct gs_session_config {
     uint64_t process_bytes; /* what another session of the process found resident before libraries touched any of what
                              * they are allowed; 0: this is the first */
     gs_variant first;       /* the program that is tried first */
+    gs_store *shape;           /* in the place of `store`: tables alone, of a run that is only planned, */
+    const gs_cluster *cluster; /* by ranks with these machines, of which it has a device each; or NULL */
     bool trial;             /* of what another process would do, that finds `process_bytes` resident: what this one
                              * holds does not count */
     gs_scans *scans;        /* where one that is refused leaves what scans of the store said, for trials; or NULL */

@@ -567,8 +567,8 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
                                   .forward = GS_NONE,
                                   .gradients = config->purpose == GS_FOR_TRAINING};
     s->pairs = (gs_session_pairs){GS_NONE, GS_NONE, GS_NONE};
-    if (store != NULL)
-        s->store = gs_store_share(store);
+    if (store != NULL || config->shape != NULL)
+        s->store = gs_store_share(store != NULL ? store : config->shape);
     else if ((st = gs_store_open(&s->store, config->store)) != GS_OK)
         goto done;
     if ((st = check_store(s)) != GS_OK ||
@@ -862,7 +862,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .stop = s->config.options->stop,
         .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed) +
                       (s->machine.direct.possible ? GS_EXEC_LOAD_TASK_BYTES : 0) +
-                      (gs_ranks_count() > 1 ? GS_EXEC_MESSAGE_TASK_BYTES : 0),
+                      (gs_ranks_count() > 1 || s->config.cluster != NULL ? GS_EXEC_MESSAGE_TASK_BYTES : 0),
         .cost = &s->machine.cost,
         .host_cost = gs_session_host_cost(s),
         /* the selective plan is the one to be ordered */

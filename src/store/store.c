@@ -259,6 +259,7 @@ struct gs_store {
     char *dir;
     uint32_t sharers; /* owners beside the first */
     int folder; /* the one that was opened, whatever takes its place */
+    bool shape; /* there is no folder */
     int ids;    /* input_id.bin, which is read last, when the store may long have been replaced */
     gs_store_info info;
     gs_chunk_table table;
@@ -354,6 +355,24 @@ static gs_status check_room(const char *dir, const gs_manifest *m, uint64_t byte
                    gs_size_format(have, sizeof(have), free_bytes));
 }
 
+/* Of s->chunks. */
+static void set_table(gs_store *s, const gs_manifest *m)
+{
+    const uint64_t square = (uint64_t)m->info.parts * m->info.parts, count = gs_manifest__chunk_count(m);
+
+    s->table_bytes += count * sizeof(gs_chunk);
+    s->table = (gs_chunk_table){
+        .vertices = m->info.vertices,
+        .parts = m->info.parts,
+        .interval_rows = m->info.interval_rows,
+        .shared = m->shared,
+        .data = m->data,
+        .chunk = {s->chunks, m->shared ? s->chunks : s->chunks + square},
+    };
+    for (uint64_t k = 0; k < count; k++)
+        s->table.longest = GS_MAX(s->table.longest, s->chunks[k].length);
+}
+
 static gs_status load_table(gs_store *s, const gs_manifest *m)
 {
     const uint64_t count = gs_manifest__chunk_count(m), bytes = count * GS_CHUNK_RECORD_BYTES;
@@ -373,19 +392,25 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
     gs_free(path);
     if (st != GS_OK)
         return st;
-    s->table_bytes += count * sizeof(gs_chunk);
-    const uint64_t square = (uint64_t)m->info.parts * m->info.parts;
-    s->table = (gs_chunk_table){
-        .vertices = m->info.vertices,
-        .parts = m->info.parts,
-        .interval_rows = m->info.interval_rows,
-        .shared = m->shared,
-        .data = m->data,
-        .chunk = {s->chunks, m->shared ? s->chunks : s->chunks + square},
-    };
-    for (uint64_t k = 0; k < count; k++)
-        s->table.longest = GS_MAX(s->table.longest, s->chunks[k].length);
+    set_table(s, m);
     return GS_OK;
+}
+
+/* `sums`: of all arrays; NULL: there are none. */
+static void set_arrays(gs_store *s, const gs_manifest *m, const uint64_t *sums)
+{
+    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
+        const uint64_t array_bytes = gs_manifest__array_bytes(m, id);
+        if (!m->array[id].present)
+            continue;
+        s->array[id] = (gs_array_info){.present = true,
+                                       .dtype = m->array[id].dtype,
+                                       .width = m->array[id].width,
+                                       .row_bytes = m->array[id].width * gs_dtype_bytes(m->array[id].dtype),
+                                       .bytes = array_bytes,
+                                       .sums = sums};
+        sums += sums != NULL ? gs_div_up(array_bytes, GS_SUM_BYTES) : 0;
+    }
 }
 
 static gs_status load_sums(gs_store *s, const gs_manifest *m)
@@ -399,19 +424,7 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
     s->sums = data;
     s->table_bytes += bytes;
 
-    const uint64_t *next = s->sums;
-    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
-        const uint64_t array_bytes = gs_manifest__array_bytes(m, id);
-        if (!m->array[id].present)
-            continue;
-        s->array[id] = (gs_array_info){.present = true,
-                                       .dtype = m->array[id].dtype,
-                                       .width = m->array[id].width,
-                                       .row_bytes = m->array[id].width * gs_dtype_bytes(m->array[id].dtype),
-                                       .bytes = array_bytes,
-                                       .sums = next};
-        next += gs_div_up(array_bytes, GS_SUM_BYTES);
-    }
+    set_arrays(s, m, s->sums);
     const gs_array_info *f = &s->array[GS_ARRAY_FEATURES];
     if (f->present &&
         gs_hash64(f->sums, gs_div_up(f->bytes, GS_SUM_BYTES) * sizeof(uint64_t)) != m->info.feature_id)
@@ -469,6 +482,23 @@ done:
     gs_free((void *)(uintptr_t)m.info.types);
     gs_store_close(s);
     return st;
+}
+
+gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks)
+{
+    gs_store *const s = gs_calloc(1, sizeof(*s));
+    char *const dir = gs_strdup(name);
+
+    if (s == NULL || dir == NULL) {
+        gs_free(s);
+        gs_free(dir);
+        return gs_fail(GS_ENOMEM, "%s: out of memory", name);
+    }
+    *s = (gs_store){.dir = dir, .folder = -1, .ids = -1, .shape = true, .info = m->info, .chunks = chunks};
+    set_table(s, m);
+    set_arrays(s, m, NULL);
+    *out = s;
+    return GS_OK;
 }
 
 gs_status gs_store_open(gs_store **out, const char *dir)
@@ -540,6 +570,10 @@ const char *gs_store_dir(const gs_store *s)
 const gs_store_info *gs_store_get_info(const gs_store *s)
 {
     return &s->info;
+}
+bool gs_store_is_shape(const gs_store *s)
+{
+    return s->shape;
 }
 const gs_chunk_table *gs_store_chunks(const gs_store *s)
 {

@@ -128,6 +128,23 @@ void gs_store_close(gs_store *s); /* NULL is allowed */
  * thread. */
 gs_store *gs_store_share(gs_store *s);
 
+/* What a graph is like that is not there. */
+typedef struct gs_store_shape {
+    uint64_t vertices, edges;
+    uint32_t features, classes; /* features of float32 */
+    uint32_t parts;   /* P; fewer where intervals of as many rows each are fewer */
+    uint32_t owners;  /* intervals, in order, belong to so many, to each as many; divides `parts` */
+    double remote;    /* part of the edges between intervals of different owners, 0 to 1 */
+} gs_store_shape;
+
+/* A store of counts alone, without a file: edges of an owner, and those between two, are spread evenly, and which rows
+ * of an interval they name is drawn. For plans, which look at tables and gs_edge_needs(); it cannot be scanned. `name`
+ * stands for its folder. GS_EINVAL: more than a store can have; GS_ENOMEM. */
+gs_status gs_store_open_shape(gs_store **out, const char *name, const gs_store_shape *shape);
+bool gs_store_is_shape(const gs_store *s);
+/* gs_edge_needs() of such a store: draws the granules of rows that each chunk names. */
+void gs_store_draw_needs(const gs_store *s, gs_direction d, gs_granules g, uint64_t *bits);
+
 const char *gs_store_dir(const gs_store *s);
 const gs_store_info *gs_store_get_info(const gs_store *s);
 const gs_chunk_table *gs_store_chunks(const gs_store *s);

@@ -78,6 +78,9 @@ gs_status gs_store__check_files(const gs_manifest *m, const char *dir, uint64_t 
 /* Size of "dir/name"; GS_ENOTFOUND where there is no such regular file. */
 gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name);
 
+/* store.c: one without a file, which takes `chunks` of both directions. */
+gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks);
+
 uint64_t gs_manifest__array_bytes(const gs_manifest *m,
                                   gs_array_id id);       /* rows only, no padding; 0: absent */
 uint64_t gs_manifest__sum_count(const gs_manifest *m);   /* checksums in sums.bin */

@@ -1,4 +1,4 @@
-/* topology.c - devices under switches: made, and read from a file. */
+/* topology.c - devices under switches, and clusters: made, and read from files. */
 #include "topology/topology.h"
 
 #include <cjson/cJSON.h>
@@ -343,30 +343,42 @@ static gs_status read_across(gs_topology *t, const cJSON *root, const char *path
     return st;
 }
 
-/* Ranks, which have no other wires. */
-static gs_status read_network(gs_topology *t, const cJSON *root, const char *path)
+/* "network" of a topology or of a cluster. *bps 0: nothing is said. */
+static gs_status network_of(double *bps, double *seconds, const cJSON *root, const char *path)
 {
     static const char *const known[] = {"bps", "seconds"};
     const cJSON *const network = cJSON_GetObjectItemCaseSensitive(root, "network");
-    const cJSON *const seconds = cJSON_GetObjectItemCaseSensitive(network, "seconds");
-    double bps;
+    const cJSON *const said = cJSON_GetObjectItemCaseSensitive(network, "seconds");
     gs_status st;
 
+    *bps = *seconds = 0;
     if (network == NULL)
         return GS_OK;
-    if ((st = rate(&bps, network, "bps", path)) != GS_OK)
+    if ((st = rate(bps, network, "bps", path)) != GS_OK)
         return st;
-    if (unknown_key(network, known, GS_ARRAY_LEN(known)) != NULL || bps == 0 || !cJSON_IsNumber(seconds) ||
-        !(seconds->valuedouble >= 0) || seconds->valuedouble > SECONDS_MOST)
+    if (unknown_key(network, known, GS_ARRAY_LEN(known)) != NULL || *bps == 0 || !cJSON_IsNumber(said) ||
+        !(said->valuedouble >= 0) || said->valuedouble > SECONDS_MOST)
         return gs_fail(GS_EFORMAT, "%s: \"network\" must be {\"bps\": 1e9, \"seconds\": 5e-5}, bytes a second and what "
                        "a message takes beside, up to %g", path, SECONDS_MOST);
+    *seconds = said->valuedouble;
+    return GS_OK;
+}
+
+/* Ranks, which have no other wires. */
+static gs_status read_network(gs_topology *t, const cJSON *root, const char *path)
+{
+    double bps, seconds;
+    const gs_status st = network_of(&bps, &seconds, root, path);
+
+    if (st != GS_OK || bps == 0)
+        return st;
     if (t->across.bps > 0 || t->across.share != GS_SHARE_FASTER)
         return gs_fail(GS_EFORMAT, "%s: \"network\" is of ranks, which have no \"across_bps\" and no \"share\"", path);
     for (uint32_t s = 0; s < t->switches; s++)
         if (t->at[s].devices != 1 || t->at[s].host_bps > 0 || t->at[s].peer_bps > 0)
             return gs_fail(GS_EFORMAT, "%s: switch %u: \"network\" is of ranks: a switch each, with one device, and "
                            "without host_bps and peer_bps", path, s);
-    t->across = (gs_topology_across){.joined = true, .bps = bps, .network = true, .seconds = seconds->valuedouble};
+    t->across = (gs_topology_across){.joined = true, .bps = bps, .network = true, .seconds = seconds};
     return GS_OK;
 }
 
@@ -450,25 +462,106 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
     return (st = read_take(t, root, path)) == GS_OK ? read_place(t, root, path) : st;
 }
 
+/* The caller deletes *root, also on failure. */
+static gs_status read_json(cJSON **root, const char *path)
+{
+    char *text = NULL;
+    uint64_t bytes = 0;
+    gs_status st = gs_file_read_all(&text, &bytes, path, FILE_MOST);
+
+    if (st == GS_OK &&
+        (memchr(text, '\0', bytes) != NULL || (*root = cJSON_ParseWithOpts(text, NULL, 1)) == NULL))
+        st = gs_fail(GS_EFORMAT, "%s: not JSON", path);
+    gs_free(text);
+    return st;
+}
+
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
 {
     gs_topology t = {0};
-    char *text = NULL;
-    uint64_t bytes = 0;
     cJSON *root = NULL;
-    gs_status st = gs_file_read_all(&text, &bytes, path, FILE_MOST);
+    gs_status st = read_json(&root, path);
 
-    if (st != GS_OK)
-        return st;
-    if (memchr(text, '\0', bytes) != NULL || (root = cJSON_ParseWithOpts(text, NULL, 1)) == NULL)
-        st = gs_fail(GS_EFORMAT, "%s: not JSON", path);
-    else
+    if (st == GS_OK)
         st = read_all(&t, root, path);
     if (st == GS_OK && t.devices != devices)
         st = gs_fail(GS_EINVAL, "%s: a topology of %u devices, and .device names %u", path, t.devices, devices);
     if (st == GS_OK)
         *out = t;
     cJSON_Delete(root);
-    gs_free(text);
+    return st;
+}
+
+/* ---- clusters ---------------------------------------------------------- */
+
+/* A number that a cluster's file may say. */
+typedef struct quantity {
+    const char *key;
+    double least, most, unset;
+    bool whole, due;
+} quantity;
+
+enum { OF_RANKS, OF_THREADS, OF_MEMORY, OF_SPEED, OF_DISK, OF_PRICE, QUANTITIES };
+static const quantity quantities[QUANTITIES] = {
+    [OF_RANKS] = {"ranks", 1, 65536, 0, true, true},
+    [OF_THREADS] = {"threads", 1, 4096, 0, true, false},
+    [OF_MEMORY] = {"memory", 1, MEMORY_MOST, 0, true, false},
+    [OF_SPEED] = {"speed", SPEED_LEAST, 1 / SPEED_LEAST, 1, false, false},
+    [OF_DISK] = {"disk_bps", BPS_LEAST, BPS_MOST, 0, false, false},
+    [OF_PRICE] = {"price", 0, MEMORY_MOST, 0, false, false},
+};
+
+static gs_status read_quantity(double *out, const cJSON *root, const quantity *q, const char *path)
+{
+    const cJSON *const v = cJSON_GetObjectItemCaseSensitive(root, q->key);
+
+    *out = q->unset;
+    if (v == NULL && !q->due)
+        return GS_OK;
+    if (!cJSON_IsNumber(v) || !(v->valuedouble >= q->least) || v->valuedouble > q->most ||
+        (q->whole && v->valuedouble != floor(v->valuedouble)))
+        return gs_fail(GS_EFORMAT, "%s: \"%s\" must be a %snumber from %g to %g", path, q->key,
+                       q->whole ? "whole " : "", q->least, q->most);
+    *out = v->valuedouble;
+    return GS_OK;
+}
+
+static gs_status read_cluster(gs_cluster *out, const cJSON *root, const char *path)
+{
+    static const char *const known[] = {"ranks", "threads", "memory", "speed", "disk_bps", "price", "network"};
+    double x[QUANTITIES];
+    const char *key;
+    gs_status st = GS_OK;
+
+    if (!cJSON_IsObject(root) || cJSON_GetObjectItemCaseSensitive(root, "ranks") == NULL)
+        return gs_fail(GS_EFORMAT, "%s: not a cluster: {\"ranks\": 64, \"memory\": 256e9, \"network\": {\"bps\": 1e9, "
+                       "\"seconds\": 5e-5}} is expected", path);
+    if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
+        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are ranks, threads, memory, speed, disk_bps, "
+                       "price and network", path, key);
+    for (int q = 0; q < QUANTITIES && st == GS_OK; q++)
+        st = read_quantity(&x[q], root, &quantities[q], path);
+    if (st != GS_OK || (st = network_of(&out->bps, &out->seconds, root, path)) != GS_OK)
+        return st;
+    if (out->bps == 0 && x[OF_RANKS] > 1)
+        return gs_fail(GS_EFORMAT, "%s: of several ranks it says their \"network\"", path);
+    out->ranks = (uint32_t)x[OF_RANKS];
+    out->threads = (uint32_t)x[OF_THREADS];
+    out->memory = (uint64_t)x[OF_MEMORY];
+    out->speed = x[OF_SPEED];
+    out->disk_bps = x[OF_DISK];
+    out->price = x[OF_PRICE];
+    return GS_OK;
+}
+
+gs_status gs_cluster_load(gs_cluster *out, const char *path)
+{
+    gs_cluster c = {0};
+    cJSON *root = NULL;
+    gs_status st = read_json(&root, path);
+
+    if (st == GS_OK && (st = read_cluster(&c, root, path)) == GS_OK)
+        *out = c;
+    cJSON_Delete(root);
     return st;
 }

@@ -54,6 +54,17 @@ typedef struct gs_topology {
     gs_topology_place place; /* said: then all compute */
 } gs_topology;
 
+/* Ranks that need not be there: what each has, as all do, and the network between them. */
+typedef struct gs_cluster {
+    uint32_t ranks;
+    uint32_t threads; /* of each; 0: as many as this machine has */
+    uint64_t memory;  /* of each, bytes; 0: nothing said */
+    double speed;     /* of a thread, beside one of this machine */
+    double disk_bps;  /* of each; 0: as this machine's disk */
+    double bps, seconds; /* of the network, as in gs_topology_of_network() */
+    double price;     /* of a rank for an hour; 0: nothing said */
+} gs_cluster;
+
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
 void gs_topology_one_switch(gs_topology *out, uint32_t devices);
 
@@ -63,6 +74,9 @@ void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double
 /* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted.
  * GS_ENOTFOUND, GS_EFORMAT (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices);
+
+/* Reads a JSON file (docs/ranks.md). Errors as gs_topology_load(). */
+gs_status gs_cluster_load(gs_cluster *out, const char *path);
 
 /* Takes the first switch away with its devices; there are others. */
 void gs_topology_drop_first(gs_topology *t);

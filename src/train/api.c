@@ -385,6 +385,20 @@ static void fill(cJSON *o, const gs_plan_report *p)
     }
 }
 
+static gs_status print_json(void *file, cJSON *o)
+{
+    char *const text = o == NULL ? NULL : cJSON_PrintUnformatted(o);
+    gs_status st = GS_OK;
+
+    if (text == NULL)
+        st = gs_fail(GS_ENOMEM, "the plan as JSON: out of memory");
+    else if (fputs(text, file) == EOF)
+        st = gs_fail_errno(errno, "the plan as JSON: cannot write");
+    cJSON_free(text);
+    cJSON_Delete(o);
+    return st;
+}
+
 gs_status gs_print_plan(void *file, const gs_plan_report *plan)
 {
     gs_status st;
@@ -394,12 +408,37 @@ gs_status gs_print_plan(void *file, const gs_plan_report *plan)
     cJSON *const o = cJSON_CreateObject();
     if (o != NULL)
         fill(o, plan);
-    char *const text = cJSON_PrintUnformatted(o);
-    if (text == NULL)
-        st = gs_fail(GS_ENOMEM, "the plan as JSON: out of memory");
-    else if (fputs(text, file) == EOF)
-        st = gs_fail_errno(errno, "the plan as JSON: cannot write");
-    cJSON_free(text);
-    cJSON_Delete(o);
-    return st;
+    return print_json(file, o);
+}
+
+static void fill_cluster(cJSON *o, const gs_cluster_report *r)
+{
+    ADD(o, {"ranks", r->ranks}, {"planned", r->planned}, {"parts", r->parts}, {"vertices", (double)r->vertices},
+        {"edges", (double)r->edges}, {"parameters", (double)r->parameters});
+    cJSON *const links = cJSON_AddArrayToObject(o, "links");
+    for (uint32_t l = 0; l < r->links; l++) {
+        cJSON *const one = add_object(links);
+        cJSON_AddStringToObject(one, "name", r->link[l].name);
+        ADD(one, {"bytes", r->link[l].bytes}, {"seconds", r->link[l].seconds});
+    }
+    ADD(o, {"compute_seconds", r->compute_seconds}, {"disk_seconds", r->disk_seconds},
+        {"network_seconds", r->network_seconds}, {"epoch_seconds", r->epoch_seconds},
+        {"run_seconds", r->run_seconds});
+    cJSON_AddStringToObject(o, "bound", r->bound);
+    ADD(o, {"memory", (double)r->memory}, {"memory_bytes", (double)r->memory_bytes},
+        {"table_bytes", (double)r->table_bytes}, {"store_bytes", (double)r->store_bytes},
+        {"spill_bytes", (double)r->spill_bytes}, {"epoch_price", r->epoch_price}, {"run_price", r->run_price});
+    fill(cJSON_AddObjectToObject(o, "plan"), &r->plan);
+}
+
+gs_status gs_print_cluster(void *file, const gs_cluster_report *report)
+{
+    gs_status st;
+
+    if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_check_argument(report, "report")) != GS_OK)
+        return st;
+    cJSON *const o = cJSON_CreateObject();
+    if (o != NULL)
+        fill_cluster(o, report);
+    return print_json(file, o);
 }

@@ -95,6 +95,10 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
                                uint64_t process_bytes, const gs_session_earlier *earlier, gs_variant first,
                                gs_run_batches **batches);
 
+/* The same of a run on the whole graph that cannot be begun: of tables alone, by ranks of a cluster (NULL: here). */
+gs_status gs_run__open_shape(gs_session **out, gs_store *shape, const gs_cluster *cluster,
+                             const gs_train_options *options);
+
 /* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
 void gs_run__warn(const gs_session *s);
 

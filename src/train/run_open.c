@@ -213,12 +213,12 @@ static gs_status confirm(const gs_session_config *config, const gs_refusal *refu
     return unplanned ? gs_fail_hint(GS_EBUDGET, why) : GS_EBUDGET;
 }
 
-gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
-                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_variant first,
-                               gs_run_batches **batches)
+static gs_session_config config_of(const char *store, const gs_train_options *options, gs_run_kind kind)
 {
     const bool training = kind == GS_RUN_TRAIN;
-    gs_session_config config = {
+    const gs_optim optim = gs_optim_open(options);
+
+    return (gs_session_config){
         .store = store,
         .options = options,
         .purpose = training ? GS_FOR_TRAINING : GS_FOR_PREDICTION,
@@ -226,28 +226,50 @@ gs_status gs_run__open_session(gs_session **out, const char *store, const gs_tra
         .logits = !training || options->logits != NULL || options->argmax != NULL || options->keep_logits ||
                   gs_train_is_of_pairs(options), /* else its program would be empty */
         .timed = options->profile || (training && options->trace != NULL && !gs_train_on_batches(options)),
+        .states = training ? gs_optim_states(&optim) : 0,
         .keep_best = training && gs_choice(options, keep) == 0,
         .ranks = training && gs_judge_ranks(options->keep_by),
         .eval_every = training ? options->eval_every : 0,
-        .earlier = earlier,
-        .process_bytes = process_bytes,
-        .first = first,
     };
-    gs_refusal refused = {0};
-    gs_variant refused_as = first;
-    gs_scans scans = {0};
-    const gs_optim optim = gs_optim_open(options);
-    gs_status st;
+}
 
-    config.refused = &refused;
-    config.refused_as = &refused_as;
-    config.scans = &scans;
-    config.states = training ? gs_optim_states(&optim) : 0;
-    st = open_either(out, &config, batches);
+static gs_status open_confirmed(gs_session **out, gs_session_config *config, gs_run_batches **batches)
+{
+    gs_refusal refused = {0};
+    gs_variant refused_as = config->first;
+    gs_scans scans = {0};
+
+    config->refused = &refused;
+    config->refused_as = &refused_as;
+    config->scans = &scans;
+    gs_status st = open_either(out, config, batches);
     if (st == GS_EBUDGET && (refused.host > 0 || refused.device > 0))
-        st = confirm(&config, &refused, batches);
+        st = confirm(config, &refused, batches);
     gs_scans_drop(&scans);
     return st;
+}
+
+gs_status gs_run__open_session(gs_session **out, const char *store, const gs_train_options *options, gs_run_kind kind,
+                               uint64_t process_bytes, const gs_session_earlier *earlier, gs_variant first,
+                               gs_run_batches **batches)
+{
+    gs_session_config config = config_of(store, options, kind);
+
+    config.earlier = earlier;
+    config.process_bytes = process_bytes;
+    config.first = first;
+    return open_confirmed(out, &config, batches);
+}
+
+gs_status gs_run__open_shape(gs_session **out, gs_store *shape, const gs_cluster *cluster,
+                             const gs_train_options *options)
+{
+    gs_session_config config = config_of(gs_store_dir(shape), options, GS_RUN_TRAIN);
+    gs_run_batches *batches = NULL;
+
+    config.shape = shape;
+    config.cluster = cluster;
+    return open_confirmed(out, &config, &batches);
 }
 
 /* ---- opening and ending -------------------------------------------------- */

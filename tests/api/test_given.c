@@ -38,6 +38,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_store_summary summary;
     gs_weights_summary weights;
     gs_plan_report plan;
+    static gs_cluster_report cluster; /* large */
     gs_limits_report limits;
     gs_bench_report bench;
     gs_evaluation evaluation;
@@ -76,6 +77,9 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_plan_train(&plan, api_store, NULL)), NULLS(gs_print_tasks(NULL, api_store, &o)),
         NULLS(gs_print_tasks(stdout, NULL, &o)), NULLS(gs_print_tasks(stdout, api_store, NULL)),
         NULLS(gs_print_plan(NULL, &plan)), NULLS(gs_print_plan(stderr, NULL)),
+        NULLS(gs_plan_cluster(NULL, "c", "s", &o)), NULLS(gs_plan_cluster(&cluster, NULL, "s", &o)),
+        NULLS(gs_plan_cluster(&cluster, "c", NULL, &o)), NULLS(gs_plan_cluster(&cluster, "c", "s", NULL)),
+        NULLS(gs_print_cluster(NULL, &cluster)), NULLS(gs_print_cluster(stderr, NULL)),
         NULLS(gs_run_open(NULL, api_store, &o, GS_RUN_TRAIN)), NULLS(gs_run_open(&other, NULL, &o, GS_RUN_TRAIN)),
         NULLS(gs_run_open(&other, api_store, NULL, GS_RUN_TRAIN)),
         NULLS(gs_run_epoch(NULL, NULL)), NULLS(gs_run_evaluate(NULL, &evaluation)), NULLS(gs_run_evaluate(run, NULL)),

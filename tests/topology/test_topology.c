@@ -202,6 +202,41 @@ static void test_topology__what_is_none_is_refused(void **state)
     gs_assert_fails(gs_topology_load(&t, "no/such/file.json", 2), GS_ENOTFOUND, "no/such/file.json");
 }
 
+static gs_status load_cluster(gs_cluster *c, const char *text)
+{
+    gs_topology t;
+    (void)load(&t, text, 1); /* writes the file */
+    return gs_cluster_load(c, path);
+}
+
+static void test_topology__a_cluster_is_read(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"[]", "not a cluster"},
+        {"{\"threads\": 2}", "not a cluster"},
+        {"{\"ranks\": 0}", "\"ranks\" must be a whole number from 1"},
+        {"{\"ranks\": 1.5}", "\"ranks\" must be a whole number"},
+        {"{\"ranks\": 2}", "of several ranks it says their \"network\""},
+        {"{\"ranks\": 1, \"gpus\": 8}", "\"gpus\" is not known"},
+        {"{\"ranks\": 1, \"speed\": 0}", "\"speed\" must be a number from"},
+        {"{\"ranks\": 1, \"price\": -1}", "\"price\" must be a number from 0"},
+        {"{\"ranks\": 2, \"network\": {\"bps\": 1e9}}", "\"network\" must be"},
+    };
+    gs_cluster c;
+    (void)state;
+    gs_assert_ok(load_cluster(&c, "{\"ranks\": 1}"));
+    assert_true(c.ranks == 1 && c.threads == 0 && c.memory == 0 && c.speed == 1 && c.disk_bps == 0 && c.price == 0);
+    gs_assert_ok(load_cluster(&c, "{\"ranks\": 64, \"threads\": 32, \"memory\": 256e9, \"speed\": 0.5, "
+                                  "\"disk_bps\": 3e9, \"price\": 2.5, "
+                                  "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}"));
+    assert_true(c.ranks == 64 && c.threads == 32 && c.memory == 256000000000u && c.speed == 0.5);
+    assert_true(c.disk_bps == 3e9 && c.price == 2.5 && c.bps == 1e9 && c.seconds == 2e-5);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        gs_assert_fails(load_cluster(&c, bad[i].text), GS_EFORMAT, bad[i].why);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_topology__ranks_have_a_network),
         cmocka_unit_test(test_topology__stages_may_be_placed),
         cmocka_unit_test(test_topology__what_is_none_is_refused),
+        cmocka_unit_test(test_topology__a_cluster_is_read),
     };
     const int fd = mkstemp(path);
     if (fd < 0 || close(fd) != 0)

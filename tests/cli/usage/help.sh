@@ -49,7 +49,7 @@ has verify
 has model --dot --layers --hidden --heads --features --edge-types --no-move --no-fuse
 # shellcheck disable=SC2086 # lists of words
 {
-    has plan --json $model $machine $learning $results $checkpoints
+    has plan --json --cluster --shape $model $machine $learning $results $checkpoints
     has train --json $model $machine $learning $results $checkpoints
     has predict --weights --logits --json $model $machine
     has 'bench train' --json $model $machine $learning $results

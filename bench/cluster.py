@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""cluster.py PROGRAM STORE [MODEL...] - `plan --cluster` beside the plan of a store, and beside runs of it.
+
+The shape is that of the store: its counts, and the part of its edges that begin with another rank's vertex where each
+rank has as many of its intervals, which chunks.bin says. The network is the one that ranks of one machine are taken to
+have (docs/design/ranks.md). One line for each model and number of ranks: megabytes that a rank receives in an epoch,
+seconds, and megabytes of memory, as described, planned and run (by mpirun; the median of the last epochs); then what is
+described over what is planned, and over what was run.
+
+  --ranks LIST    1,2
+  --options TEXT  of train and plan: "--layers 2 --hidden 64 --no-hoist --no-prune"
+"""
+import argparse
+import json
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+
+NETWORK = {"bps": 256e6, "seconds": 31e-6}
+MEMORY = 4 << 30
+
+
+def remote_part(store, ranks):
+    """Of the edges, those between intervals of two ranks."""
+    with open(f"{store}/manifest.json", encoding="utf-8") as file:
+        parts = json.load(file)["parts"]
+    with open(f"{store}/chunks.bin", "rb") as file:
+        records = file.read(48 * parts * parts)
+    edges = [struct.unpack_from("<Q", records, 48 * k + 16)[0] for k in range(parts * parts)]
+    remote = sum(n for k, n in enumerate(edges) if k // parts * ranks // parts != k % parts * ranks // parts)
+    return parts, remote / sum(edges)
+
+
+def output(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"cluster.py: {' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def train_pass(plan):
+    return next(p for p in plan["passes"] if p["name"] == "train")
+
+
+def described(program, store, info, ranks, options, folder):
+    """(received bytes, seconds, memory)"""
+    with open(f"{folder}/cluster", "w", encoding="ascii") as file:
+        json.dump({"ranks": ranks, "memory": MEMORY, "network": NETWORK}, file)
+    parts, remote = remote_part(store, ranks)
+    shape = f"vertices={info['vertices']},edges={info['edges']},features={info['features']}," \
+            f"classes={info['classes']},parts={parts},remote={remote:.6f}"
+    r = json.loads(output([program, "plan", "--cluster", f"{folder}/cluster", "--shape", shape, "--threads", "1",
+                           "--json", *options]))
+    received = next((x["bytes"] for x in r["links"] if x["name"] == "rows from other ranks"), 0)
+    return received, r["epoch_seconds"], r["memory_bytes"]
+
+
+def planned(program, store, ranks, options, folder):
+    devices = ["--device", "cpu"]
+    if ranks > 1:
+        with open(f"{folder}/network", "w", encoding="ascii") as file:
+            json.dump({"switches": [{"devices": 1}] * ranks, "network": NETWORK}, file)
+        devices = ["--device", f"cpu:{ranks}", "--topology", f"{folder}/network"]
+    p = json.loads(output([program, "plan", store, "--json", "--threads", str(ranks), "--host-memory", str(MEMORY),
+                           *devices, *options]))
+    links = [x for x in p["links"] if x["from"] == "network"]
+    received = sum(y["bytes"] for x in links for y in x["passes"] if y["name"] == "train") / max(len(links), 1)
+    return received, train_pass(p)["seconds"], p["host_bytes"]
+
+
+def run(program, store, ranks, options, folder):
+    launcher = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+    output([*launcher, program, "train", store, "--threads", "1", "--epochs", "12", "--host-memory", str(MEMORY),
+            "--metrics", f"{folder}/metrics", *options])
+    with open(f"{folder}/metrics", encoding="ascii") as file:
+        epochs = [json.loads(line) for line in file][4:]
+    os.remove(f"{folder}/metrics")
+    return (epochs[-1].get("sent_bytes", 0) / ranks, statistics.median(e["seconds"] for e in epochs),
+            epochs[-1]["peak_host_bytes"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("store")
+    parser.add_argument("models", nargs="*", default=["gcn", "sage", "gat"])
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--options", default="--layers 2 --hidden 64 --no-hoist --no-prune")
+    args = parser.parse_args()
+    info = json.loads(output([args.program, "info", args.store, "--json"]))
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; {args.options}")
+    print("model  ranks  received MB (described planned run)  seconds  memory MB  over planned: bytes s  over run: s")
+    with tempfile.TemporaryDirectory() as folder:
+        for model in args.models or ["gcn", "sage", "gat"]:
+            options = ["--model", model, *args.options.split()]
+            for ranks in map(int, args.ranks.split(",")):
+                ways = [described(args.program, args.store, info, ranks, options, folder),
+                        planned(args.program, args.store, ranks, options, folder),
+                        run(args.program, args.store, ranks, options, folder)]
+                cells = [f"{w[0] / 1e6:8.2f}" for w in ways] + [f"{w[1]:8.3f}" for w in ways]
+                cells += [f"{w[2] / 1e6:7.0f}" for w in ways]
+                rows = f"{ways[0][0] / ways[1][0]:7.3f}" if ways[1][0] > 0 else "      -"
+                print(f"{model:6} {ranks:5}", *cells, rows, f"{ways[0][1] / ways[1][1]:6.3f}",
+                      f"{ways[0][1] / ways[2][1]:6.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
