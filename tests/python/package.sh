@@ -59,6 +59,9 @@ else
     echo "no torch that loads the extension: what is PyTorch's was left out"
 fi
 "$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/python.md" "$work/tutorial"
-mkdir "$work/fifteen"
+mkdir "$work/fifteen" "$work/large"
+"$work/venv/bin/python" "$source/tests/python/layouts.py" "$work/large"
+"$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/large-graphs.md" "$work/large" \
+    --gnnstream "$program" >"$work/log" || { cat "$work/log"; exit 1; }
 "$work/venv/bin/python" "$source/tests/python/tutorial.py" "$source/docs/tutorial.md" "$work/fifteen" \
     --gnnstream "$program" >"$work/log" || { cat "$work/log"; exit 1; }
