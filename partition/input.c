@@ -20,7 +20,7 @@
 
 /* In the order in which they look for their own. */
 static const gs_part_format *const families[] = {
-    gs_part__types_formats, gs_part__folder_formats, gs_part__npz_formats, gs_part__mtx_formats,
+    gs_part__types_formats, gs_part__folder_formats, gs_part__igb_formats, gs_part__npz_formats, gs_part__mtx_formats,
     gs_part__metis_formats, gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats,
 };
 
@@ -186,6 +186,7 @@ void gs_part__input_close(gs_part_input *in)
 {
     gs_part__files_close(in);
     gs_free(in->types);
+    gs_free(in->names_of);
     gs_sort_free(in->text);
     gs_part__names_free(in->names);
     gs_part__relations_free(in->relations);

@@ -77,6 +77,7 @@ void gs_part__files_close(gs_part_input *in)
 {
     for (size_t k = 0; k < GS_ARRAY_LEN(roles); k++)
         gs_part__file_close(file_of(in, k));
+    gs_part__named_close(in);
 }
 
 bool gs_part__is_integer(gs_dtype t)

@@ -22,6 +22,13 @@ typedef struct gs_part_file {
     char *opened_as; /* the name by which a temporary file can be opened; NULL: path */
 } gs_part_file;
 
+/* Arrays of features with names of their own, in the order of these: of features/, or of edge_features/. */
+typedef struct gs_part_named {
+    uint32_t count;
+    char name[GS_MOST_NAMED_FEATURES][GS_TYPE_NAME_BYTES];
+    gs_part_file file[GS_MOST_NAMED_FEATURES];
+} gs_part_named;
+
 typedef enum gs_part_form { GS_FORM_NONE, GS_FORM_DENSE, GS_FORM_CSR, GS_FORM_RANDOM } gs_part_form;
 
 typedef struct gs_part_input {
@@ -47,6 +54,8 @@ typedef struct gs_part_input {
     uint64_t held_out[2];                  /* records behind them: pairs of the validation's split, of the test's */
     struct gs_relations *relations;        /* edge types that are words (edge_text.h); NULL: numbers */
     gs_type_table *types;                  /* of vertices; NULL: one, without a name */
+    gs_part_named *named[2];               /* of vertices, of edges; NULL: none */
+    gs_feature_table *names_of;            /* columns that these became; NULL: none */
     uint64_t label_first, label_vertices;  /* those that labels and splits are of: all, or the vertices of one type */
     struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
     char note[160];
@@ -73,7 +82,7 @@ typedef struct gs_part_format {
 /* Families, each with its source, in which formats look for theirs in this order; input.c lists them. */
 extern const gs_part_format gs_part__folder_formats[], gs_part__npz_formats[], gs_part__mtx_formats[],
     gs_part__metis_formats[], gs_part__list_formats[], gs_part__ogb_formats[], gs_part__graphbolt_formats[],
-    gs_part__types_formats[];
+    gs_part__types_formats[], gs_part__igb_formats[];
 
 /* An array of a folder: what it is, and where. */
 typedef enum gs_part_kept {
@@ -211,6 +220,34 @@ gs_status gs_part__made_end(gs_made *m, gs_dtype as, uint64_t rows, uint64_t col
 /* All is written: the bytes of a .npy file. */
 gs_status gs_part__made_end_npy(gs_made *m);
 void gs_part__made_free(gs_made *m);
+
+/* -- features with names (named.c) -------------------------------------------- */
+
+#define GS_MOST_EDGE_FEATURES (1u << 18) /* a mebibyte of an edge */
+
+/* Opens features/NAME.npy and edge_features/NAME.npy of a folder, where it has such. */
+gs_status gs_part__named_open(gs_part_input *in, const gs_part_job *job, const char *folder);
+/* Has each so many rows? GS_EFORMAT. */
+gs_status gs_part__named_check(const gs_part_input *in, uint64_t rows, bool of_edges);
+/* Rows of in->feature and in->edge_feature, and the arrays with names behind them, as one array in a temporary file;
+ * sets in->names_of. */
+gs_status gs_part__named_join(gs_part_input *in, gs_part_job *job);
+void gs_part__named_close(gs_part_input *in);
+
+/* Columns of rows that are put together: those without a name, as many as the widest has, and those with names. */
+typedef struct gs_part_columns {
+    gs_named_feature *named; /* the caller's, room for GS_MOST_NAMED_FEATURES; */
+    uint32_t *count;         /* so many so far */
+    uint64_t base, columns;  /* without a name; all */
+    gs_dtype as;             /* of all files, or float32 */
+    bool any;                /* a file was added, which says so */
+} gs_part_columns;
+
+/* Adds the columns of a part of the rows; its files may be missing. GS_EFORMAT, GS_EUNSUPPORTED. */
+gs_status gs_part__columns_add(gs_part_columns *c, const gs_part_file *x, const gs_part_named *named);
+/* Its rows, 0 where it has no such columns. */
+gs_status gs_part__columns_put(const gs_part_columns *c, gs_made *m, gs_part_job *job, const gs_part_file *x,
+                               const gs_part_named *named, uint64_t count);
 
 /* -- rows of numbers in a text, as an array in a temporary file.
  *

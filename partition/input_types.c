@@ -127,6 +127,9 @@ static gs_status check_type(const gs_part_types *t, uint32_t k, bool *said)
                        (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
     if ((st = fit_rows(v, &p->feature, &says)) != GS_OK || (st = fit_rows(v, &p->label, &says)) != GS_OK)
         return st;
+    for (uint32_t i = 0; p->named[0] != NULL && i < p->named[0]->count; i++)
+        if ((st = fit_rows(v, &p->named[0]->file[i], &says)) != GS_OK)
+            return st;
     v->features = is_there(&p->feature) ? (uint32_t)f->shape[1] : 0;
     *said = says != NULL;
     if (!is_there(&p->label) && !is_there(&p->split[0]) && !is_there(&p->split[1]) && !is_there(&p->split[2]))
@@ -212,11 +215,12 @@ typedef struct joining {
     gs_part_job *job;
     const gs_part_types *t;
     gs_made edge, type, weight, feature;
+    gs_feature_table *names;
     uint32_t *pair; /* [2 * PIECE] */
     uint16_t *number; /* [PIECE] */
-    float *wide;      /* [PIECE, or a row] */
-    void *raw;        /* the same as in a file */
-    gs_dtype as;      /* of the features that are being made */
+    float *weights;   /* [PIECE] */
+    void *wide, *raw; /* labels as they are made, and as in a file */
+    gs_dtype as;      /* of the labels that are being made */
     uint64_t columns;
 } joining;
 
@@ -242,12 +246,12 @@ static gs_status put_edges(joining *j, const ends *e, uint32_t number, bool back
         j->pair[2 * i + back] = (uint32_t)(from->first + b->src[i]);
         j->pair[2 * i + !back] = (uint32_t)(to->first + b->dst[i]);
         j->number[i] = (uint16_t)number;
-        j->wide[i] = b->weight != NULL ? b->weight[i] : 1.0f;
+        j->weights[i] = b->weight != NULL ? b->weight[i] : 1.0f;
     }
     if ((st = gs_part__made_put(&j->edge, j->pair, b->count * 2 * sizeof(*j->pair))) != GS_OK ||
         (st = gs_part__made_put(&j->type, j->number, b->count * sizeof(*j->number))) != GS_OK || !j->in->weighted)
         return st;
-    return gs_part__made_put(&j->weight, j->wide, b->count * sizeof(*j->wide));
+    return gs_part__made_put(&j->weight, j->weights, b->count * sizeof(*j->weights));
 }
 
 /* All edges of a part as those of the relation `number`. */
@@ -262,72 +266,26 @@ static gs_status join_relation(joining *j, const gs_part_input *part, uint32_t n
     return st;
 }
 
-/* `rows` rows of a file, or of zeros where it is not there, in columns that all have. */
-static gs_status put_rows(joining *j, gs_made *m, const gs_part_file *f, uint64_t rows)
-{
-    const uint64_t own = is_there(f) ? f->npy.shape[1] : 0, number = gs_dtype_bytes(j->as);
-    const uint64_t step = GS_MAX(PIECE / j->columns, 1), gap = (j->columns - own) * number;
-    gs_status st = GS_OK;
-
-    if (own == 0)
-        return gs_part__made_fill(m, 0, rows * j->columns * number);
-    for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
-        const uint64_t count = GS_MIN(step, rows - at);
-        const char *from = j->raw;
-        if ((st = gs_part__job_result(j->job)) != GS_OK ||
-            (st = gs_npy_read_rows(&f->npy, j->raw, at, count, f->path)) != GS_OK)
-            break;
-        if (f->npy.dtype != j->as) {
-            gs_part__to_f32(j->wide, j->raw, f->npy.dtype, count * own);
-            from = (const char *)j->wide;
-        }
-        if (gap == 0)
-            st = gs_part__made_put(m, from, count * own * number);
-        for (uint64_t i = 0; i < count && gap > 0 && st == GS_OK; i++)
-            if ((st = gs_part__made_put(m, from + i * own * number, own * number)) == GS_OK)
-                st = gs_part__made_fill(m, 0, gap);
-    }
-    return st;
-}
-
-/* The widest rows of a family of files, and the type of all, or float32. */
-static void widen(joining *j, const gs_part_file *f)
-{
-    if (!is_there(f))
-        return;
-    j->as = j->columns == 0 || j->as == f->npy.dtype ? f->npy.dtype : GS_F32;
-    j->columns = GS_MAX(j->columns, f->npy.shape[1]);
-}
-
-static gs_status room_for_rows(joining *j)
-{
-    const uint64_t numbers = GS_MAX(PIECE, j->columns);
-
-    gs_free(j->wide);
-    gs_free(j->raw);
-    j->wide = gs_malloc_array(numbers, sizeof(*j->wide));
-    j->raw = gs_malloc_array(numbers, sizeof(double));
-    return j->wide != NULL && j->raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", j->in->path);
-}
-
 static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
 {
-    gs_status st;
+    gs_part_columns c = {.named = j->names->edge, .count = &j->names->edges};
+    gs_status st = GS_OK;
 
-    j->columns = 0;
-    for (uint32_t r = 0; r < relations; r++)
-        widen(j, &gs_part__relation_part(j->t, r)->edge_feature);
-    if (j->columns == 0)
-        return GS_OK;
-    if ((st = room_for_rows(j)) != GS_OK ||
-        (st = gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job,
-                                  gs_path_join(j->in->path, "edge features"))) != GS_OK)
+    for (uint32_t r = 0; r < relations && st == GS_OK; r++) {
+        const gs_part_input *const part = gs_part__relation_part(j->t, r);
+        st = gs_part__columns_add(&c, &part->edge_feature, part->named[1]);
+    }
+    if (st != GS_OK || c.columns == 0)
         return st;
+    if (c.columns > GS_MOST_EDGE_FEATURES)
+        return gs_fail(GS_EUNSUPPORTED, "%s: edges have %llu features in all; at most %u are supported", j->in->path,
+                       (unsigned long long)c.columns, GS_MOST_EDGE_FEATURES);
+    st = gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job, gs_path_join(j->in->path, "edge features"));
     for (uint32_t r = 0; r < relations * (both ? 2 : 1) && st == GS_OK; r++) {
         const gs_part_input *const part = gs_part__relation_part(j->t, r % relations);
-        st = put_rows(j, &j->feature, &part->edge_feature, part->edges);
+        st = gs_part__columns_put(&c, &j->feature, j->job, &part->edge_feature, part->named[1], part->edges);
     }
-    return st == GS_OK ? gs_part__made_end(&j->feature, j->as, j->in->edges, j->columns) : st;
+    return st == GS_OK ? gs_part__made_end(&j->feature, c.as, j->in->edges, c.columns) : st;
 }
 
 /* With .undirected each relation has a reverse behind all others. */
@@ -377,19 +335,23 @@ static gs_status join_edges(joining *j)
 static gs_status join_features(joining *j)
 {
     const gs_type_table *const table = j->t->table;
+    gs_part_columns c = {.named = j->names->vertex, .count = &j->names->vertices};
     gs_made m = {0};
-    gs_status st;
+    gs_status st = GS_OK;
 
-    j->columns = 0;
-    for (uint32_t k = 0; k < table->types; k++)
-        widen(j, &gs_part__type_part(j->t, k)->feature);
-    if (j->columns == 0)
-        return GS_OK;
-    if ((st = room_for_rows(j)) == GS_OK)
-        st = gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features"));
     for (uint32_t k = 0; k < table->types && st == GS_OK; k++)
-        st = put_rows(j, &m, &gs_part__type_part(j->t, k)->feature, table->type[k].vertices);
-    if (st == GS_OK && (st = gs_part__made_end(&m, j->as, j->in->vertices, j->columns)) == GS_OK)
+        st = gs_part__columns_add(&c, &gs_part__type_part(j->t, k)->feature, gs_part__type_part(j->t, k)->named[0]);
+    if (st != GS_OK || c.columns == 0)
+        return st;
+    if (c.columns > INT32_MAX)
+        return gs_fail(GS_EUNSUPPORTED, "%s: vertices have %llu features in all; at most %d are supported", j->in->path,
+                       (unsigned long long)c.columns, INT32_MAX);
+    st = gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features"));
+    for (uint32_t k = 0; k < table->types && st == GS_OK; k++) {
+        const gs_part_input *const part = gs_part__type_part(j->t, k);
+        st = gs_part__columns_put(&c, &m, j->job, &part->feature, part->named[0], table->type[k].vertices);
+    }
+    if (st == GS_OK && (st = gs_part__made_end(&m, c.as, j->in->vertices, c.columns)) == GS_OK)
         j->in->feature.npy.dims = 2;
     gs_part__made_free(&m);
     return st;
@@ -412,9 +374,9 @@ static gs_status put_labels(joining *j, gs_made *m, const gs_part_file *f)
             (st = gs_npy_read_rows(&f->npy, j->raw, at, count, f->path)) != GS_OK)
             break;
         if (j->as == GS_I64)
-            gs_part__to_i64((int64_t *)(void *)j->wide, j->raw, f->npy.dtype, count);
+            gs_part__to_i64(j->wide, j->raw, f->npy.dtype, count);
         else
-            gs_part__to_f64((double *)(void *)j->wide, j->raw, f->npy.dtype, count * j->columns);
+            gs_part__to_f64(j->wide, j->raw, f->npy.dtype, count * j->columns);
         st = gs_part__made_put(m, j->wide, count * j->columns * 8);
     }
     return st;
@@ -441,8 +403,6 @@ static gs_status join_labels(joining *j)
         return GS_OK;
     j->columns = part->label.npy.shape[1];
     j->as = j->columns == 1 && gs_part__is_integer(part->label.npy.dtype) ? GS_I64 : GS_F64;
-    gs_free(j->wide);
-    gs_free(j->raw);
     j->wide = gs_malloc_array(GS_MAX(PIECE, j->columns), 8);
     j->raw = gs_malloc_array(GS_MAX(PIECE, j->columns), 8);
     st = j->wide != NULL && j->raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path);
@@ -465,10 +425,10 @@ gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types
     const uint64_t vertices = in->vertices;
     j.pair = gs_malloc_array(2 * PIECE, sizeof(*j.pair));
     j.number = gs_malloc_array(PIECE, sizeof(*j.number));
-    if (j.pair == NULL || j.number == NULL)
+    j.weights = gs_malloc_array(PIECE, sizeof(*j.weights));
+    j.names = gs_calloc(1, sizeof(*j.names));
+    if (j.pair == NULL || j.number == NULL || j.weights == NULL || j.names == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
-    else
-        st = room_for_rows(&j);
     if (st == GS_OK && (st = join_edges(&j)) == GS_OK && (st = join_features(&j)) == GS_OK)
         st = join_labels(&j);
     gs_part__made_free(&j.edge);
@@ -477,8 +437,13 @@ gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types
     gs_part__made_free(&j.feature);
     gs_free(j.pair);
     gs_free(j.number);
+    gs_free(j.weights);
     gs_free(j.wide);
     gs_free(j.raw);
+    if (st == GS_OK && j.names->vertices + j.names->edges > 0)
+        in->names_of = j.names;
+    else
+        gs_free(j.names);
     if (st != GS_OK)
         return st;
     in->types = t->table;
@@ -564,7 +529,7 @@ static gs_status open_nodes(gs_part_types *t, gs_part_job *job, const char *fold
     gs_part__arrays_warn(folder, "", node_arrays, job);
     if ((st = gs_part__stated_vertices(&t->table->type[type].vertices, folder)) == GS_OK)
         st = gs_part__arrays_open(gs_part__type_part(t, type), job, folder, node_arrays);
-    return st;
+    return st == GS_OK ? gs_part__named_open(gs_part__type_part(t, type), job, folder) : st;
 }
 
 /* The longest type that `name` begins with, before "__", or ends with, behind it; its bytes, 0 where there is none. */
@@ -606,8 +571,9 @@ static gs_status open_named(gs_part_types *t, gs_part_job *job, const char *fold
     gs_part__arrays_warn(folder, "", arrays, job);
     if ((part->path = gs_strdup(folder)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
-    if ((st = gs_part__arrays_open(part, job, folder, arrays)) == GS_OK)
-        st = gs_part__edges_check(part);
+    if ((st = gs_part__arrays_open(part, job, folder, arrays)) == GS_OK &&
+        (st = gs_part__edges_check(part)) == GS_OK && (st = gs_part__named_open(part, job, folder)) == GS_OK)
+        st = gs_part__named_check(part, part->edges, true);
     return st;
 }
 

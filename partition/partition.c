@@ -513,6 +513,7 @@ static gs_status finish(run *r, const gs_part_blocks *b)
                              .max_in_degree = most_of(r->degrees.count[0], g->vertices),
                              .max_out_degree = most_of(out, g->vertices),
                              .types = r->in.types,
+                             .named = r->in.names_of,
                              .link_labels = r->links.link_labels,
                              .link_classes = r->links.link_classes,
                              .seed = r->job.opt->seed};

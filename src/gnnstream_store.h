@@ -152,6 +152,23 @@ GS_API gs_status gs_inspect_types(gs_type_table *out, const char *store);
 GS_API gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, uint32_t relation,
                                   uint64_t memory);
 
+#define GS_MOST_NAMED_FEATURES 64u
+
+/* Columns of the features with a name of their own, as a text says it (u.NAME, e.NAME): letters, digits and '_'. */
+typedef struct gs_named_feature {
+    char name[GS_TYPE_NAME_BYTES];
+    uint32_t first, columns;
+} gs_named_feature;
+
+/* They are the last columns, in this order. Those before them are x, in a text; where there are none, all are. */
+typedef struct gs_feature_table {
+    uint32_t vertices, edges; /* named features of each */
+    gs_named_feature vertex[GS_MOST_NAMED_FEATURES], edge[GS_MOST_NAMED_FEATURES];
+} gs_feature_table;
+
+/* Named features of a store; none: 0 and 0. Errors as of gs_inspect(). */
+GS_API gs_status gs_inspect_features(gs_feature_table *out, const char *store);
+
 /* Writes the id that each vertex had in the input to the file `path`, one a line, in the order of gs_predict()'s rows:
  * names, or numbers that were compacted; from 0 where ids are as they are.
  * GS_ENOTFOUND, GS_EFORMAT, GS_EIO, GS_EEXIST. */

@@ -154,6 +154,22 @@ static void print_types_json(const gs_type_table *t)
         printf("], \"labelled_type\": null");
 }
 
+static void print_names(const char *of, const gs_named_feature *named, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        printf("%s %s %u", k == 0 ? of : ",", named[k].name, named[k].columns);
+    if (count > 0)
+        putchar('\n');
+}
+
+static void print_names_json(const char *key, const gs_named_feature *named, uint32_t count)
+{
+    printf(", \"%s\": {", key);
+    for (uint32_t k = 0; k < count; k++)
+        printf("%s%s: %" PRIu32, k > 0 ? ", " : "", cli_json_text(named[k].name), named[k].columns);
+    putchar('}');
+}
+
 static void print_text(const char *store, const gs_store_summary *s)
 {
     printf("store      %s, %s (%s of tables in memory when open), id %016" PRIx64 "\n", store,
@@ -195,7 +211,7 @@ static void print_text(const char *store, const gs_store_summary *s)
         putchar('\n');
 }
 
-static void print_json(const gs_store_summary *s, const gs_type_table *t)
+static void print_json(const gs_store_summary *s, const gs_type_table *t, const gs_feature_table *f)
 {
     printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"self_loops\": %" PRIu64 ", \"parts\": %" PRIu32
            ", \"interval_rows\": %" PRIu32 ", \"features\": %" PRIu32 ", \"feature_type\": %s, \"classes\": %" PRIu32,
@@ -217,6 +233,10 @@ static void print_json(const gs_store_summary *s, const gs_type_table *t)
            s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
     if (t->types > 0)
         print_types_json(t);
+    if (f->vertices + f->edges > 0) {
+        print_names_json("named_features", f->vertex, f->vertices);
+        print_names_json("named_edge_features", f->edge, f->edges);
+    }
     puts("}");
 }
 
@@ -280,17 +300,21 @@ static int info_run(const cli_command *self, const void *options, const char *co
     const info_options *const o = options;
     gs_store_summary s;
     gs_type_table types;
+    gs_feature_table named;
     int status;
 
     if (is_weights(place[0]))
         return run_weights(self, o, place[0]);
     if ((status = cli_result(self, gs_inspect(&s, place[0]))) != CLI_DONE ||
-        (status = cli_result(self, gs_inspect_types(&types, place[0]))) != CLI_DONE)
+        (status = cli_result(self, gs_inspect_types(&types, place[0]))) != CLI_DONE ||
+        (status = cli_result(self, gs_inspect_features(&named, place[0]))) != CLI_DONE)
         return status;
     if (o->json) {
-        print_json(&s, &types);
+        print_json(&s, &types, &named);
     } else {
         print_text(place[0], &s);
+        print_names("by name   ", named.vertex, named.vertices);
+        print_names("of edges  ", named.edge, named.edges);
         print_types(&types);
     }
     return CLI_DONE;

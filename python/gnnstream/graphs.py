@@ -5,7 +5,7 @@ import contextlib
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def files_of(store: Union[PathLike, Store], words: dict[str, str]) -> Iterator[s
 
 
 def in_words(line: str, raw: str, words: dict[str, str]) -> str:
-    line = re.sub(re.escape(raw) + r"/(\w+)\.(?:npy|csv)", lambda m: words.get(m[1], m[1]), line)
+    line = re.sub(re.escape(raw) + r"/(?:(?:edge_)?features/)?(\w+)\.(?:npy|csv)", lambda m: words.get(m[1], m[1]), line)
     return re.sub(r"\b(" + "|".join(words) + r")\.(?:npy|csv)\b", lambda m: words[m[1]], line).replace(
         raw, "the arrays")
 
@@ -116,11 +116,31 @@ def make(raw: str, store: Union[PathLike, Store], words: dict[str, str], options
     return made
 
 
+def _named(values: Any, name: str) -> NDArray[Any]:
+    """Features with a name of their own."""
+    found = array(values, name, "fiub")
+    if found.ndim not in (1, 2):
+        raise ValueError(f"{name}: of shape {list(found.shape)}; features are [rows] or [rows, columns]")
+    return found
+
+
+def _save_named(folder: str, family: str, arrays: dict[str, NDArray[Any]]) -> None:
+    for name, values in arrays.items():
+        os.makedirs(os.path.join(folder, family), exist_ok=True)
+        _save(os.path.join(folder, family), name, values)
+
+
+def _of(data: Any, names: Iterable[str], what: str) -> dict[str, NDArray[Any]]:
+    """These attributes of a Data, or of a type of a HeteroData, that are there."""
+    found = {name: getattr(data, name, None) for name in names}
+    return {name: _named(values, f"{what}{name}") for name, values in found.items() if values is not None}
+
+
 def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y: Any = None, *, train: Any = None,
                 valid: Any = None, test: Any = None, edge_weight: Any = None, edge_type: Any = None,
                 vertices: Optional[int] = None, edge_features: Any = None,
-                links: Optional[dict[str, tuple[Any, ...]]] = None,
-                **options: Unpack[StoreOptions]) -> Store:
+                links: Optional[dict[str, tuple[Any, ...]]] = None, named: Optional[dict[str, Any]] = None,
+                named_edges: Optional[dict[str, Any]] = None, **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of arrays (of numpy, torch, or whatever numpy takes).
 
     edge_index   [2, E] ids of vertices from 0: the edges go from ``edge_index[0]`` to ``edge_index[1]``, as in PyG
@@ -132,6 +152,9 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
     links        for ``task="link"``: of "train", "valid", "test" the pairs [2, M] and their types [M] (or None); without
                  "train" the edges themselves are trained on. For ``task="edge-classify"`` and ``"edge-regress"`` their
                  labels [M] behind these: whole numbers are classes, floats are numbers
+
+    named, named_edges    features with names of their own, [N] or [N, K], [E] or [E, K]: ``{"age": rows}`` is ``u.age``
+                 in a text, of edges ``e.age``
 
     Further options: as :func:`partition`. The arrays are written beside the store first (and removed), so as much free
     space as they take is needed.
@@ -147,7 +170,8 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
     """
     edges = _edges(edge_index)
     x, y = None if x is None else rows(x, "x"), _maybe(y, "y", "biuf")
-    count = _vertices({"x": x, "y": y}, edges, vertices)
+    own = {name: _named(rows, name) for name, rows in (named or {}).items()}
+    count = _vertices({"x": x, "y": y, **own}, edges, vertices)
     arrays: dict[str, Any] = {"edges": edges.T, "features": x, "labels": y}
     for name, split in (("train", train), ("valid", valid), ("test", test)):
         arrays[f"{name}_idx"] = _split(split, name, count)
@@ -160,7 +184,7 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
         arrays[f"{name}_edge_types"] = _of_edges(kinds, f"{name}'s types of links", "iu", ends.shape[1])
         arrays[f"{name}_edge_labels"] = _of_edges(label[0] if label else None, f"{name}'s labels of links", "fiu",
                                                   ends.shape[1])
-    if x is None and y is None:
+    if x is None and y is None and not own:
         # Without features or labels the edges alone say how many vertices there are; labels of nobody say it too.
         arrays["labels"] = np.full(count, -1, np.int64)
     with files_of(store, _WORDS) as raw:
@@ -170,6 +194,8 @@ def from_arrays(store: Union[PathLike, Store], edge_index: Any, x: Any = None, y
                 values.save(file)
             elif values is not None:
                 np.save(file, np.ascontiguousarray(values))
+        _save_named(raw, "features", own)
+        _save_named(raw, "edge_features", {name: _named(rows, name) for name, rows in (named_edges or {}).items()})
         return make(raw, store, _WORDS, options)
 
 
@@ -208,7 +234,7 @@ def _save(folder: str, name: str, values: Any) -> None:
         np.save(os.path.join(folder, name + ".npy"), np.ascontiguousarray(values))
 
 
-def _save_type(folder: str, own: Any, name: str) -> None:
+def _save_type(folder: str, own: Any, name: str, named: Iterable[str]) -> None:
     """The arrays of the vertices of one type."""
     x, y = _maybe(getattr(own, "x", None), f"{name}.x", "fiub"), _maybe(getattr(own, "y", None), f"{name}.y", "biuf")
     count = own.num_nodes if own.num_nodes is not None else next((len(rows) for rows in (x, y) if rows is not None), 0)
@@ -219,9 +245,10 @@ def _save_type(folder: str, own: Any, name: str) -> None:
     _save(folder, "labels", y if y is None or y.ndim != 2 or y.shape[1] != 1 else y.reshape(-1))
     for split, mask in (("train", "train_mask"), ("valid", "val_mask"), ("test", "test_mask")):
         _save(folder, f"{split}_idx", _split(getattr(own, mask, None), f"{name}.{mask}", count))
+    _save_named(folder, "features", _of(own, named, f"{name}."))
 
 
-def _save_relation(folder: str, own: Any, name: str) -> None:
+def _save_relation(folder: str, own: Any, name: str, named: Iterable[str]) -> None:
     """The arrays of the edges of one type."""
     if getattr(own, "edge_index", None) is None:
         raise ValueError(f"{name}: has no edge_index")
@@ -233,26 +260,31 @@ def _save_relation(folder: str, own: Any, name: str) -> None:
     _save(folder, "edges", edges.T)
     _save(folder, "edge_weights", _of_edges(weight, f"{name}: edge_weight", "fiub", edges.shape[1]))
     _save(folder, "edge_features", _rows_of_edges(attr, edges.shape[1]))
+    _save_named(folder, "edge_features", _of(own, named, f"{name}."))
 
 
-def _from_hetero(store: Union[PathLike, Store], data: Any, options: StoreOptions) -> Store:
+def _from_hetero(store: Union[PathLike, Store], data: Any, named: Iterable[str], named_edges: Iterable[str],
+                 options: StoreOptions) -> Store:
     with files_of(store, _WORDS) as raw:
         for name in data.node_types:
-            _save_type(os.path.join(raw, "nodes", name), data[name], name)
+            _save_type(os.path.join(raw, "nodes", name), data[name], name, named)
         for kind in data.edge_types:
             name = "__".join(kind)
-            _save_relation(os.path.join(raw, "edges", name), data[kind], name)
+            _save_relation(os.path.join(raw, "edges", name), data[kind], name, named_edges)
         return make(raw, store, _WORDS, options)
 
 
 def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, test: Any = None,
-             edge_labels: bool = False, **options: Unpack[StoreOptions]) -> Store:
+             edge_labels: bool = False, named: Iterable[str] = (), named_edges: Iterable[str] = (),
+             **options: Unpack[StoreOptions]) -> Store:
     """Makes a :class:`Store` of a ``torch_geometric.data.Data``, or of a ``HeteroData``, of whose types each has its
     arrays; types and relations are numbered in the order of their names. Of a Data: its edge_index (or adj_t), x, y, train_mask, val_mask,
     test_mask, edge_weight (or edge_attr of one column), edge_attr of several, and edge_type. `valid` and `test`: for
     ``task="link"``, the others of RandomLinkSplit's three, whose edge_label_index are the pairs, or a knowledge graph's
     splits. With `edge_labels` edge_label are classes (whole numbers) or numbers (floats) of these pairs, for
-    ``task="edge-classify"`` or ``"edge-regress"``. Options as :func:`partition`.
+    ``task="edge-classify"`` or ``"edge-regress"``. `named` and `named_edges` are attributes of vertices and of edges that
+    become features with these names, ``u.NAME`` and ``e.NAME`` in a text; of a HeteroData of each type that has them.
+    Options as :func:`partition`.
 
     `store` is the folder that is made, `data` needs nothing but these attributes. ValueError: it has no edges.
 
@@ -266,7 +298,14 @@ def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, tes
     if hasattr(data, "node_types") and hasattr(data, "edge_types"):
         if valid is not None or test is not None or edge_labels:
             raise NotImplementedError("data: pairs of splits are of graphs with one type of vertices")
-        return _from_hetero(store, data, options)
+        missing = [name for names, types in ((named, data.node_types), (named_edges, data.edge_types)) for name in names
+                   if all(getattr(data[kind], name, None) is None for kind in types)]
+        if missing:
+            raise ValueError(f"{missing[0]}: no type has an attribute of this name")
+        return _from_hetero(store, data, named, named_edges, options)
+    missing = [name for name in (*named, *named_edges) if getattr(data, name, None) is None]
+    if missing:
+        raise ValueError(f"{missing[0]}: the data has no attribute of this name")
     others = {"train": data if edge_labels or getattr(data, "edge_label_index", None) is not None else None, "valid": valid,
               "test": test}
     links = {name: _links_of(other, edge_labels) for name, other in others.items() if other is not None}
@@ -284,7 +323,8 @@ def from_pyg(store: Union[PathLike, Store], data: Any, *, valid: Any = None, tes
     return from_arrays(store, edges, getattr(data, "x", None), y, train=getattr(data, "train_mask", None),
                        valid=getattr(data, "val_mask", None), test=getattr(data, "test_mask", None),
                        edge_weight=weight, edge_type=getattr(data, "edge_type", None), vertices=data.num_nodes,
-                       edge_features=attr, links=links, **options)
+                       edge_features=attr, links=links, named=_of(data, named, ""),
+                       named_edges=_of(data, named_edges, ""), **options)
 
 
 def from_dgl(store: Union[PathLike, Store], graph: Any, **options: Unpack[StoreOptions]) -> Store:

@@ -50,6 +50,7 @@ typedef struct gs_model_config {
     bool embeddings;               /* the root is what the last layer gets, in place of the logits */
     uint32_t edge_features;        /* that each edge has: the width of `e.x`; 0: none */
     const gs_type_table *types;    /* of vertices; NULL: one, without a name */
+    const gs_feature_table *named; /* features with names; NULL: none */
     uint64_t vertices;             /* of the graph; counts where it has no features */
 } gs_model_config;
 

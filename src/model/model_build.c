@@ -36,7 +36,7 @@ static uint32_t width_named(const gs_builder *b, const char *name)
     if (strcmp(name, "bases") == 0)
         return bases(b);
     if (strcmp(name, "edge_features") == 0)
-        return b->config->edge_features;
+        return gs_model__edge_width(b->config);
     if (strcmp(name, "vertex_types") == 0)
         return gs_model__vertex_types(b);
     if (strchr(name, '.') != NULL)
@@ -184,7 +184,7 @@ uint32_t gs_model__lookup(gs_builder *b, const char *name)
     for (uint32_t i = 0; i < b->l->params; i++)
         if (strcmp(name, b->l->param[i].name) == 0)
             return b->param[i];
-    return GS_IR_NONE;
+    return gs_model__named(b, name, false);
 }
 
 /* u.x or v.x */
@@ -199,7 +199,7 @@ static uint32_t build_end(gs_builder *b, const char *name)
         return node;
 
     if (node == GS_IR_NONE)
-        return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", name + 2);
+        return gs_model__unknown(b, name + 2, false);
     n = gs_ir_node(ir, node);
     if (n->op == GS_OP_PARAM)
         return gs_ir_error(ir, GS_EFORMAT, "'%s' is a parameter and belongs to no vertex: leave out '%.2s'", name + 2,
@@ -207,6 +207,22 @@ static uint32_t build_end(gs_builder *b, const char *name)
     if (gs_model__is_of_edges(n))
         return gs_ir_error(ir, GS_EFORMAT, "'%s' is a value of edges already: leave out '%.2s'", name + 2, name);
     return name[0] == 'u' ? gs_ir_unary(ir, GS_OP_SRC, node, 0) : node;
+}
+
+/* e.x or e.NAME */
+static uint32_t build_edge_features(gs_builder *b, const char *name)
+{
+    const uint32_t all = b->config->edge_features, width = gs_model__edge_width(b->config);
+    uint32_t node;
+
+    if (strcmp(name, "x") != 0) {
+        node = gs_model__named(b, name, true);
+        return node != GS_IR_NONE ? node : gs_model__unknown(b, name, true);
+    }
+    if (all == 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'e.x': the edges of this graph have no features");
+    node = gs_ir_edge_features(b->ir, all);
+    return width < all ? gs_ir_part(b->ir, node, 0, width) : node;
 }
 
 uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
@@ -223,17 +239,13 @@ uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
         return b->config->edge_weights ? gs_ir_weight(ir) : gs_model__number(b, 1.0f);
     if (strcmp(e->name, "e.type") == 0)
         return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type] right of @, or as b[e.type]");
-    if (strcmp(e->name, "e.x") == 0)
-        return b->config->edge_features > 0
-                   ? gs_ir_edge_features(ir, b->config->edge_features)
-                   : gs_ir_error(ir, GS_EFORMAT, "'e.x': the edges of this graph have no features");
     if (strncmp(e->name, "e.", 2) == 0)
-        return gs_ir_error(ir, GS_EFORMAT, "'%s': edges have e.weight, e.type and e.x", e->name);
+        return build_edge_features(b, e->name + 2);
     node = gs_model__lookup(b, e->name);
     if (node == GS_IR_NONE && width_named(b, e->name) != 0)
         return gs_model__number(b, (float)width_named(b, e->name));
     if (node == GS_IR_NONE)
-        return gs_ir_error(ir, GS_EFORMAT, "there is no '%s' here", e->name);
+        return gs_model__unknown(b, e->name, false);
     n = gs_ir_node(ir, node);
     for (uint32_t i = 0; i < b->softs; i++)
         if (b->soft[i].edge == node)
@@ -739,7 +751,9 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", m->path);
     gs_ir_set_text(b.ir, m->text);
     /* of a graph without features nothing may read them: the store will not have them */
-    h = gs_ir_input(b.ir, "features", gs_model__in_width(config), GS_F32);
+    b.columns = h = gs_ir_input(b.ir, "features", config->in_width > 0 ? config->in_width : 1, GS_F32);
+    if (gs_model__in_width(config) < gs_ir_node(b.ir, h)->width)
+        h = gs_ir_part(b.ir, h, 0, gs_model__in_width(config));
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
     b.features = h;

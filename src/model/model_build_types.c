@@ -139,6 +139,51 @@ uint32_t gs_model__row_of_type(gs_builder *b, const gs_expr *e, uint32_t w)
                 : gs_ir_unary(b->ir, GS_OP_ROWSUM, gs_ir_binary(b->ir, GS_OP_MUL, all, w), 0);
 }
 
+/* ---- features with names ---------------------------------------------------- */
+
+static const gs_named_feature *names_of_end(const gs_builder *b, bool of_edges, uint32_t *count)
+{
+    const gs_feature_table *const t = b->config->named;
+
+    *count = t == NULL ? 0 : of_edges ? t->edges : t->vertices;
+    return t == NULL ? NULL : of_edges ? t->edge : t->vertex;
+}
+
+uint32_t gs_model__named(gs_builder *b, const char *name, bool of_edges)
+{
+    uint32_t count;
+    const gs_named_feature *const named = names_of_end(b, of_edges, &count);
+
+    for (uint32_t k = 0; k < count; k++) {
+        if (strcmp(named[k].name, name) != 0)
+            continue;
+        const uint32_t all = of_edges ? gs_ir_edge_features(b->ir, b->config->edge_features) : b->columns;
+        return named[k].columns == gs_ir_node(b->ir, all)->width
+                   ? all
+                   : gs_ir_part(b->ir, all, named[k].first, named[k].columns);
+    }
+    return GS_IR_NONE;
+}
+
+uint32_t gs_model__unknown(gs_builder *b, const char *name, bool of_edges)
+{
+    uint32_t count;
+    const gs_named_feature *const named = names_of_end(b, of_edges, &count);
+    char names[200] = "";
+    size_t used = 0;
+
+    for (uint32_t k = 0; k < count && used < 140; k++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.40s", k > 0 ? ", " : "", named[k].name);
+    if (of_edges && count == 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'e.%s': edges have e.weight, e.type and e.x", name);
+    if (of_edges)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'e.%s': the graph's edges have e.weight, e.type, e.x, and by name %s",
+                           name, names);
+    if (count == 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "there is no '%s' here", name);
+    return gs_ir_error(b->ir, GS_EFORMAT, "there is no '%s' here; the graph's features with names are %s", name, names);
+}
+
 /* ---- a graph without features ------------------------------------------- */
 
 /* Its features are the identity, so h @ W is W: a learned row for each vertex, and h @ W[e.type] with W [types, in, n]

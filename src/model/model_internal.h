@@ -247,7 +247,8 @@ struct gs_builder {
     const gs_text_layer *l;
     uint32_t index;       /* of the layer in the network */
     bool network;         /* `l` is the network's text, and not that of a layer */
-    uint32_t features;    /* node of what the network gets */
+    uint32_t columns;     /* node of all features */
+    uint32_t features;    /* node of what the network gets: x, the features without a name */
     bool identity;        /* what `l` gets is the identity: a graph without features */
     uint32_t here;        /* node of what `l` gets */
     uint32_t calls;       /* of layers, so far */
@@ -292,8 +293,23 @@ void gs_model__fit_heads(gs_builder *b, uint32_t *x, uint32_t *y);
 /* The operator of both, after that. */
 uint32_t gs_model__binary(gs_builder *b, gs_op op, uint32_t x, uint32_t y);
 
-/* Columns of what the network gets: of a graph without features some, as long as nothing reads them. */
-static inline uint32_t gs_model__in_width(const gs_model_config *c) { return c->in_width > 0 ? c->in_width : 1; }
+/* Columns of what the network gets, the features before the first with a name; of a graph without features some, as
+ * long as nothing reads them. */
+static inline uint32_t gs_model__in_width(const gs_model_config *c)
+{
+    const bool named = c->named != NULL && c->named->vertices > 0 && c->named->vertex[0].first > 0;
+    return named ? c->named->vertex[0].first : c->in_width > 0 ? c->in_width : 1;
+}
+/* The same of edges: the columns of e.x; 0: none. */
+static inline uint32_t gs_model__edge_width(const gs_model_config *c)
+{
+    const bool named = c->named != NULL && c->named->edges > 0 && c->named->edge[0].first > 0;
+    return named ? c->named->edge[0].first : c->edge_features;
+}
+/* The features of the vertex, or of the edge, that have this name; GS_IR_NONE where none has. */
+uint32_t gs_model__named(gs_builder *b, const char *name, bool of_edges);
+/* What is wrong with a name that nothing has, with the names that features have. */
+uint32_t gs_model__unknown(gs_builder *b, const char *name, bool of_edges);
 
 static inline bool gs_model__is_of_edges(const gs_node *n)
 {

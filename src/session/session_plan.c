@@ -421,6 +421,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .self_loops = info->self_loops != 0,
         .embeddings = o->embeddings,
         .types = info->types,
+        .named = info->named,
         .vertices = info->vertices,
     };
     const gs_compile_options compile = {

@@ -228,6 +228,42 @@ static void read_types(reader *r, gs_store_info *i)
     t->labelled = (uint32_t)take_number(r, "labelled_type", 0, t->types);
 }
 
+/* The last columns of `all`. */
+static uint32_t read_names(reader *r, gs_named_feature *named, const char *key, uint32_t all)
+{
+    uint32_t count = 0, columns = 0;
+    cJSON *const list = take_list(r, key, 0, GS_MOST_NAMED_FEATURES, &count);
+    char where[40];
+
+    snprintf(where, sizeof(where), "%s.", key);
+    for (uint32_t k = 0; k < count && r->st == GS_OK; k++) {
+        reader one = item_of(r, list, k, where);
+        take_string(&one, "name", named[k].name, sizeof(named[k].name));
+        named[k].columns = (uint32_t)take_number(&one, "columns", 1, all > columns ? all - columns : 0);
+        expect_empty(&one);
+        columns += named[k].columns;
+        r->st = one.st;
+    }
+    cJSON_Delete(list);
+    for (uint32_t k = 0, first = all - columns; k < count && r->st == GS_OK; first += named[k++].columns)
+        named[k].first = first;
+    return count;
+}
+
+/* To a new table, as read_types(). */
+static void read_named(reader *r, gs_store_info *i)
+{
+    gs_feature_table *const t = r->st == GS_OK ? gs_calloc(1, sizeof(*t)) : NULL;
+
+    if (t == NULL && r->st == GS_OK)
+        r->st = gs_fail(GS_ENOMEM, "%s: no memory for the names of features", r->path);
+    if (t == NULL)
+        return;
+    i->named = t;
+    t->vertices = read_names(r, t->vertex, "named_features", i->features);
+    t->edges = read_names(r, t->edge, "named_edge_features", i->edge_features);
+}
+
 static uint32_t read_identity(reader *r)
 {
     char format[32];
@@ -275,12 +311,14 @@ static void read_fields(reader *r, gs_manifest *m)
     i->test = take_number(r, "test", 0, GS_MAX_VERTICES);
     take_string(r, "method", i->method, sizeof(i->method));
     i->seed = take_hex(r, "seed");
-    if (m->version >= GS_STORE_LINK_LABELS) {
+    if (m->version == GS_STORE_LINK_LABELS || (m->version > GS_STORE_LINK_LABELS && has(r, "link_classes"))) {
         i->link_labels = true;
         i->link_classes = (uint32_t)take_number(r, "link_classes", 0, INT32_MAX);
     }
     if (m->version == GS_STORE_VERTEX_TYPES || (m->version > GS_STORE_VERTEX_TYPES && has(r, "vertex_types")))
         read_types(r, i);
+    if (m->version >= GS_STORE_NAMED_FEATURES)
+        read_named(r, i);
     read_arrays(r, m);
     if (m->array[GS_ARRAY_LABELS].present && !gs_train_task_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
         i->labels = GS_TRAIN_TASK_CLASSIFY; /* refused by gs_manifest__check() */
@@ -310,8 +348,10 @@ gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes,
         r.st = gs_manifest__check(&m, path);
     if (r.st == GS_OK)
         *out = m;
-    else
+    else {
         gs_free((void *)(uintptr_t)m.info.types);
+        gs_free((void *)(uintptr_t)m.info.named);
+    }
     return r.st;
 }
 
@@ -453,6 +493,53 @@ static const char *type_fault(const gs_manifest *m)
     return widest > m->info.features ? "a type of vertices has more features than there are" : NULL;
 }
 
+bool gs_is_feature_name(const char *name)
+{
+    static const char *const words[] = {"type", "weight", "x", "in_degree", "loops", "loop_weight", "gcn_norm"};
+    const size_t n = strnlen(name, GS_TYPE_NAME_BYTES);
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(words); k++)
+        if (strcmp(words[k], name) == 0)
+            return false;
+    return n > 0 && n < GS_TYPE_NAME_BYTES && (name[0] < '0' || name[0] > '9') &&
+           strspn(name, GS_TYPE_NAME_LETTERS) == n && strpbrk(name, "-.") == NULL;
+}
+
+/* `all`: columns that there are. */
+static const char *names_fault(const gs_named_feature *named, uint32_t count, uint32_t all)
+{
+    uint64_t columns = 0;
+
+    if (count > GS_MOST_NAMED_FEATURES)
+        return "the number of features with names is out of range";
+    for (uint32_t k = 0; k < count; k++) {
+        if (!gs_is_feature_name(named[k].name))
+            return "a feature's name is not of letters, digits and '_', or is a word of models' texts";
+        for (uint32_t j = 0; j < k; j++)
+            if (strcmp(named[j].name, named[k].name) == 0)
+                return "two features have one name";
+        columns += named[k].columns;
+    }
+    for (uint32_t k = 0; k < count && columns <= all; k++)
+        if (named[k].columns == 0 ||
+            named[k].first != (k == 0 ? all - columns : named[k - 1].first + named[k - 1].columns))
+            return "features with names are not the last columns";
+    return columns > all ? "features with names have more columns than there are" : NULL;
+}
+
+static const char *named_fault(const gs_manifest *m)
+{
+    const gs_feature_table *const t = m->info.named;
+    const char *fault;
+
+    if (t == NULL)
+        return NULL;
+    if ((fault = names_fault(t->vertex, t->vertices, m->info.features)) != NULL ||
+        (fault = names_fault(t->edge, t->edges, m->info.edge_features)) != NULL)
+        return fault;
+    return t->vertices + t->edges == 0 ? "no feature has a name" : NULL;
+}
+
 gs_status gs_manifest__check(const gs_manifest *m, const char *path)
 {
     const char *fault = number_fault(m);
@@ -462,6 +549,8 @@ gs_status gs_manifest__check(const gs_manifest *m, const char *path)
         fault = method_fault(m);
     if (fault == NULL)
         fault = type_fault(m);
+    if (fault == NULL)
+        fault = named_fault(m);
     return fault == NULL ? GS_OK : gs_fail(GS_EFORMAT, "%s: %s" GS_STORE_DAMAGED, path, fault);
 }
 
@@ -516,6 +605,25 @@ static bool add_types(cJSON *root, const gs_type_table *t)
     return ok && add_number(root, "labelled_type", t->labelled);
 }
 
+static bool add_names(cJSON *root, const char *key, const gs_named_feature *named, uint32_t count)
+{
+    cJSON *const list = cJSON_AddArrayToObject(root, key);
+    bool ok = list != NULL;
+
+    for (uint32_t k = 0; k < count && ok; k++) {
+        cJSON *const one = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(list, one) && cJSON_AddStringToObject(one, "name", named[k].name) != NULL &&
+             add_number(one, "columns", named[k].columns);
+    }
+    return ok;
+}
+
+static bool add_named(cJSON *root, const gs_feature_table *t)
+{
+    return t == NULL || (add_names(root, "named_features", t->vertex, t->vertices) &&
+                         add_names(root, "named_edge_features", t->edge, t->edges));
+}
+
 static bool add_fields(cJSON *root, const gs_manifest *m)
 {
     const gs_store_info *i = &m->info;
@@ -536,6 +644,7 @@ static bool add_fields(cJSON *root, const gs_manifest *m)
            add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
            add_number(root, "test", i->test) && cJSON_AddStringToObject(root, "method", i->method) != NULL &&
            gs_json_add_hex(root, "seed", i->seed) && add_types(root, i->types) &&
+           add_named(root, i->named) &&
            (!i->link_labels || add_number(root, "link_classes", i->link_classes)) && add_arrays(root, m) &&
            add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
            add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&

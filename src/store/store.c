@@ -470,16 +470,19 @@ static gs_status load_store(gs_store **out, const char *dir)
     s->folder = s->ids = -1;
     s->info = m.info;
     m.info.types = NULL; /* now the store's */
+    m.info.named = NULL;
     if ((st = open_folder(s, dir)) != GS_OK)
         goto done;
     s->info.total_bytes = manifest_bytes + file_bytes;
-    s->table_bytes = sizeof(*s) + strlen(dir) + 1 + (s->info.types != NULL ? sizeof(*s->info.types) : 0);
+    s->table_bytes = sizeof(*s) + strlen(dir) + 1 + (s->info.types != NULL ? sizeof(*s->info.types) : 0) +
+                     (s->info.named != NULL ? sizeof(*s->info.named) : 0);
     if ((st = load_table(s, &m)) != GS_OK || (st = load_sums(s, &m)) != GS_OK)
         goto done;
     *out = s;
     s = NULL; /* now the caller's */
 done:
     gs_free((void *)(uintptr_t)m.info.types);
+    gs_free((void *)(uintptr_t)m.info.named);
     gs_store_close(s);
     return st;
 }
@@ -540,6 +543,7 @@ void gs_store_close(gs_store *s)
     if (s->folder >= 0)
         close(s->folder);
     gs_free((void *)(uintptr_t)s->info.types);
+    gs_free((void *)(uintptr_t)s->info.named);
     gs_free(s->sums);
     gs_free(s->chunks);
     gs_free(s->dir);

@@ -27,10 +27,11 @@
 
 /* The newest; what needs no more than version 2 is written as that. 1 is read, too: its chunk table says nothing of
  * degrees. */
-#define GS_STORE_VERSION 6
+#define GS_STORE_VERSION 7
 #define GS_STORE_EDGE_FEATURES 4 /* the first that has features of edges */
 #define GS_STORE_VERTEX_TYPES 5  /* the first that has types of vertices */
 #define GS_STORE_LINK_LABELS 6   /* the first that has labels of links; types of vertices need not be there */
+#define GS_STORE_NAMED_FEATURES 7 /* the first that has features with names; neither need be there */
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
@@ -101,6 +102,7 @@ typedef struct gs_store_info {
     uint64_t name_bytes;   /* of the array of names; 0: ids are the input's own numbers from 0 */
     uint64_t links[GS_LINK_SPLITS]; /* rows of the arrays of links */
     const gs_type_table *types; /* of vertices and edges, the store's own; NULL: one type of vertices, without a name */
+    const gs_feature_table *named; /* features with names, the store's own; NULL: none */
     bool link_labels;      /* links have labels: */
     uint32_t link_classes; /* classes, so many; 0: numbers */
 } gs_store_info;
@@ -159,6 +161,10 @@ gs_status gs_store_check_place(const gs_store *s);
 /* Opens an array's file of the folder that was opened, for reading; input ids whatever has become of it. The caller
  * closes it. */
 gs_status gs_store_open_array(int *fd, const gs_store *s, gs_array_id id);
+
+/* May features have this name? Letters, digits and '_', no digit first, and nothing that has a meaning of its own in
+ * models' texts, behind u., v. or e. */
+bool gs_is_feature_name(const char *name);
 
 /* Paths of the files; free with gs_free(). A shared store gives the same edge
  * file for both directions. */

@@ -49,8 +49,8 @@ typedef struct gs_manifest {
     } array[GS_ARRAY_COUNT];
 } gs_manifest;
 
-/* manifest.c: text to values and back. `path` is for messages; info.types is the caller's to free. Parsing checks
- * the text's own checksum, then that every key is there once and in its range, then
+/* manifest.c: text to values and back. `path` is for messages; info.types and info.named are the caller's to
+ * free. Parsing checks the text's own checksum, then that every key is there once and in its range, then
  * gs_manifest__check(). */
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path);
 /* Checks the numbers against each other (no files). GS_EFORMAT. */

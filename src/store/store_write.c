@@ -128,6 +128,7 @@ static void manifest_of(gs_manifest *m, const gs_store_contents *c)
     m->version = c->info.edge_features > 0 ? GS_STORE_EDGE_FEATURES : m->version;
     m->version = c->info.types != NULL ? GS_STORE_VERTEX_TYPES : m->version;
     m->version = c->info.link_labels ? GS_STORE_LINK_LABELS : m->version;
+    m->version = c->info.named != NULL ? GS_STORE_NAMED_FEATURES : m->version;
     m->info.total_bytes = 0;
     m->info.name_bytes = c->array[GS_ARRAY_NAMES].present ? c->array[GS_ARRAY_NAMES].bytes : 0;
     m->info.feature_id = 0;

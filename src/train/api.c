@@ -44,6 +44,20 @@ gs_status gs_inspect_types(gs_type_table *out, const char *store)
     return GS_OK;
 }
 
+gs_status gs_inspect_features(gs_feature_table *out, const char *store)
+{
+    gs_store *s = NULL;
+    gs_status st;
+
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
+        (st = gs_store_open(&s, store)) != GS_OK)
+        return st;
+    const gs_feature_table *const named = gs_store_get_info(s)->named;
+    *out = named != NULL ? *named : (gs_feature_table){0};
+    gs_store_close(s);
+    return GS_OK;
+}
+
 gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     gs_store *s = NULL;

@@ -48,6 +48,7 @@ static void given__null_is_refused_with_words(void **state)
     gs_model_graph graph = {.features = 1, .classes = 2};
     gs_type_table types;
     gs_loader *loader = NULL;
+    gs_feature_table named;
     gs_loader_report batches;
     gs_loader_batch batch;
     gs_loader_pairs pairs = {0};
@@ -70,7 +71,9 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),
         NULLS(gs_partition("i", "s", NULL, NULL)),
         NULLS(gs_inspect(NULL, api_store)), NULLS(gs_inspect(&summary, NULL)),
-        NULLS(gs_inspect_types(NULL, api_store)), NULLS(gs_inspect_types(&types, NULL)), NULLS(gs_verify(NULL, 0)),
+        NULLS(gs_inspect_types(NULL, api_store)), NULLS(gs_inspect_types(&types, NULL)),
+        NULLS(gs_inspect_features(NULL, api_store)), NULLS(gs_inspect_features(&named, NULL)),
+        NULLS(gs_verify(NULL, 0)),
         NULLS(gs_write_ids(NULL, "ids")), NULLS(gs_write_ids(api_store, NULL)),
         NULLS(gs_inspect_weights(NULL, "w")), NULLS(gs_inspect_weights(&weights, NULL)),
         NULLS(gs_plan_train(NULL, api_store, &o)), NULLS(gs_plan_train(&plan, NULL, &o)),

@@ -137,6 +137,23 @@ class Package(unittest.TestCase):
         self.assertEqual((store.vertices, store.edges, store.edge_types, store.train), (5, 3, 1, 2))
         with gs.Run(store, "sage", layers=1, epochs=1, threads=1, ignore_edge_weights=True) as run:
             self.assertEqual(run.logits().shape, (3, 2)) # of papers
+        data["author"].age = np.array([40, 50])
+        data["author", "writes", "paper"].time = np.array([1., 2., 3.])
+        store = gs.from_pyg(at("hetero"), data, named=["age"], named_edges=["time"], parts=1, force=True)
+        self.assertEqual(store.features, 4) # columns of papers, and the age
+        # Of papers 0, 1 and 2: 1 * 40, 2 * 50, 3 * 50.
+        text = at("age.gnn")
+        with open(text, "w") as file:
+            file.write("layer near(h[in]) -> [out]:\n    param W[out, 1]\n    return sum(u.age * e.time) @ W'\n")
+        with gs.Run(store, text, layers=1, epochs=1, threads=1, ignore_edge_weights=True) as run:
+            run.load_state_dict({"convs.0.W": np.array([[1], [2]], np.float32)})
+            self.assertEqual(run.logits().tolist(), [[40, 80], [100, 200], [150, 300]])
+        with self.assertRaisesRegex(ValueError, "height: no type has an attribute of this name"):
+            gs.from_pyg(at("hetero"), data, named=["height"], parts=1, force=True)
+        data["author"].age = np.array([40])
+        with self.assertRaisesRegex(gs.Error, "age.*: has 1 rows"):
+            gs.from_pyg(at("hetero"), data, named=["age"], parts=1, force=True)
+        del data["author"].age
         data["paper"].y = np.array([0, 1])
         with self.assertRaisesRegex(gs.Error, "nodes/paper/y: has 2 rows"):
             gs.from_pyg(at("hetero"), data, parts=1, force=True)

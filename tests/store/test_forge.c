@@ -13,8 +13,20 @@ typedef struct forgery {
     const char *from, *to, *text;
 } forgery;
 
+/* Of three columns. */
+#define NAMED(list) "\"version\":\t7,\"edge_features\":0,\"edge_feature_type\":\"f32\",\"named_features\":[" list \
+                    "],\"named_edge_features\":[]"
+
 static const forgery manifests[] = {
-    {"\"version\":\t2", "\"version\":\t7", "store version 7, but this program reads versions 1 to 6"},
+    {"\"version\":\t2", NAMED(""), "no feature has a name"},
+    {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":4}"), "\"named_features.columns\" is 4"},
+    {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":2},{\"name\":\"b\",\"columns\":2}"),
+     "\"named_features.columns\" is 2"},
+    {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":1},{\"name\":\"a\",\"columns\":1}"),
+     "two features have one name"},
+    {"\"version\":\t2", NAMED("{\"name\":\"type\",\"columns\":1}"), "a feature's name is not of letters"},
+    {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":1,\"first\":2}"), "\"named_features.first\" is unknown"},
+    {"\"version\":\t2", "\"version\":\t8", "store version 8, but this program reads versions 1 to 7"},
     {"\"version\":\t2", "\"version\":\t0", "store version 0, but"},
     {"\"version\":\t2", "\"version\":\t1", "chunk (0, 0) by destination has a number of targets"},
     {"\"version\":\t2,", "", "\"version\" is missing"},
