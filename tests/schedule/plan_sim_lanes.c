@@ -327,10 +327,13 @@ void plan_sim__run_once(struct sim *s, uint32_t pass, bool again)
     gs_lanes_enter(&s->lanes, pass);
     s->read_bytes += s->ahead_bytes;
     s->ahead_bytes = 0;
-    for (uint64_t idle = 0; !is_over(s); idle++) {
+    bool over = is_over(s);
+    for (uint64_t idle = 0; !over; idle++) {
         assert_true(idle < 10000000); /* a deadlock */
-        if (step(s, again, late, newest))
+        if (step(s, again, late, newest)) {
             idle = 0;
+            over = is_over(s);
+        }
     }
     while (again && plan_sim__next(s) % 4 != 0) /* between the runs, too */
         begin_ahead(s);
@@ -340,20 +343,22 @@ void plan_sim__run_once(struct sim *s, uint32_t pass, bool again)
 void plan_sim__run_parts(struct sim *ranks, uint32_t pass)
 {
     const uint32_t count = ranks[0].plan->ranks, late = plan_sim__next(ranks) % (count + 1);
-    bool over = false;
+    bool over[GS_PLAN_DEVICES] = {false};
+    uint32_t left = count;
 
-    for (uint32_t r = 0; r < count; r++)
+    for (uint32_t r = 0; r < count; r++) {
         gs_lanes_enter(&ranks[r].lanes, pass);
-    for (uint64_t turn = 0; !over; turn++) {
+        left -= over[r] = is_over(&ranks[r]);
+    }
+    for (uint64_t turn = 0; left > 0; turn++) {
         assert_true(turn < 100000000); /* a deadlock */
         const uint32_t r = plan_sim__next(ranks) % count;
-        if (r == late && plan_sim__next(ranks) % 16 != 0)
+        if (over[r] || (r == late && plan_sim__next(ranks) % 16 != 0))
             continue;
-        for (uint32_t k = 0; k < 8 && !is_over(&ranks[r]); k++)
-            step(&ranks[r], false, 1, turn % 64 < 32);
-        over = true;
-        for (uint32_t k = 0; k < count; k++)
-            over = over && is_over(&ranks[k]);
+        for (uint32_t k = 0; k < 8 && !over[r]; k++)
+            if (step(&ranks[r], false, 1, turn % 64 < 32))
+                over[r] = is_over(&ranks[r]);
+        left -= over[r];
     }
     for (uint32_t r = 0; r < count; r++) {
         check_lanes(&ranks[r]);
