@@ -14,7 +14,7 @@ include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
-pip=("$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+pip=("$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
 "${pip[@]}" numpy >"$work/log" 2>&1 || skip "numpy does not install: $(tail -n 1 "$work/log")"
 mkdir "$work/out" "$work/tutorial"
 if [ "${3:-}" = wheel ]; then
