@@ -69,6 +69,7 @@ static gs_status gather(void *all, const void *own, uint64_t bytes)
     return error != 0 ? gs_ranks__fail(error) : wait_for(&m);
 }
 
+#define SHARE_MOST (1ull << 30) /* MPI counts in int */
 static gs_status share(void *x, uint64_t bytes, uint32_t from)
 {
     gs_ranks_message m;
@@ -117,13 +118,17 @@ gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes)
     return st == GS_OK ? gather(all, own, bytes) : st;
 }
 
-gs_status gs_ranks_share(void *x, uint64_t bytes)
+gs_status gs_ranks_share_of(uint32_t rank, void *x, uint64_t bytes)
 {
     if (ranks.count == 1)
         return GS_OK;
-    const gs_status st = meet(GS_OK);
-    return st == GS_OK ? share(x, bytes, 0) : st;
+    gs_status st = meet(GS_OK);
+    for (uint64_t at = 0; at < bytes && st == GS_OK; at += SHARE_MOST)
+        st = share((char *)x + at, GS_MIN(SHARE_MOST, bytes - at), rank);
+    return st;
 }
+
+gs_status gs_ranks_share(void *x, uint64_t bytes) { return gs_ranks_share_of(0, x, bytes); }
 
 /* to[i] = x[0][i] + x[1][i] + ..., of `count` numbers of each rank. */
 typedef void add_fn(void *to, const void *x, uint64_t count);
@@ -150,6 +155,28 @@ static void add_f64(void *to, const void *all, uint64_t count)
     }
 }
 
+static void add_u64(void *to, const void *all, uint64_t count)
+{
+    const uint64_t *const x = all;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t sum = x[i];
+        for (uint32_t r = 1; r < ranks.count; r++)
+            sum += x[r * count + i];
+        ((uint64_t *)to)[i] = sum;
+    }
+}
+
+static void unite_u64(void *to, const void *all, uint64_t count)
+{
+    const uint64_t *const x = all;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t any = x[i];
+        for (uint32_t r = 1; r < ranks.count; r++)
+            any |= x[r * count + i];
+        ((uint64_t *)to)[i] = any;
+    }
+}
+
 static gs_status sum(char *x, uint64_t count, uint64_t size, add_fn *add)
 {
     const uint64_t most = CHUNK_BYTES / size;
@@ -161,6 +188,16 @@ static gs_status sum(char *x, uint64_t count, uint64_t size, add_fn *add)
             add(x + at * size, ranks.chunks, n);
     }
     return st;
+}
+
+gs_status gs_ranks_unite(uint64_t *x, uint64_t count)
+{
+    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), unite_u64);
+}
+
+gs_status gs_ranks_sum_u64(uint64_t *x, uint64_t count)
+{
+    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_u64);
 }
 
 gs_status gs_ranks_sum_f32(float *x, uint64_t count)

@@ -42,6 +42,11 @@ bool gs_ranks_have_failed(void);
 gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes);
 /* What rank 0 has. */
 gs_status gs_ranks_share(void *x, uint64_t bytes);
+/* What rank `rank` has. */
+gs_status gs_ranks_share_of(uint32_t rank, void *x, uint64_t bytes);
+/* The bits that any of them has. */
+gs_status gs_ranks_unite(uint64_t *x, uint64_t count);
+gs_status gs_ranks_sum_u64(uint64_t *x, uint64_t count);
 /* x[0] + x[1] + ..., in the order of the ranks, so that all have the same bits. */
 gs_status gs_ranks_sum_f32(float *x, uint64_t count);
 gs_status gs_ranks_sum_f64(double *x, uint64_t count);

@@ -3,9 +3,11 @@
 
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/option_table.h"
 #include "program/products.h"
+#include "ranks/ranks.h"
 #include "schedule/simulate.h"
 #include "session/session.h"
 #include "store/edge_scan.h"
@@ -34,9 +36,13 @@ static gs_status runs_per_edge(const gs_session *s, uint32_t direction, double *
     const gs_scan_answer answer = {{&runs}, {sizeof(runs)}};
 
     if (!gs_scans_find(s->edges.scans, &key, &answer)) {
-        const gs_status st = gs_edge_scan(s->store, (gs_direction)direction, gs_session_left(&s->memory) / 2, NULL,
-                                          count_runs, &runs);
-        if (st != GS_OK)
+        gs_scan_share share;
+        gs_status st = gs_scan_share_take(&share, s);
+        if (st == GS_OK)
+            st = gs_edge_scan(s->store, (gs_direction)direction, gs_session_left(&s->memory) / 2, share.wanted,
+                              count_runs, &runs);
+        gs_free(share.wanted);
+        if (st != GS_OK || (share.ranks > 1 && (st = gs_ranks_sum_u64(&runs, 1)) != GS_OK))
             return st;
         gs_scans_keep(s->edges.scans, &key, &answer);
     }

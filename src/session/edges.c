@@ -1,4 +1,4 @@
-/* edges.c - the edge sets of a plan: what scans of the edge files say, what chunks need, and what may be left out. */
+/* edges.c - the edge sets of a plan: what chunks need, and what may be left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,158 +11,11 @@
 #include "base/machine.h"
 #include "base/dtype.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "session/edges.h"
 #include "session/session.h"
 #include "session/store_rows.h"
 #include "store/edge_scan.h"
-
-/* ---- what scans said ------------------------------------------------------ */
-
-/* Answers of scans, each beside its question. */
-
-static bool same_set(const uint64_t *a, const uint64_t *b, uint64_t words)
-{
-    return a == NULL || b == NULL ? a == b : memcmp(a, b, words * sizeof(*a)) == 0;
-}
-
-static bool same_question(const gs_scan_key *a, const gs_scan_key *b)
-{
-    return a->kind == b->kind && a->direction == b->direction && a->rows == b->rows &&
-           a->coarse_rows == b->coarse_rows && a->words == b->words && same_set(a->targets, b->targets, a->words) &&
-           same_set(a->operands, b->operands, a->words);
-}
-
-/* Its bytes stay counted. */
-static void drop_last(gs_scans *s)
-{
-    const gs_scan_key *const k = &s->scan[--s->count].key;
-    gs_free((void *)(uintptr_t)k->targets);
-    gs_free((void *)(uintptr_t)k->operands);
-    for (int p = 0; p < 2; p++)
-        gs_free(s->scan[s->count].packed[p]);
-}
-
-/* ---- bytes without runs of 0 ---- */
-
-/* A byte below PACK_BYTES stands for one 0 more than it says; another one comes before bytes as they are, one more than
- * it says above PACK_BYTES. */
-#define PACK_BYTES 128u
-
-static uint64_t zeros_at(const uint8_t *from, uint64_t at, uint64_t bytes)
-{
-    uint64_t n = 0, word = 0;
-    for (; n < PACK_BYTES && at + n + sizeof(word) <= bytes; n += sizeof(word)) {
-        memcpy(&word, from + at + n, sizeof(word));
-        if (word != 0)
-            break;
-    }
-    while (n < PACK_BYTES && at + n < bytes && from[at + n] == 0)
-        n++;
-    return n;
-}
-
-/* Bytes up to the next two of 0. */
-static uint64_t others_at(const uint8_t *from, uint64_t at, uint64_t bytes)
-{
-    uint64_t n = 0;
-    while (n < PACK_BYTES && at + n < bytes && (from[at + n] != 0 || (at + n + 1 < bytes && from[at + n + 1] != 0)))
-        n++;
-    return n;
-}
-
-/* Gives their number; with `out` NULL that is all. */
-static uint64_t pack(uint8_t *out, const uint8_t *from, uint64_t bytes)
-{
-    uint64_t packed = 0;
-
-    for (uint64_t at = 0; at < bytes;) {
-        const uint64_t zeros = zeros_at(from, at, bytes), n = zeros > 0 ? zeros : others_at(from, at, bytes);
-        if (out != NULL)
-            out[packed] = (uint8_t)(zeros > 0 ? n - 1 : PACK_BYTES + n - 1);
-        if (out != NULL && zeros == 0)
-            memcpy(out + packed + 1, from + at, n);
-        packed += 1 + (zeros > 0 ? 0 : n);
-        at += n;
-    }
-    return packed;
-}
-
-static void unpack(uint8_t *to, uint64_t bytes, const uint8_t *packed)
-{
-    for (uint64_t at = 0; at < bytes;) {
-        const uint8_t control = *packed++;
-        const uint64_t n = control % PACK_BYTES + 1u;
-        if (control < PACK_BYTES) {
-            memset(to + at, 0, n);
-        } else {
-            memcpy(to + at, packed, n);
-            packed += n;
-        }
-        at += n;
-    }
-}
-
-/* ---- questions and answers ---- */
-
-bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
-{
-    for (uint32_t i = 0; s != NULL && i < s->count; i++) {
-        const uint64_t *const known = s->scan[i].bytes;
-        if (!same_question(&s->scan[i].key, k) || known[0] != a->bytes[0] || known[1] != a->bytes[1])
-            continue;
-        for (int p = 0; p < 2; p++)
-            unpack(a->part[p], a->bytes[p], s->scan[i].packed[p]);
-        return true;
-    }
-    return false;
-}
-
-/* NULL for nothing; *whole: false where there is no memory for it. */
-static void *copy_of(const void *from, uint64_t bytes, bool *whole)
-{
-    void *const to = from == NULL || bytes == 0 ? NULL : gs_malloc_array(bytes, 1);
-    if (to != NULL)
-        memcpy(to, from, bytes);
-    *whole = *whole && (to != NULL || from == NULL || bytes == 0);
-    return to;
-}
-
-void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
-{
-    const uint64_t set = k->words * sizeof(uint64_t);
-    uint64_t packed[2], bytes = (k->targets != NULL ? set : 0) + (k->operands != NULL ? set : 0);
-    bool whole = true;
-
-    if (s == NULL || s->count == GS_SCANS)
-        return;
-    for (int p = 0; p < 2; p++)
-        bytes += packed[p] = pack(NULL, a->part[p], a->bytes[p]);
-    if (bytes > s->most - s->bytes)
-        return;
-    gs_scan_key *const key = &s->scan[s->count].key;
-    *key = *k;
-    key->targets = copy_of(k->targets, set, &whole);
-    key->operands = copy_of(k->operands, set, &whole);
-    for (int p = 0; p < 2; p++) {
-        uint8_t *const to = s->scan[s->count].packed[p] = gs_malloc(packed[p]);
-        s->scan[s->count].bytes[p] = a->bytes[p];
-        whole = whole && to != NULL;
-        if (to != NULL)
-            pack(to, a->part[p], a->bytes[p]);
-    }
-    s->count++;
-    s->bytes += bytes;
-    if (!whole)
-        drop_last(s);
-}
-
-void gs_scans_drop(gs_scans *s)
-{
-    while (s->count > 0)
-        drop_last(s);
-    gs_store_close(s->store);
-    *s = (gs_scans){0};
-}
 
 /* ---- edge sets, and what chunks need -------------------------------------- */
 
@@ -278,21 +131,25 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t chunks = (uint64_t)t->parts * t->parts;
     const gs_granules g = asked(needs);
-    gs_status st = GS_OK;
+    gs_scan_share share;
+    gs_status st = gs_scan_share_take(&share, s);
 
     for (uint32_t d = 0; d < 2 && st == GS_OK; d++) {
         if (!gs_session_uses_set(s, d))
             continue;
         if ((st = take_needs(&s->edges.set[d], needs, chunks)) != GS_OK)
-            return st;
+            break;
         uint64_t *const bits = asked_table(&s->edges.set[d]);
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
         const gs_scan_answer answer = {{bits}, {chunks * g.words * sizeof(*bits)}};
         if (!gs_scans_find(s->edges.scans, &key, &answer) &&
-            (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, g, bits)) == GS_OK)
+            (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, share.wanted, g, bits)) ==
+                GS_OK &&
+            (st = gs_scan_share_chunks(&share, bits, g.words * sizeof(*bits))) == GS_OK)
             gs_scans_keep(s->edges.scans, &key, &answer);
         find_granules(&s->edges.set[d], needs, chunks);
     }
+    gs_free(share.wanted);
     return st;
 }
 
@@ -412,19 +269,23 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
     const gs_scan_key key = {
         .kind = GS_SCAN_REACH, .direction = direction, .rows = r->g.rows, .targets = targets, .words = words};
     const gs_scan_answer answer = {{operands}, {words * sizeof(*operands)}};
-    gs_status st = GS_ENOMEM;
+    gs_scan_share share;
+    gs_status st;
 
     if (gs_scans_find(r->s->edges.scans, &key, &answer))
         return GS_OK;
     uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
     if (wanted == NULL)
-        return gs_fail(st, "out of memory for the rows that a loss sees");
-    for (uint32_t i = 0; i < parts; i++)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    gs_scan_share_describe(&share, r->s);
+    for (uint32_t i = share.first; i < share.end; i++)
         memset(wanted + (uint64_t)i * parts, any_bit(targets + (uint64_t)i * r->g.words, r->g.words), parts);
     r->targets = targets;
     r->operands = operands;
     st = gs_edge_scan(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted, mark_reached, r);
     gs_free(wanted);
+    if (st == GS_OK && share.ranks > 1)
+        st = gs_ranks_unite(operands, words);
     if (st == GS_OK)
         gs_scans_keep(r->s->edges.scans, &key, &answer);
     return st;
@@ -517,6 +378,7 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     counting_sets of = {0};
+    gs_scan_share share = {0};
     gs_status st = GS_OK;
 
     for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
@@ -532,9 +394,13 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs
         const gs_scan_answer answer = answer_of(c);
         of.sets += !gs_scans_find(s->edges.scans, &key, &answer);
     }
-    if (st == GS_OK && of.sets > 0)
-        st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), NULL, count_chunk, &of);
+    if (st == GS_OK && of.sets > 0 && (st = gs_scan_share_take(&share, s)) == GS_OK)
+        st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), share.wanted, count_chunk, &of);
+    gs_free(share.wanted);
     for (uint32_t i = 0; i < of.sets && st == GS_OK; i++) {
+        if ((st = gs_scan_share_chunks(&share, of.set[i].chunk, sizeof(*of.set[i].chunk))) != GS_OK ||
+            (st = gs_scan_share_chunks(&share, of.set[i].need, need_bytes(&of.set[i]))) != GS_OK)
+            break;
         const gs_scan_key key = key_of(&of.set[i]);
         const gs_scan_answer answer = answer_of(&of.set[i]);
         gs_scans_keep(s->edges.scans, &key, &answer);
@@ -761,6 +627,36 @@ static gs_status write_chunk(void *context, uint32_t target, uint32_t operand, c
     return gs_pwrite_exact(w->fd, w->buffer, c->length, c->offset, w->path);
 }
 
+static void mark_bytes(const gs_pruned_edges *l, uint64_t chunks, uint64_t first, uint64_t bytes, uint8_t *wanted)
+{
+    uint64_t low = 0, high = chunks;
+
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (l->chunk[mid].offset + l->chunk[mid].length <= first)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < chunks && l->chunk[low].offset < first + bytes; low++)
+        wanted[low] = l->chunk[low].edges > 0;
+}
+
+/* Of several ranks, the chunks that this one reads or loads; others are holes in its file. */
+static void mark_own(const gs_session *s, uint32_t k, uint8_t *wanted)
+{
+    const gs_plan *const p = s->run.part;
+    const uint32_t file = GS_FILE_EDGES(s->program, k);
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+
+    for (const gs_task *t = p->task; t < p->task + p->tasks; t++)
+        if (gs_task_reads(t) && t->file == file)
+            mark_bytes(&s->edges.pruned[k], parts * parts, t->source.offset, t->bytes, wanted);
+    for (const gs_resident *r = p->resident; r < p->resident + p->residents; r++)
+        if (r->file == file)
+            mark_bytes(&s->edges.pruned[k], parts * parts, r->first, r->bytes, wanted);
+}
+
 static gs_status write_set(gs_session *s, uint32_t k, const char *path)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
@@ -779,14 +675,20 @@ static gs_status write_set(gs_session *s, uint32_t k, const char *path)
         st = gs_fail(st, "out of memory for the pruned edges");
         goto done;
     }
-    for (uint64_t i = 0; i < n; i++)
-        wanted[i] = l->chunk[i].edges > 0;
+    if (s->run.part == NULL)
+        for (uint64_t i = 0; i < n; i++)
+            wanted[i] = l->chunk[i].edges > 0;
+    else
+        mark_own(s, k, wanted);
     if ((w.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) < 0) {
         st = gs_fail_errno(errno, "%s: cannot be written", path);
         goto done;
     }
-    if ((st = gs_edge_scan(s->store, (gs_direction)l->direction, scan_memory(s), wanted, write_chunk, &w)) == GS_OK &&
-        fsync(w.fd) != 0)
+    if (ftruncate(w.fd, (off_t)l->bytes) != 0)
+        st = gs_fail_errno(errno, "%s: cannot be written", path);
+    else if ((st = gs_edge_scan(s->store, (gs_direction)l->direction, scan_memory(s), wanted, write_chunk, &w)) ==
+                 GS_OK &&
+             fsync(w.fd) != 0)
         st = gs_fail_errno(errno, "%s: cannot be written", path);
     (void)posix_fadvise(w.fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: the run reads around the page cache */
 done:

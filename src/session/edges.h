@@ -55,9 +55,23 @@ bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer
 void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a);
 void gs_scans_drop(gs_scans *s);
 
-/* The edge sets of a plan: which edges does each stage sum over, and which rows do their chunks need? */
-
 typedef struct gs_session gs_session;
+
+/* What a rank scans of a store that all of them see: the chunks of some target intervals, one after the other. */
+typedef struct gs_scan_share {
+    uint32_t ranks, parts; /* 1: it scans all */
+    uint32_t first, end;   /* target intervals */
+    uint8_t *wanted;       /* [parts * parts] of gs_scan_share_take(), the caller's to free; NULL: all */
+} gs_scan_share;
+
+/* All but `wanted`. */
+void gs_scan_share_describe(gs_scan_share *out, const gs_session *s);
+gs_status gs_scan_share_take(gs_scan_share *out, const gs_session *s);
+/* A meeting of ranks. table[parts * parts], of so many bytes a chunk, gets of each rank what it scanned; NULL: nothing
+ * is to be had. */
+gs_status gs_scan_share_chunks(const gs_scan_share *x, void *table, uint64_t chunk_bytes);
+
+/* The edge sets of a plan: which edges does each stage sum over, and which rows do their chunks need? */
 
 /* An edge file of the run: those edges of a direction that lie between two sets of rows. */
 typedef struct gs_pruned_edges {

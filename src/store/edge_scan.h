@@ -37,9 +37,10 @@ uint64_t gs_edge_scanner_read_bytes(const gs_edge_scanner *e); /* by all of its 
 uint64_t gs_edge_scanner_bytes(const gs_edge_scanner *e);      /* of memory */
 void gs_edge_scanner_close(gs_edge_scanner *e); /* NULL is allowed */
 
-/* bits[parts * parts][g.words], zeroed by the caller: the granules of operand rows that each chunk's edges name,
+/* bits[parts * parts][g.words], zeroed by the caller: the granules of operand rows that each wanted chunk's edges name,
  * found from the edges themselves. Errors as above. */
-gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, gs_granules g, uint64_t *bits);
+gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_granules g,
+                        uint64_t *bits);
 
 /* ---- chunks without some edges ----------------------------------------- */
 

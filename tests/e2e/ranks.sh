@@ -87,6 +87,20 @@ done
 [ "$(wc -l <"$work/types")" -eq 4 ] && [ "$(sort -u "$work/types" | wc -l)" -le 2 ] && pass ||
     fail "types are made in an epoch" "$work/types"
 
+# Which rows and edges count, each finds in its part of the edges: it reads half of what one process reads of them.
+run "more edges" "$GNNSTREAM" generate rmat "$work/dense" --vertices 20000 --edges 400000 --features 4 --classes 4
+run "their store" "$GNNSTREAM" partition "$work/dense" "$work/edges" --parts 8 --method random
+cat >"$work/count" <<'END'
+"$@" && sed -n 's/^rchar: //p' /proc/$$/io
+END
+read_by() # LAUNCHER...: bytes of the process that reads most
+{
+    "$@" bash "$work/count" "$GNNSTREAM" train "$work/edges" --model gcn --hidden 4 --epochs 1 --threads 1 \
+        --host-memory 300M 2>"$work/stderr" | grep -E '^[0-9]+$' | sort -n | tail -n 1
+}
+alone=$(read_by env) halves=$(read_by mpirun -n 2)
+[ "$halves" -gt 0 ] && [ "$halves" -lt $((alone * 7 / 10)) ] && pass || fail "$halves bytes are read, alone $alone"
+
 # A checkpoint of two ranks is gone on from by two, to the bit, and by three.
 ranks=(mpirun -n 2)
 train first --threads 1 --model gcn --device-memory 4M --checkpoint "$work/saved" --checkpoint-every 1

@@ -1,0 +1,189 @@
+/* scans.c - what scans of edge files said, each answer beside its question; and which rank scans what. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "ranks/ranks.h"
+#include "session/edges.h"
+#include "session/session.h"
+
+/* ---- what scans said ------------------------------------------------------ */
+
+static bool same_set(const uint64_t *a, const uint64_t *b, uint64_t words)
+{
+    return a == NULL || b == NULL ? a == b : memcmp(a, b, words * sizeof(*a)) == 0;
+}
+
+static bool same_question(const gs_scan_key *a, const gs_scan_key *b)
+{
+    return a->kind == b->kind && a->direction == b->direction && a->rows == b->rows &&
+           a->coarse_rows == b->coarse_rows && a->words == b->words && same_set(a->targets, b->targets, a->words) &&
+           same_set(a->operands, b->operands, a->words);
+}
+
+/* Its bytes stay counted. */
+static void drop_last(gs_scans *s)
+{
+    const gs_scan_key *const k = &s->scan[--s->count].key;
+    gs_free((void *)(uintptr_t)k->targets);
+    gs_free((void *)(uintptr_t)k->operands);
+    for (int p = 0; p < 2; p++)
+        gs_free(s->scan[s->count].packed[p]);
+}
+
+/* ---- bytes without runs of 0 ---- */
+
+/* A byte below PACK_BYTES stands for one 0 more than it says; another one comes before bytes as they are, one more than
+ * it says above PACK_BYTES. */
+#define PACK_BYTES 128u
+
+static uint64_t zeros_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint64_t n = 0, word = 0;
+    for (; n < PACK_BYTES && at + n + sizeof(word) <= bytes; n += sizeof(word)) {
+        memcpy(&word, from + at + n, sizeof(word));
+        if (word != 0)
+            break;
+    }
+    while (n < PACK_BYTES && at + n < bytes && from[at + n] == 0)
+        n++;
+    return n;
+}
+
+/* Bytes up to the next two of 0. */
+static uint64_t others_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint64_t n = 0;
+    while (n < PACK_BYTES && at + n < bytes && (from[at + n] != 0 || (at + n + 1 < bytes && from[at + n + 1] != 0)))
+        n++;
+    return n;
+}
+
+/* Gives their number; with `out` NULL that is all. */
+static uint64_t pack(uint8_t *out, const uint8_t *from, uint64_t bytes)
+{
+    uint64_t packed = 0;
+
+    for (uint64_t at = 0; at < bytes;) {
+        const uint64_t zeros = zeros_at(from, at, bytes), n = zeros > 0 ? zeros : others_at(from, at, bytes);
+        if (out != NULL)
+            out[packed] = (uint8_t)(zeros > 0 ? n - 1 : PACK_BYTES + n - 1);
+        if (out != NULL && zeros == 0)
+            memcpy(out + packed + 1, from + at, n);
+        packed += 1 + (zeros > 0 ? 0 : n);
+        at += n;
+    }
+    return packed;
+}
+
+static void unpack(uint8_t *to, uint64_t bytes, const uint8_t *packed)
+{
+    for (uint64_t at = 0; at < bytes;) {
+        const uint8_t control = *packed++;
+        const uint64_t n = control % PACK_BYTES + 1u;
+        if (control < PACK_BYTES) {
+            memset(to + at, 0, n);
+        } else {
+            memcpy(to + at, packed, n);
+            packed += n;
+        }
+        at += n;
+    }
+}
+
+/* ---- questions and answers ---- */
+
+bool gs_scans_find(const gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
+{
+    for (uint32_t i = 0; s != NULL && i < s->count; i++) {
+        const uint64_t *const known = s->scan[i].bytes;
+        if (!same_question(&s->scan[i].key, k) || known[0] != a->bytes[0] || known[1] != a->bytes[1])
+            continue;
+        for (int p = 0; p < 2; p++)
+            unpack(a->part[p], a->bytes[p], s->scan[i].packed[p]);
+        return true;
+    }
+    return false;
+}
+
+/* NULL for nothing; *whole: false where there is no memory for it. */
+static void *copy_of(const void *from, uint64_t bytes, bool *whole)
+{
+    void *const to = from == NULL || bytes == 0 ? NULL : gs_malloc_array(bytes, 1);
+    if (to != NULL)
+        memcpy(to, from, bytes);
+    *whole = *whole && (to != NULL || from == NULL || bytes == 0);
+    return to;
+}
+
+void gs_scans_keep(gs_scans *s, const gs_scan_key *k, const gs_scan_answer *a)
+{
+    const uint64_t set = k->words * sizeof(uint64_t);
+    uint64_t packed[2], bytes = (k->targets != NULL ? set : 0) + (k->operands != NULL ? set : 0);
+    bool whole = true;
+
+    if (s == NULL || s->count == GS_SCANS)
+        return;
+    for (int p = 0; p < 2; p++)
+        bytes += packed[p] = pack(NULL, a->part[p], a->bytes[p]);
+    if (bytes > s->most - s->bytes)
+        return;
+    gs_scan_key *const key = &s->scan[s->count].key;
+    *key = *k;
+    key->targets = copy_of(k->targets, set, &whole);
+    key->operands = copy_of(k->operands, set, &whole);
+    for (int p = 0; p < 2; p++) {
+        uint8_t *const to = s->scan[s->count].packed[p] = gs_malloc(packed[p]);
+        s->scan[s->count].bytes[p] = a->bytes[p];
+        whole = whole && to != NULL;
+        if (to != NULL)
+            pack(to, a->part[p], a->bytes[p]);
+    }
+    s->count++;
+    s->bytes += bytes;
+    if (!whole)
+        drop_last(s);
+}
+
+void gs_scans_drop(gs_scans *s)
+{
+    while (s->count > 0)
+        drop_last(s);
+    gs_store_close(s->store);
+    *s = (gs_scans){0};
+}
+
+/* ---- ranks ---------------------------------------------------------------- */
+
+/* A trial is of one rank, and others may make none. */
+void gs_scan_share_describe(gs_scan_share *out, const gs_session *s)
+{
+    const uint32_t ranks = s->config.trial ? 1 : gs_ranks_count(), self = s->config.trial ? 0 : gs_ranks_self();
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+
+    *out = (gs_scan_share){.ranks = ranks, .parts = (uint32_t)parts, .first = (uint32_t)(parts * self / ranks),
+                           .end = (uint32_t)(parts * (self + 1) / ranks)};
+}
+
+gs_status gs_scan_share_take(gs_scan_share *out, const gs_session *s)
+{
+    gs_scan_share_describe(out, s);
+    if (out->ranks == 1)
+        return GS_OK;
+    if ((out->wanted = gs_calloc((uint64_t)out->parts * out->parts, 1)) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for what ranks read of the edges");
+    memset(out->wanted + (uint64_t)out->first * out->parts, 1, (uint64_t)(out->end - out->first) * out->parts);
+    return GS_OK;
+}
+
+gs_status gs_scan_share_chunks(const gs_scan_share *x, void *table, uint64_t chunk_bytes)
+{
+    const uint64_t row = x->parts * chunk_bytes;
+    gs_status st = GS_OK;
+
+    for (uint64_t r = 0; r < x->ranks && x->ranks > 1 && table != NULL && st == GS_OK; r++) {
+        const uint64_t first = x->parts * r / x->ranks, end = x->parts * (r + 1) / x->ranks;
+        st = gs_ranks_share_of((uint32_t)r, (char *)table + first * row, (end - first) * row);
+    }
+    return st;
+}
