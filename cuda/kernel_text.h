@@ -41,6 +41,7 @@ typedef struct gs_typed_table {
 typedef struct gs_typed_plan {
     uint32_t stage, types;
     bool by_type;      /* else all edges are of one type */
+    bool mixed;        /* by type, and a matrix for all has a gradient: for its sake edges are of one type, too */
     uint32_t steps, tables;
     gs_typed_step step[GS_TYPED_STEPS];
     gs_typed_table table[GS_TYPED_TABLES];

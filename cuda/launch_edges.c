@@ -272,7 +272,7 @@ static layout lay_out(const gs_typed_plan *b, uint32_t edges)
     l.spare = take(&at, each);
     l.count = take(&at, (uint64_t)GS_SORT_DIGITS * sorted_stretches(edges) * sizeof(uint32_t));
     l.total = take(&at, GS_SORT_DIGITS * sizeof(uint32_t));
-    l.table = take(&at, 4 * (b->types + 1ull) * sizeof(uint32_t));
+    l.table = take(&at, 4 * (b->types + 1ull + (b->mixed ? 2 : 0)) * sizeof(uint32_t));
     l.partial = take(&at, slots_of(edges) * b->numbers * sizeof(float));
     l.columns = take(&at, (uint64_t)edges * b->columns * sizeof(float));
     l.bytes = at;
@@ -313,19 +313,27 @@ static float *table_of(const portion *k, uint32_t reg)
     return column == GS_NONE ? NULL : (float *)place_of(k, k->at.columns) + (uint64_t)column * k->a.edges;
 }
 
+/* Where types and their parts begin. */
+static void set_tables(gs_typed_args *a, gs_u32 *table)
+{
+    const uint64_t each = a->types + 1ull;
+    a->begin = table;
+    a->task = table + each;
+    a->piece = table + 2 * each;
+    a->slot = table + 3 * each;
+}
+
 static void set_portion(portion *k, uint32_t first, uint32_t edges)
 {
     const gs_cuda_edges *const e = &k->run->edges;
-    gs_u32 *const table = place_of(k, k->at.table);
-    const uint64_t each = k->plan->types + 1ull;
     k->a = (gs_typed_args){.index = e->chunk.index, .type = k->plan->by_type ? e->chunk.type : NULL,
                            .index_bytes = e->all.index_bytes,
                            .type_bytes = e->all.type_bytes, .first_edge = first, .edges = edges,
                            .types = k->plan->types, .stretches = sorted_stretches(edges),
                            .order = place_of(k, k->at.order), .place = place_of(k, k->at.place),
                            .count = place_of(k, k->at.count), .total = place_of(k, k->at.total),
-                           .begin = table, .task = table + each, .piece = table + 2 * each, .slot = table + 3 * each,
                            .partial = place_of(k, k->at.partial)};
+    set_tables(&k->a, place_of(k, k->at.table));
     for (uint32_t i = 0; i < k->plan->steps; i++) /* kernels read products there; what is kept they make again */
         if (k->plan->step[i].kind == GS_TYPED_MULTIPLY)
             k->c->where[k->plan->step[i].y] = (gs_cu_memory)table_of(k, k->plan->step[i].y);
@@ -337,6 +345,13 @@ static gs_status launch(portion *k, enum gs_cuda_typed_fixed which, uint64_t blo
     static const char *const name[] = GS_CUDA_TYPED_NAMES;
     return gs_cuda_launch(k->c, k->c->code.typed_fixed[which], blocks, blocks_y,
                           shared_words * (uint32_t)sizeof(gs_u32), &k->a, name[which]);
+}
+
+/* Of edges in order: where types begin, and their parts. */
+static gs_status find_parts(portion *k)
+{
+    const gs_status st = launch(k, GS_CUDA_TYPED_BEGINS, gs_cuda_blocks(k->a.edges + 1ull), 1, 0);
+    return st == GS_OK ? launch(k, GS_CUDA_TYPED_TASKS, 1, 1, GS_BLOCK_LANES) : st;
 }
 
 /* order and place: one digit where types have no more. */
@@ -354,9 +369,7 @@ static gs_status sort(portion *k)
             (st = launch(k, GS_CUDA_TYPED_TOTALS, GS_SORT_DIGITS, 1, GS_BLOCK_LANES)) == GS_OK)
             st = launch(k, GS_CUDA_TYPED_PLACE, blocks, 1, shared + GS_SORT_DIGITS);
     }
-    if (st == GS_OK && (st = launch(k, GS_CUDA_TYPED_BEGINS, gs_cuda_blocks(k->a.edges + 1ull), 1, 0)) == GS_OK)
-        st = launch(k, GS_CUDA_TYPED_TASKS, 1, 1, GS_BLOCK_LANES);
-    return st;
+    return st == GS_OK ? find_parts(k) : st;
 }
 
 static gs_typed_rows rows_of(const portion *k, uint32_t reg)
@@ -423,12 +436,27 @@ static gs_status add_outer(portion *k, const gs_typed_step *s)
     return launch(k, GS_CUDA_TYPED_MERGE, slots_of(k->a.edges), (uint32_t)gs_cuda_blocks(k->a.numbers), 0);
 }
 
+/* The portion in the same order, as if its edges were of one type: types would add to a matrix for all at once. */
+static gs_status as_one_type(portion *one, const portion *k)
+{
+    *one = *k;
+    one->a.type = NULL;
+    one->a.types = 1;
+    set_tables(&one->a, k->a.slot + k->a.types + 1);
+    return find_parts(one);
+}
+
 static gs_status run_portion(portion *k)
 {
+    portion one = *k;
     gs_status st = sort(k);
+    if (st == GS_OK && k->plan->mixed)
+        st = as_one_type(&one, k);
     for (uint32_t i = 0; i < k->plan->steps && st == GS_OK; i++) {
         const gs_typed_step *const s = &k->plan->step[i];
-        st = s->kind == GS_TYPED_KEEP ? keep(k, s) : s->kind == GS_TYPED_MULTIPLY ? multiply(k, s) : add_outer(k, s);
+        st = s->kind == GS_TYPED_KEEP       ? keep(k, s)
+             : s->kind == GS_TYPED_MULTIPLY ? multiply(k, s)
+                                            : add_outer(k->plan->mixed && s->each == 0 ? &one : k, s);
     }
     return st == GS_OK ? run_edge_kernels(k->c, k->run) : st;
 }

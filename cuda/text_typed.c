@@ -106,9 +106,8 @@ gs_status gs_typed_plan_stage(gs_typed_plan *b, const gs_program *p, uint32_t st
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
         if (s->sum[i].kind == GS_SUM_OUTER)
             st = add_outer(b, p, s, &s->sum[i]);
-    for (uint32_t i = 0; i < s->sums && st == GS_OK && b->by_type; i++) /* types would add to one matrix at once */
-        if (s->sum[i].kind == GS_SUM_OUTER && s->sum[i].dense)
-            st = refuse(s, "its edges have gradients of a matrix for all beside matrices by type");
+    for (uint32_t i = 0; i < s->sums && b->by_type; i++)
+        b->mixed = b->mixed || (s->sum[i].kind == GS_SUM_OUTER && s->sum[i].dense);
     return st;
 }
 

@@ -87,6 +87,7 @@ static void test_edge_batch__attention_over_products(void **state)
 typedef struct outer_fixture {
     edge_fixture b;
     uint32_t types, in, out, param;
+    uint32_t alike;       /* a parameter: the matrix that all edges have beside theirs, or GS_NONE */
     uint32_t x, g, share; /* registers */
     uint16_t *type;       /* of edges: more of them than a byte holds */
 } outer_fixture;
@@ -95,7 +96,7 @@ typedef struct outer_fixture {
 static void open_outer(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out)
 {
     edge_fixture *const b = &o->b;
-    *o = (outer_fixture){.types = types, .in = in, .out = out};
+    *o = (outer_fixture){.types = types, .in = in, .out = out, .alike = GS_NONE};
     open_edges(b, 4, 1);
     b->types = types;
     o->type = test_malloc(b->edges * sizeof(*o->type));
@@ -129,12 +130,31 @@ static void open_outer_runs(outer_fixture *o, uint32_t types, uint32_t in, uint3
     b->stage.products = GS_PRODUCTS_OF_RUNS;
 }
 
+/* The same products are of a matrix that edges of all types add to, too. */
+static void open_outer_alike(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out)
+{
+    edge_fixture *const b = &o->b;
+    open_outer(o, types, in, out);
+    o->alike = add_matrices(b, in, out);
+    b->param[o->alike].rows = in;
+    const uint32_t sum = add_sum(b, GS_SUM_OUTER, b->stage.sum[0].value);
+    b->reg[b->stage.sum[sum].reg].width = 1;
+    b->stage.sum[sum].score = o->x;
+    b->stage.sum[sum].weight = o->alike;
+    b->stage.sum[sum].dense = true;
+}
+
+/* Of the gradients: those of the types' matrices, then of the one for all. */
+static size_t elements(const outer_fixture *o)
+{
+    return ((size_t)o->types + (o->alike != GS_NONE)) * o->in * o->out;
+}
+
 static double *expect_outer(const outer_fixture *o, double **magnitude)
 {
     const edge_fixture *const b = &o->b;
-    const size_t n = (size_t)o->types * o->in * o->out;
-    double *const want = calloc(n, sizeof(*want));
-    *magnitude = calloc(n, sizeof(**magnitude));
+    const size_t n = (size_t)o->types * o->in * o->out, most = n + (size_t)o->in * o->out;
+    double *const want = calloc(most, sizeof(*want)), *const size = *magnitude = calloc(most, sizeof(*size));
     for (uint32_t t = 0; t < b->targets; t++)
         for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
             const uint32_t target = 2 * t + 1, operand = get_number(b->index, b->index_bytes, k), type = o->type[k];
@@ -143,8 +163,11 @@ static double *expect_outer(const outer_fixture *o, double **magnitude)
                 for (uint32_t c = 0; c < o->out; c++) {
                     const double d = (double)b->rows[o->x][(size_t)target * o->in + i] * share *
                                      (double)b->rows[o->g][(size_t)operand * o->out + c];
-                    want[((size_t)type * o->in + i) * o->out + c] += d;
-                    (*magnitude)[((size_t)type * o->in + i) * o->out + c] += fabs(d);
+                    const size_t e = (size_t)i * o->out + c, own = (size_t)type * o->in * o->out + e;
+                    want[own] += d;
+                    size[own] += fabs(d);
+                    want[n + e] += d;
+                    size[n + e] += fabs(d);
                 }
         }
     return want;
@@ -163,25 +186,28 @@ static gs_edge_program_launch typed_launch(const outer_fixture *o, const gs_accu
 static float *run_outer(const outer_fixture *o, gs_device *d, uint32_t launches)
 {
     const edge_fixture *const b = &o->b;
-    const size_t n = (size_t)o->types * o->in * o->out;
+    const size_t n = elements(o);
     float *const grad = test_malloc(n * sizeof(float)), *all[EDGES_MAX] = {[0] = NULL};
-    float *const acc[2] = {random_floats(b->target_rows, 1, 0, 1),
-                           random_floats((size_t)b->target_rows * o->in, 2, 0, 1)};
-    const gs_accumulator sum[2] = {{.acc = acc[0]}, {.acc = acc[1]}};
+    float *const acc[3] = {random_floats(b->target_rows, 1, 0, 1),
+                           random_floats((size_t)b->target_rows * o->in, 2, 0, 1),
+                           random_floats(b->target_rows, 3, 0, 1)};
+    const gs_accumulator sum[3] = {{.acc = acc[0]}, {.acc = acc[1]}, {.acc = acc[2]}};
     gs_edge_program_launch l = typed_launch(o, sum);
     l.grad = all;
     all[o->param] = grad;
+    if (o->alike != GS_NONE)
+        all[o->alike] = grad + (size_t)o->types * o->in * o->out;
     for (size_t i = 0; i < n; i++)
         grad[i] = 1;
     gs_assert_ok(gs_device_prepare(d, &b->program));
-    for (uint32_t s = 0; s < 2; s++)
-        gs_assert_ok(launch_begin_sum(d, b->stage.sum[s].kind, &sum[s], b->target_rows, s == 0 ? 1 : o->in, 0));
+    for (uint32_t s = 0; s < b->stage.sums; s++)
+        gs_assert_ok(launch_begin_sum(d, b->stage.sum[s].kind, &sum[s], b->target_rows, s == 1 ? o->in : 1, 0));
     for (uint32_t i = 0; i < launches; i++)
         gs_assert_ok(launch_edge_program(d, &l));
     for (uint32_t r = 0; r < b->target_rows; r++)
         assert_true(acc[0][r] == 0);
-    test_free(acc[0]);
-    test_free(acc[1]);
+    for (uint32_t s = 0; s < 3; s++)
+        test_free(acc[s]);
     return grad;
 }
 
@@ -193,17 +219,18 @@ static void compare_outer(const float *grad, const double *want, const double *m
                      magnitude[i]);
 }
 
-static void check_gradients(void (*open)(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out))
+/* Every `step`-th shape. */
+static void check_gradients(void (*open)(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out), size_t step)
 {
     static const uint32_t shape[][3] = {{1, 5, 3},    {4, 8, 8},     {300, 16, 16}, {700, 3, 20},
                                         {50, 33, 40}, {10, 20, 100}, {3, 1, 1}};
-    for (size_t s = 0; s < sizeof(shape) / sizeof(shape[0]); s++) {
-        if (!takes_shape(s, 2, 1))
+    for (size_t s = step / 2; s < sizeof(shape) / sizeof(shape[0]); s += step) {
+        if (step == 1 && !takes_shape(s, 2, 1))
             continue;
         outer_fixture o;
         double *magnitude;
-        const size_t n = (size_t)shape[s][0] * shape[s][1] * shape[s][2];
         open(&o, shape[s][0], shape[s][1], shape[s][2]);
+        const size_t n = elements(&o);
         double *const want = expect_outer(&o, &magnitude);
         for (size_t i = 0; i < isas; i++) {
             float *first = NULL;
@@ -234,13 +261,19 @@ static void check_gradients(void (*open)(outer_fixture *o, uint32_t types, uint3
 static void test_edge_batch__gradients_of_the_matrices(void **state)
 {
     (void)state;
-    check_gradients(open_outer);
+    check_gradients(open_outer, 1);
+}
+
+static void test_edge_batch__gradients_of_a_matrix_for_all_beside(void **state)
+{
+    (void)state;
+    check_gradients(open_outer_alike, 3);
 }
 
 static void test_edge_runs__gradients_of_the_sums_of_runs(void **state)
 {
     (void)state;
-    check_gradients(open_outer_runs);
+    check_gradients(open_outer_runs, 1);
 }
 
 static void refused(gs_device *d, void *context)
@@ -272,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_edge_batch__products_one_after_the_other),
         cmocka_unit_test(test_edge_batch__attention_over_products),
         cmocka_unit_test(test_edge_batch__gradients_of_the_matrices),
+        cmocka_unit_test(test_edge_batch__gradients_of_a_matrix_for_all_beside),
         cmocka_unit_test(test_edge_runs__gradients_of_the_sums_of_runs),
         cmocka_unit_test(test_edge_batch__what_is_missing_is_refused),
     };
