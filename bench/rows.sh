@@ -6,7 +6,7 @@
 #   GS_SCALE    divides the 200,000 vertices and 800,000 edges, default 1
 #   GS_HOST_BPS of a wire, bytes per second, default 3e8
 #   GS_DEVICE   memory of each device, default 8M
-#   GS_TURNS    of each of the two ways, default 3
+#   GS_TURNS    of each of the two ways, default 2
 #   GS_RUN      put before each measured command, such as one that keeps the machine quiet
 . "$(dirname "$0")/lib.sh"
 
@@ -28,13 +28,13 @@ printf '{"switches": [{"devices": 1, "host_bps": %s}, {"devices": 1, "host_bps":
 
 rm -f "$out"/*.jsonl
 for model in gcn sage gat; do
-    for turn in $(seq "${GS_TURNS:-3}"); do
+    for turn in $(seq "${GS_TURNS:-2}"); do
         for way in rows blocks; do
             run=("$store" --model $model --hidden 64 --device cpu:2 --threads 2 --device-memory "${GS_DEVICE:-8M}" \
                 --host-memory 2G --no-swap --topology "$out/wires.json")
             [ $way = rows ] || run+=(--no-pack)
             "$GNNSTREAM" plan "${run[@]}" --json >"$out/$model.$way.plan"
-            show ${before[@]+"${before[@]}"} "$GNNSTREAM" train "${run[@]}" --epochs 4 --eval-every 0 --keep last \
+            show ${before[@]+"${before[@]}"} "$GNNSTREAM" train "${run[@]}" --epochs 3 --eval-every 0 --keep last \
                 --metrics "$out/$model.$way.$turn.jsonl" >/dev/null
         done
     done
