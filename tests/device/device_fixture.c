@@ -134,6 +134,14 @@ void fixture_run(fixture *f, gs_device *d)
     gs_assert_ok(launch_vertex(d, &f->launch));
 }
 
+double dot(const float *a, size_t a_step, const float *b, size_t b_step, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i * a_step] * (double)b[i * b_step];
+    return sum;
+}
+
 gs_operand in_reg(uint32_t index) { return (gs_operand){.kind = GS_FROM_REG, .index = index}; }
 gs_operand in_param(uint32_t index) { return (gs_operand){.kind = GS_FROM_PARAM, .index = index}; }
 gs_operand in_const(float value) { return (gs_operand){.kind = GS_FROM_CONST, .value = value}; }

@@ -62,6 +62,8 @@ uint32_t add_ids(fixture *f);                                         /* u32, wi
 uint32_t add_param(fixture *f, uint32_t dims, uint32_t rows, uint32_t cols); /* random; gradient 0.5 everywhere */
 gs_instr *add_instr(fixture *f, gs_op op, uint32_t dst, gs_operand a, gs_operand b);
 void fixture_run(fixture *f, gs_device *d); /* prepares and runs; must succeed */
+/* The sum of n products of elements so far apart. */
+double dot(const float *a, size_t a_step, const float *b, size_t b_step, size_t n);
 
 gs_operand in_reg(uint32_t index);
 gs_operand in_param(uint32_t index);

@@ -37,17 +37,14 @@ static void products(gs_device *d, void *context)
         add_instr(&f, GS_OP_MATMUL_T, y, in_reg(x), in_param(w));
         add_instr(&f, GS_OP_MATMUL, dx, in_reg(g), in_param(w));
         fixture_run(&f, d);
+        const float *const left = f.memory[x], *const gradient = f.memory[g], *const weight = f.weight[w];
         for (uint32_t r = 0; r < z.rows; r++) {
             for (uint32_t o = 0; o < z.out; o++) {
-                double want = 0;
-                for (uint32_t i = 0; i < z.in; i++)
-                    want += reg_at(&f, x, (size_t)r * z.in + i) * (double)f.weight[w][o * z.in + i];
+                const double want = dot(left + (size_t)r * z.in, 1, weight + (size_t)o * z.in, 1, z.in);
                 assert_true(fabs(reg_at(&f, y, (size_t)r * z.out + o) - want) <= 3e-7 * (z.in + 4));
             }
             for (uint32_t i = 0; i < z.in; i++) {
-                double want = 0;
-                for (uint32_t o = 0; o < z.out; o++)
-                    want += reg_at(&f, g, (size_t)r * z.out + o) * (double)f.weight[w][o * z.in + i];
+                const double want = dot(gradient + (size_t)r * z.out, 1, weight + i, z.in, z.out);
                 assert_true(fabs(reg_at(&f, dx, (size_t)r * z.in + i) - want) <= 3e-7 * (z.out + 4));
             }
         }
@@ -114,6 +111,7 @@ static void gradients(gs_device *d, void *context)
         add_instr(&f, GS_OP_OUTER, w, in_reg(g), in_reg(x));
         add_instr(&f, GS_OP_COLSUM, bias, in_reg(g), NO_OPERAND);
         fixture_run(&f, d);
+        const float *const row = f.memory[x], *const gradient = f.memory[g];
         const double allowed = 1e-7 * (z.rows + 16);
         for (uint32_t o = 0; o < z.out; o++) {
             double sum = 0.5;
@@ -121,9 +119,7 @@ static void gradients(gs_device *d, void *context)
                 sum += reg_at(&f, g, (size_t)r * z.out + o);
             assert_true(fabs((double)f.grad[bias][o] - sum) <= allowed);
             for (uint32_t i = 0; i < z.in; i++) {
-                double want = 0.5;
-                for (uint32_t r = 0; r < z.rows; r++)
-                    want += reg_at(&f, g, (size_t)r * z.out + o) * reg_at(&f, x, (size_t)r * z.in + i);
+                const double want = 0.5 + dot(gradient + o, z.out, row + i, z.in, z.rows);
                 assert_true(fabs((double)f.grad[w][o * z.in + i] - want) <= allowed);
             }
         }
