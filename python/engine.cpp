@@ -172,6 +172,15 @@ static nb::object inspect_types(nb::object store)
     return to_py(*types);
 }
 
+static nb::object inspect_features(nb::object store)
+{
+    const std::string path = text_of(store, "store");
+    Caller call;
+    auto named = std::make_unique<gs_feature_table>();
+    call([&] { return gs_inspect_features(named.get(), path.c_str()); });
+    return to_py(*named);
+}
+
 /* start[n + 1] is filled, or with `source` read; relation -1: all edges. */
 static void in_edges(nb::object store, int64_t relation, Ids start, std::optional<Ids> source)
 {
@@ -643,6 +652,7 @@ NB_MODULE(_engine, m)
     m.def("partition", partition, "input"_a, "store"_a, "options"_a, "progress"_a.none(), "warn"_a.none());
     m.def("inspect", inspect, "store"_a);
     m.def("inspect_types", inspect_types, "store"_a);
+    m.def("inspect_features", inspect_features, "store"_a);
     m.def("in_edges", in_edges, "store"_a, "relation"_a, "start"_a, "source"_a.none());
     m.def("inspect_weights", inspect_weights, "file"_a);
     m.def("verify", verify, "store"_a, "memory"_a = 0);

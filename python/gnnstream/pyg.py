@@ -44,21 +44,29 @@ class _Group:
 
     first: int
     vertices: int
-    features: int
+    columns: dict[str, slice]  # of the features: x, and those with a name of their own
     names: list[str]
 
 
-def _groups(store: Store, types: dict[str, Any]) -> dict[Optional[str], _Group]:
+def _columns(features: int, named: dict[str, Any]) -> dict[str, slice]:
+    """Of a row of features, whose last columns are those with names."""
+    own = {each["name"]: slice(each["first"], each["first"] + each["columns"])
+           for each in named["vertex"][:named["vertices"]]}
+    width = min([features, *(each.start for each in own.values())])
+    return {**({"x": slice(0, width)} if width > 0 else {}), **own}
+
+
+def _groups(store: Store, types: dict[str, Any], named: dict[str, Any]) -> dict[Optional[str], _Group]:
     masks = [name for name, count in zip(_MASKS, (store.train, store.valid, store.test)) if count > 0]
     labels = ["y"] * (store.classes > 0) + masks
     if types["types"] == 0:
-        found = {None: _Group(0, store.vertices, store.features, ["x"] * (store.features > 0) + labels)}
+        found = {None: _Group(0, store.vertices, _columns(store.features, named), labels)}
     else:
-        found = {kind["name"]: _Group(kind["first"], kind["vertices"], kind["features"], ["x"] * (kind["features"] > 0)
-                                      + (labels if k == types["labelled"] else []))
+        found = {kind["name"]: _Group(kind["first"], kind["vertices"], _columns(kind["features"], named),
+                                      labels if k == types["labelled"] else [])
                  for k, kind in enumerate(types["type"][:types["types"]])}
     for group in found.values():
-        group.names = group.names or ["n_id"]  # PyG knows of types by their arrays alone
+        group.names = [*group.columns, *group.names] or ["n_id"]  # PyG knows of types by their arrays alone
     return found
 
 
@@ -81,7 +89,7 @@ def _index(index: Any, count: int, what: str) -> tuple[NDArray[np.int64], tuple[
 
 class FeatureStore(torch_geometric.data.FeatureStore):
     """The vertices' arrays: of each group (a type of vertices; None where there is one) `x` [vertices, features], in
-    the type that the store has at rest; `y`, int64 [vertices] classes with -1 for none, or float32 [vertices, columns];
+    the type that the store has at rest, and features with names of their own likewise; `y`, int64 [vertices] classes with -1 for none, or float32 [vertices, columns];
     `train_mask`, `val_mask` and `test_mask`, bool [vertices]. A group without all these has `n_id`, int64 [vertices].
 
     An index is None, a slice, a number, a mask, or ids within the group, as the input has them; IndexError says which
@@ -116,7 +124,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):
         self._process = os.getpid()
         self._engine = _engine.Loader(self._path, self._options, -1)
         self._store = Store(self._path)
-        self._groups = _groups(self._store, _engine.inspect_types(self._path))
+        self._groups = _groups(self._store, _engine.inspect_types(self._path), _engine.inspect_features(self._path))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_path": self._path, "_options": self._options, "_tensor_attr_cls": self._tensor_attr_cls}
@@ -161,8 +169,10 @@ class FeatureStore(torch_geometric.data.FeatureStore):
         if group is None:
             return None
         count = len(_index(attr.index, group.vertices, "the group")[0])
-        columns = {"x": (group.features,), "y": self._label_shape()}
-        return (count, *columns.get(attr.attr_name, ()))
+        if attr.attr_name in group.columns:
+            columns = group.columns[attr.attr_name]
+            return count, columns.stop - columns.start
+        return (count, *self._label_shape()) if attr.attr_name == "y" else (count,)
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         return False
@@ -185,8 +195,8 @@ class FeatureStore(torch_geometric.data.FeatureStore):
         if name == "n_id":
             return torch.from_numpy(ids)
         ids = ids + group.first
-        if name == "x":
-            return self._features(ids)[:, :group.features].contiguous()
+        if name in group.columns:
+            return self._features(ids)[:, group.columns[name]].contiguous()
         if name == "y":
             kind = torch.int64 if self._store.task == "classify" else torch.float32
             labels = torch.empty(len(ids), *self._label_shape(), dtype=kind)

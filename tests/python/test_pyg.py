@@ -148,6 +148,15 @@ class OneType(unittest.TestCase):
         got = stores(self.store, "9M")[0].get_tensor(None, "x", many)
         self.assertTrue(torch.equal(got, self.data.x[many]))
 
+    def test_features_with_names(self):
+        age = torch.arange(N, dtype=torch.float32)
+        data = Data(x=self.data.x[:, :3], age=age, place=self.data.x[:, 5:7], edge_index=self.data.edge_index)
+        rows, _ = stores(gs.from_pyg(os.path.join(folder, "named"), data, named=("age", "place"), force=True))
+        self.assertEqual({a.attr_name: rows.get_tensor_size(a) for a in rows.get_all_tensor_attrs()},
+                         {"x": (N, 3), "age": (N, 1), "place": (N, 2)})
+        for name in ("x", "age", "place"):
+            self.assertTrue(torch.equal(rows.get_tensor(None, name, [7, 2]), data[name].reshape(N, -1)[[7, 2]]), name)
+
     def test_edges_in_each_layout(self):
         _, graph = stores(self.store)
         edges = self.data.edge_index

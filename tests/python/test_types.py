@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import gnnstream as gs
 from gnnstream.loaders import NeighborLoader
+from gnnstream.pyg import stores
 from gnnstream.nn import leaky_relu, mean, softmax, sum
 
 
@@ -40,6 +41,8 @@ def work(x: NDArray[np.float32]) -> NDArray[np.float32]:
     for batch in loader:
         print(batch.x, len(loader) - loader.report.batches)
     loader.load_state_dict(loader.state_dict())
+    rows, graph = stores(store, host_memory="64M")
+    print(rows.report.host_bytes, rows.get_tensor(None, "x", None), graph.get_all_edge_attrs())
     report = gs.train(store, "gcn", keep, gs.callbacks.early_stopping(3), hidden=8, save="w")
     print(report.loss, len(report.history), store.vertices)
     return gs.predict(store, weights="w")
@@ -52,6 +55,7 @@ WRONG = {  # line: what mypy must say of it
     'gs.from_arrays("a", [], splits="0.5,0.2,0.3")': 'Unexpected keyword argument "splits"',
     'gs.plan("s", "gcn", layers=1.5)': 'incompatible type "float"',
     'NeighborLoader("s", [3], seeds=3)': 'Unexpected keyword argument "seeds"',
+    'stores("s", 2.5)': 'incompatible type "float"',
     'gs.Store("s").vertexes': 'no attribute "vertexes"',
     'gs.plan("s", "gcn").host_byte': 'no attribute "host_byte"',
 }
