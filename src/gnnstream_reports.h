@@ -186,6 +186,16 @@ typedef struct gs_product_report {
     bool by_runs;
 } gs_product_report;
 
+#define GS_PLAN_PROGRAMS 24 /* most programs that are listed */
+
+/* One of the programs of the model that were planned for the run, of which the shortest that fits is taken. */
+typedef struct gs_program_report {
+    char words[192];     /* what it does otherwise than the first one, of which they say so */
+    double seconds;      /* predicted for the run; 0: it has no plan within the budgets */
+    uint64_t host_bytes; /* of its plan */
+    bool taken;
+} gs_program_report;
+
 typedef struct gs_plan_report {
     uint64_t vertices, edges, parameters;
     uint64_t host_memory, device_memory; /* the budgets */
@@ -224,6 +234,8 @@ typedef struct gs_plan_report {
     gs_product_report product_stage[GS_PLAN_PRODUCTS];
     uint64_t draw_bytes; /* of a GPU's memory, with which it draws batches itself: in-edges, labels and what is in
                           * between. 0: the processors draw them */
+    uint32_t programs;
+    gs_program_report program[GS_PLAN_PROGRAMS];
 } gs_plan_report;
 
 #define GS_CLUSTER_LINKS 8

@@ -275,8 +275,23 @@ static void print_way(const gs_product_report *r, int way)
                seconds, taken ? "taken" : other <= seconds ? "longer" : "not asked for");
 }
 
+static void print_programs(const gs_plan_report *p)
+{
+    printf("\n%-72s %9s %10s\n", "programs", "seconds", "memory");
+    for (uint32_t i = 0; i < p->programs; i++) {
+        const gs_program_report *const r = &p->program[i];
+        if (r->seconds > 0 || r->taken)
+            printf("%-72s %9.3f %10s  %s\n", r->words, r->seconds, cli_size(r->host_bytes),
+                   r->taken ? "taken" : "not taken");
+        else
+            printf("%-72s %9s %10s  no plan within the budgets\n", r->words, "", "");
+    }
+}
+
 static void print_why(const gs_plan_report *p)
 {
+    if (p->programs > 0)
+        print_programs(p);
     if (p->product_stages == 0) {
         puts("\nno stage multiplies edges by the matrix of their type");
         return;
@@ -309,7 +324,8 @@ static const cli_option plan_output_options[] = {
     {"--json", CLI_FLAG, offsetof(plan_command, command.json), NULL, NULL, "print JSON", NULL, 0, 0},
     {"--tasks", CLI_FLAG, offsetof(plan_command, tasks), NULL, NULL, "print the list of tasks, one a line", NULL, 0, 0},
     {"--why", CLI_FLAG, offsetof(plan_command, command.why), NULL, NULL,
-     "also what ways there are to make products by edge type, and what\neach would take", NULL, 0, 0},
+     "also which programs of the model were compared, what ways there\n"
+     "are to make products by edge type, and what each would take", NULL, 0, 0},
     {0},
 };
 

@@ -75,8 +75,24 @@ typedef struct candidate {
     uint64_t sets;       /* bytes of tables of edges */
 } candidate;
 
+/* What a variant does, for people. */
+static const char *const choice_words[CHOICES] = {
+    [LEAN] = "products before sums, epoch by epoch", [RECOMPUTE] = "values made again, not stored",
+    [HOIST] = "nothing computed once", [PRUNE] = "no row left out", [MOVE] = "no operator moved across sums",
+    [FUSE] = "a pass over edges for each sum", [TYPED] = "products by type of edges, in tiles",
+    [SPLIT] = "sums and rows on unlike devices"};
+
+/* A program that was planned. */
+typedef struct compared {
+    uint32_t number; /* of its variant */
+    double seconds;  /* 0: refused */
+    uint64_t host_bytes;
+} compared;
+
 typedef struct choosing {
     const gs_session_config *o;
+    compared compared[GS_PLAN_PROGRAMS];
+    uint32_t programs;
     gs_scans scans;
     uint64_t process_bytes;
     /* of every session alike */
@@ -259,8 +275,44 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
     return st;
 }
 
+/* A variant that is planned again replaces what it was. */
+static void note_compared(choosing *c, const candidate *x)
+{
+    const uint32_t number = number_of(x->variant);
+    uint32_t k = 0;
+
+    while (k < c->programs && c->compared[k].number != number)
+        k++;
+    if (k == GS_PLAN_PROGRAMS)
+        return;
+    c->programs = GS_MAX(c->programs, k + 1);
+    c->compared[k] = (compared){number, x->seconds, x->host_bytes};
+}
+
+/* For the session that is taken. */
+static void describe_compared(const choosing *c, gs_session *s)
+{
+    const uint32_t taken = number_of(s->variant);
+
+    s->programs = c->programs;
+    for (uint32_t k = 0; k < c->programs; k++) {
+        gs_program_report *const out = &s->compared[k];
+        const uint32_t number = c->compared[k].number;
+        size_t used = 0;
+        *out = (gs_program_report){.seconds = c->compared[k].seconds, .host_bytes = c->compared[k].host_bytes,
+                                   .taken = number == taken};
+        for (uint32_t i = 0; i < CHOICES && used < sizeof(out->words); i++)
+            if ((number >> i & 1) != 0)
+                used += (size_t)snprintf(out->words + used, sizeof(out->words) - used, "%s%s", used > 0 ? "; " : "",
+                                         choice_words[i]);
+        if (used == 0)
+            snprintf(out->words, sizeof(out->words), "the first one");
+    }
+}
+
 static void note_planned(choosing *c, const candidate *x)
 {
+    note_compared(c, x);
     c->tried[number_of(x->variant)] = true;
     if (c->plans == GS_ARRAY_LEN(c->planned))
         return;
@@ -648,6 +700,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         st = gs_fail(GS_EINTERRUPTED, "interrupted before the first epoch; nothing was written");
     if (st == GS_OK) {
         c.s->edges.scans = NULL;
+        describe_compared(&c, c.s);
         *out = c.s;
         c.s = NULL; /* now the caller's */
     }

@@ -328,6 +328,8 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     describe_tables(s, out);
     describe_links(s, out);
     describe_ways(s, out);
+    out->programs = s->programs;
+    memcpy(out->program, s->compared, sizeof(out->program));
     gs_session_describe_products(s, out);
     for (uint32_t d = 0; d < s->plan->devices; d++) {
         out->budget_of[d] = s->memory.device + gs_topology_more(s->machine.topology, d, s->memory.device);

@@ -208,6 +208,8 @@ struct gs_session {
     uint32_t classes; /* columns of the logits */
     gs_session_machine machine;
     gs_variant variant;
+    gs_program_report compared[GS_PLAN_PROGRAMS]; /* programs that were planned beside it, and it */
+    uint32_t programs;
     gs_program *program;
     gs_session_passes pass;
     gs_session_pairs pairs;

@@ -340,6 +340,26 @@ static void add_link(cJSON *list, const gs_plan_report *p, const gs_link_report 
     }
 }
 
+/* Ways to use devices and programs that were compared. */
+static void add_choices(cJSON *o, const gs_plan_report *p)
+{
+    cJSON *const ways = p->ways > 0 ? cJSON_AddArrayToObject(o, "ways") : NULL;
+    for (uint32_t i = 0; i < p->ways; i++) {
+        cJSON *const one = add_object(ways);
+        cJSON_AddStringToObject(one, "devices", p->way[i].words);
+        cJSON_AddNumberToObject(one, "seconds", p->way[i].seconds);
+        cJSON_AddBoolToObject(one, "taken", p->way[i].taken);
+    }
+    cJSON *const programs = p->programs > 0 ? cJSON_AddArrayToObject(o, "programs") : NULL;
+    for (uint32_t i = 0; i < p->programs; i++) {
+        cJSON *const one = add_object(programs);
+        cJSON_AddStringToObject(one, "program", p->program[i].words);
+        cJSON_AddNumberToObject(one, "seconds", p->program[i].seconds);
+        cJSON_AddNumberToObject(one, "host_bytes", (double)p->program[i].host_bytes);
+        cJSON_AddBoolToObject(one, "taken", p->program[i].taken);
+    }
+}
+
 static void fill(cJSON *o, const gs_plan_report *p)
 {
     ADD(o, {"vertices", (double)p->vertices}, {"edges", (double)p->edges}, {"parameters", (double)p->parameters},
@@ -364,13 +384,7 @@ static void fill(cJSON *o, const gs_plan_report *p)
         cJSON_AddNumberToObject(one, "bytes", (double)p->bytes_of[d]);
         cJSON_AddNumberToObject(one, "budget", (double)p->budget_of[d]);
     }
-    cJSON *const ways = p->ways > 0 ? cJSON_AddArrayToObject(o, "ways") : NULL;
-    for (uint32_t i = 0; i < p->ways; i++) {
-        cJSON *const one = add_object(ways);
-        cJSON_AddStringToObject(one, "devices", p->way[i].words);
-        cJSON_AddNumberToObject(one, "seconds", p->way[i].seconds);
-        cJSON_AddBoolToObject(one, "taken", p->way[i].taken);
-    }
+    add_choices(o, p);
     cJSON *const products = p->product_stages > 0 ? cJSON_AddArrayToObject(o, "product_stages") : NULL;
     for (uint32_t i = 0; i < p->product_stages; i++)
         add_products(products, &p->product_stage[i]);

@@ -39,6 +39,14 @@ gnnstream plan store "${one[@]}" --products runs --why >why
 grep -q 'runs  *target, type  *one of each' why || die "no attributes of runs: $(<why)"
 stages=$(grep -c ' edges  *8,000  *[0-9.]*  ' why)
 [ "$stages" -ge 5 ] && [ "$(grep -c '^ * runs .* taken$' why)" = "$stages" ] || die "not every stage by runs: $(<why)"
+# Programs that were compared: one is taken, of those that fit the shortest, or hardly longer.
+python3 - <<'PY' || die "programs: $(<why)"
+rows = [line for line in open("why").read().split("\nprograms ")[1].split("\n\n")[0].split("\n")[1:]]
+seconds = [float(row[72:82]) for row in rows if "no plan" not in row]
+taken = [float(row[72:82]) for row in rows if row.endswith("  taken")]
+assert len(rows) >= 3 and len(taken) == 1 and taken[0] <= 1.02 * min(seconds), rows
+assert sum(row.startswith("products by type of edges, in tiles ") for row in rows) == 1, rows
+PY
 refused 2 'leave out one of --tasks and --why' gnnstream plan store "${one[@]}" --tasks --why
 gnnstream plan store "${one[@]}" --products edges --json >plan
 [ "$(field products)" = 32000 ] || die "edge by edge: $(field products) products"
