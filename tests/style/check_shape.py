@@ -46,20 +46,23 @@ def name_before(code, brace):
         if depth == 0:
             break
         i -= 1
-    m = re.search(r"(\w+)\s*$", code[:max(i, 0)])
+    before = code[:max(i, 0)].rstrip()
+    name = before[before.rfind("\n") + 1:]  # a search of all that is before would look at all of it
+    m = re.search(r"(\w+)$", name)
     return m.group(1) if m else None
 
 
 def functions(text):
     """(name, first line, lines) of every function; a negative line count means braces do not match."""
     code, depth, start = bare(text), 0, None
-    for i, ch in enumerate(code):
+    for brace in re.finditer("[{}]", code):
+        i, ch = brace.start(), brace.group()
         if ch == "{":
             if depth == 0:
                 name = name_before(code, i)
                 start = (name, i) if name else None
             depth += 1
-        elif ch == "}":
+        else:
             depth -= 1
             if depth == 0 and start:
                 first = code.count("\n", 0, start[1]) + 1
