@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "model/model_internal.h"
 
 /* ---- values ------------------------------------------------------------ */
@@ -742,6 +743,7 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
 {
     gs_builder b = {.m = m, .config = config, .next_site = config->layers, .reduction = GS_TEXT_NONE,
                     .build_layer = build_called_layer};
+    const uint32_t columns = GS_MAX(config->in_width, 1u), unnamed = gs_model__in_width(config);
     uint32_t h;
     gs_status st = check_config(m, config, &b);
 
@@ -751,9 +753,9 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", m->path);
     gs_ir_set_text(b.ir, m->text);
     /* of a graph without features nothing may read them: the store will not have them */
-    b.columns = h = gs_ir_input(b.ir, "features", config->in_width > 0 ? config->in_width : 1, GS_F32);
-    if (gs_model__in_width(config) < gs_ir_node(b.ir, h)->width)
-        h = gs_ir_part(b.ir, h, 0, gs_model__in_width(config));
+    b.columns = h = gs_ir_input(b.ir, "features", columns, GS_F32);
+    if (unnamed < columns)
+        h = gs_ir_part(b.ir, h, 0, unnamed);
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
     b.features = h;

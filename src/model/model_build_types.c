@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/initial.h"
+#include "base/size.h"
 #include "model/model_internal.h"
 
 #define MOST_TYPES 64u /* types of edges that a reduction goes over one by one */
@@ -151,16 +152,15 @@ static const gs_named_feature *names_of_end(const gs_builder *b, bool of_edges, 
 
 uint32_t gs_model__named(gs_builder *b, const char *name, bool of_edges)
 {
+    const uint32_t columns = of_edges ? b->config->edge_features : GS_MAX(b->config->in_width, 1u);
     uint32_t count;
     const gs_named_feature *const named = names_of_end(b, of_edges, &count);
 
     for (uint32_t k = 0; k < count; k++) {
         if (strcmp(named[k].name, name) != 0)
             continue;
-        const uint32_t all = of_edges ? gs_ir_edge_features(b->ir, b->config->edge_features) : b->columns;
-        return named[k].columns == gs_ir_node(b->ir, all)->width
-                   ? all
-                   : gs_ir_part(b->ir, all, named[k].first, named[k].columns);
+        const uint32_t all = of_edges ? gs_ir_edge_features(b->ir, columns) : b->columns;
+        return named[k].columns == columns ? all : gs_ir_part(b->ir, all, named[k].first, named[k].columns);
     }
     return GS_IR_NONE;
 }
