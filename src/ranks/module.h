@@ -25,7 +25,7 @@ typedef struct gs_ranks_module {
     int (*gather)(gs_ranks_message *m, void *all, const void *own, uint32_t bytes);
     int (*share)(gs_ranks_message *m, void *x, uint32_t bytes, uint32_t from);
     int (*test)(gs_ranks_message *m, bool *done);
-    int (*drop)(gs_ranks_message *m, bool cancel); /* `cancel`: it is to be received, and nobody sends it any more */
+    int (*drop)(gs_ranks_message *m); /* which is not under way */
     void (*explain)(int error, char *text, uint32_t bytes);
 } gs_ranks_module;
 

@@ -148,15 +148,11 @@ static int mpi_test(gs_ranks_message *m, bool *done)
     return error;
 }
 
-static int mpi_drop(gs_ranks_message *m, bool cancel)
+static int mpi_drop(gs_ranks_message *m)
 {
     MPI_Request request;
-    int error = MPI_SUCCESS;
-
     memcpy(&request, &m->request, sizeof(request));
-    if (cancel && (error = MPI_Cancel(&request)) == MPI_SUCCESS)
-        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    return error != MPI_SUCCESS ? error : MPI_Request_free(&request);
+    return MPI_Request_free(&request);
 }
 
 static void mpi_explain(int error, char *text, uint32_t bytes)

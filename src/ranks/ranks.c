@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +220,7 @@ gs_status gs_ranks_make(gs_ranks_message *m, bool send, uint32_t rank, void *mem
     return error != 0 ? gs_ranks__fail(error) : GS_OK;
 }
 
-void gs_ranks_drop(gs_ranks_message *m) { (void)ranks.module->drop(m, false); }
+void gs_ranks_drop(gs_ranks_message *m) { (void)ranks.module->drop(m); }
 
 gs_status gs_ranks_begin(gs_ranks_message *m)
 {
@@ -337,12 +338,27 @@ static void *load_module(void)
     return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* Files may still be written by another rank, which does not hear of this one any more then. */
-static void leave(void)
+/* MPI may wait for ever as it closes: MPICH 4.0 over UCX's TCP does, now and then, in any program that shares something
+ * at its end. All has been written and taken by then. */
+#define CLOSE_SECONDS 2.0
+
+static void *end_anyway(void *status)
 {
+    gs_sleep(CLOSE_SECONDS);
+    _exit((int)(intptr_t)status);
+}
+
+/* Files may still be written by another rank, which does not hear of this one any more then. */
+static void leave(int status, void *unused)
+{
+    pthread_t thread;
+
+    (void)unused;
     if (!ranks.failed)
         (void)meet(GS_OK);
     gs_ranks__stop_watch();
+    (void)fflush(NULL);
+    (void)pthread_create(&thread, NULL, end_anyway, (void *)(intptr_t)status); /* without it, it may wait */
     (void)ranks.module->close();
 }
 
@@ -364,7 +380,7 @@ static gs_status join(void)
         return gs_fail(GS_EUNSUPPORTED, "this MPI cannot be called by several threads (MPI_THREAD_MULTIPLE)");
     if ((ranks.chunks = gs_malloc_array(ranks.count, CHUNK_BYTES)) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: %u ranks", ranks.count);
-    (void)atexit(leave);
+    (void)on_exit(leave, NULL);
     return ranks.count > 1 ? gs_ranks__start_watch() : GS_OK;
 }
 

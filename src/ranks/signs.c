@@ -9,12 +9,16 @@
 #include "ranks/ranks_internal.h"
 
 #define EVERY 1.0
+#define LOOK_EVERY 1e-3 /* while goodbyes are on their way */
 #define LET_OTHERS_SPEAK 3.0
+
+enum { HERE, GOODBYE };
 
 typedef struct sign {
     gs_ranks_message sent, heard;
-    uint8_t out, in;
+    uint8_t out, in;             /* HERE or GOODBYE */
     bool made, sending, hearing; /* the messages are there; under way */
+    bool left;                   /* its goodbye was heard: nothing comes any more */
     double last; /* gs_now() when it was heard */
 } sign;
 
@@ -39,14 +43,14 @@ static int make(const gs_ranks_module *m, uint32_t rank)
     return error;
 }
 
-/* Takes what has come, and asks for the next. */
+/* Takes what has come, and asks for the next, but for what comes behind a goodbye. */
 static int hear(const gs_ranks_module *m, uint32_t rank)
 {
     sign *const s = &watch.of[rank];
     bool done = false;
     int error = 0;
 
-    for (;;) {
+    while (!s->left) {
         if (!s->hearing && (error = m->begin(&s->heard)) != 0)
             return error;
         s->hearing = true;
@@ -54,7 +58,9 @@ static int hear(const gs_ranks_module *m, uint32_t rank)
             return error;
         s->hearing = false;
         s->last = gs_now();
+        s->left = s->in == GOODBYE;
     }
+    return 0;
 }
 
 /* Nothing new is sent before the last is taken, so that none pile up. */
@@ -131,6 +137,46 @@ gs_status gs_ranks__start_watch(void)
     return error == 0 ? GS_OK : gs_fail_errno(error, "no thread to watch the other ranks");
 }
 
+/* Has the rank heard this one's goodbye, and said its own? */
+static bool has_parted(const gs_ranks_module *m, uint32_t rank)
+{
+    sign *const s = &watch.of[rank];
+    bool done = true;
+
+    if (make(m, rank) != 0 || hear(m, rank) != 0 || (s->sending && m->test(&s->sent, &done) != 0))
+        return true; /* there is nobody to wait for */
+    s->sending = !done;
+    if (done && s->out != GOODBYE) {
+        s->out = GOODBYE;
+        s->sending = m->begin(&s->sent) == 0;
+    }
+    return s->left && !s->sending;
+}
+
+/* MPI may wait for ever where it closes over a message that nobody takes, so every rank says which is its last. */
+static void part(void)
+{
+    const gs_ranks_module *const m = gs_ranks__module();
+    const double begin = gs_now();
+
+    for (;;) {
+        uint32_t missing = gs_ranks_count();
+        for (uint32_t r = 0; r < gs_ranks_count(); r++)
+            if (r != gs_ranks_self() && !has_parted(m, r))
+                missing = GS_MIN(missing, r);
+        if (missing == gs_ranks_count())
+            break;
+        if (watch.patience > 0 && gs_now() - begin > watch.patience)
+            give_up(missing, gs_now() - begin, true);
+        gs_sleep(LOOK_EVERY);
+    }
+    for (uint32_t r = 0; r < gs_ranks_count(); r++)
+        if (watch.of[r].made) {
+            (void)m->drop(&watch.of[r].sent);
+            (void)m->drop(&watch.of[r].heard);
+        }
+}
+
 void gs_ranks__stop_watch(void)
 {
     if (!watch.on)
@@ -140,9 +186,7 @@ void gs_ranks__stop_watch(void)
     pthread_mutex_unlock(&watch.lock);
     pthread_join(watch.thread, NULL);
     watch.on = false;
-    for (uint32_t r = 0; r < gs_ranks_count(); r++)
-        if (watch.of[r].hearing)
-            (void)gs_ranks__module()->drop(&watch.of[r].heard, true);
+    part();
 }
 
 void gs_ranks_watch(double seconds)
