@@ -21,10 +21,10 @@ least_of_two=$(train 1M 2>&1 | sed -n 's/.*at least \([0-9]*M\).*/\1/p')
 run "train on two in $least_of_two each" train "$least_of_two"
 device=cuda
 # -1 is the host, which waits for the events of copies and launches, and begins what the plan has behind them. Of two
-# GPUs that reach each other by way of the host's memory alone, stream 6 takes from the buffer what 7, on the first,
-# puts there.
-for waits in '-1>-1' '7>6' '6>7'; do
-    case $waits in *[67]*) device=cuda:0,1 least=$least_of_two ;; esac
+# GPUs that reach each other by way of the host's memory alone, stream 8, of the second, takes from the buffer what 9,
+# on the first, puts there; 6 and 7 are of the other direction.
+for waits in '-1>-1' '9>8' '8>9'; do
+    case $waits in *[89]*) device=cuda:0,1 least=$least_of_two ;; esac
     (export GS_TEST_GPU_DROP=$waits; train "$least") >"$work/said" 2>&1
     if [ $? -ge 128 ] && grep -q 'host GPU: RACE: \|Segmentation fault\|Bus error' "$work/said"; then
         pass
