@@ -16,13 +16,14 @@
 
 /* A large file read front to back, through one buffer.
  *
- * Reads are as large as the buffer. What has been read is dropped from the page cache where the file is a large part of
- * the machine's memory, so that verifying a store does not push everything else out; a small one stays for the next
- * scan, as planning may read the edges several times. */
+ * Reads are as large as the buffer. What has been read is dropped from the page cache where the file is larger than
+ * what the caller has room for, or a large part of the machine's memory, so that verifying a store does not push
+ * everything else out, nor a scan what a small cgroup has. Else it stays for the next scan, as planning may read the
+ * edges several times. */
 
 #define KEPT_PART 8u
 
-gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
+gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity, uint64_t room)
 {
     *w = (gs_window){.path = path, .fd = -1, .capacity = capacity};
     gs_status st;
@@ -34,7 +35,7 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity)
         return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %llu bytes", path,
                        (unsigned long long)capacity);
     const uint64_t pages = (uint64_t)GS_MAX(sysconf(_SC_PHYS_PAGES), 0), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    w->drops = w->file_bytes > pages * page_bytes / KEPT_PART;
+    w->drops = w->file_bytes > GS_MIN(room, pages * page_bytes / KEPT_PART);
     (void)posix_fadvise(w->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* advice: a refusal changes nothing */
     return GS_OK;
 }
@@ -124,7 +125,7 @@ static gs_status open_scanner(gs_edge_scanner *e, const gs_store *s, gs_directio
         return gs_fail(GS_EBUDGET, "%s: reading its edges takes a buffer of %s, and %s are left", gs_store_dir(s),
                        gs_size_format(need, sizeof(need), least), gs_size_format(have, sizeof(have), memory));
     return gs_window__open(&e->window, gs_store_edges_path(s, d),
-                           gs_align_down(GS_MAX(least, GS_MIN(memory, WINDOW_BYTES)), GS_BLOCK_BYTES));
+                           gs_align_down(GS_MAX(least, GS_MIN(memory, WINDOW_BYTES)), GS_BLOCK_BYTES), memory);
 }
 
 gs_status gs_edge_scanner_open(gs_edge_scanner **out, const gs_store *s, gs_direction d, uint64_t memory)

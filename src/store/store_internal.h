@@ -125,8 +125,9 @@ typedef struct gs_window {
     {                                                                                                        \
         .fd = -1                                                                                             \
     }
-/* Takes `path` (freed by close). `capacity` is a multiple of GS_BLOCK_BYTES. */
-gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity);
+/* Takes `path` (freed by close). `capacity` is a multiple of GS_BLOCK_BYTES. A file of at most `room` bytes may stay in
+ * the page cache. */
+gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity, uint64_t room);
 /* *data: `bytes` bytes at `offset` (a multiple of GS_BLOCK_BYTES), valid until the next call. bytes <=
  * capacity. What is not there yet is read as far as `end` of the file at most, where that is more. */
 gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes, uint64_t end);

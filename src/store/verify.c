@@ -353,7 +353,7 @@ static gs_status manifest_fail(const edge_scan *s, const char *key, uint64_t sai
 static gs_status direction_verify(edge_scan *s, gs_direction d, uint64_t window_bytes)
 {
     const uint64_t said = d == GS_BY_DEST ? s->info->max_in_degree : s->info->max_out_degree;
-    gs_status st = gs_window__open(&s->window, gs_store_edges_path(s->store, d), window_bytes);
+    gs_status st = gs_window__open(&s->window, gs_store_edges_path(s->store, d), window_bytes, 0);
 
     s->direction = d;
     s->degree_max = 0;
@@ -674,7 +674,7 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
     const gs_array_info *a = gs_store_array(s, id);
     array_scan scan = {.store = s, .id = id};
     gs_window w = GS_WINDOW_NONE;
-    gs_status st = gs_window__open(&w, gs_store_array_path(s, id), window_bytes);
+    gs_status st = gs_window__open(&w, gs_store_array_path(s, id), window_bytes, 0);
 
     if (st == GS_OK && id == GS_ARRAY_INPUT_ID) {
         scan.seen = gs_calloc(gs_div_up(gs_store_get_info(s)->vertices, 64), sizeof(*scan.seen));
