@@ -1,6 +1,7 @@
 /* named.c - features with names of their own: the arrays features/NAME.npy and edge_features/NAME.npy of a folder,
  * which become the last columns of the rows that features.npy and edge_features.npy have. */
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,9 @@ static gs_status list_names(gs_part_named *out, const char *folder, const gs_par
     DIR *const d = opendir(folder);
     gs_status st = GS_OK;
 
-    for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
+    if (d == NULL)
+        return gs_fail_errno(errno, "%s: cannot open", folder);
+    for (const struct dirent *e; st == GS_OK && (e = readdir(d)) != NULL;) {
         const size_t n = strlen(e->d_name);
         char name[GS_TYPE_NAME_BYTES];
         if (e->d_name[0] == '.')
@@ -55,8 +58,7 @@ static gs_status list_names(gs_part_named *out, const char *folder, const gs_par
         else
             memcpy(out->name[out->count++], name, sizeof(name));
     }
-    if (d != NULL)
-        closedir(d);
+    closedir(d);
     qsort(out->name, out->count, sizeof(out->name[0]), by_text);
     return st;
 }
