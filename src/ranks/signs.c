@@ -167,7 +167,7 @@ static void part(void)
         if (missing == gs_ranks_count())
             break;
         if (watch.patience > 0 && gs_now() - begin > watch.patience)
-            give_up(missing, gs_now() - begin, true);
+            give_up(missing, gs_now() - begin, gs_ranks_self() == (missing == 0 ? 1 : 0));
         gs_sleep(LOOK_EVERY);
     }
     for (uint32_t r = 0; r < gs_ranks_count(); r++)
