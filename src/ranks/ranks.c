@@ -358,8 +358,10 @@ static void leave(int status, void *unused)
         (void)meet(GS_OK);
     gs_ranks__stop_watch();
     (void)fflush(NULL);
-    (void)pthread_create(&thread, NULL, end_anyway, (void *)(intptr_t)status); /* without it, it may wait */
+    const bool watched = pthread_create(&thread, NULL, end_anyway, (void *)(intptr_t)status) == 0; /* else it waits */
     (void)ranks.module->close();
+    if (watched && pthread_cancel(thread) == 0) /* what else there is to be done at exit takes its time */
+        (void)pthread_join(thread, NULL);
 }
 
 static gs_status join(void)
