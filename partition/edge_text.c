@@ -140,7 +140,7 @@ static int shorter_first(const void *a, const void *b)
                                   : memcmp(x->text, y->text, x->length);
 }
 
-/* The store keeps numbers: which word has which is said once. */
+/* Which word has which number is said, and kept in the store. */
 static void tell_of(const gs_relations *r, const gs_part_job *job)
 {
     char text[TOLD_BYTES] = "";
@@ -151,7 +151,7 @@ static void tell_of(const gs_relations *r, const gs_part_job *job)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %.*s", told == 0 ? "" : ", ", told,
                                  (int)r->word[told].length, r->word[told].text);
     gs_part__warn(job, "%s: edge types are words, numbered shortest first, those of one length by their bytes: %s%s",
-                  r->path, text, told < r->count ? ", ..." : "");
+                  r->path, text, told < r->count ? ", ...; all are in edge_type_names.bin" : "");
 }
 
 gs_status gs_part__relations_order(gs_relations *r, const gs_part_job *job)
@@ -166,6 +166,22 @@ gs_status gs_part__relations_order(gs_relations *r, const gs_part_job *job)
 }
 
 const uint32_t *gs_part__relations_type(const gs_relations *r) { return r->type; }
+
+gs_status gs_part__relations_text(const gs_relations *r, uint32_t types, char **text, uint64_t *bytes)
+{
+    uint64_t at = 0;
+
+    /* Those of edges that were all left out come to stand behind the types that the store has, or it has them all. */
+    if ((*text = gs_malloc(r->bytes + GS_MAX(r->count, 1))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the names of edge types", r->path);
+    for (uint32_t k = 0; k < GS_MIN(types, r->count); k++) {
+        memcpy(*text + at, r->word[k].text, r->word[k].length);
+        at += r->word[k].length;
+        (*text)[at++] = '\n';
+    }
+    *bytes = at;
+    return GS_OK;
+}
 
 /* ---- edges out of a text, as records of a temporary file: two ids, a weight, a type. */
 

@@ -33,6 +33,8 @@ gs_status gs_part__relations_number(gs_relations *r, uint32_t *out, const char *
 gs_status gs_part__relations_order(gs_relations *r, const gs_part_job *job);
 /* [words] Type of each number. */
 const uint32_t *gs_part__relations_type(const gs_relations *r);
+/* The words of the first `types` of them, in their order, a line feed behind each; *text is the caller's to free. */
+gs_status gs_part__relations_text(const gs_relations *r, uint32_t types, char **text, uint64_t *bytes);
 
 #define GS_MOST_ID (UINT32_MAX - 2u)
 

@@ -406,6 +406,24 @@ static void fill_vertex_type(const void *context, void *dst, uint64_t first, uin
     }
 }
 
+static void fill_text(const void *context, void *dst, uint64_t first, uint64_t count)
+{
+    memcpy(dst, (const char *)context + first, count);
+}
+
+static gs_status write_edge_type_names(run *r, uint32_t types)
+{
+    char *text = NULL;
+    uint64_t bytes = 0;
+    gs_status st = gs_part__relations_text(r->in.relations, types, &text, &bytes);
+
+    if (st == GS_OK && bytes > 0)
+        st = array_write(&r->job, GS_ARRAY_EDGE_TYPE_NAMES, GS_U8, bytes, fill_text, text,
+                         &r->array[GS_ARRAY_EDGE_TYPE_NAMES]);
+    gs_free(text);
+    return st;
+}
+
 static gs_status write_arrays(run *r)
 {
     const uint64_t n = r->in.vertices;
@@ -469,7 +487,9 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
         return st;
     const double start = gs_now();
     r->links.edge_types = b->edge_types;
-    if ((st = write_arrays(r)) == GS_OK)
+    if ((st = write_arrays(r)) == GS_OK && r->in.relations != NULL)
+        st = write_edge_type_names(r, b->edge_types);
+    if (st == GS_OK)
         st = gs_part__links_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_TRAIN_LINKS], &r->links,
                                   row_memory(&r->job));
     r->array_seconds += gs_now() - start;

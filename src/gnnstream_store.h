@@ -109,6 +109,7 @@ typedef struct gs_store_summary {
     uint32_t vertex_types;  /* 0: one without a name (gs_inspect_types()) */
     char link_task[16];     /* that labels of these pairs are of: "edge-classify", "edge-regress"; "": they have none */
     uint32_t link_classes;  /* of "edge-classify" */
+    uint64_t edge_type_name_bytes; /* of edge_type_names.bin, the words that types of edges were; 0: numbers */
 } gs_store_summary;
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */

@@ -185,7 +185,8 @@ static void print_text(const char *store, const gs_store_summary *s)
     printf("sources    %.2f a vertex (alpha: distinct sources of each part's in-edges, summed over parts / vertices)\n",
            s->sources_per_vertex);
     if (s->edge_types != 0)
-        printf("edge types %u\n", s->edge_types);
+        printf("edge types %u%s\n", s->edge_types,
+               s->edge_type_name_bytes > 0 ? ", words in the input: a line each of edge_type_names.bin" : "");
     if (s->edge_features != 0)
         printf("edges have %u features of %s\n", s->edge_features, s->edge_feature_type);
     if (s->features != 0)
@@ -224,12 +225,12 @@ static void print_json(const gs_store_summary *s, const gs_type_table *t, const 
     printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
            ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64
            ", \"train_links\": %" PRIu64 ", \"valid_links\": %" PRIu64 ", \"test_links\": %" PRIu64
-           ", \"link_task\": %s, \"link_classes\": %" PRIu32
+           ", \"link_task\": %s, \"link_classes\": %" PRIu32 ", \"edge_type_name_bytes\": %" PRIu64
            ", \"edge_features\": %" PRIu32 ", \"edge_feature_type\": %s, \"id\": \"%016" PRIx64 "\"",
            cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
            s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->train_links,
            s->valid_links, s->test_links, s->link_task[0] == '\0' ? "null" : cli_json_text(s->link_task),
-           s->link_classes, s->edge_features,
+           s->link_classes, s->edge_type_name_bytes, s->edge_features,
            s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
     if (t->types > 0)
         print_types_json(t);

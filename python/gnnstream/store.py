@@ -87,6 +87,20 @@ class Store(StoreFields):
             return numpy.array([int(n) for n in names], dtype=numpy.uint64)
         return names
 
+    def edge_type_names(self) -> list[str]:
+        """The words that types of edges were in the input, by number; of several types of vertices, the relations'.
+
+        [edge_types] of str, or none where they were numbers.
+
+        >>> store.edge_type_names()
+        []
+        """
+        if self.edge_type_name_bytes == 0:
+            types = _engine.inspect_types(self.path)
+            return [relation["name"] for relation in types["relation"][:types["relations"]]]
+        with open(os.path.join(self.path, "edge_type_names.bin"), "rb") as file:
+            return file.read(self.edge_type_name_bytes).decode("utf-8", "surrogateescape").split("\n")[:-1]
+
     def verify(self, memory: int = 0) -> None:
         """Reads every byte and checks it; raises FormatError where one is damaged. `memory`: bytes for buffers.
 

@@ -137,6 +137,8 @@ static void read_arrays(reader *r, gs_manifest *m)
         m->array[id].width = (uint32_t)take_number(&fields, "width", 1, GS_MAX_FEATURES);
         if (id == GS_ARRAY_NAMES)
             m->info.name_bytes = take_number(&fields, "bytes", 1, GS_MAX_COUNT);
+        if (id == GS_ARRAY_EDGE_TYPE_NAMES)
+            m->info.edge_type_name_bytes = take_number(&fields, "bytes", 1, GS_MAX_COUNT);
         if (id >= GS_ARRAY_TRAIN_LINKS)
             m->info.links[id - GS_ARRAY_TRAIN_LINKS] = take_number(&fields, "rows", 1, GS_MAX_COUNT / 16);
         expect_empty(&fields);
@@ -317,7 +319,7 @@ static void read_fields(reader *r, gs_manifest *m)
     }
     if (m->version == GS_STORE_VERTEX_TYPES || (m->version > GS_STORE_VERTEX_TYPES && has(r, "vertex_types")))
         read_types(r, i);
-    if (m->version >= GS_STORE_NAMED_FEATURES)
+    if (m->version == GS_STORE_NAMED_FEATURES || (m->version > GS_STORE_NAMED_FEATURES && has(r, "named_features")))
         read_named(r, i);
     read_arrays(r, m);
     if (m->array[GS_ARRAY_LABELS].present && !gs_train_task_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
@@ -362,8 +364,8 @@ static const char *array_fault(const gs_manifest *m)
     static const gs_dtype type[GS_ARRAY_COUNT] = {
         [GS_ARRAY_SPLIT] = GS_U8,  [GS_ARRAY_IN_DEGREE] = GS_F32, [GS_ARRAY_OUT_DEGREE] = GS_F32,
         [GS_ARRAY_LOOPS] = GS_F32, [GS_ARRAY_INPUT_ID] = GS_U32, [GS_ARRAY_VERTEX_TYPE] = GS_F32,
-        [GS_ARRAY_NAMES] = GS_U8,  [GS_ARRAY_TRAIN_LINKS] = GS_U32, [GS_ARRAY_VALID_LINKS] = GS_U32,
-        [GS_ARRAY_TEST_LINKS] = GS_U32,
+        [GS_ARRAY_NAMES] = GS_U8,  [GS_ARRAY_EDGE_TYPE_NAMES] = GS_U8, [GS_ARRAY_TRAIN_LINKS] = GS_U32,
+        [GS_ARRAY_VALID_LINKS] = GS_U32, [GS_ARRAY_TEST_LINKS] = GS_U32,
     };
     const uint32_t link_width = gs_store_link_width(i);
     bool links = false;
@@ -401,6 +403,9 @@ static const char *array_fault(const gs_manifest *m)
         return "there are labels of links, and no links";
     if (a[GS_ARRAY_NAMES].present && i->name_bytes < 2 * i->vertices) /* a letter and a line feed each */
         return "\"bytes\" of the names are fewer than all vertices' names have";
+    if (a[GS_ARRAY_EDGE_TYPE_NAMES].present &&
+        (m->version < GS_STORE_EDGE_TYPE_NAMES || i->edge_types == 0 || i->edge_type_name_bytes < 2 * i->edge_types))
+        return "types of edges have names, which there are not, are fewer, or in no store of this version";
     return NULL;
 }
 
@@ -570,6 +575,7 @@ static bool add_arrays(cJSON *root, const gs_manifest *m)
         ok = one != NULL && cJSON_AddStringToObject(one, "type", gs_dtype_name(m->array[id].dtype)) != NULL &&
              add_number(one, "width", m->array[id].width) &&
              (id != GS_ARRAY_NAMES || add_number(one, "bytes", m->info.name_bytes)) &&
+             (id != GS_ARRAY_EDGE_TYPE_NAMES || add_number(one, "bytes", m->info.edge_type_name_bytes)) &&
              (id < GS_ARRAY_TRAIN_LINKS || add_number(one, "rows", m->info.links[id - GS_ARRAY_TRAIN_LINKS]));
     }
     return ok;

@@ -63,7 +63,9 @@ uint64_t gs_manifest__array_bytes(const gs_manifest *m, gs_array_id id)
 {
     const struct gs_manifest_array *a = &m->array[id];
     if (id == GS_ARRAY_NAMES)
-        return a->present ? m->info.name_bytes : 0;
+        return m->info.name_bytes;
+    if (id == GS_ARRAY_EDGE_TYPE_NAMES)
+        return m->info.edge_type_name_bytes;
     const uint64_t rows = gs_array_is_of_vertices(id) ? m->info.vertices : m->info.links[id - GS_ARRAY_TRAIN_LINKS];
     return a->present ? rows * a->width * gs_dtype_bytes(a->dtype) : 0;
 }

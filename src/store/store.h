@@ -27,11 +27,12 @@
 
 /* The newest; what needs no more than version 2 is written as that. 1 is read, too: its chunk table says nothing of
  * degrees. */
-#define GS_STORE_VERSION 7
+#define GS_STORE_VERSION 8
 #define GS_STORE_EDGE_FEATURES 4 /* the first that has features of edges */
 #define GS_STORE_VERTEX_TYPES 5  /* the first that has types of vertices */
 #define GS_STORE_LINK_LABELS 6   /* the first that has labels of links; types of vertices need not be there */
 #define GS_STORE_NAMED_FEATURES 7 /* the first that has features with names; neither need be there */
+#define GS_STORE_EDGE_TYPE_NAMES 8 /* the first whose types of edges have names; nor need those */
 #define GS_MOST_NAME 4096u     /* bytes of a vertex' name */
 #define GS_SUM_BYTES 65536ull /* a checksum covers this many bytes of an array's file */
 
@@ -46,6 +47,7 @@
     X(GS_ARRAY_INPUT_ID, "input_id")     /* [N] u32: the id this row had in the input */ \
     X(GS_ARRAY_VERTEX_TYPE, "vertex_type") /* [N] f32: number of its type; only if there are several */ \
     X(GS_ARRAY_NAMES, "names")           /* no rows: the name of input id 0, 1, ..., a line feed behind each */ \
+    X(GS_ARRAY_EDGE_TYPE_NAMES, "edge_type_names") /* the same of types of edges that were words */ \
     X(GS_ARRAY_TRAIN_LINKS, "train_links") /* no rows of vertices: pairs that losses on edges are of, see below */ \
     X(GS_ARRAY_VALID_LINKS, "valid_links") \
     X(GS_ARRAY_TEST_LINKS, "test_links")
@@ -100,6 +102,7 @@ typedef struct gs_store_info {
     uint64_t seed;
     uint64_t total_bytes;  /* of all files */
     uint64_t name_bytes;   /* of the array of names; 0: ids are the input's own numbers from 0 */
+    uint64_t edge_type_name_bytes; /* of the array of these; 0: types were numbers, or have names in .types */
     uint64_t links[GS_LINK_SPLITS]; /* rows of the arrays of links */
     const gs_type_table *types; /* of vertices and edges, the store's own; NULL: one type of vertices, without a name */
     const gs_feature_table *named; /* features with names, the store's own; NULL: none */

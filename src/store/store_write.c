@@ -129,8 +129,10 @@ static void manifest_of(gs_manifest *m, const gs_store_contents *c)
     m->version = c->info.types != NULL ? GS_STORE_VERTEX_TYPES : m->version;
     m->version = c->info.link_labels ? GS_STORE_LINK_LABELS : m->version;
     m->version = c->info.named != NULL ? GS_STORE_NAMED_FEATURES : m->version;
+    m->version = c->array[GS_ARRAY_EDGE_TYPE_NAMES].present ? GS_STORE_EDGE_TYPE_NAMES : m->version;
     m->info.total_bytes = 0;
     m->info.name_bytes = c->array[GS_ARRAY_NAMES].present ? c->array[GS_ARRAY_NAMES].bytes : 0;
+    m->info.edge_type_name_bytes = c->array[GS_ARRAY_EDGE_TYPE_NAMES].bytes;
     m->info.feature_id = 0;
     if (f->present)
         m->info.feature_id =

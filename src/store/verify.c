@@ -461,7 +461,7 @@ typedef struct array_scan {
     uint64_t splits[4]; /* rows of each gs_split */
     uint64_t *seen;     /* GS_ARRAY_INPUT_ID: a bit an input id */
     uint64_t typed[GS_MOST_VERTEX_TYPES]; /* rows of each type of vertices */
-    struct name_scan *names; /* GS_ARRAY_NAMES */
+    struct name_scan *names; /* of names */
     uint64_t column, row[2], last; /* of links: which comes, that of the pair at hand, bucket of the one before */
 } array_scan;
 
@@ -601,6 +601,7 @@ static uint64_t links_check(array_scan *scan, const void *data, uint64_t count)
 
 /* Rules of an element, for the check above and the message. Degrees and
  * loops were compared with the edges. */
+#define GS_NAME_FAULT "a name is empty, too long, holds a byte of 0 or does not follow the one before it"
 #define GS_LINK_FAULT "a link is between rows, of a type or a label that there are not, or out of order"
 static const struct {
     element_check check;
@@ -613,8 +614,8 @@ static const struct {
     [GS_ARRAY_SPLIT] = {split_check, "the split is not 0, 1, 2 or 3"},
     [GS_ARRAY_INPUT_ID] = {input_id_check, "the input id is out of range or that of an earlier row"},
     [GS_ARRAY_VERTEX_TYPE] = {types_check, "the type is none of the manifest's, or has more rows than it says"},
-    [GS_ARRAY_NAMES] = {names_check,
-                        "a name is empty, too long, holds a byte of 0 or does not follow the one before it"},
+    [GS_ARRAY_NAMES] = {names_check, GS_NAME_FAULT},
+    [GS_ARRAY_EDGE_TYPE_NAMES] = {names_check, GS_NAME_FAULT},
     [GS_ARRAY_TRAIN_LINKS] = {links_check, GS_LINK_FAULT},
     [GS_ARRAY_VALID_LINKS] = {links_check, GS_LINK_FAULT},
     [GS_ARRAY_TEST_LINKS] = {links_check, GS_LINK_FAULT},
@@ -669,6 +670,19 @@ static gs_status splits_check(const array_scan *scan, const gs_window *w)
     return GS_OK;
 }
 
+static gs_status names_end(const array_scan *scan, const gs_window *w)
+{
+    const gs_store_info *const i = gs_store_get_info(scan->store);
+    const bool of_types = scan->id == GS_ARRAY_EDGE_TYPE_NAMES;
+    const uint64_t named = of_types ? i->edge_types : i->vertices;
+
+    if (scan->names->names == named && scan->names->length == 0)
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: holds %llu names for %llu %s" GS_STORE_DAMAGED, w->path,
+                   (unsigned long long)scan->names->names, (unsigned long long)named,
+                   of_types ? "types of edges" : "vertices");
+}
+
 static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window_bytes)
 {
     const gs_array_info *a = gs_store_array(s, id);
@@ -681,7 +695,8 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
         if (scan.seen == NULL)
             st = gs_fail(GS_ENOMEM, "%s: no memory for a bit a vertex", w.path);
     }
-    if (st == GS_OK && id == GS_ARRAY_NAMES && (scan.names = gs_calloc(1, sizeof(*scan.names))) == NULL)
+    if (st == GS_OK && element[id].check == names_check &&
+        (scan.names = gs_calloc(1, sizeof(*scan.names))) == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory for a name", w.path);
     for (uint64_t block = 0; st == GS_OK && block * GS_SUM_BYTES < a->bytes; block++) {
         const uint64_t offset = block * GS_SUM_BYTES, bytes = GS_MIN(a->bytes - offset, GS_SUM_BYTES);
@@ -693,10 +708,8 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
         st = padding_check(&w, a->bytes);
     if (st == GS_OK && id == GS_ARRAY_SPLIT)
         st = splits_check(&scan, &w);
-    if (st == GS_OK && id == GS_ARRAY_NAMES &&
-        (scan.names->names != gs_store_get_info(s)->vertices || scan.names->length != 0))
-        st = gs_fail(GS_EFORMAT, "%s: holds %llu names for %llu vertices" GS_STORE_DAMAGED, w.path,
-                     (unsigned long long)scan.names->names, (unsigned long long)gs_store_get_info(s)->vertices);
+    if (st == GS_OK && scan.names != NULL)
+        st = names_end(&scan, &w);
     gs_free(scan.names);
     gs_free(scan.seen);
     gs_window__close(&w);

@@ -85,6 +85,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .total_bytes = info->total_bytes,
         .table_bytes = gs_store_table_bytes(s),
         .name_bytes = info->name_bytes,
+        .edge_type_name_bytes = info->edge_type_name_bytes,
         .train_links = info->links[0],
         .valid_links = info->links[1],
         .test_links = info->links[2],

@@ -24,6 +24,8 @@ same kg.store
 grep -q 'edge types are words.*: 0 r, 1 s, 2 tt$' warnings || die "$(cat warnings)"
 ! grep -q 'no header' warnings || die "$(cat warnings)"
 [ "$(tr '\n' ' ' <kg.store/names.bin | tr -d '\0')" = 'b c aa dd ' ] || die "$(cat kg.store/names.bin)"
+[ "$(tr '\n' ' ' <kg.store/edge_type_names.bin | tr -d '\0')" = 'r s tt ' ] || die "$(cat kg.store/edge_type_names.bin)"
+gnnstream info kg.store | grep -q '^edge types 3, words .*edge_type_names.bin$' || die 'no names of edge types'
 gnnstream train kg.store --task link --model embedding --hidden 4 --epochs 2 >text
 grep -q '^test   MRR' text || die "$(cat text)"
 
@@ -48,6 +50,10 @@ same numbers.store
 printf '3 tt 0\n0 r 2\n2 s 1\n1 r 3\n' >list.txt
 gnnstream partition list.txt list.store --parts 2 --method natural >made 2>warnings
 cmp list.store/edges.dest.bin arrays.store/edges.dest.bin || die 'a word between numbers'
+
+# A name that is another one is found; and a list of another length, by the manifest's own checksum.
+printf 'q' | dd of=list.store/edge_type_names.bin conv=notrunc status=none
+refused 1 'list.store/edge_type_names.bin: checksum mismatch' gnnstream verify list.store
 
 bad()
 {
