@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """layers_pyg.py GNNSTREAM [DEVICE [MODEL ...]] - are layers with data on edges PyG's, value by value?
 
-Two layers of each of EdgeConv, GINE, NNConv, PNA, TransformerConv, GATv2, ResGatedGraphConv and HAN, one of RGAT and
-of HGT, as texts of tests/e2e, on a drawn graph with loops, doubled edges and vertices without edges (HAN and HGT: of
-three types of vertices and three relations): logits within 1e-5 of the largest and gradients within 1e-4 of
-torch_geometric's own in float64, for 1 and 8 parts, with the least budgets that are named (so that rows spill), and on
-cpu:2. DEVICE is cpu; another one, such as cuda, is used in place of all of these. Wants torch
-and torch_geometric. Prints a line a model and ends with 1 at the first that differs.
+Two layers of each of EdgeConv, GINE, NNConv, PNA, TransformerConv, GATv2, ResGatedGraphConv and HAN, three of GatedGCN
+as a MetaLayer that updates edges, one of RGAT and of HGT, as texts of tests/e2e, on a drawn graph with loops, doubled
+edges and vertices without edges (HAN and HGT: of three types of vertices and three relations): logits within 1e-5 of
+the largest and gradients within 1e-4 of torch_geometric's own in float64, for 1 and 8 parts, with the least budgets
+that are named (so that rows spill), and on cpu:2. DEVICE is cpu; another one, such as cuda, is used in place of all of
+these. Wants torch and torch_geometric. Prints a line a model and ends with 1 at the first that differs.
 """
 import os
 import re
@@ -18,6 +18,7 @@ import tempfile
 import numpy as np
 import torch
 import torch_geometric.nn as pyg
+from torch_geometric.utils import scatter as pyg_sum
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
@@ -39,6 +40,40 @@ def pna(i, o, graph):
     return conv
 
 
+class Edges(torch.nn.Module):
+    """A MetaLayer's edge model: GatedGCN's."""
+
+    def __init__(self, i, o, k):
+        super().__init__()
+        self.C, self.D, self.E = torch.nn.Linear(k, o), torch.nn.Linear(i, o), torch.nn.Linear(i, o)
+
+    def forward(self, source, target, values, *_):
+        return self.D(source) + self.E(target) + self.C(values)
+
+
+class Vertices(torch.nn.Module):
+    """Its model of vertices, on those values of edges."""
+
+    def __init__(self, i, o):
+        super().__init__()
+        self.A, self.B = torch.nn.Linear(i, o), torch.nn.Linear(i, o)
+
+    def forward(self, x, edges, values, *_):
+        gate = torch.sigmoid(values)
+        both = [pyg_sum(m, edges[1], dim_size=len(x)) for m in (gate * self.B(x)[edges[0]], gate)]
+        return self.A(x) + both[0] / (both[1] + 1e-6)
+
+
+class GatedGcn(torch.nn.Module):
+    def __init__(self, i, o, k):
+        super().__init__()
+        self.layer = pyg.MetaLayer(Edges(i, o, k), Vertices(i, o))
+
+    def forward(self, x, edges, values):
+        x, values, _ = self.layer(x, edges, values)
+        return x, torch.relu(torch.nn.functional.layer_norm(values, values.shape[1:]))
+
+
 # name: heads, hidden width, the layer
 LAYERS = {
     "edgeconv": (1, 8, edgeconv),
@@ -48,13 +83,14 @@ LAYERS = {
     "transformer": (2, 8, lambda i, o, _: pyg.TransformerConv(i, o // 2, heads=2, edge_dim=K)),
     "gatv2": (2, 8, lambda i, o, _: pyg.GATv2Conv(i, o // 2, heads=2, edge_dim=K)),
     "resgated": (1, 8, lambda i, o, _: pyg.ResGatedGraphConv(i, o, edge_dim=K)),
+    "gatedgcn": (1, 8, GatedGcn),
     "rgat": (2, 8, lambda i, o, _: pyg.RGATConv(i, o // 2, RELATIONS, heads=2, attention_mechanism="within-relation")),
 }
 VERTICES = {"author": 700, "field": 60, "paper": 900}
 ENDS = [("author", "writes", "paper", 3000), ("field", "of", "author", 1500), ("paper", "cites", "paper", 4000)]
 METADATA = (list(VERTICES), [r[:3] for r in ENDS])
 TYPED = {"han": 8, "hgt": 4}  # hidden widths
-RENAMED = (("pre_nns.0.0.", "pre."), ("post_nns.0.0.", "post."))
+RENAMED = (("pre_nns.0.0.", "pre."), ("post_nns.0.0.", "post."), ("layer.edge_model.", ""), ("layer.node_model.", ""))
 # PyG's deviation of few edges that are nearly equal is 0.
 TEXT = {"pna": (r"s = sqrt\(mean\(\(m - v.a\) \* \(m - v.a\)\) \+ 0.00001\)",
                 "var = mean((m - v.a) * (m - v.a))\n    s = where(var > 0.00001, sqrt(max(var, 0.00001)), 0)")}
@@ -68,6 +104,9 @@ class Net(torch.nn.Module):
         if name == "rgat":
             self.convs = torch.nn.ModuleList([make(F, hidden, graph)])
             self.lin = torch.nn.Linear(hidden, C, bias=False)
+        elif name == "gatedgcn":
+            widths = ((F, hidden, K), (hidden, hidden, hidden), (hidden, C, hidden))
+            self.convs = torch.nn.ModuleList([GatedGcn(*w) for w in widths])
         else:
             self.convs = torch.nn.ModuleList([make(F, hidden, graph), make(hidden, C, graph)])
 
@@ -75,6 +114,11 @@ class Net(torch.nn.Module):
         g = self.graph
         if self.name == "rgat":
             return self.lin(torch.relu(self.convs[0](x, g["edges"], g["types"])))
+        if self.name == "gatedgcn":
+            values = g["values"]
+            for conv in self.convs:
+                x, values = conv(x if conv is self.convs[0] else torch.relu(x), g["edges"], values)
+            return x
         more = () if self.name == "edgeconv" else (g["values"],)
         return self.convs[1](torch.relu(self.convs[0](x, g["edges"], *more)), g["edges"], *more)
 
@@ -229,8 +273,8 @@ def beside(name, graph, work, device):
     with open(f"{work}/{name}.gnn", "w", encoding="utf-8") as file:
         file.write(text)
     heads, hidden, _ = LAYERS[name]
-    shape = ["--model", f"{work}/{name}.gnn", "--layers", "2", "--hidden", str(hidden), "--heads", str(heads),
-             "--act", "relu"]
+    shape = ["--model", f"{work}/{name}.gnn", "--layers", "3" if name == "gatedgcn" else "2", "--hidden", str(hidden),
+             "--heads", str(heads), "--act", "relu"]
     if name == "pna":
         shape += ["--set", f"average={AVERAGE['average']!r}"]
     if name == "rgat" and device != "cpu":  # no GPU has gradients of a matrix for all edges beside those by type

@@ -27,6 +27,27 @@ static uint32_t bases(const gs_builder *b)
     return b->config->bases == 0 ? GS_MODEL_BASES : b->config->bases;
 }
 
+/* The value of edges, e.NAME, that a layer returned or the network named last; GS_IR_NONE where there is none yet. */
+static uint32_t edge_value(const gs_builder *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->edge_values; i++)
+        if (strcmp(b->edge_value[i].name, name) == 0)
+            return b->edge_value[i].node;
+    return GS_IR_NONE;
+}
+
+/* The width that the header gives to a value of edges that the layer gets, e.z[k]; 0: the name is none of these. */
+static uint32_t width_of_edges(const gs_builder *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->l->edges_in; i++) {
+        const gs_text_edge *const e = &b->l->edge_in[i];
+        const uint32_t node = edge_value(b, e->name);
+        if (node != GS_IR_NONE && e->dim.factors == 1 && strcmp(name, e->dim.factor[0].name) == 0)
+            return gs_ir_node(b->ir, node)->width;
+    }
+    return 0;
+}
+
 /* Value of a width's name where we are; 0 where it has none. */
 static uint32_t width_named(const gs_builder *b, const char *name)
 {
@@ -46,7 +67,9 @@ static uint32_t width_named(const gs_builder *b, const char *name)
         return b->in;
     if (b->unknown != NULL && strcmp(name, b->unknown) == 0)
         return b->unknown_value;
-    return b->network && strcmp(name, "hidden") == 0 ? b->config->hidden : 0;
+    if (b->network && strcmp(name, "hidden") == 0)
+        return b->config->hidden;
+    return width_of_edges(b, name);
 }
 
 uint32_t gs_model__width_of(gs_builder *b, const gs_dim *d)
@@ -210,12 +233,18 @@ static uint32_t build_end(gs_builder *b, const char *name)
     return name[0] == 'u' ? gs_ir_unary(ir, GS_OP_SRC, node, 0) : node;
 }
 
-/* e.x or e.NAME */
-static uint32_t build_edge_features(gs_builder *b, const char *name)
+/* e.x or e.NAME, of which `whole` is the text's */
+static uint32_t build_edge_features(gs_builder *b, const char *whole)
 {
     const uint32_t all = b->config->edge_features, width = gs_model__edge_width(b->config);
+    const char *const name = whole + 2;
+    bool handed_on = b->network;
     uint32_t node;
 
+    for (uint32_t i = 0; i < b->l->edges_in; i++)
+        handed_on = handed_on || strcmp(b->l->edge_in[i].name, whole) == 0;
+    if (handed_on && (node = edge_value(b, whole)) != GS_IR_NONE)
+        return node;
     if (strcmp(name, "x") != 0) {
         node = gs_model__named(b, name, true);
         return node != GS_IR_NONE ? node : gs_model__unknown(b, name, true);
@@ -241,7 +270,7 @@ uint32_t gs_model__build_name(gs_builder *b, const gs_expr *e)
     if (strcmp(e->name, "e.type") == 0)
         return gs_ir_error(ir, GS_EFORMAT, "'e.type' can only stand as W[e.type] right of @, or as b[e.type]");
     if (strncmp(e->name, "e.", 2) == 0)
-        return build_edge_features(b, e->name + 2);
+        return build_edge_features(b, e->name);
     node = gs_model__lookup(b, e->name);
     if (node == GS_IR_NONE && width_named(b, e->name) != 0)
         return gs_model__number(b, (float)width_named(b, e->name));
@@ -455,6 +484,87 @@ static void build_params(gs_builder *b)
     }
 }
 
+/* ---- values of edges that layers hand on ---- */
+
+/* What `e.NAME` is from here on. */
+static void hand_on(gs_builder *b, const char *name, uint32_t node)
+{
+    uint32_t i = 0;
+
+    if (node == GS_IR_NONE || gs_ir_status(b->ir) != GS_OK)
+        return;
+    if (gs_ir_node(b->ir, node)->type == GS_TYPE_D) {
+        gs_ir_error(b->ir, GS_EFORMAT, "'%s' is a value of edges, and this is one of vertices: u.NAME is the "
+                    "in-neighbour's", name);
+        return;
+    }
+    while (i < b->edge_values && strcmp(b->edge_value[i].name, name) != 0)
+        i++;
+    if (i == GS_TEXT_EDGE_VALUES)
+        gs_ir_error(b->ir, GS_EFORMAT, "'%s': a text hands on at most %u values of edges", name, GS_TEXT_EDGE_VALUES);
+    else
+        b->edge_value[i] = (gs_named){name, node};
+    b->edge_values += i == b->edge_values && i < GS_TEXT_EDGE_VALUES;
+}
+
+/* e.x; where there are no such features e.weight, which is 1 of each edge without one. */
+static uint32_t first_edge_value(gs_builder *b)
+{
+    uint32_t one;
+
+    if (gs_model__edge_width(b->config) > 0)
+        return build_edge_features(b, "e.x");
+    if (b->config->edge_weights)
+        return gs_ir_weight(b->ir);
+    one = gs_ir_binary(b->ir, GS_OP_ADD, gs_model__degree(b), gs_model__number(b, 1.0f));
+    return gs_ir_unary(b->ir, GS_OP_SRC, gs_ir_unary(b->ir, GS_OP_STEP, one, 0), 0);
+}
+
+/* Where no layer has returned it yet, e.z is the edges' feature of that name, else the first value. */
+static void start_edge_values(gs_builder *b)
+{
+    for (uint32_t i = 0; i < b->l->edges_in; i++) {
+        const gs_text_edge *const e = &b->l->edge_in[i];
+        uint32_t node;
+        gs_ir_at(b->ir, e->dim.line, e->dim.column);
+        if (edge_value(b, e->name) != GS_IR_NONE)
+            continue;
+        node = gs_model__named(b, e->name + 2, true);
+        hand_on(b, e->name, node != GS_IR_NONE ? node : first_edge_value(b));
+    }
+}
+
+static void check_edge_widths(gs_builder *b)
+{
+    for (uint32_t i = 0; i < b->l->edges_in && gs_ir_status(b->ir) == GS_OK; i++) {
+        const gs_text_edge *const e = &b->l->edge_in[i];
+        const uint32_t has = gs_model__width_of(b, &e->dim), gets = gs_ir_node(b->ir, edge_value(b, e->name))->width;
+        gs_ir_at(b->ir, e->dim.line, e->dim.column);
+        if (has != gets)
+            gs_ir_error(b->ir, GS_EFORMAT, "layer %u of the network gets an %s of width %u, the text says %u", b->index,
+                        e->name, gets, has);
+    }
+}
+
+/* All are built before one is handed on: each may be made of what the layer got. */
+static void return_edge_values(gs_builder *b)
+{
+    uint32_t made[GS_TEXT_EDGE_VALUES];
+    const gs_text_layer *const l = b->l;
+
+    for (uint32_t i = 0; i < l->edges_out; i++) {
+        const uint32_t width = gs_model__width_of(b, &l->edge_out[i].dim);
+        const gs_expr *const at = &b->m->expr[l->edge_out[i].result];
+        made[i] = gs_model__build_expr(b, l->edge_out[i].result);
+        gs_ir_at(b->ir, at->line, at->column);
+        if (gs_ir_status(b->ir) == GS_OK && gs_ir_node(b->ir, made[i])->width != width)
+            gs_ir_error(b->ir, GS_EFORMAT, "the layer returns an %s of width %u instead of %u", l->edge_out[i].name,
+                        gs_ir_node(b->ir, made[i])->width, width);
+    }
+    for (uint32_t i = 0; i < l->edges_out && gs_ir_status(b->ir) == GS_OK; i++)
+        hand_on(b, l->edge_out[i].name, made[i]);
+}
+
 /* ---- a layer ---- */
 
 static void assign(gs_builder *b, const gs_statement *s)
@@ -463,6 +573,10 @@ static void assign(gs_builder *b, const gs_statement *s)
     const uint32_t node = gs_model__build_expr(b, s->expr);
     uint32_t i = 0;
 
+    if (strncmp(s->name, "e.", 2) == 0) {
+        hand_on(b, s->name, node);
+        return;
+    }
     gs_model__full_name(b, label, sizeof(label), "", s->name);
     gs_ir_label(b->ir, node, label);
     while (i < b->values && strcmp(b->value[i].name, s->name) != 0)
@@ -517,13 +631,16 @@ static gs_status build_layer(gs_builder *b, uint32_t *out)
         gs_fail(st, "%s: no memory for the model's graph", b->m->path);
         goto done;
     }
+    start_edge_values(b);
     check_widths(b);
+    check_edge_widths(b);
     build_params(b);
     if ((st = gs_ir_status(b->ir)) != GS_OK)
         goto done;
     run_statements(b);
     result = gs_model__build_expr(b, l->result);
     check_result(b, result);
+    return_edge_values(b);
     gs_model__full_name(b, label, sizeof(label), "", "out");
     gs_ir_label(b->ir, result, label);
     *out = result;

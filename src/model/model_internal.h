@@ -16,6 +16,7 @@
 #define GS_TEXT_MAX_DEPTH 100u  /* nested parentheses, calls and signs */
 #define GS_TEXT_NAME 32         /* bytes of a name in a text, with its 0 */
 #define GS_TEXT_NONE UINT32_MAX
+#define GS_TEXT_EDGE_VALUES 8u /* values of edges that layers hand on, in a text */
 
 typedef struct gs_zoo_text {
     const char *name, *text; /* not 0-terminated */
@@ -139,6 +140,13 @@ typedef struct gs_statement {
     uint32_t line, column;
 } gs_statement;
 
+/* e.NAME[width] in a layer's header: a value of edges that it gets, or returns. */
+typedef struct gs_text_edge {
+    char name[GS_TEXT_NAME]; /* with its "e." */
+    gs_dim dim;
+    uint32_t result; /* what is returned */
+} gs_text_edge;
+
 typedef struct gs_text_layer {
     char name[GS_TEXT_NAME], input[GS_TEXT_NAME];
     gs_dim in, out;
@@ -148,6 +156,8 @@ typedef struct gs_text_layer {
     gs_text_param *param;
     gs_statement *statement;
     uint32_t result; /* the returned expression */
+    uint32_t edges_in, edges_out;
+    gs_text_edge edge_in[GS_TEXT_EDGE_VALUES], edge_out[GS_TEXT_EDGE_VALUES];
 } gs_text_layer;
 
 struct gs_model {
@@ -259,6 +269,8 @@ struct gs_builder {
     uint32_t values;      /* variables that have a value so far */
     gs_named *value;      /* room for [l->statements] */
     uint32_t *param;      /* [l->params] nodes */
+    uint32_t edge_values; /* that a layer returned, or the network named, so far */
+    gs_named edge_value[GS_TEXT_EDGE_VALUES];
     uint32_t softs, soft_cap;
     gs_soft *soft;
     uint32_t next_site;   /* of a dropout inside a layer's text */

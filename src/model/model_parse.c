@@ -2,9 +2,10 @@
  *
  *   file   := { "const" NAME "=" [ "-" ] NUMBER NEWLINE | layer } [ network ]
  *   network := "network" "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
- *   layer  := "layer" NAME "(" NAME "[" dim "]" ")" "->" "[" dim "]" ":" { statement NEWLINE }
- *   statement := ("param" | "buffer") shape [ "~" rule ] { "," shape [ "~" rule ] } | NAME "=" expr | "return" expr
- *              | "repeat" NUMBER ":" | "end"
+ *   layer  := "layer" NAME "(" NAME "[" dim "]" edges ")" "->" "[" dim "]" edges ":" { statement NEWLINE }
+ *   edges  := { "," "e." NAME "[" dim "]" }
+ *   statement := ("param" | "buffer") shape [ "~" rule ] { "," shape [ "~" rule ] } | NAME "=" expr
+ *              | "return" expr { "," expr } | "repeat" NUMBER ":" | "end"
  *   shape  := NAME "[" dim [ "," dim [ "," dim ] ] "]"
  *   rule   := ... (model.c), of all shapes before it that have none
  *   dim    := (NAME | NUMBER) { "*" (NAME | NUMBER) }
@@ -598,6 +599,21 @@ static gs_status parse_params(gs_parser *p, gs_text_layer *l)
     return GS_OK;
 }
 
+/* A value of edges that layers may hand on: e.NAME, which no edge has by itself. */
+static gs_status take_edge_name(gs_parser *p, char out[GS_TEXT_NAME])
+{
+    const uint32_t line = p->t.line, column = p->t.column;
+    const gs_status st = take_name(p, out, "a value of edges, e.NAME", true);
+
+    if (st != GS_OK)
+        return st;
+    if (strncmp(out, "e.", 2) != 0 || out[2] == '\0' || strchr(out + 2, '.') != NULL)
+        return gs_model__error(p->m->text, line, column, "'%s': a value of edges is called e.NAME", out);
+    if (strcmp(out, "e.x") == 0 || strcmp(out, "e.type") == 0 || strcmp(out, "e.weight") == 0)
+        return gs_model__error(p->m->text, line, column, "'%s' is what the graph has; choose another name", out);
+    return GS_OK;
+}
+
 static gs_status add_statement(const gs_parser *p, gs_text_layer *l, const gs_statement *s)
 {
     void *array = l->statement;
@@ -625,11 +641,14 @@ static gs_status parse_assign(gs_parser *p, gs_text_layer *l)
 {
     gs_statement a = {.kind = GS_STATEMENT_ASSIGN, .line = p->t.line, .column = p->t.column};
     const bool again = open_repeat(l) != GS_TEXT_NONE;
+    const bool of_edges = l == p->m->network && p->t.bytes > 2 && memcmp(p->t.text, "e.", 2) == 0;
     gs_status st;
 
-    if ((st = take_name(p, a.name, "a variable's name", false)) != GS_OK ||
-        (st = check_new_name(p, l, a.name, a.line, a.column, again)) != GS_OK ||
-        (st = gs_parser__take_char(p, '=')) != GS_OK || (st = parse_expr(p, &a.expr)) != GS_OK)
+    if (of_edges)
+        st = take_edge_name(p, a.name);
+    else if ((st = take_name(p, a.name, "a variable's name", false)) == GS_OK)
+        st = check_new_name(p, l, a.name, a.line, a.column, again);
+    if (st != GS_OK || (st = gs_parser__take_char(p, '=')) != GS_OK || (st = parse_expr(p, &a.expr)) != GS_OK)
         return st;
     return add_statement(p, l, &a);
 }
@@ -675,6 +694,21 @@ static gs_status end_of_line(const gs_parser *p)
     return ended ? GS_OK : gs_parser__expected(p, "the end of the line");
 }
 
+/* Behind "return": the rows of vertices, then the values of edges that the header names. */
+static gs_status parse_results(gs_parser *p, gs_text_layer *l)
+{
+    gs_status st = parse_expr(p, &l->result);
+
+    for (uint32_t i = 0; i < l->edges_out && st == GS_OK; i++) {
+        if (!is_char(p, ','))
+            return GS_PARSER_ERROR(p, "the layer returns %s, too: say return ..., and behind a comma what %s is",
+                                   l->edge_out[i].name, l->edge_out[i].name);
+        if ((st = gs_parser__next(p)) == GS_OK)
+            st = parse_expr(p, &l->edge_out[i].result);
+    }
+    return st;
+}
+
 static gs_status parse_body(gs_parser *p, gs_text_layer *l)
 {
     gs_status st;
@@ -693,7 +727,7 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
             if (open_repeat(l) != GS_TEXT_NONE)
                 return GS_PARSER_ERROR(p, "the repeat of line %u is not ended", l->statement[open_repeat(l)].line);
             if ((st = gs_parser__next(p)) == GS_OK)
-                st = parse_expr(p, &l->result);
+                st = parse_results(p, l);
         } else if (p->t.kind == GS_TOKEN_NAME && !gs_parser__is_word(p, "layer")) {
             st = parse_assign(p, l);
         } else {
@@ -702,6 +736,27 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
         if (st != GS_OK || (st = end_of_line(p)) != GS_OK || last)
             return st;
     }
+}
+
+/* { "," e.NAME "[" dim "]" } */
+static gs_status parse_edge_values(gs_parser *p, gs_text_edge *edge, uint32_t *edges)
+{
+    gs_status st = GS_OK;
+
+    while (st == GS_OK && is_char(p, ',') && p->m->network == NULL) {
+        gs_text_edge e = {.result = GS_TEXT_NONE};
+        if (*edges == GS_TEXT_EDGE_VALUES)
+            return GS_PARSER_ERROR(p, "a layer has at most %u values of edges", GS_TEXT_EDGE_VALUES);
+        if ((st = gs_parser__next(p)) != GS_OK || (st = take_edge_name(p, e.name)) != GS_OK ||
+            (st = gs_parser__take_char(p, '[')) != GS_OK || (st = gs_parser__dim(p, &e.dim)) != GS_OK)
+            return st;
+        for (uint32_t i = 0; i < *edges; i++)
+            if (strcmp(edge[i].name, e.name) == 0)
+                return GS_PARSER_ERROR(p, "'%s' is there already", e.name);
+        edge[(*edges)++] = e;
+        st = gs_parser__take_char(p, ']');
+    }
+    return st;
 }
 
 /* From the brackets on. */
@@ -714,7 +769,8 @@ static gs_status parse_header_and_body(gs_parser *p, gs_text_layer *l)
     if ((st = gs_parser__take_char(p, '(')) != GS_OK ||
         (st = take_name(p, l->input, "the input's name", false)) != GS_OK ||
         (st = gs_parser__take_char(p, '[')) != GS_OK || (st = gs_parser__dim(p, &l->in)) != GS_OK ||
-        (st = gs_parser__take_char(p, ']')) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
+        (st = gs_parser__take_char(p, ']')) != GS_OK ||
+        (st = parse_edge_values(p, l->edge_in, &l->edges_in)) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
         return st;
     if (gs_model__is_reserved(l->input))
         return gs_model__error(m->text, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
@@ -722,6 +778,7 @@ static gs_status parse_header_and_body(gs_parser *p, gs_text_layer *l)
         return gs_parser__expected(p, "'->'");
     if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, '[')) != GS_OK ||
         (st = gs_parser__dim(p, &l->out)) != GS_OK || (st = gs_parser__take_char(p, ']')) != GS_OK ||
+        (st = parse_edge_values(p, l->edge_out, &l->edges_out)) != GS_OK ||
         (st = gs_parser__take_char(p, ':')) != GS_OK || (st = end_of_line(p)) != GS_OK)
         return st;
     st = parse_body(p, l);

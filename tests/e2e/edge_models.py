@@ -87,6 +87,21 @@ def resgated(g, p, h, heads):
     return each(lambda a, b: a + b, y, product(h, p["lin_skip.weight"], p["bias"]))
 
 
+def layer_norm(rows):
+    deviations = [[x - sum(r) / len(r) for x in r] for r in rows]
+    return [[x / math.sqrt(sum(y * y for y in r) / len(r) + 1e-5) for x in r] for r in deviations]
+
+
+def gatedgcn(g, p, h, heads):
+    own, b, d, f = (product(h, p[n + ".weight"], p[n + ".bias"]) for n in "ABDE")
+    c = product(g["z"], p["C.weight"], p["C.bias"])
+    z = each(lambda x, y, w: x + y + w, take(d, g["src"]), take(f, g["dst"]), c)
+    g["z"] = each(relu, layer_norm(z)) # for the next layer
+    gate = each(sigmoid, z)
+    m = total(g, each(lambda x, y: x * y, gate, take(b, g["src"])))
+    return each(lambda a, x, y: a + x / (y + 1e-6), own, m, total(g, gate))
+
+
 def att_shape(o, heads):
     return (1, heads, o // heads)
 
@@ -98,7 +113,7 @@ def linear(name, rows, columns, bias=True):
     return shapes
 
 
-def shapes_of(model, i, o, heads):
+def shapes_of(model, i, o, heads, k):
     if model == "edgeconv":
         return {**linear("nn.0", o, 2 * i), **linear("nn.2", o, o)}
     if model == "gine":
@@ -114,12 +129,14 @@ def shapes_of(model, i, o, heads):
     if model == "gatv2":
         return {**linear("lin_l", o, i), **linear("lin_r", o, i), **linear("lin_edge", o, K, False),
                 "att": att_shape(o, heads), "bias": (o,)}
+    if model == "gatedgcn":
+        return {n: s for part in "ABDE" for n, s in linear(part, o, i).items()} | linear("C", o, k)
     return {**linear("lin_key", o, i + K), **linear("lin_query", o, i + K), **linear("lin_value", o, i + K),
             **linear("lin_skip", o, i, False), "bias": (o,)}
 
 
 LAYER = {"edgeconv": edgeconv, "gine": gine, "nnconv": nnconv, "pna": pna, "transformer": transformer, "gatv2": gatv2,
-         "resgated": resgated}
+         "resgated": resgated, "gatedgcn": gatedgcn}
 HEADS = {"nnconv": 4, "transformer": 2, "gatv2": 2}
 
 
@@ -148,7 +165,7 @@ def make_graph(draw):
 
 
 def logits_of(model, g, tensors, heads):
-    h = g["h"]
+    h, g["z"] = g["h"], g["x"]
     for i in range(2):
         prefix = "convs.%d." % i
         p = {n[len(prefix):]: nested(v, s) for n, (s, v) in tensors.items() if n.startswith(prefix)}
@@ -165,7 +182,7 @@ def main():
     for model in MODELS or sorted(LAYER):
         heads = HEADS.get(model, 1)
         tensors = {"convs.%d.%s" % (i, n): (s, [single(draw.gauss(0, 0.5)) for _ in range(math.prod(s))])
-                   for i in range(2) for n, s in shapes_of(model, 4, 4, heads).items()}
+                   for i in range(2) for n, s in shapes_of(model, 4, 4, heads, K if i == 0 else 4).items()}
         write_weights(os.path.join(WORK, "w.safetensors"), tensors)
         shape = ["--model", os.path.join(TEXTS, model + ".gnn"), "--layers", "2", "--hidden", "4", "--heads",
                  str(heads)]

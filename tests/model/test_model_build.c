@@ -107,6 +107,85 @@ static void test_build__errors_name_line_and_column(void **state)
     fails(d, "  param q[z]\n  return x", GS_EFORMAT, "m.gnn:4:11: 'z' is neither a number nor a width of this layer");
 }
 
+static uint32_t count_of(const gs_ir *ir, gs_op op)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        n += gs_ir_node(ir, i)->op == op;
+    return n;
+}
+
+/* What a layer returns of edges the next one reads; the first reads features of edges, else their weights, else 1. */
+static void test_build__layers_hand_values_of_edges_on(void **state)
+{
+    static const char *const text = "layer t(h[a], e.z[k]) -> [b], e.z[b]:\n  param w[b, a], c[b, k]\n"
+                                    "  z = u.h @ w' + e.z @ c'\n  return sum(sigmoid(z)), relu(z)\n";
+    static const struct {
+        uint32_t features;
+        bool weights;
+    } edges[] = {{7, true}, {0, true}, {0, false}};
+    for (int i = 0; i < 3; i++) {
+        gs_model_config c = base;
+        gs_ir *ir = NULL;
+        uint32_t widths[2], found = 0;
+        c.training = false;
+        c.edge_features = edges[i].features;
+        c.edge_weights = edges[i].weights;
+        gs_assert_ok(build_text(&ir, *state, text, &c));
+        assert_int_equal(count_of(ir, GS_OP_EDGE_FEATURES), i == 0);
+        assert_int_equal(count_of(ir, GS_OP_WEIGHT), i == 1);
+        for (uint32_t k = 0; k < gs_ir_count(ir); k++)
+            if (gs_ir_node(ir, k)->op == GS_OP_PARAM && strstr(gs_ir_node(ir, k)->name, ".c") != NULL)
+                widths[found++] = gs_ir_node(ir, k)->width;
+        assert_int_equal(found, 2);
+        assert_int_equal(widths[0], i == 0 ? 7 : 1);
+        assert_int_equal(widths[1], 4);
+        gs_ir_free(ir);
+    }
+}
+
+static void test_build__values_of_edges_that_fit_nothing_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"layer t(h[a], e.x[k]) -> [b]:\n", "m.gnn:1:15: 'e.x' is what the graph has; choose another name"},
+        {"layer t(h[a], z[k]) -> [b]:\n", "m.gnn:1:15: 'z': a value of edges is called e.NAME"},
+        {"layer t(h[a], e.z[k], e.z[k]) -> [b]:\n", "'e.z' is there already"},
+        {"layer t(h[a]) -> [b], e.z[3]:\n  param w[b, a]\n  return h @ w'\n",
+         "m.gnn:3:16: the layer returns e.z, too: say return ..., and behind a comma what e.z is"},
+        {"layer t(h[a]) -> [b], e.z[3]:\n  param w[b, a]\n  return h @ w', u.h\n",
+         "m.gnn:3:18: the layer returns an e.z of width 5 instead of 3"},
+        {"layer t(h[a]) -> [b], e.z[a]:\n  param w[b, a]\n  return h @ w', h\n",
+         "m.gnn:3:18: 'e.z' is a value of edges, and this is one of vertices"},
+        {"layer t(h[a]) -> [b], e.z[q]:\n  param w[b, a]\n  return h @ w', u.h\n",
+         "m.gnn:1:27: 'q' is neither a number nor a width of this layer"},
+        {"layer t(h[a], e.z[5]) -> [b], e.z[b]:\n  param w[b, a]\n  return h @ w', u.h @ w'\n",
+         "m.gnn:1:19: layer 0 of the network gets an e.z of width 1, the text says 5"},
+        {"layer t(h[a]) -> [b]:\n  param w[b, a]\n  return h @ w', u.h\n", "m.gnn:3:16: expected the end of the line"},
+        {"layer t(h[a]) -> [b]:\n  param w[b, a]\n  e.z = u.h\n  return h @ w'\n",
+         "m.gnn:3:3: a variable's name cannot have a dot: 'e.z'"},
+        {"layer t(h[a]) -> [b]:\n  param w[b, a]\n  return sum(e.z * (u.h @ w'))\nnetwork(x[a]) -> [b]:\n"
+         "  e.z = u.x\n  return t(x, b)\n",
+         "m.gnn:3:14: 'e.z': edges have e.weight, e.type and e.x"},
+        {"layer t(h[a]) -> [b]:\n  param w[b, a]\n  return sum(u.h @ w')\nnetwork(x[a], e.z[k]) -> [b]:\n",
+         "m.gnn:4:13: expected ')'"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        gs_ir *ir = NULL;
+        gs_model *m = NULL;
+        const char *const path = gs_test_path(*state, "m.gnn");
+        gs_status st;
+        gs_test_write_file(path, cases[i].text, strlen(cases[i].text));
+        st = gs_model_open(&m, path);
+        if (st == GS_OK)
+            st = gs_model_build(&ir, m, &base);
+        gs_assert_fails(st, GS_EFORMAT, cases[i].part);
+        assert_null(ir);
+        gs_model_close(m);
+    }
+}
+
 /* Loops are taken out by their number, so their weights must not matter. */
 static void test_build__weights_of_self_loops_are_refused_where_loops_are_replaced(void **state)
 {
@@ -374,6 +453,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_build__errors_name_line_and_column, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__layers_hand_values_of_edges_on, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_build__values_of_edges_that_fit_nothing_are_refused, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_build__weights_of_self_loops_are_refused_where_loops_are_replaced,
                                         gs_test_temp_setup, gs_test_temp_teardown),
