@@ -67,15 +67,32 @@ class Batch:
     rows, which the batch is of. Arrays are torch's where that is installed, else numpy's.
 
     ``edge_weight`` [edges], ``edge_type`` [edges] and ``edge_attr`` [edges, columns] are there where the store has
-    them, ``num_sampled_nodes`` where it was drawn by hops; `values` are these.
+    them, ``num_sampled_nodes`` and ``num_sampled_edges`` where it was drawn by hops; `values` are these. Of a store
+    with types of vertices it is in the place of a HeteroData: `parts` are the batches of each type,
+    ``batch["paper"].x`` and ``batch["author", "writes", "paper"].edge_index``, and ``batch.x_dict`` is what all types
+    have of a name.
 
     >>> from gnnstream.loaders import Batch
     >>> Batch(x=np.zeros((3, 8)), batch_size=2)
     Batch(x=[3, 8], batch_size=2)
+    >>> Batch({"paper": Batch(batch_size=2), "author": Batch()}).batch_size_dict
+    {'paper': 2}
     """
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, parts: Optional[dict[Any, Batch]] = None, **values: Any) -> None:
         vars(self).update(values)
+        if parts is not None:
+            self._parts = parts
+
+    def __getitem__(self, kind: Any) -> Batch:
+        found: Batch = vars(self)["_parts"][kind]
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        parts = vars(self).get("_parts")
+        if parts is None or not name.endswith("_dict"):
+            raise AttributeError(f"the batch has no {name}")
+        return {kind: vars(part)[name[:-5]] for kind, part in parts.items() if name[:-5] in vars(part)}
 
     def __repr__(self) -> str:
         shapes = (f"{name}={list(value.shape) if hasattr(value, 'shape') else value}" for name, value in
@@ -105,7 +122,104 @@ class _Arrays:
         return self._torch.empty(shape, dtype=getattr(self._torch, kind), device="cpu", pin_memory=self._pin)
 
 
-def _fanout(num_neighbors: Sequence[int]) -> str:
+    def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
+        """Some rows, as an array of its own."""
+        if self._torch is None:
+            return values[rows]
+        out = self._torch.empty((len(rows), *values.shape[1:]), dtype=values.dtype, device="cpu", pin_memory=self._pin)
+        return self._torch.index_select(values, 0, self._torch.from_numpy(rows), out=out)
+
+
+def columns_of(features: int, named: Sequence[dict[str, Any]]) -> dict[str, slice]:
+    """Of a row of features, whose last columns are those with names: x, if there are others, and these."""
+    own = {each["name"]: slice(each["first"], each["first"] + each["columns"]) for each in named}
+    width = min([features, *(each.start for each in own.values())])
+    return {**({"x": slice(0, width)} if width > 0 else {}), **own}
+
+
+class _Types:
+    """Types of vertices and of edges of a store (none: `names` is empty), and what columns of its rows are."""
+
+    def __init__(self, store: Store) -> None:
+        folder = path(store)
+        types, named = _engine.inspect_types(folder), _engine.inspect_features(folder)
+        kinds = types["type"][:types["types"]]
+        of_vertices, of_edges = named["vertex"][:named["vertices"]], named["edge"][:named["edges"]]
+        self.names = [kind["name"] for kind in kinds]
+        self.first = np.array([kind["first"] for kind in kinds], np.int64)
+        self.count = [kind["vertices"] for kind in kinds]
+        self.labelled = types["labelled"]
+        self.ends = [(r["source"], r["destination"]) for r in types["relation"][:types["relations"]]]
+        self.relations = [(self.names[a], r["name"], self.names[b])
+                          for (a, b), r in zip(self.ends, types["relation"])]
+        self.columns = columns_of(store.features, of_vertices)
+        self.columns_by_type = [columns_of(kind["features"], of_vertices) for kind in kinds]
+        self.edge_columns = columns_of(store.edge_features, of_edges)
+        if "x" in self.edge_columns:
+            self.edge_columns = {"edge_attr": self.edge_columns.pop("x"), **self.edge_columns}
+        if not self.names:  # where one name is of both, Data has room for one
+            both = self.columns.keys() & self.edge_columns.keys()
+            self.edge_columns = {f"edge_{name}" if name in both else name: place
+                                 for name, place in self.edge_columns.items()}
+
+    def number(self, name: Any, what: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"{what}: the store has no type {name!r}; it has {', '.join(self.names) or 'none'}")
+        return self.names.index(name)
+
+    def relation(self, name: Any, what: str) -> int:
+        if name not in self.relations:
+            raise ValueError(f"{what}: the store has no type of edges {name!r}; it has {self.relations}")
+        return self.relations.index(name)
+
+    def ids(self, given: Any, kind: int, what: str) -> NDArray[np.int64]:
+        """Ids in the input of vertices of a type, by ids within it."""
+        ids = array(given, what, "iu").astype(np.int64)
+        wrong = (ids < 0) | (ids >= self.count[kind])
+        if wrong.any():
+            raise ValueError(f"{what}: {int(ids[wrong][0])} is no vertex; {self.names[kind]} has 0 to "
+                             f"{self.count[kind] - 1}")
+        return ids + self.first[kind]
+
+
+class _EdgeIds:
+    """Which edge, of each type, is one of a batch's? They are counted by destination, then source, as the edges that
+    GraphStore gives."""
+
+    def __init__(self, store: str, types: _Types, vertices: int) -> None:
+        self._keys, self._sources = [], []
+        for k in range(len(types.relations)) if types.names else [-1]:
+            sources, targets = (types.count[end] for end in types.ends[k]) if types.names else (vertices, vertices)
+            start = np.empty(targets + 1, np.int64)
+            _engine.in_edges(store, k, start, None)
+            source = np.empty(int(start[-1]), np.int64)
+            _engine.in_edges(store, k, start, source)
+            source = source.view(np.uint64)
+            source += np.repeat(np.arange(targets, dtype=np.uint64), np.diff(start)) * np.uint64(sources)
+            self._keys.append(source)
+            self._sources.append(np.uint64(sources))
+
+    def __call__(self, relation: int, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By ids within the types. Of several edges with the same ends each has another number, in some order."""
+        keys = self._keys[relation]
+        asked = target.astype(np.uint64) * self._sources[relation] + source.astype(np.uint64)
+        order = np.argsort(asked, kind="stable")
+        asked = asked[order]
+        first = np.searchsorted(keys, asked)
+        count = np.searchsorted(keys, asked, "right") - first
+        nth = np.arange(len(asked)) - np.searchsorted(asked, asked)
+        found = np.empty(len(asked), np.int64)
+        found[order] = first + nth % np.maximum(count, 1)
+        return found
+
+
+def _fanout(num_neighbors: Any) -> str:
+    if isinstance(num_neighbors, dict):
+        lists = [list(each) for each in num_neighbors.values()]
+        if not lists or any(each != lists[0] for each in lists):
+            raise ValueError("num_neighbors: of several types of edges, others for each; must be the same numbers, "
+                             "which count for each type")
+        num_neighbors = lists[0]
     hops = [operator.index(k) for k in num_neighbors]
     if not hops or min(hops) < -1 or 0 in hops:
         raise ValueError(f"num_neighbors: {hops}; must be numbers of edges from 1, one a hop; -1: all")
@@ -115,16 +229,30 @@ def _fanout(num_neighbors: Sequence[int]) -> str:
 class _Pairs:
     """Pairs of vertices that batches are of, and what random ones go with them."""
 
-    def __init__(self, index: Any, label: Any, negative: Any, leave_out: bool) -> None:
+    def __init__(self, index: Any, label: Any, negative: Any, leave_out: bool, types: _Types) -> None:
+        self.relation: Any = None  # of a store with types of vertices
+        if isinstance(index, (tuple, list)) and len(index) == 2 and isinstance(index[0], (tuple, list)) and \
+                index[0] and isinstance(index[0][0], str):
+            self.relation, index = tuple(index[0]), index[1]
+        if types.names and self.relation is None:
+            raise ValueError("edge_label_index: the store has types of vertices; give (type of edges, ids within the "
+                             f"types), as ({types.relations[0]}, index)")
         ends = array(index, "edge_label_index", "iu")
         if ends.ndim != 2 or len(ends) != 2:
             raise ValueError(f"edge_label_index: has the shape {list(ends.shape)}; must be [2, pairs]")
+        if self.relation is not None:
+            kinds = types.ends[types.relation(self.relation, "edge_label_index")]
+            ends = [types.ids(end, kind, "edge_label_index") for end, kind in zip(ends, kinds)]
         self.ends = [np.ascontiguousarray(end, np.int64) for end in ends]
         self.leave_out = bool(leave_out)
         self.mode, self.amount = _negative(negative)
+        if self.relation is not None and self.mode:
+            raise ValueError("neg_sampling: random vertices would be of any type; in a store with types leave it out, "
+                             "and give pairs that are none in edge_label_index, with an edge_label")
+        count = len(self.ends[0])
         self.label = None if label is None else array(label, "edge_label", "iufb")
-        if self.label is not None and (self.label.ndim == 0 or len(self.label) != ends.shape[1]):
-            raise ValueError(f"edge_label: has the shape {list(self.label.shape)}; must be [{ends.shape[1]}, ...]")
+        if self.label is not None and (self.label.ndim == 0 or len(self.label) != count):
+            raise ValueError(f"edge_label: has the shape {list(self.label.shape)}; must be [{count}, ...]")
         if self.label is not None and self.mode == "triplet":
             raise ValueError("edge_label: goes with no neg_sampling, or with binary; of triplets leave it out")
         if self.mode == "binary" and self.label is not None and len(self.label) and self.label.min() == 0:
@@ -183,22 +311,29 @@ class _Loader:
 
     def __init__(self, store: Union[Store, PathLike], sampler: str, seeds: Any,
                  transform: Optional[Callable[[Any], Any]], device: Any, pin_memory: bool, given: dict[str, Any],
-                 what: str, pairs: Optional[_Pairs] = None) -> None:
+                 what: str, edge_ids: bool, pairs: Optional[Callable[[_Types], _Pairs]] = None) -> None:
         for name in _WORKERS:
             if given.pop(name, None):
                 warnings.warn(f"{name}: batches are made by the engine's own threads; nothing reads this",
                               stacklevel=3)
         options = check(given, [*LoaderOptions.__annotations__, "batch_size", "fanout", "shuffle"], what)
-        split, ids = self._seeds(seeds) if pairs is None else (_LISTED, pairs.ends[0])
+        summary = store if isinstance(store, Store) else Store(store)
+        self._store, self._vertices = path(summary.path), summary.vertices
+        self._types = types = _Types(summary)
+        splits = zip(("train_mask", "val_mask", "test_mask"), (summary.train, summary.valid, summary.test))
+        self._masks = {name: number for number, (name, count) in enumerate(splits, 1) if count > 0}
+        self._pairs = None if pairs is None else pairs(types)
+        self._position: Optional[tuple[NDArray[np.int64], NDArray[np.int64]]] = None
+        split, ids = self._seeds(seeds) if self._pairs is None else (_LISTED, self._pairs.ends[0])
+        if types.names and sampler == "neighbor" and options["fanout"].strip("0,"):
+            options.setdefault("by_type", True)  # as numbers of neighbours are meant for a HeteroData
+        self._edge_ids = _EdgeIds(self._store, types, self._vertices) if edge_ids else None
         self._arrays = _Arrays(pin_memory)
         self._rows: Optional[Callable[[Any], Any]] = None  # of rows of the store: what stands for their features
         self._transform, self._device = transform, device
         if device is not None and self._arrays._torch is None:
             raise TypeError("device: is torch's, which is not installed")
-        summary = store if isinstance(store, Store) else Store(store)
-        self._store, self._vertices = path(summary.path), summary.vertices
         self._given = {**options, "sampler": sampler}, split, ids
-        self._pairs = pairs
         self._epoch, self._next, self._resumed = 1, 0, False
         self._open()
 
@@ -211,17 +346,34 @@ class _Loader:
         self._report = LoaderReport(**self._engine.inspect())
         self._turn = 0
 
-    @staticmethod
-    def _seeds(seeds: Any) -> tuple[int, Optional[NDArray[np.int64]]]:
-        if seeds is None or isinstance(seeds, str):
+    def _seeds(self, seeds: Any) -> tuple[int, Optional[NDArray[np.int64]]]:
+        types, kind = self._types, None
+        if isinstance(seeds, tuple) and len(seeds) == 2 and isinstance(seeds[0], str):
+            kind, seeds = types.number(seeds[0], "input_nodes"), seeds[1]
+        elif isinstance(seeds, str) and seeds not in _SPLITS and seeds in types.names:
+            kind, seeds = types.number(seeds, "input_nodes"), None
+        if isinstance(seeds, str) and (kind is None or seeds != "all") or seeds is None and kind is None:
             if seeds not in _SPLITS:
-                raise ValueError(f"input_nodes: {seeds!r}; must be train, valid, test, a mask, or ids of vertices")
+                words = f", or a type of vertices, as {types.names[0]!r}" if types.names else ""
+                raise ValueError(f"input_nodes: {seeds!r}; must be train, valid, test, a mask, or ids of vertices"
+                                 f"{words}")
+            if kind is not None and kind != types.labelled:
+                raise ValueError(f"input_nodes: {types.names[kind]!r} has no split {seeds!r}")
             return _SPLITS[seeds], None
-        given = array(seeds, "input_nodes", "iub")
+        if seeds is None or isinstance(seeds, str):
+            given = np.arange(self._vertices if kind is None else types.count[kind])
+        else:
+            given = array(seeds, "input_nodes", "iub")
         if given.ndim != 1:
             raise ValueError(f"input_nodes: has the shape {list(given.shape)}; must have one dimension")
-        ids = np.flatnonzero(given) if given.dtype.kind == "b" else given
-        return _LISTED, np.ascontiguousarray(ids, np.int64)
+        listed = given.dtype.kind != "b"
+        ids = np.ascontiguousarray(given if listed else np.flatnonzero(given), np.int64)
+        if kind is not None:
+            ids = types.ids(ids, kind, "input_nodes")
+        if listed:
+            order = np.argsort(ids, kind="stable")
+            self._position = ids[order], order
+        return _LISTED, ids
 
     # ---- what it is
 
@@ -285,7 +437,8 @@ class _Loader:
             yield batch
         self._epoch, self._next = self._epoch + 1, 0
 
-    def _made(self, shape: dict[str, Any]) -> Any:
+    def _filled(self, shape: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The batch's arrays as the engine fills them, all vertices and edges in one; and those of its pairs."""
         r, new = self._report, self._arrays
         n, m = shape["vertices"], shape["edges"]
         arrays = {"vertex": new("int64", n), "edge_index": new("int64", 2, m)}
@@ -303,26 +456,134 @@ class _Loader:
             arrays["classes"] = new("int64", n)
         elif r.label_columns:
             arrays["labels"] = new("float32", n, r.label_columns)
+        if self._masks:
+            arrays["split"] = new("uint8", n)
         pairs = {} if self._pairs is None else self._pairs.arrays(new, shape)
         self._engine.fill(**arrays, **{name: pairs[name] for name in pairs if name != "both"})
-        names = {"vertex": "n_id", "features": "x", "edge_features": "edge_attr", "classes": "y", "labels": "y"}
         if self._rows is not None:
             arrays["features"] = self._rows(arrays.pop("row"))
-        if self._pairs is not None:
-            arrays |= self._pairs.named(pairs, shape)
-        values = {names.get(name, name): self._moved(value) for name, value in arrays.items()}
-        if self._pairs is None:
-            values["batch_size"] = shape["targets"]
-            values["input_id"] = values["n_id"][:shape["targets"]]
-        if shape["hops"]:
-            ends = [0, *shape["hop_end"][:shape["hops"] + 1]]
-            values["num_sampled_nodes"] = [b - a for a, b in zip(ends, ends[1:])]
+        if "labels" in arrays:
+            arrays["classes"] = arrays.pop("labels")
+        return arrays, pairs
+
+    def _made(self, shape: dict[str, Any]) -> Any:
+        arrays, pairs = self._filled(shape)
+        self._targets = np.asarray(arrays["vertex"])[:shape["targets"]].copy()  # ids in the input, for infer()
+        ends = [0, *shape["hop_end"][:shape["hops"] + 1]]
         data = _found("torch_geometric.data")
-        batch = Batch(**values) if data is None else data.Data(num_nodes=n, **values)
+        if self._types.names:
+            parts = self._by_type(arrays, pairs, shape, ends)
+            batch = Batch({kind: Batch(**values) for kind, values in parts.items()}) if data is None else \
+                _hetero(data.HeteroData(), parts)
+        else:
+            values = self._of_one_type(arrays, pairs, shape, ends)
+            batch = Batch(**values) if data is None else data.Data(num_nodes=shape["vertices"], **values)
         return batch if self._transform is None else self._transform(batch)
+
+    def _of_one_type(self, arrays: dict[str, Any], pairs: dict[str, Any], shape: dict[str, Any],
+                     ends: list[int]) -> dict[str, Any]:
+        types, m = self._types, self._moved
+        ids, edges = arrays["vertex"], np.asarray(arrays["edge_index"])
+        values = {"n_id": m(ids), "edge_index": m(arrays["edge_index"])}
+        if self._edge_ids is not None:
+            source, target = np.asarray(ids)[edges]
+            values["e_id"] = m(self._as_ours(self._edge_ids(0, source, target)))
+        values |= {name: m(arrays[name]) for name in ("edge_type", "edge_weight") if name in arrays}
+        values |= self._in_columns(arrays, "edge_features", types.edge_columns)
+        values |= self._in_columns(arrays, "features", types.columns if self._rows is None else {"x": slice(None)})
+        if "classes" in arrays:
+            values["y"] = m(arrays["classes"])
+        values |= {name: m(arrays["split"] == number) for name, number in self._masks.items()}
+        if self._pairs is not None:
+            values |= {name: m(value) for name, value in self._pairs.named(pairs, shape).items()}
+        else:
+            values["batch_size"] = shape["targets"]
+            values["input_id"] = m(self._input_id(np.asarray(ids)[:shape["targets"]], 0))
+        if shape["hops"]:
+            values["num_sampled_nodes"] = np.diff(ends).tolist()
+            values["num_sampled_edges"] = np.diff(np.searchsorted(edges[1], [0, *ends[1:]])).tolist()[:shape["hops"]]
+        return values
+
+    def _by_type(self, arrays: dict[str, Any], pairs: dict[str, Any], shape: dict[str, Any],
+                 ends: list[int]) -> dict[Any, dict[str, Any]]:
+        """What HeteroData has, of each type of vertices and of edges: rows of a type are in the order of the batch's,
+        so the targets come first, and then hop by hop."""
+        types, m, take = self._types, self._moved, self._arrays.take
+        ids, (source, target) = np.asarray(arrays["vertex"]), np.asarray(arrays["edge_index"])
+        kind = np.searchsorted(types.first, ids, "right") - 1
+        row = np.empty(len(ids), np.int64)  # of a batch's row, among those of its type
+        parts: dict[Any, dict[str, Any]] = {}
+        for k, name in enumerate(types.names):
+            rows = np.flatnonzero(kind == k)
+            row[rows] = np.arange(len(rows))
+            parts[name] = values = {"n_id": m(self._as_ours(ids[rows] - types.first[k]))}
+            if "features" in arrays:
+                places = types.columns_by_type[k] if self._rows is None else {"x": slice(None)}
+                values |= {each: m(take(arrays["features"][:, place], rows)) for each, place in places.items()}
+            if k == types.labelled and "classes" in arrays:
+                values["y"] = m(take(arrays["classes"], rows))
+            if k == types.labelled and self._masks:
+                split = take(arrays["split"], rows)
+                values |= {each: m(split == number) for each, number in self._masks.items()}
+            size = int(np.searchsorted(rows, shape["targets"]))
+            if self._pairs is None and size > 0:
+                values["batch_size"] = size
+                values["input_id"] = m(self._input_id(ids[rows[:size]], types.first[k]))
+            if shape["hops"]:
+                values["num_sampled_nodes"] = np.diff(np.searchsorted(rows, ends)).tolist()
+        relation = np.asarray(arrays["edge_type"])
+        for k, edge in enumerate(types.relations):
+            some = np.flatnonzero(relation == k)
+            of_edge = row[source[some]], row[target[some]]
+            parts[edge] = values = {"edge_index": m(self._as_ours(np.stack(of_edge)))}
+            if self._edge_ids is not None:
+                first = types.first[list(types.ends[k])]
+                numbers = self._edge_ids(k, ids[source[some]] - first[0], ids[target[some]] - first[1])
+                values["e_id"] = m(self._as_ours(numbers))
+            if "edge_weight" in arrays:
+                values["edge_weight"] = m(take(arrays["edge_weight"], some))
+            if "edge_features" in arrays:
+                values |= {each: m(take(arrays["edge_features"][:, place], some))
+                           for each, place in types.edge_columns.items()}
+            if shape["hops"]:
+                at = np.searchsorted(target[some], [0, *ends[1:]])
+                values["num_sampled_edges"] = np.diff(at).tolist()[:shape["hops"]]
+        if self._pairs is not None:
+            named = self._pairs.named(pairs, shape)
+            named["edge_label_index"] = self._as_ours(row[np.asarray(named["edge_label_index"])])
+            parts[self._pairs.relation] |= {name: m(value) for name, value in named.items()}
+        return parts
+
+    def _in_columns(self, arrays: dict[str, Any], name: str, places: dict[str, slice]) -> dict[str, Any]:
+        if name not in arrays:
+            return {}
+        whole = self._moved(arrays[name])
+        return {each: whole if len(places) == 1 else whole[:, place] for each, place in places.items()}
+
+    def _input_id(self, ids: NDArray[np.int64], first: Any) -> Any:
+        """Places in the list that was given, or ids, from the first of their type on."""
+        if self._position is not None:
+            ids, first = self._position[1][np.searchsorted(self._position[0], ids)], 0
+        return self._as_ours(ids - first)
+
+    def _as_ours(self, values: NDArray[Any]) -> Any:
+        """numpy's, as arrays of a batch are."""
+        if self._arrays._torch is None:
+            return values
+        tensor = self._arrays._torch.from_numpy(values)
+        return tensor.pin_memory() if self._arrays._pin else tensor
 
     def _moved(self, values: Any) -> Any:
         return values if self._device is None else values.to(self._device, non_blocking=True)
+
+
+def _hetero(data: Any, parts: dict[Any, dict[str, Any]]) -> Any:
+    """A HeteroData, filled."""
+    for kind, values in parts.items():
+        store = data[kind]
+        for name, value in values.items():
+            store[name] = value
+    return data
 
 
 class NeighborLoader(_Loader):
@@ -333,7 +594,14 @@ class NeighborLoader(_Loader):
 
     `store` is a :class:`gnnstream.Store` or its folder, `batch_size` a number of vertices, `transform` a function of
     each batch whose result is yielded, `device` where tensors go, `pin_memory` whether they are pinned on the way.
-    BudgetError says what memory would do, OptionError which id is none.
+    With `edge_ids` batches have ``e_id``, int64 [edges]: which edge, counted by destination, then source, as
+    :class:`gnnstream.pyg.GraphStore` gives them; this takes 8 bytes an edge beside ``host_memory``.
+
+    Of a store with types of vertices a batch is a HeteroData (without torch_geometric a :class:`Batch` with its
+    attributes): rows, ids, labels and edges by type, numbers of neighbours for each type of edges (`by_type` unless it
+    is said), `input_nodes` also ``"paper"`` or ``("paper", mask or ids within the type)``. Features with names of their
+    own are attributes beside ``x``, or ``edge_attr``.
+    BudgetError says what memory would do, OptionError which id is none, ValueError which type is none.
 
     >>> from gnnstream.loaders import NeighborLoader
     >>> loader = NeighborLoader(store, num_neighbors=[5, 5], batch_size=16, input_nodes="train", shuffle=True, seed=1)
@@ -348,17 +616,18 @@ class NeighborLoader(_Loader):
     >>> loader.close()
     """
 
-    def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, batch_size: int = 1024,
+    def __init__(self, store: Union[Store, PathLike], num_neighbors: Any, *, batch_size: int = 1024,
                  input_nodes: Any = None, shuffle: bool = False, transform: Optional[Callable[[Any], Any]] = None,
-                 device: Any = None, pin_memory: bool = False, **options: Unpack[LoaderOptions]) -> None:
+                 device: Any = None, pin_memory: bool = False, edge_ids: bool = False,
+                 **options: Unpack[LoaderOptions]) -> None:
         super().__init__(store, "neighbor", input_nodes, transform, device, pin_memory,
                          {**options, "batch_size": operator.index(batch_size), "fanout": _fanout(num_neighbors),
-                          "shuffle": "always" if shuffle else "never"}, "NeighborLoader()")
+                          "shuffle": "always" if shuffle else "never"}, "NeighborLoader()", edge_ids)
 
 
 class LinkNeighborLoader(_Loader):
-    """Batches as ``torch_geometric.loader.LinkNeighborLoader`` makes them: ``batch_size`` pairs, and neighbours drawn of
-    their ends as :class:`NeighborLoader` draws them. `edge_label_index` [2, pairs]: ids of vertices in the input;
+    """Batches as ``torch_geometric.loader.LinkNeighborLoader`` makes them: ``batch_size`` pairs, and neighbours drawn
+    of their ends as :class:`NeighborLoader` draws them. `edge_label_index` [2, pairs]: ids of vertices in the input;
     without `shuffle` they come in this order. `edge_label`: [pairs, ...] any numbers of theirs. `neg_sampling`: None,
     "binary" or "triplet", with an amount ``("binary", 2.0)``, a dict, or torch_geometric's NegativeSampling without
     weights. `neg_sampling_ratio`: "binary" of that amount. With `leave_out` a batch does without the edges that are
@@ -368,8 +637,10 @@ class LinkNeighborLoader(_Loader):
     where there is one: with "binary" random pairs are behind the given ones, with 0 for a label, and labels that begin
     at 0 are 1 more. With "triplet" it has ``src_index``, ``dst_pos_index`` and ``dst_neg_index``.
 
-    Other arguments as of :class:`NeighborLoader`: `store`, `num_neighbors`, `transform`, `device`, `pin_memory`.
-    ValueError and TypeError say which argument has which shape, OptionError which id is none.
+    Other arguments as of :class:`NeighborLoader`: `store`, `num_neighbors`, `transform`, `device`, `pin_memory`,
+    `edge_ids`. Of a store with types of vertices `edge_label_index` is (type of edges, ids within the types), and
+    there are no random pairs. ValueError and TypeError say which argument has which shape, OptionError which id is
+    none.
 
     >>> from gnnstream.loaders import LinkNeighborLoader
     >>> batch = next(iter(LinkNeighborLoader(store, [4], edge_label_index=edges[:, :50], neg_sampling="binary",
@@ -378,28 +649,28 @@ class LinkNeighborLoader(_Loader):
     (True, (2, 20))
     """
 
-    def __init__(self, store: Union[Store, PathLike], num_neighbors: Sequence[int], *, edge_label_index: Any,
+    def __init__(self, store: Union[Store, PathLike], num_neighbors: Any, *, edge_label_index: Any,
                  edge_label: Any = None, neg_sampling: Any = None, neg_sampling_ratio: Optional[float] = None,
                  leave_out: bool = False, batch_size: int = 1024, shuffle: bool = False,
                  transform: Optional[Callable[[Any], Any]] = None, device: Any = None, pin_memory: bool = False,
-                 **options: Unpack[LoaderOptions]) -> None:
+                 edge_ids: bool = False, **options: Unpack[LoaderOptions]) -> None:
         given: dict[str, Any] = {**options}
         for name in _TIMES:
             if given.pop(name, None):
                 raise TypeError(f"{name}: batches are one graph for all of their pairs, without times; leave it out")
         if neg_sampling_ratio:
             neg_sampling = "binary", neg_sampling_ratio
-        pairs = _Pairs(edge_label_index, edge_label, neg_sampling, leave_out)
         super().__init__(store, "neighbor", None, transform, device, pin_memory,
                          {**given, "batch_size": operator.index(batch_size), "fanout": _fanout(num_neighbors),
-                          "shuffle": "always" if shuffle else "never"}, "LinkNeighborLoader()", pairs)
+                          "shuffle": "always" if shuffle else "never"}, "LinkNeighborLoader()", edge_ids,
+                         lambda types: _Pairs(edge_label_index, edge_label, neg_sampling, leave_out, types))
 
 
 class ClusterLoader(_Loader):
     """Batches of ``batch_size`` intervals of the store with all edges among them, as ClusterLoader makes them.
 
-    `input_nodes`, `transform`, `device` and `pin_memory` as of :class:`NeighborLoader`, `store`, too; with `shuffle`
-    other intervals are together in each epoch.
+    `input_nodes`, `transform`, `device`, `pin_memory` and `edge_ids` as of :class:`NeighborLoader`, `store`, too; with
+    `shuffle` other intervals are together in each epoch.
 
     >>> from gnnstream.loaders import ClusterLoader
     >>> [len(batch.n_id) for batch in ClusterLoader(store, batch_size=2, shuffle=True)]
@@ -408,17 +679,17 @@ class ClusterLoader(_Loader):
 
     def __init__(self, store: Union[Store, PathLike], *, batch_size: int = 1, shuffle: bool = False,
                  input_nodes: Any = None, transform: Optional[Callable[[Any], Any]] = None, device: Any = None,
-                 pin_memory: bool = False, **options: Unpack[LoaderOptions]) -> None:
+                 pin_memory: bool = False, edge_ids: bool = False, **options: Unpack[LoaderOptions]) -> None:
         super().__init__(store, "cluster", input_nodes, transform, device, pin_memory,
                          {**options, "batch_size": operator.index(batch_size),
-                          "shuffle": "always" if shuffle else "never"}, "ClusterLoader()")
+                          "shuffle": "always" if shuffle else "never"}, "ClusterLoader()", edge_ids)
 
 
 class SaintLoader(_Loader):
     """GraphSAINT's subgraphs, of ``batch_size`` vertices, edges or walks: `sampler` is "node", "edge" or "walk", with
     ``walk_length``; ``coverage`` as in ``gnnstream train``.
 
-    `store`, `input_nodes`, `transform`, `device` and `pin_memory` as of :class:`NeighborLoader`.
+    `store`, `input_nodes`, `transform`, `device`, `pin_memory` and `edge_ids` as of :class:`NeighborLoader`.
 
     >>> from gnnstream.loaders import SaintLoader
     >>> batch = next(iter(SaintLoader(store, "walk", batch_size=10, walk_length=2, seed=1)))
@@ -428,11 +699,11 @@ class SaintLoader(_Loader):
 
     def __init__(self, store: Union[Store, PathLike], sampler: str, *, batch_size: int = 1024, input_nodes: Any = None,
                  transform: Optional[Callable[[Any], Any]] = None, device: Any = None, pin_memory: bool = False,
-                 **options: Unpack[LoaderOptions]) -> None:
+                 edge_ids: bool = False, **options: Unpack[LoaderOptions]) -> None:
         if sampler not in ("node", "edge", "walk"):
             raise ValueError(f"sampler: {sampler!r}; must be node, edge or walk")
         super().__init__(store, "saint-" + sampler, input_nodes, transform, device, pin_memory,
-                         {**options, "batch_size": operator.index(batch_size)}, "SaintLoader()")
+                         {**options, "batch_size": operator.index(batch_size)}, "SaintLoader()", edge_ids)
 
 
 def to_blocks(batch: Any) -> tuple[Any, Any, list[Any]]:
@@ -443,8 +714,10 @@ def to_blocks(batch: Any) -> tuple[Any, Any, list[Any]]:
     columns] where the store has these; blocks[0] has srcdata "feat", blocks[-1] dstdata "label".
 
     A vertex' in-edges are drawn once, in the hop that reaches it first, and are in all blocks from there on, where DGL
-    draws them for each anew. As a transform: ``NeighborLoader(store, [15, 10], transform=to_blocks)``. Needs dgl with
-    its backend of PyTorch; ValueError: the batch is of a loader that has no hops.
+    draws them for each anew. Of a store with types of vertices blocks have these types, nodes are a dict by type, and
+    data is that of ``srcnodes["paper"]``, ``dstnodes["paper"]`` and ``edges["author", "writes", "paper"]``. As a
+    transform: ``NeighborLoader(store, [15, 10], transform=to_blocks)``. Needs dgl with its backend of PyTorch;
+    ValueError: the batch is of a loader that has no hops.
 
     >>> import dgl
     >>> from gnnstream.loaders import NeighborLoader, to_blocks
@@ -454,31 +727,47 @@ def to_blocks(batch: Any) -> tuple[Any, Any, list[Any]]:
     """
     import dgl
 
-    if getattr(batch, "num_sampled_nodes", None) is None:
+    typed = getattr(batch, "num_sampled_nodes_dict", {})
+    parts = {kind: batch[kind] for kind in typed}
+    edges = {kind: batch[kind] for kind in getattr(batch, "num_sampled_edges_dict", {})}
+    if not typed and getattr(batch, "num_sampled_nodes", None) is not None:
+        parts, edges = {"_N": batch}, {("_N", "_E", "_N"): batch}
+    if not parts:
         raise ValueError("batch: has no hops, which blocks are made of: those of NeighborLoader and LinkNeighborLoader "
                          "have; of others make a dgl.graph(tuple(batch.edge_index))")
-    ends = np.cumsum(batch.num_sampled_nodes).tolist()
-    source, destination = batch.edge_index
-    edges = np.searchsorted(np.asarray(array(destination, "edge_index", "i")), ends)  # they are in its order
+    rows = {kind: np.cumsum(part.num_sampled_nodes).tolist() for kind, part in parts.items()}
+    drawn = {kind: np.cumsum(part.num_sampled_edges).tolist() for kind, part in edges.items()}
     named = {"weight": "edge_weight", "etype": "edge_type", "feat": "edge_attr"}
     blocks = []
-    for hop in range(len(ends) - 2, -1, -1):
-        rows, columns, some = ends[hop + 1], ends[hop], slice(int(edges[hop]))
-        block = dgl.create_block((source[some], destination[some]), num_src_nodes=rows, num_dst_nodes=columns)
-        block.srcdata[dgl.NID], block.dstdata[dgl.NID] = batch.n_id[:rows], batch.n_id[:columns]
-        for name, ours in named.items():
-            if getattr(batch, ours, None) is not None:
-                block.edata[name] = getattr(batch, ours)[some]
+    for hop in range(len(next(iter(rows.values()))) - 2, -1, -1):
+        ends = {kind: tuple(end[:drawn[kind][hop]] for end in part.edge_index) for kind, part in edges.items()}
+        counts = [{kind: rows[kind][h] for kind in parts} for h in (hop + 1, hop)]
+        if not typed:
+            ends, counts = next(iter(ends.values())), [count["_N"] for count in counts]
+        block = dgl.create_block(ends, num_src_nodes=counts[0], num_dst_nodes=counts[1])
+        for kind, part in parts.items():
+            sides = (block.srcnodes[kind].data, block.dstnodes[kind].data) if typed else (block.srcdata, block.dstdata)
+            for data, h in zip(sides, (hop + 1, hop)):
+                data[dgl.NID] = part.n_id[:rows[kind][h]]
+        for kind, part in edges.items():
+            data = block.edges[kind].data if typed else block.edata
+            for name, ours in named.items():
+                if getattr(part, ours, None) is not None:
+                    data[name] = getattr(part, ours)[:drawn[kind][hop]]
         blocks.append(block)
-    if getattr(batch, "x", None) is not None:
-        blocks[0].srcdata["feat"] = batch.x
-    if getattr(batch, "y", None) is not None:
-        blocks[-1].dstdata["label"] = batch.y[:ends[0]]
-    return batch.n_id, batch.n_id[:ends[0]], blocks
+    for kind, part in parts.items():
+        if getattr(part, "x", None) is not None:
+            (blocks[0].srcnodes[kind].data if typed else blocks[0].srcdata)["feat"] = part.x
+        if getattr(part, "y", None) is not None:
+            (blocks[-1].dstnodes[kind].data if typed else blocks[-1].dstdata)["label"] = part.y[:rows[kind][0]]
+    of = {kind: (part.n_id, part.n_id[:rows[kind][0]]) for kind, part in parts.items()}
+    if not typed:
+        return (*of["_N"], blocks)
+    return {kind: ids[0] for kind, ids in of.items()}, {kind: ids[1] for kind, ids in of.items()}, blocks
 
 
 def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]], *, batch_size: int = 4096,
-          folder: Optional[PathLike] = None, **options: Any) -> NDArray[np.float32]:
+          folder: Optional[PathLike] = None, **options: Any) -> Any:
     """What layers give for all vertices, float32 [vertices, width] in the order of the input: exact, layer by layer,
     with all in-edges of each vertex. A layer is a function of a batch, of whose result the first ``batch.batch_size``
     rows count::
@@ -489,6 +778,10 @@ def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]],
     Rows between layers stand in a file in `folder` (None: the store), which no memory need hold. Options of
     :class:`NeighborLoader` that choose no vertices and no edges: ``host_memory``, ``threads``, ``device``,
     ``pin_memory``.
+
+    Of a store with types of vertices a layer gives a dict by type, all of the same width, whose first
+    ``batch[kind].batch_size`` rows count (types that it leaves out have rows of 0 in the next layer's ``x_dict``), and
+    the result is such a dict: float32 [vertices of the type, width], of the types that the last layer gave.
 
     `store` and `batch_size` as of :class:`NeighborLoader`. ValueError: a layer's result is not of that shape.
 
@@ -504,10 +797,14 @@ def infer(store: Union[Store, PathLike], layers: Sequence[Callable[[Any], Any]],
         source, place = None, path(folder) if folder is not None else loader._store
         for layer in layers:
             loader._rows = None if source is None else _rows_of(source)
-            source, ids = _through(layer, loader, place)
+            source, ids, kinds = _through(layer, loader, place)
     out = np.empty_like(source, subok=False)
     out[ids] = source
-    return out
+    types = loader._types
+    if not types.names:
+        return out
+    return {name: out[first:first + count] for name, first, count in zip(types.names, types.first, types.count)
+            if name in kinds}
 
 
 def _rows_of(source: NDArray[np.float32]) -> Callable[[Any], Any]:
@@ -519,19 +816,37 @@ def _rows_of(source: NDArray[np.float32]) -> Callable[[Any], Any]:
     return rows
 
 
-def _through(layer: Callable[[Any], Any], loader: NeighborLoader, folder: str) -> tuple[Any, NDArray[np.int64]]:
-    """What a layer gives for each row of the store, in a file that is gone with the array; and their ids."""
-    vertices = loader._vertices
-    ids, out, at = np.empty(vertices, np.int64), None, 0
+def _checked(made: Any, rows: int, width: Optional[int]) -> NDArray[Any]:
+    found = array(made, "a layer's result", "f")
+    if found.ndim != 2 or len(found) < rows or width not in (None, found.shape[1]):
+        wide = "width" if width is None else width
+        raise ValueError(f"a layer's result: has the shape {list(found.shape)}; must be [{rows} or more, {wide}]")
+    return found[:rows]
+
+
+def _through(layer: Callable[[Any], Any], loader: NeighborLoader,
+             folder: str) -> tuple[Any, NDArray[np.int64], set[str]]:
+    """What a layer gives for each row of the store, in a file that is gone with the array; their ids; and, where
+    vertices have types, those that it gives rows of."""
+    vertices, types = loader._vertices, loader._types
+    ids, out, at, given = np.empty(vertices, np.int64), None, 0, set()
     for batch in loader:
-        n = batch.batch_size
-        made = array(layer(batch), "a layer's result", "f")
-        if made.ndim != 2 or len(made) < n:
-            raise ValueError(f"a layer's result: has the shape {list(made.shape)}; must be [{n} or more, width]")
-        if out is None:
-            with tempfile.TemporaryFile(dir=folder) as file:
-                out = np.memmap(file, np.float32, "w+", shape=(vertices, made.shape[1]))
-        out[at:at + n] = made[:n]
-        ids[at:at + n] = array(batch.input_id, "input_id", "i")
-        at += n
-    return out, ids
+        targets, made = loader._targets, layer(batch)
+        of = np.searchsorted(types.first, targets, "right") - 1 if types.names else np.zeros(len(targets), np.int64)
+        parts = made if types.names else {None: made}
+        if not isinstance(parts, dict):
+            raise TypeError("a layer's result: must be a dict by type of vertices, as batch.x_dict is")
+        for kind, some in parts.items():
+            k = 0 if kind is None else types.number(kind, "a layer's result")
+            mine = np.flatnonzero(of == k)
+            found = _checked(some, len(mine), None if out is None else out.shape[1])
+            if out is None:
+                with tempfile.TemporaryFile(dir=folder) as file:
+                    out = np.memmap(file, np.float32, "w+", shape=(vertices, found.shape[1]))
+            out[at + mine] = found
+            given.add(kind)
+        ids[at:at + len(targets)] = targets
+        at += len(targets)
+    if out is None:
+        raise ValueError("a layer's result: has no rows of any type")
+    return out, ids, given

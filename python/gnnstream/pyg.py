@@ -27,7 +27,7 @@ from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
 from . import _engine
 from ._arrays import array
 from ._options import PathLike, path
-from .loaders import LoaderReport
+from .loaders import LoaderReport, columns_of
 from .store import Store
 
 __all__ = ["FeatureStore", "GraphStore", "stores"]
@@ -48,21 +48,13 @@ class _Group:
     names: list[str]
 
 
-def _columns(features: int, named: dict[str, Any]) -> dict[str, slice]:
-    """Of a row of features, whose last columns are those with names."""
-    own = {each["name"]: slice(each["first"], each["first"] + each["columns"])
-           for each in named["vertex"][:named["vertices"]]}
-    width = min([features, *(each.start for each in own.values())])
-    return {**({"x": slice(0, width)} if width > 0 else {}), **own}
-
-
-def _groups(store: Store, types: dict[str, Any], named: dict[str, Any]) -> dict[Optional[str], _Group]:
+def _groups(store: Store, types: dict[str, Any], named: Any) -> dict[Optional[str], _Group]:
     masks = [name for name, count in zip(_MASKS, (store.train, store.valid, store.test)) if count > 0]
-    labels = ["y"] * (store.classes > 0) + masks
+    labels, named = ["y"] * (store.classes > 0) + masks, named["vertex"][:named["vertices"]]
     if types["types"] == 0:
-        found = {None: _Group(0, store.vertices, _columns(store.features, named), labels)}
+        found = {None: _Group(0, store.vertices, columns_of(store.features, named), labels)}
     else:
-        found = {kind["name"]: _Group(kind["first"], kind["vertices"], _columns(kind["features"], named),
+        found = {kind["name"]: _Group(kind["first"], kind["vertices"], columns_of(kind["features"], named),
                                       labels if k == types["labelled"] else [])
                  for k, kind in enumerate(types["type"][:types["types"]])}
     for group in found.values():

@@ -21,17 +21,30 @@ def plain(values):
     return np.asarray(values)
 
 
+class Frames(dict):
+    """data of each type, where it is asked for."""
+
+    def __missing__(self, kind):
+        return self.setdefault(kind, types.SimpleNamespace(data={}))
+
+
+class Edges(Frames):
+    def __call__(self, etype=None):
+        return self.ends if etype is None else self.ends[etype]
+
+
 class Block:
     """What of a block of DGL is looked at here, where that is not installed; arguments are checked as it does."""
 
     def __init__(self, edges, num_src_nodes, num_dst_nodes):
-        for end, count in zip(edges, (num_src_nodes, num_dst_nodes)):
-            assert len(end) == len(edges[0]) and (plain(end) < count).all() and (plain(end) >= 0).all()
-        self.ends, self.counts = edges, (num_src_nodes, num_dst_nodes)
-        self.srcdata, self.dstdata, self.edata = {}, {}, {}
-
-    def edges(self):
-        return self.ends
+        typed = isinstance(edges, dict)
+        for kind, ends in edges.items() if typed else [(None, edges)]:
+            for end, count, name in zip(ends, (num_src_nodes, num_dst_nodes), kind[::2] if typed else (None, None)):
+                count = count[name] if typed else count
+                assert len(end) == len(ends[0]) and (plain(end) < count).all() and (plain(end) >= 0).all()
+        self.edges, self.counts = Edges(), (num_src_nodes, num_dst_nodes)
+        self.edges.ends = edges
+        self.srcdata, self.dstdata, self.edata, self.srcnodes, self.dstnodes = {}, {}, {}, Frames(), Frames()
 
     def num_src_nodes(self):
         return self.counts[0]
@@ -116,6 +129,10 @@ class Loaders(unittest.TestCase):
                  for i in plain(batch.n_id)[:batch.batch_size].tolist()]
         self.assertEqual(sorted(found), sorted(some))
         self.assertEqual(sum(len(ids) for ids in self.ids(ClusterLoader(self.store, threads=1))), N)
+        for batch in ClusterLoader(self.store, threads=1):
+            np.testing.assert_array_equal(plain(batch.train_mask), self.train[plain(batch.n_id)])
+        for batch in self.loader(input_nodes=some, batch_size=3):  # where in the list, as of PyG
+            self.assertEqual([some[k] for k in plain(batch.input_id)], plain(batch.n_id)[:batch.batch_size].tolist())
         walk = SaintLoader(self.store, "walk", batch_size=20, walk_length=3, threads=1, ignore_edge_weights=True)
         self.assertGreater(len(self.ids(walk)), 1)
         self.assertIn("20", repr(self.loader(input_nodes=some, transform=lambda batch: 20).__iter__().__next__()))
@@ -350,6 +367,204 @@ class Loaders(unittest.TestCase):
         for _ in range(20):
             next(iter(self.loader()))
         self.assertLess(resident() - before, 4 << 10)
+
+
+class Own:
+    """The attributes that a type of a HeteroData has."""
+
+    def __init__(self, **values):
+        vars(self).update(values)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
+class Hetero(dict):
+    """In the place of a HeteroData."""
+    node_types = property(lambda self: [kind for kind in self if isinstance(kind, str)])
+    edge_types = property(lambda self: [kind for kind in self if not isinstance(kind, str)])
+
+
+class SeveralTypes(unittest.TestCase):
+    """Batches of a store with types of vertices: rows, labels and edges by type, against the graph that it is of."""
+    ENDS = {("author", "writes", "paper"): (300, 400), ("paper", "about", "topic"): (400, 50),
+            ("paper", "cites", "paper"): (400, 400)}
+
+    @classmethod
+    def setUpClass(cls):
+        random = np.random.default_rng(8)
+        cls.data = Hetero(author=Own(num_nodes=300), topic=Own(x=random.random((50, 7), np.float32), num_nodes=50),
+                          paper=Own(x=random.random((400, 24), np.float32), y=random.integers(0, 3, 400),
+                                    train_mask=np.arange(400) % 2 == 0, val_mask=np.arange(400) % 4 == 1,
+                                    num_nodes=400))
+        for kind, ends in cls.ENDS.items():
+            index = random.integers(0, [[ends[0]], [ends[1]]], (2, 1200))
+            cls.data[kind] = Own(edge_index=index, edge_attr=(index[0] * 1000.0 + index[1])[:, None] * [1, -1],
+                                 time=index.sum(0) / 8)
+        cls.store = gs.from_pyg(os.path.join(folder, "types"), cls.data, parts=3, method="random", force=True,
+                                named_edges=("time",))
+        cls.sorted = {kind: own.edge_index[:, np.lexsort(own.edge_index)] for kind, own in cls.data.items()
+                      if not isinstance(kind, str)}
+
+    def check(self, batch, hops):
+        for kind in self.data.node_types:
+            part, own, n_id = batch[kind], self.data[kind], plain(batch[kind].n_id)
+            self.assertEqual(len(set(n_id.tolist())), len(n_id))
+            self.assertEqual(sum(part.num_sampled_nodes), len(n_id))
+            for name in ("x", "y", "train_mask", "val_mask"):
+                self.assertEqual(hasattr(part, name), hasattr(own, name) and getattr(own, name) is not None, name)
+                if hasattr(part, name):
+                    np.testing.assert_array_equal(plain(getattr(part, name)), getattr(own, name)[n_id])
+        for kind in self.data.edge_types:
+            part, at = batch[kind], plain(batch[kind].edge_index)
+            ends = np.stack([plain(batch[kind[0]].n_id)[at[0]], plain(batch[kind[2]].n_id)[at[1]]])
+            np.testing.assert_array_equal(self.sorted[kind][:, plain(part.e_id)], ends)
+            self.assertEqual(len(set(plain(part.e_id).tolist())), ends.shape[1])
+            np.testing.assert_array_equal(plain(part.edge_attr), (ends[0] * 1000.0 + ends[1])[:, None] * [1, -1])
+            np.testing.assert_array_equal(plain(part.time)[:, 0], ends.sum(0) / 8)
+            drawn, reached = np.cumsum(part.num_sampled_edges), np.cumsum(batch[kind[2]].num_sampled_nodes)
+            self.assertEqual((len(drawn), drawn[-1]), (hops, ends.shape[1]))
+            for hop in range(hops):  # of vertices that were there before this hop
+                self.assertTrue((at[1, :drawn[hop]] < reached[hop]).all())
+                self.assertTrue((at[1, drawn[hop]:] >= reached[hop]).all())
+
+    def test_rows_and_edges_are_the_inputs(self):
+        for budget in ("64M", "9M"):
+            seen = []
+            loader = NeighborLoader(self.store, [4, 3], batch_size=60, input_nodes="train", shuffle=True, threads=1,
+                                    host_memory=budget, edge_ids=True)
+            for batch in loader:
+                self.check(batch, 2)
+                self.assertEqual(batch.batch_size_dict, {"paper": batch["paper"].batch_size})
+                for kind in self.data.edge_types:  # so many of each type
+                    if kind[2] == "paper":
+                        ids = plain(batch["paper"].n_id)[:batch["paper"].batch_size]
+                        degree = np.bincount(plain(batch[kind].edge_index)[1], minlength=len(ids))[:len(ids)]
+                        whole = np.bincount(self.data[kind].edge_index[1], minlength=400)
+                        np.testing.assert_array_equal(degree, np.minimum(whole[ids], 4))
+                np.testing.assert_array_equal(plain(batch["paper"].input_id),
+                                              plain(batch["paper"].n_id)[:batch["paper"].batch_size])
+                seen += plain(batch["paper"].input_id).tolist()
+            self.assertEqual(sorted(seen), np.flatnonzero(self.data["paper"].train_mask).tolist())
+
+    def test_vertices_of_any_type(self):
+        some = np.array([7, 3, 42, 11])
+        for nodes, kind, want in (("topic", "topic", np.arange(50)), (("author", some), "author", some),
+                                  (("topic", np.arange(50) % 3 == 0), "topic", np.arange(0, 50, 3)),
+                                  (("paper", "valid"), "paper", np.arange(1, 400, 4)), (("author", None), "author",
+                                                                                       np.arange(300))):
+            found, place = [], []
+            for batch in NeighborLoader(self.store, {kind: [-1] for kind in self.ENDS}, batch_size=40, threads=1,
+                                        input_nodes=nodes, edge_ids=True):
+                self.check(batch, 1)
+                self.assertEqual(list(batch.batch_size_dict), [kind])
+                found += plain(batch[kind].n_id)[:batch[kind].batch_size].tolist()
+                place += plain(batch[kind].input_id).tolist()
+            self.assertEqual(sorted(found), sorted(want.tolist()))
+            if nodes[1] is some:
+                self.assertEqual(some[place].tolist(), found)
+        for nodes, words in (("papers", "a type of vertices, as 'author'"), (("a", None), "no type 'a'"),
+                             (("author", "train"), "'author' has no split"), (("topic", [50]), "topic has 0 to 49")):
+            with self.assertRaisesRegex(ValueError, words):
+                NeighborLoader(self.store, [2], input_nodes=nodes)
+        with self.assertRaisesRegex(ValueError, "must be the same numbers"):
+            NeighborLoader(self.store, {kind: [k + 1] for k, kind in enumerate(self.ENDS)})
+
+    def test_other_loaders(self):
+        count = dict.fromkeys(self.data.node_types, 0)
+        for batch in ClusterLoader(self.store, threads=1):
+            for kind in count:
+                count[kind] += len(batch[kind].n_id)
+            np.testing.assert_array_equal(plain(batch["paper"].x), self.data["paper"].x[plain(batch["paper"].n_id)])
+        self.assertEqual(count, {"author": 300, "paper": 400, "topic": 50})
+        kind, pairs = ("author", "writes", "paper"), np.stack([np.arange(40), np.arange(40)[::-1] * 9])
+        for batch in LinkNeighborLoader(self.store, [3, 2], edge_label_index=(kind, pairs), batch_size=16,
+                                        edge_label=np.arange(40) % 3, shuffle=True, threads=1, edge_ids=True):
+            self.check(batch, 2)
+            part = batch[kind]
+            at = plain(part.edge_label_index)
+            np.testing.assert_array_equal(pairs[:, plain(part.input_id)], [plain(batch["author"].n_id)[at[0]],
+                                                                           plain(batch["paper"].n_id)[at[1]]])
+            np.testing.assert_array_equal(plain(part.edge_label), plain(part.input_id) % 3)
+        for given, words in ((pairs, "types of vertices; give"), ((("a", "b", "c"), pairs), "no type of edges"),
+                             ((kind, pairs + 300), "author has 0 to 299")):
+            with self.assertRaisesRegex(ValueError, words):
+                LinkNeighborLoader(self.store, [3], edge_label_index=given)
+        with self.assertRaisesRegex(ValueError, "neg_sampling: random vertices would be of any type"):
+            LinkNeighborLoader(self.store, [3], edge_label_index=(kind, pairs), neg_sampling="binary")
+
+    def test_blocks(self):
+        sys.modules.setdefault("dgl", dgl)
+        for sources, targets, blocks in NeighborLoader(self.store, [-1, -1], input_nodes="train", batch_size=100,
+                                                       threads=1, transform=to_blocks):
+            self.assertEqual(len(blocks), 2)
+            np.testing.assert_array_equal(plain(blocks[0].srcnodes["paper"].data["feat"]),
+                                          self.data["paper"].x[plain(sources["paper"])])
+            np.testing.assert_array_equal(plain(blocks[1].dstnodes["paper"].data["label"]),
+                                          self.data["paper"].y[plain(targets["paper"])])
+            self.assertEqual((len(targets["author"]), len(targets["topic"])), (0, 0))
+            for kind in self.ENDS:
+                whole = np.bincount(self.data[kind].edge_index[1], minlength=400)
+                for block in blocks:  # all in-edges of each destination
+                    source, target = (plain(end) for end in block.edges(etype=kind))
+                    ids = [plain(block.srcnodes[kind[0]].data[dgl.NID]), plain(block.dstnodes[kind[2]].data[dgl.NID])]
+                    self.assertEqual(len(source), whole[ids[1]].sum())
+                    ends = np.stack([ids[0][source], ids[1][target]])
+                    np.testing.assert_array_equal(plain(block.edges[kind].data["feat"])[:, 0],
+                                                  ends[0] * 1000.0 + ends[1])
+
+    def test_infers_layer_by_layer(self):
+        widest = {"author": np.ones((300, 2)),
+                  **{kind: self.data[kind].x[:, :2] for kind in ("paper", "topic")}}
+
+        def first(batch):  # what stands for rows of authors is all 1
+            return {kind: plain(part.x)[:, :2] if hasattr(part, "x") else np.ones((len(part.n_id), 2))
+                    for kind, part in ((kind, batch[kind]) for kind in self.data.node_types)}
+
+        def sums(batch):
+            made = {kind: np.zeros((len(batch[kind].n_id), 2)) for kind in ("paper", "topic")}
+            for kind in self.ENDS:
+                source, target = plain(batch[kind].edge_index)
+                np.add.at(made[kind[2]], target, plain(batch[kind[0]].x)[source])
+            return made
+        want = {kind: np.array(x, np.float64) for kind, x in widest.items()}
+        for _ in range(2):
+            made = {kind: np.zeros_like(x) for kind, x in want.items()}
+            for kind in self.ENDS:
+                source, target = self.data[kind].edge_index
+                np.add.at(made[kind[2]], target, want[kind[0]][source])
+            want = made
+        got = infer(self.store, [first, sums, sums], batch_size=70, threads=1)
+        self.assertEqual(list(got), ["paper", "topic"])
+        for kind in got:
+            np.testing.assert_allclose(got[kind], want[kind], rtol=1e-5, atol=1e-4)
+        with self.assertRaisesRegex(TypeError, "must be a dict by type"):
+            infer(self.store, [lambda batch: batch["paper"].x], threads=1)
+
+
+class NamedFeatures(unittest.TestCase):
+    def test_are_beside_x(self):
+        random = np.random.default_rng(4)
+        edges = random.integers(0, 90, (2, 400))
+        x, age, place = (random.random((90, k), np.float32) for k in (3, 1, 2))
+        attr, time = random.random((400, 2), np.float32), (edges[0] * 90 + edges[1]).astype(np.float32)[:, None]
+        for others in ({}, {"x": x}):
+            store = gs.from_arrays(os.path.join(folder, "named"), edges, others.get("x"), force=True, parts=2,
+                                   named={"age": age, "place": place}, edge_features=attr if others else None,
+                                   named_edges={"time": time, "age": -time})
+            for batch in NeighborLoader(store, [3], batch_size=20, threads=1, edge_ids=True):
+                n_id = plain(batch.n_id)
+                ends = n_id[plain(batch.edge_index)]
+                for name, want in (("x", x), ("age", age), ("place", place)):
+                    if name != "x" or others:
+                        np.testing.assert_array_equal(plain(getattr(batch, name)), want[n_id], name)
+                self.assertEqual("x" in vars(batch) or getattr(batch, "x", None) is not None, bool(others))
+                np.testing.assert_array_equal(plain(batch.time)[:, 0], ends[0] * 90 + ends[1])
+                np.testing.assert_array_equal(plain(batch.edge_age), -plain(batch.time))
+                np.testing.assert_array_equal(edges[:, np.lexsort(edges)][:, plain(batch.e_id)], ends)
+                if others:
+                    self.assertEqual(batch.edge_attr.shape, (ends.shape[1], 2))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,10 @@ except ImportError:
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.feature_store import TensorAttr
 from torch_geometric.loader import LinkNeighborLoader, NeighborLoader
+from torch_geometric.nn import HGTConv, SAGEConv, to_hetero
 
 import gnnstream as gs
+import gnnstream.loaders
 from gnnstream.pyg import stores
 
 warnings.simplefilter("ignore")
@@ -188,18 +190,108 @@ class OneType(unittest.TestCase):
             stores("/nowhere")
 
 
+def several_types(features_of_authors):
+    random = np.random.default_rng(6)
+    data = HeteroData()
+    data["author"].num_nodes = 300
+    if features_of_authors:
+        data["author"].x = torch.from_numpy(random.normal(size=(300, 3)).astype(np.float32))
+    data["paper"].x = torch.from_numpy(random.normal(size=(400, 24)).astype(np.float32))
+    data["paper"].y = torch.from_numpy(random.integers(0, 3, 400))
+    data["paper"].x[:, :3] += 2 * torch.nn.functional.one_hot(data["paper"].y, 3)
+    data["paper"].train_mask = torch.arange(400) % 2 == 0
+    data["topic"].x = torch.from_numpy(random.normal(size=(50, 7)).astype(np.float32))
+    for kind, a, b in (("author__writes__paper", 300, 400), ("paper__about__topic", 400, 50),
+                       ("paper__cites__paper", 400, 400), ("topic__of__author", 50, 300)):
+        edges = data[tuple(kind.split("__"))]
+        edges.edge_index = sorted_edges(random, 1200, a, b)
+        edges.edge_attr = torch.from_numpy(random.normal(size=(1200, 2)).astype(np.float32))
+    return data
+
+
 class SeveralTypes(unittest.TestCase):
+    def test_our_loader_makes_what_pyg_makes_of_hetero_data(self):
+        data = several_types(True)
+        store = gs.from_pyg(os.path.join(folder, "ours"), data, parts=3, method="random", force=True)
+        ours = gnnstream.loaders.NeighborLoader(store, [-1, -1], input_nodes="train", batch_size=400, edge_ids=True)
+        (a,), (b,) = list(ours), list(NeighborLoader(data, [-1, -1], input_nodes=("paper", data["paper"].train_mask),
+                                                     batch_size=400, is_sorted=True))
+        self.assertIsInstance(a, HeteroData)
+        self.assertEqual((a.node_types, set(a.edge_types)), (sorted(b.node_types), set(b.edge_types)))
+        for kind in (*b.node_types, *b.edge_types):
+            made = {name for name in b[kind].keys() if b[kind][name] is not None} - {"num_nodes"}
+            self.assertEqual(made - set(a[kind].keys()), set(), kind)
+            for name in made:
+                x, y = a[kind][name], b[kind][name]
+                self.assertEqual(type(x), type(y), (kind, name))
+                if isinstance(y, torch.Tensor):
+                    self.assertEqual((x.shape, x.dtype), (y.shape, y.dtype), (kind, name))
+        for kind in data.node_types:
+            x, y = a[kind].n_id.argsort(), b[kind].n_id.argsort()
+            self.assertEqual(a[kind].num_nodes, b[kind].num_nodes)
+            if "num_sampled_nodes" in b[kind]:  # of pyg-lib alone
+                self.assertEqual(a[kind].num_sampled_nodes, b[kind].num_sampled_nodes)
+            for name in ("n_id", "x", "y", "train_mask"):
+                if name in b[kind]:
+                    self.assertTrue(torch.equal(a[kind][name][x], b[kind][name][y]), (kind, name))
+        for kind in data.edge_types:
+            x, y = a[kind].e_id.argsort(), b[kind].e_id.argsort()
+            if "num_sampled_edges" in b[kind]:
+                self.assertEqual(a[kind].num_sampled_edges, b[kind].num_sampled_edges)
+            self.assertTrue(torch.equal(a[kind].e_id[x], b[kind].e_id[y]), kind)
+            ends = [torch.stack([batch[kind[0]].n_id[batch[kind].edge_index[0]], batch[kind[2]].n_id[
+                batch[kind].edge_index[1]]])[:, order] for batch, order in ((a, x), (b, y))]
+            self.assertTrue(torch.equal(*ends), kind)
+            once = data[kind].edge_index.T.unique(dim=0, return_counts=True)[1].max() == 1
+            if once:  # of doubled edges either one may have a number
+                self.assertTrue(torch.equal(a[kind].edge_attr[x], b[kind].edge_attr[y]), kind)
+
+    def test_models_of_pyg_train_on_our_batches(self):
+        data = several_types(True)
+        store = gs.from_pyg(os.path.join(folder, "trained"), data, parts=3, method="random", force=True)
+
+        class Sage(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.last = SAGEConv((-1, -1), 16), SAGEConv((-1, -1), 3)
+
+            def forward(self, x, edge_index):
+                return self.last(self.first(x, edge_index).relu(), edge_index)
+
+        class Hgt(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = HGTConv({"author": 3, "paper": 24, "topic": 7}, 16, data.metadata(), 2)
+                self.last = torch.nn.Linear(16, 3)
+
+            def forward(self, x, edge_index):
+                return {kind: self.last(rows) for kind, rows in self.first(x, edge_index).items() if rows is not None}
+
+        loader = gnnstream.loaders.NeighborLoader(store, [5, 5], input_nodes="train", batch_size=64, shuffle=True)
+        for make in (lambda: to_hetero(Sage(), data.metadata(), aggr="sum"), Hgt):
+            torch.manual_seed(2)
+            net, means = make(), []
+            with torch.no_grad():
+                net(data.x_dict, data.edge_index_dict)  # widths that are found
+            optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+            for _ in range(6):
+                losses = []
+                for batch in loader:
+                    optimizer.zero_grad()
+                    size = batch["paper"].batch_size
+                    out = net(batch.x_dict, batch.edge_index_dict)["paper"][:size]
+                    loss = torch.nn.functional.cross_entropy(out, batch["paper"].y[:size])
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.item())
+                means.append(sum(losses) / len(losses))
+            self.assertLess(means[-1], 0.6 * means[0])
+            with torch.no_grad():
+                right = net(data.x_dict, data.edge_index_dict)["paper"].argmax(1) == data["paper"].y
+            self.assertGreater(right[~data["paper"].train_mask].float().mean(), 0.6)  # a third by chance
+
     def test_batches_are_those_of_hetero_data(self):
-        random = np.random.default_rng(6)
-        data = HeteroData()
-        data["author"].num_nodes = 300  # without features
-        data["paper"].x = torch.from_numpy(random.normal(size=(400, 24)).astype(np.float32))
-        data["paper"].y = torch.from_numpy(random.integers(0, 3, 400))
-        data["paper"].train_mask = torch.arange(400) % 2 == 0
-        data["topic"].x = torch.from_numpy(random.normal(size=(50, 7)).astype(np.float32))
-        for kind, a, b in (("author__writes__paper", 300, 400), ("paper__about__topic", 400, 50),
-                           ("paper__cites__paper", 400, 400)):
-            data[tuple(kind.split("__"))].edge_index = sorted_edges(random, 1200, a, b)
+        data = several_types(False)
         store = gs.from_pyg(os.path.join(folder, "several"), data, parts=3, method="random", force=True)
         rows, graph = stores(store)
         for kind in data.edge_types:
