@@ -224,8 +224,8 @@ typedef struct gs_plan_report {
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each device keeps in memory of its own */
     uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that each device trains */
     uint32_t steps;      /* of an epoch on batches */
-    double step_seconds; /* predicted for a whole step on all devices together, without reads of features; each batch is
-                          * taken to be as one from the middle of an epoch */
+    double step_seconds; /* predicted for a whole step on all devices together, in the mean over an epoch, without reads
+                          * of features; each batch is taken to be as one from the middle of an epoch */
     double draw_seconds; /* the part of step_seconds that drawing takes; 0: not known, as no gs_bench_train() on batches
                           * has measured it */
     uint32_t epochs, evaluations; /* of the run that was planned; evaluations: runs of the pass "eval" or "predict" */
@@ -236,6 +236,9 @@ typedef struct gs_plan_report {
                           * between. 0: the processors draw them */
     uint32_t programs;
     gs_program_report program[GS_PLAN_PROGRAMS];
+    /* Of a step on batches, as step_seconds: picking rows on the host, sending them to a device, and computing there,
+     * of the device that is busy longest with it. Lanes, which go on beside each other as far as there is memory. */
+    double pick_seconds, send_seconds, compute_seconds;
 } gs_plan_report;
 
 #define GS_CLUSTER_LINKS 8

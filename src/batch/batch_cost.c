@@ -1,6 +1,7 @@
-/* batch_cost.c - what a batch costs: the time of the plan's tasks, each cut to the batch, and the pages that these
- * touch.
+/* batch_cost.c - what a batch costs: the time of the plan's tasks, each cut to the batch, the pages that these touch,
+ * and what batches of an epoch took.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -53,10 +54,10 @@ double gs_batch_picking(const gs_session *s, uint64_t picked)
 }
 
 void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, uint64_t picked,
-                      uint64_t copied)
+                      uint64_t copied, double bps)
 {
-    const gs_link link = gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE);
-    gs_predicted x = {.stall_seconds = copied > 0 && link.bps > 0 ? (double)copied / link.bps : 0};
+    const double speed = bps > 0 ? bps : gs_cost_link(&s->machine.cost, GS_LINK_TO_DEVICE).bps;
+    gs_predicted x = {.stall_seconds = copied > 0 && speed > 0 ? (double)copied / speed : 0};
 
     x.vertex_seconds = gs_batch_picking(s, picked);
     for (uint32_t i = 0; i < s->plan->tasks; i++) { /* all are of batches */
@@ -193,4 +194,103 @@ gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *pla
     gs_free(t.bits);
     *out = GS_MIN(pages * PAGE, all);
     return GS_OK;
+}
+
+/* ---- what they took ------------------------------------------------------- */
+
+/* Memory is for the last spans of an epoch. */
+#define MOST_SPANS 65536u
+#define OF_A_DEVICE 3u /* tracks: its computations, what is picked for it, copies */
+
+static uint32_t spans_of(uint32_t batches)
+{
+    return (uint32_t)GS_MIN((uint64_t)batches * GS_BATCH_TRACED_PARTS, MOST_SPANS);
+}
+
+uint64_t gs_batch_trace_bytes(uint32_t batches) { return spans_of(batches) * sizeof(gs_batch_span); }
+
+gs_status gs_batch_trace_open(gs_batch_trace *t, uint32_t batches)
+{
+    *t = (gs_batch_trace){.most = spans_of(batches)};
+    t->span = gs_malloc_array(t->most, sizeof(*t->span));
+    return t->span != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the trace");
+}
+
+void gs_batch_trace_close(gs_batch_trace *t)
+{
+    gs_free(t->span);
+    *t = (gs_batch_trace){0};
+}
+
+void gs_batch_trace_clear(gs_batch_trace *t) { t->spans = 0; }
+
+void gs_batch_trace_add(gs_batch_trace *t, gs_batch_span span)
+{
+    if (t->span != NULL)
+        t->span[t->spans++ % t->most] = span;
+}
+
+void gs_batch_trace_add_pass(gs_batch_trace *t, const gs_batch_pass *p)
+{
+    const double at[][2] = {{p->began, p->picked}, {p->sending, p->sent}, {p->stats.entered, p->stats.computed},
+                            {p->stats.computed, p->ended}};
+    const bool copied = p->stats.copied_in_bytes + p->stats.copied_out_bytes > 0;
+
+    for (uint16_t k = GS_BATCH_PICK; k <= GS_BATCH_RETURN && p->batch != NULL; k++) {
+        if (k != GS_BATCH_PICK && k != GS_BATCH_COMPUTE && !copied)
+            continue;
+        const double *const span = at[k - GS_BATCH_PICK];
+        gs_batch_trace_add(t, (gs_batch_span){.begin = span[0], .end = span[1], .batch = p->batch->number,
+                                              .vertices = p->batch->vertices, .edges = p->batch->edges, .part = k,
+                                              .device = (uint16_t)p->device});
+    }
+}
+
+/* ---- written ------------------------------------------------------------- */
+
+static uint32_t track_of(const gs_batch_span *s)
+{
+    static const uint32_t of[] = {[GS_BATCH_DRAW] = 0,    [GS_BATCH_STEP] = 1, [GS_BATCH_COMPUTE] = 2,
+                                  [GS_BATCH_PICK] = 3, [GS_BATCH_SEND] = 4, [GS_BATCH_RETURN] = 2};
+    return 1 + of[s->part] + (s->part < GS_BATCH_PICK ? 0 : OF_A_DEVICE * s->device);
+}
+
+static void write_tracks(FILE *out, uint32_t devices)
+{
+    static const char *const of[OF_A_DEVICE] = {"device", "rows of device", "copies of device"};
+
+    gs_trace_track(out, 1, "drawing");
+    gs_trace_track(out, 2, "optimiser");
+    for (uint32_t k = 0; k < devices * OF_A_DEVICE; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%s %u", of[k % OF_A_DEVICE], k / OF_A_DEVICE);
+        gs_trace_track(out, 3 + k, name);
+    }
+}
+
+static void write_span(const gs_batch_span *s, double origin, FILE *out)
+{
+    static const char *const name[] = {"draw", "step", "pick", "send", "compute", "return"};
+
+    fprintf(out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"batch\":%u",
+            track_of(s), (s->begin - origin) * 1e6, (s->end - s->begin) * 1e6, name[s->part], s->batch);
+    if (s->vertices > 0)
+        fprintf(out, ",\"vertices\":%u,\"edges\":%llu", s->vertices, (unsigned long long)s->edges);
+    fputs("}}", out);
+}
+
+gs_status gs_batch_trace_write(const gs_batch_trace *t, uint32_t devices, const char *other, FILE *out,
+                                      const char *path)
+{
+    const uint64_t first = t->spans > t->most ? t->spans - t->most : 0;
+    double origin = INFINITY;
+
+    for (uint64_t k = first; k < t->spans; k++)
+        origin = GS_MIN(origin, t->span[k % t->most].begin);
+    gs_trace_begin(out, other, "batches");
+    write_tracks(out, devices);
+    for (uint64_t k = first; k < t->spans; k++)
+        write_span(&t->span[k % t->most], origin, out);
+    return gs_trace_end(out, path);
 }

@@ -20,8 +20,11 @@ typedef struct gs_batch_member {
     gs_batches *engine;
     gs_train_options options; /* of one device */
     char spec[32];
+    gs_exec_wire wire;  /* of its switch; the first of a switch has that of all */
+    gs_exec_wire *over; /* this device's; NULL: batches are not sent */
     double waits; /* seconds for each of a pass, as its speed is less than that of what it runs on */
-    gs_batch group[GS_BATCH_GROUP]; /* its batches of the group */
+    gs_batch group[2][GS_BATCH_GROUP]; /* its batches of groups, */
+    uint32_t last;                     /* of which this was filled last */
     pthread_t thread;
     bool started;
     gs_status status;
@@ -30,6 +33,7 @@ typedef struct gs_batch_member {
 
 struct gs_batch_devices {
     uint32_t devices, gpus;
+    bool said;           /* a file says which shares they have */
     gs_batch_member *at; /* [devices] processors before GPUs */
     gs_batch_deal deal;
     float *statistics; /* [GS_BATCH_ROUND][gs_batches_statistics()] of the passes of a round; NULL: there are none */
@@ -99,9 +103,11 @@ uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t gr
 
 /* ---- threads ------------------------------------------------------------- */
 
+/* Of what its threads did: where it has two slots, others pick. */
 static void wait_for_speed(const gs_batch_member *m, gs_batch_pass *p)
 {
-    const double more = (gs_now() - p->began) * m->waits;
+    const double picked = gs_batches_lanes(m->engine).slots > 1 ? 0 : p->pick_seconds,
+                 more = (p->ended - p->started + picked) * m->waits;
 
     if (more <= 0)
         return;
@@ -119,7 +125,7 @@ static float *statistics_of(const gs_batch_devices *d, uint32_t pass)
 static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistics)
 {
     if (p->batch == NULL) {
-        gs_batch_rows_pass(&m->engine->rows);
+        gs_batches_pass_over(m->engine);
         return GS_OK;
     }
     const gs_status st = gs_batches_add(m->engine, p);
@@ -127,6 +133,7 @@ static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistic
         return st;
     gs_batches_copy_statistics(m->engine, statistics);
     wait_for_speed(m, p);
+    gs_batches_release(m->engine);
     return GS_OK;
 }
 
@@ -249,21 +256,43 @@ static void close_round(gs_batch_devices *d)
 
 /* ---- a round ------------------------------------------------------------- */
 
+/* The device's batches of a group, in the list that the group before did not have; how many. */
+static uint32_t list_group(gs_batch_member *m, const gs_batch *batch, uint32_t batches)
+{
+    uint32_t n = 0;
+
+    m->last = 1 - m->last;
+    for (uint32_t i = 0; i < batches; i++) {
+        if (gs_batch_deal_of(&m->all->deal, batch[i].number) != m->number)
+            continue;
+        m->group[m->last][n] = batch[i];
+        if (batch[i].targets == 0) /* it is passed over, and nothing is read for it */
+            m->group[m->last][n].vertices = 0;
+        n++;
+    }
+    return n;
+}
+
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches)
 {
-    for (uint32_t k = 0; k < d->devices; k++) {
-        gs_batch_member *const m = &d->at[k];
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < batches; i++) {
-            if (gs_batch_deal_of(&d->deal, batch[i].number) != k)
-                continue;
-            m->group[n] = batch[i];
-            if (batch[i].targets == 0) /* it is passed over, and nothing is read for it */
-                m->group[n].vertices = 0;
-            n++;
-        }
-        gs_batches_begin(m->engine, m->group, n);
+    for (gs_batch_member *m = d->at; m < d->at + d->devices; m++) {
+        gs_batches_quiet(m->engine); /* it may still look at the list that is filled */
+        const uint32_t n = list_group(m, batch, batches);
+        gs_batches_begin(m->engine, m->group[m->last], n);
     }
+}
+
+bool gs_batch_devices_follow(gs_batch_devices *d, const gs_batch *batch, uint32_t batches)
+{
+    bool can = true;
+
+    for (const gs_batch_member *m = d->at; m < d->at + d->devices; m++)
+        can = can && gs_batches_can_follow(m->engine);
+    for (gs_batch_member *m = d->at; can && m < d->at + d->devices; m++) {
+        const uint32_t n = list_group(m, batch, batches);
+        gs_batches_follow_group(m->engine, m->group[m->last], n);
+    }
+    return can;
 }
 
 void gs_batch_devices_clear(gs_batch_devices *d)
@@ -311,8 +340,10 @@ gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
     gs_step_rows_take_one(&d->rows);
     const gs_status st = gs_batches_run(d->at[0].engine, pass);
 
-    if (st == GS_OK)
+    if (st == GS_OK && !pass->overflows) {
         wait_for_speed(&d->at[0], pass);
+        gs_batches_release(d->at[0].engine);
+    }
     return st;
 }
 
@@ -383,38 +414,43 @@ static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t dev
     m->options.topology = NULL;
 }
 
-/* What a topology file says: speeds, so that a device of cpu:N waits for as long as its own has it take; or shares. */
-static gs_status read_topology(gs_batch_devices *d, double *rate, const gs_train_options *o)
+/* What a topology file says: shares, and of cpu:N speeds, so that a device waits for as long as its own has it take,
+ * and wires, so that batches are sent to it. */
+static gs_status read_topology(gs_batch_devices *d, double *rate, uint32_t devices, const gs_train_options *o)
 {
+    const bool parts = gs_device_words_of(o->device) == GS_DEVICES_PARTS;
     gs_topology wires = {0};
     gs_status st;
 
+    for (uint32_t k = 0; k < devices; k++)
+        rate[k] = 1;
     if (o->topology == NULL || gs_device_count(o->device) == 0)
         return GS_OK;
-    if ((st = gs_topology_load(&wires, o->topology, d->devices)) != GS_OK)
+    if ((st = gs_topology_load(&wires, o->topology, devices)) != GS_OK)
         return st;
-    for (uint32_t k = 0; k < d->devices; k++) {
+    for (uint32_t k = 0; k < devices; k++) {
         const double speed = gs_topology_speed(&wires, k);
-        if (gs_device_words_of(o->device) == GS_DEVICES_PARTS)
-            d->at[k].waits = 1 / speed - 1;
-        rate[k] = wires.place.said ? wires.place.edges[k] : rate[k] * speed;
+        const gs_topology_switch *const at = &wires.at[gs_topology_switch_of(&wires, k)];
+        rate[k] = wires.place.said ? wires.place.edges[k] : speed;
+        d->said = wires.place.said;
+        if (!parts)
+            continue;
+        d->at[k].waits = 1 / speed - 1;
+        d->at[k].wire = (gs_exec_wire){.lock = PTHREAD_MUTEX_INITIALIZER, .bps = at->host_bps};
+        d->at[k].over = at->host_bps > 0 ? &d->at[at->first].wire : NULL;
     }
     return GS_OK;
 }
 
 /* Batches a second of each device, in proportion to each other. */
-static gs_status deal_batches(gs_batch_devices *d, const gs_session_config *config)
+static gs_status deal_batches(gs_batch_devices *d, double rate[GS_BATCH_DEVICES], const gs_session_config *config)
 {
     const gs_session_earlier *const e = config->earlier;
-    double rate[GS_BATCH_DEVICES];
-    gs_status st;
 
-    for (uint32_t k = 0; k < d->devices; k++)
-        rate[k] = d->gpus > 0 && d->gpus < d->devices ? 1 / gs_batches_seconds(d->at[k].engine) : 1;
-    if ((st = read_topology(d, rate, config->options)) != GS_OK)
-        return st;
+    for (uint32_t k = 0; k < d->devices && !d->said && d->gpus > 0 && d->gpus < d->devices; k++)
+        rate[k] /= gs_batches_seconds(d->at[k].engine);
     if (e != NULL && e->batch_rates == d->devices)
-        memcpy(rate, e->batch_rate, sizeof(rate));
+        memcpy(rate, e->batch_rate, GS_BATCH_DEVICES * sizeof(*rate));
     return gs_batch_deal_open(&d->deal, d->devices, gs_batch_devices_step(config->options), rate);
 }
 
@@ -430,7 +466,7 @@ static gs_status open_each(gs_batch_devices *d, const gs_session_config *config,
         m->number = k;
         name_one(m, config->options, k, devices);
         one.options = &m->options;
-        st = gs_batches_open(&m->engine, &one);
+        st = gs_batches_open(&m->engine, &one, m->over);
         if (st == GS_OK && typical != NULL)
             gs_batches_take_typical(m->engine, typical);
         d->gpus += st == GS_OK && gs_batches_device_bytes(m->engine) > 0;
@@ -443,6 +479,7 @@ gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config 
                                 const gs_batch *typical)
 {
     gs_batch_devices *d = gs_calloc(1, sizeof(*d));
+    double rate[GS_BATCH_DEVICES];
     uint32_t devices;
     gs_status st;
 
@@ -452,8 +489,8 @@ gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config 
     if ((st = gs_batch_devices_count(&devices, config->options)) == GS_OK &&
         (d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory");
-    if (st != GS_OK || (st = open_each(d, config, devices, typical)) != GS_OK ||
-        (st = deal_batches(d, config)) != GS_OK) {
+    if (st != GS_OK || (st = read_topology(d, rate, devices, config->options)) != GS_OK ||
+        (st = open_each(d, config, devices, typical)) != GS_OK || (st = deal_batches(d, rate, config)) != GS_OK) {
         gs_batch_devices_close(d);
         return st;
     }
@@ -476,12 +513,79 @@ void gs_batch_devices_close(gs_batch_devices *d)
 gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device) { return d->at[device].engine; }
 const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d) { return &d->deal; }
 
-double gs_batch_devices_seconds(const gs_batch_devices *d)
+/* ---- how long do lanes take? ---------------------------------------------- */
+
+#define SIMULATED 4096u /* batches, at most: by then a step takes as long as the one before */
+
+/* When the last batches of a device were picked, sent and computed on; of number n in [n % GS_BATCH_SETS]. */
+typedef struct lane_ends {
+    double picked[GS_BATCH_SETS], sent[GS_BATCH_SETS], passed[GS_BATCH_SETS];
+    uint64_t batches;
+} lane_ends;
+
+static double before(const double *end, uint64_t n, uint32_t back)
 {
-    double end = 0;
-    for (uint32_t k = 0; k < d->devices; k++)
-        end = GS_MAX(end, d->deal.share[k] * gs_batches_seconds(d->at[k].engine) * (1 + d->at[k].waits));
-    return end;
+    return n < back ? 0 : end[(n - back) % GS_BATCH_SETS];
+}
+
+/* By the rules of gs_batch_slots: when the pass of the next batch is over, which was drawn at `drawn`, and whose
+ * weights are there from `ready` on. */
+static double simulate_batch(lane_ends *e, const gs_batch_lanes *l, double drawn, double ready)
+{
+    const uint64_t n = e->batches++;
+    const bool ahead = l->slots > 1;
+    double at = GS_MAX(GS_MAX(drawn, before(e->picked, n, 1)),
+                       GS_MAX(before(e->sent, n, l->slots), before(e->passed, n, ahead ? GS_BATCH_SETS : 1)));
+
+    at = e->picked[n % GS_BATCH_SETS] = at + l->pick;
+    at = GS_MAX(at, GS_MAX(before(e->sent, n, 1), before(e->passed, n, l->slots)));
+    at = e->sent[n % GS_BATCH_SETS] = at + l->send;
+    return e->passed[n % GS_BATCH_SETS] = GS_MAX(at, GS_MAX(before(e->passed, n, 1), ready)) + l->compute;
+}
+
+/* The lanes of a device, whose speed a file may say. */
+static gs_batch_lanes lanes_at(const gs_batch_devices *d, uint32_t k)
+{
+    gs_batch_lanes l = gs_batches_lanes(d->at[k].engine);
+    l.compute *= 1 + d->at[k].waits;
+    l.compute += l.slots < 2 ? l.pick * d->at[k].waits : 0;
+    return l;
+}
+
+double gs_batch_devices_seconds(const gs_batch_devices *d, const gs_batch_drawing *g)
+{
+    const uint32_t step = d->deal.step, batches = GS_MAX(GS_MIN(g->batches, SIMULATED) / step, 1) * step,
+                   group = g->batches < step ? step : g->group; /* of whole steps, if there were one */
+    lane_ends end[GS_BATCH_DEVICES] = {0};
+    double drawn = 0, begun = 0, ready = 0, over = 0;
+
+    for (uint32_t i = 0; i < batches; i++) {
+        const bool first = i % group == 0;
+        const uint32_t k = gs_batch_deal_of(&d->deal, i);
+        const gs_batch_lanes l = lanes_at(d, k);
+        if (first && (i > 0 || !g->ahead)) /* ahead: the epoch before drew the first group */
+            drawn = (g->ahead ? GS_MAX(drawn, begun) : over) + g->seconds * GS_MIN(group, batches - i);
+        const double passed = simulate_batch(&end[k], &l, drawn, ready);
+        begun = first ? passed - l.compute : begun;
+        over = GS_MAX(over, passed);
+        if ((i + 1) % step == 0)
+            ready = over;
+    }
+    return over / (batches / step);
+}
+
+gs_batch_lanes gs_batch_devices_lanes(const gs_batch_devices *d)
+{
+    gs_batch_lanes most = {.slots = 1};
+
+    for (uint32_t k = 0; k < d->devices; k++) {
+        const gs_batch_lanes l = lanes_at(d, k);
+        most.pick = GS_MAX(most.pick, d->deal.share[k] * l.pick);
+        most.send = GS_MAX(most.send, d->deal.share[k] * l.send);
+        most.compute = GS_MAX(most.compute, d->deal.share[k] * l.compute);
+        most.slots = GS_MAX(most.slots, l.slots);
+    }
+    return most;
 }
 
 /* Processors come before GPUs. */
@@ -571,8 +675,8 @@ bool gs_batch_devices_has_slots(const gs_batch_devices *d, uint64_t memory)
     const gs_batches *const lead = gs_batch_devices_lead(d);
     const uint64_t plan = gs_batches_device_bytes(lead);
 
-    if (plan == 0)
-        return false;
+    if (plan == 0) /* on host memory, whose budget counts it */
+        return gs_batches_sends(lead);
     const uint64_t all = memory != 0 ? memory : free_memory(d);
     return gs_batches_slot_bytes(lead) <= (all > plan ? all - plan : 0) / 4;
 }

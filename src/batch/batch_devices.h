@@ -49,8 +49,18 @@ gs_status gs_batch_devices_count(uint32_t *out, const gs_train_options *o);
 uint32_t gs_batch_devices_step(const gs_train_options *o);
 /* As gs_batches_open(), for each device; reads the topology file. `typical`: a batch as others are, or NULL. */
 gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config, const gs_batch *typical);
-/* Predicted seconds of a whole step, all devices together. */
-double gs_batch_devices_seconds(const gs_batch_devices *d);
+/* How the batches of an epoch are drawn: so many, `group` at a time, each of which takes so long, while the group
+ * before is in use where it goes `ahead`. */
+typedef struct gs_batch_drawing {
+    double seconds;
+    uint32_t batches, group;
+    bool ahead;
+} gs_batch_drawing;
+/* Predicted seconds of a step in the mean over an epoch, all devices together: lanes of batches, played by their
+ * rules. */
+double gs_batch_devices_seconds(const gs_batch_devices *d, const gs_batch_drawing *drawing);
+/* What each lane takes of a whole step, on the device that is busy longest with it. */
+gs_batch_lanes gs_batch_devices_lanes(const gs_batch_devices *d);
 void gs_batch_devices_close(gs_batch_devices *d); /* NULL is allowed */
 gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device);
 const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d);
@@ -76,6 +86,9 @@ void gs_batch_devices_quiet(gs_batch_devices *d);
 
 /* A group was drawn; each device has its own of it. */
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);
+/* So was the group behind it, while that one is in use: its first batches are picked and sent behind the last ones.
+ * False: they are not, as what is read is planned by groups. */
+bool gs_batch_devices_follow(gs_batch_devices *d, const gs_batch *batch, uint32_t batches);
 /* Gradients of all devices become 0. */
 void gs_batch_devices_clear(gs_batch_devices *d);
 /* Passes of batches of a group, at most GS_BATCH_ROUND: those of one device one after the other, those of several at

@@ -246,7 +246,7 @@ static void fill_edges(gs_batches *b, const gs_batch *batch, const gs_draw_launc
 gs_status gs_batch_draw_fill(gs_batches *b, gs_batch_slot *slot)
 {
     gs_batch_draw *const d = &b->draw;
-    const uint32_t number = (uint32_t)(slot - b->slots.slot);
+    const uint32_t number = slot->place;
     gs_batch *const batch = &slot->batch;
     gs_draw_launch *const l = &d->launch[number];
     gs_draw_counts n;
@@ -260,7 +260,7 @@ gs_status gs_batch_draw_fill(gs_batches *b, gs_batch_slot *slot)
     if (st != GS_OK || batch->overflows)
         return st;
     take_counts(batch, &n, l->hops);
-    gs_batch_edges_use(&b->edges, number);
+    gs_batch_edges_use(&b->edges, (uint32_t)(slot - b->slots.slot));
     fill_edges(b, batch, l, &n);
     for (uint32_t k = 0; k < d->picks; k++)
         d->pick[number][k].rows = batch->vertices;

@@ -324,7 +324,7 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
 
     *e = (gs_batch_edges){.needs = *needs, .program = p};
     *needs = (gs_hop_needs){0};
-    for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++) {
+    for (uint32_t k = 0; k < GS_BATCH_SETS; k++) {
         e->set[k].edges = gs_arena_take(&e->arrays, p->stages, sizeof(*e->edges));
         e->set[k].rows = gs_arena_take(&e->arrays, 2ull * p->stages + p->arrays, sizeof(*e->rows));
     }

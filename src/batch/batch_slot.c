@@ -1,6 +1,6 @@
 /* batch_slot.c - a batch meets the plan: its rows are picked and its edges cut for each stage, and on a device with
- * memory of its own both are sent there. Where that has two slots, a thread does this for the next batch of the group
- * while a pass runs on the one before it. */
+ * memory of its own both are sent there. Where that has two slots, a thread picks batches and one sends them, while a
+ * pass runs on the one before these. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -36,15 +36,16 @@ static void fill_floats(float *dst, const float *from, uint32_t rows)
 }
 
 /* Of features, what no device keeps. */
-static gs_status fill_left(gs_batches *b, void *dst, const gs_batch *batch)
+static gs_status fill_left(gs_batches *b, void *dst, const gs_batch *batch, uint32_t place)
 {
     gs_batches_kept *const k = &b->kept;
-    gs_batch_spread_find(&k->places, k->of, batch->vertex, batch->vertices, k->own, k->devices);
-    k->run.from_peers = k->places.from_peers;
-    return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places.left, k->places.lefts, dst);
+    gs_batch_places *const p = &k->places[place];
+    gs_batch_spread_find(p, k->of, batch->vertex, batch->vertices, k->own, k->devices);
+    k->run[place].from_peers = p->from_peers;
+    return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, p->left, p->lefts, dst);
 }
 
-static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *batch)
+static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *batch, uint32_t place)
 {
     switch (id) {
     case GS_ARRAY_SPLIT:
@@ -61,22 +62,22 @@ static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *ba
         return GS_OK;
     case GS_ARRAY_FEATURES:
         if (b->kept.rows > 0)
-            return fill_left(b, dst, batch);
+            return fill_left(b, dst, batch, place);
         return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, batch->vertex, batch->vertices, dst);
     default:
         return gs_batch_rows_pick(&b->rows, (gs_array_id)id, batch->vertex, batch->vertices, dst);
     }
 }
 
-static gs_status fill_rows(gs_batches *b, const gs_batch *batch)
+static gs_status fill_rows(gs_batches *b, const gs_batch *batch, uint32_t place)
 {
     const gs_program *const p = b->session->program;
     gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
-        void *const dst = p->array[a].store_id < 0 ? NULL : gs_exec_rows(b->session->run.exec, a);
+        void *const dst = p->array[a].store_id < 0 ? NULL : gs_exec_staged_rows(b->session->run.exec, a, place);
         if (dst != NULL && (b->named.tile == NULL || a != b->named.rows.array))
-            st = fill_array(b, p->array[a].store_id, dst, batch);
+            st = fill_array(b, p->array[a].store_id, dst, batch, place);
     }
     return st;
 }
@@ -96,7 +97,7 @@ static double known_labels(const gs_session *s, const uint8_t *rows, uint32_t ta
 }
 
 /* What the mean of the batch's loss is over: as gs_session_read_labels() has it of all training vertices. */
-static double mass_of(const gs_batches *b, const gs_batch *batch)
+static double mass_of(const gs_batches *b, const gs_batch *batch, uint32_t place)
 {
     const gs_session *const s = b->session;
     const float *const weight = b->whole->labels.weight;
@@ -107,7 +108,7 @@ static double mass_of(const gs_batches *b, const gs_batch *batch)
         return 0;
     if (batch->loss_weight != NULL) /* factors make the sum the mean over all training vertices, on average */
         return b->whole->labels.mass / (double)gs_store_get_info(s->store)->train;
-    const uint8_t *const labels = array == GS_NONE ? NULL : gs_exec_rows(s->run.exec, array);
+    const uint8_t *const labels = array == GS_NONE ? NULL : gs_exec_staged_rows(s->run.exec, array, place);
     if (s->labels.task != GS_TRAIN_TASK_CLASSIFY)
         return known_labels(s, labels, batch->targets);
     if (weight == NULL)
@@ -125,16 +126,15 @@ static gs_status pick(gs_batches *b, gs_batch_slot *slot)
 {
     gs_exec_graph *const g = &slot->graph;
     const gs_batch *const batch = &slot->batch;
-    const uint32_t number = (uint32_t)(slot - b->slots.slot);
     gs_status st;
 
-    if ((st = fill_rows(b, batch)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
+    if ((st = fill_rows(b, batch, slot->place)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
         return st;
-    gs_batch_edges_use(&b->edges, number);
+    gs_batch_edges_use(&b->edges, (uint32_t)(slot - b->slots.slot));
     gs_batch_edges_fill(&b->edges, batch);
-    *g = (gs_exec_graph){.binding = b->edges.binding, .edges = b->edges.edges, .slot = number};
+    *g = (gs_exec_graph){.binding = b->edges.binding, .edges = b->edges.edges, .slot = slot->place};
     if (b->kept.rows > 0)
-        g->spread = &b->kept.run;
+        g->spread = &b->kept.run[slot->place];
     if (b->device_bytes > 0) {
         g->piece = slot->piece;
         g->pieces = gs_batch_edges_pieces(&b->edges, batch, slot->piece);
@@ -143,8 +143,8 @@ static gs_status pick(gs_batches *b, gs_batch_slot *slot)
         gs_batch_named_fill(&b->named, batch, b->rows.features);
         g->named = &b->named.rows;
     }
-    slot->mass = mass_of(b, batch);
-    return GS_OK;
+    slot->mass = mass_of(b, batch, slot->place);
+    return b->slots.count > 1 ? gs_exec_stage(b->session->run.exec, g) : GS_OK;
 }
 
 /* Drawn on the device; the loss' mass is known here, by the targets' labels. */
@@ -157,55 +157,154 @@ static gs_status draw(gs_batches *b, gs_batch_slot *slot)
         return st;
     if (labels != GS_NONE)
         st = gs_batch_rows_pick(&b->rows, GS_ARRAY_LABELS, slot->batch.vertex, slot->batch.targets,
-                                gs_exec_rows(b->session->run.exec, labels));
-    slot->mass = mass_of(b, &slot->batch);
+                                gs_exec_staged_rows(b->session->run.exec, labels, slot->place));
+    slot->mass = mass_of(b, &slot->batch, slot->place);
     return st;
 }
 
-static gs_status fill_slot(gs_batches *b, gs_batch_slot *slot, const gs_batch *batch)
+/* Of a batch that the device draws nothing is picked here: it is drawn where it is sent, as one thread asks the device
+ * for both. */
+static gs_status pick_slot(gs_batches *b, gs_batch_slot *slot)
 {
     const uint64_t read = b->rows.read_bytes;
     const double waited = b->rows.wait_seconds;
-    gs_status st;
+    gs_status st = GS_OK;
 
-    slot->batch = *batch;
     slot->began = gs_now();
-    if ((st = batch->seeds_alone ? draw(b, slot) : pick(b, slot)) != GS_OK || slot->batch.overflows)
-        return st;
+    if (!slot->batch.seeds_alone)
+        st = pick(b, slot);
     slot->picked = gs_now();
     slot->read_bytes = b->rows.read_bytes - read;
     slot->waited = b->rows.wait_seconds - waited;
+    return st;
+}
+
+static gs_status send_slot(gs_batches *b, gs_batch_slot *slot)
+{
+    const bool draws = slot->batch.seeds_alone;
+    gs_status st = GS_OK;
+
+    if (draws) {
+        slot->began = gs_now();
+        if ((st = draw(b, slot)) != GS_OK || slot->batch.overflows)
+            return st;
+        slot->picked = gs_now();
+    }
+    slot->sending = gs_now();
     st = gs_exec_send(b->session->run.exec, &slot->graph, &slot->sent);
-    if (batch->seeds_alone)
-        slot->sent.copied_in_bytes += batch->targets * sizeof(*batch->vertex);
+    if (draws)
+        slot->sent.copied_in_bytes += slot->batch.targets * sizeof(*slot->batch.vertex);
     slot->arrived = gs_now();
     return st;
 }
 
-/* ---- the next one -------------------------------------------------------- */
+static gs_status fill_slot(gs_batches *b, uint64_t number, const gs_batch *batch)
+{
+    gs_batch_slot *const slot = &b->slots.slot[number % GS_BATCH_SETS];
+    gs_status st;
 
-static void *fill_ahead(void *arg)
+    slot->batch = *batch;
+    slot->place = (uint32_t)(number % GS_MAX(b->slots.count, 1));
+    st = pick_slot(b, slot);
+    return st == GS_OK ? send_slot(b, slot) : st;
+}
+
+/* ---- the next ones ------------------------------------------------------- */
+
+/* The batch that is picked next, under the lock; NULL: there is none, or it is none that is sent ahead. */
+static const gs_batch *next_batch(gs_batch_slots *s)
+{
+    if (s->next == s->group[0].batches && s->group[1].batches > 0) {
+        s->group[0] = s->group[1];
+        s->group[1].batches = 0;
+        s->next = 0;
+    }
+    if (s->next == s->group[0].batches)
+        return NULL;
+    const gs_batch *const batch = &s->group[0].batch[s->next];
+    return batch->vertices == 0 || batch->targets == 0 || batch->overflows ? NULL : batch;
+}
+
+static bool may_pick(gs_batch_slots *s)
+{
+    return !s->hold && !s->failed && s->begun - s->sent < GS_EXEC_SLOTS && s->begun - s->passed < GS_BATCH_SETS &&
+           next_batch(s) != NULL;
+}
+
+static bool may_send(const gs_batch_slots *s)
+{
+    return !s->hold && s->sent < s->picked && s->sent - s->passed < GS_EXEC_SLOTS;
+}
+
+static void begin_pick(gs_batch_slots *s)
+{
+    gs_batch_slot *const slot = &s->slot[s->begun % GS_BATCH_SETS];
+
+    slot->batch = *next_batch(s);
+    slot->place = (uint32_t)(s->begun % GS_EXEC_SLOTS);
+    s->begun++;
+    s->next++;
+}
+
+static void note(gs_batch_slot *slot, gs_status st)
+{
+    slot->status = st;
+    if (st != GS_OK)
+        snprintf(slot->why, sizeof(slot->why), "%s", gs_last_error());
+}
+
+static void take_threads(const gs_batches *b)
+{
+    if (b->session->config.options->threads > 0)
+        omp_set_num_threads((int)b->session->config.options->threads);
+}
+
+static void *pick_ahead(void *arg)
 {
     gs_batches *const b = arg;
     gs_batch_slots *const s = &b->slots;
 
-    if (b->session->config.options->threads > 0)
-        omp_set_num_threads((int)b->session->config.options->threads);
+    take_threads(b);
     pthread_mutex_lock(&s->lock);
-    for (;;) {
-        while (s->next == NULL && !s->quit)
+    while (!s->quit) {
+        if (!may_pick(s)) {
             pthread_cond_wait(&s->change, &s->lock);
-        if (s->next == NULL)
-            break;
-        gs_batch_slot *const slot = &s->slot[1 - s->now];
-        const gs_batch *const batch = s->next;
+            continue;
+        }
+        gs_batch_slot *const slot = &s->slot[s->begun % GS_BATCH_SETS];
+        begin_pick(s);
         pthread_mutex_unlock(&s->lock);
-        slot->status = fill_slot(b, slot, batch);
-        if (slot->status != GS_OK)
-            snprintf(slot->why, sizeof(slot->why), "%s", gs_last_error());
-        slot->ahead = true;
+        note(slot, pick_slot(b, slot));
         pthread_mutex_lock(&s->lock);
-        s->next = NULL;
+        s->failed |= slot->status != GS_OK;
+        s->picked++;
+        pthread_cond_broadcast(&s->change);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static void *send_ahead(void *arg)
+{
+    gs_batches *const b = arg;
+    gs_batch_slots *const s = &b->slots;
+
+    take_threads(b);
+    pthread_mutex_lock(&s->lock);
+    while (!s->quit) {
+        if (!may_send(s)) {
+            pthread_cond_wait(&s->change, &s->lock);
+            continue;
+        }
+        gs_batch_slot *const slot = &s->slot[s->sent % GS_BATCH_SETS];
+        s->sends = true;
+        pthread_mutex_unlock(&s->lock);
+        if (slot->status == GS_OK)
+            note(slot, send_slot(b, slot));
+        pthread_mutex_lock(&s->lock);
+        s->failed |= slot->status != GS_OK;
+        s->sends = false;
+        s->sent++;
         pthread_cond_broadcast(&s->change);
     }
     pthread_mutex_unlock(&s->lock);
@@ -214,6 +313,7 @@ static void *fill_ahead(void *arg)
 
 gs_status gs_batch_slots_open(gs_batches *b)
 {
+    void *(*const run[])(void *) = {pick_ahead, send_ahead};
     gs_batch_slots *const s = &b->slots;
 
     if (s->count < 2)
@@ -222,83 +322,150 @@ gs_status gs_batch_slots_open(gs_batches *b)
         return gs_fail(GS_ENOMEM, "out of memory for where a device's parameters are");
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->change, NULL);
-    const int error = pthread_create(&s->thread, NULL, fill_ahead, b);
-    s->started = error == 0;
-    return s->started ? GS_OK
-                      : gs_fail(GS_ENOMEM, "a thread that picks batches could not be had: %s", strerror(error));
-}
-
-void gs_batch_slots_wait(gs_batch_slots *s)
-{
-    if (!s->started)
-        return;
-    pthread_mutex_lock(&s->lock);
-    while (s->next != NULL)
-        pthread_cond_wait(&s->change, &s->lock);
-    pthread_mutex_unlock(&s->lock);
+    for (; s->threads < GS_ARRAY_LEN(run); s->threads++) {
+        const int error = pthread_create(&s->thread[s->threads], NULL, run[s->threads], b);
+        if (error != 0)
+            return gs_fail(GS_ENOMEM, "a thread that picks batches could not be had: %s", strerror(error));
+    }
+    return GS_OK;
 }
 
 void gs_batch_slots_close(gs_batch_slots *s)
 {
+    if (s->part == NULL)
+        return;
     gs_free(s->part);
     s->part = NULL;
-    if (!s->started)
-        return;
     pthread_mutex_lock(&s->lock);
     s->quit = true;
     pthread_cond_broadcast(&s->change);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->thread, NULL);
+    while (s->threads > 0)
+        pthread_join(s->thread[--s->threads], NULL);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->change);
-    s->started = false;
 }
 
-void gs_batch_slots_begin(gs_batch_slots *s, const gs_batch *batch, uint32_t batches)
+/* ---- taken --------------------------------------------------------------- */
+
+static void hold(gs_batch_slots *s)
 {
-    gs_batch_slots_wait(s);
-    s->group = batch;
-    s->batches = batches;
-    for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++)
-        s->slot[k].ahead = false;
+    s->hold = true;
+    while (s->begun > s->picked || s->sends)
+        pthread_cond_wait(&s->change, &s->lock);
+}
+
+static void go_on(gs_batch_slots *s)
+{
+    s->hold = false;
+    pthread_cond_broadcast(&s->change);
+}
+
+void gs_batch_slots_quiet(gs_batch_slots *s)
+{
+    if (s->threads == 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    hold(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* What was ahead is none of the batches that come now. */
+static void drop_ahead(gs_batch_slots *s)
+{
+    hold(s);
+    s->begun = s->picked = s->sent = s->taken;
+    s->failed = false;
+}
+
+void gs_batch_slots_queue(gs_batch_slots *s, const gs_batch *batch, uint32_t batches, bool behind)
+{
+    if (s->threads == 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    (void)next_batch(s); /* the group at hand may be over */
+    if (!behind) {
+        drop_ahead(s);
+        s->next = 0;
+    }
+    s->group[behind].batch = batch;
+    s->group[behind].batches = batches;
+    if (!behind) {
+        s->group[1].batches = 0;
+        go_on(s);
+    }
+    pthread_cond_broadcast(&s->change);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void gs_batch_slots_skip(gs_batch_slots *s)
+{
+    if (s->threads == 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    (void)next_batch(s);
+    s->next += s->next < s->group[0].batches;
+    go_on(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void gs_batch_slots_release(gs_batches *b)
+{
+    gs_batch_slots *const s = &b->slots;
+
+    if (s->threads == 0 || b->rows.apart)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->passed = s->taken;
+    pthread_cond_broadcast(&s->change);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static bool is_same(const gs_batch *a, const gs_batch *b) { return a->number == b->number && a->epoch == b->epoch; }
+
+/* Under the lock: is it the one that is taken next, or that is picked next? */
+static bool is_ahead(gs_batch_slots *s, const gs_batch *batch)
+{
+    const gs_batch *const next = s->begun > s->taken ? &s->slot[s->taken % GS_BATCH_SETS].batch : next_batch(s);
+    return next != NULL && is_same(next, batch);
+}
+
+/* False: it is not ahead, and nothing is; what follows it in the group may be. */
+static bool take_ahead(gs_batch_slots *s, const gs_batch *batch)
+{
+    pthread_mutex_lock(&s->lock);
+    s->passed = s->taken;
+    s->failed &= s->begun > s->taken;
+    const bool ahead = is_ahead(s, batch);
+    if (ahead) {
+        go_on(s);
+        while (s->sent == s->taken)
+            pthread_cond_wait(&s->change, &s->lock);
+    } else {
+        drop_ahead(s);
+        for (s->next = 0; s->next < s->group[0].batches && !is_same(&s->group[0].batch[s->next], batch);)
+            s->next++;
+        s->next += s->next < s->group[0].batches;
+        s->begun = s->picked = s->sent = s->taken + 1;
+    }
+    s->taken++;
+    pthread_mutex_unlock(&s->lock);
+    return ahead;
+}
 
 gs_status gs_batch_slots_take(gs_batch_slot **out, double *stalled, gs_batches *b, const gs_batch *batch)
 {
     gs_batch_slots *const s = &b->slots;
     const double began = gs_now();
-    gs_status st;
+    const bool alone = s->threads == 0 || b->rows.apart, ahead = !alone && take_ahead(s, batch);
+    const uint64_t number = b->rows.apart ? s->parts : alone ? 0 : s->taken - 1;
+    gs_batch_slot *const slot = *out = &s->slot[number % GS_BATCH_SETS];
 
-    gs_batch_slots_wait(s);
-    s->now = s->started ? 1 - s->now : 0;
-    gs_batch_slot *const slot = *out = &s->slot[s->now];
-    const bool ahead = slot->ahead && !b->rows.apart && is_same(&slot->batch, batch);
-    slot->ahead = false;
     if (ahead) {
         *stalled = gs_now() - began;
         return slot->status == GS_OK ? GS_OK : gs_fail(slot->status, "%s", slot->why);
     }
-    st = fill_slot(b, slot, batch);
+    const gs_status st = fill_slot(b, number, batch);
     *stalled = slot->waited;
     return st;
-}
-
-void gs_batch_slots_begin_next(gs_batches *b, const gs_batch *batch)
-{
-    gs_batch_slots *const s = &b->slots;
-    uint32_t i = 0;
-
-    while (s->started && i < s->batches && !is_same(&s->group[i], batch))
-        i++;
-    if (!s->started || b->rows.apart || i + 1 >= s->batches)
-        return;
-    const gs_batch *const next = &s->group[i + 1];
-    if (next->vertices == 0 || next->targets == 0 || next->overflows)
-        return;
-    pthread_mutex_lock(&s->lock);
-    s->next = next;
-    pthread_cond_broadcast(&s->change);
-    pthread_mutex_unlock(&s->lock);
 }

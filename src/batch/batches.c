@@ -137,10 +137,16 @@ static gs_status count_bytes(gs_batches *b)
                gs_params_sums(s->program) * sizeof(double) +
                gs_device_scratch_bytes(s->machine.device[0], s->program) + gs_session_label_bytes(s) +
                (s->config.timed ? s->plan->tasks * GS_EXEC_TRACE_TASK_BYTES + sizeof(*b->fit) : 0);
-    if (!gs_session_has_memories(s))
-        return count_plan(b);
-    count_device(b);
-    return GS_OK;
+    if (gs_session_has_memories(s)) {
+        count_device(b);
+        return GS_OK;
+    }
+    const gs_status st = count_plan(b);
+    if (st == GS_OK && b->wire != NULL) {
+        b->device_bytes = b->copies + piece_bytes(b) + 2 * GS_BLOCK_BYTES;
+        b->copies = b->names = gs_exec_bound_bytes(s->program, s->plan);
+    }
+    return st;
 }
 
 /* Products with the matrix of an edge's type, edge by edge, where that is fewer than one for each vertex and type. */
@@ -167,7 +173,7 @@ static gs_status predict(gs_batches *b)
     return GS_OK;
 }
 
-gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
+gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_exec_wire *wire)
 {
     const gs_batch_shape *const shape = config->batch;
     gs_batches *b = gs_calloc(1, sizeof(*b));
@@ -176,6 +182,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config)
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     b->shape = *shape;
+    b->wire = wire;
     if ((st = gs_session_prepare(&b->session, config, NULL, variant_of(shape))) != GS_OK)
         goto done;
     make_table(b);
@@ -221,7 +228,7 @@ uint32_t gs_batches_rows_within(const gs_batches *b, uint64_t bytes)
 {
     const gs_store *const s = b->session->store;
 
-    if (b->device_bytes == 0 || features_of(b->session->program) == GS_NONE ||
+    if (gs_batches_device_bytes(b) == 0 || features_of(b->session->program) == GS_NONE ||
         !gs_store_array(s, GS_ARRAY_OUT_DEGREE)->present)
         return 0;
     const uint64_t beside = kept_bytes(b, 0) + GS_BLOCK_BYTES;
@@ -252,10 +259,18 @@ uint64_t gs_batches_slot_bytes(const gs_batches *b)
            (GS_PARAMS_STATES + 1) * one + GS_BLOCK_BYTES;
 }
 
+bool gs_batches_sends(const gs_batches *b) { return b->device_bytes > 0; }
+
+static uint64_t sent_bytes(const gs_batches *b)
+{
+    return b->device_bytes + (b->slots.count > 1 ? gs_batches_slot_bytes(b) : 0);
+}
+
 uint64_t gs_batches_device_bytes(const gs_batches *b)
 {
-    return b->device_bytes + (b->slots.count > 1 ? gs_batches_slot_bytes(b) : 0) +
-           (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0) + gs_batches_draw_bytes(b);
+    return b->wire != NULL ? 0
+                           : sent_bytes(b) + (b->kept.rows > 0 ? kept_bytes(b, gs_batches_kept_rows(b)) : 0) +
+                                 gs_batches_draw_bytes(b);
 }
 
 uint64_t gs_batches_shared_features(const gs_batches *b)
@@ -271,9 +286,11 @@ uint64_t gs_batches_shared_list(const gs_batches *b)
 /* Of the host, for rows that devices keep: which they are, a batch's and, with a cache, a group's. */
 static uint64_t lists_bytes(const gs_batches *b)
 {
-    const uint64_t list = b->shape.limits.vertices * sizeof(uint32_t), group = b->cache.slots > 0 ? b->cache.group : 0;
+    const uint64_t list = b->shape.limits.vertices * sizeof(uint32_t), group = b->cache.slots > 0 ? b->cache.group : 0,
+                   slots = GS_MAX(b->slots.count, 1);
     return b->kept.rows == 0 ? 0
-                             : gs_batch_spread_bytes(b->session->store) + 2 * list + group * (list + sizeof(gs_batch));
+                             : gs_batch_spread_bytes(b->session->store) + 2 * slots * list +
+                                   group * (list + sizeof(gs_batch));
 }
 
 uint64_t gs_batches_bytes(const gs_batches *b)
@@ -282,7 +299,8 @@ uint64_t gs_batches_bytes(const gs_batches *b)
     return b->bytes + (b->keeps ? all + b->names : GS_MAX(b->copies, b->names)) +
            gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) +
            gs_batch_rows_ahead(b->ring, b->shape.limits.vertices) + lists_bytes(b) +
-           (b->slots.count > 1 ? gs_align_up(piece_bytes(b), GS_BLOCK_BYTES) : 0);
+           (b->slots.count > 1 ? GS_EXEC_SLOTS * gs_align_up(piece_bytes(b), GS_BLOCK_BYTES) + b->copies : 0) +
+           (b->wire != NULL ? sent_bytes(b) : 0);
 }
 
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
@@ -302,24 +320,30 @@ void gs_batches_take_typical(gs_batches *b, const gs_batch *batch)
     }
     gs_batch_amounts(&b->amounts, b->session, &b->edges);
     gs_batch_predict(&b->predicted, b->session, &b->edges, rows / sizeof(float),
-                     copied + (b->device_bytes == 0 ? 0 : rows));
+                     copied + (b->device_bytes == 0 ? 0 : rows), b->wire != NULL ? b->wire->bps : 0);
     b->picking = gs_batch_picking(b->session, rows / sizeof(float));
     b->drawing = b->session->machine.cost.draw_seconds * ((double)batch->edges + batch->vertices);
 }
 
-/* Where tasks pick the rows that they load, and such tasks were timed, it is in what they take. */
+/* Where tasks pick the rows that they load, and such tasks were timed, it is in what they take. What drawing and
+ * picking take a device is not known. */
+gs_batch_lanes gs_batches_lanes(const gs_batches *b)
+{
+    const gs_predicted *const x = &b->predicted;
+    const bool timed = b->session->machine.cost.draw_seconds > 0, named = b->keeps && b->names != b->copies;
+    const bool known = (timed && named) || b->draw.on;
+
+    return (gs_batch_lanes){.pick = known ? 0 : b->picking, .send = b->draw.on ? 0 : x->stall_seconds,
+                            .compute = x->seconds - x->stall_seconds - b->picking, .slots = GS_MAX(b->slots.count, 1)};
+}
+
 static gs_predicted predicted_of(const gs_batches *b)
 {
-    const bool timed = b->session->machine.cost.draw_seconds > 0, named = b->keeps && b->names != b->copies;
-    const double known = timed && named ? b->picking : 0;
+    const gs_batch_lanes l = gs_batches_lanes(b);
     gs_predicted x = b->predicted;
 
-    x.seconds -= known;
-    x.vertex_seconds -= known;
-    if (b->slots.count > 1 || b->draw.on) { /* while it computes, the next one is picked and sent */
-        const double brought = b->picking + x.stall_seconds;
-        x.seconds = GS_MAX(x.seconds - brought, b->draw.on ? 0 : brought);
-    }
+    x.vertex_seconds -= b->picking - l.pick;
+    x.seconds = l.slots > 1 ? GS_MAX(l.compute, GS_MAX(l.pick, l.send)) : l.pick + l.send + l.compute;
     return x;
 }
 
@@ -347,8 +371,10 @@ void gs_batches_close(gs_batches *b)
     gs_batch_slots_close(&b->slots);
     gs_batch_rows_close(&b->rows);
     gs_batch_spread_close(&b->kept.which);
-    gs_free(b->kept.places.place);
-    gs_free(b->kept.places.left);
+    for (uint32_t k = 0; k < GS_EXEC_SLOTS; k++) {
+        gs_free(b->kept.places[k].place);
+        gs_free(b->kept.places[k].left);
+    }
     gs_free(b->kept.group);
     gs_free(b->kept.lists);
     gs_batch_named_close(&b->named);
@@ -406,6 +432,7 @@ static gs_status open_exec(gs_batches *b)
         .spread = {.on = b->kept.rows > 0, .array = features_of(s->program), .rows = gs_batches_kept_rows(b)},
         .piece_bytes = b->device_bytes > 0 ? piece_bytes(b) : 0,
         .slots = b->slots.count,
+        .wire = b->wire,
         .draw_bytes = gs_batches_draw_bytes(b),
     };
     return gs_exec_open(&s->run.exec, &config);
@@ -423,11 +450,16 @@ static gs_status take_lists(gs_batches *b)
     gs_batches_kept *const k = &b->kept;
     const uint32_t most = b->shape.limits.vertices, group = b->rows.plan != NULL ? b->cache.group : 0;
 
-    k->places.place = gs_malloc_array(most, sizeof(*k->places.place));
-    k->places.left = gs_malloc_array(most, sizeof(*k->places.left));
+    bool there = true;
+    for (uint32_t i = 0; i < b->slots.count; i++) {
+        k->places[i].place = gs_malloc_array(most, sizeof(*k->places[i].place));
+        k->places[i].left = gs_malloc_array(most, sizeof(*k->places[i].left));
+        k->run[i].place = k->places[i].place;
+        there = there && k->places[i].place != NULL && k->places[i].left != NULL;
+    }
     k->group = gs_calloc(group + 1ull, sizeof(*k->group));
     k->lists = gs_malloc_array((size_t)most * group + 1, sizeof(*k->lists));
-    if (k->places.place == NULL || k->places.left == NULL || k->group == NULL || k->lists == NULL)
+    if (!there || k->group == NULL || k->lists == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for lists of rows that stay in devices' memory");
     return GS_OK;
 }
@@ -444,17 +476,17 @@ static gs_status keep_rows(gs_batches *b, const gs_batches *keeper)
     if (keeper == NULL)
         st = gs_batch_spread_open(&k->which, b->session->store, k->rows);
     k->of = keeper == NULL ? &k->which : keeper->kept.of;
-    k->run = (gs_exec_spread){.array = array, .devices = k->devices, .rows_kept = k->rows};
-    k->run.kept[0] = gs_exec_kept_memory(b->session->run.exec);
+    for (uint32_t i = 0; i < GS_EXEC_SLOTS; i++)
+        k->run[i] = (gs_exec_spread){.array = array, .devices = k->devices, .rows_kept = k->rows,
+                                     .kept = {gs_exec_kept_memory(b->session->run.exec)}};
     if (st != GS_OK || (st = take_lists(b)) != GS_OK)
         return st;
-    k->run.place = k->places.place;
     gs_batch_rows_apart(&b->rows, true);
     for (uint32_t at = 0, from = 0, n; st == GS_OK; at += n) {
-        n = gs_batch_spread_list(k->places.left, k->of, b->shape.limits.vertices, k->own, k->devices, &from);
+        n = gs_batch_spread_list(k->places[0].left, k->of, b->shape.limits.vertices, k->own, k->devices, &from);
         if (n == 0)
             break;
-        st = gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places.left, n,
+        st = gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places[0].left, n,
                                 gs_exec_rows(b->session->run.exec, array));
         if (st == GS_OK)
             st = gs_exec_keep_rows(b->session->run.exec, array, at, n);
@@ -474,7 +506,8 @@ gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
         if (st == GS_OK && !open)
             st = gs_fail(GS_EDEVICE, ".device: device %u does not reach device %u any more, whose rows of features it "
                          "was to read; use .no_spread", k->own, d);
-        k->run.kept[d] = gs_exec_kept_memory(all[d]->session->run.exec);
+        for (uint32_t i = 0; i < GS_EXEC_SLOTS; i++)
+            k->run[i].kept[d] = gs_exec_kept_memory(all[d]->session->run.exec);
     }
     return st;
 }
@@ -510,9 +543,10 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 {
     gs_batches_kept *const k = &b->kept;
 
-    gs_batch_slots_begin(&b->slots, batch, batches);
+    gs_batch_slots_quiet(&b->slots);
     if (k->rows == 0 || b->rows.plan == NULL) { /* of rows that devices keep, what is left is not known yet */
         gs_batch_rows_begin(&b->rows, batch, k->rows == 0 ? batches : 0);
+        gs_batch_slots_queue(&b->slots, batch, batches, false);
         return;
     }
     for (uint32_t i = 0; i < batches; i++) { /* the cache is of what no device keeps */
@@ -523,9 +557,31 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
         k->group[i].vertices = p.lefts;
     }
     gs_batch_rows_begin(&b->rows, k->group, batches);
+    gs_batch_slots_queue(&b->slots, batch, batches, false);
 }
 
-void gs_batches_quiet(gs_batches *b) { gs_batch_slots_wait(&b->slots); }
+/* What is read of the store is planned group by group. */
+bool gs_batches_can_follow(const gs_batches *b)
+{
+    return b->slots.threads > 0 && (features_of(b->session->program) == GS_NONE || b->rows.features != NULL ||
+                                    b->rows.array[GS_ARRAY_FEATURES] != NULL || b->draw.on);
+}
+
+void gs_batches_follow_group(gs_batches *b, const gs_batch *batch, uint32_t batches)
+{
+    gs_batch_slots_queue(&b->slots, batch, batches, true);
+}
+
+void gs_batches_pass_over(gs_batches *b)
+{
+    gs_batches_quiet(b);
+    gs_batch_rows_pass(&b->rows);
+    gs_batch_slots_skip(&b->slots);
+}
+
+void gs_batches_release(gs_batches *b) { gs_batch_slots_release(b); }
+
+void gs_batches_quiet(gs_batches *b) { gs_batch_slots_quiet(&b->slots); }
 
 void gs_batches_pause(gs_batches *b)
 {
@@ -589,10 +645,13 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
 
     if ((st = gs_batch_slots_take(&slot, &stalled, b, batch)) != GS_OK || (p->overflows = slot->batch.overflows))
         return st;
-    if (batch->seeds_alone)
-        p->batch = &slot->batch;
+    if (batch->seeds_alone) {
+        p->drawn = slot->batch;
+        p->batch = &p->drawn;
+    }
     p->began = slot->began;
     p->picked = slot->picked;
+    p->sending = slot->sending;
     p->sent = slot->arrived;
     p->mass = slot->mass;
     gs_exec_bind(s->run.exec, &slot->graph);
@@ -610,7 +669,6 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
         .stop = s->config.options->stop,
     };
     gs_params_zero_sums(&s->run.params);
-    gs_batch_slots_begin_next(b, batch);
     p->started = gs_now();
     if (b->loss.of_rows != NULL && (st = run_loss(b, p, &args, mean)) != GS_OK)
         return st;
@@ -782,8 +840,11 @@ void gs_batches_divide(gs_batches *b, double mass)
         p->grads[k] *= scale;
 }
 
+/* In the place of the batch where the device drew it, else of the next one: nothing is ahead of that then. */
 void gs_batches_begin_parts(gs_batches *b)
 {
+    gs_batches_quiet(b);
+    b->slots.parts = b->slots.taken - (b->slots.taken > b->slots.passed);
     gs_batch_rows_pass(&b->rows);
     gs_batch_rows_apart(&b->rows, true);
 }
@@ -797,4 +858,12 @@ gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p)
 }
 
 
-void gs_batches_end_parts(gs_batches *b) { gs_batch_rows_apart(&b->rows, false); }
+void gs_batches_end_parts(gs_batches *b)
+{
+    const bool drawn = b->slots.parts < b->slots.taken;
+
+    gs_batch_rows_apart(&b->rows, false);
+    gs_batches_release(b);
+    if (!drawn)
+        gs_batch_slots_skip(&b->slots);
+}

@@ -8,16 +8,25 @@
 #ifndef GS_BATCH_BATCHES_H
 #define GS_BATCH_BATCHES_H
 
+#include <stdio.h>
+
 #include "cost/cost.h"
 #include "sample/sampler.h"
 #include "session/session.h"
 
 typedef struct gs_batches gs_batches;
 
-/* Compiles and plans; takes no memory of the run yet. `config` as for gs_session_open(), whose `batch` is the shape, of
- * a store that is to be trained on. GS_EUNSUPPORTED: several devices, or what a GPU cannot do; GS_EINVAL, GS_ENOMEM and
- * what preparing a session gives. */
-gs_status gs_batches_open(gs_batches **out, const gs_session_config *config);
+/* What a batch takes on each lane, seconds; a step of the optimiser is beside. */
+typedef struct gs_batch_lanes {
+    double pick, send, compute;
+    uint32_t slots; /* 2: while one computes, the next is sent and the one behind it picked */
+} gs_batch_lanes;
+
+/* Compiles and plans; takes no memory of the run yet. `wire`: of a device on host memory, over which batches are sent
+ * as to one with memory of its own, the caller's; NULL: they are where they are picked. `config` as for
+ * gs_session_open(), whose `batch` is the shape, of a store that is to be trained on. GS_EUNSUPPORTED: several devices,
+ * or what a GPU cannot do; GS_EINVAL, GS_ENOMEM and what preparing a session gives. */
+gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_exec_wire *wire);
 void gs_batches_close(gs_batches *b); /* NULL is allowed */
 /* What rows of features have of the host's memory, where `whole` does not keep all. */
 typedef struct gs_batch_room {
@@ -50,10 +59,13 @@ uint64_t gs_batches_bytes(const gs_batches *b);
 uint64_t gs_batches_device_bytes(const gs_batches *b);
 /* Of that device, what a second slot takes. */
 uint64_t gs_batches_slot_bytes(const gs_batches *b);
+/* Is there memory to which batches are sent? */
+bool gs_batches_sends(const gs_batches *b);
 /* From now on predictions are of this batch, with what is copied to the device; until then of the largest one. At what
  * is known of the speed of the device. */
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch);
 double gs_batches_seconds(const gs_batches *b);
+gs_batch_lanes gs_batches_lanes(const gs_batches *b);
 /* Seconds of drawing it, by one thread; 0: not known. */
 double gs_batches_drawing(const gs_batches *b);
 /* What the tasks of the passes since the last call took, of one that is opened timed. */
@@ -95,17 +107,26 @@ void gs_batches_pause(gs_batches *b);
 
 /* A group was drawn: these batches are run next, each once and in this order. One that is passed over has no rows. */
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
+/* The same, while batches of the group are still to be run: they come behind these. One group at a time, where
+ * gs_batches_can_follow(). */
+void gs_batches_follow_group(gs_batches *b, const gs_batch *batch, uint32_t batches);
+bool gs_batches_can_follow(const gs_batches *b);
+/* The next batch of the group is passed over. */
+void gs_batches_pass_over(gs_batches *b);
+/* What the pass that was run last read may change: another batch is sent there. So it is when the next pass begins. */
+void gs_batches_release(gs_batches *b);
 /* A batch's pass, and what it came to. */
 typedef struct gs_batch_pass {
     const gs_batch *batch; /* NULL: the next batch of the device's group is passed over */
+    gs_batch drawn;        /* which this becomes where the device drew it */
     uint32_t device;
     uint32_t key;          /* of dropout, as an epoch is */
     bool overflows;        /* the device drew it, and has no room: there was no pass */
     double mass;           /* what the mean of the loss is over */
     gs_exec_stats stats;
-    /* Moments of gs_now(): its rows and edges begin to be put together, are, and are where the pass finds them, which
-     * may be while the pass before runs; its pass begins; all is over. */
-    double began, picked, sent, started, ended;
+    /* Moments of gs_now(): its rows and edges begin to be put together, and are; they begin to be sent to where the
+     * pass finds them, and are there, all of which may be while passes before run; its pass begins; all is over. */
+    double began, picked, sending, sent, started, ended;
     double pick_seconds;   /* of the first of these, without waits for the disk */
 } gs_batch_pass;
 
@@ -141,5 +162,46 @@ gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p);
 /* The key of part number `part` of a batch whose key is `key`: parts have other rows under the same numbers. */
 static inline uint32_t gs_batch_part_key(uint32_t key, uint32_t part) { return key ^ part << 20; }
 void gs_batches_end_parts(gs_batches *b);
+
+/* -- spans of an epoch's batches, kept in a ring, and written as Chrome trace events. */
+
+/* RETURN: results come back from a device with memory of its own. */
+typedef enum gs_batch_part {
+    GS_BATCH_DRAW,
+    GS_BATCH_STEP,
+    GS_BATCH_PICK,
+    GS_BATCH_SEND,
+    GS_BATCH_COMPUTE,
+    GS_BATCH_RETURN,
+    GS_BATCH_TRACED_PARTS
+} gs_batch_part;
+
+typedef struct gs_batch_span {
+    double begin, end; /* gs_now() */
+    uint32_t batch;    /* DRAW: the first of a group; STEP: of the step */
+    uint32_t vertices;
+    uint64_t edges;
+    uint16_t part, device;
+} gs_batch_span;
+
+typedef struct gs_batch_trace {
+    gs_batch_span *span; /* [most] a ring; NULL: nothing is traced */
+    uint32_t most;
+    uint64_t spans;      /* so far; the last `most` are there */
+} gs_batch_trace;
+
+/* Memory of a trace of epochs of so many batches. */
+uint64_t gs_batch_trace_bytes(uint32_t batches);
+/* GS_ENOMEM. Release with gs_batch_trace_close() in any case. */
+gs_status gs_batch_trace_open(gs_batch_trace *t, uint32_t batches);
+void gs_batch_trace_close(gs_batch_trace *t);
+/* An epoch begins. */
+void gs_batch_trace_clear(gs_batch_trace *t);
+void gs_batch_trace_add(gs_batch_trace *t, gs_batch_span span);
+/* PICK, SEND, COMPUTE and RETURN of a pass that is over; on host memory nothing is sent. */
+void gs_batch_trace_add_pass(gs_batch_trace *t, const gs_batch_pass *p);
+/* As gs_exec_write_trace(): a track for drawing, one for the optimiser, three of each device. */
+gs_status gs_batch_trace_write(const gs_batch_trace *t, uint32_t devices, const char *other, FILE *out,
+                               const char *path);
 
 #endif /* GS_BATCH_BATCHES_H */

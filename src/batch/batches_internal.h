@@ -79,6 +79,7 @@ typedef struct gs_batch_flip {
 } gs_batch_flip;
 
 #define GS_BATCH_FLIPS GS_SAMPLE_HOPS
+#define GS_BATCH_SETS 3u /* at a time: a batch is computed on, one is sent and one is picked */
 
 typedef struct gs_batch_edges {
     gs_hop_needs needs;
@@ -94,7 +95,7 @@ typedef struct gs_batch_edges {
     struct {
         gs_edges *edges;
         uint32_t *rows;    /* and `whole` and `zeroed` behind them */
-    } set[GS_EXEC_SLOTS];  /* those four are of one of these */
+    } set[GS_BATCH_SETS];  /* those four are of one of these */
     gs_arena arrays;       /* of sets and flips */
 } gs_batch_edges;
 
@@ -103,7 +104,7 @@ typedef struct gs_batch_edges {
 gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
                               const gs_batch_limits *limits, const uint64_t *edges_of);
 void gs_batch_edges_close(gs_batch_edges *e);
-/* From now on batches are filled into set `set`, below GS_EXEC_SLOTS: what was filled into the other one stays. First
+/* From now on batches are filled into set `set`, below GS_BATCH_SETS: what was filled into the others stays. First
  * it is 0. */
 void gs_batch_edges_use(gs_batch_edges *e, uint32_t set);
 /* Fills edges, which are of the batch's bytes, and the binding. */
@@ -122,10 +123,10 @@ typedef struct gs_batches_kept {
     uint32_t devices, own;   /* that they are dealt to, and this one's number among them */
     gs_batch_spread which;   /* of the first device */
     const gs_batch_spread *of; /* of each device: the first's */
-    gs_batch_places places;  /* of the batch at hand */
+    gs_batch_places places[GS_EXEC_SLOTS]; /* of the batch for this slot, and what is sent by them: */
+    gs_exec_spread run[GS_EXEC_SLOTS];
     gs_batch *group;         /* with a cache: of the batches of a group, what no device keeps, in: */
     uint32_t *lists;         /* [cache.group][limits.vertices] */
-    gs_exec_spread run;
 } gs_batches_kept;
 
 /* Batches that the device draws. */
@@ -142,31 +143,40 @@ typedef struct gs_batch_draw {
 /* A batch that was picked, and sent. */
 typedef struct gs_batch_slot {
     gs_batch batch;
+    uint32_t place;          /* the device's slot, and what of the host's memory is sent there */
     gs_exec_graph graph;
     gs_exec_piece piece[GS_BATCH_PIECES];
     double mass;
-    double began, picked, arrived; /* moments of gs_now(); waited: seconds of the first part, for the disk */
-    double waited;
+    double began, picked, sending, arrived; /* moments of gs_now() */
+    double waited;           /* seconds of the first part, for the disk */
     uint64_t read_bytes;
     gs_exec_sent sent;
-    bool ahead;              /* its pass is still to come: what the thread made of it, and why it failed */
-    gs_status status;
+    gs_status status;        /* of what a thread did, and why */
     char why[GS_ERROR_BYTES];
 } gs_batch_slot;
 
+/* Lanes of batches, where a device has two slots: a thread picks them and one sends them, in their order, each as far
+ * ahead as there is room. Batch number n of those that went this way is in slot[n % GS_BATCH_SETS] and has place
+ * n % GS_EXEC_SLOTS: it is picked once number n - 2 was sent from there, and sent once the pass of that one is over. */
 typedef struct gs_batch_slots {
-    gs_batch_slot slot[GS_EXEC_SLOTS];
-    uint32_t count, now;     /* how many there are; which of them a pass runs on, or ran */
-    const gs_batch *group;   /* [batches] in their order */
-    uint32_t batches;
-    float **part;            /* [params] where a run of floats has each; where there are two slots */
-    pthread_t thread;        /* fills the other slot, where there are two */
-    bool started;
+    gs_batch_slot slot[GS_BATCH_SETS];
+    uint32_t count;          /* slots of the device */
+    float **part;            /* [params] where a run of floats has each; where there are two */
+    pthread_t thread[2];     /* picks; sends */
+    uint32_t threads;        /* of these, that were started; 0: batches are filled when they are taken */
+    bool rows_follow;        /* of the next group's batches, behind this one's */
     pthread_mutex_t lock;
     pthread_cond_t change;   /* of what it guards: */
-    const gs_batch *next;    /* that the thread is to fill, or fills, a slot with; NULL: it sleeps, and the slots, rows
-                              * and edges are the caller's */
-    bool quit;
+    struct {
+        const gs_batch *batch; /* [batches] in their order */
+        uint32_t batches;
+    } group[2];              /* at hand, of which `next` is picked next; and behind it */
+    uint32_t next;
+    uint64_t begun, picked, sent, taken, passed; /* batches so far; none is above the one before it */
+    bool sends;              /* now */
+    bool hold;               /* nothing more is begun */
+    bool failed, quit;
+    uint64_t parts;          /* while a batch goes in parts: the number that these have */
 } gs_batch_slots;
 
 struct gs_batches {
@@ -191,39 +201,42 @@ struct gs_batches {
     gs_fit *fit;             /* of passes that are timed; NULL: none is */
     gs_batch_loss loss;      /* of pairs */
     gs_batch_slots slots;
-    uint64_t device_bytes;   /* of memory of the device's own; 0: it computes on host memory */
+    uint64_t device_bytes;   /* of memory that batches are sent to: the device's own, or behind: */
+    gs_exec_wire *wire;      /* to a part of the host's. 0 and NULL: they are where they are picked */
     uint64_t bytes;          /* without what features take */
     uint64_t copies, names;  /* what these take where a batch's rows are copied, or named; equal where that cannot be */
 };
 
 /* Behind gs_exec_open(): the device gets the edges and rows that it draws from, where it is to draw. GS_EDEVICE. */
 gs_status gs_batch_draw_open(gs_batches *b);
-/* Draws the slot's batch, of which the targets are known, into the slot; or it overflows. Rows are there when
+/* Draws the slot's batch, of which the targets are known, into its place; or it overflows. Rows are there when
  * gs_exec_send() has picked them. */
 gs_status gs_batch_draw_fill(gs_batches *b, gs_batch_slot *slot);
 
 /* Slots of batches. One thread calls. */
 
-/* When rows, edges and the run are there: starts the thread, where slots.count is 2. GS_ENOMEM. */
+/* When rows, edges and the run are there: starts the threads, where slots.count is 2. GS_ENOMEM. */
 gs_status gs_batch_slots_open(gs_batches *b);
 void gs_batch_slots_close(gs_batch_slots *s);
-/* The thread sleeps from here on until gs_batch_slots_begin_next(). */
-void gs_batch_slots_wait(gs_batch_slots *s);
-/* These batches come next, as gs_batches_begin() has it. */
-void gs_batch_slots_begin(gs_batch_slots *s, const gs_batch *batch, uint32_t batches);
+/* Threads do nothing from here on until a batch is taken, or gs_batch_slots_queue(). Waits. */
+void gs_batch_slots_quiet(gs_batch_slots *s);
+/* These batches come next, as gs_batches_begin() has it: behind those before, or in their place. */
+void gs_batch_slots_queue(gs_batch_slots *s, const gs_batch *batch, uint32_t batches, bool behind);
 /* The slot that has this batch, which is filled now if it was not ahead. *stalled: seconds that a pass waited for its
  * rows. Errors as gs_batch_rows_pick(), gs_exec_send(). */
 gs_status gs_batch_slots_take(gs_batch_slot **out, double *stalled, gs_batches *b, const gs_batch *batch);
-/* The pass of `batch` begins: the group's next one may be brought to the other slot. */
-void gs_batch_slots_begin_next(gs_batches *b, const gs_batch *batch);
+/* The pass of the batch that was taken last is over: another may be sent there. */
+void gs_batch_slots_release(gs_batches *b);
+/* The next batch of the group is none that a thread fills, and is over; quiet before. */
+void gs_batch_slots_skip(gs_batch_slots *s);
 
 /* How long does a batch take? */
 
 /* Seconds of the passes of a plan of one interval that is bound to a batch whose edges are in `e`: its tasks one
  * after the other, each cut to the batch's rows and edges; before them its rows of `picked` floats are picked, and
- * `copied` bytes are copied to the device. Waits for a disk are not counted. */
+ * `copied` bytes go to the device, `bps` a second (0: as its link does). Waits for a disk are not counted. */
 void gs_batch_predict(gs_predicted *out, const gs_session *s, const gs_batch_edges *e, uint64_t picked,
-                      uint64_t copied);
+                      uint64_t copied, double bps);
 /* What the picking alone takes of that. */
 double gs_batch_picking(const gs_session *s, uint64_t picked);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/size.h"
 #include "exec/load.h"
 
@@ -115,7 +116,7 @@ static gs_status send_spread(const sending *t)
     if (s == NULL)
         return GS_OK;
     const uint32_t rows = t->graph->binding.vertices;
-    const uint8_t *const host = gs_exec_rows(t->e, s->array);
+    const uint8_t *const host = gs_exec_staged_rows(t->e, s->array, t->graph->slot);
     uint8_t *const to = slot_rows(t, gs_exec__resident_of(t->e, s->array));
     gs_pick_launch l = {.sent = m->sent, .devices = s->devices, .rows_kept = s->rows_kept,
                         .row_bytes = (uint32_t)m->row_bytes};
@@ -161,32 +162,67 @@ static gs_status send_rows(const sending *t)
         const gs_resident *const r = &e->plan->resident[i];
         if (!is_brought(e->program, r) || (t->graph->spread != NULL && r->file == t->graph->spread->array))
             continue;
-        st = send_bytes(t, slot_rows(t, r), gs_exec_rows(e, r->file), graph_bytes(e, t->graph, r));
+        st = send_bytes(t, slot_rows(t, r), gs_exec_staged_rows(e, r->file, t->graph->slot),
+                        graph_bytes(e, t->graph, r));
     }
     return st;
 }
 
-/* Sends the pieces one behind the other; each begins at a whole block. With a second slot they are put together first,
- * in pinned memory, and are one copy. */
+static gs_status check_pieces(const gs_exec *e, const gs_exec_graph *graph, uint64_t *bytes)
+{
+    *bytes = 0;
+    for (uint32_t i = 0; i < graph->pieces; i++) {
+        if (graph->piece[i].bytes > e->piece_bytes - *bytes)
+            return gs_fail(GS_EINVAL, "a graph in memory has more bytes of edges than the run was opened for");
+        *bytes += gs_align_up(graph->piece[i].bytes, GS_BLOCK_BYTES);
+    }
+    return GS_OK;
+}
+
+/* With two slots, where the host has a graph's pieces, each from a whole block on. */
+static uint8_t *staged_pieces(const gs_exec *e, uint32_t slot)
+{
+    return e->region[GS_REGION_RING] + slot * e->piece_bytes;
+}
+
+gs_status gs_exec_stage(gs_exec *e, const gs_exec_graph *graph)
+{
+    uint64_t at;
+    const gs_status st = check_pieces(e, graph, &at);
+
+    at = 0;
+    for (uint32_t i = 0; i < graph->pieces && st == GS_OK; i++) {
+        memcpy(staged_pieces(e, graph->slot) + at, graph->piece[i].memory, graph->piece[i].bytes);
+        at += gs_align_up(graph->piece[i].bytes, GS_BLOCK_BYTES);
+    }
+    return st;
+}
+
+/* One behind the other, or in one copy where they were staged. */
 static gs_status send_pieces(const sending *t)
 {
-    const gs_exec *const e = t->e;
-    uint8_t *const staging = e->slots > 1 ? e->region[GS_REGION_RING] : NULL;
-    uint8_t *const to = e->on[0].pieces[t->graph->slot];
-    uint64_t at = 0;
-    gs_status st = GS_OK;
+    uint8_t *const to = t->e->on[0].pieces[t->graph->slot];
+    uint64_t bytes, at = 0;
+    gs_status st = check_pieces(t->e, t->graph, &bytes);
 
+    if (st == GS_OK && t->e->slots > 1)
+        return send_bytes(t, to, staged_pieces(t->e, t->graph->slot), bytes);
     for (uint32_t i = 0; i < t->graph->pieces && st == GS_OK; i++) {
-        const gs_exec_piece *const p = &t->graph->piece[i];
-        if (p->bytes > e->piece_bytes - at)
-            return gs_fail(GS_EINVAL, "a graph in memory has more bytes of edges than the run was opened for");
-        if (staging != NULL)
-            memcpy(staging + at, p->memory, p->bytes);
-        else
-            st = send_bytes(t, to + at, p->memory, p->bytes);
-        at += gs_align_up(p->bytes, GS_BLOCK_BYTES);
+        st = send_bytes(t, to + at, t->graph->piece[i].memory, t->graph->piece[i].bytes);
+        at += gs_align_up(t->graph->piece[i].bytes, GS_BLOCK_BYTES);
     }
-    return st != GS_OK || staging == NULL ? st : send_bytes(t, to, staging, at);
+    return st;
+}
+
+/* Until the wire has carried what was sent from `began` on. */
+static void wait_for_wire(gs_exec_wire *w, uint64_t bytes, double began)
+{
+    if (w == NULL)
+        return;
+    pthread_mutex_lock(&w->lock);
+    const double until = w->busy = GS_MAX(w->busy, began) + (double)bytes / w->bps;
+    pthread_mutex_unlock(&w->lock);
+    gs_sleep(GS_MAX(until - gs_now(), 0));
 }
 
 /* Of a graph that was made there. */
@@ -219,6 +255,7 @@ gs_status gs_exec_put(gs_exec *e, const void *to, const void *from, uint64_t byt
 gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out)
 {
     const sending t = {.e = e, .graph = graph, .counts = out};
+    const double began = gs_now();
     gs_status st;
 
     *out = (gs_exec_sent){0};
@@ -228,6 +265,7 @@ gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out
         return pick_all(e, graph);
     if ((st = send_pieces(&t)) != GS_OK || (st = send_rows(&t)) != GS_OK || (st = send_spread(&t)) != GS_OK)
         return st;
+    wait_for_wire(e->wire, out->copied_in_bytes, began);
     return wait_sent(e);
 }
 
@@ -391,6 +429,12 @@ void *gs_exec_rows(const gs_exec *e, uint32_t array)
     return gs_exec__crosses(e->program, r)
                ? memory + crossing_bytes(e->program, e->plan, (uint32_t)(r - e->plan->resident))
                : NULL;
+}
+
+void *gs_exec_staged_rows(const gs_exec *e, uint32_t array, uint32_t slot)
+{
+    uint8_t *const rows = gs_exec_rows(e, array);
+    return rows == NULL ? NULL : rows + slot * crossing_bytes(e->program, e->plan, e->plan->residents);
 }
 
 void gs_exec_forget(gs_exec *e)

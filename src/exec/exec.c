@@ -21,6 +21,42 @@ static gs_status no_memory(const char *what, uint64_t bytes)
                    gs_size_format(text, sizeof(text), bytes));
 }
 
+/* What the plan has in RESIDENT, where a bound graph is sent to a device. */
+static uint64_t resident_bytes(const gs_exec *e)
+{
+    return gs_align_up(GS_MAX(e->plan->region_bytes[GS_REGION_RESIDENT], 1), GS_BLOCK_BYTES);
+}
+
+/* Behind the arena of a device to which graphs are sent. */
+static uint64_t sent_bytes(const gs_exec *e, const gs_exec_config *c)
+{
+    return resident_bytes(e) + e->piece_bytes + gs_exec__spread_bytes(c) +
+           (e->slots > 1 ? gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes) : 0);
+}
+
+static void lay_sent(gs_exec *e, const gs_exec_config *c, gs_exec_device *x)
+{
+    x->resident = x->arena + x->arena_bytes;
+    x->pieces[0] = x->resident + resident_bytes(e);
+    x->pieces[1] = x->pieces[0] + e->piece_bytes;
+    x->second = x->pieces[1] + e->piece_bytes;
+    gs_exec__lay_spread(e, c, e->slots < 2 ? x->pieces[1]
+                                           : x->pieces[1] + gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes));
+}
+
+/* Of a device that computes on host memory, with a part of it that graphs are sent to, where there is a wire. */
+static gs_status take_host_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x)
+{
+    const uint64_t more = e->wire != NULL ? sent_bytes(e, c) : 0;
+
+    x->page_bytes = x->arena_bytes + more;
+    if ((x->arena = x->pages = gs_alloc_pages(x->page_bytes)) == NULL)
+        return no_memory("device memory", x->page_bytes);
+    if (more > 0)
+        lay_sent(e, c, x);
+    return GS_OK;
+}
+
 /* Takes the arena of a device with memory of its own, which holds all that it uses. `first`: pins the host's memory,
  * once for all devices. */
 static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x, bool first)
@@ -33,20 +69,14 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
         m.host[GS_DEVICE_HOST_RANGES - 1] =
             (gs_device_range){e->plan->row_bits, e->plan->row_words * sizeof(*e->plan->row_bits)};
     if (e->bound) {
-        m.arena_bytes += e->region_bytes[GS_REGION_RESIDENT] + e->piece_bytes + gs_exec__spread_bytes(c) +
-                         (e->slots > 1 ? gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes) : 0);
-        m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = gs_exec_bound_bytes(e->program, e->plan);
+        m.arena_bytes += sent_bytes(e, c);
+        m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = e->slots * gs_exec_bound_bytes(e->program, e->plan);
     }
     const gs_status st = gs_device_take_memory(x->device, &m, &arena);
     x->arena = arena;
     if (st != GS_OK || !e->bound)
         return st;
-    x->resident = x->arena + x->arena_bytes;
-    x->pieces[0] = x->resident + e->region_bytes[GS_REGION_RESIDENT];
-    x->pieces[1] = x->pieces[0] + e->piece_bytes;
-    x->second = x->pieces[1] + e->piece_bytes;
-    gs_exec__lay_spread(e, c, e->slots < 2 ? x->pieces[1]
-                                           : x->pieces[1] + gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes));
+    lay_sent(e, c, x);
     return gs_device_join(&x->device, 1);
 }
 
@@ -59,8 +89,8 @@ static gs_status take_arenas(gs_exec *e, const gs_exec_config *c)
         x->arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
         if (!gs_device_unified(x->device))
             st = take_own_arena(e, c, x, own++ == 0);
-        else if ((x->arena = x->pages = gs_alloc_pages(x->arena_bytes)) == NULL)
-            st = no_memory("device memory", x->arena_bytes);
+        else
+            st = take_host_arena(e, c, x);
     }
     return st;
 }
@@ -78,8 +108,9 @@ static gs_status take_regions(gs_exec *e, const gs_exec_config *c)
 {
     static const char *const what[GS_REGION_COUNT] = {"", "the staging ring", "resident data", ""};
     for (int r = GS_REGION_RING; r < GS_REGION_COUNT; r++) {
-        const uint64_t staging = r == GS_REGION_RING && e->slots > 1 ? e->piece_bytes : 0;
-        e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r] + staging, 1), GS_BLOCK_BYTES);
+        const uint64_t staged = e->slots < 2 ? 0 : r == GS_REGION_RING ? e->slots * e->piece_bytes
+                                                                     : gs_exec_bound_bytes(e->program, e->plan);
+        e->region_bytes[r] = gs_align_up(GS_MAX(e->plan->region_bytes[r] + staged, 1), GS_BLOCK_BYTES);
         if (r == GS_REGION_ARENA)
             return take_arenas(e, c);
         if ((e->region[r] = gs_alloc_pages(e->region_bytes[r])) == NULL)
@@ -209,6 +240,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->bound = config->bound;
     e->piece_bytes = gs_align_up(config->piece_bytes, GS_BLOCK_BYTES);
     e->slots = GS_MAX(config->slots, 1);
+    e->wire = config->wire;
     gs_exec__take_patience(e, config);
     if ((st = gs_exec__check_bound(e)) != GS_OK || (st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK ||
         (st = take_devices(e, config)) != GS_OK ||
@@ -233,7 +265,7 @@ static void give_devices(gs_exec *e)
     for (uint32_t d = 0; e->on != NULL && d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
         gs_device_give_memory(x->device);
-        gs_free_pages(x->pages, x->arena_bytes);
+        gs_free_pages(x->pages, x->page_bytes);
         gs_free(x->reg);
         gs_free(x->edge_rows);
     }

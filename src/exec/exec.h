@@ -7,6 +7,7 @@
 #ifndef GS_EXEC_EXEC_H
 #define GS_EXEC_EXEC_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,6 +40,12 @@ typedef struct gs_exec_chunk {
     uint64_t largest; /* edges of the target that has the most; 0: not known */
 } gs_exec_chunk;
 
+/* A wire to devices on host memory: what is sent over it takes its time on it, from when it could begin. */
+typedef struct gs_exec_wire {
+    pthread_mutex_t lock;
+    double bps, busy; /* bytes a second; until when (gs_now()) */
+} gs_exec_wire;
+
 typedef struct gs_exec_config {
     const gs_program *program;
     const gs_plan *plan;
@@ -70,6 +77,8 @@ typedef struct gs_exec_config {
                                * there is room for as many */
     uint32_t slots;           /* graphs that such a device has room for, GS_EXEC_SLOTS at most: 2, so that one is sent
                                * while a pass runs on the other; 0, 1: one */
+    gs_exec_wire *wire;       /* such a graph is sent over it to a device on host memory, as to one with memory of its
+                               * own; the caller's. NULL: it is not */
     struct {
         bool on;
         uint32_t array, rows; /* such a device keeps so many rows of this array of the store, for gs_exec_spread */
@@ -124,8 +133,8 @@ typedef struct gs_exec_graph {
 uint64_t gs_exec_bound_bytes(const gs_program *program, const gs_plan *plan);
 
 #define GS_EXEC_SLOTS 2u
-/* Of such a device: memory that a second slot takes, for graphs of as many bytes of pieces. The host's is as much as
- * the pieces alone, which are sent from there. */
+/* Of such a device: memory that a second slot takes, for graphs of as many bytes of pieces. With it the host has rows
+ * twice, and pieces as often, which are sent from there. */
 uint64_t gs_exec_slot_bytes(const gs_program *program, const gs_plan *plan, uint64_t piece_bytes);
 
 /* Of such a device: memory that keeping `rows` of its rows takes, for graphs of at most `most` vertices. */
@@ -143,9 +152,13 @@ typedef struct gs_exec_sent {
     uint64_t copied_in_bytes, forwarded_bytes;
 } gs_exec_sent;
 
-/* Rows (gs_exec_rows()) and edges of a graph come to its slot of a device with memory of its own, before the passes
- * that run on it; on host memory there is nothing to do. Waits until they are there: what they were in may change
- * then. One thread, which may be another one than runs a pass meanwhile on a graph of another slot. */
+/* Before a graph is sent to one of two slots: its pieces are copied to where they are sent from, and may change then.
+ * One thread, which may be another one than sends or runs a pass meanwhile on a graph of another slot. GS_EINVAL: they
+ * are more than the run was opened for. */
+gs_status gs_exec_stage(gs_exec *e, const gs_exec_graph *graph);
+/* Rows (gs_exec_staged_rows()) and edges of a graph come to its slot of a device with memory of its own, before the
+ * passes that run on it; on host memory there is nothing to do. Waits until they are there: what they were in may
+ * change then. One thread, likewise. */
 gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out);
 
 /* Of a device with memory of its own: where a slot has what graphs bring, for who makes them there: the edges, as many
@@ -167,6 +180,8 @@ void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph);
  * written before a pass, of what a pass reads and does not make, or read behind it: on host memory any, else those of
  * results (gs_array.result). NULL where it has no place of its own in host memory. */
 void *gs_exec_rows(const gs_exec *e, uint32_t array);
+/* The same, of those that are sent to this slot. */
+void *gs_exec_staged_rows(const gs_exec *e, uint32_t array, uint32_t slot);
 
 /* Of a run that was opened with `spread`, before its passes: the first `rows` of gs_exec_rows() of that array become
  * rows [first, first + rows) of those that the device keeps. Waits. */

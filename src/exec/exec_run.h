@@ -202,7 +202,8 @@ typedef struct gs_exec_device {
     gs_device *device;
     uint8_t *arena;           /* an address of the device where that has memory of its own */
     uint64_t arena_bytes;
-    uint8_t *pages;           /* the arena where it is the host's, else NULL */
+    uint8_t *pages;           /* [page_bytes] the arena, and what is behind it, where it is the host's; else NULL */
+    uint64_t page_bytes;
     uint8_t *resident; /* of a run that is bound, on such a device: behind the arena; else NULL */
     uint8_t *pieces[GS_EXEC_SLOTS], *second; /* likewise: edges of each slot, and rows of the second one */
     void **reg;               /* [most registers of a stage] of the launch being made */
@@ -235,6 +236,7 @@ struct gs_exec {
     bool bound;               /* opened for that */
     uint64_t piece_bytes;     /* of such a graph's pieces, at most */
     uint32_t slots, slot;     /* how many; that of `graph` */
+    gs_exec_wire *wire;       /* of such graphs to a device on host memory; NULL: there is none */
     gs_exec_spread_memory spread;
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
     gs_exec_wires wires;      /* of copies as tasks */

@@ -398,6 +398,9 @@ static void fill(cJSON *o, const gs_plan_report *p)
         cJSON_AddNumberToObject(o, "batch_ring", (double)p->batch_ring);
         cJSON_AddNumberToObject(o, "step_seconds", p->step_seconds);
         cJSON_AddNumberToObject(o, "draw_seconds", p->draw_seconds);
+        cJSON_AddNumberToObject(o, "pick_seconds", p->pick_seconds);
+        cJSON_AddNumberToObject(o, "send_seconds", p->send_seconds);
+        cJSON_AddNumberToObject(o, "compute_seconds", p->compute_seconds);
         cJSON_AddNumberToObject(o, "draw_bytes", (double)p->draw_bytes);
     }
     cJSON *const share = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batches_of_a_step") : NULL;

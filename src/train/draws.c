@@ -400,7 +400,15 @@ static void *draw_group(void *context)
     if (g->status != GS_OK)
         snprintf(g->why, sizeof(g->why), "%s", gs_last_error());
     g->ended = gs_now();
+    __atomic_store_n(&d->drew, true, __ATOMIC_RELEASE); /* pairs with gs_draws_next() */
     return NULL;
+}
+
+const gs_draws_group *gs_draws_next(const gs_draws *d)
+{
+    const gs_draws_group *const g = &d->drawn[1 - d->now];
+
+    return d->drawing && __atomic_load_n(&d->drew, __ATOMIC_ACQUIRE) && g->status == GS_OK ? g : NULL;
 }
 
 /* What it took counts where it is taken: it may have been drawn in the epoch before. */
@@ -432,6 +440,7 @@ static void draw_ahead(gs_draws *d, uint32_t epoch, uint32_t number)
     if (!d->ahead || !aim(d, &d->drawn[1 - d->now], epoch, number))
         return;
     d->drawing = true;
+    d->drew = false;
     if (pthread_create(&d->thread, NULL, draw_group, d) != 0) {
         d->drawing = false; /* it is drawn when it is wanted */
         d->drawn[1 - d->now].held = 0;

@@ -46,7 +46,7 @@ typedef struct gs_draws {
     gs_batch_arena *spare;  /* seeds_alone: for the parts of a batch */
     uint32_t now;           /* which of them is in use; the other is drawn ahead */
     pthread_t thread;
-    bool drawing;
+    bool drawing, drew;     /* it was started; it is done (atomic) */
     double seconds, amount; /* of drawing what was taken so far: and rows and edges of it */
     double waited;          /* so far, for what was drawn ahead and not there when it was wanted */
 } gs_draws;
@@ -83,6 +83,8 @@ gs_status gs_draws_start(gs_draws *d);
  * whose batches have parts (gs_sampler_draw_part()) it may overflow. */
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number);
 static inline const gs_draws_group *gs_draws_now(const gs_draws *d) { return &d->drawn[d->now]; }
+/* The group that was drawn ahead, all of which is there now; or NULL. Does not wait. */
+const gs_draws_group *gs_draws_next(const gs_draws *d);
 /* Most edges into the rows of the first k hops, 1 the targets: of each hop, what its fanouts draw for the rows that the
  * one before can have reached. */
 void gs_draws_bound_edges(const gs_draws *d, uint64_t edges_of[GS_SAMPLE_HOPS + 2]);

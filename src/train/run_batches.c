@@ -18,135 +18,6 @@
 #include "train/options.h"
 #include "train/run_internal.h"
 
-/* -- spans of batches, kept in a ring, and written as Chrome trace events. */
-
-/* Memory is for the last spans of an epoch. */
-#define MOST_SPANS 65536u
-#define OF_A_DEVICE 3u /* tracks: its computations, what is picked for it, copies */
-
-/* RETURN: results come back from a device with memory of its own. */
-typedef enum batch_part {
-    GS_BATCH_DRAW,
-    GS_BATCH_STEP,
-    GS_BATCH_PICK,
-    GS_BATCH_SEND,
-    GS_BATCH_COMPUTE,
-    GS_BATCH_RETURN,
-    GS_BATCH_TRACED_PARTS
-} batch_part;
-
-typedef struct batch_span {
-    double begin, end; /* gs_now() */
-    uint32_t batch;    /* DRAW: the first of a group; STEP: of the step */
-    uint32_t vertices;
-    uint64_t edges;
-    uint16_t part, device;
-} batch_span;
-
-typedef struct batch_trace {
-    batch_span *span; /* [most] a ring; NULL: nothing is traced */
-    uint32_t most;
-    uint64_t spans;      /* so far; the last `most` are there */
-} batch_trace;
-
-static uint32_t spans_of(uint32_t batches)
-{
-    return (uint32_t)GS_MIN((uint64_t)batches * GS_BATCH_TRACED_PARTS, MOST_SPANS);
-}
-
-/* Memory of a trace of epochs of so many batches. */
-static uint64_t batch_trace_bytes(uint32_t batches) { return spans_of(batches) * sizeof(batch_span); }
-
-/* GS_ENOMEM. Release with batch_trace_close() in any case. */
-static gs_status batch_trace_open(batch_trace *t, uint32_t batches)
-{
-    *t = (batch_trace){.most = spans_of(batches)};
-    t->span = gs_malloc_array(t->most, sizeof(*t->span));
-    return t->span != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the trace");
-}
-
-static void batch_trace_close(batch_trace *t)
-{
-    gs_free(t->span);
-    *t = (batch_trace){0};
-}
-
-/* An epoch begins. */
-static void batch_trace_clear(batch_trace *t) { t->spans = 0; }
-
-static void batch_trace_add(batch_trace *t, batch_span span)
-{
-    if (t->span != NULL)
-        t->span[t->spans++ % t->most] = span;
-}
-
-/* PICK, SEND, COMPUTE and RETURN of a pass that is over; on host memory nothing is sent. */
-static void batch_trace_add_pass(batch_trace *t, const gs_batch_pass *p)
-{
-    const double at[][2] = {{p->began, p->picked}, {p->picked, p->sent}, {p->stats.entered, p->stats.computed},
-                            {p->stats.computed, p->ended}};
-    const bool copied = p->stats.copied_in_bytes + p->stats.copied_out_bytes > 0;
-
-    for (uint16_t k = GS_BATCH_PICK; k <= GS_BATCH_RETURN && p->batch != NULL; k++) {
-        if (k != GS_BATCH_PICK && k != GS_BATCH_COMPUTE && !copied)
-            continue;
-        const double *const span = at[k - GS_BATCH_PICK];
-        batch_trace_add(t, (batch_span){.begin = span[0], .end = span[1], .batch = p->batch->number,
-                                              .vertices = p->batch->vertices, .edges = p->batch->edges, .part = k,
-                                              .device = (uint16_t)p->device});
-    }
-}
-
-/* ---- written ------------------------------------------------------------- */
-
-static uint32_t track_of(const batch_span *s)
-{
-    static const uint32_t of[] = {[GS_BATCH_DRAW] = 0,    [GS_BATCH_STEP] = 1, [GS_BATCH_COMPUTE] = 2,
-                                  [GS_BATCH_PICK] = 3, [GS_BATCH_SEND] = 4, [GS_BATCH_RETURN] = 4};
-    return 1 + of[s->part] + (s->part < GS_BATCH_PICK ? 0 : OF_A_DEVICE * s->device);
-}
-
-static void write_tracks(FILE *out, uint32_t devices)
-{
-    static const char *const of[OF_A_DEVICE] = {"device", "rows of device", "copies of device"};
-
-    gs_trace_track(out, 1, "drawing");
-    gs_trace_track(out, 2, "optimiser");
-    for (uint32_t k = 0; k < devices * OF_A_DEVICE; k++) {
-        char name[32];
-        snprintf(name, sizeof(name), "%s %u", of[k % OF_A_DEVICE], k / OF_A_DEVICE);
-        gs_trace_track(out, 3 + k, name);
-    }
-}
-
-static void write_span(const batch_span *s, double origin, FILE *out)
-{
-    static const char *const name[] = {"draw", "step", "pick", "send", "compute", "return"};
-
-    fprintf(out,
-            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"batch\":%u",
-            track_of(s), (s->begin - origin) * 1e6, (s->end - s->begin) * 1e6, name[s->part], s->batch);
-    if (s->vertices > 0)
-        fprintf(out, ",\"vertices\":%u,\"edges\":%llu", s->vertices, (unsigned long long)s->edges);
-    fputs("}}", out);
-}
-
-/* As gs_exec_write_trace(): a track for drawing, one for the optimiser, three of each device. */
-static gs_status batch_trace_write(const batch_trace *t, uint32_t devices, const char *other, FILE *out,
-                                      const char *path)
-{
-    const uint64_t first = t->spans > t->most ? t->spans - t->most : 0;
-    double origin = INFINITY;
-
-    for (uint64_t k = first; k < t->spans; k++)
-        origin = GS_MIN(origin, t->span[k % t->most].begin);
-    gs_trace_begin(out, other, "batches");
-    write_tracks(out, devices);
-    for (uint64_t k = first; k < t->spans; k++)
-        write_span(&t->span[k % t->most], origin, out);
-    return gs_trace_end(out, path);
-}
-
 struct gs_run_batches {
     gs_draws draws;
     gs_run_pairs *pairs;   /* until they are taken; NULL: targets are of a split */
@@ -163,9 +34,11 @@ struct gs_run_batches {
     gs_batch_room room;   /* of features */
     uint32_t reading_group; /* batches of a group where features of all vertices have no room; then also: */
     uint64_t cache_bytes, most_ring; /* what rows of them may take; the ring of each device may be */
+    const gs_draws_group *followed; /* the engine has its batches behind those of the group in use; else NULL */
+    uint32_t followed_epoch, followed_first;
     bool there, stepped;  /* the device has the parameters; it has changed them since it has */
     bool traces;
-    batch_trace trace; /* of the epoch at hand */
+    gs_batch_trace trace; /* of the epoch at hand */
 };
 
 /* Batches of a group, for each thread, where features are in memory: it need not be known for long. */
@@ -339,7 +212,7 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
     choose_ring(b, host);
     b->room.slots = !config->options->no_pipeline && gs_batch_devices_has_slots(b->engine, b->device_memory) ? 2 : 1;
     set_room(b);
-    b->draws.ahead = gs_run_batches_device_bytes(b) > 0 && !config->options->no_pipeline &&
+    b->draws.ahead = gs_batches_sends(gs_batch_devices_lead(b->engine)) && !config->options->no_pipeline &&
                      (config->options->epochs > 1 || b->draws.group < gs_sampler_batches(b->draws.sampler));
 }
 
@@ -366,8 +239,13 @@ void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *ou
     out->batch_ring = b->room.ring;
     out->draw_bytes = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine));
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
-    const double trained = gs_batch_devices_seconds(b->engine);
-    out->step_seconds = b->draws.ahead ? GS_MAX(trained, out->draw_seconds) : trained + out->draw_seconds;
+    const gs_batch_lanes lanes = gs_batch_devices_lanes(b->engine);
+    const gs_batch_drawing drawing = {.seconds = gs_run_batches_drawing(b), .batches = gs_run_batches_count(b),
+                                      .group = b->draws.group, .ahead = b->draws.ahead};
+    out->step_seconds = gs_batch_devices_seconds(b->engine, &drawing);
+    out->pick_seconds = lanes.pick;
+    out->send_seconds = lanes.send;
+    out->compute_seconds = lanes.compute;
     out->steps = (uint32_t)gs_div_up(gs_sampler_batches(b->draws.sampler), gs_batch_devices_deal(b->engine)->step);
     for (uint32_t d = 0; d < b->devices; d++) {
         out->batch_rows[d] = gs_batches_kept_rows(gs_batch_devices_at(b->engine, d));
@@ -463,7 +341,7 @@ void gs_run_batches_close(gs_run_batches *b)
     if (b == NULL)
         return;
     gs_batch_devices_close(b->engine);
-    batch_trace_close(&b->trace);
+    gs_batch_trace_close(&b->trace);
     gs_run_pairs_close(b->pairs);
     gs_draws_close(&b->draws);
     gs_free(b);
@@ -482,7 +360,7 @@ gs_run_pairs *gs_run_batches_take_pairs(gs_run_batches *b)
 uint64_t gs_run_batches_bytes(const gs_run_batches *b)
 {
     return gs_batch_devices_bytes(b->engine) + gs_draws_group_bytes(&b->draws) + b->pair_bytes +
-           (b->traces ? batch_trace_bytes(gs_run_batches_count(b)) : 0);
+           (b->traces ? gs_batch_trace_bytes(gs_run_batches_count(b)) : 0);
 }
 
 uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
@@ -501,7 +379,7 @@ gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
     gs_status st = gs_batch_devices_start(b->engine, whole);
     if (st == GS_OK && b->traces)
-        st = batch_trace_open(&b->trace, gs_run_batches_count(b));
+        st = gs_batch_trace_open(&b->trace, gs_run_batches_count(b));
     return st == GS_OK ? gs_draws_start(&b->draws) : st;
 }
 
@@ -515,7 +393,7 @@ void gs_run_batches_pause(gs_run_batches *b)
 
 gs_status gs_run_batches_write_trace(const gs_run_batches *b, const char *other, FILE *out, const char *path)
 {
-    return batch_trace_write(&b->trace, b->devices, other, out, path);
+    return gs_batch_trace_write(&b->trace, b->devices, other, out, path);
 }
 
 void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p)
@@ -646,6 +524,18 @@ static gs_status step_there(gs_run *r)
 
 /* ---- an epoch ------------------------------------------------------------ */
 
+/* Once the next group of the epoch is drawn, its batches are picked and sent behind those of this one. */
+static void follow(gs_run_batches *b, uint32_t epoch)
+{
+    const gs_draws_group *const next = b->followed == NULL ? gs_draws_next(&b->draws) : NULL;
+
+    if (next == NULL || next->epoch != epoch || !gs_batch_devices_follow(b->engine, next->batch, next->held))
+        return;
+    b->followed = next;
+    b->followed_epoch = epoch;
+    b->followed_first = next->first;
+}
+
 /* The batch of this number; with it a group is sampled, where it is not in memory. */
 static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
 {
@@ -654,10 +544,14 @@ static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, u
     const gs_draws_group *const group = gs_draws_now(&b->draws);
 
     if (st == GS_OK && drew) {
-        gs_batch_devices_begin(b->engine, group->batch, group->held);
-        batch_trace_add(&b->trace, (batch_span){.begin = group->began, .end = group->ended, .batch = number,
+        if (b->followed != group || b->followed_epoch != epoch || b->followed_first != group->first)
+            gs_batch_devices_begin(b->engine, group->batch, group->held);
+        b->followed = NULL;
+        gs_batch_trace_add(&b->trace, (gs_batch_span){.begin = group->began, .end = group->ended, .batch = number,
                                                       .part = GS_BATCH_DRAW});
     }
+    if (st == GS_OK)
+        follow(b, epoch);
     return st;
 }
 
@@ -681,13 +575,13 @@ static void add_passes(gs_run_batches *b, gs_epoch_report *e, const gs_batch_pas
     const busy *longest = of;
 
     for (const gs_batch_pass *p = pass; p < pass + passes; p++) {
-        batch_trace_add_pass(&b->trace, p);
+        gs_batch_trace_add_pass(&b->trace, p);
         const gs_exec_stats *const x = &p->stats;
         busy *const d = &of[p->device];
         sums->loss += x->metrics.loss_sum;
         sums->mass += p->mass;
         d->pick += p->pick_seconds;
-        d->copy += p->sent - p->picked + x->entered - p->started + p->ended - x->computed;
+        d->copy += p->sent - p->sending + x->entered - p->started + p->ended - x->computed;
         d->compute += x->compute_seconds;
         d->edge += x->edge_seconds;
         d->stall += x->stall_seconds;
@@ -838,7 +732,7 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     if ((st = r->batches->there ? step_there(r) : step_batch(r)) != GS_OK)
         return st;
     e->step_seconds += gs_now() - update;
-    batch_trace_add(&r->batches->trace, (batch_span){.begin = update, .end = gs_now(), .batch = first,
+    gs_batch_trace_add(&r->batches->trace, (gs_batch_span){.begin = update, .end = gs_now(), .batch = first,
                                                            .part = GS_BATCH_STEP});
     st = r->batches->there ? GS_OK : gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
@@ -884,8 +778,9 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_status st = GS_OK;
 
     gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
+    b->followed = NULL;
     b->draws.seconds = b->draws.amount = b->draws.waited = 0;
-    batch_trace_clear(&b->trace);
+    gs_batch_trace_clear(&b->trace);
     gs_draws_order(&b->draws, !gs_control_shuffles(&r->control));
     b->draws.last_epoch = gs_control_keeps_order(&r->control) ? r->options.epochs : 0;
     p->of = gs_sampler_batches(b->draws.sampler);

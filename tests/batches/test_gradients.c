@@ -179,7 +179,7 @@ static void open_batches(gs_batches **b, gs_session **s, const world *w, const g
                          const gs_batch_shape *shape)
 {
     gs_session_config config = {.store = w->store_path, .options = o, .purpose = GS_FOR_TRAINING, .batch = shape};
-    gs_assert_ok(gs_batches_open(b, &config));
+    gs_assert_ok(gs_batches_open(b, &config, NULL));
     config.batch = NULL;
     config.on_batches = true;
     config.beside_bytes = gs_batches_bytes(*b);

@@ -32,7 +32,8 @@ equal "weights where features are read" "$work/read.safetensors" "$work/whole.sa
 # The next group is drawn, and the next batch picked and sent, while this one is trained, or is not: weights are the
 # same, and the trace says which it was.
 ahead() # OPTION...: groups, and those that began to be drawn before the batch in front of them had been computed;
-        # batches behind another of their group, and those that were picked and began to be sent before that was
+        # batches behind another of their group, and those that were picked and began to be sent before that was; those
+        # that were picked before the one but one in front of them was
 {
     run "train with a trace $*" "${train[@]}" --threads 1 --batch-size 20 --epochs 1 --trace "$work/trace.json" \
         --save "$work/traced.safetensors" "$@"
@@ -44,19 +45,21 @@ drawn = {b for name, b in spans if name == "draw"}
 behind = [b for name, b in spans if name == "pick" and b not in drawn]
 def ahead(name, batches):
     return sum(spans[name, b][0] < spans["compute", b - 1][1] for b in batches)
-print(len(drawn) - 1, ahead("draw", drawn - {0}), len(behind), ahead("send", behind))
+early = sum(spans["pick", b][0] < spans["compute", b - 2][1] for b in range(2, len(behind)))
+print(len(drawn) - 1, ahead("draw", drawn - {0}), len(behind), ahead("send", behind), early)
 PY
 }
-read -r groups drawn batches sent < <(ahead --no-draw | tail -n 1)
+read -r groups drawn batches sent early < <(ahead --no-draw | tail -n 1)
 cp "$work/traced.safetensors" "$work/ahead.safetensors"
 [ "$groups" -gt 0 ] && [ "$drawn" -gt 0 ] && pass || fail "none of $groups groups were drawn ahead" "$work/stderr"
 [ "$sent" -gt 0 ] && [ $((sent * 2)) -ge "$batches" ] && pass ||
     fail "$sent of $batches batches were picked and sent while one computed" "$work/stderr"
-read -r groups drawn batches sent < <(ahead --no-draw --no-pipeline | tail -n 1)
+[ "$early" -gt 0 ] && pass || fail "no batch of $batches was picked while the one before it was sent" "$work/stderr"
+read -r groups drawn batches sent _ < <(ahead --no-draw --no-pipeline | tail -n 1)
 [ "$groups" -gt 0 ] && [ "$drawn" = 0 ] && pass || fail "$drawn of $groups groups were drawn ahead" "$work/stderr"
 [ "$sent" = 0 ] && pass || fail "$sent of $batches batches were sent ahead" "$work/stderr"
 equal "weights of batches that are drawn and sent ahead" "$work/ahead.safetensors" "$work/traced.safetensors"
-read -r groups drawn batches sent < <(ahead | tail -n 1)
+read -r groups drawn batches sent _ < <(ahead | tail -n 1)
 [ "$sent" -gt 0 ] && [ $((sent * 2)) -ge "$batches" ] && pass ||
     fail "$sent of $batches batches were drawn on the GPU while one computed" "$work/stderr"
 
