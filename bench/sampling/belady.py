@@ -38,12 +38,13 @@ def next_uses(batches):
     return np.split(after, np.cumsum([len(b) for b in batches])[:-1])
 
 
-def belady(batches, slots):
-    cached, heap, reads = {}, [], 0  # item -> next use; (-next use, item), stale entries among them
+def belady(batches, slots, lists=False):
+    """Items that are read; or of each batch which, ascending."""
+    cached, heap, reads = {}, [], []  # item -> next use; (-next use, item), stale entries among them
     for items, uses in zip(batches, next_uses(batches)):
         here = list(zip(items.tolist(), uses.tolist()))
         brought = sorted((use, i) for i, use in here if i not in cached)
-        reads += len(brought)
+        reads.append(sorted(i for _, i in brought))
         for i, use in here:
             if i in cached:
                 cached[i] = use
@@ -59,7 +60,7 @@ def belady(batches, slots):
                 del cached[heapq.heappop(heap)[1]]
                 cached[i] = use
                 heapq.heappush(heap, (-use, i))
-    return reads
+    return reads if lists else sum(map(len, reads))
 
 
 def least_recent(batches, slots):
