@@ -47,6 +47,8 @@ uint64_t gs_cpu__partial_floats(uint64_t floats)
 #define BLOCK_BYTES (256 * GS_KIB) /* rows of a cheap sequence at a time: well inside a second-level cache */
 #define BLOCK_MIN 8
 #define BLOCK_MAX 256
+#define INNER_BYTES (24 * GS_KIB) /* most of a first-level cache */
+#define INNER_MIN 32u
 
 static bool is_apart(gs_cpu_range a, gs_cpu_range b, uint32_t rows)
 {
@@ -106,6 +108,26 @@ static uint64_t new_bytes(const gs_cpu_step *step, uint32_t first, uint32_t at)
     return bytes;
 }
 
+/* What adds up its rows is called for a whole block of them: the sums are of blocks. */
+static bool adds_up(const gs_cpu_step *s)
+{
+    return gs_cpu__has_partial(s->op) || gs_op_classof(s->op) == GS_CLASS_LOSS;
+}
+
+/* Within a sequence [first, end) without products: steps that take fewer rows one after the other. */
+static void find_inner_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first, stop; i < end; i = stop) {
+        uint64_t row_bytes = new_bytes(step, i, i);
+        for (stop = i + 1; stop < GS_MIN(end, i + GS_CPU_INNER_STEPS) && !adds_up(&step[i]) && !adds_up(&step[stop]);
+             stop++)
+            row_bytes += new_bytes(step, i, stop);
+        const uint64_t rows = INNER_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
+        step[i].run.inner_end = stop;
+        step[i].run.inner_rows = adds_up(&step[i]) ? BLOCK_MAX : (uint32_t)GS_MIN(GS_MAX(rows, INNER_MIN), BLOCK_MAX);
+    }
+}
+
 /* Within a run [first, end): sequences without products, their block sizes, and where
  * a lot's partial sums go. */
 static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
@@ -126,9 +148,45 @@ static void find_blocks(gs_cpu_step *step, uint32_t first, uint32_t end)
         const uint64_t rows = BLOCK_BYTES / GS_MAX(row_bytes, 1u) / BLOCK_MIN * BLOCK_MIN;
         step[i].run.cheap_end = stop;
         step[i].run.block_rows = (uint32_t)GS_MAX(GS_MIN(rows, (uint64_t)BLOCK_MAX), (uint64_t)BLOCK_MIN);
+        find_inner_blocks(step, i, stop);
         stop = GS_MAX(stop, i + 1); /* a product stands alone */
     }
     step[first].run.partial = partial;
+}
+
+/* The window of the register `range` in the run [first, end) of n steps: none where its memory is used by another run
+ * or has something else on it, too. */
+static gs_cpu_window window_of(const gs_cpu_step *step, uint32_t first, uint32_t end, uint32_t n, gs_cpu_range range,
+                               uint32_t rows)
+{
+    uint32_t from = n, to = first;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < step[i].regs; k++) {
+            const gs_cpu_range r = step[i].reg[k];
+            if (is_apart(r, range, rows))
+                continue;
+            if (i < first || i >= end || !r.temporary || r.p != range.p || r.row_bytes != range.row_bytes)
+                return GS_CPU_WHOLE;
+            from = GS_MIN(from, i);
+            to = i;
+        }
+    for (uint32_t i = from; i <= to; i++)
+        if (gs_op_is_outer(step[i].op))
+            return GS_CPU_STRIP_WINDOW;
+    return GS_CPU_PART_WINDOW;
+}
+
+static void find_windows(gs_cpu_step *step, uint32_t n, uint32_t rows)
+{
+    for (uint32_t first = 0, end; first < n; first = end) {
+        end = step[first].run.end;
+        for (uint32_t i = first; i < end; i++)
+            for (uint32_t k = 0; k < step[i].regs; k++) {
+                gs_cpu_range *const r = &step[i].reg[k];
+                r->window = r->temporary ? window_of(step, first, end, n, *r, rows) : GS_CPU_WHOLE;
+                step[i].windows |= r->window != GS_CPU_WHOLE;
+            }
+    }
 }
 
 /* Were partial sums of this size prepared for? */
@@ -214,6 +272,8 @@ static uint32_t find_runs(gs_cpu *cpu, const gs_vertex_launch *l)
     for (uint32_t i = 0; i < n; i++)
         join_fold(cpu->step, l, i);
     cut_runs(cpu->step, n, l->rows);
+    if (l->rows >= FEW_ROWS)
+        find_windows(cpu->step, n, l->rows);
     for (uint32_t i = 0; i < n; i = cpu->step[i].run.end) {
         find_blocks(cpu->step, i, cpu->step[i].run.end);
         if (!has_room(cpu, &cpu->step[i], l->rows))
@@ -256,7 +316,9 @@ static void *find_register(const lookup *k, uint32_t index, gs_dtype dtype, uint
     (void)dtype;
     (void)width;
     k->step->reg[k->step->regs++] =
-        (gs_cpu_range){.p = k->l->reg[index], .row_bytes = (uint64_t)r->width * gs_dtype_bytes(r->dtype)};
+        (gs_cpu_range){.p = k->l->reg[index],
+                       .row_bytes = (uint64_t)r->width * gs_dtype_bytes(r->dtype),
+                       .temporary = r->kind == GS_REG_TEMP && r->array == GS_NONE};
     return k->l->reg[index];
 }
 

@@ -6,11 +6,23 @@
 #include "device/cpu/cpu.h"
 
 #define GS_CPU_STEP_REGS 4
+#define GS_CPU_INNER_STEPS 8u
+
+/* Which rows of a temporary register's memory a thread uses. A temporary that no other run reads needs rows of its own
+ * for as long as its thread is busy with a part or a strip: the thread takes the same few rows each time, which so stay
+ * in its cache. */
+typedef enum gs_cpu_window {
+    GS_CPU_WHOLE,        /* each row of the launch has its own */
+    GS_CPU_STRIP_WINDOW, /* an outer product reads it, or stands between its steps */
+    GS_CPU_PART_WINDOW
+} gs_cpu_window;
 
 /* A register's memory as a step sees it. */
 typedef struct gs_cpu_range {
     const char *p;
     uint64_t row_bytes;
+    bool temporary; /* not stored */
+    gs_cpu_window window;
 } gs_cpu_range;
 
 /* The parameter of a product, [rows, cols]. */
@@ -27,7 +39,9 @@ typedef struct gs_cpu_run {
     uint32_t end;            /* the step after its last one */
     uint64_t partial;        /* floats of a lot's partial sums */
     uint32_t cheap_end;      /* first of a sequence without products: the step after it ... */
-    uint32_t block_rows;     /* ... and the rows at a time that stay in the cache */
+    uint32_t block_rows;     /* ... and the rows at a time that stay in the second-level cache */
+    uint32_t inner_end;      /* first of a few of those, none of which adds up its rows: the step after them ... */
+    uint32_t inner_rows;     /* ... and the rows at a time that stay in the first-level cache; all for one that does */
 } gs_cpu_run;
 
 /* An instruction with everything looked up. Pointers are those of row 0. */
@@ -53,6 +67,7 @@ struct gs_cpu_step {
     uint64_t partial;        /* COLSUM, STATISTIC, OUTER within a run: first float within a lot's sums */
     gs_cpu_range reg[GS_CPU_STEP_REGS]; /* dst first where there is one */
     uint32_t regs;
+    bool windows;            /* some of them have one */
     gs_cpu_run run;          /* the first step of one */
 };
 

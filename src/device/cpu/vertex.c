@@ -9,6 +9,7 @@
  * go to the lot's own partial sums, and are added in the order of the lots: they do not depend on the
  * number of threads.
  */
+#include <omp.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -28,15 +29,46 @@ typedef struct tile {
     gs_cpu *cpu;
     const gs_vertex_launch *l;
     uint32_t strip_rows, strips;
-    bool failed; /* written atomically */
+    bool windowed; /* every thread has a strip of rows of its own for its windows */
+    bool failed;   /* written atomically */
 } tile;
 
-/* Rows [first, first + rows) of a lot, and where it adds up. */
+/* Rows [first, first + rows) of a lot, of the strip that begins at `strip`, the thread that is busy with them, and
+ * where the lot adds up. */
 typedef struct share {
-    uint32_t first, rows;
+    uint32_t first, rows, strip, thread;
     float *partial;
     gs_metrics *metrics;
 } share;
+
+static uint32_t part_rows(const tile *t) { return GS_MIN(t->strip_rows, PART_ROWS); }
+
+/* `p`, if it is a register with a window, so that the rows of the share are those of the thread's window: as far before
+ * it as the first of these is behind the register's first row. */
+static void *moved(const tile *t, const gs_cpu_step *s, const share *part, const void *p)
+{
+    for (uint32_t k = 0; k < s->regs; k++) {
+        if (s->reg[k].p != p || s->reg[k].window == GS_CPU_WHOLE)
+            continue;
+        const bool strip = s->reg[k].window == GS_CPU_STRIP_WINDOW;
+        const uint64_t window = (uint64_t)part->thread * (strip ? t->strip_rows : part_rows(t));
+        return (void *)((uintptr_t)p + (window - (strip ? part->strip : part->first)) * s->reg[k].row_bytes);
+    }
+    return (void *)(uintptr_t)p;
+}
+
+/* The step as the thread sees it: itself, or `copy`. */
+static const gs_cpu_step *seen(const tile *t, const gs_cpu_step *s, const share *part, gs_cpu_step *copy)
+{
+    if (!s->windows || !t->windowed)
+        return s;
+    *copy = *s;
+    copy->dst = moved(t, s, part, s->dst);
+    copy->a.p = moved(t, s, part, s->a.p);
+    copy->b.p = moved(t, s, part, s->b.p);
+    copy->c.p = moved(t, s, part, s->c.p);
+    return copy;
+}
 
 static gs_cpu_operand shifted(gs_cpu_operand o, uint32_t row, uint32_t width)
 {
@@ -220,21 +252,37 @@ static void fail(tile *t)
     t->failed = true;
 }
 
+/* Steps [first, end) on a block, a few of them on a few of its rows at a time. */
+static void run_block(const tile *t, uint32_t first, uint32_t end, const share *part, uint32_t row, uint32_t rows)
+{
+    const gs_cpu_step *const step = t->cpu->step, *s[GS_CPU_INNER_STEPS];
+    gs_cpu_step copy[GS_CPU_INNER_STEPS];
+    for (uint32_t i = first; i < end; i = step[i].run.inner_end) {
+        const uint32_t steps = step[i].run.inner_end - i, some = step[i].run.inner_rows;
+        for (uint32_t k = 0; k < steps; k++)
+            s[k] = seen(t, &step[i + k], part, &copy[k]);
+        for (uint32_t r = 0; r < rows; r += some)
+            for (uint32_t k = 0; k < steps; k++)
+                run_cheap(t, s[k], part, row + r, GS_MIN(some, rows - r));
+    }
+}
+
 /* Steps [first, end), none of them an outer product, on a part. */
 static void run_part(tile *t, uint32_t first, uint32_t end, const share *part)
 {
     const gs_cpu_step *const step = t->cpu->step;
     for (uint32_t i = first; i < end;) {
         if (gs_cpu__is_product(step[i].op)) {
-            if (!gs_cpu__product_rows(&step[i], part->first, part->rows))
+            gs_cpu_step copy;
+            if (!gs_cpu__product_rows(seen(t, &step[i], part, &copy), part->first, part->rows))
                 fail(t);
             i++;
             continue;
         }
-        for (uint32_t r = 0; r < part->rows; r += step[i].run.block_rows)
-            for (uint32_t s = i; s < step[i].run.cheap_end; s++)
-                run_cheap(t, &step[s], part, part->first + r, GS_MIN(step[i].run.block_rows, part->rows - r));
-        i = step[i].run.cheap_end;
+        const gs_cpu_run *const run = &step[i].run;
+        for (uint32_t r = 0; r < part->rows; r += run->block_rows)
+            run_block(t, i, run->cheap_end, part, part->first + r, GS_MIN(run->block_rows, part->rows - r));
+        i = run->cheap_end;
     }
 }
 
@@ -271,18 +319,18 @@ static bool run_outer(const tile *t, const gs_cpu_step *s, const share *strip, b
 static void run_strip(tile *t, uint32_t first, uint32_t end, const share *strip, bool adds)
 {
     const gs_cpu_step *const step = t->cpu->step;
-    const uint32_t part_rows = GS_MIN(t->strip_rows, PART_ROWS);
+    gs_cpu_step copy;
     for (uint32_t i = first, stop; i < end; i = stop) {
         for (stop = i; stop < end && !gs_op_is_outer(step[stop].op); stop++)
             ;
-        for (uint32_t r = 0; stop > i && r < strip->rows; r += part_rows) {
+        for (uint32_t r = 0; stop > i && r < strip->rows; r += part_rows(t)) {
             share part = *strip;
             part.first += r;
-            part.rows = GS_MIN(part_rows, strip->rows - r);
+            part.rows = GS_MIN(part_rows(t), strip->rows - r);
             run_part_and_sums(t, i, stop, &part);
         }
         for (; stop < end && gs_op_is_outer(step[stop].op); stop++)
-            if (!run_outer(t, &step[stop], strip, adds))
+            if (!run_outer(t, seen(t, &step[stop], strip, &copy), strip, adds))
                 fail(t);
     }
 }
@@ -292,7 +340,8 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
     const gs_cpu_step *const step = t->cpu->step;
     const uint32_t from = (uint32_t)((uint64_t)t->strips * lot / lots),
                    to = (uint32_t)((uint64_t)t->strips * (lot + 1) / lots);
-    share strip = {.partial = t->cpu->room[GS_CPU_PARTIAL].at + lot * step[first].run.partial,
+    share strip = {.thread = (uint32_t)omp_get_thread_num(),
+                   .partial = t->cpu->room[GS_CPU_PARTIAL].at + lot * step[first].run.partial,
                    .metrics = &t->cpu->lot_metrics[lot]};
 
     *strip.metrics = (gs_metrics){0};
@@ -301,7 +350,7 @@ static void run_lot(tile *t, uint32_t first, uint32_t end, uint32_t lot, uint32_
             memset(strip.partial + step[i].partial, 0,
                    gs_cpu__lot_floats(step[i].op, 1, step[i].width) * sizeof(float));
     for (uint32_t s = from; s < to; s++) {
-        strip.first = s * t->strip_rows;
+        strip.first = strip.strip = s * t->strip_rows;
         strip.rows = GS_MIN(t->strip_rows, t->l->rows - strip.first);
         run_strip(t, first, end, &strip, s > from);
     }
@@ -390,6 +439,7 @@ static void run_parallel(tile *t, uint32_t first, uint32_t end)
     const uint64_t stride = cpu->step[first].run.partial;
     const uint32_t lots = GS_MIN(t->strips, gs_cpu__most_lots(stride));
     const int before = gs_cpu__enter(cpu, lots);
+    t->windowed = (uint64_t)(lots == 1 ? 1 : cpu->threads) * t->strip_rows <= t->l->rows;
 #pragma omp parallel
     {
 #pragma omp for schedule(dynamic, 1)
