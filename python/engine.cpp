@@ -467,14 +467,16 @@ public:
         check(x.size() == vertices * in && y.size() == vertices * out, "x must be [vertices, in], y [vertices, out]");
         call([&] { return gs_layer_forward(layer, x.data(), parameter.data(), training, step, y.data()); });
     }
-    void backward(nb::list parameters, ConstFloats y_gradient, std::optional<Floats> x_gradient, nb::list gradients)
+    void backward(ConstFloats x, nb::list parameters, ConstFloats y_gradient, std::optional<Floats> x_gradient,
+                  nb::list gradients)
     {
         const std::vector<const float *> parameter = pointers<ConstFloats, const float>(parameters);
         const std::vector<float *> gradient = pointers<Floats, float>(gradients);
-        check(y_gradient.size() == vertices * out && (!x_gradient || x_gradient->size() == vertices * in),
+        check(x.size() == vertices * in && y_gradient.size() == vertices * out &&
+                  (!x_gradient || x_gradient->size() == vertices * in),
               "gradients have the shapes of x and y");
         call([&] {
-            return gs_layer_backward(layer, parameter.data(), y_gradient.data(),
+            return gs_layer_backward(layer, x.data(), parameter.data(), y_gradient.data(),
                                      x_gradient ? x_gradient->data() : nullptr, gradient.data());
         });
     }
@@ -684,7 +686,7 @@ NB_MODULE(_engine, m)
         .def("tensors", &Layer::tensors)
         .def("start", &Layer::start, "index"_a, "values"_a)
         .def("forward", &Layer::forward, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a)
-        .def("backward", &Layer::backward, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
+        .def("backward", &Layer::backward, "x"_a, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
     nb::class_<Loader>(m, "Loader")
         .def(nb::init<nb::object, nb::dict, int, std::optional<ConstIds>, std::optional<ConstIds>, int, double, bool>(),
              "store"_a, "options"_a, "seeds"_a, "ids"_a.none() = nb::none(), "destination"_a.none() = nb::none(),

@@ -269,14 +269,14 @@ GS_API gs_status gs_layer_tensor(const gs_layer *layer, uint32_t index, gs_tenso
 GS_API gs_status gs_layer_start(const gs_layer *layer, uint32_t index, float *out, uint64_t count);
 
 /* y [vertices, out_width] of x [vertices, in]; parameter[k] has the numbers of tensor k, row-major. `training`: with
- * dropout, by `step`, and what backward needs of it is kept until the next call. Arrays are read and written in these
- * calls only. Blocks; uses all threads. */
+ * dropout, by `step`, and what backward needs of it is kept until the next call, but for x itself. Arrays are read and
+ * written where they are, in these calls only. Blocks; uses all threads. */
 GS_API gs_status gs_layer_forward(gs_layer *layer, const float *x, const float *const *parameter, bool training,
                                   uint32_t step, float *y);
-/* The gradients of the last forward with `training`, whose parameters are given again: from that of y those of x and of
- * each parameter, which are overwritten; NULL: not wanted. GS_EINVAL: there was none. */
-GS_API gs_status gs_layer_backward(gs_layer *layer, const float *const *parameter, const float *y_gradient,
-                                   float *x_gradient, float *const *gradient);
+/* The gradients of the last forward with `training`, whose x and parameters are given again: from that of y those of x
+ * and of each parameter, which are overwritten; NULL: not wanted. GS_EINVAL: there was none. */
+GS_API gs_status gs_layer_backward(gs_layer *layer, const float *x, const float *const *parameter,
+                                   const float *y_gradient, float *x_gradient, float *const *gradient);
 
 /* ---- what this machine can do -------------------------------------------- */
 

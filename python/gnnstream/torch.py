@@ -9,7 +9,7 @@
 Loaders over a store on disk are here, too: :mod:`gnnstream.loaders`.
 
 No array of one row an edge exists, forward or backward. Parameters have the names of the layer's text. Tensors are read
-and written where they are; rows of x and y are copied once, into and out of the engine's memory.
+and written where they are.
 """
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ class _Engine:
                 y = torch.empty(self.graph.num_nodes, self.widths[1], **_FLOAT)  # type: ignore[call-overload]
                 self._forward(x, parameters, True, seed, y)
                 self._kept = number
-            self.engine.backward(parameters, upstream, x_gradient, gradients)
+            self.engine.backward(x, parameters, upstream, x_gradient, gradients)
 
 
 class _Function(torch.autograd.Function):

@@ -437,6 +437,17 @@ void *gs_exec_staged_rows(const gs_exec *e, uint32_t array, uint32_t slot)
     return rows == NULL ? NULL : rows + slot * crossing_bytes(e->program, e->plan, e->plan->residents);
 }
 
+void *gs_exec__outside_at(const gs_exec *e, uint64_t offset)
+{
+    for (uint32_t i = 0; i < e->graph->outsides; i++) {
+        const gs_exec_outside *const o = &e->graph->outside[i];
+        const gs_resident *const r = gs_exec__resident_of(e, o->array);
+        if (o->rows != NULL && r != NULL && offset >= r->offset && offset - r->offset < r->bytes)
+            return (uint8_t *)o->rows + (offset - r->offset);
+    }
+    return e->region[GS_REGION_RESIDENT] + offset;
+}
+
 void gs_exec_forget(gs_exec *e)
 {
     if (e->on[0].resident != NULL) /* the host's memory is pinned for the device */

@@ -96,6 +96,13 @@ typedef struct gs_exec_named {
     const gs_edges *edges; /* the graph's in-edges with operands as rows of `all`; `targets` as many as there are */
 } gs_exec_named;
 
+/* An array whose rows are the caller's memory, which may end with the last of them. No other array or sum may share its
+ * place, which stays untouched. */
+typedef struct gs_exec_outside {
+    uint32_t array;
+    void *rows; /* NULL: they are in gs_exec_rows() */
+} gs_exec_outside;
+
 /* An array of the store of which devices with memory of their own keep rows for the length of the run. These are
  * numbered together: number r is row r / devices of kept[r % devices]. Row i of the graph is number place[i]; numbers
  * from `rows_kept` on are no device's: the host has them, in order, as the first rows of gs_exec_rows(). */
@@ -118,6 +125,8 @@ typedef struct gs_exec_graph {
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
     const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows(). On host memory alone */
+    const gs_exec_outside *outside; /* [outsides] read at each launch. On host memory alone */
+    uint32_t outsides;
     const gs_exec_spread *spread; /* NULL: all rows are in gs_exec_rows(). On memory of its own alone */
     const gs_exec_piece *piece; /* [pieces] all of `edges` is in these: they are sent to a device with memory of its
                                  * own, as rows are. There `edges[].end` says how many they are */

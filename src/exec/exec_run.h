@@ -272,8 +272,16 @@ gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target,
 /* exec.c: gs_exec_read_rows() of rows that are here. */
 gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
+/* What is at `offset` of RESIDENT where a bound graph has rows outside (bound.c). */
+void *gs_exec__outside_at(const gs_exec *e, uint64_t offset);
+
 /* Memory of the host: RING or RESIDENT. */
-static inline void *gs_exec__host(const gs_exec *e, gs_place p) { return e->region[p.region] + p.offset; }
+static inline void *gs_exec__host(const gs_exec *e, gs_place p)
+{
+    return p.region == GS_REGION_RESIDENT && e->graph != NULL && e->graph->outsides > 0
+               ? gs_exec__outside_at(e, p.offset)
+               : e->region[p.region] + p.offset;
+}
 
 /* Where a bound graph of the device's second slot has what is at `offset` of RESIDENT (bound.c). */
 void *gs_exec__second_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset);

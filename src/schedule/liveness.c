@@ -55,8 +55,10 @@ static gs_liveness liveness_of_uses(const gs_program *p, uint32_t array, gs_live
 {
     if (p->array[array].lasting || live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))
         return ALWAYS;
-    if (array == p->logits || p->array[array].result || (p->results > 0 && array == p->result[0]) ||
-        (p->results > 1 && array == p->result[1]))
+    for (uint32_t i = 0; i < p->results; i++)
+        if (array == p->result[i])
+            return ALWAYS; /* of a layer: its rows may be the caller's memory, which no other array may have */
+    if (array == p->logits || p->array[array].result)
         live.last = UINT32_MAX; /* the run reads them when the pass is over */
     return live;
 }

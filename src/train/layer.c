@@ -2,8 +2,8 @@
  *
  * The pass "setup" is the forward pass: compile puts there what does not depend on the gradient that comes from outside
  * (compile.h, `layer`). "train" is the backward pass, "predict" a forward pass without dropout, of which nothing is
- * kept. Rows go in and out through the places that the plan has for them; parameters and their gradients are the
- * caller's. */
+ * kept. All that comes and goes is the caller's memory, rows, parameters and their gradients; rows of y alone are
+ * copied out of the plan's place where the backward pass reads them, as the caller may change y. */
 #include <math.h>
 #include <string.h>
 
@@ -198,6 +198,7 @@ static void layer_edges_free(layer_edges *e)
 #define ANY_MEMORY (1ull << 56)
 #define PREFIX "convs.0."
 #define UPSTREAM_ID GS_ARRAY_COUNT /* beside those of a store */
+enum { OUTSIDE_X, OUTSIDE_Y, OUTSIDE_Y_GRADIENT, OUTSIDE_X_GRADIENT, OUTSIDE };
 #define LEAST_SHARE (256 * GS_KIB) /* bytes that another thread is worth to copy */
 
 struct gs_layer {
@@ -224,6 +225,8 @@ struct gs_layer {
     struct {
         uint32_t features, upstream, y, y_predict, x_gradient; /* GS_NONE: the program has no such array */
     } array;
+    gs_exec_outside outside[OUTSIDE]; /* x, y and their gradients, in a call */
+    bool keeps_y;            /* the backward pass reads y */
     uint32_t step;           /* of the last forward pass of training */
     bool trained;            /* there was one, and what it kept is there */
 };
@@ -288,6 +291,16 @@ static uint32_t array_named(const gs_layer *l, const char *name)
     return GS_NONE;
 }
 
+static bool pass_uses(const gs_program *p, uint32_t pass, uint32_t array)
+{
+    const gs_pass *const of = &p->pass[pass];
+    bool uses = false;
+    for (uint32_t s = of->first_stage; s < of->first_stage + of->stages; s++)
+        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[s], &u);)
+            uses = uses || u.array == array;
+    return uses;
+}
+
 static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
 {
     gs_model *model = NULL;
@@ -309,6 +322,7 @@ static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
     l->array.features = gs_program_stored(l->program, GS_ARRAY_FEATURES);
     l->array.upstream = gs_program_stored(l->program, UPSTREAM_ID);
     l->array.x_gradient = array_named(l, GS_INPUT_GRAD);
+    l->keeps_y = pass_uses(l->program, l->pass.backward, l->array.y);
     return gs_program_check(l->program);
 }
 
@@ -343,7 +357,13 @@ static void bind_graph(gs_layer *l)
     for (uint32_t k = 0; k < l->program->stages; k++)
         if (l->program->stage[k].sums > 0)
             l->stage_edges[k] = l->edges.by[l->program->stage[k].direction == GS_BY_SOURCE];
-    l->graph = (gs_exec_graph){.binding = {.vertices = (uint32_t)l->vertices}, .edges = l->stage_edges};
+    const uint32_t array[OUTSIDE] = {[OUTSIDE_X] = l->array.features, [OUTSIDE_Y] = l->array.y,
+                                     [OUTSIDE_Y_GRADIENT] = l->array.upstream,
+                                     [OUTSIDE_X_GRADIENT] = l->array.x_gradient};
+    for (uint32_t i = 0; i < OUTSIDE; i++)
+        l->outside[i].array = array[i];
+    l->graph = (gs_exec_graph){.binding = {.vertices = (uint32_t)l->vertices}, .edges = l->stage_edges,
+                               .outside = l->outside, .outsides = OUTSIDE};
     gs_exec_bind(l->exec, &l->graph);
 }
 
@@ -520,6 +540,9 @@ static gs_status take_parameters(gs_layer *l, const float *const *parameter)
     return st;
 }
 
+/* Rows of the caller's for the length of a call; the engine writes those of y and of x's gradient alone. */
+static void *outside(const float *rows) { return (void *)(uintptr_t)rows; }
+
 static gs_status run(gs_layer *l, uint32_t pass, bool gradients)
 {
     const gs_exec_args args = {.param = l->value, .grad = gradients ? l->gradient : NULL, .made = l->params.value,
@@ -539,23 +562,26 @@ gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *para
         return st;
     l->trained = false;
     l->step = step;
-    if (l->array.features != GS_NONE)
-        copy(gs_exec_rows(l->exec, l->array.features), x, l->vertices * l->in * sizeof(float));
+    const bool direct = training && !l->keeps_y;
+    l->outside[OUTSIDE_X].rows = outside(x);
+    l->outside[OUTSIDE_Y].rows = direct ? y : NULL;
     if ((st = run(l, training ? l->pass.forward : l->pass.predict, false)) != GS_OK)
         return st;
     l->trained = training;
-    copy(y, gs_exec_rows(l->exec, training ? l->array.y : l->array.y_predict), l->vertices * l->out * sizeof(float));
+    if (!direct)
+        copy(y, gs_exec_rows(l->exec, training ? l->array.y : l->array.y_predict),
+             l->vertices * l->out * sizeof(float));
     return GS_OK;
 }
 
-gs_status gs_layer_backward(gs_layer *l, const float *const *parameter, const float *y_gradient, float *x_gradient,
-                            float *const *gradient)
+gs_status gs_layer_backward(gs_layer *l, const float *x, const float *const *parameter, const float *y_gradient,
+                            float *x_gradient, float *const *gradient)
 {
     const uint64_t bytes = l != NULL ? l->vertices * l->in * sizeof(float) : 0;
     gs_status st;
 
-    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = gs_check_argument(y_gradient, "y_gradient")) != GS_OK ||
-        (st = take_parameters(l, parameter)) != GS_OK)
+    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = gs_check_argument(x, "x")) != GS_OK ||
+        (st = gs_check_argument(y_gradient, "y_gradient")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
         return st;
     if (!l->trained)
         return gs_fail(GS_EINVAL, "layer: there is no forward pass with `training` to go back through");
@@ -565,13 +591,11 @@ gs_status gs_layer_backward(gs_layer *l, const float *const *parameter, const fl
             l->gradient[i] = gradient[k];
         memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
     }
-    if (l->array.upstream != GS_NONE)
-        copy(gs_exec_rows(l->exec, l->array.upstream), y_gradient, l->vertices * l->out * sizeof(float));
-    if ((st = run(l, l->pass.backward, true)) != GS_OK || x_gradient == NULL)
-        return st;
-    if (l->array.x_gradient == GS_NONE) /* y does not depend on x */
+    l->outside[OUTSIDE_X].rows = outside(x);
+    l->outside[OUTSIDE_Y].rows = NULL;
+    l->outside[OUTSIDE_Y_GRADIENT].rows = outside(y_gradient);
+    l->outside[OUTSIDE_X_GRADIENT].rows = x_gradient;
+    if (x_gradient != NULL && l->array.x_gradient == GS_NONE) /* y does not depend on x */
         memset(x_gradient, 0, bytes);
-    else
-        copy(x_gradient, gs_exec_rows(l->exec, l->array.x_gradient), bytes);
-    return GS_OK;
+    return run(l, l->pass.backward, true);
 }

@@ -164,9 +164,10 @@ static void given__null_is_refused_by_a_layer(void **state)
         NULLS(gs_layer_forward(layer, x, NULL, true, 0, y)),
         NULLS(gs_layer_forward(layer, x, no_parameters, true, 0, y)),
         NULLS(gs_layer_forward(layer, x, parameters, true, 0, NULL)),
-        NULLS(gs_layer_backward(NULL, parameters, y, gradient, NULL)),
-        NULLS(gs_layer_backward(layer, NULL, y, gradient, NULL)),
-        NULLS(gs_layer_backward(layer, parameters, NULL, gradient, NULL)),
+        NULLS(gs_layer_backward(NULL, x, parameters, y, gradient, NULL)),
+        NULLS(gs_layer_backward(layer, x, NULL, y, gradient, NULL)),
+        NULLS(gs_layer_backward(layer, NULL, parameters, y, gradient, NULL)),
+        NULLS(gs_layer_backward(layer, x, parameters, NULL, gradient, NULL)),
     };
     check_all_refused(table, sizeof(table) / sizeof(table[0]));
     assert_int_equal(gs_layer_tensors(NULL), 0);

@@ -9,7 +9,7 @@
 #include "gnnstream.h"
 #include "support/support.h"
 
-enum { N = 60, E = 300, IN = 6, OUT = 4, MOST_TENSORS = 16, MOST = 512 };
+enum { GUARD = 64, N = 60, E = 300, IN = 6, OUT = 4, MOST_TENSORS = 16, MOST = 512 };
 
 static float uniform(uint32_t i, uint32_t of)
 {
@@ -59,19 +59,19 @@ static void test_layer__sums_and_gradients_by_hand(void **state)
     gs_assert_ok(gs_layer_tensor(l, 0, &t));
     assert_string_equal(t.name, "w");
     assert_int_equal(t.count, 6);
-    gs_assert_fails(gs_layer_backward(l, parameter, g[0], dx[0], gradient), GS_EINVAL, "no forward pass");
+    gs_assert_fails(gs_layer_backward(l, x[0], parameter, g[0], dx[0], gradient), GS_EINVAL, "no forward pass");
     gs_assert_ok(gs_layer_forward(l, x[0], parameter, false, 0, y[0]));
     assert_memory_equal(y, want, sizeof(y));
-    gs_assert_fails(gs_layer_backward(l, parameter, g[0], dx[0], gradient), GS_EINVAL, "no forward pass");
+    gs_assert_fails(gs_layer_backward(l, x[0], parameter, g[0], dx[0], gradient), GS_EINVAL, "no forward pass");
     memset(y, 0, sizeof(y));
     gs_assert_ok(gs_layer_forward(l, x[0], parameter, true, 1, y[0]));
     assert_memory_equal(y, want, sizeof(y));
     for (int again = 0; again < 2; again++) { /* twice through the same pass, and what was there does not count */
-        gs_assert_ok(gs_layer_backward(l, parameter, g[0], dx[0], gradient));
+        gs_assert_ok(gs_layer_backward(l, x[0], parameter, g[0], dx[0], gradient));
         assert_memory_equal(dx, want_dx, sizeof(dx));
         assert_memory_equal(dw, want_dw, sizeof(dw));
     }
-    gs_assert_ok(gs_layer_backward(l, parameter, g[0], NULL, NULL));
+    gs_assert_ok(gs_layer_backward(l, x[0], parameter, g[0], NULL, NULL));
     gs_layer_close(l);
 }
 
@@ -79,7 +79,7 @@ static void test_layer__sums_and_gradients_by_hand(void **state)
 
 static struct {
     int64_t src[E], dst[E], type[E];
-    float weight[E], x[N * IN], g[N * OUT];
+    float weight[E], x[N * IN], g[N * OUT], moved_x[N * IN], y[N * OUT + GUARD];
     float value[MOST_TENSORS][MOST], gradient[MOST_TENSORS][MOST], dx[N * IN];
     uint64_t count[MOST_TENSORS];
     uint32_t tensors;
@@ -99,10 +99,11 @@ static void make_graph(void)
         fixture.g[i] = uniform(i, 6);
 }
 
-/* sum of g y, with everything moved by `step` along the directions of uniform(). */
+/* sum of g y, with everything moved by `step` along the directions of uniform(). Nothing is written behind y. */
 static double moved(gs_layer *l, float step, bool train)
 {
-    static float x[N * IN], y[N * OUT], value[MOST_TENSORS][MOST];
+    static float value[MOST_TENSORS][MOST];
+    float *const x = fixture.moved_x, *const y = fixture.y;
     const float *parameter[MOST_TENSORS];
     double sum = 0;
 
@@ -113,12 +114,17 @@ static double moved(gs_layer *l, float step, bool train)
             value[k][i] = fixture.value[k][i] + step * uniform(i, 8 + k);
         parameter[k] = value[k];
     }
+    for (uint32_t i = 0; i < GUARD; i++)
+        y[N * OUT + i] = -17;
     gs_assert_ok(gs_layer_forward(l, x, parameter, train, 1, y));
+    for (uint32_t i = 0; i < GUARD; i++)
+        assert_true(y[N * OUT + i] == -17);
     for (uint32_t i = 0; i < N * OUT; i++)
         sum += (double)fixture.g[i] * (double)y[i];
     return sum;
 }
 
+/* Of the last forward pass, whose x and y stand somewhere else, or nowhere, by now. */
 static double along_gradient(gs_layer *l)
 {
     const float *parameter[MOST_TENSORS];
@@ -129,7 +135,9 @@ static double along_gradient(gs_layer *l)
         parameter[k] = fixture.value[k];
         gradient[k] = fixture.gradient[k];
     }
-    gs_assert_ok(gs_layer_backward(l, parameter, fixture.g, fixture.dx, gradient));
+    memset(fixture.moved_x, 0xff, sizeof(fixture.moved_x)); /* NaN */
+    memset(fixture.y, 0xff, sizeof(fixture.y));
+    gs_assert_ok(gs_layer_backward(l, fixture.x, parameter, fixture.g, fixture.dx, gradient));
     for (uint32_t i = 0; i < N * IN; i++)
         sum += (double)fixture.dx[i] * (double)uniform(i, 7);
     for (uint32_t k = 0; k < fixture.tensors; k++)
