@@ -221,7 +221,6 @@ static uint32_t build_end(gs_builder *b, const char *name)
 
     if (type)
         return node;
-
     if (node == GS_IR_NONE)
         return gs_model__unknown(b, name + 2, false);
     n = gs_ir_node(ir, node);
@@ -510,13 +509,11 @@ static void hand_on(gs_builder *b, const char *name, uint32_t node)
 /* e.x; where there are no such features e.weight, which is 1 of each edge without one. */
 static uint32_t first_edge_value(gs_builder *b)
 {
-    uint32_t one;
-
     if (gs_model__edge_width(b->config) > 0)
         return build_edge_features(b, "e.x");
     if (b->config->edge_weights)
         return gs_ir_weight(b->ir);
-    one = gs_ir_binary(b->ir, GS_OP_ADD, gs_model__degree(b), gs_model__number(b, 1.0f));
+    const uint32_t one = gs_ir_binary(b->ir, GS_OP_ADD, gs_model__degree(b), gs_model__number(b, 1.0f));
     return gs_ir_unary(b->ir, GS_OP_SRC, gs_ir_unary(b->ir, GS_OP_STEP, one, 0), 0);
 }
 
@@ -546,6 +543,14 @@ static void check_edge_widths(gs_builder *b)
     }
 }
 
+/* A name that nothing gives a width to stands for that of what is returned. */
+static bool is_open(const gs_builder *b, const gs_dim *d)
+{
+    const char *const name = d->factor[0].name;
+    return d->factors == 1 && name[0] != '\0' && strchr(name, '.') == NULL && strcmp(name, "edge_features") != 0 &&
+           width_named(b, name) == 0;
+}
+
 /* All are built before one is handed on: each may be made of what the layer got. */
 static void return_edge_values(gs_builder *b)
 {
@@ -553,11 +558,12 @@ static void return_edge_values(gs_builder *b)
     const gs_text_layer *const l = b->l;
 
     for (uint32_t i = 0; i < l->edges_out; i++) {
-        const uint32_t width = gs_model__width_of(b, &l->edge_out[i].dim);
+        const gs_dim *const d = &l->edge_out[i].dim;
+        const uint32_t width = is_open(b, d) ? 0 : gs_model__width_of(b, d);
         const gs_expr *const at = &b->m->expr[l->edge_out[i].result];
         made[i] = gs_model__build_expr(b, l->edge_out[i].result);
         gs_ir_at(b->ir, at->line, at->column);
-        if (gs_ir_status(b->ir) == GS_OK && gs_ir_node(b->ir, made[i])->width != width)
+        if (gs_ir_status(b->ir) == GS_OK && width != 0 && gs_ir_node(b->ir, made[i])->width != width)
             gs_ir_error(b->ir, GS_EFORMAT, "the layer returns an %s of width %u instead of %u", l->edge_out[i].name,
                         gs_ir_node(b->ir, made[i])->width, width);
     }

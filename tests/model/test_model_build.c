@@ -118,7 +118,7 @@ static uint32_t count_of(const gs_ir *ir, gs_op op)
 /* What a layer returns of edges the next one reads; the first reads features of edges, else their weights, else 1. */
 static void test_build__layers_hand_values_of_edges_on(void **state)
 {
-    static const char *const text = "layer t(h[a], e.z[k]) -> [b], e.z[b]:\n  param w[b, a], c[b, k]\n"
+    static const char *const text = "layer t(h[a], e.z[k]) -> [b], e.z[k2]:\n  param w[b, a], c[b, k]\n"
                                     "  z = u.h @ w' + e.z @ c'\n  return sum(sigmoid(z)), relu(z)\n";
     static const struct {
         uint32_t features;
@@ -158,7 +158,7 @@ static void test_build__values_of_edges_that_fit_nothing_are_refused(void **stat
          "m.gnn:3:18: the layer returns an e.z of width 5 instead of 3"},
         {"layer t(h[a]) -> [b], e.z[a]:\n  param w[b, a]\n  return h @ w', h\n",
          "m.gnn:3:18: 'e.z' is a value of edges, and this is one of vertices"},
-        {"layer t(h[a]) -> [b], e.z[q]:\n  param w[b, a]\n  return h @ w', u.h\n",
+        {"layer t(h[a]) -> [b], e.z[2 * q]:\n  param w[b, a]\n  return h @ w', u.h\n",
          "m.gnn:1:27: 'q' is neither a number nor a width of this layer"},
         {"layer t(h[a], e.z[5]) -> [b], e.z[b]:\n  param w[b, a]\n  return h @ w', u.h @ w'\n",
          "m.gnn:1:19: layer 0 of the network gets an e.z of width 1, the text says 5"},
