@@ -206,21 +206,23 @@ gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *me
     return done.status == GS_OK ? GS_OK : gs_io_explain(e->files.io, &r, &done);
 }
 
-/* Checked as they come, but for chunks: those are when first used. */
+/* Checked as they come, but for chunks: those are when first used. A rank's part of an array may begin within what a
+ * checksum covers. */
 static gs_status load_on_host(gs_exec *e, const gs_resident *r)
 {
     const bool edges = r->file >= e->program->arrays;
     const gs_exec_file *const f = &e->files.file[r->file];
     const uint64_t whole = gs_align_up(f->bytes, GS_BLOCK_BYTES);
-    const uint64_t end = edges ? r->bytes : GS_MIN(gs_align_up(r->bytes, f->sum_bytes), whole - r->first);
-    uint8_t *const to = e->region[GS_REGION_RESIDENT] + r->offset;
+    const uint64_t begin = edges ? r->first : gs_align_down(r->first, f->sum_bytes), last = r->first + r->bytes;
+    const uint64_t end = edges ? last : GS_MIN(gs_align_up(last, f->sum_bytes), whole);
+    uint8_t *const to = e->region[GS_REGION_RESIDENT] + r->offset - (r->first - begin);
     gs_status st = GS_OK;
 
-    for (uint64_t at = 0; at < end && st == GS_OK; at += PIECE_BYTES) {
+    for (uint64_t at = begin; at < end && st == GS_OK; at += PIECE_BYTES) {
         const uint64_t n = GS_MIN(PIECE_BYTES, end - at);
-        st = gs_exec__read_now(e, r->file, r->first + at, to + at, n);
+        st = gs_exec__read_now(e, r->file, at, to + (at - begin), n);
         if (st == GS_OK && !edges)
-            st = gs_exec__check_blocks(e, r->file, r->first + at, to + at, n);
+            st = gs_exec__check_blocks(e, r->file, at, to + (at - begin), n);
     }
     return st;
 }

@@ -286,16 +286,31 @@ static gs_status note_makers(listing *x)
     return GS_OK;
 }
 
-/* Of the host's: what this rank's device takes. */
-static bool is_loaded(const listing *x, uint32_t r)
+/* Of what the host keeps, what this rank's device takes, or of rows that are dealt what this rank has. */
+static void take_own(const listing *x, uint32_t r, gs_resident *k)
 {
-    const gs_resident *const k = &x->whole->resident[r];
-    bool wanted = (x->owners.loaders[r] >> x->rank & 1) != 0;
+    const gs_piece own = gs_owners_loaded(&x->owners, r, x->rank);
 
-    for (uint32_t i = 0; i < x->whole->residents; i++) /* what it keeps comes from there, too */
-        wanted = wanted || (x->whole->resident[i].memory == GS_DEVICE_MEMORIES + x->rank &&
-                            x->whole->resident[i].file == k->file);
-    return k->load && wanted;
+    k->rank = (uint8_t)x->rank;
+    k->load = k->load && own.end > own.begin;
+    if (!k->load)
+        return;
+    k->offset += own.begin - k->first;
+    k->bytes = own.end - own.begin;
+    k->first = own.begin;
+}
+
+/* The rank whose rows a device's resident is of. */
+static uint32_t rank_of(const listing *x, const gs_resident *k)
+{
+    const gs_array *const a = &x->program->array[k->file];
+
+    if (k->made_by != GS_NONE) {
+        const uint64_t row = k->first / (a->width * (uint64_t)gs_dtype_bytes(a->dtype));
+        return x->out->maker[(uint64_t)k->made_by * x->parts + row / x->interval_rows];
+    }
+    return gs_owners_deal(&x->owners, k->file) ? gs_owners_of(&x->owners, k->target)
+                                               : k->memory - GS_DEVICE_MEMORIES; /* whoever has the device */
 }
 
 static void list_residents(listing *x)
@@ -305,20 +320,13 @@ static void list_residents(listing *x)
     for (uint32_t r = 0; r < x->whole->residents; r++) {
         gs_resident k = x->whole->resident[r];
         const uint32_t device = k.memory - GS_DEVICE_MEMORIES;
-        k.rank = (uint8_t)x->rank;
         if (k.memory == GS_HOST) {
-            k.load = is_loaded(x, r);
+            take_own(x, r, &k);
             p->resident[p->residents++] = k;
             continue;
         }
-        if (k.made_by != GS_NONE) {
-            const gs_array *const a = &x->program->array[k.file];
-            const uint64_t row = k.first / (a->width * (uint64_t)gs_dtype_bytes(a->dtype));
-            k.rank = p->maker[(uint64_t)k.made_by * x->parts + row / x->interval_rows];
-        }
+        k.rank = (uint8_t)rank_of(x, &k);
         if (device != x->rank && k.rank != x->rank)
-            continue;
-        if (device != x->rank && k.made_by == GS_NONE)
             continue;
         k.memory = device == x->rank ? (uint32_t)GS_DEVICE_MEMORIES : GS_RANK_MEMORIES + device;
         p->resident[p->residents++] = k;
@@ -371,9 +379,10 @@ static gs_status list_all(listing *x)
 }
 
 gs_status gs_plan_take_part(gs_plan **out, const gs_plan *whole, const gs_program *program, uint32_t parts,
-                            uint32_t interval_rows, uint32_t rank)
+                            uint32_t interval_rows, const gs_part_rows *rows, uint32_t rank)
 {
-    listing x = {.whole = whole, .program = program, .rank = rank, .parts = parts, .interval_rows = interval_rows};
+    listing x = {.whole = whole, .program = program, .rank = rank, .parts = parts, .interval_rows = interval_rows,
+                 .owners = {.rows = rows, .ranks = whole->devices, .interval_rows = interval_rows}};
     gs_status st;
 
     if ((x.out = gs_calloc(1, sizeof(*x.out))) == NULL)

@@ -2,6 +2,7 @@
 #include "plan/part_owners.h"
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/size.h"
 
 /* Who has bytes of the store: whoever reads them. */
@@ -77,6 +78,61 @@ static gs_status put(gs_owners *o, uint32_t i, const stretch *x, uint32_t who, u
 
 static uint16_t bit(uint32_t rank) { return (uint16_t)(1u << rank); }
 
+/* ---- rows of the store that are dealt ------------------------------------- */
+
+bool gs_owners_deal(const gs_owners *o, uint32_t file)
+{
+    const int id = file < o->program->arrays ? o->program->array[file].store_id : -1;
+    return o->rows != NULL && id >= 0 && (o->rows->arrays >> id & 1) != 0;
+}
+
+uint32_t gs_owners_of(const gs_owners *o, uint32_t interval)
+{
+    uint32_t k = 0;
+    while (interval >= o->rows->first[k + 1])
+        k++;
+    return k;
+}
+
+/* Of a cache's rows of one interval all are its owner's, with what checksums take in before them. */
+static gs_piece piece_of(const gs_owners *o, const gs_resident *r, uint32_t rank)
+{
+    const gs_array *const a = &o->program->array[r->file];
+    const uint64_t interval = (uint64_t)o->interval_rows * a->width * gs_dtype_bytes(a->dtype);
+    const uint32_t owner = gs_owners_of(o, r->target);
+    const uint64_t last = rank + 1 == o->ranks ? UINT64_MAX : interval * o->rows->first[rank + 1];
+    gs_piece p = {.begin = rank == owner ? r->first : GS_MAX(r->first, interval * o->rows->first[rank]),
+                  .end = GS_MIN(r->first + r->bytes, last), .rank = rank};
+
+    if (rank < owner || p.end < p.begin)
+        p.end = p.begin = r->first;
+    return p;
+}
+
+gs_piece gs_owners_loaded(const gs_owners *o, uint32_t resident, uint32_t rank)
+{
+    return o->loaded[(uint64_t)resident * o->ranks + rank];
+}
+
+/* One more stretch of a resident's file that a rank wants. */
+static void want(gs_owners *o, uint32_t resident, uint32_t rank, uint64_t begin, uint64_t end)
+{
+    gs_piece *const p = &o->loaded[(uint64_t)resident * o->ranks + rank];
+
+    *p = (gs_piece){p->end == p->begin ? begin : GS_MIN(p->begin, begin), GS_MAX(p->end, end), rank};
+}
+
+/* The place of a read is of the interval's rows as a whole, though those that nobody needs are not read. */
+static gs_status follow_dealt(gs_owners *o, uint32_t i)
+{
+    const gs_task *const t = &o->plan->task[i];
+    const uint32_t owner = gs_owners_of(o, t->target);
+
+    o->readers[i] |= bit(owner);
+    return gs_spans_set(spans_of(o, t, &t->place),
+                        (gs_span){t->place.offset, t->place.offset + t->bytes, owner, i});
+}
+
 /* ---- each kind of move ---------------------------------------------------- */
 
 /* Who made what is in the run's file has it there. */
@@ -104,13 +160,25 @@ static gs_status follow_download(gs_owners *o, uint32_t i, const stretch *x)
     return put(o, i, x, o->plan->task[i].device, GS_NONE);
 }
 
+static void want_loaded(gs_owners *o, uint32_t i, const stretch *x)
+{
+    const gs_task *const t = &o->plan->task[i];
+    const uint32_t r = x->from & ~LOADED;
+    const gs_resident *const k = &o->plan->resident[r];
+    const uint64_t first = k->first + (t->source.offset - k->offset);
+
+    want(o, r, t->device, first + x->begin, first + x->end);
+}
+
 static gs_status follow_upload(gs_owners *o, uint32_t i, const stretch *x)
 {
     const uint32_t to = o->plan->task[i].device, rank = x->who == ANYONE ? to : x->who;
     gs_piece *const last = o->pieces > 0 ? &o->piece[o->pieces - 1] : NULL;
 
-    if (x->who == ANYONE && x->from != GS_NONE)
-        *((x->from & LOADED) != 0 ? &o->loaders[x->from & ~LOADED] : &o->readers[x->from]) |= bit(to);
+    if (x->who == ANYONE && x->from != GS_NONE && (x->from & LOADED) != 0)
+        want_loaded(o, i, x);
+    else if (x->who == ANYONE && x->from != GS_NONE)
+        o->readers[x->from] |= bit(to);
     if (last != NULL && last->rank == rank && last->end == x->begin) {
         last->end = x->end;
         return GS_OK;
@@ -151,6 +219,8 @@ gs_status gs_owners_follow(gs_owners *o, uint32_t i)
     o->pieces = 0;
     switch (gs_task_driver(t)) {
     case GS_DRIVER_IO:
+        if (gs_task_reads(t) && gs_owners_deal(o, t->file))
+            return follow_dealt(o, i);
         return each_stretch(o, i, gs_task_reads(t) ? follow_read : follow_write);
     case GS_DRIVER_ENGINE:
         if (t->source.memory != GS_HOST)
@@ -166,6 +236,35 @@ gs_status gs_owners_follow(gs_owners *o, uint32_t i)
 
 /* ---- all passes ----------------------------------------------------------- */
 
+static gs_status begin_dealt(gs_owners *o, uint32_t r)
+{
+    const gs_resident *const k = &o->plan->resident[r];
+    gs_status st = GS_OK;
+
+    for (uint32_t rank = 0; rank < o->ranks && st == GS_OK; rank++) {
+        const gs_piece p = piece_of(o, k, rank);
+        if (p.end == p.begin)
+            continue;
+        want(o, r, rank, p.begin, p.end);
+        st = gs_spans_set(&o->resident, (gs_span){k->offset + p.begin - k->first, k->offset + p.end - k->first, rank,
+                                                  LOADED | r});
+    }
+    return st;
+}
+
+/* What devices keep comes from what is kept on their hosts. */
+static void want_kept(gs_owners *o, uint32_t r)
+{
+    const gs_resident *const host = &o->plan->resident[r];
+
+    for (uint32_t i = 0; i < o->plan->residents; i++) {
+        const gs_resident *const k = &o->plan->resident[i];
+        if (k->memory != GS_HOST && k->load && k->made_by == GS_NONE && k->file == host->file &&
+            k->first >= host->first && k->first + k->bytes <= host->first + host->bytes)
+            want(o, r, k->memory - GS_DEVICE_MEMORIES, k->first, k->first + k->bytes);
+    }
+}
+
 gs_status gs_owners_begin(gs_owners *o)
 {
     gs_status st = GS_OK;
@@ -173,8 +272,14 @@ gs_status gs_owners_begin(gs_owners *o)
     o->ring.count = o->resident.count = o->file.count = 0;
     for (uint32_t r = 0; r < o->plan->residents && st == GS_OK; r++) {
         const gs_resident *const k = &o->plan->resident[r];
-        if (k->memory == GS_HOST && k->load)
-            st = gs_spans_set(&o->resident, (gs_span){k->offset, k->offset + k->bytes, ANYONE, LOADED | r});
+        if (k->memory != GS_HOST || !k->load)
+            continue;
+        if (gs_owners_deal(o, k->file)) {
+            st = begin_dealt(o, r);
+            continue;
+        }
+        want_kept(o, r);
+        st = gs_spans_set(&o->resident, (gs_span){k->offset, k->offset + k->bytes, ANYONE, LOADED | r});
     }
     return st;
 }
@@ -193,11 +298,12 @@ gs_status gs_owners_open(gs_owners *o, const gs_plan *plan, const gs_program *pr
     const uint32_t setup = gs_program_pass(program, "setup");
     gs_status st;
 
-    *o = (gs_owners){.plan = plan, .program = program};
+    o->plan = plan;
+    o->program = program;
     o->readers = gs_calloc((size_t)plan->tasks + 1, sizeof(*o->readers));
-    o->loaders = gs_calloc((size_t)plan->residents + 1, sizeof(*o->loaders));
+    o->loaded = gs_calloc(((size_t)plan->residents + 1) * o->ranks, sizeof(*o->loaded));
     o->seen = gs_calloc((size_t)plan->tasks + 1, sizeof(*o->seen));
-    if (o->readers == NULL || o->loaders == NULL || o->seen == NULL)
+    if (o->readers == NULL || o->loaded == NULL || o->seen == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
     if ((st = gs_owners_begin(o)) == GS_OK && setup != GS_NONE)
         st = follow_pass(o, setup);
@@ -215,6 +321,6 @@ void gs_owners_close(gs_owners *o)
     gs_free(o->file.span);
     gs_free(o->piece);
     gs_free(o->readers);
-    gs_free(o->loaders);
+    gs_free(o->loaded);
     gs_free(o->seen);
 }

@@ -109,7 +109,8 @@ typedef struct gs_task {
     };
     uint32_t target, operand; /* SELF: operand alone; EDGES, UNROLL, BACK; MOVE of a chunk: intervals; with
                                * CHECK_CHUNK, of the first of the target's chunks that it brings. `operand` of a MOVE
-                               * of rows from the host to a device of another rank than made them: 1 + that device */
+                               * of rows from the host to a device of another rank than made them: 1 + that device;
+                               * `target` of a MOVE of the store's rows for ranks: their interval */
     union {
         uint32_t rows;   /* VERTEX, SELF, BEGIN, FINISH; EDGES: of the target interval, those that are there */
         uint32_t runs;   /* MOVE: of plan->run; 0: all of `bytes` */
@@ -152,7 +153,7 @@ typedef struct gs_resident {
     uint8_t rank;        /* of a part, and made by a stage: who has its rows; then `memory` may be another rank's. In
                           * what was padding, as a plan's bytes count in its budget */
     uint32_t made_by;    /* on a device: the stage that makes it, after whose pass it is loaded; GS_NONE: at once */
-    uint32_t target, operand; /* of a chunk on a device */
+    uint32_t target, operand; /* of a chunk on a device; of rows of a cache for ranks: `target` is their interval */
 } gs_resident;
 
 _Static_assert(sizeof(gs_resident) == 48, "its size counts in budgets");

@@ -128,6 +128,10 @@ static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage, double 
     first[devices] = l->parts;
     if (devices == 1)
         return;
+    if (l->config->owners != NULL) {
+        memcpy(first, l->config->owners, (devices + 1) * sizeof(*first));
+        return;
+    }
     for (uint32_t i = 0; i < l->parts; i++)
         total += seconds[i] = interval_seconds(l, stage, i, 0);
     stage_speeds(l, stage, total, speed);
@@ -236,7 +240,8 @@ bool gs_deals_differ(const gs_schedule_config *config)
 {
     const gs_topology *const t = config->topology;
 
-    if (t == NULL || config->cost == NULL || config->share != NULL || t->place.said)
+    if (t == NULL || config->cost == NULL || config->share != NULL || config->owners != NULL ||
+        t->place.said)
         return false;
     for (uint32_t d = 1; d < t->devices; d++)
         if (!is_alike(t, d, 0))

@@ -53,6 +53,7 @@ gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first,
         t.bytes = l->set[set].chunk[chunk].length;
     } else if (l->spill_interval[t.file] == 0) {
         gs_emit__store_extent(l, t.file, gs_interval_first(l->chunks, unit % parts) + first, rows, &t, skip);
+        t.target = l->memory.apart ? unit % parts : 0; /* the extent may begin before it */
     } else {
         const uint64_t row = l->row_bytes[t.file], begin = gs_align_down(first * row, GS_BLOCK_BYTES);
         t.source = gs_place_on_disk(gs_emit__spilled_at(e, t.file, unit % parts) + begin);

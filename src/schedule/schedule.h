@@ -80,6 +80,8 @@ typedef struct gs_schedule_config {
                                 * computes on host memory */
     const double *share;       /* [stages * topology's devices] in proportion to which a stage's columns are dealt;
                                 * NULL: as fast as they are, or otherwise where that is predicted to be shorter */
+    const uint32_t *owners;    /* [topology's devices + 1] the first target interval of each device, in all stages
+                                * (gs_chunk_deal()); NULL: dealt stage by stage */
     bool ring;                 /* one of all devices in place of a chain for each switch; else, and where the topology
                                 * says neither, the one of the two that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */

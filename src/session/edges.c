@@ -653,7 +653,7 @@ static void mark_own(const gs_session *s, uint32_t k, uint8_t *wanted)
         if (gs_task_reads(t) && t->file == file)
             mark_bytes(&s->edges.pruned[k], parts * parts, t->source.offset, t->bytes, wanted);
     for (const gs_resident *r = p->resident; r < p->resident + p->residents; r++)
-        if (r->file == file)
+        if (r->file == file && r->load)
             mark_bytes(&s->edges.pruned[k], parts * parts, r->first, r->bytes, wanted);
 }
 

@@ -208,7 +208,7 @@ static gs_status take_part(gs_session *s)
     if (s->program->tables > 0)
         return gs_fail(GS_EUNSUPPORTED, "ranks do not train learned tables of vertices yet; train on one rank");
     const gs_status st = compare_plans(s);
-    return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows,
+    return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows, NULL,
                                            gs_ranks_self())
                        : st;
 }

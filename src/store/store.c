@@ -252,6 +252,43 @@ gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chun
     return GS_OK;
 }
 
+/* ---- owners ------------------------------------------------------------- */
+
+/* What a row counts beside its edges: a dense product of 64 columns takes as long as to gather some four rows. */
+#define EDGES_A_ROW 4u
+
+static uint64_t weight_of(const gs_chunk_table *t, uint32_t interval)
+{
+    uint64_t edges = 0;
+
+    for (uint32_t d = 0; d < 2; d++)
+        for (uint32_t o = 0; o < t->parts; o++)
+            edges += gs_chunk_at(t, (gs_direction)d, interval, o)->edges;
+    return edges + EDGES_A_ROW * gs_interval_rows(t, interval);
+}
+
+void gs_chunk_deal(const gs_chunk_table *t, uint32_t owners, uint32_t *first)
+{
+    double total = 0, before = 0;
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; i < t->parts; i++)
+        total += (double)weight_of(t, i);
+    first[0] = 0;
+    first[owners] = t->parts;
+    for (uint32_t k = 1; k < owners; k++) {
+        const uint32_t most = t->parts > owners - k ? t->parts - (owners - k) : 0; /* those behind have one each */
+        while (at < most) { /* up to the bound between two intervals that is nearest to the share */
+            const double own = (double)weight_of(t, at);
+            if (at > first[k - 1] && before + own / 2 > total * k / owners)
+                break;
+            before += own;
+            at++;
+        }
+        first[k] = at;
+    }
+}
+
 /* ---- opening ----------------------------------------------------------- */
 
 #define SMALL_TABLE GS_MIB /* smaller tables have room */

@@ -229,7 +229,7 @@ static gs_status measure(moved *out, const scene *x, const gs_session *s)
     gs_status st = GS_OK;
 
     if (s->plan->devices > 0)
-        st = gs_plan_take_part(&part, s->plan, s->program, t->parts, t->interval_rows, rank);
+        st = gs_plan_take_part(&part, s->plan, s->program, t->parts, t->interval_rows, NULL, rank);
     if (st == GS_OK)
         add_up(out, x, s, part != NULL ? part : s->plan, rank);
     gs_plan_free(part);

@@ -25,7 +25,7 @@ static uint32_t mix(uint64_t v)
 uint32_t plan_sim__next(struct sim *s)
 {
     s->rng = s->rng * 1664525u + 1013904223u;
-    return s->rng >> 8;
+    return s->rng >> 8 ^ s->rng >> 20; /* low bits alone come again after some thousand draws */
 }
 
 static uint64_t row_bytes(const struct sim *s, uint32_t a)
@@ -100,6 +100,22 @@ void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_
         memcpy(to, (const uint8_t *)&word + at % 8, bytes);
         to += bytes, at += bytes, n -= bytes;
     }
+}
+
+void plan_sim__disk_bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to)
+{
+    const int id = file < s->p->arrays ? s->p->array[file].store_id : -1;
+
+    plan_sim__bytes_of(s, file, at, n, to);
+    if (s->dealt == NULL || id < 0 || (s->dealt->arrays >> id & 1) == 0)
+        return;
+    const uint64_t interval =
+        s->cfg->chunks->interval_rows * (uint64_t)s->p->array[file].width * gs_dtype_bytes(s->p->array[file].dtype);
+    const uint64_t first = s->dealt->first[s->plan->rank] * interval;
+    const uint64_t end = s->dealt->first[s->plan->rank + 1] * interval;
+    for (uint64_t i = 0; i < n; i++)
+        if (at + i < first || at + i >= end)
+            to[i] = 0xEE;
 }
 
 static const gs_row_runs *runs_of(const struct sim *s, uint32_t stage)
@@ -541,7 +557,10 @@ static void load_residents(struct sim *s, uint32_t pass)
         if (!r->load || (p == NULL ? by != GS_NONE : by < p->first_stage || by >= p->first_stage + p->stages))
             continue;
         const uint64_t row = r->file < s->p->arrays ? row_bytes(s, r->file) : r->bytes;
-        plan_sim__bytes_of(s, r->file, r->first, r->bytes, to);
+        if (r->memory == GS_HOST)
+            plan_sim__disk_bytes_of(s, r->file, r->first, r->bytes, to);
+        else
+            plan_sim__bytes_of(s, r->file, r->first, r->bytes, to);
         for (uint64_t at = 0; r->file < s->p->arrays && at < r->bytes; at += row)
             if (!is_stored(s, r->file, (r->first + at) / row))
                 memset(to + at, 0, row);
@@ -554,9 +573,10 @@ static uint32_t pass_of(const struct sim *s, uint32_t pass, uint32_t run)
     return pass == GS_NONE ? once + (run - once) % (s->plan->passes - once) : pass;
 }
 
-static void open_sim(struct sim *s, const gs_plan *plan, const gs_schedule_config *config, uint32_t seed)
+static void open_sim(struct sim *s, const gs_plan *plan, const gs_schedule_config *config, const gs_part_rows *dealt,
+                     uint32_t seed)
 {
-    *s = (struct sim){.plan = plan, .cfg = config, .p = config->program, .rng = seed * 2654435761u + 1};
+    *s = (struct sim){.plan = plan, .dealt = dealt, .cfg = config, .p = config->program, .rng = seed * 2654435761u + 1};
     for (int r = 1; r < GS_REGION_ARENA; r++)
         assert_non_null(s->region[r] = calloc(1, plan->region_bytes[r] + 64));
     for (uint32_t d = 0; d < GS_MAX(plan->devices, 1); d++)
@@ -594,7 +614,7 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
 {
     struct sim s;
 
-    open_sim(&s, plan, config, seed);
+    open_sim(&s, plan, config, NULL, seed);
     for (s.run = 0; s.run < runs; s.run++) {
         const uint32_t which = pass_of(&s, pass, s.run);
         enter(&s);
@@ -611,15 +631,16 @@ void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_
 }
 
 /* Each rank has a machine of its own, and what one does not send is not in another's memory. */
-void plan_sim_run_parts(const gs_plan *plan, const gs_schedule_config *config, uint32_t runs, uint32_t seed)
+void plan_sim_run_parts(const gs_plan *plan, const gs_schedule_config *config, const gs_part_rows *dealt,
+                        uint32_t runs, uint32_t seed)
 {
     struct sim rank[GS_PLAN_DEVICES];
     gs_plan *part[GS_PLAN_DEVICES];
 
     for (uint32_t r = 0; r < plan->devices; r++) {
         gs_assert_ok(gs_plan_take_part(&part[r], plan, config->program, config->chunks->parts,
-                                       config->chunks->interval_rows, r));
-        open_sim(&rank[r], part[r], config, seed + r);
+                                       config->chunks->interval_rows, dealt, r));
+        open_sim(&rank[r], part[r], config, dealt, seed + r);
         rank[r].ranks = rank;
     }
     for (uint32_t run = 0; run < runs; run++) {

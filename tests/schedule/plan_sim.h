@@ -8,6 +8,7 @@
 #ifndef GS_TESTS_PLAN_SIM_H
 #define GS_TESTS_PLAN_SIM_H
 
+#include "plan/part.h"
 #include "plan/plan.h"
 #include "schedule/schedule.h"
 
@@ -15,7 +16,9 @@
 void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
                   uint32_t seed);
 
-/* Takes the parts of the plan, of several devices, and runs all of them beside each other, one pass after the other. */
-void plan_sim_run_parts(const gs_plan *plan, const gs_schedule_config *config, uint32_t runs, uint32_t seed);
+/* Takes the parts of the plan, of several devices, and runs all of them beside each other, one pass after the other.
+ * `dealt`: as gs_plan_take_part() has it. */
+void plan_sim_run_parts(const gs_plan *plan, const gs_schedule_config *config, const gs_part_rows *dealt,
+                        uint32_t runs, uint32_t seed);
 
 #endif /* GS_TESTS_PLAN_SIM_H */

@@ -28,6 +28,7 @@ struct sim {
     uint64_t complete;    /* bit of a stage whose statistics are there */
     /* of a rank's part of a plan */
     struct sim *ranks;    /* all of them; NULL: this is a whole plan */
+    const gs_part_rows *dealt; /* rows of the store that one rank alone has; NULL: none */
     struct sim_message *in[GS_PLAN_DEVICES]; /* from each rank, what was sent and not received, oldest first */
 };
 
@@ -42,6 +43,8 @@ static inline void *place(struct sim *s, gs_place at) { return s->region[at.regi
 uint32_t plan_sim__next(struct sim *s);
 /* What an array (`at` counted through all rows) or an edge file holds: n bytes from byte `at` on. */
 void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to);
+/* The same of the disk of a rank, which has other bytes in the place of rows that are another's. */
+void plan_sim__disk_bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to);
 void plan_sim__run_compute(struct sim *s, uint32_t index);
 /* All tasks of the pass, in a random legal order; where the same pass runs `again` next, some of its first reads
  * too. */

@@ -186,7 +186,7 @@ static void move_part(struct sim *s, const gs_task *t, uint64_t from, uint64_t b
             memcpy(s->spill + offset, m, bytes);
     } else {
         assert_false(gs_task_writes(t));
-        plan_sim__bytes_of(s, t->file, offset, bytes, m);
+        plan_sim__disk_bytes_of(s, t->file, offset, bytes, m);
     }
     s->read_bytes += gs_task_reads(t) ? bytes : 0;
     s->loaded_bytes += is_task(t, "load") ? bytes : 0;

@@ -228,7 +228,7 @@ static void run_several(const gs_topology *topology, uint64_t vertices, uint32_t
     assert_true(plan->host_bytes <= host && plan->device_bytes <= device);
     assert_true(parts != 16 || plan->pass[0].blocks > topology->devices);
     plan_sim_run(plan, &c, 0, 2, seed);
-    plan_sim_run_parts(plan, &c, 2, seed + 1);
+    plan_sim_run_parts(plan, &c, NULL, 2, seed + 1);
     gs_plan_free(plan);
     drop(&f);
 }

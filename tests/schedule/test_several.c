@@ -58,7 +58,7 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, GS_NONE, 3, seed + 1);
     if (seed % 4 == 0)
-        plan_sim_run_parts(plan, &c, 4, seed + 2);
+        plan_sim_run_parts(plan, &c, NULL, 4, seed + 2);
     plans_ahead += plan->pass[0].aheads > 0; /* the second of the two runs above begins with what the first read */
     assert_int_equal(plan->ring, chain && topology->across.share == GS_SHARE_ROUND);
     assert_true((plan->pass[0].forward_bytes > 0) == (plan->ring || (chain && topology->switches < topology->devices)));
@@ -114,10 +114,66 @@ static void test_several__runs_of_rows_are_safe(void **state)
         plan_sim_run(plan, &c, 0, 2, k);
         plan_sim_run(plan, &c, 1, 2, k);
         if (k % 2 == 0)
-            plan_sim_run_parts(plan, &c, 4, k);
+            plan_sim_run_parts(plan, &c, NULL, 4, k);
         gs_plan_free(plan);
         fixture_drop(&f);
     }
+}
+
+/* Ranks that each have only their own part of the store: what another has it sends, and who wants it does not read it,
+ * whatever is kept where. A deal of intervals leaves no rank without. */
+static void test_several__ranks_send_rows_of_the_store(void **state)
+{
+    uint32_t kept = 0, cached = 0, sent = 0;
+    (void)state;
+
+    for (uint32_t k = 0; k < 12; k++) {
+        struct fixture f = {0};
+        gs_plan *plan = NULL, *part = NULL;
+        gs_topology topology;
+        uint32_t first[GS_PLAN_DEVICES + 1];
+        const uint32_t ranks = 2 + k % 3, parts = k % 5 == 4 ? ranks : 7 + k % 4;
+        gs_topology_of_network(&topology, ranks, 1e9, 2e-5);
+        fixture_program(&f, k % 2 == 0 ? 37 : 64, 16);
+        fixture_chunks(&f, 6000 + 7 * k, parts, k % 4 == 3, k);
+        fixture_needs(&f, 4, k);
+        gs_chunk_deal(&f.chunks, ranks, first);
+        assert_true(first[0] == 0 && first[ranks] == parts);
+        for (uint32_t r = 0; r < ranks; r++)
+            assert_true(first[r] < first[r + 1]);
+        gs_schedule_config c = fixture_config(&f, k % 3 == 0 ? 3 * GS_MIB : 24 * GS_MIB,
+                                              k % 3 == 1 ? 8 * GS_MIB : 3 * GS_MIB);
+        c.topology = &topology;
+        c.owners = first;
+        c.no_chain = true;
+        c.force_spill = k % 4 == 2;
+        if (k % 2 == 1)
+            fixture_take_needs(&c, &f);
+        if (k % 3 == 0)
+            plan = plan_smallest(&c);
+        else
+            gs_assert_ok(gs_schedule(&plan, &c));
+        for (const gs_task *t = plan->task; t < plan->task + plan->tasks; t++)
+            if (t->kind == GS_TASK_VERTEX || t->kind == GS_TASK_EDGES) {
+                const uint32_t of = t->kind == GS_TASK_EDGES ? t->target
+                                                             : (uint32_t)(t->first_row / f.chunks.interval_rows);
+                assert_true(of >= first[t->device] && of < first[t->device + 1]);
+            }
+        const gs_part_rows dealt = {first, 1u << 0 | 1u << 3}; /* features and degrees; splits are everywhere */
+        plan_sim_run_parts(plan, &c, NULL, 3, k);
+        plan_sim_run_parts(plan, &c, &dealt, 3, k + 1);
+        gs_assert_ok(gs_plan_take_part(&part, plan, c.program, parts, f.chunks.interval_rows, &dealt, ranks - 1));
+        for (const gs_resident *r = part->resident; r < part->resident + part->residents; r++) {
+            kept += r->memory == GS_HOST && r->load && r->file < c.program->arrays;
+            cached += r->memory != GS_HOST && r->load && r->file < c.program->arrays && r->made_by == GS_NONE;
+        }
+        sent += part->pass[0].sent_bytes > 0;
+        gs_plan_free(part);
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+    print_message("%u arrays kept by hosts, %u units by devices, %u parts send\n", kept, cached, sent);
+    assert_true(kept > 0 && cached > 0 && sent > 0);
 }
 
 /* Rows that are copied by themselves are all that are there: whoever has a link to the host of its own gets those that
@@ -173,7 +229,7 @@ static void test_several__smallest_budgets_named_work(void **state)
         plan_sim_run(plan, &c, 0, 1, 9);
         plan_sim_run(plan, &c, 1, 1, 9);
         if (k == 3)
-            plan_sim_run_parts(plan, &c, 3, 9);
+            plan_sim_run_parts(plan, &c, NULL, 3, 9);
         gs_plan_free(plan);
         fixture_drop(&f);
     }
@@ -635,6 +691,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several__plans_are_safe_in_any_order),
         cmocka_unit_test(test_several__runs_of_rows_are_safe),
+        cmocka_unit_test(test_several__ranks_send_rows_of_the_store),
         cmocka_unit_test(test_several__rows_by_themselves_are_safe),
         cmocka_unit_test(test_several__rows_stay_among_devices),
         cmocka_unit_test(test_several__routes_bring_all_parts_to_all),
