@@ -81,6 +81,28 @@ static inline void gs_partition_options_init(gs_partition_options *options)
  * GS_ENOTFOUND, GS_EFORMAT, GS_EEXIST, GS_EBUDGET, GS_EIO, GS_EINTERRUPTED. */
 GS_API gs_status gs_partition(const char *input, const char *store, const gs_partition_options *options,
                               gs_partition_report *report);
+
+typedef struct gs_shard_options {
+    size_t size; /* gs_shard_options_init() sets it */
+    bool force;  /* replace shards that are there */
+    gs_progress_fn progress; /* may be NULL */
+    void *context;
+    const volatile int *stop; /* may be NULL */
+} gs_shard_options;
+
+/* The defaults; gs_shard_options_sized() for callers that include no header: `size` is of their struct. */
+GS_API void gs_shard_options_sized(gs_shard_options *options, size_t size);
+static inline void gs_shard_options_init(gs_shard_options *options)
+{
+    gs_shard_options_sized(options, sizeof(*options));
+}
+
+/* Cuts a store into shards for `ranks` ranks, in folders 0, 1, ... of `out`: each has its intervals' edges and rows.
+ * Every byte is checked on the way. On failure none takes its place. `options` may be NULL.
+ * GS_EINVAL (no such number of ranks, or fewer intervals), GS_ENOTFOUND, GS_EFORMAT, GS_EEXIST, GS_EIO,
+ * GS_EINTERRUPTED. */
+GS_API gs_status gs_shard(const char *store, uint32_t ranks, const char *out, const gs_shard_options *options);
+
 /* Names of the formats that it reads, as .format takes them, with | between them; lives as long as the program. */
 GS_API const char *gs_input_formats(void);
 
@@ -110,7 +132,12 @@ typedef struct gs_store_summary {
     char link_task[16];     /* that labels of these pairs are of: "edge-classify", "edge-regress"; "": they have none */
     uint32_t link_classes;  /* of "edge-classify" */
     uint64_t edge_type_name_bytes; /* of edge_type_names.bin, the words that types of edges were; 0: numbers */
+    uint32_t shards;        /* it is one of so many shards of a store, and the figures but total_bytes are those of the
+                             * store; 0: it is whole */
+    uint32_t shard;         /* which: from 0; GS_ALL_SHARDS: the folder of all, and total_bytes are of the first */
 } gs_store_summary;
+
+#define GS_ALL_SHARDS UINT32_MAX
 
 /* Reads the manifest and the tables. GS_ENOTFOUND, GS_EFORMAT, GS_EIO. */
 GS_API gs_status gs_inspect(gs_store_summary *out, const char *store);

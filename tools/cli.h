@@ -182,8 +182,8 @@ void cli_watch_end(cli_watch *w);
 /* ---- commands: cmd_*.c ---- */
 /* Names the formats that the library reads in the options of `partition`. */
 void cli_partition_prepare(void);
-extern const cli_command cmd_generate, cmd_partition, cmd_info, cmd_verify, cmd_model, cmd_plan, cmd_train, cmd_predict,
-    cmd_report, cmd_bench_limits, cmd_bench_train;
+extern const cli_command cmd_generate, cmd_partition, cmd_shard, cmd_info, cmd_verify, cmd_model, cmd_plan, cmd_train,
+    cmd_predict, cmd_report, cmd_bench_limits, cmd_bench_train;
 
 /* -- a file of options, which --config names. cli_parse.c gives the options their values. */
 

@@ -1,5 +1,6 @@
 /* cmd_store.c - makes graphs and stores, and says what is in them. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -115,6 +116,50 @@ const cli_command cmd_partition = {
     .run = partition_run,
 };
 
+/* ---- shard --------------------------------------------------------------- */
+
+static const cli_option shard_opts[] = {
+    {"--force", CLI_FLAG, offsetof(gs_shard_options, force), "force", NULL, "replace what is in OUT", NULL, 0, 0},
+    {0},
+};
+
+static void shard_defaults(void *options) { gs_shard_options_init(options); }
+
+static int shard_run(const cli_command *self, const void *options, const char *const *place)
+{
+    gs_shard_options o = *(const gs_shard_options *)options;
+    char *end;
+    const unsigned long ranks = strtoul(place[1], &end, 10);
+    gs_store_summary s;
+    int status;
+
+    if (place[1][0] < '0' || place[1][0] > '9' || *end != '\0')
+        return cli_fail(self, CLI_USAGE, "N is %s, not a number of ranks", place[1]);
+    cli_log_begin();
+    o.progress = cli_progress;
+    o.stop = cli_stop();
+    status = cli_result(self, gs_shard(place[0], ranks > UINT32_MAX ? UINT32_MAX : (uint32_t)ranks, place[2], &o));
+    cli_progress_end();
+    for (unsigned long k = 0; k < ranks && status == CLI_DONE; k++) {
+        char folder[4096];
+        snprintf(folder, sizeof(folder), "%s/%lu", place[2], k);
+        if ((status = cli_result(self, gs_inspect(&s, folder))) == CLI_DONE)
+            printf("%s: %s\n", folder, cli_size(s.total_bytes));
+    }
+    return status;
+}
+
+const cli_command cmd_shard = {
+    .name = "shard",
+    .place = {"STORE", "N", "OUT"},
+    .summary = "Cuts a store into N shards, OUT/0 to OUT/N-1: each has the edges and rows that one rank reads.\n"
+               "Train on them by mpirun -n N gnnstream train OUT, or copy each to its machine.",
+    .group = (const cli_group[]){{"Options", shard_opts}, {0}},
+    .defaults = shard_defaults,
+    .options_bytes = sizeof(gs_shard_options),
+    .run = shard_run,
+};
+
 /* ---- info ---------------------------------------------------------------- */
 
 typedef struct info_options {
@@ -174,6 +219,10 @@ static void print_text(const char *store, const gs_store_summary *s)
 {
     printf("store      %s, %s (%s of tables in memory when open), id %016" PRIx64 "\n", store,
            cli_size(s->total_bytes), cli_size(s->table_bytes), s->id);
+    if (s->shards != 0 && s->shard == GS_ALL_SHARDS)
+        printf("shards     %" PRIu32 " of a store, in folders 0, 1, ...; the size is of the first\n", s->shards);
+    else if (s->shards != 0)
+        printf("shard      %" PRIu32 " of %" PRIu32 " of a store, of which the lines below are\n", s->shard, s->shards);
     printf("vertices   %s in %u parts of %s, ordered by %s (seed %" PRIu64 ")\n", cli_count(s->vertices), s->parts,
            cli_count(s->interval_rows), s->method, s->seed);
     printf("edges      %s, %s self loops, largest in-degree %s, out-degree %s%s%s\n", cli_count(s->edges),
@@ -232,6 +281,10 @@ static void print_json(const gs_store_summary *s, const gs_type_table *t, const 
            s->valid_links, s->test_links, s->link_task[0] == '\0' ? "null" : cli_json_text(s->link_task),
            s->link_classes, s->edge_type_name_bytes, s->edge_features,
            s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
+    if (s->shards > 0)
+        printf(", \"shards\": %" PRIu32, s->shards);
+    if (s->shards > 0 && s->shard != GS_ALL_SHARDS)
+        printf(", \"shard\": %" PRIu32, s->shard);
     if (t->types > 0)
         print_types_json(t);
     if (f->vertices + f->edges > 0) {

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 const cli_command *const cli_commands[] = {
-    &cmd_generate, &cmd_partition, &cmd_info,         &cmd_verify,      &cmd_model, &cmd_plan,
+    &cmd_generate, &cmd_partition, &cmd_shard,        &cmd_info,         &cmd_verify,      &cmd_model, &cmd_plan,
     &cmd_train,    &cmd_predict,   &cmd_report,       &cmd_bench_limits, &cmd_bench_train, NULL,
 };
 

@@ -30,6 +30,7 @@ typedef struct gs_exec_file {
     const uint64_t *sums; /* checksums of blocks, or NULL */
     uint64_t sum_bytes;   /* bytes a block */
     uint64_t bytes;       /* without padding */
+    uint64_t first;       /* of a rank's part of a file, which it begins with: offsets are those of the whole */
 } gs_exec_file;
 
 /* A chunk of an edge set as exec knows it, [target * parts + operand]. */

@@ -197,7 +197,8 @@ uint64_t gs_exec__spilled_at(const gs_exec *e, uint32_t array, uint64_t row)
 
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes)
 {
-    const gs_io_request r = {.file = e->files.io_file[file], .offset = offset, .length = bytes, .memory = memory};
+    const gs_io_request r = {.file = e->files.io_file[file], .offset = offset - e->files.file[file].first,
+                             .length = bytes, .memory = memory};
     gs_io_completion done;
     uint32_t count;
     gs_status st;

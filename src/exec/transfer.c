@@ -176,7 +176,8 @@ gs_status gs_exec__submit(gs_exec *e, uint32_t task, uint32_t *part)
     if (*part == 0)
         e->transfers.runs_left[task] = parts;
     for (; *part < parts && st == GS_OK; *part += st == GS_OK) {
-        const gs_io_request r = gs_exec__request(e, tag_of(task, *part));
+        gs_io_request r = gs_exec__request(e, tag_of(task, *part));
+        r.offset -= e->files.file[e->plan->task[task].file].first;
         st = gs_io_submit(e->files.io, &r);
         counts_of(e, task)->requests += st == GS_OK;
     }

@@ -39,6 +39,8 @@ static gs_status runs_per_edge(const gs_session *s, uint32_t direction, double *
         gs_scan_share share;
         gs_status st = gs_scan_share_take(&share, s);
         if (st == GS_OK)
+            st = gs_scan_share_check(s);
+        if (st == GS_OK)
             st = gs_edge_scan(s->store, (gs_direction)direction, gs_session_left(&s->memory) / 2, share.wanted,
                               count_runs, &runs);
         gs_free(share.wanted);

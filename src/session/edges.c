@@ -142,7 +142,7 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
         uint64_t *const bits = asked_table(&s->edges.set[d]);
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
         const gs_scan_answer answer = {{bits}, {chunks * g.words * sizeof(*bits)}};
-        if (!gs_scans_find(s->edges.scans, &key, &answer) &&
+        if (!gs_scans_find(s->edges.scans, &key, &answer) && (st = gs_scan_share_check(s)) == GS_OK &&
             (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, share.wanted, g, bits)) ==
                 GS_OK &&
             (st = gs_scan_share_chunks(&share, bits, g.words * sizeof(*bits))) == GS_OK)
@@ -274,6 +274,8 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
 
     if (gs_scans_find(r->s->edges.scans, &key, &answer))
         return GS_OK;
+    if ((st = gs_scan_share_check(r->s)) != GS_OK)
+        return st;
     uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
     if (wanted == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
@@ -394,7 +396,8 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs
         const gs_scan_answer answer = answer_of(c);
         of.sets += !gs_scans_find(s->edges.scans, &key, &answer);
     }
-    if (st == GS_OK && of.sets > 0 && (st = gs_scan_share_take(&share, s)) == GS_OK)
+    if (st == GS_OK && of.sets > 0 && (st = gs_scan_share_check(s)) == GS_OK &&
+        (st = gs_scan_share_take(&share, s)) == GS_OK)
         st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), share.wanted, count_chunk, &of);
     gs_free(share.wanted);
     for (uint32_t i = 0; i < of.sets && st == GS_OK; i++) {

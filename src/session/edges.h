@@ -57,16 +57,28 @@ void gs_scans_drop(gs_scans *s);
 
 typedef struct gs_session gs_session;
 
-/* What a rank scans of a store that all of them see: the chunks of some target intervals, one after the other. */
+/* gs_store_open(), of several ranks also of this rank's shard. GS_EINVAL: it is another's. */
+gs_status gs_session_open_store(gs_store **out, const char *dir);
+/* The first interval of each of so many ranks, [ranks + 1]: whose columns and rows they are. */
+void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first);
+
+/* The same as s->machine.owners, for planning; NULL where there are no ranks, or a topology file says their shares of a
+ * store that all see. */
+const uint32_t *gs_session_owners(gs_session *s);
+
+/* What a rank scans: the chunks of its own target intervals. */
 typedef struct gs_scan_share {
     uint32_t ranks, parts; /* 1: it scans all */
     uint32_t first, end;   /* target intervals */
+    uint32_t deal[GS_SHARDS_MOST + 1]; /* [ranks + 1] of all */
     uint8_t *wanted;       /* [parts * parts] of gs_scan_share_take(), the caller's to free; NULL: all */
 } gs_scan_share;
 
 /* All but `wanted`. */
 void gs_scan_share_describe(gs_scan_share *out, const gs_session *s);
 gs_status gs_scan_share_take(gs_scan_share *out, const gs_session *s);
+/* GS_ENOMEM: what is to be scanned is not here, as a trial is of all and a shard of one. */
+gs_status gs_scan_share_check(const gs_session *s);
 /* A meeting of ranks. table[parts * parts], of so many bytes a chunk, gets of each rank what it scanned; NULL: nothing
  * is to be had. */
 gs_status gs_scan_share_chunks(const gs_scan_share *x, void *table, uint64_t chunk_bytes);

@@ -155,14 +155,61 @@ void gs_scans_drop(gs_scans *s)
 
 /* ---- ranks ---------------------------------------------------------------- */
 
+_Static_assert(GS_SHARDS_MOST == GS_RANKS_MOST, "a shard for each rank");
+
+void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first)
+{
+    const gs_store_shard *const shard = gs_store_get_shard(s->store);
+
+    if (shard != NULL && shard->ranks == ranks)
+        memcpy(first, shard->first, (ranks + 1) * sizeof(*first));
+    else
+        gs_chunk_deal(gs_store_chunks(s->store), ranks, first);
+}
+
+gs_status gs_session_open_store(gs_store **out, const char *dir)
+{
+    const uint32_t self = gs_ranks_self(), ranks = gs_ranks_count();
+    gs_store *s = NULL;
+    gs_status st = ranks == 1 ? gs_store_open(&s, dir) : gs_store_open_part(&s, dir);
+    const gs_store_shard *const x = st == GS_OK ? gs_store_get_shard(s) : NULL;
+
+    if (x != NULL && (x->ranks != ranks || x->rank != self))
+        st = gs_fail(GS_EINVAL, "%s: is shard %u of %u, and this is rank %u of %u", dir, x->rank, x->ranks, self,
+                     ranks);
+    if (st == GS_OK)
+        *out = s;
+    else
+        gs_store_close(s);
+    return st;
+}
+
+const uint32_t *gs_session_owners(gs_session *s)
+{
+    const gs_topology *const t = &s->machine.wires;
+
+    if (!t->across.network || (t->place.said && gs_store_get_shard(s->store) == NULL))
+        return NULL;
+    gs_session_deal(s, t->devices, s->machine.owners);
+    return s->machine.owners;
+}
+
+gs_status gs_scan_share_check(const gs_session *s)
+{
+    if (!s->config.trial || gs_store_get_shard(s->store) == NULL)
+        return GS_OK;
+    return gs_fail(GS_ENOMEM, "a budget is not tried, as a shard has a part of the edges");
+}
+
 /* A trial is of one rank, and others may make none. */
 void gs_scan_share_describe(gs_scan_share *out, const gs_session *s)
 {
     const uint32_t ranks = s->config.trial ? 1 : gs_ranks_count(), self = s->config.trial ? 0 : gs_ranks_self();
-    const uint64_t parts = gs_store_chunks(s->store)->parts;
 
-    *out = (gs_scan_share){.ranks = ranks, .parts = (uint32_t)parts, .first = (uint32_t)(parts * self / ranks),
-                           .end = (uint32_t)(parts * (self + 1) / ranks)};
+    *out = (gs_scan_share){.ranks = ranks, .parts = gs_store_chunks(s->store)->parts};
+    gs_session_deal(s, ranks, out->deal);
+    out->first = out->deal[self];
+    out->end = out->deal[self + 1];
 }
 
 gs_status gs_scan_share_take(gs_scan_share *out, const gs_session *s)
@@ -181,9 +228,7 @@ gs_status gs_scan_share_chunks(const gs_scan_share *x, void *table, uint64_t chu
     const uint64_t row = x->parts * chunk_bytes;
     gs_status st = GS_OK;
 
-    for (uint64_t r = 0; r < x->ranks && x->ranks > 1 && table != NULL && st == GS_OK; r++) {
-        const uint64_t first = x->parts * r / x->ranks, end = x->parts * (r + 1) / x->ranks;
-        st = gs_ranks_share_of((uint32_t)r, (char *)table + first * row, (end - first) * row);
-    }
+    for (uint32_t r = 0; r < x->ranks && x->ranks > 1 && table != NULL && st == GS_OK; r++)
+        st = gs_ranks_share_of(r, (char *)table + x->deal[r] * row, (x->deal[r + 1] - x->deal[r]) * row);
     return st;
 }

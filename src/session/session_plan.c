@@ -570,7 +570,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->pairs = (gs_session_pairs){GS_NONE, GS_NONE, GS_NONE};
     if (store != NULL || config->shape != NULL)
         s->store = gs_store_share(store != NULL ? store : config->shape);
-    else if ((st = gs_store_open(&s->store, config->store)) != GS_OK)
+    else if ((st = gs_session_open_store(&s->store, config->store)) != GS_OK)
         goto done;
     if ((st = check_store(s)) != GS_OK ||
         (st = gs_session_choose_task(s)) != GS_OK)
@@ -850,7 +850,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .host_memory = s->memory.host,
         .device_memory = s->memory.device,
         .host_parts = s->memory.host_parts,
-        .topology = s->machine.topology,
+        .topology = s->machine.topology, .owners = gs_session_owners(s),
         .no_chain = s->config.options->no_chain || s->machine.wires.across.network, /* each has a host of its own */
         .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,

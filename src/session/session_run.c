@@ -102,7 +102,8 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
         if (id >= 0) {
             const gs_array_info *const info = gs_store_array(s->store, (gs_array_id)id);
             path[a] = gs_store_array_path(s->store, (gs_array_id)id);
-            file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes};
+            file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes,
+                                     .first = gs_store_array_extent(s->store, (gs_array_id)id).first};
         } else if (s->plan->spill.bytes[a] != 0) {
             path[a] = gs_path_join(s->run.spill.path, "arrays.bin");
             file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill.total};
@@ -118,9 +119,40 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
     for (uint32_t d = 0; d < 2; d++) {
         if ((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) == NULL)
             return gs_fail(GS_ENOMEM, "out of memory");
-        file[arrays + d] = (gs_exec_file){.path = path[arrays + d], .bytes = edge_file_bytes(t, (gs_direction)d)};
+        file[arrays + d] = (gs_exec_file){.path = path[arrays + d], .bytes = edge_file_bytes(t, (gs_direction)d),
+                                          .first = gs_store_edges_extent(s->store, (gs_direction)d).first};
     }
     return GS_OK;
+}
+
+/* The bytes of a file of the run's that are there; of the run's own all. */
+static gs_extent extent_of(const gs_session *s, uint32_t file)
+{
+    const uint32_t arrays = s->program->arrays;
+    const int id = file < arrays ? s->program->array[file].store_id : -1;
+
+    if (id >= 0)
+        return gs_store_array_extent(s->store, (gs_array_id)id);
+    if (file >= arrays && file - arrays < 2)
+        return gs_store_edges_extent(s->store, (gs_direction)(file - arrays));
+    return (gs_extent){0, UINT64_MAX};
+}
+
+/* A rank reads nothing that its shard has not got. */
+static gs_status check_reads(const gs_session *s)
+{
+    const gs_plan *const p = s->run.part;
+    gs_status st = GS_OK;
+
+    if (gs_store_get_shard(s->store) == NULL)
+        return GS_OK;
+    for (const gs_task *t = p->task; t < p->task + p->tasks && st == GS_OK; t++)
+        if (gs_task_reads(t))
+            st = gs_extent_check(extent_of(s, t->file), t->source.offset, t->bytes, s->run.path[t->file]);
+    for (const gs_resident *r = p->resident; r < p->resident + p->residents && st == GS_OK; r++)
+        if (r->load && r->made_by == GS_NONE && r->rank == p->rank)
+            st = gs_extent_check(extent_of(s, r->file), r->first, r->bytes, s->run.path[r->file]);
+    return st;
 }
 
 /* Open files need no name: without one, spilled data goes away however the
@@ -147,7 +179,7 @@ static gs_status open_exec(gs_session *s)
         st = gs_fail(GS_ENOMEM, "out of memory");
         goto done;
     }
-    if ((st = describe_files(s, file)) != GS_OK)
+    if ((st = describe_files(s, file)) != GS_OK || (st = check_reads(s)) != GS_OK)
         goto done;
     const gs_exec_config config = {
         .program = s->program,
@@ -207,9 +239,13 @@ static gs_status take_part(gs_session *s)
         return GS_OK;
     if (s->program->tables > 0)
         return gs_fail(GS_EUNSUPPORTED, "ranks do not train learned tables of vertices yet; train on one rank");
+    const gs_store_shard *const shard = gs_store_get_shard(s->store);
+    gs_part_rows rows = {.first = shard != NULL ? shard->first : NULL};
+    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
+        rows.arrays |= gs_store_deals_array((gs_array_id)id) ? 1u << id : 0;
     const gs_status st = compare_plans(s);
-    return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows, NULL,
-                                           gs_ranks_self())
+    return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows,
+                                           shard != NULL ? &rows : NULL, gs_ranks_self())
                        : st;
 }
 

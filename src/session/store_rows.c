@@ -11,7 +11,8 @@ gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_arr
 {
     gs_status st;
 
-    *r = (gs_block_reader){.info = gs_store_array(store, id), .fd = -1, .opened = true};
+    *r = (gs_block_reader){.info = gs_store_array(store, id), .fd = -1, .opened = true,
+                           .extent = gs_store_array_extent(store, id)};
     if (!r->info->present)
         return gs_fail(GS_EINVAL, "%s: the store has no %s", gs_store_dir(store), gs_array_stem(id));
     r->path = gs_store_array_path(store, id);
@@ -39,8 +40,10 @@ void gs_block_reader_close(gs_block_reader *r)
 gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *bytes)
 {
     const uint64_t at = index * GS_SUM_BYTES, n = GS_MIN(GS_SUM_BYTES, r->info->bytes - at);
-    const gs_status st = gs_pread_exact(r->fd, r->block, n, at, r->path);
+    gs_status st = gs_extent_check(r->extent, at, n, r->path);
 
+    if (st == GS_OK)
+        st = gs_pread_exact(r->fd, r->block, n, at - r->extent.first, r->path);
     if (st != GS_OK)
         return st;
     if (gs_hash64(r->block, n) != r->info->sums[index])

@@ -10,6 +10,7 @@
 /* One block of checksummed bytes at a time. Zero it before gs_block_reader_open(). */
 typedef struct gs_block_reader {
     const gs_array_info *info;
+    gs_extent extent;
     char *path;
     void *block; /* GS_SUM_BYTES */
     int fd;

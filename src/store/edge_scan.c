@@ -23,9 +23,9 @@
 
 #define KEPT_PART 8u
 
-gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity, uint64_t room)
+gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capacity, uint64_t room)
 {
-    *w = (gs_window){.path = path, .fd = -1, .capacity = capacity};
+    *w = (gs_window){.path = path, .fd = -1, .capacity = capacity, .base = base};
     gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "no memory to verify a file");
@@ -44,12 +44,15 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
 {
     assert(bytes <= w->capacity && offset % GS_BLOCK_BYTES == 0);
     if (!gs_window__holds(w, offset, bytes)) {
-        const uint64_t last = GS_MIN(end, w->file_bytes), left = offset < last ? last - offset : 0;
+        const uint64_t last = GS_MIN(end, w->base + w->file_bytes), left = offset < last ? last - offset : 0;
         const uint64_t take = GS_MAX(bytes, GS_MIN(left, w->capacity));
-        if (w->drops)
-            (void)posix_fadvise(w->fd, (off_t)w->first, (off_t)w->valid, POSIX_FADV_DONTNEED);
+        gs_status st;
+        if (w->drops && w->valid > 0)
+            (void)posix_fadvise(w->fd, (off_t)(w->first - w->base), (off_t)w->valid, POSIX_FADV_DONTNEED);
         w->valid = 0;
-        const gs_status st = gs_pread_exact(w->fd, w->buffer, take, offset, w->path);
+        if (offset < w->base)
+            return gs_extent_check((gs_extent){w->base, w->file_bytes}, offset, bytes, w->path);
+        st = gs_pread_exact(w->fd, w->buffer, take, offset - w->base, w->path);
         if (st != GS_OK)
             return st;
         w->read_bytes += take;
@@ -124,7 +127,7 @@ static gs_status open_scanner(gs_edge_scanner *e, const gs_store *s, gs_directio
     if (memory < least)
         return gs_fail(GS_EBUDGET, "%s: reading its edges takes a buffer of %s, and %s are left", gs_store_dir(s),
                        gs_size_format(need, sizeof(need), least), gs_size_format(have, sizeof(have), memory));
-    return gs_window__open(&e->window, gs_store_edges_path(s, d),
+    return gs_window__open(&e->window, gs_store_edges_path(s, d), gs_store_edges_extent(s, d).first,
                            gs_align_down(GS_MAX(least, GS_MIN(memory, WINDOW_BYTES)), GS_BLOCK_BYTES), memory);
 }
 

@@ -1,4 +1,4 @@
-/* manifest.c - manifest.json: text to checked values, and back.
+/* manifest.c - manifest.json, and the shard.json of a shard: text to checked values, and back.
  *
  * The file is checksummed (base/hash.h), which finds damage, not malice: every value is checked all the same.
  * Keys are exactly those of the format, each once. */
@@ -666,4 +666,126 @@ gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m
 
     cJSON_Delete(root);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, GS_MANIFEST_NAME ": no memory to write it");
+}
+
+/* ---- shards --------------------------------------------------------------- */
+
+/* An object for each of the store's files that a shard has a part of. */
+static void read_extents(reader *r, gs_extent *extent, const gs_manifest *m)
+{
+    cJSON *const object = take_object(r, "files");
+    reader files = {.object = object, .path = r->path, .where = "files.", .st = r->st};
+
+    for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES && files.st == GS_OK; k++) {
+        char buf[GS_FILE_NAME_BYTES];
+        uint64_t all;
+        cJSON *const one = !gs_store__file_expected(m, k, &all) ? NULL
+                                                                : take_object(&files, gs_store__file_name(buf, k));
+        reader fields = {.object = one, .path = r->path, .where = buf, .st = files.st};
+        if (one == NULL)
+            continue;
+        extent[k].first = take_number(&fields, "first", 0, all);
+        extent[k].bytes = take_number(&fields, "bytes", 0, all - extent[k].first);
+        expect_empty(&fields);
+        files.st = fields.st;
+        cJSON_Delete(one);
+    }
+    if (object != NULL)
+        expect_empty(&files);
+    r->st = files.st;
+    cJSON_Delete(object);
+}
+
+static void read_deal(reader *r, gs_store_shard *x, const gs_manifest *m)
+{
+    uint32_t count;
+    cJSON *const list = take_list(r, "first", x->ranks + 1, x->ranks + 1, &count);
+
+    for (uint32_t k = 0; k < count && r->st == GS_OK; k++) {
+        const cJSON *const item = cJSON_GetArrayItem(list, (int)k);
+        const double least = k == 0 ? 0 : x->first[k - 1] + 1.0, v = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(v >= least && v <= m->info.parts) || v != floor(v) || (k == 0 && v != 0) ||
+            (k == x->ranks && v != m->info.parts))
+            r->st = gs_fail(GS_EFORMAT, "%s: \"first\" is no deal of %u intervals to %u ranks" GS_STORE_DAMAGED,
+                            r->path, m->info.parts, x->ranks);
+        else
+            x->first[k] = (uint32_t)v;
+    }
+    cJSON_Delete(list);
+}
+
+static void read_shard(reader *r, gs_store_shard *x, gs_extent *extent, const gs_manifest *m)
+{
+    char format[sizeof(GS_SHARD_FORMAT) + 1];
+
+    take_string(r, "format", format, sizeof(format));
+    if (r->st == GS_OK && strcmp(format, GS_SHARD_FORMAT) != 0)
+        r->st = gs_fail(GS_EFORMAT, "%s: not of a shard" GS_STORE_DAMAGED, r->path);
+    if (take_number(r, "version", 1, GS_MAX_COUNT) != 1 && r->st == GS_OK)
+        r->st = gs_fail(GS_EFORMAT, "%s: of a newer version than this program's; shard the store again", r->path);
+    take_string(r, "name", x->name, sizeof(x->name));
+    x->store_id = take_hex(r, "store");
+    x->ranks = (uint32_t)take_number(r, "ranks", 2, GS_SHARDS_MOST);
+    x->rank = (uint32_t)take_number(r, "rank", 0, x->ranks > 0 ? x->ranks - 1 : 0);
+    read_deal(r, x, m);
+    read_extents(r, extent, m);
+    take_hex(r, "checksum");
+    expect_empty(r);
+}
+
+gs_status gs_shard__parse(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *text,
+                          uint64_t bytes, const char *path)
+{
+    gs_store_shard x = {0};
+    const gs_status st = gs_checksum_line_check(text, bytes, path, GS_STORE_DAMAGED);
+    if (st != GS_OK)
+        return st;
+    cJSON *const root = cJSON_ParseWithLength(text, bytes);
+    if (!cJSON_IsObject(root)) {
+        cJSON_Delete(root);
+        return gs_fail(GS_EFORMAT, "%s: not a JSON object" GS_STORE_DAMAGED, path);
+    }
+    reader r = {.object = root, .path = path, .where = ""};
+    read_shard(&r, &x, extent, m);
+    cJSON_Delete(root);
+    if (r.st == GS_OK && x.store_id != m->info.id)
+        r.st = gs_fail(GS_EFORMAT, "%s: is of another store than the manifest beside it; shard the store again", path);
+    if (r.st == GS_OK)
+        *out = x;
+    return r.st;
+}
+
+static bool add_extents(cJSON *root, const gs_extent *extent, const gs_manifest *m)
+{
+    cJSON *const files = cJSON_AddObjectToObject(root, "files");
+    bool ok = files != NULL;
+
+    for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES && ok; k++) {
+        char buf[GS_FILE_NAME_BYTES];
+        uint64_t all;
+        if (!gs_store__file_expected(m, k, &all))
+            continue;
+        cJSON *const one = cJSON_AddObjectToObject(files, gs_store__file_name(buf, k));
+        ok = one != NULL && add_number(one, "first", extent[k].first) && add_number(one, "bytes", extent[k].bytes);
+    }
+    return ok;
+}
+
+gs_status gs_shard__format(char **text, uint64_t *bytes, const gs_store_shard *x, const gs_extent *extent,
+                           const gs_manifest *m)
+{
+    cJSON *const root = cJSON_CreateObject();
+    bool ok = root != NULL && cJSON_AddStringToObject(root, "format", GS_SHARD_FORMAT) != NULL &&
+              add_number(root, "version", 1) && cJSON_AddStringToObject(root, "name", x->name) != NULL &&
+              gs_json_add_hex(root, "store", x->store_id) && add_number(root, "ranks", x->ranks) &&
+              add_number(root, "rank", x->rank);
+    cJSON *const first = ok ? cJSON_AddArrayToObject(root, "first") : NULL;
+
+    ok = first != NULL;
+    for (uint32_t k = 0; k <= x->ranks && ok; k++)
+        ok = cJSON_AddItemToArray(first, cJSON_CreateNumber(x->first[k]));
+    ok = ok && add_extents(root, extent, m) && gs_json_add_hex(root, "checksum", 0) &&
+         gs_checksum_line_print(text, bytes, root);
+    cJSON_Delete(root);
+    return ok ? GS_OK : gs_fail(GS_ENOMEM, GS_SHARD_FILE ": no memory to write it");
 }

@@ -123,7 +123,7 @@ gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name
     return st;
 }
 
-gs_status gs_store__check_files(const gs_manifest *m, const char *dir, uint64_t *total)
+gs_status gs_store__check_files(const gs_manifest *m, const gs_extent *extent, const char *dir, uint64_t *total)
 {
     uint64_t sum = 0;
     for (unsigned k = GS_FILE_CHUNKS; k < GS_STORE_FILES; k++) {
@@ -132,6 +132,8 @@ gs_status gs_store__check_files(const gs_manifest *m, const char *dir, uint64_t 
         uint64_t expected = 0, real = 0;
         if (!gs_store__file_expected(m, k, &expected))
             continue;
+        if (extent != NULL && k >= GS_FILE_DEST)
+            expected = extent[k].bytes;
         const gs_status st = gs_store__file_size(&real, dir, name);
         if (st == GS_ENOTFOUND)
             return gs_fail(GS_EFORMAT, "%s/%s: missing" GS_STORE_DAMAGED, dir, name);
@@ -289,6 +291,62 @@ void gs_chunk_deal(const gs_chunk_table *t, uint32_t owners, uint32_t *first)
     }
 }
 
+/* ---- shards --------------------------------------------------------------- */
+
+bool gs_store_deals_array(gs_array_id id)
+{
+    return gs_array_is_of_vertices(id) && id != GS_ARRAY_LABELS && id != GS_ARRAY_SPLIT && id != GS_ARRAY_INPUT_ID;
+}
+
+/* Chunks of a target interval are side by side, and so are those of a rank's intervals. */
+static gs_extent edges_of(const gs_chunk_table *t, const gs_store_shard *x, gs_direction d)
+{
+    const gs_chunk *const first = gs_chunk_at(t, d, x->first[x->rank], 0);
+    const gs_chunk *const last = gs_chunk_at(t, d, x->first[x->rank + 1] - 1, t->parts - 1);
+    return (gs_extent){first->offset, last->offset + last->length - first->offset};
+}
+
+/* Whole checksum blocks around the rows. What ids are called is rank 0's to write, and pairs are for one process. */
+gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const gs_store_shard *x, unsigned k)
+{
+    uint64_t all = 0;
+
+    if (!gs_store__file_expected(m, k, &all))
+        return (gs_extent){0, 0};
+    if (k < GS_FILE_ARRAY0)
+        return edges_of(t, x, k == GS_FILE_DEST ? GS_BY_DEST : GS_BY_SOURCE);
+    const gs_array_id id = (gs_array_id)(k - GS_FILE_ARRAY0);
+    if (!gs_array_is_of_vertices(id))
+        return (gs_extent){0, id < GS_ARRAY_TRAIN_LINKS && x->rank == 0 ? all : 0};
+    if (!gs_store_deals_array(id))
+        return (gs_extent){0, all};
+    const uint64_t interval = (uint64_t)t->interval_rows * m->array[id].width * gs_dtype_bytes(m->array[id].dtype);
+    const uint64_t first = gs_align_down(x->first[x->rank] * interval, GS_SUM_BYTES);
+    const uint64_t end = GS_MIN(gs_align_up(x->first[x->rank + 1] * interval, GS_SUM_BYTES), all);
+    return (gs_extent){first, end - first};
+}
+
+gs_status gs_extent_check(gs_extent x, uint64_t first, uint64_t bytes, const char *path)
+{
+    if (gs_extent_has(x, first, bytes))
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: bytes %llu to %llu of the store's are not in this shard, which has %llu to %llu",
+                   path, (unsigned long long)first, (unsigned long long)(first + bytes), (unsigned long long)x.first,
+                   (unsigned long long)(x.first + x.bytes));
+}
+
+bool gs_store_has_shard(const char *dir, uint32_t rank)
+{
+    bool there = false;
+
+    for (uint32_t k = 0; k < GS_SHARDS_MOST && !there; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%u/" GS_SHARD_FILE, k);
+        there = (k == rank || rank == GS_SHARDS_MOST) && gs_path_has(dir, name);
+    }
+    return there;
+}
+
 /* ---- opening ----------------------------------------------------------- */
 
 #define SMALL_TABLE GS_MIB /* smaller tables have room */
@@ -306,6 +364,8 @@ struct gs_store {
     gs_chunk *chunks; /* both directions, one after the other */
     uint64_t *sums;   /* all arrays' checksums, in the order of gs_array_id */
     uint64_t table_bytes;
+    gs_store_shard shard; /* ranks 0: a whole store */
+    gs_extent extent[GS_STORE_FILES];
 };
 
 /* All `bytes` bytes of dir/name, which has that size, into a new buffer. */
@@ -344,7 +404,10 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
     gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
-    if (gs_path_is_absent(path)) /* and not only out of reach */
+    if (gs_path_is_absent(path) && gs_store_has_shard(dir, GS_SHARDS_MOST))
+        st = gs_fail(GS_EINVAL, "%s: holds shards of a store, one for each rank: start as many by `mpirun -n N`, or "
+                     "give the store", dir);
+    else if (gs_path_is_absent(path)) /* and not only out of reach */
         st = gs_fail(GS_ENOTFOUND,
                      "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
     else if ((st = gs_file_read_own(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)
@@ -492,15 +555,64 @@ static gs_status open_folder(gs_store *s, const char *dir)
     return open_in(&s->ids, s, gs_store__file_name(buf, GS_FILE_ARRAY0 + GS_ARRAY_INPUT_ID));
 }
 
-static gs_status load_store(gs_store **out, const char *dir)
+/* shard.json, where there is one. */
+static gs_status load_shard(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *dir,
+                            uint64_t *bytes)
+{
+    char *const path = gs_path_join(dir, GS_SHARD_FILE), *text = NULL;
+    gs_status st;
+
+    *bytes = 0;
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
+    if (gs_path_is_absent(path)) {
+        gs_free(path);
+        return GS_OK;
+    }
+    if ((st = gs_file_read_own(&text, bytes, path, GS_SHARD_LIMIT)) == GS_OK)
+        st = gs_shard__parse(out, extent, m, text, *bytes, path);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
+/* What shard.json says of files is what the deal makes of the tables. */
+static gs_status check_extents(gs_store *s, const gs_manifest *m)
+{
+    for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES; k++) {
+        char buf[GS_FILE_NAME_BYTES];
+        gs_extent x = {0};
+        if (s->shard.ranks == 0)
+            gs_store__file_expected(m, k, &x.bytes);
+        else
+            x = gs_store__part_of(m, &s->table, &s->shard, k);
+        if (s->shard.ranks > 0 && (x.first != s->extent[k].first || x.bytes != s->extent[k].bytes))
+            return gs_fail(GS_EFORMAT, "%s/" GS_SHARD_FILE ": says another part of %s than rank %u has of %u; shard "
+                           "the store again", s->dir, gs_store__file_name(buf, k), s->shard.rank, s->shard.ranks);
+        s->extent[k] = x;
+    }
+    return GS_OK;
+}
+
+/* `part`: it may be a shard. */
+static gs_status load_store(gs_store **out, const char *dir, bool part)
 {
     gs_manifest m = {0};
-    uint64_t manifest_bytes = 0, file_bytes = 0;
+    gs_store_shard shard = {0};
+    gs_extent extent[GS_STORE_FILES] = {{0}};
+    uint64_t manifest_bytes = 0, file_bytes = 0, shard_bytes = 0;
     gs_store *s = NULL;
     gs_status st;
 
     if ((st = load_manifest(&m, dir, &manifest_bytes)) != GS_OK ||
-        (st = gs_store__check_files(&m, dir, &file_bytes)) != GS_OK)
+        (st = load_shard(&shard, extent, &m, dir, &shard_bytes)) != GS_OK)
+        goto done;
+    if (!part && shard.ranks > 0) {
+        st = gs_fail(GS_EINVAL, "%s: is shard %u of %u of a store, one rank's part: start %u ranks by mpirun, with the "
+                     "folder of all shards, or give the store", dir, shard.rank, shard.ranks, shard.ranks);
+        goto done;
+    }
+    if ((st = gs_store__check_files(&m, shard.ranks > 0 ? extent : NULL, dir, &file_bytes)) != GS_OK)
         goto done;
     if ((s = gs_calloc(1, sizeof(*s))) == NULL) {
         st = gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
@@ -512,10 +624,12 @@ static gs_status load_store(gs_store **out, const char *dir)
     m.info.named = NULL;
     if ((st = open_folder(s, dir)) != GS_OK)
         goto done;
-    s->info.total_bytes = manifest_bytes + file_bytes;
+    s->shard = shard;
+    memcpy(s->extent, extent, sizeof(extent));
+    s->info.total_bytes = manifest_bytes + file_bytes + shard_bytes;
     s->table_bytes = sizeof(*s) + strlen(dir) + 1 + (s->info.types != NULL ? sizeof(*s->info.types) : 0) +
                      (s->info.named != NULL ? sizeof(*s->info.named) : 0);
-    if ((st = load_table(s, &m)) != GS_OK || (st = load_sums(s, &m)) != GS_OK)
+    if ((st = load_table(s, &m)) != GS_OK || (st = check_extents(s, &m)) != GS_OK || (st = load_sums(s, &m)) != GS_OK)
         goto done;
     *out = s;
     s = NULL; /* now the caller's */
@@ -543,7 +657,7 @@ gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest
     return GS_OK;
 }
 
-gs_status gs_store_open(gs_store **out, const char *dir)
+static gs_status open_store(gs_store **out, const char *dir, bool part)
 {
     gs_status st = GS_EIO;
 
@@ -552,7 +666,7 @@ gs_status gs_store_open(gs_store **out, const char *dir)
         const int before = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         gs_store *s = NULL;
 
-        st = load_store(&s, dir);
+        st = load_store(&s, dir, part);
         const bool same = before < 0 || gs_path_is_open_at(dir, before);
         if (before >= 0)
             close(before);
@@ -566,6 +680,9 @@ gs_status gs_store_open(gs_store **out, const char *dir)
     }
     return st;
 }
+
+gs_status gs_store_open(gs_store **out, const char *dir) { return open_store(out, dir, false); }
+gs_status gs_store_open_part(gs_store **out, const char *dir) { return open_store(out, dir, true); }
 
 gs_store *gs_store_share(gs_store *s)
 {
@@ -625,6 +742,18 @@ const gs_chunk_table *gs_store_chunks(const gs_store *s)
 const gs_array_info *gs_store_array(const gs_store *s, gs_array_id id)
 {
     return &s->array[id];
+}
+const gs_store_shard *gs_store_get_shard(const gs_store *s)
+{
+    return s->shard.ranks > 0 ? &s->shard : NULL;
+}
+gs_extent gs_store_array_extent(const gs_store *s, gs_array_id id)
+{
+    return s->extent[GS_FILE_ARRAY0 + id];
+}
+gs_extent gs_store_edges_extent(const gs_store *s, gs_direction d)
+{
+    return s->extent[s->table.shared || d == GS_BY_DEST ? GS_FILE_DEST : GS_FILE_SOURCE];
 }
 uint64_t gs_store_table_bytes(const gs_store *s)
 {

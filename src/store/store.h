@@ -128,10 +128,45 @@ static inline bool gs_store_is_link_label(const gs_store_info *info, uint32_t la
  *   GS_EIO; GS_ENOMEM, also where its tables are larger than what is free
  * On GS_OK the caller owns *out and releases it with gs_store_close(). */
 gs_status gs_store_open(gs_store **out, const char *dir);
+/* The same, also of a shard, which gs_store_open() refuses: who opens one asks for the bytes alone that are there. */
+gs_status gs_store_open_part(gs_store **out, const char *dir);
 void gs_store_close(gs_store *s); /* NULL is allowed */
 /* The same store for one more owner, who closes it, too: tables of many parts are worth reading once. Owners are of one
  * thread. */
 gs_store *gs_store_share(gs_store *s);
+
+#define GS_SHARDS_MOST 16u
+#define GS_SHARD_NAME_BYTES 96u
+
+/* One rank's part of a store, in a folder with the manifest and the tables of the whole: the edges of its intervals in
+ * both directions, and the rows of their vertices. */
+typedef struct gs_store_shard {
+    uint32_t rank, ranks;
+    uint32_t first[GS_SHARDS_MOST + 1]; /* [ranks + 1] the first interval of each (gs_chunk_deal()) */
+    uint64_t store_id;                  /* gs_store_info.id of the store, and of its shards */
+    char name[GS_SHARD_NAME_BYTES];     /* the last part of the store's path */
+} gs_store_shard;
+
+/* NULL: it is a whole store. */
+const gs_store_shard *gs_store_get_shard(const gs_store *s);
+/* Has a shard only its own rows of the array? All have those of the others. */
+bool gs_store_deals_array(gs_array_id id);
+/* Does the folder have rank `rank`'s shard, in a folder of that number? GS_SHARDS_MOST: any rank's. */
+bool gs_store_has_shard(const char *dir, uint32_t rank);
+
+/* Bytes of a store's file that a folder has: its own file begins with them. Of a whole store all. */
+typedef struct gs_extent {
+    uint64_t first, bytes;
+} gs_extent;
+gs_extent gs_store_array_extent(const gs_store *s, gs_array_id id);
+gs_extent gs_store_edges_extent(const gs_store *s, gs_direction d);
+/* Are these bytes of the store's file among them? */
+static inline bool gs_extent_has(gs_extent x, uint64_t first, uint64_t bytes)
+{
+    return first >= x.first && first - x.first <= x.bytes && bytes <= x.bytes - (first - x.first);
+}
+/* GS_EFORMAT: they are not. `path` is of the folder's own file. */
+gs_status gs_extent_check(gs_extent x, uint64_t first, uint64_t bytes, const char *path);
 
 /* What a graph is like that is not there. */
 typedef struct gs_store_shape {

@@ -20,6 +20,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 #define GS_MANIFEST_NAME      "manifest.json"
 #define GS_MANIFEST_LIMIT     65536u /* bytes; a real one has about 1500 */
 #define GS_MANIFEST_FORMAT    "gnnstream store"
+#define GS_SHARD_FILE         "shard.json"
+#define GS_SHARD_LIMIT        16384u /* bytes; a real one has about 1000 */
+#define GS_SHARD_FORMAT       "gnnstream shard"
 #define GS_CHUNK_RECORD_BYTES 48u
 
 /* Limits of the format: far above what is useful, low enough that no size
@@ -58,6 +61,13 @@ gs_status gs_manifest__check(const gs_manifest *m, const char *path);
 /* A new checksummed text; free with gs_free(). */
 gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m);
 
+/* manifest.c: likewise of shard.json. `extent`: [GS_STORE_FILES], of each of the store's files but the manifest and the
+ * tables, the bytes that are there. */
+gs_status gs_shard__parse(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *text,
+                          uint64_t bytes, const char *path);
+gs_status gs_shard__format(char **text, uint64_t *bytes, const gs_store_shard *x, const gs_extent *extent,
+                           const gs_manifest *m);
+
 /* store.c: the names and sizes of the files. k counts manifest, chunks, sums, the two
  * edge files, then the arrays. */
 enum {
@@ -73,8 +83,11 @@ enum {
 const char *gs_store__file_name(char buf[GS_FILE_NAME_BYTES], unsigned k);
 /* Does this store have file k, and how many bytes must it have? (Not for the manifest.) */
 bool gs_store__file_expected(const gs_manifest *m, unsigned k, uint64_t *bytes);
-/* Compares every file's real size with the expected one; *total is their sum, manifest excluded. */
-gs_status gs_store__check_files(const gs_manifest *m, const char *dir, uint64_t *total);
+/* Compares every file's real size with the expected one, or with that of a shard's `extent`, where it is not NULL;
+ * *total is their sum, manifest excluded. */
+gs_status gs_store__check_files(const gs_manifest *m, const gs_extent *extent, const char *dir, uint64_t *total);
+/* The bytes of file k that a shard has. */
+gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const gs_store_shard *x, unsigned k);
 /* Size of "dir/name"; GS_ENOTFOUND where there is no such regular file. */
 gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name);
 
@@ -119,17 +132,18 @@ typedef struct gs_window {
     uint64_t capacity, file_bytes;
     uint64_t first, valid; /* the buffer holds [first, first + valid) of the file */
     uint64_t read_bytes;   /* since it was opened */
+    uint64_t base;         /* of the store's file, where this one begins */
     bool drops;            /* what was read leaves the page cache */
 } gs_window;
 #define GS_WINDOW_NONE                                                                                       \
     {                                                                                                        \
         .fd = -1                                                                                             \
     }
-/* Takes `path` (freed by close). `capacity` is a multiple of GS_BLOCK_BYTES. A file of at most `room` bytes may stay in
- * the page cache. */
-gs_status gs_window__open(gs_window *w, char *path, uint64_t capacity, uint64_t room);
-/* *data: `bytes` bytes at `offset` (a multiple of GS_BLOCK_BYTES), valid until the next call. bytes <=
- * capacity. What is not there yet is read as far as `end` of the file at most, where that is more. */
+/* Takes `path` (freed by close), of a file that begins with byte `base` of the store's. `capacity` is a multiple of
+ * GS_BLOCK_BYTES. A file of at most `room` bytes may stay in the page cache. */
+gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capacity, uint64_t room);
+/* *data: `bytes` bytes at `offset` of the store's file (a multiple of GS_BLOCK_BYTES), valid until the next call.
+ * bytes <= capacity. What is not there yet is read as far as `end` of the file at most, where that is more. */
 gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes, uint64_t end);
 static inline bool gs_window__holds(const gs_window *w, uint64_t offset, uint64_t bytes)
 {

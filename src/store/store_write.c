@@ -31,7 +31,7 @@ static bool is_store_name(const char *name)
     for (unsigned k = 0; k < GS_STORE_FILES; k++)
         if (strcmp(name, gs_store__file_name(buf, k)) == 0)
             return true;
-    return strcmp(name, GS_MARKER_NAME) == 0 || strcmp(name, MANIFEST_TMP) == 0;
+    return strcmp(name, GS_MARKER_NAME) == 0 || strcmp(name, MANIFEST_TMP) == 0 || strcmp(name, GS_SHARD_FILE) == 0;
 }
 
 bool gs_store_is_at(const char *dir)
@@ -292,9 +292,286 @@ gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents
     if ((st = edge_sizes(&m, dir)) != GS_OK || (st = gs_manifest__check(&m, dir)) != GS_OK ||
         (st = contents_check(contents, &m, dir)) != GS_OK || (st = write_table(&m, contents, dir)) != GS_OK ||
         (st = write_sums(&m, contents, dir)) != GS_OK ||
-        (st = gs_store__check_files(&m, dir, &total)) != GS_OK)
+        (st = gs_store__check_files(&m, NULL, dir, &total)) != GS_OK)
         return st == GS_EFORMAT ? GS_EINVAL : st; /* nothing was read: the caller's numbers are wrong */
     if ((st = sync_files(&m, dir)) != GS_OK || (st = write_manifest(&m, dir)) != GS_OK)
         return st;
     return gs_staging_publish(staging);
+}
+
+/* ---- shards --------------------------------------------------------------- */
+
+#define COPY_BYTES (8 * GS_MIB)
+
+typedef struct sharding {
+    const gs_store *store;
+    const gs_shard_job *job;
+    gs_manifest m;
+    gs_store_shard shard;                        /* of the rank at hand */
+    gs_extent extent[GS_STORE_FILES];            /* likewise */
+    gs_staging *staging[GS_SHARDS_MOST];
+    char *place[GS_SHARDS_MOST];
+    uint64_t done, total;                        /* bytes of all shards */
+} sharding;
+
+static gs_status go_on(sharding *x, uint64_t bytes)
+{
+    const gs_shard_job *const job = x->job;
+
+    x->done += bytes;
+    if (job->stop != NULL && *job->stop)
+        return gs_fail(GS_EINTERRUPTED, "%s: interrupted", gs_store_dir(x->store));
+    if (job->progress != NULL)
+        job->progress(job->context, "copying shards", (double)x->done / (double)GS_MAX(x->total, 1));
+    return GS_OK;
+}
+
+static void set_rank(sharding *x, uint32_t rank)
+{
+    x->shard.rank = rank;
+    for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES; k++)
+        x->extent[k] = gs_store__part_of(&x->m, gs_store_chunks(x->store), &x->shard, k);
+}
+
+/* Where a piece of file k that begins at byte `at` ends, and the checksum of it without padding. */
+static uint64_t piece_at(const sharding *x, unsigned k, uint64_t at, uint64_t *covered, uint64_t *sum)
+{
+    if (k < GS_FILE_ARRAY0) {
+        const gs_chunk_table *const t = gs_store_chunks(x->store);
+        const gs_chunk *const c = t->chunk[k == GS_FILE_DEST ? GS_BY_DEST : GS_BY_SOURCE];
+        uint64_t low = 0, high = (uint64_t)t->parts * t->parts;
+        while (low + 1 < high) { /* the last that begins there: empty ones stand before it */
+            const uint64_t mid = low + (high - low) / 2;
+            *(c[mid].offset <= at ? &low : &high) = mid;
+        }
+        *covered = c[low].length;
+        *sum = c[low].checksum;
+        return at + c[low].length;
+    }
+    const gs_array_info *const a = gs_store_array(x->store, (gs_array_id)(k - GS_FILE_ARRAY0));
+    *covered = GS_MIN(GS_SUM_BYTES, a->bytes - at);
+    *sum = a->sums[at / GS_SUM_BYTES];
+    return at + gs_align_up(*covered, GS_BLOCK_BYTES);
+}
+
+static gs_status copy_pieces(sharding *x, unsigned k, gs_window *from, int fd, const char *to)
+{
+    const gs_extent e = x->extent[k];
+    gs_status st = GS_OK;
+
+    for (uint64_t at = e.first, end; at < e.first + e.bytes && st == GS_OK; at = end) {
+        uint64_t covered, sum;
+        const void *data = NULL;
+        end = piece_at(x, k, at, &covered, &sum);
+        if ((st = gs_window__get(from, &data, at, end - at, e.first + e.bytes)) != GS_OK)
+            return st;
+        if (gs_hash64(data, covered) != sum)
+            return gs_fail(GS_EFORMAT, "%s: bytes %llu to %llu do not match their checksum" GS_STORE_DAMAGED,
+                           from->path, (unsigned long long)at, (unsigned long long)(at + covered));
+        if ((st = gs_pwrite_exact(fd, data, end - at, at - e.first, to)) == GS_OK)
+            st = go_on(x, end - at);
+    }
+    return st;
+}
+
+static gs_status sync_and_close(int fd, gs_status st, const char *path)
+{
+    if (st == GS_OK && fsync(fd) != 0)
+        st = gs_fail_errno(errno, "%s: sync failed", path);
+    if (close(fd) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: close failed", path);
+    return st;
+}
+
+/* The part of file k. */
+static gs_status copy_part(sharding *x, unsigned k)
+{
+    char buf[GS_FILE_NAME_BYTES];
+    const char *const name = gs_store__file_name(buf, k);
+    char *const path = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name);
+    const uint64_t room = GS_MAX(gs_store_chunks(x->store)->longest, COPY_BYTES);
+    gs_window from = GS_WINDOW_NONE;
+    gs_status st;
+    const int fd = path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+
+    if (fd < 0) {
+        st = path == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", name) : gs_fail_errno(errno, "%s", path);
+        gs_free(path);
+        return st;
+    }
+    st = gs_window__open(&from, gs_path_join(gs_store_dir(x->store), name), 0, gs_align_up(room, GS_BLOCK_BYTES), 0);
+    if (st == GS_OK)
+        st = copy_pieces(x, k, &from, fd, path);
+    gs_window__close(&from);
+    st = sync_and_close(fd, st, path);
+    gs_free(path);
+    return st;
+}
+
+/* A table, as it is: opening the store has checked it, and its place is looked at in the end. */
+static gs_status copy_table(sharding *x, unsigned k)
+{
+    char buf[GS_FILE_NAME_BYTES];
+    const char *const name = gs_store__file_name(buf, k);
+    char *const from = gs_path_join(gs_store_dir(x->store), name);
+    char *const to = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name), *data = NULL;
+    uint64_t bytes = 0;
+    gs_status st = from == NULL || to == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", name)
+                                              : gs_file_read_own(&data, &bytes, from, UINT64_MAX - 1);
+
+    if (st == GS_OK)
+        st = write_file(to, data, bytes);
+    gs_free(data);
+    gs_free(from);
+    gs_free(to);
+    return st == GS_OK ? go_on(x, bytes) : st;
+}
+
+static gs_status copy_rank(sharding *x, uint32_t rank)
+{
+    gs_status st = GS_OK;
+
+    set_rank(x, rank);
+    for (unsigned k = GS_FILE_CHUNKS; k < GS_STORE_FILES && st == GS_OK; k++) {
+        uint64_t all;
+        if (gs_store__file_expected(&x->m, k, &all))
+            st = k < GS_FILE_DEST ? copy_table(x, k) : copy_part(x, k);
+    }
+    return st;
+}
+
+/* shard.json and, last, the manifest. */
+static gs_status finish_rank(sharding *x, uint32_t rank)
+{
+    char *const path = gs_path_join(gs_staging_dir(x->staging[rank]), GS_SHARD_FILE), *text = NULL;
+    uint64_t bytes = 0;
+    gs_status st;
+
+    set_rank(x, rank);
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", x->place[rank]);
+    if ((st = gs_shard__format(&text, &bytes, &x->shard, x->extent, &x->m)) == GS_OK &&
+        (st = write_file(path, text, bytes)) == GS_OK)
+        st = copy_table(x, GS_FILE_MANIFEST);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
+/* Anything but shards of these numbers, and what makes them? */
+static gs_status check_out(const char *out, const gs_shard_job *job, bool *there)
+{
+    DIR *const d = opendir(out);
+    gs_status st = GS_OK;
+
+    *there = d != NULL;
+    if (d == NULL)
+        return errno == ENOENT ? gs_store_check_outside(out) : gs_fail_errno(errno, "%s: cannot hold shards", out);
+    for (struct dirent *e; st == GS_OK && (e = readdir(d)) != NULL;) {
+        unsigned number = GS_SHARDS_MOST;
+        char name[16];
+        sscanf(e->d_name, "%u", &number);
+        snprintf(name, sizeof(name), "%u", number);
+        if (e->d_name[0] == '.' || strstr(e->d_name, ".unfinished.") != NULL)
+            continue;
+        if (strcmp(name, e->d_name) != 0 || number >= job->ranks)
+            st = gs_fail(GS_EEXIST, "%s: holds \"%s\", which is none of %u shards; choose another folder, or remove it",
+                         out, e->d_name, job->ranks);
+        else if (!job->force)
+            st = gs_fail(GS_EEXIST, "%s: holds a shard %u already; use .force to replace it", out, number);
+    }
+    closedir(d);
+    return st;
+}
+
+static gs_status check_room_of(const sharding *x, const char *out)
+{
+    char need[32], have[32];
+    const uint64_t left = gs_disk_free(out);
+
+    if (x->total <= left)
+        return GS_OK;
+    return gs_fail(GS_EIO, "%s: no space: the shards take %s, and the disk has %s left", out,
+                   gs_size_format(need, sizeof(need), x->total), gs_size_format(have, sizeof(have), left));
+}
+
+static gs_status begin_shards(sharding *x, const char *out)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%u", r);
+        if ((x->place[r] = gs_path_join(out, name)) == NULL)
+            return gs_fail(GS_ENOMEM, "%s: out of memory", out);
+        st = gs_store_begin(&x->staging[r], x->place[r], x->job->force);
+        set_rank(x, r);
+        for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES; k++)
+            x->total += x->extent[k].bytes;
+    }
+    return st == GS_OK ? check_room_of(x, out) : st;
+}
+
+static gs_status make_all(sharding *x, const char *out)
+{
+    gs_status st = begin_shards(x, out);
+
+    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++)
+        st = copy_rank(x, r);
+    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++)
+        st = finish_rank(x, r);
+    if (st == GS_OK)
+        st = gs_store_check_place(x->store);
+    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++)
+        st = gs_staging_publish(x->staging[r]);
+    return st;
+}
+
+static gs_status describe_store(sharding *x)
+{
+    char *const path = gs_path_join(gs_store_dir(x->store), GS_MANIFEST_NAME), *text = NULL;
+    char *const dir = gs_path_without_slashes(gs_store_dir(x->store));
+    uint64_t bytes = 0;
+    gs_status st = path == NULL || dir == NULL ? gs_fail(GS_ENOMEM, "out of memory")
+                                               : gs_file_read_own(&text, &bytes, path, GS_MANIFEST_LIMIT);
+
+    if (st == GS_OK)
+        st = gs_manifest__parse(&x->m, text, bytes, path);
+    if (st == GS_OK)
+        snprintf(x->shard.name, sizeof(x->shard.name), "%s", gs_path_name(dir));
+    x->shard.ranks = x->job->ranks;
+    x->shard.store_id = gs_store_get_info(x->store)->id;
+    gs_chunk_deal(gs_store_chunks(x->store), x->job->ranks, x->shard.first);
+    gs_free(text);
+    gs_free(path);
+    gs_free(dir);
+    return st;
+}
+
+gs_status gs_store_write_shards(const gs_store *s, const char *out, const gs_shard_job *job)
+{
+    const uint32_t parts = gs_store_chunks(s)->parts;
+    sharding x = {.store = s, .job = job};
+    bool there = true;
+    gs_status st;
+
+    if (job->ranks < 2 || job->ranks > GS_SHARDS_MOST)
+        return gs_fail(GS_EINVAL, "%u shards: a store has from 2 to %u, one for each rank", job->ranks, GS_SHARDS_MOST);
+    if (job->ranks > parts)
+        return gs_fail(GS_EINVAL, "%s: its %u intervals cannot be dealt to %u ranks; partition again with more .parts",
+                       gs_store_dir(s), parts, job->ranks);
+    if ((st = check_out(out, job, &there)) != GS_OK || (st = describe_store(&x)) != GS_OK ||
+        (st = there ? GS_OK : gs_mkdir(out)) != GS_OK)
+        goto done;
+    st = make_all(&x, out);
+    for (uint32_t r = 0; r < job->ranks; r++) {
+        gs_staging_close(x.staging[r]);
+        gs_free(x.place[r]);
+    }
+    if (st != GS_OK && !there)
+        (void)rmdir(out); /* which fails where something is inside */
+done:
+    gs_free((void *)(uintptr_t)x.m.info.types);
+    gs_free((void *)(uintptr_t)x.m.info.named);
+    return st;
 }

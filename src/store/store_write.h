@@ -36,6 +36,22 @@ typedef struct gs_store_contents {
  * chunks is not looked at. */
 gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents);
 
+typedef struct gs_shard_job {
+    uint32_t ranks;
+    bool force;                /* shards that are there are replaced */
+    gs_progress_fn progress;   /* may be NULL */
+    void *context;
+    const volatile int *stop;  /* may be NULL */
+} gs_shard_job;
+
+/* Makes the shards of a whole store, in folders 0, 1, ... of `out`, which is made where it is missing: each has about
+ * one part in `ranks` of the edges and rows. Every byte is checked as it is copied. All take their places when the last
+ * is complete; on failure none does. Blocks.
+ *   GS_EINVAL   more ranks than intervals, or than GS_SHARDS_MOST
+ *   GS_EEXIST   `out` holds something else, or shards and not `force`
+ *   GS_EFORMAT, GS_EIO, GS_ENOMEM, GS_EINTERRUPTED */
+gs_status gs_store_write_shards(const gs_store *s, const char *out, const gs_shard_job *job);
+
 /* Name of the edge file of a direction within a store: "edges.dest.bin". */
 const char *gs_store_edges_name(gs_direction d);
 

@@ -81,6 +81,7 @@ typedef struct edge_scan {
     gs_window window;
     gs_direction direction;
     uint32_t target, operand; /* the chunk at hand */
+    uint32_t first, end;      /* target intervals that are there */
     gs_arena arrays;
 } edge_scan;
 
@@ -271,7 +272,7 @@ static gs_status chunk_verify(edge_scan *s)
 static gs_status load_said(edge_scan *s, gs_array_id id)
 {
     const uint64_t offset = gs_interval_first(s->table, s->target) * sizeof(float);
-    const uint64_t rows = gs_interval_rows(s->table, s->target);
+    const uint64_t rows = gs_interval_rows(s->table, s->target), there = gs_store_array_extent(s->store, id).first;
     char *path = gs_store_array_path(s->store, id);
     uint64_t bytes;
     int fd = -1;
@@ -280,7 +281,7 @@ static gs_status load_said(edge_scan *s, gs_array_id id)
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to verify its degrees", gs_store_dir(s->store));
     if ((st = gs_file_open_own(&fd, &bytes, path)) == GS_OK)
-        st = gs_pread_exact(fd, s->said, rows * sizeof(float), offset, path);
+        st = gs_pread_exact(fd, s->said, rows * sizeof(float), offset - there, path);
     if (fd >= 0)
         close(fd);
     gs_free(path);
@@ -350,17 +351,22 @@ static gs_status manifest_fail(const edge_scan *s, const char *key, uint64_t sai
                    gs_store_dir(s->store), key, (unsigned long long)said, (unsigned long long)counted);
 }
 
+static bool is_shard(const edge_scan *s) { return gs_store_get_shard(s->store) != NULL; }
+
 static gs_status direction_verify(edge_scan *s, gs_direction d, uint64_t window_bytes)
 {
     const uint64_t said = d == GS_BY_DEST ? s->info->max_in_degree : s->info->max_out_degree;
-    gs_status st = gs_window__open(&s->window, gs_store_edges_path(s->store, d), window_bytes, 0);
+    gs_status st = gs_window__open(&s->window, gs_store_edges_path(s->store, d),
+                                    gs_store_edges_extent(s->store, d).first, window_bytes, 0);
 
     s->direction = d;
     s->degree_max = 0;
-    for (s->target = 0; st == GS_OK && s->target < s->table->parts; s->target++)
+    for (s->target = s->first; st == GS_OK && s->target < s->end; s->target++)
         if ((st = interval_verify(s)) != GS_OK)
             break;
     gs_window__close(&s->window);
+    if (st == GS_OK && is_shard(s)) /* others may have more */
+        return s->degree_max > said ? manifest_fail(s, "max_degree", said, s->degree_max) : GS_OK;
     if (st == GS_OK && s->degree_max != said)
         return manifest_fail(s, d == GS_BY_DEST ? "max_in_degree" : "max_out_degree", said, s->degree_max);
     if (st == GS_OK && s->table->shared && s->degree_max != s->info->max_out_degree)
@@ -372,10 +378,12 @@ static gs_status direction_verify(edge_scan *s, gs_direction d, uint64_t window_
 static gs_status sums_check(const edge_scan *s)
 {
     const uint32_t p = s->table->parts;
-    if (s->loop_sum != s->info->self_loops)
+    if (is_shard(s) ? s->loop_sum > s->info->self_loops : s->loop_sum != s->info->self_loops)
         return manifest_fail(s, "self_loops", s->info->self_loops, s->loop_sum);
     for (uint64_t k = 0; k < (uint64_t)p * p; k++) {
         const unsigned i = (unsigned)(k / p), j = (unsigned)(k % p);
+        if (i < s->first || i >= s->end || j < s->first || j >= s->end) /* a shard has one of the two */
+            continue;
         if (s->directions != NULL && s->directions[k] != 0)
             return gs_fail(GS_EFORMAT,
                            "%s: chunk (%u, %u) by destination and (%u, %u) by source hold different "
@@ -430,11 +438,17 @@ static gs_status verify_edges(const gs_store *store, uint64_t memory)
     edge_scan s = {.store = store,
                    .info = gs_store_get_info(store),
                    .table = gs_store_chunks(store),
-                   .window = GS_WINDOW_NONE};
+                   .window = GS_WINDOW_NONE,
+                   .end = gs_store_chunks(store)->parts};
+    const gs_store_shard *const shard = gs_store_get_shard(store);
     const uint64_t tables = table_bytes(s.table, s.info->symmetric), chunk = largest_chunk(s.table);
     char need[16], have[16];
     gs_status st;
 
+    if (shard != NULL) {
+        s.first = shard->first[shard->rank];
+        s.end = shard->first[shard->rank + 1];
+    }
     if (memory < tables || memory - tables < chunk)
         return gs_fail(GS_EBUDGET, "%s: verifying its edges takes at least %s of memory, and %s are allowed",
                        gs_store_dir(store), gs_size_format(need, sizeof(need), tables + chunk),
@@ -686,9 +700,11 @@ static gs_status names_end(const array_scan *scan, const gs_window *w)
 static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window_bytes)
 {
     const gs_array_info *a = gs_store_array(s, id);
+    const gs_extent x = gs_store_array_extent(s, id);
+    const uint64_t end = GS_MIN(x.first + x.bytes, a->bytes); /* of a shard, perhaps before that of the rows */
     array_scan scan = {.store = s, .id = id};
     gs_window w = GS_WINDOW_NONE;
-    gs_status st = gs_window__open(&w, gs_store_array_path(s, id), window_bytes, 0);
+    gs_status st = gs_window__open(&w, gs_store_array_path(s, id), x.first, window_bytes, 0);
 
     if (st == GS_OK && id == GS_ARRAY_INPUT_ID) {
         scan.seen = gs_calloc(gs_div_up(gs_store_get_info(s)->vertices, 64), sizeof(*scan.seen));
@@ -698,17 +714,17 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
     if (st == GS_OK && element[id].check == names_check &&
         (scan.names = gs_calloc(1, sizeof(*scan.names))) == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory for a name", w.path);
-    for (uint64_t block = 0; st == GS_OK && block * GS_SUM_BYTES < a->bytes; block++) {
+    for (uint64_t block = x.first / GS_SUM_BYTES; st == GS_OK && block * GS_SUM_BYTES < end; block++) {
         const uint64_t offset = block * GS_SUM_BYTES, bytes = GS_MIN(a->bytes - offset, GS_SUM_BYTES);
         const void *data = NULL;
         if ((st = gs_window__get(&w, &data, offset, bytes, UINT64_MAX)) == GS_OK)
             st = block_check(&scan, &w, data, block, bytes);
     }
-    if (st == GS_OK)
+    if (st == GS_OK && x.bytes > 0 && end == a->bytes)
         st = padding_check(&w, a->bytes);
     if (st == GS_OK && id == GS_ARRAY_SPLIT)
         st = splits_check(&scan, &w);
-    if (st == GS_OK && scan.names != NULL)
+    if (st == GS_OK && scan.names != NULL && x.bytes > 0)
         st = names_end(&scan, &w);
     gs_free(scan.names);
     gs_free(scan.seen);

@@ -4,6 +4,7 @@
 
 #include <cJSON.h>
 
+#include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/option_table.h"
 #include "base/size.h"
@@ -12,8 +13,10 @@
 #include "gnnstream.h"
 #include "session/session_plan.h"
 #include "store/store.h"
+#include "store/store_write.h"
 #include "train/options.h"
 #include "train/provenance.h"
+#include "train/run_internal.h"
 
 /* ---- stores and weights -------------------------------------------------- */
 
@@ -30,13 +33,25 @@ static double sources_per_vertex(const gs_chunk_table *t)
     return (double)sum / (double)t->vertices;
 }
 
+/* A store, a shard, or the first of a folder of shards. */
+static gs_status open_any(gs_store **out, const char *store)
+{
+    char *folder = NULL;
+    gs_status st = gs_run__folder(&folder, store);
+
+    if (st == GS_OK)
+        st = gs_store_open_part(out, folder);
+    gs_free(folder);
+    return st;
+}
+
 gs_status gs_inspect_types(gs_type_table *out, const char *store)
 {
     gs_store *s = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = gs_store_open(&s, store)) != GS_OK)
+        (st = open_any(&s, store)) != GS_OK)
         return st;
     const gs_type_table *const types = gs_store_get_info(s)->types;
     *out = types != NULL ? *types : (gs_type_table){0};
@@ -50,7 +65,7 @@ gs_status gs_inspect_features(gs_feature_table *out, const char *store)
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = gs_store_open(&s, store)) != GS_OK)
+        (st = open_any(&s, store)) != GS_OK)
         return st;
     const gs_feature_table *const named = gs_store_get_info(s)->named;
     *out = named != NULL ? *named : (gs_feature_table){0};
@@ -62,12 +77,14 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     gs_store *s = NULL;
     const gs_store_info *info;
+    const gs_store_shard *shard;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = gs_store_open(&s, store)) != GS_OK)
+        (st = open_any(&s, store)) != GS_OK)
         return st;
     info = gs_store_get_info(s);
+    shard = gs_store_get_shard(s);
     *out = (gs_store_summary){
         .vertices = info->vertices,
         .edges = info->edges,
@@ -95,6 +112,8 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
         .symmetric = info->symmetric,
         .weights = info->weights,
         .edge_features = info->edge_features,
+        .shards = shard != NULL ? shard->ranks : 0,
+        .shard = shard != NULL && gs_store_is_at(store) ? shard->rank : GS_ALL_SHARDS,
         .vertex_types = info->types != NULL ? info->types->types : 0,
     };
     if (info->features != 0)
@@ -117,8 +136,31 @@ gs_status gs_verify(const char *store, uint64_t memory)
     gs_store *s = NULL;
     gs_status st = gs_check_argument(store, "store");
 
-    if (st == GS_OK && (st = gs_store_open(&s, store)) == GS_OK)
+    if (st == GS_OK && (st = open_any(&s, store)) == GS_OK)
         st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
+    gs_store_close(s);
+    return st;
+}
+
+void gs_shard_options_sized(gs_shard_options *options, size_t size)
+{
+    const gs_shard_options defaults = {.size = sizeof(defaults)};
+    gs_options_give(options, size, &defaults, sizeof(defaults));
+}
+
+gs_status gs_shard(const char *store, uint32_t ranks, const char *out, const gs_shard_options *options)
+{
+    gs_shard_options o = {.size = sizeof(o)};
+    gs_store *s = NULL;
+    gs_status st;
+
+    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK ||
+        (options != NULL && (st = gs_options_take(&o, sizeof(o), offsetof(gs_shard_options, progress), options,
+                                                  "options", "gs_shard_options_init")) != GS_OK) ||
+        (st = gs_store_open(&s, store)) != GS_OK)
+        return st;
+    const gs_shard_job job = {ranks, o.force, o.progress, o.context, o.stop};
+    st = gs_store_write_shards(s, out, &job);
     gs_store_close(s);
     return st;
 }

@@ -21,6 +21,7 @@
 #include "session/store_rows.h"
 #include "store/store.h"
 #include "store/store_write.h"
+#include "train/run_internal.h" /* gs_run__folder() */
 
 /* ---- where a run may write ----------------------------------------------- */
 
@@ -658,11 +659,11 @@ gs_status gs_write_ids(const char *store, const char *path)
 {
     gs_outfile o = GS_OUTFILE_NONE;
     gs_store *s = NULL;
-    char *const piece = gs_malloc(PIECE);
+    char *folder = NULL, *const piece = gs_malloc(PIECE);
     gs_status st;
 
     if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
-        (st = gs_store_open(&s, store)) != GS_OK)
+        (st = gs_run__folder(&folder, store)) != GS_OK || (st = gs_store_open_part(&s, folder)) != GS_OK)
         goto done;
     if (piece == NULL) {
         st = gs_fail(GS_ENOMEM, "%s: no memory to write ids", store);
@@ -676,6 +677,7 @@ gs_status gs_write_ids(const char *store, const char *path)
     gs_outfile_abandon(&o);
 done:
     gs_store_close(s);
+    gs_free(folder);
     gs_free(piece);
     return st;
 }

@@ -75,7 +75,8 @@ static void add_options(noted *n, const gs_train_options *o)
 /* "papers" of "/data/papers/". */
 static void add_store(noted *n, const gs_store *store)
 {
-    const char *const dir = gs_store_dir(store);
+    const gs_store_shard *const shard = gs_store_get_shard(store);
+    const char *const dir = shard != NULL ? shard->name : gs_store_dir(store);
     size_t end = strlen(dir), begin;
     char text[96];
 

@@ -165,7 +165,7 @@ static void judge_as_before(gs_run *r, gs_train_task labels)
 static gs_status match_store(gs_run *r, const char *store)
 {
     gs_store *s = NULL;
-    gs_status st = gs_store_open(&s, store);
+    gs_status st = gs_session_open_store(&s, store);
 
     if (st == GS_OK && gs_store_get_info(s)->id != r->saver.from->store_id)
         st = gs_fail(GS_EINVAL,

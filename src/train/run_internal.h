@@ -59,6 +59,7 @@ typedef struct gs_run_files {
 struct gs_run {
     gs_train_options options; /* the run's own: its strings are in `texts` */
     char *texts;
+    char *folder; /* of the store, or of this rank's shard of it */
     gs_run_kind kind;
     gs_variant first;  /* of a prediction, the program that its weights come from */
     gs_run_state state;
@@ -182,6 +183,11 @@ gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
  * for .device is put into `device`. GS_EINVAL: they have other options; GS_EUNSUPPORTED: ranks cannot. */
 #define GS_RANKS_DEVICE_BYTES 16u
 gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES]);
+/* run_ranks.c: the folder of the store that this rank reads, which is the caller's: `store` itself, its folder of this
+ * rank's number where it holds shards, or the place of its number in a list "a,b,c". GS_ENOTFOUND, GS_EINVAL. */
+gs_status gs_run__folder(char **out, const char *store);
+/* run_ranks.c: the same of a run, whose ranks must have one store, or its shards; of one process `store`. All ask. */
+gs_status gs_run__take_folder(char **out, const char *store);
 /* run_ranks.c: has .stop been set, in any rank? All ask. */
 gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop);
 /* run_ranks.c: most bytes that a process of the run ever had resident. All ask. */

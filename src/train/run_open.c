@@ -392,7 +392,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 static gs_status check_features(const char *store, const gs_provenance *p, const char *weights)
 {
     gs_store *s = NULL;
-    gs_status st = gs_store_open(&s, store);
+    gs_status st = gs_session_open_store(&s, store);
 
     if (st == GS_OK && p->summary.features != 0 && gs_store_get_info(s)->features != p->summary.features)
         st = gs_fail(GS_EINVAL, "%s: has %u features a vertex; the weights %s were trained on %u", store,
@@ -409,8 +409,10 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     gs_train_options o;
     gs_status st = gs_train_options_read(&o, given);
 
-    if (st != GS_OK || (st = gs_run__join(&o, r->kind, device)) != GS_OK)
+    if (st != GS_OK || (st = gs_run__join(&o, r->kind, device)) != GS_OK ||
+        (st = gs_run__take_folder(&r->folder, store)) != GS_OK)
         return st;
+    store = r->folder;
     if (r->kind == GS_RUN_TRAIN && o.classes != 0)
         return gs_fail(GS_EINVAL, ".classes %u: is of predictions; labels say how many there are to train on",
                        o.classes);
@@ -458,7 +460,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     r->kind = kind;
     r->began = gs_now();
     if ((st = take_options(r, store, options)) == GS_OK)
-        st = open_run(r, store, process_bytes);
+        st = open_run(r, r->folder, process_bytes);
     st = gs_ranks_agree(st);
     if (st == GS_OK)
         *out = r;
@@ -483,6 +485,7 @@ void gs_run_close(gs_run *run)
     gs_run_batches_close(run->batches);
     gs_session_close(run->session);
     gs_free(run->texts);
+    gs_free(run->folder);
     gs_free(run->model_name);
     gs_free(run->model_text);
     gs_free(run);

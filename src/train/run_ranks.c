@@ -5,11 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
+#include "session/edges.h"
+#include "store/store_write.h" /* gs_store_is_at */
 #include "train/options.h"
 #include "train/run_internal.h"
 
@@ -106,6 +110,81 @@ static gs_status compare(const gs_train_options *o)
                 return gs_fail(GS_EINVAL, ".%s: rank %u has another than rank 0; give all ranks the same options",
                                name[k], r);
     return GS_OK;
+}
+
+/* ---- the folder ----------------------------------------------------------- */
+
+/* "a,b,c": of rank 1 "b"; a list has so many. NULL: no memory. */
+static char *place_in_list(const char *list, uint32_t rank)
+{
+    char *own;
+
+    for (; rank > 0; rank--)
+        list = strchr(list, ',') + 1;
+    if ((own = gs_strdup(list)) != NULL)
+        own[strcspn(own, ",")] = '\0';
+    return own;
+}
+
+gs_status gs_run__folder(char **out, const char *store)
+{
+    const uint32_t self = gs_ranks_self(), ranks = gs_ranks_count();
+    const bool list = strchr(store, ',') != NULL && gs_path_is_absent(store);
+    char name[16], *dir, *own;
+    uint32_t places = 1;
+
+    for (const char *c = store; list && (c = strchr(c, ',')) != NULL; c++)
+        places++;
+    if (list && places != ranks)
+        return gs_fail(GS_EINVAL, "%s: is a list of %u folders, one for each rank, and there %s %u", store, places,
+                       ranks == 1 ? "is" : "are", ranks);
+    dir = list ? place_in_list(store, self) : gs_strdup(store);
+    snprintf(name, sizeof(name), "%u", self);
+    own = dir == NULL ? NULL : gs_path_join(dir, name);
+    if (own == NULL) {
+        gs_free(dir);
+        return gs_fail(GS_ENOMEM, "%s: out of memory", store);
+    }
+    const bool shards = !gs_store_is_at(dir) && gs_store_has_shard(dir, GS_SHARDS_MOST);
+    if (shards && !gs_store_has_shard(dir, self)) {
+        const gs_status st = gs_fail(GS_ENOTFOUND, "%s: there is no shard for rank %u", own, self);
+        gs_free(own);
+        gs_free(dir);
+        return st;
+    }
+    *out = shards ? own : dir;
+    gs_free(shards ? dir : own);
+    return GS_OK;
+}
+
+/* All ranks have a shard of one store, or none has, and deal alike. */
+static gs_status compare_stores(const gs_store *s)
+{
+    const gs_store_shard *const x = gs_store_get_shard(s);
+    uint64_t own[2] = {gs_store_get_info(s)->id, 0}, all[GS_RANKS_MOST][2];
+    gs_status st;
+
+    own[1] = x != NULL ? gs_hash64(x->first, (x->ranks + 1) * sizeof(*x->first)) : 0;
+    if ((st = gs_ranks_gather(all, own, sizeof(own))) != GS_OK)
+        return st;
+    for (uint32_t r = 1; r < gs_ranks_count(); r++)
+        if (memcmp(all[r], all[0], sizeof(own)) != 0)
+            return gs_fail(GS_EINVAL, "rank %u has another store than rank 0, or a shard where that has a whole store; "
+                           "give all ranks one store, or the shards that were made of it together", r);
+    return GS_OK;
+}
+
+gs_status gs_run__take_folder(char **out, const char *store)
+{
+    gs_store *s = NULL;
+    gs_status st;
+
+    if (gs_ranks_count() == 1)
+        return (*out = gs_strdup(store)) != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", store);
+    if ((st = gs_run__folder(out, store)) == GS_OK && (st = gs_session_open_store(&s, *out)) == GS_OK)
+        st = compare_stores(s);
+    gs_store_close(s);
+    return st;
 }
 
 gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES])
