@@ -352,8 +352,8 @@ static void store(const gs_network *w, uint32_t v)
     c->keep.stored[v] = true;
 }
 
-/* Decides stage t; adds its cost to c->cost and marks what it wants stored. */
-static void cut_stage(gs_cut *c, uint32_t t, bool notes)
+/* Decides stage t; adds its cost to c->cost and marks what it wants stored, but where the cost comes to `most`. */
+static void cut_stage(gs_cut *c, uint32_t t, bool notes, uint64_t most)
 {
     gs_network w = {.c = c, .stage = t, .notes = notes};
 
@@ -365,8 +365,10 @@ static void cut_stage(gs_cut *c, uint32_t t, bool notes)
         add_value(&w, c->search.stack[i]);
     w.simple = w.top > GS_NETWORK_MOST;
     if (!w.simple)
-        c->cost += gs_compile__flow_run(c->search.flow, w.source, w.sink);
+        c->cost += gs_compile__flow_run(c->search.flow, w.source, w.sink, GS_MIN(most - c->cost, GS_COST_INF));
     clear_seen(&w);
+    if (c->cost >= most)
+        return;
     for_each_goal(&w, settle);
     for (uint32_t i = 0; i < w.top; i++) {
         const gs_node *n = at(c, c->search.stack[i]);
@@ -391,7 +393,7 @@ static uint64_t evaluate(gs_cut *c)
     gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
     for (uint32_t t = c->stages; t > 0; t--) {
         c->search.before[t] = c->cost;
-        cut_stage(c, t, true);
+        cut_stage(c, t, true, UINT64_MAX);
     }
     c->search.before[0] = c->cost;
     return c->cost;
@@ -407,7 +409,7 @@ static bool is_less(gs_cut *c, uint32_t first, uint64_t most)
         c->keep.stored[v] = c->keep.must_store[v] || c->search.since[v] > first;
     gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
     for (uint32_t t = first; t > 0 && c->cost < most; t--)
-        cut_stage(c, t, false);
+        cut_stage(c, t, false, most);
     return c->cost < most;
 }
 

@@ -107,13 +107,13 @@ static uint64_t pull(gs_flow *f, uint32_t v, uint32_t source, uint64_t most)
     return got;
 }
 
-uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink)
+uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink, uint64_t most)
 {
     uint64_t total = 0;
 
-    while (total < GS_COST_INF && search(f, sink, source, true)) {
+    while (total < most && search(f, sink, source, true)) {
         memcpy(f->now, f->first, f->vertices * sizeof(*f->now));
-        total += pull(f, sink, source, GS_COST_INF - total);
+        total += pull(f, sink, source, most - total);
     }
     (void)search(f, source, NO_ARC, false); /* the source's side: what it still reaches */
     return total;

@@ -180,8 +180,9 @@ void gs_compile__flow_reset(gs_flow *f);
 /* One more vertex: its number, from 0. */
 uint32_t gs_compile__flow_vertex(gs_flow *f);
 void gs_compile__flow_arc(gs_flow *f, uint32_t from, uint32_t to, uint64_t capacity);
-/* Value of the minimum cut; at least GS_COST_INF when there is none of finite value. */
-uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink);
+/* Value of the minimum cut, or `most`, GS_COST_INF at the most, where it is no less: which side is whose is not known
+ * then. */
+uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink, uint64_t most);
 /* After a run: is v on the source's side? */
 bool gs_compile__flow_source_side(const gs_flow *f, uint32_t v);
 
