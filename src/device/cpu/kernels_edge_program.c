@@ -271,8 +271,6 @@ static void run_binary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 
 /* ---- steps with links ---- */
 
-#define MOST_VECTORS 8 /* of a row at hand */
-
 /* A step of several: where its second operand is, and the numbers between its vectors (0: one for all). */
 typedef struct link {
     gs_op op;
@@ -295,7 +293,7 @@ GS_INLINE void chain_row(const chain *k, uint32_t e, uint32_t from, uint32_t col
     const uint32_t tail = columns - GS_LANES;
     const float *const a = gs_row(&k->a, e) + (k->number ? 0 : from);
     float *const dst = k->dst + (size_t)e * k->width + from;
-    gs_vf v[MOST_VECTORS];
+    gs_vf v[GS_MOST_VECTORS];
 
 #define AT(i) ((i) + 1 < n ? (i) * GS_LANES : tail)
 #define EACH _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
@@ -343,7 +341,7 @@ GS_INLINE void chain_rows(const chain *k, uint32_t from, uint32_t columns, const
 static void run_chain(const chain *k)
 {
     const uint32_t vectors = (k->width + GS_LANES - 1) / GS_LANES,
-                   blocks = (vectors + MOST_VECTORS - 1) / MOST_VECTORS;
+                   blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     for (uint32_t i = 0; i < blocks; i++) {
         const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
         const uint32_t columns = (next < k->width ? next : k->width) - from;
@@ -392,7 +390,7 @@ GS_INLINE void multiply_nonzeros(float *dst, const float *x, const nonzeros *z, 
                                  uint32_t columns, const uint32_t n)
 {
     const uint32_t tail = columns - GS_LANES;
-    gs_vf sum[MOST_VECTORS];
+    gs_vf sum[GS_MOST_VECTORS];
     _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
         sum[i] = gs_splat(0);
     for (uint32_t k = 0; k < z->n; k++) {
@@ -410,7 +408,7 @@ GS_INLINE void add_nonzeros(float *sum, const float *x, const nonzeros *z, const
                             uint32_t columns, const uint32_t n)
 {
     const uint32_t tail = columns - GS_LANES;
-    gs_vf row[MOST_VECTORS];
+    gs_vf row[GS_MOST_VECTORS];
     _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
         row[i] = gs_load(y + (i + 1 < n ? i * GS_LANES : tail));
     for (uint32_t k = 0; k < z->n; k++) {
@@ -427,7 +425,7 @@ static void run_sparse_outer(const gs_cpu_edge_frame *f, const gs_cpu_edge_step 
 {
     const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
     const uint32_t vectors = (s->width + GS_LANES - 1) / GS_LANES,
-                   blocks = (vectors + MOST_VECTORS - 1) / MOST_VECTORS;
+                   blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     float *const sum = f->work->outer + s->stride;
     nonzeros z;
 
@@ -457,7 +455,7 @@ static void run_sparse(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const gs_cpu_rows a = gs_value_rows(f, &s->a);
     const uint32_t vectors = (s->width + GS_LANES - 1) / GS_LANES,
-                   blocks = (vectors + MOST_VECTORS - 1) / MOST_VECTORS;
+                   blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     float *dst = gs_slot(f, s->dst);
     nonzeros z;
 

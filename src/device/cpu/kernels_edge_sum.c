@@ -17,8 +17,7 @@
  * type keep their sums in registers.
  */
 
-#define MAX_VECTORS 8 /* of sums in registers */
-#define AHEAD 32      /* edges */
+#define AHEAD 32 /* edges */
 #define LINE 64
 
 /* An address that is linear in the numbers that an edge has. */
@@ -66,7 +65,7 @@ GS_INLINE void add_vectors(const walk *w, float *acc, const float *number, uint3
                            const numbers f)
 {
     const uint32_t tail = w->columns - GS_LANES;
-    gs_vf sum[MAX_VECTORS];
+    gs_vf sum[GS_MOST_VECTORS];
     _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
         sum[v] = gs_load(acc + (v + 1 < n ? v * GS_LANES : tail));
     for (; k < end; k++) {
@@ -111,7 +110,7 @@ static void add_row(const walk *whole, float *acc, const float *number, uint32_t
 #define ADD(...) add_columns(&w, acc + first, number, k, end, (numbers){__VA_ARGS__})
 #define ADD_INDEX(...) (two ? ADD(.index_bytes = 2, __VA_ARGS__) : ADD(.index_bytes = 4, __VA_ARGS__))
     const uint32_t vectors = (whole->columns + GS_LANES - 1) / GS_LANES,
-                   blocks = (vectors + MAX_VECTORS - 1) / MAX_VECTORS;
+                   blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     const bool two = whole->edges->index_bytes == 2, typed = whole->type != NULL;
     if (whole->columns < GS_LANES) {
         add_narrow(whole, acc, k, end);
@@ -441,12 +440,10 @@ void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float
  * A tile of edges is added to its targets: sums, largest and least values, and
  * the running maximum and norm of attention.
  *
- * Columns of a target's row stay in registers over its edges in the tile, up to MAX_TILE vectors at a time.
+ * Columns of a target's row stay in registers over its edges in the tile, up to GS_MOST_VECTORS at a time.
  * The last vector ends where the row ends and may overlap the one before it: both then hold the same sums.
- * Wider rows are cut in blocks of at least MAX_TILE / 2 vectors, so that the overlap is within a block.
+ * Wider rows are cut in blocks of at least GS_MOST_VECTORS / 2 vectors, so that the overlap is within a block.
  */
-
-#define MAX_TILE 8
 
 /* How an edge is added: a row, times a row, times a number, times a number for each group of as many columns as a
  * vector has, or half of it; or as a rival for the largest or least value. */
@@ -495,7 +492,7 @@ GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form 
     for (uint32_t r = 0; r < k->runs; r++) {
         const gs_cpu_edge_run run = k->run[r];
         float *const acc = k->acc + run.row * k->stride;
-        gs_vf sum[MAX_TILE];
+        gs_vf sum[GS_MOST_VECTORS];
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
             sum[v] = gs_load(acc + (v + 1 < n ? v * GS_LANES : tail));
         for (uint32_t e = run.first; e < run.end; e++) {
@@ -521,7 +518,8 @@ GS_INLINE void sum_columns(const sum_block *k, const sum_form form, const bool h
 /* Columns [from, from + columns), in blocks that fit the registers; `each` columns of b's are one of its own. */
 GS_INLINE void sum_wide(const sum_block *whole, uint32_t from, uint32_t columns, const sum_form form, const bool half)
 {
-    const uint32_t vectors = (columns + GS_LANES - 1) / GS_LANES, blocks = (vectors + MAX_TILE - 1) / MAX_TILE;
+    const uint32_t vectors = (columns + GS_LANES - 1) / GS_LANES;
+    const uint32_t blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     for (uint32_t i = 0; i < blocks; i++) {
         const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
         sum_block k = *whole;

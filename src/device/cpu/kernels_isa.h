@@ -6,17 +6,29 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/simd.h"
 
-/* CALL(n), n a constant: the vectors that cover so many columns, 1 to 8. */
+/* Vectors of a row that are in registers at once: half of AVX2's registers, whose other half is for rows on their way.
+ * Each number of them is code of its own, which is most of what takes long to compile: with GS_FEW_VECTORS, for checks
+ * of what is one text for all of them (meson.build), there are fewer, and wider rows are in more blocks. */
+#ifdef GS_FEW_VECTORS
+#define GS_MOST_VECTORS 3
+#define GS_BY_MORE_VECTORS(CALL)
+#else
+#define GS_MOST_VECTORS 8
+#define GS_BY_MORE_VECTORS(CALL) \
+    case 4: CALL(4); break;      \
+    case 5: CALL(5); break;      \
+    case 6: CALL(6); break;      \
+    case 7: CALL(7); break;      \
+    case 8: CALL(8); break;
+#endif
+
+/* CALL(n), n a constant: the vectors that cover so many columns, 1 to GS_MOST_VECTORS. */
 #define GS_BY_VECTORS(columns, CALL)                    \
     switch (((columns) + GS_LANES - 1) / GS_LANES) {    \
     case 1: CALL(1); break;                             \
     case 2: CALL(2); break;                             \
     case 3: CALL(3); break;                             \
-    case 4: CALL(4); break;                             \
-    case 5: CALL(5); break;                             \
-    case 6: CALL(6); break;                             \
-    case 7: CALL(7); break;                             \
-    case 8: CALL(8); break;                             \
+    GS_BY_MORE_VECTORS(CALL)                            \
     default: break;                                     \
     }
 

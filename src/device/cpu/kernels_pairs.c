@@ -83,15 +83,13 @@ void GS_KERNEL(pair_scores)(const gs_cpu_pairs *p)
 
 /* ---- gradients ------------------------------------------------------------- */
 
-#define MIX_VECTORS 8u /* of a row's sums in registers */
-
 /* to += the rows at `from`, each times its coefficient, in their order; `n` vectors (a constant) cover the columns, the
  * last one ends where they do. */
 GS_INLINE void mix_vectors(float *to, const float *from, const float *by, const gs_cpu_pair_mix *m, uint32_t columns,
                            const uint32_t n)
 {
     const uint32_t tail = columns - GS_LANES;
-    gs_vf sum[MIX_VECTORS];
+    gs_vf sum[GS_MOST_VECTORS];
 
     _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
         sum[v] = gs_load(to + (v + 1 < n ? v * GS_LANES : tail));
@@ -113,12 +111,12 @@ static void mix_row(float *to, const float *by, const gs_cpu_pair_mix *m)
         for (uint32_t i = 0; i < m->width && by[k * m->by_other] != 0; i++)
             to[i] += by[k * m->by_other] * m->other[(size_t)k * m->width + i];
     const uint32_t vectors = m->width < GS_LANES ? 0 : (m->width + GS_LANES - 1) / GS_LANES,
-                   blocks = (vectors + MIX_VECTORS - 1) / MIX_VECTORS;
+                   blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     for (uint32_t i = 0; i < blocks; i++) {
         const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
         const uint32_t columns = (next < m->width ? next : m->width) - first;
-#define MIX_VECTORS_OF(N) mix_vectors(to + first, m->other + first, by, m, columns, N)
-        GS_BY_VECTORS(columns, MIX_VECTORS_OF);
+#define MIX_VECTORS(N) mix_vectors(to + first, m->other + first, by, m, columns, N)
+        GS_BY_VECTORS(columns, MIX_VECTORS);
     }
 }
 
