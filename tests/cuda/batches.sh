@@ -75,7 +75,7 @@ drawn() # STORE OPTION...
         --no-draw
     cmp -s "$work/one.safetensors" "$work/two.safetensors" && pass || fail "other weights, drawn on the GPU: ${*:2}"
 }
-for model in "gat --dropout 0.3" "sage --layers 3 --norm batch --no-pipeline" "gcn --no-prune"; do
+for model in "gat --dropout 0.3" "sage --layers 3 --norm batch --no-pipeline" ${GS_TEST_ALL:+"gcn --no-prune"}; do
     drawn "$work/store" --model $model --hidden 8 --batch-size 100 --fanout 3,2,4
 done
 # Of a batch a seed of 4 bytes for each target crosses, as no rows of features do.
@@ -100,14 +100,14 @@ drawn "$work/uneven.store" --model sage --hidden 4 --batch-size 256 --fanout 6,2
 
 # The GPU steps by itself with two slots: with the same bits, also where a run was stopped within an epoch, and with the
 # host's word on numbers that are not finite.
-for fault in "--lr 1e30" "--lr 1e38 --optimizer sgd --weight-decay 1e10"; do
+for fault in ${GS_TEST_ALL:+"--lr 1e30"} "--lr 1e38 --optimizer sgd --weight-decay 1e10"; do
     for more in "" --no-pipeline; do
         refuse 1 'not finite|not a number' "${train[@]}" --batch-size 20 $fault $more
         mv "$work/stderr" "$work/said$more"
     done
     cmp -s "$work/said" "$work/said--no-pipeline" && pass || fail "another fault" "$work/said"
 done
-for more in "--optimizer sgd --momentum 0.9" "--weight-decay 0.01 --norm batch" "--clip-norm 0.5"; do
+for more in "--optimizer sgd --momentum 0.9" "--weight-decay 0.01 --norm batch" ${GS_TEST_ALL:+"--clip-norm 0.5"}; do
     run "train $more" "${train[@]}" --batch-size 20 --save "$work/one.safetensors" $more
     run "train $more --no-pipeline" "${train[@]}" --batch-size 20 --save "$work/two.safetensors" --no-pipeline $more
     equal "weights with $more" "$work/two.safetensors" "$work/one.safetensors"
@@ -143,7 +143,7 @@ for more in "" --no-cache; do
 done
 refuse 2 'has 2 devices, to which the batches of a step are dealt' "${beside[@]}" --batches-per-step 1
 # Pairs are scored by the processors, behind layers on a GPU: of the whole graph, and of batches of neighbours.
-for pairs in "cuda:0,1 --decoder mlp --loss logistic" "cuda --negatives-by degree" \
+for pairs in "cuda:0,1 --decoder mlp --loss logistic" ${GS_TEST_ALL:+"cuda --negatives-by degree"} \
     "cuda:0,1 --decoder mlp --seeds edges --sampler neighbor --fanout 3,2 --batch-size 300 --batches-per-step 2"; do
     scored=("$GNNSTREAM" train "$work/store" --task link --model gcn --hidden 8 --negatives 4 --epochs 2
         --optimizer sgd --lr 0.1 --eval-every 0 --keep last ${pairs#* })
@@ -152,7 +152,7 @@ for pairs in "cuda:0,1 --decoder mlp --loss logistic" "cuda --negatives-by degre
     compare "weights of pairs on $pairs" "$work/two.safetensors" "$work/one.safetensors" 1e-4
 done
 # Losses of GraphSAINT's batches have factors: of classes, smoothed or not, and of numbers.
-for loss in "" "--label-smoothing 0.2" "--task regress"; do
+for loss in "--label-smoothing 0.2" "--task regress"; do
     saint=("$GNNSTREAM" train "$work/store" --model gcn --hidden 8 --epochs 2 --lr 1e-3 --sampler saint-walk
         --batch-size 60 --coverage 3 --ignore-edge-weights $loss)
     run "coverage $loss on the processors" "${saint[@]}" --save "$work/one.safetensors"

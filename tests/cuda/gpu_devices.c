@@ -31,16 +31,21 @@ gs_device *open_gpu(void)
     return d;
 }
 
-gs_device *open_isa(const char *isa, unsigned threads)
-{
-    (void)isa;
-    return threads > 2 ? NULL : open_gpu(); /* it has no threads: twice shows that results repeat */
-}
-
 static bool takes_all(void)
 {
     return real_gpu() || getenv("GS_TEST_EVERY_SHAPE") != NULL || getenv("GS_TEST_ALL") != NULL;
 }
+
+/* It has no threads: twice shows that results repeat, of a pretended one every third time that it is asked. */
+gs_device *open_isa(const char *isa, unsigned threads)
+{
+    static unsigned asked;
+    (void)isa;
+    return threads > 2 || (threads == 2 && !takes_all() && asked++ % 3 != 0) ? NULL : open_gpu();
+}
+
+/* Its pieces of a hub are of 64 edges and more, and of one type's rows 1,024; the CPU's are of 4,096. */
+uint32_t hub_edges(uint32_t edges) { return takes_all() ? edges : edges / 3; }
 
 bool takes_kind(size_t i, size_t every, size_t first)
 {

@@ -9,10 +9,11 @@ run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method natural -
 mkdir "$work/lib" "$work/kernels"
 export LD_LIBRARY_PATH=$work/lib GS_HOST_GPU=$work/kernels GS_HOST_GPU_LOG=$work/log
 
-# Sanitized, a few of the places where a GPU goes away, and all with GS_TEST_ALL.
-few= lost='1 10 40 100 200 300' second_lost='1 30 100 200 300 400' every=60
-[ -z "${GS_TEST_ALL:-}" ] || every=15
-[ -z "${GS_SANITIZED:-}" ] || [ -n "${GS_TEST_ALL:-}" ] || few=yes lost='1 100 300' second_lost='1 100 300' every=225
+# A few of the places where a GPU goes away, while it opens, plans and trains, and all with GS_TEST_ALL.
+few= lost='1 40 300' second_lost='1 100 400' every=150 kernels='1 30' kernels_of_two='1 20' pins=712 budgets='0 4'
+[ -z "${GS_TEST_ALL:-}" ] || lost='1 10 40 100 200 300' second_lost='1 30 100 200 300 400' every=15 kernels='1 5 30' \
+    kernels_of_two='1 6 20' pins='304 712 999' budgets='0 2 4 6' # pins: a call of the system, pinned by others, unknown
+[ -z "${GS_SANITIZED:-}" ] || [ -n "${GS_TEST_ALL:-}" ] || few=yes
 
 options=(train "$work/store" --model gcn --hidden 16 --epochs 3 --optimizer sgd)
 
@@ -111,7 +112,7 @@ unpinned() # FAULT OPTIONS...
     fi
 }
 unpinned pin --device cuda
-for error in 304 712 999; do # a call of the system, pinned by others, unknown
+for error in $pins; do
     unpinned "pin:$error" --device cuda
 done
 # Scratch is sized by the budget, and not by the GPU: an H100 (80 GiB, 132 processors) trains in as little as a small
@@ -154,7 +155,7 @@ for n in 1 2; do
 done
 fails "memory:3" "device cuda:0: memory for the optimizer's state: the GPU is out of memory .*--device-memory" \
     --optimizer adam
-for n in 1 5 30; do
+for n in $kernels; do
     fails "kernel:$n" 'device cuda:0: a kernel failed, .*CUDA_ERROR_LAUNCH_FAILED'
 done
 for n in $lost; do
@@ -182,7 +183,7 @@ done
 fails "peer:1" 'device cuda:[01]: copying from another GPU: .*PEER_ACCESS_UNSUPPORTED' --device cuda:0,1
 fails "memory:1@1" 'device cuda:1: .*the GPU is out of memory .*--device-memory' --device cuda:0,1
 fails "memory:2@1" 'device cuda:1: taking --device-memory: the GPU is out of memory' --device cuda:0,1
-for n in 1 6 20; do
+for n in $kernels_of_two; do
     fails "kernel:$n@1" 'device cuda:1: a kernel failed, .*CUDA_ERROR_LAUNCH_FAILED' --device cuda:0,1
 done
 fails "asked:2@1" 'device cuda:1: the GPU is lost, at asking for its memory: .*CUDA_ERROR_UNKNOWN' --device cuda:0,1
@@ -205,7 +206,7 @@ wide=("$GNNSTREAM" train "$work/wide.store" --model gcn --hidden 32 --epochs 1 -
     --device-memory)
 enough=$("${wide[@]}" 1M 2>&1 | sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p')
 [ -n "$enough" ] || fail "one interval: no budget was named"
-for more in 0 2 4 6; do
+for more in $budgets; do
     run "one interval, ${more}M above the least" "${wide[@]}" $((enough + more))M
 done
 

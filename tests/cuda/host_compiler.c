@@ -109,6 +109,22 @@ static bool write_hooks(const char *path)
     return fclose(out) == 0;
 }
 
+/* They are the same for every program: compiled once, for all processes of this folder. Sets `object`. */
+static bool compile_hooks(char *object, size_t most, const host_program *p)
+{
+    char source[800], made_here[810], command[4096];
+
+    snprintf(object, most, "%s/hooks.%d.o", folder_of_kernels, INTERFACE);
+    if (access(object, F_OK) == 0)
+        return true;
+    snprintf(source, sizeof(source), "%s.hooks.c", p->library);
+    snprintf(made_here, sizeof(made_here), "%s.o", source);
+    snprintf(command, sizeof(command), "%s -c -fPIC -O2 -o '%s' '%s'", GS_TEST_HOST_CC, made_here, source);
+    const bool fine = write_hooks(source) && system(command) == 0 && rename(made_here, object) == 0;
+    unlink(source);
+    return fine;
+}
+
 /* Beside the source, where its includes find them; other processes may do the same. */
 static bool write_headers(const host_program *p)
 {
@@ -133,7 +149,7 @@ static bool has_builtins(void)
 gs_cu_result host_program_compile(gs_cu_handle program, int options, const char *const *option)
 {
     host_program *const p = program;
-    char source[800], log[800], hooks[810] = "", flags[512], command[8192];
+    char source[800], log[800], hooks[600], flags[512], command[8192];
     (void)options, (void)option;
 
     snprintf(p->library, sizeof(p->library), "%s/kernels.%ld.%u.so", folder_of_kernels, (long)getpid(), made++);
@@ -148,13 +164,12 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
     if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0 || !write_headers(p))
         return 1;
     if (host_streams_checks()) {
-        snprintf(hooks, sizeof(hooks), "%s.hooks.c", p->library);
-        if (!write_hooks(hooks))
+        if (!compile_hooks(hooks, sizeof(hooks), p))
             return 1;
         snprintf(command, sizeof(command),
-                 "{ %s -c -fsanitize=thread -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s.o' '%s' && "
-                 "%s -shared -fPIC -O2 -Wl,-Bsymbolic -o '%s' '%s.o' '%s' -lm; } >'%s' 2>&1",
-                 flags, source, source, GS_TEST_HOST_CC, p->library, source, hooks, log);
+                 "%s -fsanitize=thread -shared -nostdlib -Wl,-Bsymbolic -Wall -Werror -Wno-unused "
+                 "-Wno-maybe-uninitialized -o '%s' '%s' '%s' >'%s' 2>&1",
+                 flags, p->library, source, hooks, log);
     } else {
         snprintf(command, sizeof(command),
                  "%s -shared -nostdlib -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -o '%s' '%s' >'%s' 2>&1",
@@ -162,13 +177,8 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
                  flags, p->library, source, log);
     }
     const bool fine = system(command) == 0;
-    if (hooks[0] != '\0') {
-        unlink(hooks);
-        snprintf(hooks, sizeof(hooks), "%s.o", source);
-        unlink(hooks);
-    }
     if (fine) {
-        if (getenv("GS_TEST_KEEP_KERNELS") == NULL)
+        if (getenv("GS_TEST_KEEP_KERNELS") == NULL) /* so there are no lines of it to know, and no -g */
             unlink(source);
         unlink(log);
         return 0;

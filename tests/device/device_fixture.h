@@ -20,6 +20,8 @@ extern const char *const isa_names[];
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
 
+/* Edges of a target that are cut in pieces: so many on the CPU, fewer where fewer are enough. */
+uint32_t hub_edges(uint32_t edges);
 /* Is shape `i` of a list one for this device? All are for the CPU, in a build for speed, and for a GPU that is there.
  * Else one of `every` is; under sanitizers of a pretended GPU, whose kernels for a shape take long to build, one of
  * 2 * `every`, from `first` on. All where $GS_TEST_EVERY_SHAPE or $GS_TEST_ALL is set. */

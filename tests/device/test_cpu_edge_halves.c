@@ -11,7 +11,7 @@ static void open_edges(edge_fixture *b, uint32_t index_bytes, uint32_t hub)
     uint32_t degree[TARGETS];
     for (uint32_t t = 0; t < TARGETS; t++)
         degree[t] = t % 7 == 0 ? 0 : t % 31 == 0 ? 300 + t : random_below(t, 3, 14);
-    degree[TARGETS / 2] += hub;
+    degree[TARGETS / 2] += hub_edges(hub);
     edges_init(b, index_bytes, TARGETS, degree, 61);
 }
 

@@ -8,7 +8,7 @@ static void open_edges(edge_fixture *b, uint32_t index_bytes, uint32_t types)
 {
     uint32_t degree[TARGETS];
     for (uint32_t t = 0; t < TARGETS; t++)
-        degree[t] = t % 7 == 0 ? 0 : t == 31 ? 9000 : random_below(t, 3, 14); /* 9000: a hub is cut in pieces */
+        degree[t] = t % 7 == 0 ? 0 : t == 31 ? hub_edges(9000) : random_below(t, 3, 14);
     edges_init(b, index_bytes, TARGETS, degree, 61);
     edges_make_typed(b, types);
 }
