@@ -11,8 +11,8 @@ import random
 import shutil
 import sys
 
-from formulas import (array, beside, check, each, flat, gradients_of, into, mean, nested, of_heads, product, relu, run,
-                      sigmoid, single, softmax, spread, take, total, write_weights)
+from formulas import (array, beside, check, each, flat, gradients_of, in_turn, into, mean, nested, of_heads, product,
+                      relu, run, sigmoid, single, softmax, spread, take, total, write_weights)
 
 TEXTS, WORK, DEVICE, MODELS = sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
 N, E, F, K, C = 10, 26, 4, 3, 4
@@ -179,7 +179,7 @@ def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     g = make_graph(draw)
-    for model in MODELS or sorted(LAYER):
+    for number, model in enumerate(MODELS or sorted(LAYER)):
         heads = HEADS.get(model, 1)
         tensors = {"convs.%d.%s" % (i, n): (s, [single(draw.gauss(0, 0.5)) for _ in range(math.prod(s))])
                    for i in range(2) for n, s in shapes_of(model, 4, 4, heads, K if i == 0 else 4).items()}
@@ -189,9 +189,9 @@ def main():
         gradient = gradients_of(lambda t: logits_of(model, g, t, heads), g, tensors)
         hows = [["store1f32", "--device", DEVICE], ["store8f32", "--device", DEVICE]]
         if DEVICE == "cpu":
-            hows += [["store8f32", "--device", "cpu:2"], ["store3bf16", "--device", "cpu", "--threads", "1"],
-                     ["store3f16", "--device", "cpu", "--sampler", "neighbor", "--batch-size", "10", "--fanout",
-                      "100,100"]]
+            hows += in_turn([["store8f32", "--device", "cpu:2"], ["store3bf16", "--device", "cpu", "--threads", "1"],
+                             ["store3f16", "--device", "cpu", "--sampler", "neighbor", "--batch-size", "10",
+                              "--fanout", "100,100"]], number)
         for how in hows:
             check(WORK, shape, tensors, gradient, logits_of(model, g, tensors, heads), how)
     shutil.rmtree(WORK)

@@ -3,11 +3,13 @@
 import json
 import math
 import os
+import random
 import struct
 import subprocess
 import sys
 
 STEP = 1e-5
+ELEMENTS = 8
 
 
 # -- rows of numbers ------------------------------------------------------------------
@@ -147,17 +149,30 @@ def loss_of(logits, g):
 
 
 def gradients_of(logits_of, g, tensors):
-    """By central differences of the loss of logits_of(tensors)."""
+    """By central differences of the loss of logits_of(tensors): of each tensor pairs of what is moved ({index: sign})
+    and the slope there. Moved are the whole tensor, each number by a sign of its own, so that none is left out; and
+    ELEMENTS of its numbers alone (all with GS_TEST_ALL): each costs two losses."""
     out = {}
     for name, (_, values) in tensors.items():
-        out[name] = []
-        for k, x in enumerate(values):
-            values[k] = x + STEP
-            above = loss_of(logits_of(tensors), g)
-            values[k] = x - STEP
-            out[name].append((above - loss_of(logits_of(tensors), g)) / (2 * STEP))
-            values[k] = x
+        draw = random.Random(name)
+        some = range(len(values)) if "GS_TEST_ALL" in os.environ else draw.sample(range(len(values)),
+                                                                                  min(ELEMENTS, len(values)))
+        moves = [{k: draw.choice((-1, 1)) for k in range(len(values))}] + [{k: 1} for k in some]
+        before, out[name] = list(values), []
+        for move in moves:
+            loss = []
+            for sign in (1, -1):
+                for k, way in move.items():
+                    values[k] = before[k] + sign * way * STEP
+                loss.append(loss_of(logits_of(tensors), g))
+            out[name].append((move, (loss[0] - loss[1]) / (2 * STEP)))
+            values[:] = before
     return out
+
+
+def in_turn(ways, number):
+    """Of some ways to run a model, one in turn over the models; all with GS_TEST_ALL."""
+    return ways if "GS_TEST_ALL" in os.environ else [ways[number % len(ways)]]
 
 
 def check(work, shape, tensors, gradient, expected, how):
@@ -167,12 +182,12 @@ def check(work, shape, tensors, gradient, expected, how):
     run("train", store, *shape, "--epochs", "1", "--optimizer", "sgd", "--lr", "1", "--init", weights, "--save", left,
         "--keep", "last", *how[1:])
     for name, values in read_weights(left).items():
-        most = max(abs(x) for x in gradient[name])
-        for k, after in enumerate(values):
-            found = tensors[name][1][k] - after
-            if not abs(found - gradient[name][k]) <= 1e-4 * most + 2e-6:
-                sys.exit("%s %s: %s[%d]: gradient %.9g, expected %.9g" % (shape[1], how, name, k, found,
-                                                                          gradient[name][k]))
+        found = [before - after for before, after in zip(tensors[name][1], values)]
+        most = max(abs(x) for x in found)
+        for move, slope in gradient[name]:
+            moved, error = sum(way * found[k] for k, way in move.items()), math.sqrt(len(move))
+            if not abs(moved - slope) <= (1e-4 * most + 2e-6) * error:
+                sys.exit("%s %s: %s%s: gradient %.9g, expected %.9g" % (shape[1], how, name, list(move), moved, slope))
     run("predict", store, *shape, "--weights", weights, "--logits", rows, "--device", how[2])
     most = max(abs(x) for x in flat(expected))
     for found, want in zip(flat(read_rows(rows, len(expected), len(expected[0]))), flat(expected)):

@@ -11,8 +11,8 @@ import random
 import shutil
 import sys
 
-from formulas import (array, beside, check, each, flat, gradients_of, into, nested, product, relu, run, sigmoid, single,
-                      softmax, spread, take, total, write_weights)
+from formulas import (array, beside, check, each, flat, gradients_of, in_turn, into, nested, product, relu, run,
+                      sigmoid, single, softmax, spread, take, total, write_weights)
 
 TEXTS, WORK, DEVICE, MODELS = sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
 TYPES = {"author": (4, 2), "field": (3, 0), "paper": (5, 3)} # vertices and features, in the order of ids
@@ -279,7 +279,7 @@ def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     g = make_graph(draw)
-    for model in MODELS or sorted(MODEL):
+    for number, model in enumerate(MODELS or sorted(MODEL)):
         tensors = {n: (s, [single(draw.gauss(0, 0.5)) for _ in range(math.prod(s))]) for n, s in SHAPES[model].items()}
         write_weights(os.path.join(WORK, "w.safetensors"), tensors)
 
@@ -296,8 +296,9 @@ def main():
         one, eight = ("bare1", "bare8") if built_in else ("store1", "store8")
         hows = [[one, "--device", DEVICE], [eight, "--device", DEVICE]]
         if DEVICE == "cpu":
-            hows += [[eight, "--device", "cpu:2"],
-                     [eight, "--device", "cpu", "--sampler", "neighbor", "--batch-size", "12", "--fanout", "100,100"]]
+            hows += in_turn([[eight, "--device", "cpu:2"],
+                             [eight, "--device", "cpu", "--sampler", "neighbor", "--batch-size", "12", "--fanout",
+                              "100,100"]], number)
         for how in hows:
             check(WORK, shape, tensors, gradient, expected, how)
     shutil.rmtree(WORK)

@@ -374,7 +374,7 @@ void matrix_half_features(const arguments *a)
             if (cuda && k != t) /* kernels on fibres are slow */
                 continue;
             for (int m = 0; m < 3; m++)
-                if (!sanitized() || in_turn((size_t)(k + t), (size_t)m, 2))
+                if (in_turn((size_t)(k + t), (size_t)m, 2))
                     half_model(models[m], kinds[k], types[t], cuda ? on_cuda : sanitized() ? sanitized_cpu : on_cpu);
         }
 }

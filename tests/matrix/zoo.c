@@ -77,18 +77,20 @@ static unsigned round_of(const switches *s, unsigned j)
     return bits;
 }
 
-/* All on, all off, and runs in which any two of (parts, switches) take each of their values together; each off alone,
- * in turn over the models. In a sanitized build a round or its complement, in turn, sets each switch once. */
+/* All on, all off, and runs in which any two of (parts, switches) take each of their values together: a round or its
+ * complement, in turn, so of two models. Each off alone, in turn over the models. In a sanitized build one of the
+ * rounds, in turn, sets each switch once. */
 static void zoo_pairs(const zoo *z, unsigned number)
 {
     const unsigned every = (1u << z->switches.count) - 1;
 
     for (unsigned j = 0; j < 5; j++) {
+        const unsigned turn = sanitized() ? number / 4 : number + j;
         if (sanitized() && j != number % 4)
             continue;
-        if (!sanitized() || in_turn(0, number / 4, 2))
+        if (in_turn(0, turn, 2))
             zoo_run(z, all_parts[j % 3], round_of(&z->switches, j));
-        if (!sanitized() || in_turn(1, number / 4, 2))
+        if (in_turn(1, turn, 2))
             zoo_run(z, all_parts[(j + sanitized()) % 3], every & ~round_of(&z->switches, j));
     }
     if (sanitized())
