@@ -43,6 +43,16 @@ def store_of(program, folder, vertices, edges, features):
     return store
 
 
+def options_of(program, folder, name, gpu=False):
+    vertices, edges, features, words, bps, speed = WORKLOADS[name]
+    wires = folder / f"{name}.json"
+    one = {"devices": 1, "host_bps": bps, "peer_bps": bps, "speeds": [speed]}
+    wires.write_text(json.dumps({"switches": [one, one]}))
+    devices = ["--device", "cuda"] if gpu else ["--device", "cpu:2", "--threads", 2, "--topology", wires]
+    return [store_of(program, folder, vertices, edges, features), "--model", "sage", "--sampler", "neighbor",
+            *words.split(), *devices]
+
+
 def spans_of(path):
     """[(name, device's track, first batch, begin, end)], seconds."""
     events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
@@ -94,17 +104,11 @@ def main():
     print("| workload | | " + " | ".join(f"{lane} ms" for lane in LANES) + " | step ms | of the longest |")
     print("|---|---|" + "---|" * (len(LANES) + 2))
     for name in a.only or WORKLOADS:
-        vertices, edges, features, words, bps, speed = WORKLOADS[name]
-        store = store_of(a.program, a.dir, vertices, edges, features)
-        wires = a.dir / f"{name}.json"
-        one = {"devices": 1, "host_bps": bps, "peer_bps": bps, "speeds": [speed]}
-        wires.write_text(json.dumps({"switches": [one, one]}))
-        devices = ["--device", "cuda"] if a.gpu else ["--device", "cpu:2", "--threads", 2, "--topology", wires]
-        model = [store, "--model", "sage", "--sampler", "neighbor", *words.split(), *a.more.split()]
-        options = [*model, *devices]
+        options = options_of(a.program, a.dir, name, a.gpu) + a.more.split()
         trace, weights = a.dir / "trace.json", [a.dir / f"{k}.safetensors" for k in range(2)]
         train = [a.program, "train", *options, "--epochs", a.epochs, "--eval-every", 0, "--keep", "last"]
-        run(a.program, "bench", "train", *model, "--device", "cuda" if a.gpu else "cpu", "--threads", 1, "--epochs", 2)
+        alone = options[:options.index("--device")] + a.more.split()
+        run(a.program, "bench", "train", *alone, "--device", "cuda" if a.gpu else "cpu", "--threads", 1, "--epochs", 2)
         run(*train, "--save", weights[1], "--no-pipeline", "--trace", trace)
         row(name, "--no-pipeline", *measured(trace))
         run(*train, "--save", weights[0], "--trace", trace)

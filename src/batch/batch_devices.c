@@ -557,17 +557,16 @@ double gs_batch_devices_seconds(const gs_batch_devices *d, const gs_batch_drawin
     const uint32_t step = d->deal.step, batches = GS_MAX(GS_MIN(g->batches, SIMULATED) / step, 1) * step,
                    group = g->batches < step ? step : g->group; /* of whole steps, if there were one */
     lane_ends end[GS_BATCH_DEVICES] = {0};
-    double drawn = 0, begun = 0, ready = 0, over = 0;
+    double drawn = 0, taken = 0, ready = 0, over = 0;
 
     for (uint32_t i = 0; i < batches; i++) {
         const bool first = i % group == 0;
         const uint32_t k = gs_batch_deal_of(&d->deal, i);
         const gs_batch_lanes l = lanes_at(d, k);
         if (first && (i > 0 || !g->ahead)) /* ahead: the epoch before drew the first group */
-            drawn = (g->ahead ? GS_MAX(drawn, begun) : over) + g->seconds * GS_MIN(group, batches - i);
-        const double passed = simulate_batch(&end[k], &l, drawn, ready);
-        begun = first ? passed - l.compute : begun;
-        over = GS_MAX(over, passed);
+            drawn = (g->ahead ? GS_MAX(drawn, taken) : over) + g->seconds * GS_MIN(group, batches - i);
+        taken = first ? GS_MAX(drawn, over) : taken; /* then the next group may be drawn */
+        over = GS_MAX(over, simulate_batch(&end[k], &l, drawn, ready));
         if ((i + 1) % step == 0)
             ready = over;
     }
