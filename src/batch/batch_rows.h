@@ -121,6 +121,8 @@ typedef struct gs_batch_rows {
     uint64_t row_bytes;
     bool ahead;
     bool apart;          /* rows are not those that the plan has next */
+    uint64_t gap;        /* the caller's, once it is open: so many bytes between two rows are read along, as a request
+                          * takes the disk longer; 0: not known */
     uint64_t read_bytes, gap_bytes; /* so far; of them, between rows that were wanted */
     double wait_seconds; /* so far, for what was not there when it was wanted */
 } gs_batch_rows;

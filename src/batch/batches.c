@@ -512,6 +512,13 @@ gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
     return st;
 }
 
+/* What the disk moves while it begins a request; 0: it was not measured. */
+static uint64_t gap_of(const gs_cost *c)
+{
+    const uint64_t bytes = (uint64_t)(c->read_bps * c->request_seconds);
+    return c->disk_source == GS_COST_DEFAULT ? 0 : GS_MAX(bytes, 1);
+}
+
 gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, const gs_batches *keeper)
 {
     gs_session *const s = b->session;
@@ -527,6 +534,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
         (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring)) != GS_OK ||
         (st = gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables)) != GS_OK)
         return st;
+    b->rows.gap = gap_of(&s->machine.cost);
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;

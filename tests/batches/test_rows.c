@@ -82,8 +82,10 @@ static void expect_rows(gs_batch_rows *r, const gs_batch *b, const uint8_t *feat
         assert_memory_equal(got + i * row, features + b->vertex[i] * row, row);
 }
 
-/* Bytes read for the same groups, with a cache of so many bytes; `ring`: as in gs_batch_rows_open(). */
-static uint64_t read_groups(const gs_store *s, const uint8_t *features, uint64_t cache_bytes, uint64_t ring)
+/* Bytes read for the same groups, with a cache of so many bytes; `ring`: as in gs_batch_rows_open(); `gap` as in
+ * gs_batch_rows. */
+static uint64_t read_groups_with(const gs_store *s, const uint8_t *features, uint64_t cache_bytes, uint64_t ring,
+                                 uint64_t gap)
 {
     const uint64_t row = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes;
     const gs_row_cache_shape shape = gs_row_cache_shape_of(s, cache_bytes, BATCHES, MOST);
@@ -96,6 +98,7 @@ static uint64_t read_groups(const gs_store *s, const uint8_t *features, uint64_t
     assert_int_equal(shape.slots > 0, cache_bytes > 0);
     rng = 3;
     gs_assert_ok(gs_batch_rows_open(&r, s, 0, NULL, MOST, &shape, ring));
+    r.gap = gap;
     gs_alloc_freeze(true);
     for (uint32_t g = 0; g < GROUPS; g++) {
         make_group(b, list);
@@ -115,6 +118,11 @@ static uint64_t read_groups(const gs_store *s, const uint8_t *features, uint64_t
     free(got);
     free(list);
     return bytes;
+}
+
+static uint64_t read_groups(const gs_store *s, const uint8_t *features, uint64_t cache_bytes, uint64_t ring)
+{
+    return read_groups_with(s, features, cache_bytes, ring, 0);
 }
 
 static void check_width(const char *folder, uint32_t features)
@@ -155,6 +163,9 @@ static void check_width(const char *folder, uint32_t features)
     if (least.item_bytes == GS_BLOCK_BYTES) { /* what is read along is little */
         const uint64_t bound = least_items(&least) * GS_BLOCK_BYTES;
         assert_in_range(some, bound + 1, bound + bound / 10);
+        /* Where requests cost nothing, nothing is; where they cost much, more. */
+        assert_int_equal(read_groups_with(s, (const uint8_t *)bytes, little, 0, 1), bound);
+        assert_true(read_groups_with(s, (const uint8_t *)bytes, little, 0, 4 * GS_BLOCK_BYTES) > some);
     }
     gs_free(bytes);
     gs_store_close(s);
