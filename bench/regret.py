@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""regret.py [--cases N] [--seed S] [--jobs J] [--folder DIR] [--only K] - does a switch that turns an optimisation off
-ever make the predicted run shorter?
+"""regret.py [--cases N] [--seed S] [--jobs J] [--folder DIR] [--only LIST] - does a switch that turns an optimisation
+off ever make the predicted run shorter?
 
 Draws cases: a small generated store, a model, layers, widths, devices with and without a topology, budgets, epochs.
 Plans each with the defaults, and with each switch alone. Regret is what the default's predicted run (setup, epochs and
@@ -9,7 +9,8 @@ though it would run with a switch, with its command line. Exit status 1 if there
 
 GNNSTREAM names the program (default build/tools/gnnstream), another one than the stores are made with in GS_MAKER.
 Plans are predicted from the defaults of the cost model, whatever was measured on this machine. Some 100 MiB of stores
-are made in DIR (default: a temporary folder, which is removed). A few minutes on two processors.
+are made in DIR (default: a temporary folder, which is removed). --only runs these of the N cases, as 5,9,53-140, so
+that a long run can be cut in parts: some cases plan for a minute.
 """
 import argparse
 import concurrent.futures
@@ -160,6 +161,12 @@ def judge(words, env, switches):
     return words, float("inf") if base is None else base / best, by, took, error
 
 
+def numbers(text):
+    """The numbers of "5,9,53-140", in order."""
+    ends = [part.split("-") for part in text.split(",")]
+    return sorted({number for end in ends for number in range(int(end[0]), int(end[-1]) + 1)})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--cases", type=int, default=200)
@@ -168,7 +175,7 @@ def main():
     parser.add_argument("--folder")
     parser.add_argument("--all", action="store_true", help="print each case")
     parser.add_argument("--switches", default=",".join(SWITCHES), help="these alone, with commas between")
-    parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--only", type=numbers, help="these cases alone, as 5,9,53-140")
     args = parser.parse_args()
     folder = args.folder or tempfile.mkdtemp(prefix="regret")
     os.makedirs(folder, exist_ok=True)
@@ -178,12 +185,12 @@ def main():
     sizes = [folder_bytes(s) for s in stores]
     rng = random.Random(args.seed)
     cases = [draw(rng, folder, k, stores, sizes) for k in range(args.cases)]
+    chosen = range(args.cases) if args.only is None else [k for k in args.only if k < args.cases]
     switches = args.switches.split(",")
     above = refused = wrong = both = 0
     slowest = 0.0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        jobs = pool.map(lambda k: (k, judge(cases[k], env, switches)),
-                        range(args.cases) if args.only is None else [args.only])
+        jobs = pool.map(lambda k: (k, judge(cases[k], env, switches)), chosen)
         for k, (words, regret, by, took, error) in jobs:
             line = f"case {k}: plan {' '.join(words)}"
             slowest = max(slowest, took)
@@ -199,7 +206,7 @@ def main():
             elif regret > WORST:
                 above += 1
                 print(f"{line}\n  {100 * (regret - 1):.1f} % longer than with {by}", flush=True)
-    print(f"{args.cases} cases: {above} with a regret above 2 %, {refused} refused for nothing, {both} refused with "
+    print(f"{len(chosen)} cases: {above} with a regret above 2 %, {refused} refused for nothing, {both} refused with "
           f"every switch, {wrong} with another error; the longest planning took {slowest:.1f} s")
     if args.folder is None:
         shutil.rmtree(folder)
