@@ -80,6 +80,8 @@ typedef struct gs_choice {
     uint64_t staged_bytes;    /* that the plan emitted last puts into the ring, in the pass that puts the most there */
     uint64_t live_bytes;      /* and the most of it that is there at a time: no smaller ring does, if nothing is kept */
     uint64_t live_staging;    /* the same of devices' staging rings */
+    uint32_t joined;          /* reads that it would have more if each chunk came alone */
+    uint32_t short_of;        /* the memory whose ring had no room, of a plan that was given up for one */
     uint32_t *block;          /* [stages] target intervals whose sums are held at a time */
     uint32_t *group;          /* [stages] derivatives of sequences: chunks of a group */
     uint32_t *kept_intervals; /* [arrays] first intervals kept in host memory */

@@ -19,7 +19,8 @@ typedef struct gs_count {
     uint32_t tasks;
     uint64_t tables;        /* bytes of its tables, or of those that it had when it was given up */
     uint64_t taken, refused; /* with shares from `taken` on and below `refused`, the same chunks come together */
-    uint64_t staged, live, live_staging; /* gs_choice's, of one that is whole */
+    uint64_t staged, live, live_staging; /* gs_choice's, of one that is whole; */
+    uint32_t joined, short_of; /* and in any case */
 } gs_count;
 
 typedef struct gs_counts {

@@ -1,5 +1,6 @@
 /* emit.c - a plan is made of a choice: stage by stage, then what may come ahead. */
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -244,7 +245,8 @@ static bool is_bare(const gs_choice *c)
 static bool is_crammed(const gs_layout *l, const gs_choice *c)
 {
     const bool known = (c->chunks_alone || is_bare(c)) && c->arena_bytes <= c->least[c->chunks_alone].arena;
-    return GS_MAX(l->least_tables, known ? c->least[c->chunks_alone].tables : 0) > most_tables(l, c, c->arena_bytes);
+    const uint64_t least = is_bare(c) ? l->bare_tables[c->chunks_alone] : l->least_tables;
+    return GS_MAX(least, known ? c->least[c->chunks_alone].tables : 0) > most_tables(l, c, c->arena_bytes);
 }
 
 /* Of a plan that is whole, or given up for its tables: with a smaller arena, or smaller rings, they are no smaller. */
@@ -380,6 +382,7 @@ static void finish(struct emitter *e)
     p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     e->c->staged_bytes = e->memory[GS_HOST].ring.most;
     e->c->live_bytes = e->memory[GS_HOST].ring.live_most;
+    e->c->joined = e->group.joined;
     e->c->live_staging = 0;
     for (uint32_t d = 0; d < e->devices; d++) {
         e->c->live_staging = GS_MAX(e->c->live_staging, e->memory[GS_DEVICE_MEMORIES + d].ring.live_most);
@@ -387,6 +390,7 @@ static void finish(struct emitter *e)
         p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
     }
     p->table_bytes = gs_emit__table_bytes(e);
+    assert(p->table_bytes >= (is_bare(e->c) ? l->bare_tables[e->c->chunks_alone] : l->least_tables));
     p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     for (uint32_t d = 0; d < e->devices; d++)
         if (l->memory.on_host[d])
@@ -486,7 +490,8 @@ static void note_count(const struct emitter *e, uint64_t question, bool whole)
                        &(gs_count){.question = question, .whole = whole, .crammed = c->crammed,
                                    .tasks = e->plan->tasks, .tables = gs_emit__table_bytes(e),
                                    .taken = e->group.taken, .refused = e->group.refused, .staged = c->staged_bytes,
-                                   .live = c->live_bytes, .live_staging = c->live_staging});
+                                   .live = c->live_bytes, .live_staging = c->live_staging,
+                                   .joined = e->group.joined, .short_of = c->short_of});
 }
 
 /* As after that count. */
@@ -494,6 +499,7 @@ static gs_status recall(const gs_count *known, const gs_layout *l, gs_choice *c)
 {
     c->crammed = known->tables > most_tables(l, c, c->arena_bytes);
     c->device.crowded = c->device.crowded && !c->crammed;
+    c->short_of = known->short_of;
     if (known->whole || c->crammed)
         note_least(c, l, known->tables);
     if (c->crammed || !known->whole)
@@ -502,6 +508,7 @@ static gs_status recall(const gs_count *known, const gs_layout *l, gs_choice *c)
     c->staged_bytes = known->staged;
     c->live_bytes = known->live;
     c->live_staging = known->live_staging;
+    c->joined = known->joined;
     return GS_OK;
 }
 
@@ -530,6 +537,7 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         return GS_ENOFIT;
     if (known != NULL && known != known_whole(l, c))
         return recall(known, l, c);
+    c->short_of = GS_HOST;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
     for (uint32_t i = 0; i < p->passes; i++) {

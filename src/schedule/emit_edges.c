@@ -199,6 +199,7 @@ static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first,
         out[k].read = all.read;
         out[k].ring = k + 1 == count ? all.ring : NOT_STAGED;
         gs_emit__came(e, &out[k], all.read, c[k].length);
+        e->group.joined += k + 1 < count;
     }
     return GS_OK;
 }

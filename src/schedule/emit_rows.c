@@ -21,6 +21,8 @@ gs_status gs_emit__take(struct emitter *e, struct memory *m, uint64_t bytes, str
     const uint32_t before = e->wait.count;
     const gs_status st = gs_ring_take(&m->ring, bytes, &out->ring, e->wait.task, WAITS, &e->wait.count);
 
+    if (st == GS_ENOFIT)
+        e->c->short_of = m->number;
     gs_emit__expand(e, before);
     out->place = gs_place_behind(m->ring_at, out->ring);
     out->handed = 0;

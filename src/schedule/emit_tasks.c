@@ -149,7 +149,7 @@ uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane)
 uint64_t gs_emit__table_bytes(const struct emitter *e)
 {
     const gs_plan *const p = e->plan;
-    return p->tasks * (sizeof(gs_task) + 2 * sizeof(uint32_t) + 1 + e->l->config->task_bytes) +
+    return p->tasks * gs_emit_task_bytes(e->l) +
            (p->deps + e->counted.deps) * sizeof(*p->dep) + (p->regs + e->counted.regs) * sizeof(*p->reg) +
            (p->runs + e->counted.runs) * sizeof(*p->run) +
            (p->row_words + e->counted.row_words) * sizeof(*p->row_bits) + p->aheads * sizeof(*p->ahead) +

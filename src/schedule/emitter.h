@@ -178,6 +178,7 @@ struct emitter {
     struct {
         uint64_t taken, refused; /* the most bytes of chunks that came together, and the least that did not, as they
                                   * were more than their share */
+        uint32_t joined;         /* chunks that came with another one's read */
     } group;
     uint64_t beside;      /* bytes of lists of accesses, and of what is found in memories, while it is made */
     struct room room;
@@ -247,6 +248,11 @@ void gs_emit__drop_runs(struct emitter *e);
 /* File extent of rows of an array of the store: whole checksum blocks. */
 void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
                            uint64_t *skip);
+/* Bytes of a task, and of what runs it, without what it waits for. */
+static inline uint64_t gs_emit_task_bytes(const gs_layout *l)
+{
+    return sizeof(gs_task) + 2 * sizeof(uint32_t) + 1 + l->config->task_bytes;
+}
 /* Bytes of the plan so far, and of what runs it. */
 uint64_t gs_emit__table_bytes(const struct emitter *e);
 

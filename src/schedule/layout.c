@@ -282,6 +282,22 @@ static uint64_t chunk_tables(const gs_layout *l, const gs_stage *s)
     return bytes;
 }
 
+/* Bytes for such a chunk besides where nothing stays anywhere: what executor and emitter note of each task, that it
+ * waits for the chunk, and, of one that comes alone, the moves that bring it. */
+static uint64_t bare_tables(const gs_layout *l, const gs_stage *s, bool alone)
+{
+    const uint64_t notes = 2 * sizeof(uint32_t) + 1, wait = sizeof(uint32_t);
+    const uint64_t move = sizeof(gs_task) + l->config->task_bytes + notes;
+    const bool copied = l->memory.own > 0 && !l->memory.apart && !l->config->loads;
+    uint64_t tasks = gs_stage_has_edge_program(s);
+
+    if (s->sums == 0 || gs_stage_is_back(s))
+        return 0;
+    for (uint32_t i = 0; i < s->sums; i++)
+        tasks += gs_stage_sums_rows(s, i);
+    return tasks * (notes + wait) + (alone ? move + copied * (move + wait) : 0);
+}
+
 /* Which chunks of a set have edges. *chunks: [parts] how many of each target interval's. */
 static void mark_filled(gs_layout *l, uint32_t set, uint32_t *chunks)
 {
@@ -310,9 +326,14 @@ static gs_status measure_tables(gs_layout *l)
     for (uint32_t k = 0; k < l->sets; k++)
         mark_filled(l, k, chunks + (uint64_t)k * l->parts);
     for (uint32_t s = 0; s < l->program->stages; s++) {
-        const uint64_t bytes = chunk_tables(l, &l->program->stage[s]);
+        const gs_stage *const stage = &l->program->stage[s];
+        uint64_t filled = 0;
         for (uint32_t t = 0; t < l->parts; t++)
-            l->least_tables += gs_layout_rows(l, s, t) > 0 ? bytes * chunks[l->stage_set[s] * l->parts + t] : 0;
+            filled += gs_layout_rows(l, s, t) > 0 ? chunks[l->stage_set[s] * l->parts + t] : 0;
+        l->least_tables += filled * chunk_tables(l, stage);
+        for (int alone = 0; alone < 2; alone++)
+            l->bare_tables[alone] += filled * (chunk_tables(l, stage) +
+                                               bare_tables(l, stage, alone > 0 || !l->memory.groups_chunks));
     }
     gs_free(chunks);
     return GS_OK;

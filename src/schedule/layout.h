@@ -73,7 +73,8 @@ typedef struct gs_layout {
     uint64_t *filled[GS_EDGE_SETS]; /* [parts * filled_words] a set's chunks that have edges: for an operand interval, a
                                      * bit a target, as chunks of one operand stand far apart in the table */
     uint32_t filled_words;
-    uint64_t least_tables;    /* bytes that the tables of any plan have at least */
+    uint64_t least_tables;    /* bytes that the tables of any plan have at least, */
+    uint64_t bare_tables[2];  /* and those of one that keeps nothing, without and with a read for each chunk */
     gs_arena arrays;
 } gs_layout;
 

@@ -150,6 +150,7 @@ static gs_status bound(gs_least *out, const gs_layout *l, gs_choice *c, bool sta
     if (staged)
         out->staging = c->staging_bytes = GS_MIN(GS_MAX(c->live_staging, step), c->spare_bytes);
     out->ring = GS_MAX(c->live_bytes, step);
+    out->alone = out->tables + c->joined * gs_emit_task_bytes(l);
     out->host = host_bytes(l, c, out->ring, out->tables);
     return GS_OK;
 }
@@ -209,6 +210,10 @@ static gs_status least_together_or_alone(gs_least *out, const gs_layout *l, gs_c
         return st;
     if (st == GS_OK)
         c->host_most = GS_MIN(host_most, out->host);
+    if (host_bytes(l, c, 0, out->alone) > c->host_most) { /* nor is there room without a ring */
+        c->host_most = host_most;
+        return st;
+    }
     c->chunks_alone = true;
     const gs_status other = least_ring(&alone, l, c, most);
     c->host_most = host_most;
@@ -226,33 +231,42 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
 }
 
 /* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`: found
- * as the host's is, from the `least` that is in it at a time. A larger ring may fail by its turns where a smaller one
- * works: so below `most`, a sixteenth at a time is tried, too. Tables are as long with another ring. GS_ENOFIT: none
- * works. */
-static gs_status least_staging(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t least, uint64_t most,
+ * as the host's is, from the out->staging that is in it at a time; `fails`: which is known not to work. A larger ring
+ * may fail by its turns where a smaller one works: so below `most`, a sixteenth at a time is tried, too. Tables are as
+ * long with another ring. GS_ENOFIT: none works. */
+static gs_status least_staging(gs_least *out, const gs_layout *l, gs_choice *c, bool fails, uint64_t most,
                                uint64_t part)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t tables, low = 0, high = GS_MIN(GS_MAX(least, step), most), more = GS_MAX(step, high / part);
+    uint64_t low = 0, high = GS_MIN(GS_MAX(out->staging, step), most), more = GS_MAX(step, high / part);
     const uint64_t near = more, less = gs_align_up(most / 16, GS_BLOCK_BYTES);
-    gs_status st;
+    gs_status st = GS_ENOFIT;
 
-    while ((st = try_rings(l, c, GS_RING_ENDLESS, high, &tables)) == GS_ENOFIT && high < most && !c->crammed) {
+    while ((fails || (st = try_rings(l, c, GS_RING_ENDLESS, high, &out->tables)) == GS_ENOFIT) && high < most &&
+           !c->crammed) {
+        fails = false;
         low = high;
         high = GS_MIN(gs_align_up(high + more, GS_BLOCK_BYTES), most);
         more *= 2;
     }
     while (st == GS_ENOFIT && high > low + less && !c->crammed)
-        st = try_rings(l, c, GS_RING_ENDLESS, high -= less, &tables);
+        st = try_rings(l, c, GS_RING_ENDLESS, high -= less, &out->tables);
     while (st == GS_OK && low > 0 && high - low > near) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
-        const gs_status tried = try_rings(l, c, GS_RING_ENDLESS, middle, &tables);
+        const gs_status tried = try_rings(l, c, GS_RING_ENDLESS, middle, &out->tables);
         if (tried != GS_OK && tried != GS_ENOFIT)
             return tried;
         *(tried == GS_OK ? &high : &low) = middle;
     }
-    *out = c->staging_bytes = high;
+    out->staging = c->staging_bytes = high;
     return st;
+}
+
+/* Is more needed than is of interest? */
+static bool is_beyond(gs_least *out, const gs_layout *l, const gs_choice *c)
+{
+    out->host = host_bytes(l, c, out->ring, out->tables);
+    return out->beyond = out->host > c->host_most;
 }
 
 /* Of devices on host memory: both rings are found at once where neither needs more than is in it at a time. */
@@ -262,11 +276,12 @@ static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, ui
 
     if (st != GS_OK)
         return st;
-    if ((out->beyond = out->host > c->host_most))
+    if (is_beyond(out, l, c))
         return GS_ENOFIT;
+    c->short_of = GS_HOST;
     if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_ENOFIT && !c->crammed &&
-        (st = least_staging(&out->staging, l, c, out->staging, c->spare_bytes, STAGING_PART)) == GS_OK)
-        st = find_ring(out, l, c, most);
+        (st = least_staging(out, l, c, c->short_of != GS_HOST, c->spare_bytes, STAGING_PART)) == GS_OK)
+        st = is_beyond(out, l, c) ? GS_ENOFIT : find_ring(out, l, c, most);
     out->host = host_bytes(l, c, out->ring, out->tables);
     return st;
 }
@@ -300,57 +315,125 @@ struct least_host {
     gs_least finest;  /* of the least arena; host 0: it was given up */
 };
 
+/* An arena, and what nothing works without beside it. */
+struct bounded {
+    uint64_t arena;
+    uint64_t beside;  /* the budget with which chunks came together so */
+    gs_least least;   /* host 0: it was given up, or the search is done with it */
+};
+
 /* The budget that has all of it, where the device's is a part of it, too. */
 static uint64_t budget_for(const gs_schedule_config *cfg, const gs_least *least)
 {
     return GS_MAX(least->host + cfg->host_varies, cfg->host_parts * least->device);
 }
 
-/* Arenas from the largest on: smaller blocks need less memory for sums, but more tasks, whose tables count too. So none
- * is tried where what it saves is next to nothing. */
-static bool is_worth_less(const struct least_host *found, const gs_least *last, const gs_layout *l, uint64_t arena)
+/* Smaller blocks need less memory for sums, but more tasks, whose tables count too. So no smaller arena than the last
+ * is tried where what it saves of the best one's budget is next to nothing. */
+static bool is_worth_less(uint64_t best, const gs_least *last, const gs_layout *l, uint64_t arena)
 {
     const gs_schedule_config *const cfg = l->config;
     const uint64_t least = cfg->host_fixed + last->tables + last->tables / 8 +
                            l->memory.on_hosts * (cfg->device_fixed + arena);
-    return last->host == 0 || least + found->bytes / NEXT_TO_NOTHING < found->bytes;
+    return last->host == 0 || least + best / NEXT_TO_NOTHING < best;
 }
 
-static void note_least(struct least_host *out, const gs_schedule_config *cfg, const gs_least *least, bool finest)
+/* How often a budget is looked at again that turned out to be larger, and the part by which it is made larger still. */
+#define GUESSES 3
+#define GUESSED_MORE 64u
+
+/* What nothing works without, beside a budget that has it: of a larger one, more chunks come together. `beside`: the
+ * layout's, whose own budget becomes that. */
+static gs_status bound_beside(struct bounded *out, const gs_layout *l, gs_schedule_config *beside, gs_choice *c)
 {
-    if (budget_for(cfg, least) < out->bytes) {
-        out->bytes = budget_for(cfg, least);
-        out->with = *least;
+    gs_status st = GS_ENOFIT;
+    bool enough = false;
+
+    for (int k = 0; k < GUESSES && !enough; k++) {
+        out->least = (gs_least){0};
+        out->beside = beside->host_memory;
+        c->chunks_alone = false;
+        if ((st = gs_choice_bound(&out->least, l, c, out->arena)) != GS_OK)
+            return st;
+        const uint64_t need = out->least.host + beside->host_varies;
+        enough = !l->memory.groups_chunks || need <= beside->host_memory || need > c->host_most;
+        if (!enough)
+            beside->host_memory = need + need / GUESSED_MORE;
     }
-    if (finest)
-        out->finest = *least;
+    return st;
 }
 
-/* The smallest host budget. */
-static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choice *c, uint64_t least_arena)
+/* From the largest arena on. Of those that are given up *out is as it was. */
+static gs_status bound_arenas(struct least_host *out, struct bounded *arena, const gs_layout *l,
+                              gs_schedule_config *beside, gs_choice *c, uint64_t least_arena)
+{
+    gs_least last = {0};
+    uint64_t best = UINT64_MAX;
+
+    for (uint32_t k = 0, times = GS_REFUSED_ARENAS; times > 0; k++, times /= 2) {
+        if (!is_worth_less(best, &last, l, least_arena) || (last.host > 0 && gs_effort_spent(l->config)))
+            break;
+        arena[k].arena = times * least_arena;
+        const gs_status st = bound_beside(&arena[k], l, beside, c);
+        if (st != GS_OK && st != GS_ENOFIT) /* which is: several devices have no room for what is staged there */
+            return st;
+        out->beyond = out->beyond || (st == GS_ENOFIT && c->crammed);
+        if (st == GS_ENOFIT && c->crammed && l->memory.arenas == 0) /* by tables: with smaller arenas more so */
+            break;
+        if (st == GS_ENOFIT)
+            continue;
+        last = arena[k].least;
+        best = GS_MIN(best, last.host + l->config->host_varies);
+        if (times == 1)
+            out->finest = last;
+    }
+    return GS_OK;
+}
+
+/* What the arena needs at the least, by what is known: chunks may come alone, too. */
+static uint64_t bound_of(const gs_layout *l, const struct bounded *a)
+{
+    const gs_least *const b = &a->least;
+    const uint64_t alone = b->host - b->ring - (b->tables + b->tables / 8) + (b->alone + b->alone / 8);
+    return (l->memory.groups_chunks ? GS_MIN(b->host, alone) : b->host) + l->config->host_varies;
+}
+
+/* The one that is left that may need least; NULL: none may need less than is known to do. */
+static struct bounded *most_promising(const struct least_host *found, const gs_layout *l, struct bounded *arena)
+{
+    struct bounded *best = NULL;
+    for (struct bounded *a = arena; a < arena + GS_REFUSED_ARENAS; a++)
+        if (a->least.host > 0 && bound_of(l, a) < found->bytes && (best == NULL || bound_of(l, a) < bound_of(l, best)))
+            best = a;
+    return best;
+}
+
+/* The smallest host budget: arenas are bounded, and those looked at that may be the best. */
+static gs_status least_host(struct least_host *out, const gs_layout *l, gs_schedule_config *beside, gs_choice *c,
+                            uint64_t least_arena)
 {
     const uint64_t known = l->config->host_known > 0 ? l->config->host_known / NEXT_TO_NOTHING * (NEXT_TO_NOTHING - 1)
                                                      : UINT64_MAX;
-    gs_least last = {0};
-    gs_status st = GS_OK;
+    struct bounded arena[GS_REFUSED_ARENAS] = {0}, *a;
 
     *out = (struct least_host){.bytes = UINT64_MAX};
-    for (uint64_t arena = GS_REFUSED_ARENAS * least_arena; arena >= least_arena; arena /= 2) {
-        gs_least least = {0};
-        if (!is_worth_less(out, &last, l, least_arena) || (last.host > 0 && gs_effort_spent(l->config)))
-            break;
+    c->host_most = known;
+    gs_status st = bound_arenas(out, arena, l, beside, c, least_arena);
+    while (st == GS_OK && (a = most_promising(out, l, arena)) != NULL) {
+        gs_least least = a->least;
+        a->least.host = 0;
         c->host_most = GS_MIN(known, out->bytes);
-        st = gs_choice_least(&least, l, c, arena, UINT64_MAX / 8);
-        if (st != GS_OK && st != GS_ENOFIT) /* which is: several devices have no room for what is staged there */
-            break;
-        const bool crammed = st == GS_ENOFIT && c->crammed;
-        out->beyond = out->beyond || crammed || least.beyond;
-        if (st == GS_OK)
-            note_least(out, l->config, &least, arena == least_arena);
-        last = st == GS_OK ? least : last;
-        st = GS_OK;
-        if (crammed && l->memory.arenas == 0) /* by tables alone: with smaller arenas more so */
-            break;
+        beside->host_memory = a->beside;
+        if (!set_arena(l, c, a->arena))
+            continue;
+        c->staging_bytes = l->memory.arenas > 0 ? least.staging : c->staging_bytes;
+        st = gs_choice_least(&least, l, c, a->arena, UINT64_MAX / 8);
+        out->beyond = out->beyond || (st == GS_ENOFIT && (c->crammed || least.beyond));
+        if (st == GS_OK && budget_for(l->config, &least) < out->bytes) {
+            out->bytes = budget_for(l->config, &least);
+            out->with = least;
+        }
+        st = st == GS_ENOFIT ? GS_OK : st;
     }
     c->host_most = UINT64_MAX;
     return st;
@@ -359,17 +442,18 @@ static gs_status least_host(struct least_host *out, const gs_layout *l, gs_choic
 /* Memory of devices with copies as tasks: the least arena, and behind it the smallest staging ring. */
 static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, uint64_t arena)
 {
-    uint64_t staging, tables;
+    gs_least least = {0};
     gs_status st;
 
     *out = l->config->device_fixed + arena;
     if (l->memory.own == 0 || !gs_choice_set_arena(c, l, arena))
         return GS_OK;
     gs_choice_keep(c, l, 0);
-    if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &tables)) != GS_OK)
+    if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &least.tables)) != GS_OK)
         return st;
-    st = least_staging(&staging, l, c, c->live_staging, UINT64_MAX / 8, DEVICE_PART);
-    *out = l->config->device_fixed + c->arena_bytes + staging;
+    least.staging = c->live_staging;
+    st = least_staging(&least, l, c, false, UINT64_MAX / 8, DEVICE_PART);
+    *out = l->config->device_fixed + c->arena_bytes + least.staging;
     return st;
 }
 
@@ -400,15 +484,16 @@ static gs_status refuse(const gs_schedule_config *config, gs_refusal refusal)
     return gs_refusal_fail(&refusal);
 }
 
-/* Of a finer grid, where that would do; or 0. `staging`: what this one's devices need; `least`: of the least arena, or
- * with .host 0. */
+/* Of a finer grid, where that would do; or 0, and where a budget is tried that nobody has. `staging`: what this one's
+ * devices need; `least`: of the least arena, or with .host 0. */
 static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t staging, gs_least least)
 {
-    if (gs_layout_least_host(l) > l->config->host_memory || !gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
+    if (l->config->counted || gs_layout_least_host(l) > l->config->host_memory ||
+        !gs_choice_set_arena(c, l, gs_layout_least_arena(l)))
         return 0;
     c->staging_bytes = staging;
     c->chunks_alone = true;
-    if (least.host == 0 && least_ring(&least, l, c, UINT64_MAX / 8) != GS_OK)
+    if (least.host == 0 && bound(&least, l, c, false) != GS_OK)
         return 0;
     return regrid_parts(l, c->staging_bytes, least.ring, least.tables);
 }
@@ -431,6 +516,13 @@ static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device
                                     .parts = finer_grid(l, c, staging, (gs_least){0})});
 }
 
+/* The budget that is looked at first: tables that keep nothing take a quarter more than their chunks. */
+static uint64_t expected_host(const gs_layout *l)
+{
+    const uint64_t tables = l->bare_tables[0] / 4 * 5;
+    return l->config->host_fixed + tables + tables / 8;
+}
+
 /* Both budgets are named by the host's: the device's is a part of it where none was given, and then as large as is
  * wanted. */
 static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, uint64_t device)
@@ -442,14 +534,16 @@ static gs_status refuse_host(gs_choice *c, const gs_layout *l, uint64_t arena, u
     gs_status st;
 
     enough.device_memory = cfg->host_parts > 0 ? UINT64_MAX / 8 : GS_MAX(cfg->device_memory, device);
+    enough.host_memory = GS_MAX(cfg->host_memory, GS_MAX(cfg->host_known, expected_host(l)));
     wide.config = &enough;
-    st = least_host(&least, &wide, c, arena);
+    st = least_host(&least, &wide, &enough, c, arena);
     for (int k = 0; st == GS_OK && cfg->host_parts == 0 && least.bytes == UINT64_MAX && !least.beyond &&
                     k < MORE_TRIES; k++) {
         enough.device_memory += enough.device_memory / 8;
         device = enough.device_memory;
-        st = least_host(&least, &wide, c, arena);
+        st = least_host(&least, &wide, &enough, c, arena);
     }
+    enough.host_memory = cfg->host_memory;
     if (st != GS_OK)
         return st;
     if (cfg->host_parts == 0 && device > cfg->device_memory)

@@ -731,6 +731,29 @@ static gs_status find_again(gs_plan **out, double *cost, const gs_layout *l, gs_
     return plan_again(out, &(struct again){&best, l, c});
 }
 
+/* From all of the device's memory down to the least. */
+static gs_status try_arenas(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least, struct tried *tried)
+{
+    const gs_schedule_config *const cfg = l->config;
+    uint64_t arena = cfg->device_memory - cfg->device_fixed;
+
+    for (;; arena = smaller_arena(best, l, arena, least)) {
+        arena = GS_MAX(arena, least);
+        (void)was_tried(tried, arena, arena / LIKE_ARENAS);
+        gs_status st = try_arena(best, l, c, arena, false);
+        if (st != GS_OK && st != GS_ENOFIT)
+            return st;
+        if (cfg->any_plan && !best->found && best->held->count == 1 &&
+            (st = try_named(best, l, c, least)) != GS_OK)
+            return st;
+        if (arena == least || (best->found && best->cost == 0) || best->crammed || is_enough(best, l))
+            return GS_OK;
+        arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
+    }
+}
+
+/* The best plan within the budgets. One that a refusal has named is tried first with the arenas that it looked at,
+ * whose plans are counted. */
 static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
@@ -749,19 +772,10 @@ static gs_status search(gs_plan **out, double *cost, const gs_layout *l, gs_choi
             return st;
         st = GS_OK;
     }
-    /* From all of the device's memory down to the least. */
-    for (uint64_t arena = cfg->device_memory - cfg->device_fixed;; arena = smaller_arena(&best, l, arena, least)) {
-        arena = GS_MAX(arena, least);
-        (void)was_tried(&tried, arena, arena / LIKE_ARENAS);
-        if ((st = try_arena(&best, l, c, arena, false)) != GS_OK && st != GS_ENOFIT)
-            break;
-        st = GS_OK;
-        if (cfg->any_plan && !best.found && held.count == 1)
-            st = try_named(&best, l, c, least);
-        if (arena == least || (best.found && best.cost == 0) || best.crammed || is_enough(&best, l) || st != GS_OK)
-            break;
-        arena = GS_MIN(arena, c->held_bytes ? c->held_bytes : arena);
-    }
+    if (cfg->any_plan && cfg->counted && (st = try_named(&best, l, c, least)) == GS_OK && !best.found)
+        best.least_tables = 0; /* of a small arena */
+    if (st == GS_OK && !best.found)
+        st = try_arenas(&best, l, c, least, &tried);
     if (st == GS_OK && best.found && best.cost > 0 && cfg->effort != NULL)
         st = refine(&best, l, c, least, &tried);
     if (st == GS_OK && !best.found && !best.crammed && !cfg->any_plan)
@@ -791,7 +805,8 @@ static gs_status keep_all(gs_plan **out, const gs_layout *l, gs_choice *c)
 {
     const gs_schedule_config *cfg = l->config;
     if (cfg->force_spill || cfg->device_memory < cfg->device_fixed ||
-        !gs_choice_set_arena(c, l, cfg->device_memory - cfg->device_fixed) || !gs_choice_keep(c, l, cfg->host_memory))
+        !gs_choice_set_arena(c, l, cfg->device_memory - cfg->device_fixed) || !gs_choice_keep(c, l, cfg->host_memory) ||
+        cfg->host_fixed + l->least_tables + c->places.bytes > cfg->host_memory)
         return GS_ENOFIT;
     return try_choice(out, l, c, cfg->host_memory, GS_BLOCK_BYTES);
 }

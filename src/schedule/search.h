@@ -23,6 +23,7 @@ uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l);
 typedef struct gs_least {
     uint64_t staging; /* of each device, where any of them computes on the host's memory; else 0 */
     uint64_t ring, tables;
+    uint64_t alone;   /* where chunks come together: tables that they would take one by one, about */
     uint64_t host;    /* all of it */
     uint64_t device;  /* of each device's memory, all of it */
     bool beyond;      /* it was given up, as more than gs_choice.host_most is needed */

@@ -171,7 +171,8 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     return st;
 }
 
-/* The same budget, with what the trial of it asks for. False: that asks for the other one. */
+/* The same budget, with what the trial of it asks for. (What a finer grid would do with is the first one.) False: that
+ * asks for the other one. */
 static bool raise(gs_refusal *named, const gs_refusal *asked)
 {
     const bool host = named->host > 0, guess = asked->host == 0 && asked->device == 0;
@@ -183,7 +184,6 @@ static bool raise(gs_refusal *named, const gs_refusal *asked)
                    : GS_MAX(host ? asked->host : asked->device, *bytes + *bytes / RAISED_PART);
     named->fixed = guess ? named->fixed : asked->fixed;
     named->libraries = guess ? named->libraries : asked->libraries;
-    named->parts = guess ? named->parts : asked->parts;
     return true;
 }
 
