@@ -34,9 +34,12 @@ gs_status gs_session_list_edges(gs_session *s)
 
     const uint64_t left = gs_session_left(&s->memory);
 
+    const uint64_t share = (s->config.trial ? GS_MIN(left, gs_machine_free_memory()) : left) / SCANS_SHARE;
+
     if (s->edges.scans != NULL)
-        s->edges.scans->most = GS_MAX(s->edges.scans->bytes,
-                                      (s->config.trial ? GS_MIN(left, gs_machine_free_memory()) : left) / SCANS_SHARE);
+        s->edges.scans->most = GS_MAX(s->edges.scans->bytes, share);
+    for (int d = 0; d < 2 && s->edges.scans != NULL; d++)
+        s->edges.scans->copy[d].most = share / 2;
     s->edges.sets = 2;
     for (uint32_t d = 0; d < 2; d++)
         s->edges.set[d] = (gs_edge_set){.chunk = t->chunk[d]};
@@ -92,6 +95,13 @@ gs_granules gs_session_rows(const gs_session *s)
     return rows;
 }
 
+/* A copy of the edges that scans make, while programs are compared. */
+static gs_edge_copy *copy_of(const gs_session *s, uint32_t direction)
+{
+    const uint32_t d = gs_store_chunks(s->store)->shared ? GS_BY_DEST : direction;
+    return s->edges.scans == NULL ? NULL : &s->edges.scans->copy[d];
+}
+
 /* Empty tables of what so many chunks need, where there is none yet. */
 static gs_status take_needs(gs_edge_set *set, const gs_needs *needs, uint64_t chunks)
 {
@@ -143,8 +153,8 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
         const gs_scan_answer answer = {{bits}, {chunks * g.words * sizeof(*bits)}};
         if (!gs_scans_find(s->edges.scans, &key, &answer) && (st = gs_scan_share_check(s)) == GS_OK &&
-            (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, share.wanted, g, bits)) ==
-                GS_OK &&
+            (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, share.wanted,
+                                copy_of(s, d), g, bits)) == GS_OK &&
             (st = gs_scan_share_chunks(&share, bits, g.words * sizeof(*bits))) == GS_OK)
             gs_scans_keep(s->edges.scans, &key, &answer);
         find_granules(&s->edges.set[d], needs, chunks);
@@ -284,7 +294,8 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
         memset(wanted + (uint64_t)i * parts, any_bit(targets + (uint64_t)i * r->g.words, r->g.words), parts);
     r->targets = targets;
     r->operands = operands;
-    st = gs_edge_scan(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted, mark_reached, r);
+    st = gs_edge_scan_copied(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted,
+                             copy_of(r->s, direction), mark_reached, r);
     gs_free(wanted);
     if (st == GS_OK && share.ranks > 1)
         st = gs_ranks_unite(operands, words);
@@ -304,6 +315,7 @@ typedef struct counting {
 } counting;
 
 typedef struct counting_sets {
+    gs_edge_data data; /* that edges carry */
     uint32_t sets;
     counting set[GS_EDGE_SETS];
 } counting_sets;
@@ -318,8 +330,7 @@ static gs_status count_chunk(void *context, uint32_t target, uint32_t operand, c
         gs_chunk *const out = &c->chunk[k];
         gs_edge_filter_count(&c->filter, target, operand, v, out, c->need ? c->need + k * c->coarse.words : NULL,
                              c->coarse);
-        out->length =
-            gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, gs_chunk_view_data(v));
+        out->length = gs_chunk_bytes(out->edges, out->targets, out->operands, v->index_bytes, of->data);
     }
     return GS_OK;
 }
@@ -379,7 +390,7 @@ static void place_chunks(gs_pruned_edges *l, uint64_t chunks)
 static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs *needs, uint64_t *seen)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
-    counting_sets of = {0};
+    counting_sets of = {.data = t->data};
     gs_scan_share share = {0};
     gs_status st = GS_OK;
 
@@ -398,7 +409,8 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs
     }
     if (st == GS_OK && of.sets > 0 && (st = gs_scan_share_check(s)) == GS_OK &&
         (st = gs_scan_share_take(&share, s)) == GS_OK)
-        st = gs_edge_scan(s->store, (gs_direction)direction, scan_memory(s), share.wanted, count_chunk, &of);
+        st = gs_edge_scan_copied(s->store, (gs_direction)direction, scan_memory(s), share.wanted,
+                                 copy_of(s, direction), count_chunk, &of);
     gs_free(share.wanted);
     for (uint32_t i = 0; i < of.sets && st == GS_OK; i++) {
         if ((st = gs_scan_share_chunks(&share, of.set[i].chunk, sizeof(*of.set[i].chunk))) != GS_OK ||

@@ -11,6 +11,7 @@
 #include "gnnstream.h" /* gs_layer_graph */
 #include "schedule/schedule.h" /* gs_edge_set */
 #include "store/chunk_table.h"
+#include "store/edge_scan.h" /* gs_edge_copy */
 #include "store/store.h" /* gs_store */
 
 #define GS_SCANS 32u
@@ -41,6 +42,7 @@ typedef struct gs_scans {
     gs_store *store; /* that they are of, shared; NULL: not opened yet */
     gs_counts counts; /* of plans of its programs, */
     uint64_t tasks;   /* and all that were made before budgets that were refused */
+    gs_edge_copy copy[2]; /* of the store's edges, by direction */
     uint64_t most, bytes; /* that it may hold, that it holds */
     uint32_t count;
     struct {

@@ -149,6 +149,8 @@ void gs_scans_drop(gs_scans *s)
 {
     while (s->count > 0)
         drop_last(s);
+    for (int d = 0; d < 2; d++)
+        gs_free(s->copy[d].bytes);
     gs_store_close(s->store);
     *s = (gs_scans){0};
 }

@@ -207,6 +207,95 @@ gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const
     return st;
 }
 
+/* ---- copies -------------------------------------------------------------- */
+
+/* The chunks of a copy stand in file order, each at a multiple of 4 bytes: starts, targets, indices. */
+
+static uint64_t copied_bytes(const gs_chunk_table *t, const gs_chunk *c)
+{
+    const uint64_t rows = (uint64_t)c->targets + c->edges;
+    return c->edges == 0 ? 0 : gs_align_up(((uint64_t)c->targets + 1) * sizeof(uint32_t) + rows * gs_index_bytes(t), 4);
+}
+
+static void view_copied(gs_chunk_view *out, const gs_chunk_table *t, const gs_chunk *c, uint8_t *bytes)
+{
+    uint8_t *const target = bytes + ((uint64_t)c->targets + 1) * sizeof(uint32_t);
+    const uint32_t ix = gs_index_bytes(t);
+    *out = (gs_chunk_view){.index_bytes = ix, .targets = c->targets, .edges = c->edges, .largest = c->largest,
+                           .start = (const uint32_t *)(const void *)bytes, .target = target,
+                           .index = target + (uint64_t)c->targets * ix};
+}
+
+typedef struct copying {
+    const gs_chunk_table *table;
+    gs_direction direction;
+    uint8_t *at;
+    gs_edge_visit *visit;
+    void *context;
+} copying;
+
+static gs_status copy_chunk(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    copying *const x = context;
+    const gs_chunk *const c = gs_chunk_at(x->table, x->direction, target, operand);
+    gs_chunk_view to;
+
+    view_copied(&to, x->table, c, x->at);
+    memcpy((void *)(uintptr_t)to.start, v->start, ((uint64_t)v->targets + 1) * sizeof(*v->start));
+    memcpy((void *)(uintptr_t)to.target, v->target, (uint64_t)v->targets * v->index_bytes);
+    memcpy((void *)(uintptr_t)to.index, v->index, v->edges * v->index_bytes);
+    x->at += copied_bytes(x->table, c);
+    return x->visit(x->context, target, operand, v);
+}
+
+static gs_status visit_copied(const gs_chunk_table *t, gs_direction d, const uint8_t *wanted, uint8_t *bytes,
+                              gs_edge_visit *visit, void *context)
+{
+    const gs_chunk *c = t->chunk[d];
+    gs_status st = GS_OK;
+
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; bytes += copied_bytes(t, c + k), k++) {
+        gs_chunk_view view;
+        if (c[k].edges == 0 || (wanted != NULL && !wanted[k]))
+            continue;
+        view_copied(&view, t, c + k, bytes);
+        st = visit(context, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts), &view);
+    }
+    return st;
+}
+
+/* Bytes of a copy; UINT64_MAX where not all chunks are wanted. */
+static uint64_t copy_bytes(const gs_chunk_table *t, gs_direction d, const uint8_t *wanted)
+{
+    uint64_t bytes = 0;
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++) {
+        if (wanted != NULL && !wanted[k] && t->chunk[d][k].edges > 0)
+            return UINT64_MAX;
+        bytes += copied_bytes(t, &t->chunk[d][k]);
+    }
+    return bytes;
+}
+
+gs_status gs_edge_scan_copied(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted,
+                              gs_edge_copy *copy, gs_edge_visit *visit, void *context)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s);
+    copying x = {.table = t, .direction = t->shared ? GS_BY_DEST : d, .visit = visit, .context = context};
+
+    if (copy != NULL && copy->bytes != NULL)
+        return visit_copied(t, x.direction, wanted, copy->bytes, visit, context);
+    const uint64_t bytes = copy == NULL ? UINT64_MAX : copy_bytes(t, x.direction, wanted);
+    if (copy == NULL || bytes > copy->most || (copy->bytes = gs_malloc(bytes + 1)) == NULL)
+        return gs_edge_scan(s, d, memory, wanted, visit, context);
+    x.at = copy->bytes;
+    const gs_status st = gs_edge_scan(s, d, memory, wanted, copy_chunk, &x);
+    if (st != GS_OK) {
+        gs_free(copy->bytes);
+        copy->bytes = NULL;
+    }
+    return st;
+}
+
 typedef struct needs {
     gs_granules g;
     uint32_t parts, shift;
@@ -225,7 +314,7 @@ static gs_status mark_operands(void *context, uint32_t target, uint32_t operand,
     return GS_OK;
 }
 
-gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted,
+gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_copy *copy,
                         gs_granules g, uint64_t *bits)
 {
     if (gs_store_is_shape(s)) {
@@ -233,7 +322,7 @@ gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, cons
         return GS_OK;
     }
     needs n = {.g = g, .parts = gs_store_chunks(s)->parts, .bits = bits, .shift = (uint32_t)__builtin_ctz(g.rows)};
-    return gs_edge_scan(s, d, memory, wanted, mark_operands, &n);
+    return gs_edge_scan_copied(s, d, memory, wanted, copy, mark_operands, &n);
 }
 
 /* ---- chunks without some edges ----------------------------------------- */

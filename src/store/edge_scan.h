@@ -28,8 +28,20 @@ uint64_t gs_edge_scan_least(const gs_store *s);
 gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_visit *visit,
                        void *context);
 
-/* The same with a buffer and a file that stay open from scan to scan, so that scans allocate nothing. One thread.
- * Errors as above; the one of a scan does not keep the next from being made. */
+/* Targets and indices of all edges of a direction, in memory, for several scans: chunks of few edges are mostly padding
+ * in their file. */
+typedef struct gs_edge_copy {
+    uint8_t *bytes; /* NULL: there is none yet; free it with gs_free() */
+    uint64_t most;  /* that it may take */
+} gs_edge_copy;
+
+/* The same from the copy; where there is none, it is made along the way if all chunks are wanted and it has room. Views
+ * have neither operands nor what edges carry. `copy`: NULL, or of this store and direction. */
+gs_status gs_edge_scan_copied(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted,
+                              gs_edge_copy *copy, gs_edge_visit *visit, void *context);
+
+/* As gs_edge_scan(), with a buffer and a file that stay open from scan to scan, so that scans allocate nothing. One
+ * thread. Errors as above; the one of a scan does not keep the next from being made. */
 typedef struct gs_edge_scanner gs_edge_scanner;
 gs_status gs_edge_scanner_open(gs_edge_scanner **out, const gs_store *s, gs_direction d, uint64_t memory);
 gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge_visit *visit, void *context);
@@ -38,9 +50,9 @@ uint64_t gs_edge_scanner_bytes(const gs_edge_scanner *e);      /* of memory */
 void gs_edge_scanner_close(gs_edge_scanner *e); /* NULL is allowed */
 
 /* bits[parts * parts][g.words], zeroed by the caller: the granules of operand rows that each wanted chunk's edges name,
- * found from the edges themselves. Errors as above. */
-gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_granules g,
-                        uint64_t *bits);
+ * found from the edges themselves. `copy` as above. Errors as above. */
+gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_copy *copy,
+                        gs_granules g, uint64_t *bits);
 
 /* ---- chunks without some edges ----------------------------------------- */
 

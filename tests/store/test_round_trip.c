@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
 #include "store/chunk_view.h"
+#include "store/edge_scan.h"
 
 static uint32_t element(const void *p, uint32_t width, uint64_t k)
 {
@@ -308,6 +310,77 @@ static void test_store__out_of_memory_is_an_error(void **state)
     gs_store_close(whole);
 }
 
+/* ---- copies of edges that scans make ---- */
+
+typedef struct seen {
+    uint64_t chunks, sum; /* sum: of a number for each edge */
+} seen;
+
+static gs_status see(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    seen *const s = context;
+    s->chunks++;
+    for (uint32_t r = 0; r < v->targets; r++)
+        for (uint32_t k = v->start[r]; k < v->start[r + 1]; k++)
+            s->sum += ((target * 31ull + element(v->target, v->index_bytes, r)) * 31 + operand) * 31 +
+                      element(v->index, v->index_bytes, k) + k * 1000003ull;
+    return GS_OK;
+}
+
+static seen scan(const gs_store *s, gs_direction d, const uint8_t *wanted, gs_edge_copy *copy)
+{
+    seen out = {0};
+    gs_assert_ok(gs_edge_scan_copied(s, d, GS_MIB, wanted, copy, see, &out));
+    return out;
+}
+
+static void check_copy(const char *temp, const tiny_graph *g, gs_direction d)
+{
+    const char *dir = gs_test_path(temp, "copied-%d-%u-%d", (int)d, g->edge_types, g->symmetric);
+    uint8_t first[64] = {0}; /* the first chunk that has edges */
+    gs_edge_copy copy = {.most = 8};
+    gs_store *s;
+    seen none = {0};
+
+    tiny_write(dir, g);
+    gs_assert_ok(gs_store_open(&s, dir));
+    const gs_chunk_table *const t = gs_store_chunks(s);
+    uint32_t k = 0;
+    while (t->chunk[d][k].edges == 0)
+        k++;
+    first[k] = 1;
+    const seen all = scan(s, d, NULL, NULL), one = scan(s, d, first, NULL);
+    assert_true(all.chunks > one.chunks && one.chunks == 1);
+    seen now = scan(s, d, NULL, &copy); /* it has no room */
+    assert_null(copy.bytes);
+    assert_memory_equal(&now, &all, sizeof(all));
+    copy.most = GS_MIB;
+    now = scan(s, d, first, &copy); /* not all are wanted */
+    assert_null(copy.bytes);
+    assert_memory_equal(&now, &one, sizeof(one));
+    now = scan(s, d, NULL, &copy);
+    assert_non_null(copy.bytes);
+    assert_memory_equal(&now, &all, sizeof(all));
+    char *const path = gs_store_edges_path(s, d); /* from now on nothing is read */
+    assert_int_equal(truncate(path, 0), 0);
+    gs_free(path);
+    assert_int_not_equal(gs_edge_scan_copied(s, d, GS_MIB, NULL, NULL, see, &none), GS_OK);
+    now = scan(s, d, NULL, &copy);
+    assert_memory_equal(&now, &all, sizeof(all));
+    now = scan(s, d, first, &copy);
+    assert_memory_equal(&now, &one, sizeof(one));
+    gs_free(copy.bytes);
+    gs_store_close(s);
+}
+
+static void test_scan__a_copy_has_the_edges_of_the_file(void **state)
+{
+    check_copy(*state, &tiny_plain, GS_BY_DEST);
+    check_copy(*state, &tiny_plain, GS_BY_SOURCE);
+    check_copy(*state, &tiny_symmetric, GS_BY_SOURCE); /* the same file as of the other direction */
+    check_copy(*state, &tiny_rich, GS_BY_SOURCE);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gs_test_temp_setup, gs_test_temp_teardown)
 
 int main(void)
@@ -324,6 +397,7 @@ int main(void)
         TEST(test_store__missing_store_is_not_found),
         TEST(test_verify__memory_bound_is_kept_or_refused),
         TEST(test_store__out_of_memory_is_an_error),
+        TEST(test_scan__a_copy_has_the_edges_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
