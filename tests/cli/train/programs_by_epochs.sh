@@ -98,3 +98,13 @@ cat >topology.json <<'EOF_JSON'
 EOF_JSON
 not_longer --no-prune --model sage_max --layers 4 --hidden 32 --epochs 3 --device cpu:4 --topology topology.json \
     --host-memory 41M || die 'rows that are left out make the run longer'
+
+# In a chain all that any of its devices needs goes to the first of them; without one each takes just the rows that it
+# needs from the host. Over slow wires that was 6 % shorter.
+rm -r graph store
+gnnstream generate sbm graph --vertices 20000 --edges 200000 --features 48 --classes 7 --seed 1 >made
+rm graph/*_idx.npy
+gnnstream partition graph store --parts 7 --method random --seed 1 --split 0.1,0.1,0.1 >made
+echo '{"switches": [{"devices": 2, "host_bps": 300000000, "peer_bps": 12000000000, "speeds": [1, 1]}]}' >topology.json
+not_longer --no-chain --model ggcn --layers 2 --hidden 64 --epochs 500 --dropout 0.5 --eval-every 5 --device cpu:2 \
+    --topology topology.json --host-memory 39M || die 'rows that go from device to device make the run longer'
