@@ -19,7 +19,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 import numpy as np
 import torch
 
-from .torch import Graph, _Engine, _Function, _may_drop, _rows, _seed, _weights
+from .torch import Graph, _apply, _Engine, _may_drop, _rows, _weights
 
 __all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]
 
@@ -111,8 +111,7 @@ class _Conv(torch.nn.Module):
             kept.engines[key] = _Engine(kept.graph, (x.shape[1], out_channels), {"model": text, **options},
                                         not self.training)
         drops = self.training and _may_drop({"model": text, **options})
-        y: torch.Tensor = _Function.apply(kept.engines[key], drops, _seed() if drops else 0, x, *parameters)
-        return y
+        return _apply(kept.engines[key], drops, x, parameters)
 
 
 def _square(x: Any, size: Any, what: str) -> torch.Tensor:

@@ -13,9 +13,11 @@ and written where they are.
 """
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import torch
@@ -174,10 +176,8 @@ class GraphLayer(torch.nn.Module):
                 raise TypeError(f"{name}: of type {parameter.dtype} on {parameter.device}; the parameters of a layer "
                                 "are torch.float32 on the CPU: take layer.float().cpu()")
         drops = self.training and self._drops
-        y: torch.Tensor = _Function.apply(self._training if self.training else self._evaluating,
-                                          drops, _seed() if drops else 0,
-                                          _rows(x, self.graph.num_nodes, self.in_channels), *parameters)
-        return y
+        return _apply(self._training if self.training else self._evaluating, drops,
+                      _rows(x, self.graph.num_nodes, self.in_channels), parameters)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, {self.graph}"
@@ -214,12 +214,14 @@ class _Engine:
     def _close(self) -> None:
         self._opened: Any = None
         self._process = os.getpid()
+        self.handle = next(_HANDLES)
+        _ENGINES[self.handle] = self
         self._lock = threading.Lock()  # of a forward pass and of going back through it
         self._passes = 0
         self._kept = 0  # number of the pass that the engine can go back through; 0: none
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "handle"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -264,26 +266,110 @@ class _Engine:
 
 
 class _Function(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, engine: _Engine, drops: bool, seed: int, x: torch.Tensor,
-                *parameters: torch.Tensor) -> torch.Tensor:
-        ctx.engine, ctx.seed = engine, seed
-        ctx.save_for_backward(x, *parameters)
-        # dropout without a gradient: the first pass of a reentrant checkpoint
-        y, ctx.number = engine.forward(_plain(x), [_plain(p) for p in parameters],
-                                       drops or any(ctx.needs_input_grad), seed)
-        return y
+    """What runs but within torch.compile: (y, number of the pass). `keep`: a gradient or dropout is wanted; where
+    nothing was kept, backward() computes it. torch.func wants each pass to be a function by itself."""
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: torch.Tensor) -> Any:
-        x, *parameters = ctx.saved_tensors
-        needs_x, *needs = ctx.needs_input_grad[3:]
-        x_gradient = torch.empty(x.shape, **_FLOAT) if needs_x else None
-        gradients = [torch.empty(p.shape, **_FLOAT) if need else None for p, need in zip(parameters, needs)]
-        ctx.engine.backward(ctx.number, _plain(x), [_plain(p) for p in parameters], ctx.seed, _plain(upstream),
-                            x_gradient, gradients)
-        return None, None, None, x_gradient, *gradients
+    def forward(engine: _Engine, keep: bool, seed: int, x: torch.Tensor,
+                *parameters: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return engine.forward(_plain(x), [_plain(p) for p in parameters], keep, seed)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, int]) -> None:
+        ctx.engine, _, ctx.seed, *tensors = inputs
+        ctx.number = output[1]
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: torch.Tensor, _: Any) -> Any:
+        needs = tuple(ctx.needs_input_grad[3:])
+        made = iter(_Back.apply(ctx.engine, ctx.number, ctx.seed, needs, upstream, *ctx.saved_tensors))
+        return None, None, None, *(next(made) if need else None for need in needs)
+
+
+class _Back(torch.autograd.Function):
+    @staticmethod
+    def forward(engine: _Engine, number: int, seed: int, needs: tuple[bool, ...], upstream: torch.Tensor,
+                x: torch.Tensor, *parameters: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        made = _gradients(engine, number, seed, x, parameters, upstream, needs[0], needs[1:])
+        return tuple(each for each in made if each is not None)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: torch.Tensor) -> Any:
+        raise NotImplementedError("a layer's gradient has no gradient: there are no second derivatives")
+
+
+def _gradients(engine: _Engine, number: int, seed: int, x: torch.Tensor, parameters: Sequence[torch.Tensor],
+               upstream: torch.Tensor, needs_x: bool, needs: Sequence[bool]) -> list[Optional[torch.Tensor]]:
+    x_gradient = torch.empty(x.shape, **_FLOAT) if needs_x else None  # type: ignore[call-overload]
+    gradients = [torch.empty(p.shape, **_FLOAT) if need else None  # type: ignore[call-overload]
+                 for p, need in zip(parameters, needs)]
+    engine.backward(number, _plain(x), [_plain(p) for p in parameters], seed, _plain(upstream), x_gradient, gradients)
+    return [x_gradient, *gradients]
+
+
+def _apply(engine: _Engine, drops: bool, x: torch.Tensor, parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+    """y of a layer, with its gradients, also within torch.compile and torch.func."""
+    keep = drops or torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
+    if _OPERATOR is not None and torch.compiler.is_compiling():
+        seed = torch.randint(1 << 32 if drops else 1, (), dtype=torch.int64, device="cpu")
+        y: torch.Tensor = _OPERATOR(x, list(parameters), seed, keep, engine.handle)[0]
+    else:
+        y = _Function.apply(engine, keep, _seed() if drops else 0, x, *parameters)[0]
+    return y
+
+
+#: By their handles, as an operator takes no objects.
+_ENGINES: weakref.WeakValueDictionary[int, _Engine] = weakref.WeakValueDictionary()
+_HANDLES = itertools.count()
+
+
+def _operator() -> Any:
+    """The layer as an operator, which torch.compile takes as it is, by shapes alone. None before PyTorch 2.4."""
+    if not hasattr(torch.library, "custom_op"):
+        return None
+
+    def forward(x: torch.Tensor, parameters: Sequence[torch.Tensor], seed: torch.Tensor, keep: bool,
+                handle: int) -> tuple[torch.Tensor, torch.Tensor]:
+        y, number = _ENGINES[handle].forward(_plain(x), [_plain(p) for p in parameters], keep, int(seed))
+        return y, torch.tensor(number)
+
+    def backward(x: torch.Tensor, parameters: Sequence[torch.Tensor], seed: torch.Tensor, number: torch.Tensor,
+                 upstream: torch.Tensor, handle: int) -> list[torch.Tensor]:
+        made = _gradients(_ENGINES[handle], int(number), int(seed), x, parameters, upstream, True,
+                          [True] * len(parameters))
+        return [each for each in made if each is not None]
+
+    def keep_inputs(ctx: Any, inputs: Any, output: Any) -> None:
+        x, parameters, seed, _, ctx.handle = inputs
+        ctx.save_for_backward(x, seed, output[1], *parameters)
+
+    def gradients(ctx: Any, upstream: torch.Tensor, _: Any) -> Any:
+        x, seed, number, *parameters = ctx.saved_tensors
+        of_x, *of_parameters = back(x, parameters, seed, number, upstream, ctx.handle)
+        return of_x, of_parameters, None, None, None
+
+    for function, kinds in ((forward, {"parameters": list[torch.Tensor], "return": tuple[torch.Tensor, torch.Tensor]}),
+                            (backward, {"parameters": list[torch.Tensor], "return": list[torch.Tensor]})):
+        of_tensors = {name: torch.Tensor for name in ("x", "seed", "number", "upstream")}
+        function.__annotations__ = {name: {**of_tensors, "keep": bool, "handle": int, **kinds}[name]
+                                    for name in function.__annotations__}
+    operator_ = torch.library.custom_op("gnnstream::layer", forward, mutates_args=())
+    back = torch.library.custom_op("gnnstream::layer_backward", backward, mutates_args=())
+    operator_.register_fake(lambda x, parameters, seed, keep, handle: (
+        torch.empty(x.shape[0], _ENGINES[handle].widths[1], **_FLOAT),  # type: ignore[call-overload]
+        torch.empty((), dtype=torch.int64)))
+    back.register_fake(lambda x, parameters, seed, number, upstream, handle: [
+        torch.empty(each.shape, **_FLOAT) for each in (x, *parameters)])  # type: ignore[call-overload]
+    operator_.register_autograd(gradients, setup_context=keep_inputs)
+    return operator_
+
+
+_OPERATOR = _operator()
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

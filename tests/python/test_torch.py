@@ -156,6 +156,32 @@ class Copies(unittest.TestCase):
         self.assertGreater(next(self.layer.parameters()).abs().sum(), 0)
         self.assertIs(other.graph, self.layer.graph)
 
+    def test_within_torch_compile_and_func(self):
+        """As one graph, without a break, and as a function of the parameters: to the bit what it is without."""
+        one = graph()
+        net = torch.nn.Sequential(GraphLayer("gat", one, 8, 8), torch.nn.ReLU(), GraphLayer("gcn", one, 8, 4))
+        x, upstream = torch.randn(N, 8), torch.randn(N, 4)
+        want = gradient(net, x, upstream)
+        torch._dynamo.reset()
+        compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
+        for net_ in (compiled, torch.compile(copy.deepcopy(net), backend="aot_eager", fullgraph=True)):
+            for a, b in zip(want, gradient(net_, x, upstream)):
+                self.assertTrue(torch.equal(a, b))
+        with torch.no_grad():
+            self.assertTrue(torch.equal(compiled(x), want[0]))
+        of = {name: p.detach() for name, p in net.named_parameters()}
+        got = torch.func.grad(lambda p: (torch.func.functional_call(net, p, (x,)) * upstream).sum())(of)
+        for a, b in zip(want[2:], got.values()):
+            self.assertTrue(torch.equal(a, b))
+        y = net(x.requires_grad_())
+        (once,) = torch.autograd.grad((y * upstream).sum(), x, create_graph=True)
+        with self.assertRaisesRegex(NotImplementedError, "no second derivatives"):
+            once.sum().backward()
+        drops = GraphLayer("gat", one, 8, 8, dropout=0.5)
+        y = torch.compile(drops, backend="aot_eager", fullgraph=True)(x)
+        self.assertFalse(torch.equal(y, drops.eval()(x)))
+        y.sum().backward()
+
     def test_averaged_models(self):
         mean = torch.optim.swa_utils.AveragedModel(self.layer)
         mean.update_parameters(self.layer)
