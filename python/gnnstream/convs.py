@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
+import weakref
 from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
@@ -49,6 +51,11 @@ class _Kept:
         return self.graph.num_nodes == num_nodes and len(self.seen) == len(given) and all(
             a is b if a is None or b is None else a.dtype == b.dtype and torch.equal(a, b)
             for a, b in zip(self.seen, given))
+
+
+#: What all layers keep, so that those of one model have one copy of its edges.
+_ALL: weakref.WeakSet[_Kept] = weakref.WeakSet()
+_OF_ALL = threading.Lock()
 
 
 class _Conv(torch.nn.Module):
@@ -91,10 +98,16 @@ class _Conv(torch.nn.Module):
                 return kept
         if weight is not None:
             _weights(weight)  # refuses those that want a gradient, which a copy does not
-        seen = tuple(None if t is None else t.detach().clone() for t in given)
-        return self._keep(_Kept(make(*seen, num_nodes), seen))  # of copies: the caller's memory may change
+        with _OF_ALL:
+            others = list(_ALL)
+        seen = next((other.seen for other in others if other.is_of(given, num_nodes)), None)
+        if seen is None:  # copies: the caller's memory may change
+            seen = tuple(None if t is None else t.detach().clone() for t in given)
+        return self._keep(_Kept(make(*seen, num_nodes), seen))
 
     def _keep(self, kept: _Kept) -> _Kept:
+        with _OF_ALL:
+            _ALL.add(kept)
         self._kept = [kept, *self._kept[:_GRAPHS - 1]]
         return kept
 

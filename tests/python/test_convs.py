@@ -126,6 +126,14 @@ class Graphs(unittest.TestCase):
         self.assertTrue(torch.equal(self.conv(X, edges), self.conv(X, edges.clone())))
         self.assertFalse(torch.equal(self.conv(X, edges), self.conv(X, EDGES)))
 
+    def test_layers_of_one_model_keep_one_copy_of_its_edges(self):
+        edges = torch.randint(0, 30, (2, 100))
+        first, last = SAGEConv(4, 4), GINConv(torch.nn.Linear(4, 2))
+        last(first(torch.randn(30, 4), edges), edges)
+        self.assertIs(first._kept[0].seen[0], last._kept[0].seen[0])
+        self.assertIsNot(first._kept[0].seen[0], edges)
+        self.assertEqual(first._kept[0].graph.source.data_ptr(), last._kept[0].graph.source.data_ptr())
+
     def test_a_graph_is_kept_as_it_was(self):
         """The engine of evaluations opens later than that of training, when the caller's edges are others."""
         fresh = SAGEConv(WIDE, 8)
