@@ -56,7 +56,7 @@ static gs_liveness liveness_of_uses(const gs_program *p, uint32_t array, gs_live
     if (p->array[array].lasting || live.first > live.last || pass_of(p, live.first / 2) != pass_of(p, live.last / 2))
         return ALWAYS;
     for (uint32_t i = 0; i < p->results; i++)
-        if (array == p->result[i])
+        if (array == p->result[i] || array == p->logits)
             return ALWAYS; /* of a layer: its rows may be the caller's memory, which no other array may have */
     if (array == p->logits || p->array[array].result)
         live.last = UINT32_MAX; /* the run reads them when the pass is over */

@@ -198,7 +198,7 @@ static void layer_edges_free(layer_edges *e)
 #define ANY_MEMORY (1ull << 56)
 #define PREFIX "convs.0."
 #define UPSTREAM_ID GS_ARRAY_COUNT /* beside those of a store */
-enum { OUTSIDE_X, OUTSIDE_Y, OUTSIDE_Y_GRADIENT, OUTSIDE_X_GRADIENT, OUTSIDE };
+enum { OUTSIDE_X, OUTSIDE_Y, OUTSIDE_Y_PREDICT, OUTSIDE_Y_GRADIENT, OUTSIDE_X_GRADIENT, OUTSIDE };
 #define LEAST_SHARE (256 * GS_KIB) /* bytes that another thread is worth to copy */
 
 struct gs_layer {
@@ -358,7 +358,7 @@ static void bind_graph(gs_layer *l)
         if (l->program->stage[k].sums > 0)
             l->stage_edges[k] = l->edges.by[l->program->stage[k].direction == GS_BY_SOURCE];
     const uint32_t array[OUTSIDE] = {[OUTSIDE_X] = l->array.features, [OUTSIDE_Y] = l->array.y,
-                                     [OUTSIDE_Y_GRADIENT] = l->array.upstream,
+                                     [OUTSIDE_Y_PREDICT] = l->array.y_predict, [OUTSIDE_Y_GRADIENT] = l->array.upstream,
                                      [OUTSIDE_X_GRADIENT] = l->array.x_gradient};
     for (uint32_t i = 0; i < OUTSIDE; i++)
         l->outside[i].array = array[i];
@@ -562,15 +562,15 @@ gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *para
         return st;
     l->trained = false;
     l->step = step;
-    const bool direct = training && !l->keeps_y;
+    const bool direct = !training || !l->keeps_y;
     l->outside[OUTSIDE_X].rows = outside(x);
     l->outside[OUTSIDE_Y].rows = direct ? y : NULL;
+    l->outside[OUTSIDE_Y_PREDICT].rows = y;
     if ((st = run(l, training ? l->pass.forward : l->pass.predict, false)) != GS_OK)
         return st;
     l->trained = training;
     if (!direct)
-        copy(y, gs_exec_rows(l->exec, training ? l->array.y : l->array.y_predict),
-             l->vertices * l->out * sizeof(float));
+        copy(y, gs_exec_rows(l->exec, l->array.y), l->vertices * l->out * sizeof(float));
     return GS_OK;
 }
 
@@ -592,7 +592,7 @@ gs_status gs_layer_backward(gs_layer *l, const float *x, const float *const *par
         memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
     }
     l->outside[OUTSIDE_X].rows = outside(x);
-    l->outside[OUTSIDE_Y].rows = NULL;
+    l->outside[OUTSIDE_Y].rows = l->outside[OUTSIDE_Y_PREDICT].rows = NULL;
     l->outside[OUTSIDE_Y_GRADIENT].rows = outside(y_gradient);
     l->outside[OUTSIDE_X_GRADIENT].rows = x_gradient;
     if (x_gradient != NULL && l->array.x_gradient == GS_NONE) /* y does not depend on x */
