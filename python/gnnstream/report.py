@@ -185,7 +185,8 @@ def predicted(plan):
             return {"epoch": p["seconds"], "reading": p["read_seconds"], "writing": p["write_seconds"],
                     "edge sums": p["edge_seconds"], "vertices": p["vertex_seconds"], "waiting": p["stall_seconds"]}
     if plan.get("steps"):
-        return {"epoch": plan["steps"] * plan["step_seconds"], "drawing": plan["steps"] * plan["draw_seconds"]}
+        lanes = {"drawing": "draw", "picking": "pick", "copying": "send", "computing": "compute"}
+        return {what: plan["steps"] * plan[f"{of}_seconds"] for what, of in {"epoch": "step", **lanes}.items()}
     return {}
 
 
