@@ -566,7 +566,8 @@ double gs_batch_devices_seconds(const gs_batch_devices *d, const gs_batch_drawin
         if (first && (i > 0 || !g->ahead)) /* ahead: the epoch before drew the first group */
             drawn = (g->ahead ? GS_MAX(drawn, taken) : over) + g->seconds * GS_MIN(group, batches - i);
         taken = first ? GS_MAX(drawn, over) : taken; /* then the next group may be drawn */
-        over = GS_MAX(over, simulate_batch(&end[k], &l, drawn, ready));
+        const double passed = simulate_batch(&end[k], &l, drawn, ready);
+        over = GS_MAX(over, passed);
         if ((i + 1) % step == 0)
             ready = over;
     }
