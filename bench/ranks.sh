@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
-# ranks.sh STORE [RANKS...] - epochs of 1, 2, 4 ranks (or RANKS), each of half a processor (a quota of a cpu cgroup of
-# version 1), of gcn, sage and gat: seconds, how much faster than one rank, megabytes sent, and the most memory of a
-# rank.
+# ranks.sh STORE|weak [RANKS...] - epochs of 1, 2, 4 ranks (or RANKS), each of half a processor (a quota of a cpu
+# cgroup of version 1), of gcn, sage and gat: seconds, how much faster than one rank, megabytes sent, and the most
+# memory of a rank. Behind them, the seconds of the plan of cpu:N with a network of 256 MB/s and 31 us, with a processor
+# for each.
+#
+# `weak` makes R-MAT graphs of as many edges for each rank, and their shards: each rank has its own alone, and "faster"
+# is one rank's epoch over theirs, 1 where the larger graph takes no longer.
 #
 # Where other programs run on the machine, ranks do not get their halves.
 #
 #   GNNSTREAM   the program, default build/tools/gnnstream
+#   GS_EDGES    of a rank, with `weak`: default 500000, of a tenth as many vertices with 64 features
 #   GS_OPTIONS  of train, default "--layers 2 --hidden 64 --no-hoist --host-memory 2G"
 set -eu
-store=${1:?STORE}
+store=${1:?STORE or weak}
+: "${GS_EDGES:=500000}"
 shift
 counts=("${@:-1}")
 [ $# -gt 0 ] || counts=(1 2 4)
@@ -36,27 +42,57 @@ echo \$\$ >$cgroup/cpu/gs_ranks.$$.\$r/cgroup.procs
 exec "\$@"
 END
 
+# stores_of RANKS: sets $whole, and $given to what ranks are given.
+stores_of()
+{
+    whole=$store given=$store
+    [ "$store" = weak ] || return 0
+    whole=$work/store$1 given=$work/store$1
+    if [ ! -d "$whole" ]; then
+        "$GNNSTREAM" generate rmat "$work/graph" --vertices $(($1 * GS_EDGES / 10)) --edges $(($1 * GS_EDGES)) \
+            --features 64 --classes 8 --force >"$work/out"
+        "$GNNSTREAM" partition "$work/graph" "$whole" --parts $((8 * $1)) --method random >"$work/out"
+        [ "$1" -eq 1 ] || "$GNNSTREAM" shard "$whole" "$1" "$work/shards$1" >"$work/out"
+    fi
+    [ "$1" -eq 1 ] || given=$work/shards$1
+}
+
+# predicted RANKS MODEL: seconds of an epoch of the whole store's plan.
+predicted()
+{
+    local network=() each
+    if [ "$1" -gt 1 ]; then
+        each=$(printf ', {"devices": 1}%.0s' $(seq "$1"))
+        printf '{"switches": [%s], "network": {"bps": 256e6, "seconds": 31e-6}}' "${each:2}" >"$work/network"
+        network=(--topology "$work/network")
+    fi
+    "$GNNSTREAM" plan "$whole" --model "$2" --device cpu:"$1" --threads "$1" "${network[@]}" "${options[@]}" --json |
+        sed 's/{"name"/\n&/g' | sed -n 's/^{"name":"train".*[{,]"seconds":\([^,}]*\).*/\1/p' | head -n 1
+}
+
 # run RANKS MODEL: writes $work/metrics.
 run()
 {
     local launcher=()
     [ "$1" -eq 1 ] || launcher=(mpirun -n "$1")
     rm -f "$work/metrics"
-    "${launcher[@]}" bash "$work/one" "$GNNSTREAM" train "$store" --model "$2" --epochs 13 --threads 1 \
+    "${launcher[@]}" bash "$work/one" "$GNNSTREAM" train "$given" --model "$2" --epochs 13 --threads 1 \
         "${options[@]}" --metrics "$work/metrics" >"$work/out" 2>"$work/err" || { cat "$work/err" >&2; exit 1; }
 }
 column() { sed -n "s/.*\"$1\": *\([^,}]*\).*/\1/p" "$work/metrics" | tail -n 8; }
 
 echo "load $(cut -d' ' -f1-3 /proc/loadavg) on $(nproc) processors; train ${options[*]}"
-echo "model  ranks  epoch s  faster  sent MB  memory of a rank MB"
+echo "model  ranks  epoch s  faster  sent MB  memory of a rank MB  planned s"
 for model in gcn sage gat; do
     one_s=''
     for n in "${counts[@]}"; do
+        stores_of "$n"
         run "$n" $model
         seconds=$(column seconds | sort -g | sed -n 4p)
         sent=$(column sent_bytes | tail -n 1) memory=$(column peak_host_bytes | tail -n 1)
         : "${one_s:=$seconds}"
         awk -v m=$model -v n="$n" -v s="$seconds" -v s1="$one_s" -v b="${sent:-0}" -v p="$memory" \
-            'BEGIN { printf "%-6s %5d %8.3f %7.2f %8.1f %12.0f\n", m, n, s, s1 / s, b / 1e6, p / 1e6 }'
+            -v t="$(predicted "$n" $model)" \
+            'BEGIN { printf "%-6s %5d %8.3f %7.2f %8.1f %12.0f %18.3f\n", m, n, s, s1 / s, b / 1e6, p / 1e6, t }'
     done
 done
