@@ -1,6 +1,11 @@
 /* bench_kernels - how close do the CPU device's kernels come to the machine?
  *
  *   bench_kernels [edges|gemm|dropout|math] [threads]
+ *   bench_kernels rates THREADS [product:IN:OUT | gradient:OUT:IN | gather:ROWS:WIDTH | copy]...
+ *
+ * `rates` prints what a floor is made of (in_memory_gather.sh): flops a second of oneDNN's products whose rows are in
+ * the cache, bytes of random rows gathered, and bytes read and written by copies of memory. All threads are busy at
+ * once; the shortest of many short calls counts, so that what else runs here costs little.
  *
  * Each part first checks an answer against plain loops, then times the best of
  * several runs, and prints it beside a ceiling measured on the same machine: edge
@@ -8,6 +13,7 @@
  * elementwise work beside copying. Tables of edge sums are larger than a last-level cache.
  */
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +23,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "bench_common.h"
+#include "device/cpu/gemm.h"
 #include "device/device.h"
 
 #define TABLE_BYTES (256 * GS_MIB)
@@ -236,6 +243,70 @@ static void bench_unary(gs_device *d, gs_op op, const char *name, uint32_t width
     gs_free_pages(id, rows * 4ull);
 }
 
+/* ---- rates ---- */
+
+#define OWN_ROWS 1024u /* of a product: in a second-level cache, as the engine's tiles are */
+#define OWN_COPY (64 * GS_MIB)
+#define COPY_PIECE (4 * GS_MIB)
+#define OWN_SECONDS 0.3
+#define OWN_RUNS 200u /* at least */
+
+typedef enum rate_kind { RATE_PRODUCT, RATE_GRADIENT, RATE_COPY } rate_kind;
+
+/* The calling thread's best rate. */
+static double own_rate(rate_kind kind, uint32_t a_width, uint32_t b_width)
+{
+    const bool copies = kind == RATE_COPY;
+    const uint64_t a_bytes = copies ? OWN_COPY : OWN_ROWS * a_width * 4ull,
+                   b_bytes = copies ? OWN_COPY : OWN_ROWS * b_width * 4ull, w_bytes = 4ull * a_width * b_width + 64;
+    float *const a = bench_random_floats(a_bytes / 4, 3), *const b = bench_random_floats(b_bytes / 4, 4),
+                 *const w = bench_random_floats(w_bytes / 4, 5);
+    const double work = copies ? 2.0 * COPY_PIECE : 2.0 * OWN_ROWS * a_width * b_width;
+    double best = 1e30, spent = 0;
+    bool fine = true;
+
+    for (uint64_t run = 0; run < OWN_RUNS || spent < OWN_SECONDS; run++) {
+        const uint64_t at = run * COPY_PIECE % OWN_COPY / 4;
+        const double start = gs_now();
+        if (kind == RATE_PRODUCT) /* the weight as it is, and transposed: the faster way counts */
+            fine = gs_cpu__sgemm('N', run % 2 == 0 ? 'N' : 'T', OWN_ROWS, b_width, a_width, a, a_width, w,
+                                 run % 2 == 0 ? b_width : a_width, 0, b, b_width);
+        else if (kind == RATE_GRADIENT)
+            fine = gs_cpu__sgemm('T', 'N', a_width, b_width, OWN_ROWS, a, a_width, b, b_width, 0, w, b_width);
+        else
+            memcpy(b + at, a + at, COPY_PIECE);
+        const double took = gs_now() - start;
+        best = fmin(best, took);
+        spent += took;
+        if (!fine)
+            bench_die("oneDNN could not multiply");
+    }
+    gs_free_pages(a, a_bytes);
+    gs_free_pages(b, b_bytes);
+    gs_free_pages(w, w_bytes);
+    return work / best;
+}
+
+static void bench_rate(gs_device *d, const char *what, unsigned threads)
+{
+    char kind[16] = "";
+    unsigned a = 0, b = 0;
+    double rate = 0;
+    const int fields = sscanf(what, "%15[a-z]:%u:%u", kind, &a, &b);
+    const bool copies = strcmp(kind, "copy") == 0, product = strcmp(kind, "product") == 0;
+    if (fields != (copies ? 1 : 3) || (!copies && (a == 0 || b == 0)))
+        bench_die(what);
+    if (strcmp(kind, "gather") == 0)
+        bench_need(gs_device_measure_gather(d, a, b, &rate));
+    else if (copies || product || strcmp(kind, "gradient") == 0) {
+        omp_set_num_threads((int)threads); /* one: oneDNN would else have more, outside of a region of several */
+#pragma omp parallel reduction(+ : rate)
+        rate += own_rate(copies ? RATE_COPY : product ? RATE_PRODUCT : RATE_GRADIENT, a, b);
+    } else
+        bench_die(what);
+    printf("%s %.6g\n", what, rate);
+}
+
 int main(int argc, char **argv)
 {
     const char *const part = argc > 1 ? argv[1] : "all";
@@ -245,6 +316,8 @@ int main(int argc, char **argv)
 
     bench_need(gs_device_open(&d, "cpu", argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0));
     printf("%s\n", gs_device_name(d));
+    for (int i = 3; i < argc && strcmp(part, "rates") == 0; i++)
+        bench_rate(d, argv[i], (unsigned)strtoul(argv[2], NULL, 10));
     if (all || strcmp(part, "edges") == 0)
         bench_edges(d);
     if (all || strcmp(part, "gemm") == 0)
