@@ -55,6 +55,7 @@ if "$torch" -c 'import gnnstream, torch' 2>/dev/null; then
     "$torch" "$source/tests/python/test_loaders.py" "$work/out"
     "$torch" "$source/tests/python/test_pyg.py" "$work/out"
     "$torch" "$source/tests/python/test_docstrings.py" "$source/python/gnnstream" "$work/out"
+    "$torch" "$source/tests/python/tutorial.py" "$source/docs/loaders.ipynb" "$work/out"
 else
     echo "no torch that loads the extension: what is PyTorch's was left out"
 fi

@@ -8,10 +8,12 @@ in the line above a block says when not:
     <!-- not run: REASON -->    never
     <!-- needs A and B ... -->  where the Python modules are there; "a network": with --slow alone
 
+Of a notebook (.ipynb) it runs the cells of code; metadata.gnnstream.mark is such a comment, for all of them.
 Without PROGRAM commands are left out, without the package gnnstream what is Python's; each is said.
 """
 import argparse
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -52,6 +54,14 @@ def blocks(page):
         mark = ""
 
 
+def cells(notebook):
+    """The same of a notebook's cells of code, by their numbers."""
+    mark = notebook["metadata"].get("gnnstream", {}).get("mark", "")
+    for number, cell in enumerate(notebook["cells"]):
+        if cell["cell_type"] == "code":
+            yield "python", number, "".join(cell["source"]), mark
+
+
 def why_not(kind, mark, options):
     """Why a block is left out; "" where it is not."""
     if mark.startswith("not run"):
@@ -84,7 +94,7 @@ def main():
         os.makedirs(os.path.join(options.folder, "build", "quickstart"))
     os.chdir(options.folder)
     names, ran = {}, 0
-    for kind, line, source, mark in blocks(page):
+    for kind, line, source, mark in cells(json.loads(page)) if options.page.endswith(".ipynb") else blocks(page):
         reason = why_not(kind, mark, options)
         if reason:
             print(f"{options.page}:{line}: left out ({kind}): {reason}")
