@@ -282,6 +282,8 @@ static void check_types(uint32_t width, uint32_t index_bytes, const uint32_t *de
     for (size_t i = 0; i < isas; i++) {
         results first = {0};
         for (unsigned threads = 1; threads <= most_threads; threads++) {
+            if (threads > 1 && !gs_test_takes(i + threads, 2)) /* 2 or 3 */
+                continue;
             gs_device *const d = open_isa(isa_names[i], threads);
             results r = {0};
             if (d == NULL)
