@@ -139,10 +139,11 @@ for s in stages:
     flops = sum(2 * rows[s] * a * b / rate[f"{k}:{a}:{b}"] for k, a, b in products[s])
     moved = touched[s] * rows[s] / rate["copy"]
     dense, arrays = dense + flops, arrays + moved
-    rest = sum(v for (of, kind), v in took.items() if of == s and kind not in ("vertex program", "edges"))
+    edge = sum(v for (of, kind), v in took.items() if of == s and kind.startswith("edge"))
+    rest = sum(v for (of, kind), v in took.items() if of == s and kind != "vertex program") - edge
     name = s.split(":")[0]
     print(f"{name:12} {rows[s]:9d} {1e3 * flops:9.1f} {1e3 * moved:9.1f} {1e3 * took[s, 'vertex program']:9.1f} "
-          f"{1e3 * took[s, 'edges']:9.1f} {1e3 * rest:9.1f}")
+          f"{1e3 * edge:9.1f} {1e3 * rest:9.1f}")
 edges = this_pass["edge_bytes"] / rate["copy"]
 floor = dense + arrays + edges
 random = this_pass["edge_bytes"] / rate[f"gather:{vertices}:{gathered}"]
@@ -150,7 +151,7 @@ print(f"floor {1e3 * floor:.1f} ms: products {1e3 * dense:.1f}, arrays {1e3 * ar
       f"{1e3 * edges:.1f} (as random ones {1e3 * random:.1f})")
 print(f"epoch {1e3 * seconds:.1f} ms, {seconds / floor:.2f} of it; processors {1e3 * processor:.1f} ms, "
       f"{processor / floor / threads:.2f} of it (target {TARGET})")
-sys.exit(min(seconds / floor, processor / floor / threads) > TARGET)
+sys.exit(seconds / floor > TARGET)
 EOF_PY
 }
 
