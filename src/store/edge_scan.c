@@ -209,7 +209,10 @@ gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const
 
 /* ---- copies -------------------------------------------------------------- */
 
-/* The chunks of a copy stand in file order, each at a multiple of 4 bytes: starts, targets, indices. */
+/* A copy begins with a byte for each chunk, whether it has it. Its chunks stand behind them in file order, each at a
+ * multiple of 4 bytes: starts, targets, indices. */
+
+static uint64_t flag_bytes(const gs_chunk_table *t) { return gs_align_up((uint64_t)t->parts * t->parts, 4); }
 
 static uint64_t copied_bytes(const gs_chunk_table *t, const gs_chunk *c)
 {
@@ -251,29 +254,53 @@ static gs_status copy_chunk(void *context, uint32_t target, uint32_t operand, co
 static gs_status visit_copied(const gs_chunk_table *t, gs_direction d, const uint8_t *wanted, uint8_t *bytes,
                               gs_edge_visit *visit, void *context)
 {
-    const gs_chunk *c = t->chunk[d];
+    const uint8_t *const has = bytes;
+    const gs_chunk *const c = t->chunk[d];
     gs_status st = GS_OK;
 
-    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; bytes += copied_bytes(t, c + k), k++) {
+    bytes += flag_bytes(t);
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; k++) {
         gs_chunk_view view;
-        if (c[k].edges == 0 || (wanted != NULL && !wanted[k]))
+        if (!has[k])
             continue;
         view_copied(&view, t, c + k, bytes);
-        st = visit(context, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts), &view);
+        bytes += copied_bytes(t, c + k);
+        if (wanted == NULL || wanted[k])
+            st = visit(context, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts), &view);
     }
     return st;
 }
 
-/* Bytes of a copy; UINT64_MAX where not all chunks are wanted. */
-static uint64_t copy_bytes(const gs_chunk_table *t, gs_direction d, const uint8_t *wanted)
+/* Is the chunk one that a scan looks at? */
+static bool is_wanted(const gs_chunk *c, const uint8_t *wanted, uint64_t k)
 {
-    uint64_t bytes = 0;
-    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++) {
-        if (wanted != NULL && !wanted[k] && t->chunk[d][k].edges > 0)
-            return UINT64_MAX;
-        bytes += copied_bytes(t, &t->chunk[d][k]);
-    }
-    return bytes;
+    return c[k].edges > 0 && (wanted == NULL || wanted[k]);
+}
+
+static bool has_all(const gs_edge_copy *copy, const gs_chunk_table *t, gs_direction d, const uint8_t *wanted)
+{
+    bool all = copy->bytes != NULL;
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && all; k++)
+        all = copy->bytes[k] || !is_wanted(t->chunk[d], wanted, k);
+    return all;
+}
+
+/* An empty one of the wanted chunks, in place of what it has; as it was where it has no room for them. */
+static bool begin_copy(gs_edge_copy *copy, const gs_chunk_table *t, gs_direction d, const uint8_t *wanted)
+{
+    const uint64_t chunks = (uint64_t)t->parts * t->parts;
+    uint64_t bytes = flag_bytes(t);
+
+    for (uint64_t k = 0; k < chunks; k++)
+        bytes += is_wanted(t->chunk[d], wanted, k) ? copied_bytes(t, &t->chunk[d][k]) : 0;
+    if (bytes > copy->most)
+        return false;
+    gs_free(copy->bytes);
+    if ((copy->bytes = gs_malloc(bytes)) == NULL)
+        return false;
+    for (uint64_t k = 0; k < chunks; k++)
+        copy->bytes[k] = is_wanted(t->chunk[d], wanted, k);
+    return true;
 }
 
 gs_status gs_edge_scan_copied(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted,
@@ -282,12 +309,11 @@ gs_status gs_edge_scan_copied(const gs_store *s, gs_direction d, uint64_t memory
     const gs_chunk_table *const t = gs_store_chunks(s);
     copying x = {.table = t, .direction = t->shared ? GS_BY_DEST : d, .visit = visit, .context = context};
 
-    if (copy != NULL && copy->bytes != NULL)
+    if (copy != NULL && has_all(copy, t, x.direction, wanted))
         return visit_copied(t, x.direction, wanted, copy->bytes, visit, context);
-    const uint64_t bytes = copy == NULL ? UINT64_MAX : copy_bytes(t, x.direction, wanted);
-    if (copy == NULL || bytes > copy->most || (copy->bytes = gs_malloc(bytes + 1)) == NULL)
+    if (copy == NULL || !begin_copy(copy, t, x.direction, wanted))
         return gs_edge_scan(s, d, memory, wanted, visit, context);
-    x.at = copy->bytes;
+    x.at = copy->bytes + flag_bytes(t);
     const gs_status st = gs_edge_scan(s, d, memory, wanted, copy_chunk, &x);
     if (st != GS_OK) {
         gs_free(copy->bytes);

@@ -35,8 +35,8 @@ typedef struct gs_edge_copy {
     uint64_t most;  /* that it may take */
 } gs_edge_copy;
 
-/* The same from the copy; where there is none, it is made along the way if all chunks are wanted and it has room. Views
- * have neither operands nor what edges carry. `copy`: NULL, or of this store and direction. */
+/* The same from the copy; where it lacks a chunk that is wanted, it becomes one of those that are, along the way, if it
+ * has room. Views have neither operands nor what edges carry. `copy`: NULL, or of this store and direction. */
 gs_status gs_edge_scan_copied(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted,
                               gs_edge_copy *copy, gs_edge_visit *visit, void *context);
 
