@@ -505,7 +505,7 @@ class Traced(unittest.TestCase):
         y, dx, dw = np.empty((4, 3), np.float32), np.empty_like(x), np.empty_like(w)
         engine.forward(x, [w], True, 1, y)
         self.assertTrue((y == adjacency @ x @ w.T).all())
-        engine.backward([w], g, dx, [dw])
+        engine.backward(x, [w], g, dx, [dw])
         self.assertTrue((dx == adjacency.T @ g @ w).all())
         self.assertTrue((dw == g.T @ adjacency @ x).all())
         with self.assertRaisesRegex(ValueError, "shape of its tensor"):
@@ -522,7 +522,7 @@ class Traced(unittest.TestCase):
         def forward(engine, seed):
             y, dx = np.empty_like(x), np.empty_like(x)
             engine.forward(x, [w], True, seed, y)
-            engine.backward([w], x, dx, [None])
+            engine.backward(x, [w], x, dx, [None])
             self.assertTrue((dx == y).all())
             return y
         drops = _engine.Layer(50, ends, ends, None, None, 0, 4, 4, False, {"model": text})
