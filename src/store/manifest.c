@@ -403,9 +403,9 @@ static const char *array_fault(const gs_manifest *m)
         return "there are labels of links, and no links";
     if (a[GS_ARRAY_NAMES].present && i->name_bytes < 2 * i->vertices) /* a letter and a line feed each */
         return "\"bytes\" of the names are fewer than all vertices' names have";
-    if (a[GS_ARRAY_EDGE_TYPE_NAMES].present &&
-        (m->version < GS_STORE_EDGE_TYPE_NAMES || i->edge_types == 0 || i->edge_type_name_bytes < 2 * i->edge_types))
-        return "types of edges have names, which there are not, are fewer, or in no store of this version";
+    if (a[GS_ARRAY_EDGE_TYPE_NAMES].present != (m->version >= GS_STORE_EDGE_TYPE_NAMES) ||
+        (a[GS_ARRAY_EDGE_TYPE_NAMES].present && (i->edge_types == 0 || i->edge_type_name_bytes < 2 * i->edge_types)))
+        return "types of edges have no names, which those of this version do, and no other; or too few";
     return NULL;
 }
 
