@@ -70,6 +70,7 @@ static void given__null_is_refused_with_words(void **state)
         NULLS(gs_generate(NULL, "f", &g)), NULLS(gs_generate("rmat", NULL, &g)), NULLS(gs_generate("rmat", "f", NULL)),
         NULLS(gs_partition(NULL, "s", &p, NULL)), NULLS(gs_partition("i", NULL, &p, NULL)),
         NULLS(gs_partition("i", "s", NULL, NULL)),
+        NULLS(gs_shard(NULL, 2, "o", NULL)), NULLS(gs_shard(api_store, 2, NULL, NULL)),
         NULLS(gs_inspect(NULL, api_store)), NULLS(gs_inspect(&summary, NULL)),
         NULLS(gs_inspect_types(NULL, api_store)), NULLS(gs_inspect_types(&types, NULL)),
         NULLS(gs_inspect_features(NULL, api_store)), NULLS(gs_inspect_features(&named, NULL)),
@@ -267,6 +268,7 @@ static void given__a_size_that_was_not_set_is_refused(void **state)
     gs_train_options o = api_options();
     gs_generate_options g = {.vertices = 10, .edges = 10};
     gs_partition_options p = {.parts = 2};
+    gs_shard_options cut = {.force = true};
     gs_plan_report plan;
 
     (void)state;
@@ -276,6 +278,7 @@ static void given__a_size_that_was_not_set_is_refused(void **state)
     gs_assert_fails(gs_train(api_store, &o, NULL), GS_EINVAL, ".size 18446744073709551615");
     gs_assert_fails(gs_generate("rmat", "f", &g), GS_EINVAL, "gs_generate_options_init()");
     gs_assert_fails(gs_partition("i", "s", &p, NULL), GS_EINVAL, "gs_partition_options_init()");
+    gs_assert_fails(gs_shard(api_store, 2, "o", &cut), GS_EINVAL, "gs_shard_options_init()");
 }
 
 int main(void)
