@@ -177,8 +177,8 @@ gs_status gs_session_open_store(gs_store **out, const char *dir)
     const gs_store_shard *const x = st == GS_OK ? gs_store_get_shard(s) : NULL;
 
     if (x != NULL && (x->ranks != ranks || x->rank != self))
-        st = gs_fail(GS_EINVAL, "%s: is shard %u of %u, and this is rank %u of %u", dir, x->rank, x->ranks, self,
-                     ranks);
+        st = gs_fail(GS_EINVAL, "%s: is shard %u of %u, and this is rank %u of %u; %s", dir, x->rank, x->ranks, self,
+                     ranks, x->ranks != ranks ? "start a rank for each shard" : "name the shards in their order");
     if (st == GS_OK)
         *out = s;
     else
