@@ -9,16 +9,14 @@ and copies its rows to all of these; a block is a request. The gathered rows of 
 many batches as have room there, and a group is several. Of each: MB, requests, and ms on a disk of --disk bytes and
 requests a second. STORE's edges alone are read, so rows can have any size.
 """
-import argparse
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from belady import batches_of, belady
+from belady import belady, parser_of, planned
 
 BLOCKS = 4096, 65536, 1 << 20
 DISK_BLOCK = 4096
@@ -45,12 +43,7 @@ def hyperbatches(batches, row_bytes, memory):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store")
-    parser.add_argument("--binary", default="build/bench/sampling/group_reads")
-    parser.add_argument("--row-bytes", type=int, default=512)
-    parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--fanout", default="10,5")
+    parser = parser_of(__doc__, "10,5")
     parser.add_argument("--groups", default="8,16,64")
     parser.add_argument("--memory", default="32000000,64000000,1000000000")
     parser.add_argument("--disk", default="2.0e9,93000")
@@ -64,12 +57,7 @@ def main():
     print("| memory MB | group | hyperbatch | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 3))
     for memory in map(int, args.memory.split(",")):
         for group in map(int, args.groups.split(",")):
-            with tempfile.TemporaryDirectory() as folder:
-                dump = Path(folder) / "rows"
-                r = json.loads(subprocess.run(
-                    [args.binary, args.store, str(args.row_bytes), str(memory), str(group), dump, str(args.batch),
-                     *args.fanout.split(",")], check=True, capture_output=True, text=True).stdout)
-                rows, items = batches_of(dump, 1), batches_of(dump, r["rows_per_item"])
+            r, rows, items = planned(args, memory, group)
             read = belady(items, r["slots"], True)
             if sum(map(len, read)) != r["reads"]:
                 sys.exit(f"agnes.py: the plan reads {r['reads']} items, and {sum(map(len, read))} would do")

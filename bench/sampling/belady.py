@@ -75,24 +75,35 @@ def least_recent(batches, slots):
     return reads
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(text, fanout):
+    """Options of what group_reads draws."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store")
     parser.add_argument("--binary", default="build/bench/sampling/group_reads")
     parser.add_argument("--row-bytes", type=int, default=512)
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--fanout", default="10,10")
+    parser.add_argument("--fanout", default=fanout)
+    return parser
+
+
+def planned(args, cache, group):
+    """What group_reads says of a group with a cache of so many bytes; its batches by rows, and by what is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "rows"
+        r = json.loads(subprocess.run(
+            [args.binary, args.store, str(args.row_bytes), str(cache), str(group), dump, str(args.batch),
+             *args.fanout.split(",")], check=True, capture_output=True, text=True).stdout)
+        return r, batches_of(dump, 1), batches_of(dump, r["rows_per_item"])
+
+
+def main():
+    parser = parser_of(__doc__, "10,10")
     parser.add_argument("--group", type=int, default=16)
     parser.add_argument("--cache", default="0,32000000,128000000,512000000")
     args = parser.parse_args()
     print(f"{'cache':>12}{'items':>10}{'plan':>10}{'Belady':>10}{'LRU':>10}{'MB read':>9}{'s':>8}")
     for cache in args.cache.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            dump = Path(folder) / "rows"
-            r = json.loads(subprocess.run(
-                [args.binary, args.store, str(args.row_bytes), cache, str(args.group), dump, str(args.batch),
-                 *args.fanout.split(",")], check=True, capture_output=True, text=True).stdout)
-            batches = batches_of(dump, r["rows_per_item"])
+        r, _, batches = planned(args, cache, args.group)
         bound = belady(batches, r["slots"])
         print(f"{cache:>12}{r['items']:10}{r['reads']:10}{bound:10}{least_recent(batches, r['slots']):10}"
               f"{r['bytes'] / 1e6:9.1f}{r['plan_seconds']:8.3f}", flush=True)
