@@ -281,7 +281,7 @@ static void write_span(const gs_batch_span *s, double origin, FILE *out)
 }
 
 gs_status gs_batch_trace_write(const gs_batch_trace *t, uint32_t devices, const char *other, FILE *out,
-                                      const char *path)
+                               const char *path)
 {
     const uint64_t first = t->spans > t->most ? t->spans - t->most : 0;
     double origin = INFINITY;
