@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _engine
 from ._options import PathLike, Progress, Report, Warn, check, path, size, tell
 from ._types import GenerateOptions, PartitionFields, PartitionOptions, StoreFields
+from .errors import FormatError
 
 if TYPE_CHECKING:
     import numpy
@@ -81,8 +82,7 @@ class Store(StoreFields):
 
         if self.name_bytes == 0:
             return numpy.arange(self.vertices, dtype=numpy.uint64)
-        with open(os.path.join(self.path, "names.bin"), "rb") as file:
-            names = file.read(self.name_bytes).decode("utf-8", "surrogateescape").split("\n")[:-1]
+        names = self._names("names.bin", self.name_bytes)
         if all(n.isdecimal() and n.isascii() and (n == "0" or n[0] != "0") and int(n) < 1 << 64 for n in names):
             return numpy.array([int(n) for n in names], dtype=numpy.uint64)
         return names
@@ -98,8 +98,16 @@ class Store(StoreFields):
         if self.edge_type_name_bytes == 0:
             types = _engine.inspect_types(self.path)
             return [relation["name"] for relation in types["relation"][:types["relations"]]]
-        with open(os.path.join(self.path, "edge_type_names.bin"), "rb") as file:
-            return file.read(self.edge_type_name_bytes).decode("utf-8", "surrogateescape").split("\n")[:-1]
+        return self._names("edge_type_names.bin", self.edge_type_name_bytes)
+
+    def _names(self, name: str, size: int) -> list[str]:
+        """The lines of a file of names, of so many bytes."""
+        with open(os.path.join(self.path, name), "rb") as file:
+            text = file.read(size)
+        if len(text) < size:
+            raise FormatError(f"{os.path.join(self.path, name)}: has {len(text)} of {size} bytes; of shards, the first "
+                              "has the names")
+        return text.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
     def verify(self, memory: int = 0) -> None:
         """Reads every byte and checks it; raises FormatError where one is damaged. `memory`: bytes for buffers.

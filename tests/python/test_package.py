@@ -49,6 +49,17 @@ class Package(unittest.TestCase):
         self.assertEqual((self.store.train, self.store.valid, self.store.test), (200, 100, 100))
         self.store.verify()
 
+    def test_names_are_those_of_the_input(self):
+        os.makedirs(at("words"), exist_ok=True)
+        with open(at("words/train.txt"), "w", encoding="ascii") as file:
+            file.write("aa\tlikes\tb\nc\tis\tdd\n")
+        store = gs.partition(at("words"), at("words.store"), parts=1, force=True, warn=lambda line: None)
+        self.assertEqual((store.ids(), store.edge_type_names()), (["b", "c", "aa", "dd"], ["is", "likes"]))
+        self.assertEqual(self.store.edge_type_names(), [])
+        os.truncate(at("words.store/edge_type_names.bin"), 0)  # as shards behind the first have it
+        with self.assertRaisesRegex(gs.FormatError, "edge_type_names.bin: has 0 of 9 bytes; of shards, the first has"):
+            store.edge_type_names()
+
     def test_edges_go_from_the_first_row_to_the_second(self):
         """GCN's sum at vertex 1 of the one edge 0 -> 1, by hand."""
         x = np.array([[1.0, 2.0], [4.0, 8.0]], np.float32)
