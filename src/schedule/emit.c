@@ -189,6 +189,21 @@ static gs_status list_residents(struct emitter *e)
     return GS_OK;
 }
 
+/* Rows of the store that owners have alone are as if those had made them. */
+static void note_dealt(struct emitter *e)
+{
+    const gs_schedule_config *const c = e->l->config;
+
+    for (uint32_t a = 0; a < e->l->program->arrays; a++) {
+        const int id = e->l->program->array[a].store_id;
+        for (uint32_t i = 0, d = 0; id >= 0 && (c->dealt_arrays >> id & 1) != 0 && i < e->l->parts; i++) {
+            while (i >= c->owners[d + 1])
+                d++;
+            e->spill.maker[(uint64_t)a * e->l->parts + i] = (uint8_t)(1 + d);
+        }
+    }
+}
+
 static gs_status take_scratch(struct emitter *e)
 {
     const gs_program *p = e->l->program;
@@ -222,6 +237,8 @@ static gs_status take_scratch(struct emitter *e)
     if (e->scratch.is_short)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     memset(e->spill.written, 0xff, cells * sizeof(*e->spill.written));
+    if (e->l->memory.apart)
+        note_dealt(e);
     return GS_OK;
 }
 

@@ -82,6 +82,8 @@ typedef struct gs_schedule_config {
                                 * NULL: as fast as they are, or otherwise where that is predicted to be shorter */
     const uint32_t *owners;    /* [topology's devices + 1] the first target interval of each device, in all stages
                                 * (gs_chunk_deal()); NULL: dealt stage by stage */
+    uint32_t dealt_arrays;     /* a bit for each of the store's arrays: owners have their own rows of it alone, and send
+                                * them to the others */
     bool ring;                 /* one of all devices in place of a chain for each switch; else, and where the topology
                                 * says neither, the one of the two that is predicted to be shorter */
     bool no_chain;             /* each takes from the host what it needs */

@@ -191,6 +191,13 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     return st;
 }
 
+static void take_network(gs_session *s, uint32_t ranks)
+{
+    const gs_cluster *const c = s->config.cluster;
+    gs_topology_of_network(&s->machine.wires, ranks, c->bps, c->seconds);
+    s->machine.wires.across.shards = c->shards;
+}
+
 static gs_status ask_network(gs_session *s)
 {
     double bps = 0, seconds = 0;
@@ -241,13 +248,14 @@ gs_status gs_session_open_devices(gs_session *s)
         return GS_OK;
     s->machine.topology = &s->machine.wires;
     if (s->config.cluster != NULL)
-        gs_topology_of_network(&s->machine.wires, devices, s->config.cluster->bps, s->config.cluster->seconds);
+        take_network(s, devices);
     if (gs_ranks_count() > 1 && o->topology == NULL && (st = ask_network(s)) != GS_OK)
         return st;
     if (s->machine.wires.devices == 0)
         gs_topology_one_switch(&s->machine.wires, devices);
     if (o->topology != NULL && (st = read_wires(s, alone)) != GS_OK)
         return st;
+    s->machine.wires.across.shards |= gs_store_get_shard(s->store) != NULL;
     return place_kinds(s);
 }
 

@@ -67,6 +67,8 @@ void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first);
 /* The same as s->machine.owners, for planning; NULL where there are no ranks, or a topology file says their shares of a
  * store that all see. */
 const uint32_t *gs_session_owners(gs_session *s);
+/* A bit for each array of the store of which ranks have their own rows alone. */
+uint32_t gs_session_dealt_arrays(const gs_session *s);
 
 /* What a rank scans: the chunks of its own target intervals. */
 typedef struct gs_scan_share {

@@ -190,10 +190,19 @@ const uint32_t *gs_session_owners(gs_session *s)
 {
     const gs_topology *const t = &s->machine.wires;
 
-    if (!t->across.network || (t->place.said && gs_store_get_shard(s->store) == NULL))
+    if (!t->across.network || (t->place.said && !t->across.shards))
         return NULL;
     gs_session_deal(s, t->devices, s->machine.owners);
     return s->machine.owners;
+}
+
+uint32_t gs_session_dealt_arrays(const gs_session *s)
+{
+    uint32_t arrays = 0;
+
+    for (unsigned id = 0; id < GS_ARRAY_COUNT && s->machine.wires.across.shards; id++)
+        arrays |= gs_store_deals_array((gs_array_id)id) ? 1u << id : 0;
+    return arrays;
 }
 
 gs_status gs_scan_share_check(const gs_session *s)

@@ -850,7 +850,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .host_memory = s->memory.host,
         .device_memory = s->memory.device,
         .host_parts = s->memory.host_parts,
-        .topology = s->machine.topology, .owners = gs_session_owners(s),
+        .topology = s->machine.topology, .owners = gs_session_owners(s), .dealt_arrays = gs_session_dealt_arrays(s),
         .no_chain = s->config.options->no_chain || s->machine.wires.across.network, /* each has a host of its own */
         .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,

@@ -239,13 +239,10 @@ static gs_status take_part(gs_session *s)
         return GS_OK;
     if (s->program->tables > 0)
         return gs_fail(GS_EUNSUPPORTED, "ranks do not train learned tables of vertices yet; train on one rank");
-    const gs_store_shard *const shard = gs_store_get_shard(s->store);
-    gs_part_rows rows = {.first = shard != NULL ? shard->first : NULL};
-    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
-        rows.arrays |= gs_store_deals_array((gs_array_id)id) ? 1u << id : 0;
+    const gs_part_rows rows = {gs_session_owners(s), gs_session_dealt_arrays(s)};
     const gs_status st = compare_plans(s);
     return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows,
-                                           shard != NULL ? &rows : NULL, gs_ranks_self())
+                                           rows.arrays != 0 ? &rows : NULL, gs_ranks_self())
                        : st;
 }
 

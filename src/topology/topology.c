@@ -343,34 +343,37 @@ static gs_status read_across(gs_topology *t, const cJSON *root, const char *path
     return st;
 }
 
-/* "network" of a topology or of a cluster. *bps 0: nothing is said. */
-static gs_status network_of(double *bps, double *seconds, const cJSON *root, const char *path)
+/* "network" of a topology or of a cluster. .bps 0: nothing is said. */
+static gs_status network_of(gs_topology_across *out, const cJSON *root, const char *path)
 {
-    static const char *const known[] = {"bps", "seconds"};
+    static const char *const known[] = {"bps", "seconds", "shards"};
     const cJSON *const network = cJSON_GetObjectItemCaseSensitive(root, "network");
     const cJSON *const said = cJSON_GetObjectItemCaseSensitive(network, "seconds");
+    const cJSON *const shards = cJSON_GetObjectItemCaseSensitive(network, "shards");
     gs_status st;
 
-    *bps = *seconds = 0;
+    *out = (gs_topology_across){.joined = true, .network = true};
     if (network == NULL)
         return GS_OK;
-    if ((st = rate(bps, network, "bps", path)) != GS_OK)
+    if ((st = rate(&out->bps, network, "bps", path)) != GS_OK)
         return st;
-    if (unknown_key(network, known, GS_ARRAY_LEN(known)) != NULL || *bps == 0 || !cJSON_IsNumber(said) ||
-        !(said->valuedouble >= 0) || said->valuedouble > SECONDS_MOST)
+    if (unknown_key(network, known, GS_ARRAY_LEN(known)) != NULL || out->bps == 0 || !cJSON_IsNumber(said) ||
+        !(said->valuedouble >= 0) || said->valuedouble > SECONDS_MOST || (shards != NULL && !cJSON_IsBool(shards)))
         return gs_fail(GS_EFORMAT, "%s: \"network\" must be {\"bps\": 1e9, \"seconds\": 5e-5}, bytes a second and what "
-                       "a message takes beside, up to %g", path, SECONDS_MOST);
-    *seconds = said->valuedouble;
+                       "a message takes beside, up to %g, and \"shards\": true where each rank has its own rows of the "
+                       "store alone", path, SECONDS_MOST);
+    out->seconds = said->valuedouble;
+    out->shards = cJSON_IsTrue(shards);
     return GS_OK;
 }
 
 /* Ranks, which have no other wires. */
 static gs_status read_network(gs_topology *t, const cJSON *root, const char *path)
 {
-    double bps, seconds;
-    const gs_status st = network_of(&bps, &seconds, root, path);
+    gs_topology_across across;
+    const gs_status st = network_of(&across, root, path);
 
-    if (st != GS_OK || bps == 0)
+    if (st != GS_OK || across.bps == 0)
         return st;
     if (t->across.bps > 0 || t->across.share != GS_SHARE_FASTER)
         return gs_fail(GS_EFORMAT, "%s: \"network\" is of ranks, which have no \"across_bps\" and no \"share\"", path);
@@ -378,7 +381,7 @@ static gs_status read_network(gs_topology *t, const cJSON *root, const char *pat
         if (t->at[s].devices != 1 || t->at[s].host_bps > 0 || t->at[s].peer_bps > 0)
             return gs_fail(GS_EFORMAT, "%s: switch %u: \"network\" is of ranks: a switch each, with one device, and "
                            "without host_bps and peer_bps", path, s);
-    t->across = (gs_topology_across){.joined = true, .bps = bps, .network = true, .seconds = seconds};
+    t->across = across;
     return GS_OK;
 }
 
@@ -529,6 +532,7 @@ static gs_status read_quantity(double *out, const cJSON *root, const quantity *q
 static gs_status read_cluster(gs_cluster *out, const cJSON *root, const char *path)
 {
     static const char *const known[] = {"ranks", "threads", "memory", "speed", "disk_bps", "price", "network"};
+    gs_topology_across across;
     double x[QUANTITIES];
     const char *key;
     gs_status st = GS_OK;
@@ -541,10 +545,13 @@ static gs_status read_cluster(gs_cluster *out, const cJSON *root, const char *pa
                        "price and network", path, key);
     for (int q = 0; q < QUANTITIES && st == GS_OK; q++)
         st = read_quantity(&x[q], root, &quantities[q], path);
-    if (st != GS_OK || (st = network_of(&out->bps, &out->seconds, root, path)) != GS_OK)
+    if (st != GS_OK || (st = network_of(&across, root, path)) != GS_OK)
         return st;
-    if (out->bps == 0 && x[OF_RANKS] > 1)
+    if (across.bps == 0 && x[OF_RANKS] > 1)
         return gs_fail(GS_EFORMAT, "%s: of several ranks it says their \"network\"", path);
+    out->bps = across.bps;
+    out->seconds = across.seconds;
+    out->shards = across.shards;
     out->ranks = (uint32_t)x[OF_RANKS];
     out->threads = (uint32_t)x[OF_THREADS];
     out->memory = (uint64_t)x[OF_MEMORY];

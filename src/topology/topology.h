@@ -33,6 +33,7 @@ typedef struct gs_topology_across {
     bool network;   /* each device is on a machine of its own, a rank: what goes from one's host to another's device
                      * takes this way, */
     double seconds; /* and so much longer */
+    bool shards;    /* so do rows that the store has: a rank has its own vertices' alone */
 } gs_topology_across;
 
 /* Shares of a stage's columns, in proportion to each other, that devices are to have whatever is predicted. */
@@ -62,6 +63,7 @@ typedef struct gs_cluster {
     double speed;     /* of a thread, beside one of this machine */
     double disk_bps;  /* of each; 0: as this machine's disk */
     double bps, seconds; /* of the network, as in gs_topology_of_network() */
+    bool shards;      /* each has its own vertices' rows of the store alone */
     double price;     /* of a rank for an hour; 0: nothing said */
 } gs_cluster;
 

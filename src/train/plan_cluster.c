@@ -224,12 +224,14 @@ static void add_up(moved *out, const scene *x, const gs_session *s, const gs_pla
 static gs_status measure(moved *out, const scene *x, const gs_session *s)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const gs_part_rows rows = {s->machine.owners, gs_session_dealt_arrays(s)};
     const uint32_t rank = s->plan->devices / 2;
     gs_plan *part = NULL;
     gs_status st = GS_OK;
 
     if (s->plan->devices > 0)
-        st = gs_plan_take_part(&part, s->plan, s->program, t->parts, t->interval_rows, NULL, rank);
+        st = gs_plan_take_part(&part, s->plan, s->program, t->parts, t->interval_rows,
+                               rows.arrays != 0 ? &rows : NULL, rank);
     if (st == GS_OK)
         add_up(out, x, s, part != NULL ? part : s->plan, rank);
     gs_plan_free(part);
@@ -267,18 +269,33 @@ static void describe_links(gs_cluster_report *out, const scene *x, const gs_sess
                                     gradients / bps + turns * x->whole.seconds);
 }
 
+/* Bytes of the store that a rank has beyond its share: the rows that it reads of others' vertices, or of a shard what
+ * each has of all vertices. */
+static double bytes_of_others(const scene *x, const gs_session *s)
+{
+    const gs_array_info *const f = gs_store_array(s->store, GS_ARRAY_FEATURES);
+    double bytes = 0;
+
+    if (x->whole.ranks == 1)
+        return 0;
+    if (!x->whole.shards)
+        return rows_of_others(x, x->whole.ranks - 1, 1) * (double)f->row_bytes;
+    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
+        if (gs_array_is_of_vertices((gs_array_id)id) && !gs_store_deals_array((gs_array_id)id))
+            bytes += (double)gs_store_array(s->store, (gs_array_id)id)->bytes * (x->times - 1.0 / x->few.ranks);
+    return bytes;
+}
+
 /* The list of tasks has as many for each rank and interval; both grow as ranks do. */
 static void describe_room(gs_cluster_report *out, const scene *x, const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     const double square = x->times * x->times, parts = (double)info->parts * info->parts;
-    const gs_array_info *const f = gs_store_array(s->store, GS_ARRAY_FEATURES);
-    const double halo = x->few.ranks > 1 ? rows_of_others(x, x->whole.ranks - 1, 1) * (double)f->row_bytes : 0;
 
     out->memory = s->memory.host;
     out->memory_bytes = s->plan->host_bytes;
     out->table_bytes = (uint64_t)(square * (2 * parts * sizeof(gs_chunk) + (double)s->plan->table_bytes));
-    out->store_bytes = (uint64_t)((double)info->total_bytes / x->few.ranks + halo);
+    out->store_bytes = (uint64_t)((double)info->total_bytes / x->few.ranks + bytes_of_others(x, s));
     out->spill_bytes = gs_session_spill_bytes(s) / x->few.ranks;
 }
 

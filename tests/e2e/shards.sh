@@ -72,10 +72,20 @@ beside 3 store of3 --model gat --hidden 8 --no-hoist --no-cache
 beside 3 store of3 --model gcn --hidden 8 --no-prune --dropout 0.5 --norm batch --class-weights balanced
 beside 2 edges edges2 --model "$texts/gatv2.gnn" --hidden 8 --no-prune
 beside 3 edges edges3 --model "$texts/gatv2.gnn" --hidden 16
-# rows of the store, which are narrower than what becomes of them, go from who has them to who wants them
-beside 2 store of2 --model sage --hidden 64 --no-hoist --device-memory 12M
-[ "$(column sent_bytes "$work/own.jsonl" | total)" -gt "$(column sent_bytes "$work/shared.jsonl" | total)" ] && pass ||
-    fail "no rows of the store were sent"
+# rows of the store, which are narrower than what becomes of them, go from who has them to who wants them, as many as a
+# plan says that is told of shards
+sage=(--model sage --hidden 64 --no-hoist --device-memory 12M)
+beside 2 store of2 "${sage[@]}"
+sed 's/2e-5/&, "shards": true/' "$work/network2" >"$work/dealt"
+sent() { column sent_bytes "$work/$1.jsonl" | head -n 1; }
+planned() # TOPOLOGY
+{
+    "$GNNSTREAM" plan "$work/store" "${options[@]}" --threads 2 "${sage[@]}" --device cpu:2 --topology "$1" --json |
+        sed 's/{"from"/\n&/g' | sed -n '/^{"from":"network"/s/.*"train","bytes":\([0-9]*\).*/\1/p' | total
+}
+[ "$(sent shared)" -eq "$(planned "$work/network2")" ] && [ "$(sent own)" -eq "$(planned "$work/dealt")" ] &&
+    [ "$(sent own)" -gt "$(sent shared)" ] && pass ||
+    fail "sent $(sent shared), with shards $(sent own); planned $(planned "$work/network2"), $(planned "$work/dealt")"
 
 # Ranks of two machines see their own shard alone, however it came there: in a folder of its number, or a list.
 mkdir -p "$work/here/of2" "$work/there/of2"

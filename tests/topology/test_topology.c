@@ -124,6 +124,14 @@ static void test_topology__ranks_have_a_network(void **state)
     gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], "
                           "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}", 2));
     assert_true(t.across.network && t.across.joined && t.across.bps == 1e9 && t.across.seconds == 2e-5);
+    assert_false(t.across.shards);
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}], "
+                          "\"network\": {\"bps\": 1e9, \"seconds\": 0, \"shards\": true}}", 1));
+    assert_true(t.across.network && t.across.shards);
+    gs_topology_one_switch(&t, 2);
+    assert_false(t.across.network || t.across.shards);
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], "
+                          "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}", 2));
     assert_true(gs_topology_between(&t, 1, 0) == 1e9);
     gs_topology_of_network(&t, 3, 2e9, 1e-3);
     assert_true(t.devices == 3 && t.switches == 3 && t.across.network && gs_topology_between(&t, 0, 2) == 2e9);
@@ -163,6 +171,8 @@ static void test_topology__what_is_none_is_refused(void **state)
         {"{\"switches\": [{\"devices\": 1}], \"network\": 1}", "\"network\" must be"},
         {"{\"switches\": [{\"devices\": 1}], \"network\": {\"bps\": 1e9}}", "\"network\" must be"},
         {"{\"switches\": [{\"devices\": 1}], \"network\": {\"bps\": 1e9, \"seconds\": -1}}", "\"network\" must be"},
+        {"{\"switches\": [{\"devices\": 1}], \"network\": {\"bps\": 1e9, \"seconds\": 0, \"shards\": 2}}",
+         "\"shards\": true where"},
         {"{\"switches\": [{\"devices\": 2}], \"network\": {\"bps\": 1e9, \"seconds\": 0}}", "a switch each"},
         {"{\"switches\": [{\"devices\": 1}], \"across_bps\": 1e9, \"network\": {\"bps\": 1e9, \"seconds\": 0}}",
          "no \"across_bps\""},
@@ -230,8 +240,8 @@ static void test_topology__a_cluster_is_read(void **state)
     assert_true(c.ranks == 1 && c.threads == 0 && c.memory == 0 && c.speed == 1 && c.disk_bps == 0 && c.price == 0);
     gs_assert_ok(load_cluster(&c, "{\"ranks\": 64, \"threads\": 32, \"memory\": 256e9, \"speed\": 0.5, "
                                   "\"disk_bps\": 3e9, \"price\": 2.5, "
-                                  "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}"));
-    assert_true(c.ranks == 64 && c.threads == 32 && c.memory == 256000000000u && c.speed == 0.5);
+                                  "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5, \"shards\": true}}"));
+    assert_true(c.shards && c.ranks == 64 && c.threads == 32 && c.memory == 256000000000u && c.speed == 0.5);
     assert_true(c.disk_bps == 3e9 && c.price == 2.5 && c.bps == 1e9 && c.seconds == 2e-5);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         gs_assert_fails(load_cluster(&c, bad[i].text), GS_EFORMAT, bad[i].why);

@@ -18,6 +18,21 @@ near 'rows over the network' "$(sed 's/{"name"/\n&/g' described | grep '^{"name"
 near 'seconds' "$(number epoch_seconds <described)" \
     "$(sed 's/{"name"/\n&/g' there | grep '^{"name":"train"' | head -n 1 | number seconds)"
 
+# Ranks with shards get rows of the store from each other, too, and read only their own: as the plan of a store says
+# that is told so, and more than ranks do that all have it.
+plan=(gnnstream plan --model sage --hidden 64 --no-hoist --no-cache --json --threads 2 --device-memory 32M)
+shape=vertices=10000,edges=100000,features=32,classes=4,parts=8
+received() { sed 's/{"name"/\n&/g' "$1" | grep '^{"name":"rows from' | number bytes; }
+"${plan[@]}" --cluster ranks2 --shape $shape >shared
+sed -i 's/3e-5/&, "shards": true/' ranks2 network
+"${plan[@]}" --cluster ranks2 --shape $shape >described
+"${plan[@]}" store --no-prune --device cpu:2 --threads 4 --host-memory 4000000000 --topology network >there
+rows=$(sed 's/{"from"/\n&/g' there | sed -n '/^{"from":"network"/s/.*"train","bytes":\([0-9]*\).*/\1/p' |
+    awk '{ n += $1 } END { print n / NR }')
+near 'rows over the network, with shards' "$(received described)" "$rows"
+[ "$(received described)" -gt "$(received shared)" ] || die 'no more rows with shards'
+[ "$(number store_bytes <described)" -lt "$(number store_bytes <shared)" ] || die 'no less disk with shards'
+
 # As many edges and rows for each of 64 ranks as for each of 16: what a rank computes is the same, and there are more
 # gradients.
 shape=features=32,classes=4,parts=32,remote=0.01
