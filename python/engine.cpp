@@ -154,6 +154,20 @@ static nb::object partition(nb::object input, nb::object store, nb::dict values,
     return to_py(report);
 }
 
+static void shard(nb::object store, uint32_t ranks, nb::object out, bool force, nb::object progress)
+{
+    const std::string from = text_of(store, "store"), to = text_of(out, "out");
+    Caller call;
+    Listener listener{call, progress, nb::none()};
+    gs_shard_options o;
+    gs_shard_options_init(&o);
+    o.force = force;
+    o.progress = progress.is_none() ? nullptr : on_progress;
+    o.context = &listener;
+    o.stop = &call.stop();
+    call([&] { return gs_shard(from.c_str(), ranks, to.c_str(), &o); });
+}
+
 static nb::object inspect(nb::object store)
 {
     const std::string path = text_of(store, "store");
@@ -652,6 +666,7 @@ NB_MODULE(_engine, m)
     m.attr("train_fields") = names(gs_train_options_fields);
     m.def("generate", generate, "kind"_a, "folder"_a, "options"_a, "progress"_a.none());
     m.def("partition", partition, "input"_a, "store"_a, "options"_a, "progress"_a.none(), "warn"_a.none());
+    m.def("shard", shard, "store"_a, "ranks"_a, "out"_a, "force"_a, "progress"_a.none());
     m.def("inspect", inspect, "store"_a);
     m.def("inspect_types", inspect_types, "store"_a);
     m.def("inspect_features", inspect_features, "store"_a);

@@ -19,7 +19,7 @@ from .errors import (BudgetError, DeviceError, Error, ExistsError, FormatError, 
 from .graphs import from_arrays, from_dgl, from_pyg
 from .parquet import from_parquet
 from .run import Epoch, Evaluation, Plan, Run, TrainReport, WeightsInfo, plan, predict, train, weights_info
-from .store import PartitionReport, Store, generate, partition
+from .store import PartitionReport, Store, generate, partition, shard
 from .trace import Layer, Model, Parameters, Value, Vertex, layer
 
 __version__: str = _version
@@ -28,5 +28,5 @@ __all__ = ["BudgetError", "DeviceError", "Epoch", "Error", "Evaluation", "Exists
            "InputOutputError", "InterruptedRun", "Layer", "Model", "NoMemoryError", "NotFoundError", "OptionError",
            "Parameters", "PartitionReport", "Plan", "Run", "Store", "TrainReport", "UnsupportedError", "Value",
            "Vertex", "WeightsInfo", "__version__", "callbacks", "errors", "from_arrays", "from_dgl", "from_parquet",
-           "from_pyg", "generate", "layer", "loaders", "nn", "partition", "plan", "predict", "report", "train",
+           "from_pyg", "generate", "layer", "loaders", "nn", "partition", "plan", "predict", "report", "shard", "train",
            "weights_info"]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _engine
 from ._options import PathLike, Progress, Report, Warn, check, path, size, tell
 from ._types import GenerateOptions, PartitionFields, PartitionOptions, StoreFields
-from .errors import FormatError
+from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-__all__ = ["PartitionReport", "Store", "generate", "partition"]
+__all__ = ["PartitionReport", "Store", "generate", "partition", "shard"]
 
 
 class StoreOptions(PartitionOptions, total=False):
@@ -156,3 +156,23 @@ def generate(kind: str, folder: PathLike, *, progress: Optional[Progress] = None
     ((90, 8), 2)
     """
     _engine.generate(kind, path(folder), check(options, _engine.generate_fields, "generate()"), progress)
+
+
+def shard(store: Union[PathLike, Store], ranks: int, out: PathLike, *, force: bool = False,
+          progress: Optional[Progress] = None) -> list[Store]:
+    """Cuts a store into shards for so many ranks, `out`/0, `out`/1, ...: each has the edges and rows that one rank
+    reads. A run under ``mpirun`` opens `out`, and each rank its own shard. Gives them, of which each says what the
+    whole store has.
+
+    `force` replaces shards that are there, `progress` is called as :func:`partition` calls it. Every byte is checked on
+    the way. OptionError: no such number of ranks, or fewer intervals than ranks; ExistsError: `out` holds files.
+
+    >>> gs.generate("rmat", "whole", vertices=200, edges=800, features=4, classes=3)
+    >>> store = gs.partition("whole", "whole.gs", parts=4, method="random")
+    >>> [part.path for part in gs.shard(store, 2, "whole.parts")]
+    ['whole.parts/0', 'whole.parts/1']
+    """
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 0 <= ranks < 1 << 32:
+        raise OptionError(f"ranks {ranks!r}: is no number of ranks")
+    _engine.shard(path(store), ranks, path(out), force, progress)
+    return [Store(os.path.join(path(out), str(k))) for k in range(ranks)]

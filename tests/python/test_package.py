@@ -60,6 +60,33 @@ class Package(unittest.TestCase):
         with self.assertRaisesRegex(gs.FormatError, "edge_type_names.bin: has 0 of 9 bytes; of shards, the first has"):
             store.edge_type_names()
 
+    def test_a_store_is_cut_into_shards(self):
+        gs.generate("rmat", at("raw.of.shards"), vertices=300, edges=3000, features=4, classes=2, force=True)
+        store = gs.partition(at("raw.of.shards"), at("whole"), parts=3, method="random", force=True)
+        seen: list[float] = []
+        parts = gs.shard(store, 3, at("parts"), progress=lambda what, done: seen.append(done))
+        self.assertEqual([part.path for part in parts], [at(f"parts/{k}") for k in range(3)])
+        self.assertEqual([part.edges for part in parts], [store.edges] * 3)
+        for name in ("edges.dest.bin", "edges.source.bin"):
+            with open(os.path.join(store.path, name), "rb") as file:
+                whole = file.read()
+            pieces = []
+            for part in parts:
+                part.verify()
+                with open(os.path.join(part.path, name), "rb") as file:
+                    pieces.append(file.read())
+            self.assertEqual(b"".join(pieces), whole)
+        self.assertEqual(seen[-1], 1.0)
+        with self.assertRaises(gs.ExistsError):
+            gs.shard(store, 3, at("parts"))
+        gs.shard(store.path, 3, at("parts"), force=True)
+        with self.assertRaisesRegex(gs.OptionError, "its 3 intervals cannot be dealt to 4 ranks"):
+            gs.shard(store, 4, at("more"))
+        for ranks in (-1, 2.0, True, 1 << 32):
+            with self.assertRaisesRegex(gs.OptionError, "is no number of ranks"):
+                gs.shard(store, ranks, at("more"))
+        self.assertFalse(os.path.exists(at("more")))
+
     def test_edges_go_from_the_first_row_to_the_second(self):
         """GCN's sum at vertex 1 of the one edge 0 -> 1, by hand."""
         x = np.array([[1.0, 2.0], [4.0, 8.0]], np.float32)
