@@ -76,7 +76,7 @@ static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
         if (e->plan->resident[i].load && e->plan->resident[i].memory == GS_HOST)
             loaded =
                 GS_MAX(loaded, e->plan->resident[i].offset + gs_align_up(e->plan->resident[i].bytes, GS_BLOCK_BYTES));
-    const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->region_bytes[GS_REGION_ARENA];
+    const uint64_t resident = e->region_bytes[GS_REGION_RESIDENT], arena = e->on->arena_bytes;
     const bool behind = loaded < resident && resident - loaded > arena;
     *bytes = behind ? resident - loaded : arena;
     return behind ? e->region[GS_REGION_RESIDENT] + loaded : e->on->arena;

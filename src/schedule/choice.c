@@ -39,7 +39,7 @@ gs_status gs_choice_make(gs_choice *out, const gs_layout *l)
     c.places.unplaced = gs_arena_take(&c.arrays, files + sums, sizeof(*c.places.unplaced));
     c.order = gs_arena_take(&c.arrays, (uint64_t)l->program->stages * l->parts + 1, sizeof(*c.order));
     /* Copies are made in no order with computations, so with copies as tasks a place has one owner. */
-    c.places.shares = l->memory.in_place;
+    c.places.shares = l->memory.own == 0 && l->memory.any_in_place;
     c.places.sums = c.places.shares && !l->staged;
     c.ring_least = l->config->loads ? largest_chunk(l) : 0;
     c.deal = gs_arena_take(&c.arrays, (size_t)(l->program->stages + 1) * (l->memory.devices + 1), sizeof(*c.deal));

@@ -229,9 +229,15 @@ static uint32_t best_device(const gs_topology *t)
     return best;
 }
 
+/* With as much memory as the other, of one kind. */
+static bool is_kind(const gs_topology *t, uint32_t a, uint32_t b)
+{
+    return t->on_host[a] == t->on_host[b] && t->in_place[a] == t->in_place[b] && t->memory[a] == t->memory[b];
+}
+
 static bool is_alike(const gs_topology *t, uint32_t a, uint32_t b)
 {
-    return t->on_host[a] == t->on_host[b] && t->memory[a] == t->memory[b] &&
+    return is_kind(t, a, b) &&
            gs_topology_speed(t, a) == gs_topology_speed(t, b) &&
            gs_link_said_bps(t, gs_link_to(a)) == gs_link_said_bps(t, gs_link_to(b));
 }
@@ -355,7 +361,7 @@ static gs_status deal_all_less(deals *x)
     uint32_t other = 0;
     gs_status st = deal_less(x);
 
-    while (other < t->devices && t->on_host[other] == t->on_host[first] && t->memory[other] == t->memory[first])
+    while (other < t->devices && is_kind(t, other, first))
         other++;
     if (st != GS_OK || other == t->devices)
         return st;

@@ -124,7 +124,7 @@ static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint3
     for (uint32_t d = 0; d < e->devices; d++) {
         struct block *const b = &e->seat[d].block;
         const uint32_t which = e->c->order[e->stage * parts + round];
-        if (e->memory[e->seat[d].memory].is.equal_blocks) { /* as many as the device with most intervals has */
+        if (e->memory[e->seat[d].arena].is.equal_blocks) { /* as many as the device with most intervals has */
             const uint64_t count = first[d + 1] - first[d];
             const uint32_t from = (uint32_t)(count * which / rounds), to = (uint32_t)(count * (which + 1) / rounds);
             *b = (struct block){first[d] + from, to - from};
@@ -224,7 +224,8 @@ static gs_status take_scratch(struct emitter *e)
     e->seat = gs_arena_take(&e->scratch, e->devices, sizeof(*e->seat));
     for (uint32_t d = 0; e->seat != NULL && d < e->devices; d++) {
         struct seat *const seat = &e->seat[d];
-        seat->memory = d < e->plan->devices ? GS_DEVICE_MEMORIES + d : GS_HOST;
+        seat->arena = d < e->plan->devices ? GS_DEVICE_MEMORIES + d : GS_HOST;
+        seat->memory = e->l->memory.in_place[d] ? GS_HOST : seat->arena;
         seat->narrow = gs_arena_take(&e->scratch, regs, sizeof(*seat->narrow));
         seat->operand = gs_arena_take(&e->scratch, ends, sizeof(*seat->operand));
         seat->target = gs_arena_take(&e->scratch, ends * e->l->parts, sizeof(*seat->target));
@@ -284,7 +285,7 @@ static void describe_memories(struct emitter *e)
     for (uint32_t m = GS_HOST; m < GS_ARRAY_LEN(e->memory); m++) {
         const bool own = m != GS_HOST;
         e->memory[m].number = m;
-        e->memory[m].is = (struct facts){.cuts_tail = !own && all->in_place,
+        e->memory[m].is = (struct facts){.cuts_tail = !own && all->own == 0 && all->any_in_place,
                                          .groups_chunks = !own && all->groups_chunks, .drops_unread = !own,
                                          .as_in_files = !own, .equal_blocks = own, .keeps_made = own,
                                          .lists_pruned = own, .many_lanes = own};
@@ -403,7 +404,8 @@ static void finish(struct emitter *e)
     e->c->live_staging = 0;
     for (uint32_t d = 0; d < e->devices; d++) {
         e->c->live_staging = GS_MAX(e->c->live_staging, e->memory[GS_DEVICE_MEMORIES + d].ring.live_most);
-        p->arena_bytes[d] = e->c->arena_taken + e->c->staging_bytes + e->c->device.used[d];
+        p->arena_bytes[d] = e->c->arena_taken;
+        p->arena_bytes[d] += l->memory.in_place[d] ? 0 : e->c->staging_bytes + e->c->device.used[d];
         p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
     }
     p->table_bytes = gs_emit__table_bytes(e);

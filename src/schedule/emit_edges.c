@@ -540,16 +540,18 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
     return st;
 }
 
-/* Most bytes of a chunk from this operand interval that comes alone: rows in the middle of the ring must not leave too
- * little for it at either end. */
+/* Most bytes of a chunk from this operand interval that comes alone to the host: rows in the middle of the ring, while
+ * they are used there, must not leave too little for it at either end. */
 static uint64_t largest_chunk(const struct emitter *e, uint32_t operand)
 {
-    const struct block b = e->seat[0].block;
     uint64_t most = 0;
-    if (!groups_chunks(e) || !is_alone(e))
+    if (!(groups_chunks(e) && is_alone(e)) && !(e->l->memory.own > 0 && e->l->memory.any_in_place))
         return 0;
-    for (uint32_t t = b.first; (t = next_chunk(e, b, t, operand)) < b.first + b.count; t++)
-        most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, t, operand)->length);
+    for (uint32_t d = 0; d < e->devices; d++) {
+        const struct block b = e->seat[d].block;
+        for (uint32_t t = b.first; (t = next_chunk(e, b, t, operand)) < b.first + b.count; t++)
+            most = GS_MAX(most, gs_layout_chunk(e->l, e->stage, t, operand)->length);
+    }
     return most;
 }
 

@@ -192,6 +192,7 @@ bool gs_emit__is_handed_on(const struct emitter *e, uint32_t from)
 struct delivery {
     const struct want *want;
     struct unit *at[GS_PLAN_DEVICES];   /* what wants it, NULL: nothing */
+    uint32_t in_place;                  /* the device that uses what the host has, if that wants it; GS_NONE */
     struct unit maker;                  /* where the device has it that made it, and does not want it itself */
     bool wants[GS_PLAN_DEVICES], has[GS_PLAN_DEVICES];
     uint64_t to[GS_PLAN_DEVICES];       /* where it is to stay */
@@ -203,13 +204,35 @@ struct delivery {
     gs_hops route;
 };
 
+/* What a device that computes in place uses is listed as others' accesses are, though none of it stays in its arena: so
+ * it is known what the host is asked for. */
+static gs_status note_use(struct emitter *e, uint32_t device, const struct want *w)
+{
+    struct memory *const m = &e->memory[e->seat[device].arena];
+    struct unit u;
+    uint64_t skip, to;
+    const gs_status st = gs_emit__look(e, m, w, &u, &to);
+
+    u.place.memory = m->number;
+    gs_emit__came(e, &u, GS_NONE, gs_emit__is_chunk(e, w->unit) ? gs_emit__whole_unit(e, w->unit, &skip).bytes
+                                                                : w->rows * gs_emit__row_bytes(e, w->unit));
+    gs_emit__cache_release(e, &u, GS_NONE);
+    return st;
+}
+
 /* Looks for it in each memory that wants it. *lacks: some have it not. */
 static gs_status look_everywhere(struct emitter *e, struct delivery *v, bool *lacks)
 {
     gs_status st = GS_OK;
 
+    v->in_place = GS_NONE;
     for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
-        v->wants[d] = v->at[d] != NULL;
+        v->wants[d] = v->at[d] != NULL && !e->l->memory.in_place[d];
+        v->has[d] = false;
+        if (v->at[d] != NULL && !v->wants[d]) {
+            v->in_place = d;
+            st = note_use(e, d, v->want);
+        }
         if (!v->wants[d])
             continue;
         st = gs_emit__look(e, &e->memory[e->seat[d].memory], v->want, v->at[d], &v->to[d]);
@@ -218,6 +241,14 @@ static gs_status look_everywhere(struct emitter *e, struct delivery *v, bool *la
         *lacks = *lacks || !v->has[d];
     }
     return st;
+}
+
+static bool wants_any(const struct emitter *e, const struct delivery *v)
+{
+    uint32_t d = 0;
+    while (d < e->devices && !v->wants[d])
+        d++;
+    return d < e->devices;
 }
 
 /* The device that made the rows in this pass is asked for them, too, and hands them on if it still has them. */
@@ -266,12 +297,15 @@ static bool stays_whole(const struct delivery *v, uint32_t first, uint32_t end)
     return whole;
 }
 
-/* Granules that memories to which these moves go need of the interval; NULL: all. */
-static const uint64_t *needed_by(struct emitter *e, const struct delivery *v, uint32_t first, uint32_t end)
+/* Granules that memories to which these moves go need of the interval, and the device `also`, if any; NULL: all. */
+static const uint64_t *needed_by(struct emitter *e, const struct delivery *v, uint32_t first, uint32_t end,
+                                 uint32_t also)
 {
     bool needs[GS_PLAN_DEVICES] = {false};
     for (uint32_t i = first; i < end; i++)
         needs[device_of(v->route.hop[i].to)] = true;
+    if (also != GS_NONE)
+        needs[also] = true;
     return gs_emit__needed_by(e, v->want->unit % e->l->parts, needs);
 }
 
@@ -346,7 +380,7 @@ static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_ta
                                   .bps = link.bps, .request_seconds = link.request_seconds};
     uint64_t bytes;
     t->runs = t->row_bytes = 0;
-    const gs_status st = choose_runs(e, t, &extent, needed_by(e, v, first, end), &bytes);
+    const gs_status st = choose_runs(e, t, &extent, needed_by(e, v, first, end, GS_NONE), &bytes);
     /* nobody is behind who would take them from here */
     return st == GS_OK && end - first == 1 && v->route.hop[first].from == GS_HOST && v->route.parts == 1
                ? choose_rows(e, v, t, device, bytes)
@@ -478,6 +512,17 @@ static gs_task move_of(const struct emitter *e, const struct want *w, bool all)
     return t;
 }
 
+/* Who computes in place has the host's until its last computation, and others' moves from there, are done. */
+static void use_in_place(struct emitter *e, struct delivery *v)
+{
+    struct unit *const out = v->at[v->in_place];
+
+    *out = v->host;
+    out->place.offset += v->whole ? skipped_bytes(e, v->want) : 0;
+    for (uint32_t i = 0; i < v->sends; i++)
+        hand_on(e, out, v->sent[i]);
+}
+
 /* On the host's memory from the disk, where a move begins there, then over the route. */
 static gs_status bring(struct emitter *e, struct delivery *v)
 {
@@ -485,7 +530,7 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     const gs_route route = cfg->no_chain ? GS_ROUTE_EACH : cfg->ring ? GS_ROUTE_ROUND : GS_ROUTE_CHAINS;
     const uint32_t turn = v->want->unit % e->l->parts;
     struct want host = *v->want;
-    bool asks = false, divided;
+    bool asks = v->in_place != GS_NONE, divided;
     gs_status st = GS_OK;
 
     gs_route_hops(&v->route, cfg->topology, route, turn, v->wants, v->has);
@@ -496,7 +541,7 @@ static gs_status bring(struct emitter *e, struct delivery *v)
         host.first = 0;
         host.rows = gs_emit__unit_rows(e, host.unit);
     }
-    host.mask = host.by_edges && !v->whole ? needed_by(e, v, 0, v->route.hops) : NULL;
+    host.mask = host.by_edges && !v->whole ? needed_by(e, v, 0, v->route.hops, v->in_place) : NULL;
     host.whole = host.mask == NULL;
     if (asks && (st = need_on_host(e, &host, &v->host)) != GS_OK)
         return st;
@@ -505,7 +550,9 @@ static gs_status bring(struct emitter *e, struct delivery *v)
         gs_route_hops(&v->route, cfg->topology, GS_ROUTE_ALONG, turn, v->wants, v->has);
         st = move_all(e, v, &t, &divided);
     }
-    if (st == GS_OK && v->sends > 0)
+    if (st == GS_OK && v->in_place != GS_NONE)
+        use_in_place(e, v);
+    else if (st == GS_OK && v->sends > 0)
         gs_emit__release(e, &v->host, v->sends > 1 ? gs_emit__join(e, v->sent, v->sends) : v->sent[0]);
     for (uint32_t d = 0; d < e->devices && v->whole && st == GS_OK; d++)
         if (v->wants[d] && !v->has[d])
@@ -517,21 +564,22 @@ gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit 
 {
     const uint32_t here = e->device;
     struct delivery v; /* large, and asked for often: what is read of it is set */
-    bool lacks = false;
+    bool lacks = false, alone;
     gs_status st;
 
-    if (e->seat[0].memory == GS_HOST)
+    if (e->l->memory.own == 0)
         return need_on_host(e, w, at[0]);
     v.want = w;
     v.sends = 0;
     v.maker = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     memcpy(v.at, at, e->devices * sizeof(struct unit *));
     st = look_everywhere(e, &v, &lacks);
-    if (st == GS_OK)
+    alone = v.in_place != GS_NONE && !wants_any(e, &v);
+    if (st == GS_OK && !alone)
         st = look_at_maker(e, &v);
     if (st == GS_OK && lacks && e->l->config->loads && gs_emit__is_chunk(e, w->unit) && !gs_emit__is_kept(e, w->unit))
         return read_unit(e, gs_emit__memory_here(e), w, v.to[here], at[here]);
-    if (st == GS_OK && lacks)
+    if (st == GS_OK && (lacks || v.in_place != GS_NONE))
         st = bring(e, &v);
     release_maker(e, &v);
     e->device = here;
@@ -567,8 +615,10 @@ gs_status gs_emit__make(struct emitter *e, const struct want *w, uint64_t bytes,
 {
     struct memory *const m = gs_emit__memory_here(e);
     uint64_t to;
-    gs_status st = gs_emit__look(e, m, w, out, &to);
+    gs_status st = e->l->memory.own > 0 && m->number == GS_HOST ? note_use(e, e->device, w) : GS_OK;
 
+    if (st == GS_OK)
+        st = gs_emit__look(e, m, w, out, &to);
     *fresh = st == GS_OK && to != GS_CACHE_NOWHERE;
     if (st != GS_OK || gs_emit__is_there(out))
         return st;
@@ -654,6 +704,8 @@ gs_status gs_emit__settle_home(struct emitter *e, const struct want *w, uint64_t
         gs_emit__release(e, u, u->read);
         return GS_OK;
     }
+    if (e->l->memory.own > 0 && u->place.memory == GS_HOST && gs_emit__is_kept(e, w->unit))
+        note_written(e, w->unit, u->read); /* for others, who will copy them from there */
     st = gs_emit__send_home(e, w, bytes, u);
     return st != GS_OK || gs_emit__is_kept(e, w->unit) ? st : write_home(e, w, bytes, u);
 }

@@ -74,7 +74,7 @@ void gs_emit__expand(struct emitter *e, uint32_t from)
 
 /* Adds to the collected waits what the lane's first task of a stage waits for. Beside that, stages overlap: a task
  * waits for who made what it uses, and for who used its place. Who read bytes of the run's file that another array has
- * by now is not listed: it was in a stage before, for copies that are done. */
+ * by now is not listed: it was in a stage before, for copies that are done, or computations in place. */
 static void enter_stage(struct emitter *e, uint32_t lane)
 {
     const bool computes = lane >= GS_LANE_DEVICES && (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES == GS_LANE_COMPUTE;
@@ -84,7 +84,8 @@ static void enter_stage(struct emitter *e, uint32_t lane)
     e->wait.lane_open[lane] = true;
     gs_emit__wait(e, computes ? e->wait.statistics : GS_NONE);
     for (uint32_t d = 0; lane == GS_LANE_WRITE && d < e->devices; d++)
-        gs_emit__wait(e, e->wait.lane_before[GS_LANE_DEVICES + d * GS_DEVICE_LANES + GS_LANE_UPLOAD]);
+        gs_emit__wait(e, e->wait.lane_before[GS_LANE_DEVICES + d * GS_DEVICE_LANES +
+                                             (e->l->memory.in_place[d] ? GS_LANE_COMPUTE : GS_LANE_UPLOAD)]);
 }
 
 static int by_number(const void *a, const void *b)

@@ -96,7 +96,8 @@ struct want {
 
 /* A device, while a stage is emitted: what the block that it holds uses. */
 struct seat {
-    uint32_t memory;      /* on which it computes */
+    uint32_t memory;      /* in which it finds what it computes on, and makes rows, */
+    uint32_t arena;       /* and in which its sums are */
     struct block block;
     uint32_t last;        /* its last task of the edge pass being made */
     struct unit *narrow;  /* [most regs] interval-wide loads of the stage */
@@ -207,7 +208,7 @@ static inline uint32_t gs_emit__lane(const struct emitter *e, uint32_t task) { r
 /* Where tasks are being added for. */
 static inline struct seat *gs_emit__here(const struct emitter *e) { return &e->seat[e->device]; }
 
-/* On which the device that is here computes. */
+/* Where the device that is here finds rows, and makes them. */
 static inline struct memory *gs_emit__memory_here(struct emitter *e)
 {
     return &e->memory[gs_emit__here(e)->memory];
@@ -216,7 +217,7 @@ static inline struct memory *gs_emit__memory_here(struct emitter *e)
 /* In the arena of the device that is here. */
 static inline gs_place gs_emit__in_arena(const struct emitter *e, uint64_t offset)
 {
-    return (gs_place){GS_REGION_ARENA, gs_emit__here(e)->memory, offset};
+    return (gs_place){GS_REGION_ARENA, gs_emit__here(e)->arena, offset};
 }
 
 /* Has a unit been found, or been given a place? */

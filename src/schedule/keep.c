@@ -401,8 +401,8 @@ static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, ui
             u->maker = 1 + device;
         } else {
             u->read = true;
-            u->missed = u->missed || !hands_on(l, u->maker, device) || made_in(l, a->unit) != pass ||
-                        (u->maker == 1 + device && !list->plan->hit[i]);
+            u->missed = u->missed || l->memory.in_place[device] || !hands_on(l, u->maker, device) ||
+                        made_in(l, a->unit) != pass || (u->maker == 1 + device && !list->plan->hit[i]);
         }
     }
 }
@@ -474,7 +474,7 @@ gs_status gs_device_cache_plan(gs_choice *c, const gs_layout *l, uint64_t least)
     gs_device_cache_drop_plan(c, l);
     for (uint32_t d = 0; d < k->devices && st == GS_OK; d++) {
         const uint64_t more = gs_topology_more(l->config->topology, d, l->config->device_memory);
-        const uint64_t capacity = least + gs_align_down(more, GS_BLOCK_BYTES);
+        const uint64_t capacity = l->memory.in_place[d] ? 0 : least + gs_align_down(more, GS_BLOCK_BYTES);
         if (c->cached_pass < k->passes && (st = plan_list(c, l, d, c->cached_pass, capacity, NULL, 0)) == GS_OK)
             st = list_fixed(c, l, d);
         for (uint32_t p = 0; p < k->passes && st == GS_OK; p++)

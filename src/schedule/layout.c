@@ -288,7 +288,7 @@ static uint64_t bare_tables(const gs_layout *l, const gs_stage *s, bool alone)
 {
     const uint64_t notes = 2 * sizeof(uint32_t) + 1, wait = sizeof(uint32_t);
     const uint64_t move = sizeof(gs_task) + l->config->task_bytes + notes;
-    const bool copied = l->memory.own > 0 && !l->memory.apart && !l->config->loads;
+    const bool copied = l->memory.own > 0 && !l->memory.apart && !l->memory.any_in_place && !l->config->loads;
     uint64_t tasks = gs_stage_has_edge_program(s);
 
     if (s->sums == 0 || gs_stage_is_back(s))
@@ -379,6 +379,14 @@ double gs_pass_weight(const gs_layout *l, uint32_t pass)
     return strcmp(name, "eval") == 0 && l->config->evaluations > 0 ? l->config->evaluations * once : 1.0;
 }
 
+static bool has_back(const gs_program *p)
+{
+    for (uint32_t s = 0; s < p->stages; s++)
+        if (gs_stage_is_back(&p->stage[s]))
+            return true;
+    return false;
+}
+
 static void describe_memories(gs_layout_memories *m, const gs_schedule_config *config)
 {
     const gs_topology *const t = config->topology;
@@ -386,11 +394,13 @@ static void describe_memories(gs_layout_memories *m, const gs_schedule_config *c
 
     m->devices = alone ? 1 : t->devices;
     m->own = alone ? 0 : t->devices;
-    m->in_place = alone && config->unified;
     m->groups_chunks = alone;
     for (uint32_t d = 0; d < m->devices; d++) {
         m->on_host[d] = config->unified || (!alone && t->on_host[d]);
         m->on_hosts += m->on_host[d];
+        /* the derivative of a sequence adds to rows that go from device to device */
+        m->in_place[d] = alone ? config->unified : t->in_place[d] && !has_back(config->program);
+        m->any_in_place = m->any_in_place || m->in_place[d];
     }
     m->apart = !alone && t->across.network;
     m->on_hosts = m->apart ? 1 : m->on_hosts;

@@ -33,12 +33,13 @@ typedef enum gs_tiles {
 /* What is said of memories in one place (layout.c). */
 typedef struct gs_layout_memories {
     uint32_t devices;         /* that compute */
-    uint32_t own;             /* of those, which have memory to which everything is moved: all, or none */
+    uint32_t own;             /* of those, which have an arena of their own: all, or none */
     uint32_t arenas;          /* of such memories, parts of the host's */
     uint32_t on_hosts;        /* devices whose memory is one, that of one alone too */
     bool on_host[GS_PLAN_DEVICES];
     bool apart;               /* of ranks: each has a host of its own, so arenas and on_hosts are one */
-    bool in_place;            /* the one that computes does so on what is in the host's memory */
+    bool in_place[GS_PLAN_DEVICES]; /* it computes on what is in the host's memory, in which its arena has sums alone */
+    bool any_in_place;
     bool groups_chunks;       /* chunks of several operand intervals may come by one read */
 } gs_layout_memories;
 

@@ -112,11 +112,12 @@ static uint32_t regrid_parts(const gs_layout *l, uint64_t staging, uint64_t ring
 uint64_t gs_choice_devices_bytes(const gs_choice *c, const gs_layout *l)
 {
     const gs_schedule_config *cfg = l->config;
-    const uint64_t each = cfg->device_fixed + c->arena_bytes + c->staging_bytes;
+    const uint64_t each = cfg->device_fixed + c->arena_bytes;
     uint64_t bytes = 0;
     for (uint32_t d = 0; d < l->memory.devices; d++)
         if (l->memory.on_host[d])
-            bytes = gs_layout_add_arena(&l->memory, bytes, each + c->device.used[d]);
+            bytes = gs_layout_add_arena(&l->memory, bytes,
+                                        each + (l->memory.in_place[d] ? 0 : c->staging_bytes + c->device.used[d]));
     return bytes;
 }
 

@@ -297,7 +297,7 @@ static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, u
 static bool some_have_more(const gs_layout *l)
 {
     for (uint32_t d = 0; d < l->memory.own; d++)
-        if (gs_topology_more(l->config->topology, d, l->config->device_memory) > 0)
+        if (!l->memory.in_place[d] && gs_topology_more(l->config->topology, d, l->config->device_memory) > 0)
             return true;
     return false;
 }
@@ -316,14 +316,14 @@ static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool
     return gs_device_cache_plan(c, l, c->spare_bytes - c->staging_bytes);
 }
 
-/* Is all that the epochs' pass asks for on the devices? */
-static bool has_all(const gs_choice *c)
+/* Is all that the epochs' pass asks for on the devices, but for what is used in place? */
+static bool has_all(const gs_choice *c, const gs_layout *l)
 {
     if (c->cached_pass >= c->device.passes) /* nothing is trained */
         return false;
     for (uint32_t d = 0; d < c->device.devices; d++) {
         const gs_cache_list *const list = &c->device.list[d * c->device.passes + c->cached_pass];
-        if (list->plan == NULL || list->plan->read_bytes > 0)
+        if (list->plan == NULL || (!l->memory.in_place[d] && list->plan->read_bytes > 0))
             return false;
     }
     return true;
@@ -418,7 +418,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     for (size_t k = 0; k < (c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2); k++) {
         if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].whole)) != GS_OK)
             return st;
-        const bool all = has_all(c);
+        const bool all = has_all(c, l);
         lacks = GS_MIN(lacks, host_lacks(l, c, tables + tables / 8));
         st = try_host(best, l, c, tables, many);
         if (st != GS_OK && st != GS_ENOFIT)

@@ -143,7 +143,7 @@ static void name_kinds(gs_session *s)
         m->on_host = gs_device_unified(m->device[d]) ? d : m->on_host;
 }
 
-/* A device on host memory stands in no chain with others, and in no ring. */
+/* A device on host memory stands in no chain with others, and in no ring, and computes on what is there. */
 static gs_status place_kinds(gs_session *s)
 {
     gs_session_machine *const m = &s->machine;
@@ -155,6 +155,10 @@ static gs_status place_kinds(gs_session *s)
     for (uint32_t d = 0; m->on_host != GS_NONE && d < m->devices; d++) {
         const gs_topology_switch *const at = &m->wires.at[gs_topology_switch_of(&m->wires, d)];
         m->wires.on_host[d] = gs_device_unified(m->device[d]);
+        if (m->wires.in_place[d] && !m->wires.on_host[d])
+            return gs_fail(GS_EINVAL, ".topology %s: device %u of .device %s has memory of its own; leave its "
+                           "\"in_place\" out", s->config.options->topology, d, s->config.options->device);
+        m->wires.in_place[d] = m->wires.on_host[d];
         if (gs_topology_speed(&m->wires, d) < 1)
             return gs_fail(GS_EINVAL, ".topology %s: \"speeds\": of processors and GPUs each is as fast as was "
                            "measured; leave it out", s->config.options->topology);

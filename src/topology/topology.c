@@ -183,6 +183,7 @@ void gs_topology_drop_first(gs_topology *t)
     memmove(t->speed, t->speed + gone, t->devices * sizeof(*t->speed));
     memmove(t->memory, t->memory + gone, t->devices * sizeof(*t->memory));
     memmove(t->on_host, t->on_host + gone, t->devices * sizeof(*t->on_host));
+    memmove(t->in_place, t->in_place + gone, t->devices * sizeof(*t->in_place));
     t->place = (gs_topology_place){0}; /* its shares were among those who are gone */
 }
 
@@ -289,9 +290,32 @@ static gs_status speeds(gs_topology *t, const cJSON *s, const char *path, uint32
     return st;
 }
 
+/* Has the host another device that computes in place? Two would use the same rows, and each says when they may go. */
+static bool has_in_place(const gs_topology *t)
+{
+    for (uint32_t d = 0; d < t->devices; d++)
+        if (t->in_place[d])
+            return true;
+    return false;
+}
+
+static gs_status in_place(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
+{
+    const cJSON *const said = cJSON_GetObjectItemCaseSensitive(s, "in_place");
+    const gs_topology_switch *const at = &t->at[index];
+
+    if (said == NULL || cJSON_IsFalse(said))
+        return GS_OK;
+    if (!cJSON_IsTrue(said) || at->devices != 1 || at->host_bps > 0 || has_in_place(t))
+        return gs_fail(GS_EFORMAT, "%s: switch %u: \"in_place\" must be true or false, and true of one device in all, "
+                       "under a switch of its own without host_bps, as nothing is copied to it", path, index);
+    t->in_place[at->first] = true;
+    return GS_OK;
+}
+
 static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
 {
-    static const char *const known[] = {"devices", "host_bps", "peer_bps", "speeds", "memories"};
+    static const char *const known[] = {"devices", "host_bps", "peer_bps", "speeds", "memories", "in_place"};
     const uint32_t index = t->switches;
     const cJSON *const n = cJSON_GetObjectItemCaseSensitive(s, "devices");
     gs_topology_switch *const to = &t->at[index];
@@ -303,8 +327,8 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
         return gs_fail(GS_EFORMAT, "%s: switch %u is no object", path, index);
     if ((key = unknown_key(s, known, GS_ARRAY_LEN(known))) != NULL)
         return gs_fail(GS_EFORMAT,
-                       "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps, speeds and "
-                       "memories",
+                       "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps, speeds, "
+                       "memories and in_place",
                        path, index, key);
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
         n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
@@ -318,7 +342,9 @@ static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
     to->devices = (uint32_t)n->valuedouble;
     t->devices += to->devices;
     t->switches++;
-    return (st = speeds(t, s, path, index)) == GS_OK ? memories(t, s, path, index) : st;
+    if ((st = speeds(t, s, path, index)) == GS_OK && (st = memories(t, s, path, index)) == GS_OK)
+        st = in_place(t, s, path, index);
+    return st;
 }
 
 /* Between devices of different switches, and which of the two ways to share rows is taken. */
@@ -378,9 +404,9 @@ static gs_status read_network(gs_topology *t, const cJSON *root, const char *pat
     if (t->across.bps > 0 || t->across.share != GS_SHARE_FASTER)
         return gs_fail(GS_EFORMAT, "%s: \"network\" is of ranks, which have no \"across_bps\" and no \"share\"", path);
     for (uint32_t s = 0; s < t->switches; s++)
-        if (t->at[s].devices != 1 || t->at[s].host_bps > 0 || t->at[s].peer_bps > 0)
+        if (t->at[s].devices != 1 || t->at[s].host_bps > 0 || t->at[s].peer_bps > 0 || t->in_place[t->at[s].first])
             return gs_fail(GS_EFORMAT, "%s: switch %u: \"network\" is of ranks: a switch each, with one device, and "
-                           "without host_bps and peer_bps", path, s);
+                           "without host_bps, peer_bps and in_place", path, s);
     t->across = across;
     return GS_OK;
 }

@@ -53,6 +53,8 @@ typedef struct gs_topology {
     uint64_t memory[GS_TOPOLOGY_DEVICES]; /* budget of each; all 0: nothing said */
     bool all; /* devices compute, where some of them alone would be faster, too */
     gs_topology_place place; /* said: then all compute */
+    bool in_place[GS_TOPOLOGY_DEVICES]; /* it computes on what is in the host's memory: nothing is copied to it. One at
+                                         * the most, under a switch of its own */
 } gs_topology;
 
 /* Ranks that need not be there: what each has, as all do, and the network between them. */

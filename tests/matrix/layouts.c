@@ -85,12 +85,12 @@ void write_topologies(void)
     fputs("{\"switches\": [{\"devices\": 2}, {\"devices\": 2}]}\n", f);
     ref_close(f, "pairs.json");
     f = ref_create("lopsided.json");
-    fputs("{\"switches\": [{\"devices\": 1, \"host_bps\": 2e9}, {\"devices\": 3, \"host_bps\": 3e9, \"peer_bps\": "
+    fputs("{\"switches\": [{\"devices\": 1, \"in_place\": true}, {\"devices\": 3, \"host_bps\": 3e9, \"peer_bps\": "
           "1e9}]}\n", f);
     ref_close(f, "lopsided.json");
     f = ref_create("slow.json");
-    fputs("{\"switches\": [{\"devices\": 2, \"speeds\": [0.5, 1], \"memories\": [64000000, 16000000]}], \"take\": "
-          "\"all\"}\n", f);
+    fputs("{\"switches\": [{\"devices\": 1, \"speeds\": [0.5], \"memories\": [64000000], \"in_place\": true}, "
+          "{\"devices\": 1, \"memories\": [16000000]}], \"take\": \"all\"}\n", f);
     ref_close(f, "slow.json");
     f = ref_create("ring.json");
     fputs("{\"switches\": [{\"devices\": 1}, {\"devices\": 2}, {\"devices\": 1}], \"across_bps\": 4e9, \"share\": "
@@ -130,7 +130,7 @@ void matrix_several(const arguments *a)
     } layouts[] = {{3, "--device cpu:2 --no-cache"},
                    {8, "--device cpu:4 --topology pairs.json --no-cache"},
                    {1, "--device cpu:4 --topology pairs.json"},
-                   {8, "--device cpu:4 --topology lopsided.json --threads 8"},
+                   {8, "--device cpu:4 --topology lopsided.json --threads 8 --no-cache"},
                    {1, "--device cpu:2"},
                    {8, "--device cpu:2 --topology slow.json"},
                    {8, "--device cpu:2"},

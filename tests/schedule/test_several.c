@@ -24,6 +24,13 @@ static const gs_topology ring_of_four = {.devices = 4, .switches = 4,
                                          .across = {false, 0, GS_SHARE_ROUND}};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
+/* One of the devices computes on what is in the host's memory. */
+static const gs_topology first_in_place = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 1e9, 0}},
+                                           .in_place = {true}},
+                         last_in_place = {.devices = 4, .switches = 2, .at = {{0, 3, 1e9, 2e9}, {3, 1, 0, 0}},
+                                          .in_place = {[3] = true}};
+static const gs_topology *const in_place[] = {&first_in_place, &last_in_place};
+
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
 
 static uint64_t own_edges(const gs_plan *p, const struct fixture *f, uint32_t stage, uint32_t device)
@@ -57,7 +64,7 @@ static void run(const gs_topology *topology, uint64_t vertices, uint32_t parts, 
     assert_true(plan->region_bytes[GS_REGION_ARENA] + c.device_fixed <= device);
     plan_sim_run(plan, &c, 0, 2, seed);
     plan_sim_run(plan, &c, GS_NONE, 3, seed + 1);
-    if (seed % 4 == 0)
+    if (seed % 4 == 0 && topology != &first_in_place && topology != &last_in_place)
         plan_sim_run_parts(plan, &c, NULL, 4, seed + 2);
     plans_ahead += plan->pass[0].aheads > 0; /* the second of the two runs above begins with what the first read */
     assert_int_equal(plan->ring, chain && topology->across.share == GS_SHARE_ROUND);
@@ -88,6 +95,10 @@ static void test_several__plans_are_safe_in_any_order(void **state)
                 if (gs_test_takes(t + k, 2))
                     run(rings[t], of[k].vertices, of[k].parts, of[k].host, of[k].device, chain, seed);
         }
+    for (size_t t = 0; t < GS_ARRAY_LEN(in_place); t++)
+        for (size_t k = 0; k < GS_ARRAY_LEN(of); k++, seed++)
+            if (gs_test_takes(t + k, 2))
+                run(in_place[t], of[k].vertices, of[k].parts, of[k].host, of[k].device, true, seed);
     print_message("%u of %u plans read ahead\n", plans_ahead, seed - 1);
     assert_true(plans_ahead > 0);
 }
@@ -412,8 +423,8 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false, {0}},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false, {0}};
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false, {0}, {0}},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -442,8 +453,9 @@ static void test_several__slow_devices_have_less(void **state)
  * part of the host's budget. */
 static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(void **state)
 {
-    static const gs_topology kinds = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {true, false}, {0}, false, {0}},
-                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}};
+    static const gs_topology kinds = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
+                                      .on_host = {true}},
+                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
     static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     struct fixture f = {0};
     gs_cost cost, slow;
@@ -488,9 +500,10 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
 /* Beyond the budget of all, what a device has more holds data that stays: less is copied to it, and plans are safe. */
 static void test_several__a_device_may_have_more_memory(void **state)
 {
-    static const gs_topology same = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, GS_MIB}, false, {0}},
-                             more = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {GS_MIB, 4 * GS_MIB}, false,
-                                     {0}};
+    static const gs_topology same = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
+                                     .memory = {GS_MIB, GS_MIB}},
+                             more = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
+                                     .memory = {GS_MIB, 4 * GS_MIB}};
     static const gs_topology *const budgets[] = {&same, &more};
     static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     (void)state;
@@ -527,8 +540,8 @@ static void test_several__a_device_may_have_more_memory(void **state)
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{1, 1, {{0, 1, 1e6, 0}}, {0}, {0}, {0}, {0}, false, {0}},
-                                        {4, 2, {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}, {0}, {0}, {0}, {0}, false, {0}}};
+    static const gs_topology slow[2] = {{.devices = 1, .switches = 1, .at = {{0, 1, 1e6, 0}}},
+                                        {.devices = 4, .switches = 2, .at = {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;

@@ -96,6 +96,29 @@ static void test_topology__devices_may_be_slower_than_others(void **state)
         assert_true(gs_topology_speed(&t, d) == want[d]);
 }
 
+static void test_topology__a_device_may_compute_in_place(void **state)
+{
+    static const char *const bad[] = {"{\"devices\": 1, \"in_place\": 1}", "{\"devices\": 2, \"in_place\": true}",
+                                      "{\"devices\": 1, \"in_place\": true, \"host_bps\": 1e9}",
+                                      "{\"devices\": 1, \"in_place\": true}, {\"devices\": 1, \"in_place\": true}"};
+    gs_topology t;
+    (void)state;
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 2, \"in_place\": false}, "
+                          "{\"devices\": 1, \"in_place\": true}, {\"devices\": 1}]}", 4));
+    for (uint32_t d = 0; d < 4; d++)
+        assert_int_equal(t.in_place[d], d == 2);
+    gs_topology_drop_first(&t);
+    for (uint32_t d = 0; d < 2; d++)
+        assert_int_equal(t.in_place[d], d == 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "{\"switches\": [%s]}", bad[i]);
+        gs_assert_fails(load(&t, text, 2), GS_EFORMAT, "\"in_place\" must be true or false, and true of one device");
+    }
+    gs_assert_fails(load(&t, "{\"switches\": [{\"devices\": 1, \"in_place\": true}, {\"devices\": 1}], "
+                             "\"network\": {\"bps\": 1e9, \"seconds\": 0}}", 2), GS_EFORMAT, "and in_place");
+}
+
 /* What is said of devices of different switches, and how rows are shared. */
 static void test_topology__switches_may_be_joined(void **state)
 {
@@ -255,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_topology__the_first_switch_can_be_left_out),
         cmocka_unit_test(test_topology__devices_may_have_budgets_of_their_own),
         cmocka_unit_test(test_topology__devices_may_be_slower_than_others),
+        cmocka_unit_test(test_topology__a_device_may_compute_in_place),
         cmocka_unit_test(test_topology__switches_may_be_joined),
         cmocka_unit_test(test_topology__ranks_have_a_network),
         cmocka_unit_test(test_topology__stages_may_be_placed),
