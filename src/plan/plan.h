@@ -175,6 +175,8 @@ typedef struct gs_plan_pass {
     uint32_t blocks;       /* most blocks that a stage's columns are cut in: the P that counts */
     gs_order_report order; /* by simulation */
     uint64_t sent_bytes, received_bytes; /* of a part, to and from other ranks */
+    gs_predicted predicted; /* once it was played, as whoever compares, describes or orders plans asks for it again: */
+    uint64_t predicted_by;  /* a checksum of the costs with which; 0: it was not */
 } gs_plan_pass;
 
 /* Factors of the devices' speeds, by which a stage's columns are dealt: of those like some device, and of others. */

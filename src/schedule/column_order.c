@@ -101,11 +101,11 @@ static void shuffle(struct search *s)
             swap(order_of(s, k), i - 1, below(s, i));
 }
 
-static gs_status seconds_of(double *out, const struct search *s, const gs_plan *plan)
+static gs_status seconds_of(double *out, const struct search *s, gs_plan *plan)
 {
     const gs_simulation_input input = gs_simulation_of(s->l, plan, s->pass);
     gs_predicted x;
-    const gs_status st = gs_simulate(&x, &input);
+    const gs_status st = gs_simulate_once(&x, plan, &input);
     if (st == GS_OK)
         *out = x.seconds;
     return st;

@@ -7,6 +7,8 @@
 #include "schedule/emitter.h"
 #include "schedule/runs.h"
 
+#define OPERANDS_AHEAD 4u /* from which chunks are looked up in time */
+
 /* ---- what chunks need ----------------------------------------------------- */
 
 /* Which intervals, and which rows of them, do the blocks that devices hold need? */
@@ -585,11 +587,24 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     return st;
 }
 
+/* The first chunk of each block from an operand interval is looked up before its turn: the tables of a fine grid are
+ * many times what a processor keeps near, and a block goes over few chunks of each of their columns. */
+static void look_ahead(const struct emitter *e, uint32_t operand)
+{
+    for (uint32_t d = 0; operand < e->l->parts && d < e->devices; d++) {
+        const struct block b = e->seat[d].block;
+        const uint32_t first = gs_layout_next_target(e->l, e->stage, b.first, b.first + b.count, operand);
+        if (first < b.first + b.count)
+            __builtin_prefetch(gs_layout_chunk(e->l, e->stage, first, operand));
+    }
+}
+
 static gs_status sum_operand(struct emitter *e, uint32_t operand)
 {
     bool needs[GS_PLAN_DEVICES];
     gs_status st;
 
+    look_ahead(e, operand + OPERANDS_AHEAD);
     if (!gs_emit__list_needs(e, operand, needs))
         return GS_OK;
     if ((operand >= e->ends.group_end && (st = load_group(e, operand)) != GS_OK) ||

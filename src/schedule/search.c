@@ -36,7 +36,7 @@
 #define DEVICES_ORDER 32u
 
 /* Seconds of an epoch, with wear; without a cost model, bytes. */
-static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
+static gs_status plan_cost(double *out, const gs_layout *l, gs_plan *plan)
 {
     const gs_program *const p = l->program;
     const gs_cost *const cost = l->config->cost;
@@ -48,7 +48,7 @@ static gs_status plan_cost(double *out, const gs_layout *l, const gs_plan *plan)
         gs_predicted x = {.seconds = (double)pass->read_bytes + written + copied};
         const gs_simulation_input input = gs_simulation_of(l, plan, i);
         gs_status st;
-        if (cost != NULL && (st = gs_simulate(&x, &input)) != GS_OK)
+        if (cost != NULL && (st = gs_simulate_once(&x, plan, &input)) != GS_OK)
             return st;
         sum += weight * (x.seconds + (cost != NULL ? GS_WEAR_SHARE * written / cost->write_bps : 0));
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "plan/lanes.h"
 #include "program/products.h"
@@ -633,4 +634,30 @@ done:
     gs_free(s.end);
     gs_free(s.flying);
     return st;
+}
+
+/* What a pass takes depends on its plan, and on these; never 0. */
+static uint64_t costs_of(const gs_simulation_input *in)
+{
+    uint64_t sum = gs_hash64(in->cost, sizeof(*in->cost));
+
+    if (in->host_cost != NULL)
+        sum = gs_hash64_seeded(in->host_cost, sizeof(*in->host_cost), sum);
+    sum = gs_hash64_seeded(&in->together, sizeof(in->together), sum);
+    return sum == 0 ? 1 : sum;
+}
+
+gs_status gs_simulate_once(gs_predicted *out, gs_plan *plan, const gs_simulation_input *in)
+{
+    gs_plan_pass *const pass = &plan->pass[in->pass];
+    const uint64_t by = costs_of(in);
+
+    if (pass->predicted_by != by) {
+        const gs_status st = gs_simulate(&pass->predicted, in);
+        if (st != GS_OK)
+            return st;
+        pass->predicted_by = by;
+    }
+    *out = pass->predicted;
+    return GS_OK;
 }

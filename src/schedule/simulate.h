@@ -61,6 +61,8 @@ static inline gs_simulation_input gs_simulation_of(const gs_layout *l, const gs_
 
 /* GS_ENOMEM. */
 gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in);
+/* The same, where `plan` is in->plan: which keeps what it comes to, as long as costs are the same. */
+gs_status gs_simulate_once(gs_predicted *out, gs_plan *plan, const gs_simulation_input *in);
 
 /* How many bytes should the disk have under way? */
 

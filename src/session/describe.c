@@ -21,10 +21,11 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     const gs_plan_pass *const planned = &s->plan->pass[pass];
     const uint32_t parts = s->config.batch != NULL ? 1 : gs_store_chunks(s->store)->parts;
     gs_predicted x;
-    const gs_status st = gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts,
-                                                                &s->machine.cost, s->machine.topology, pass,
-                                                                gs_session_has_memories(s),
-                                                                gs_session_host_cost(s)});
+    const gs_simulation_input input = {s->plan, s->program, s->edges.set, parts, &s->machine.cost,
+                                       s->machine.topology, pass, gs_session_has_memories(s),
+                                       gs_session_host_cost(s)};
+    const gs_status st = s->config.batch != NULL ? gs_simulate(&x, &input) /* its one chunk is another each time */
+                                                 : gs_simulate_once(&x, s->plan, &input);
 
     if (st != GS_OK)
         return st;
