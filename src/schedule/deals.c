@@ -17,14 +17,15 @@
  * its columns, of its rows, and of what only this device copies. A device's share is as large as it is fast.
  */
 
-static double task_seconds(const gs_layout *l, const gs_task *t)
+static double task_seconds(const gs_layout *l, const gs_stage_work *of, const gs_task *t)
 {
     gs_work w;
-    gs_task_work(&w, l->program, l->set, l->parts, t);
+    gs_task_work_by(&w, l->program, of, l->set, l->parts, t);
     return gs_cost_seconds(gs_cost_on(l->config->cost, l->config->host_cost, l->config->topology, t->device), &w);
 }
 
-static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand, uint32_t device)
+static double chunk_seconds(const gs_layout *l, const gs_stage_work *of, uint32_t stage, uint32_t target,
+                            uint32_t operand, uint32_t device)
 {
     const gs_stage *const s = &l->program->stage[stage];
     gs_task t = {.stage = stage, .file = GS_FILE_EDGES(l->program, l->stage_set[stage]), .target = target,
@@ -34,11 +35,11 @@ static double chunk_seconds(const gs_layout *l, uint32_t stage, uint32_t target,
     for (uint32_t i = 0; i < s->sums; i++) {
         t.kind = GS_TASK_EDGES;
         t.sum = i;
-        seconds += gs_stage_sums_rows(s, i) ? task_seconds(l, &t) : 0;
+        seconds += gs_stage_sums_rows(s, i) ? task_seconds(l, of, &t) : 0;
     }
     t.kind = gs_stage_is_back(s) ? GS_TASK_BACK : GS_TASK_EDGES;
     t.sum = GS_NONE;
-    return seconds + (gs_stage_has_edge_program(s) ? task_seconds(l, &t) : 0);
+    return seconds + (gs_stage_has_edge_program(s) ? task_seconds(l, of, &t) : 0);
 }
 
 static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t interval, uint32_t device)
@@ -49,19 +50,19 @@ static double interval_seconds(const gs_layout *l, uint32_t stage, uint32_t inte
     const double bps = gs_link_of(config->topology, cost, gs_link_to(device)).bps;
     const uint32_t rows = gs_layout_rows(l, stage, interval);
     double seconds = 0, row = 0;
+    gs_stage_work of;
 
-    for (uint32_t o = 0; s->sums > 0 && o < l->parts; o++) {
+    gs_stage_work_find(&of, l->program, s);
+    for (uint32_t o = 0; s->sums > 0 && (o = gs_layout_next_operand(l, stage, interval, o)) < l->parts; o++) {
         const gs_chunk *const c = gs_layout_chunk(l, stage, interval, o);
-        if (c->edges == 0)
-            continue;
-        seconds += l->config->cost != NULL ? chunk_seconds(l, stage, interval, o, device) : (double)c->edges;
+        seconds += l->config->cost != NULL ? chunk_seconds(l, &of, stage, interval, o, device) : (double)c->edges;
         seconds += (double)c->length / bps;
     }
     for (uint32_t r = 0; r < s->regs; r++)
         row += s->reg[r].kind == GS_REG_LOAD ? (double)l->row_bytes[s->reg[r].array] : 0;
     seconds += rows * row / bps;
     return seconds + (l->config->cost != NULL
-                          ? task_seconds(l, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows,
+                          ? task_seconds(l, &of, &(gs_task){.kind = GS_TASK_VERTEX, .stage = stage, .rows = rows,
                                                        .device = device})
                           : rows);
 }

@@ -15,10 +15,7 @@
 
 bool gs_emit__target_needed(const struct emitter *e, uint32_t target)
 {
-    for (uint32_t o = 0; o < e->l->parts; o++)
-        if (gs_layout_chunk(e->l, e->stage, target, o)->edges)
-            return true;
-    return false;
+    return gs_layout_next_operand(e->l, e->stage, target, 0) < e->l->parts;
 }
 
 /* The sum's rows of operands, scale and types. */

@@ -307,8 +307,10 @@ static void mark_filled(gs_layout *l, uint32_t set, uint32_t *chunks)
         for (uint32_t o = 0; o < l->parts; o++, c++) {
             l->chunk_bytes += c->length;
             chunks[t] += c->edges > 0;
-            if (c->edges > 0)
-                l->filled[set][(uint64_t)o * l->filled_words + t / 64] |= 1ull << (t % 64);
+            if (c->edges == 0)
+                continue;
+            l->filled[set][(uint64_t)o * l->filled_words + t / 64] |= 1ull << (t % 64);
+            l->named[set][(uint64_t)t * l->filled_words + o / 64] |= 1ull << (o % 64);
         }
 }
 
@@ -317,8 +319,10 @@ static gs_status measure_tables(gs_layout *l)
     uint32_t *const chunks = gs_calloc((uint64_t)l->sets * l->parts + 1, sizeof(*chunks)); /* of a target interval */
 
     l->filled_words = (uint32_t)gs_div_up(l->parts, 64);
-    for (uint32_t k = 0; k < l->sets; k++)
+    for (uint32_t k = 0; k < l->sets; k++) {
         l->filled[k] = gs_arena_take(&l->arrays, (uint64_t)l->parts * l->filled_words, sizeof(*l->filled[k]));
+        l->named[k] = gs_arena_take(&l->arrays, (uint64_t)l->parts * l->filled_words, sizeof(*l->named[k]));
+    }
     if (chunks == NULL || l->arrays.is_short) {
         gs_free(chunks);
         return GS_ENOMEM;

@@ -73,6 +73,7 @@ typedef struct gs_layout {
     uint64_t chunk_bytes;     /* of all sets' chunks */
     uint64_t *filled[GS_EDGE_SETS]; /* [parts * filled_words] a set's chunks that have edges: for an operand interval, a
                                      * bit a target, as chunks of one operand stand far apart in the table */
+    uint64_t *named[GS_EDGE_SETS];  /* the same for a target interval, a bit an operand */
     uint32_t filled_words;
     uint64_t least_tables;    /* bytes that the tables of any plan have at least, */
     uint64_t bare_tables[2];  /* and those of one that keeps nothing, without and with a read for each chunk */
@@ -131,6 +132,19 @@ static inline uint32_t gs_layout_next_target(const gs_layout *l, uint32_t stage,
             return GS_MIN(target + (uint32_t)__builtin_ctzll(rest), end);
     }
     return end;
+}
+
+/* The first operand interval from `operand` on from which the target interval has edges; `parts`: none. */
+static inline uint32_t gs_layout_next_operand(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
+{
+    const uint64_t *const bits = l->named[l->stage_set[stage]] + (uint64_t)target * l->filled_words;
+
+    for (; operand < l->parts; operand = (operand / 64 + 1) * 64) {
+        const uint64_t rest = bits[operand / 64] >> (operand % 64);
+        if (rest != 0)
+            return operand + (uint32_t)__builtin_ctzll(rest);
+    }
+    return l->parts;
 }
 
 /* Rows from the interval's first to the last that the stage runs for; 0: it runs for none. */

@@ -163,14 +163,9 @@ static void sequence_work(gs_work *w, const gs_program *p, const gs_sum *m, doub
     w->amount[4] = edges * (back ? 3 : 1) * 4 * width;
 }
 
-/* What a row of a stage's vertex program amounts to, and an edge of its edge program. */
-typedef struct stage_work {
-    gs_work row, edge;
-} stage_work;
-
-static void stage_work_find(stage_work *out, const gs_program *p, const gs_stage *s)
+void gs_stage_work_find(gs_stage_work *out, const gs_program *p, const gs_stage *s)
 {
-    *out = (stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
+    *out = (gs_stage_work){.row = {.kind = GS_WORK_VERTEX, .amount = {1}}, .edge = {.amount = {1}}};
     gs_vertex_work(&out->row, p, s, 1);
     if (s->sums == 0 || !gs_sum_is_sequence(&s->sum[0]))
         gs_edge_program_work(&out->edge, p, s, 1);
@@ -184,8 +179,7 @@ static void times(gs_work *w, const gs_work *one, double many)
         w->amount[k] *= many;
 }
 
-/* The work of a compute task of the stage that `of` is of, which is asked for by the hundred thousand. */
-static void work_by(gs_work *w, const gs_program *p, const stage_work *of, const gs_edge_set *set, uint32_t parts,
+void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, const gs_edge_set *set, uint32_t parts,
                     const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];
@@ -228,10 +222,10 @@ static void work_by(gs_work *w, const gs_program *p, const stage_work *of, const
 
 void gs_task_work(gs_work *w, const gs_program *p, const gs_edge_set *set, uint32_t parts, const gs_task *t)
 {
-    stage_work of;
+    gs_stage_work of;
     if (t->kind == GS_TASK_VERTEX || (t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t)))
-        stage_work_find(&of, p, &p->stage[t->stage]);
-    work_by(w, p, &of, set, parts, t);
+        gs_stage_work_find(&of, p, &p->stage[t->stage]);
+    gs_task_work_by(w, p, &of, set, parts, t);
 }
 
 /* ---- bytes in flight ------------------------------------------------------ */
@@ -323,7 +317,7 @@ struct sim {
     const gs_plan_pass *pass;
     gs_lanes lanes;
     gs_predicted out;      /* of the run being simulated */
-    stage_work *work;    /* [stages] */
+    gs_stage_work *work;    /* [stages] */
     double *end;            /* [tasks] when each of the plan's is over; of a transfer: has arrived */
     double now;             /* of the driving thread */
     double wire_free[GS_WIRES]; /* has moved all that was submitted */
@@ -351,7 +345,7 @@ static void find_work(const struct sim *s, gs_work *w, const gs_task *t)
     if (soon->kind == GS_TASK_EDGES) /* what is known of chunks stands far apart */
         __builtin_prefetch(&s->in->set[soon->file - s->in->program->arrays]
                                 .chunk[(uint64_t)soon->target * s->in->parts + soon->operand]);
-    work_by(w, s->in->program, &s->work[t->stage], s->in->set, s->in->parts, t);
+    gs_task_work_by(w, s->in->program, &s->work[t->stage], s->in->set, s->in->parts, t);
 }
 
 /* ---- resources ---- */
@@ -622,7 +616,7 @@ gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in)
         goto done;
     }
     for (uint32_t k = 0; k < in->program->stages; k++)
-        stage_work_find(&s.work[k], in->program, &in->program->stage[k]);
+        gs_stage_work_find(&s.work[k], in->program, &in->program->stage[k]);
     run_once(&s);
     if (s.pass->aheads > 0) /* an epoch among epochs is what counts: the second begins with what the first read ahead */
         run_once(&s);

@@ -36,6 +36,15 @@ double gs_link_seconds(const gs_topology *t, const gs_cost *cost, const gs_cost 
 void gs_vertex_work(gs_work *w, const gs_program *program, const gs_stage *s, double rows);
 /* What the edge program of a stage amounts to, for so many edges. */
 void gs_edge_program_work(gs_work *w, const gs_program *program, const gs_stage *s, double edges);
+/* What a row of a stage's vertex program amounts to, and an edge of its edge program. */
+typedef struct gs_stage_work {
+    gs_work row, edge;
+} gs_stage_work;
+
+void gs_stage_work_find(gs_stage_work *out, const gs_program *p, const gs_stage *s);
+/* The work of a compute task of the stage that `of` is of, which is asked for by the hundred thousand. */
+void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, const gs_edge_set *set, uint32_t parts,
+                     const gs_task *t);
 /* The work of a compute task. `set`: the run's edge sets, of `parts` by `parts` chunks. */
 void gs_task_work(gs_work *out, const gs_program *program, const gs_edge_set *set, uint32_t parts, const gs_task *t);
 
