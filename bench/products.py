@@ -2,7 +2,7 @@
 """products.py GNNSTREAM [--processor] [GRAPH ...] - R-GCN on typed graphs: is the way that a run takes of making
 products by edges' types the fastest of those that there are, and what does it take to find it?
 
-The ways: sums by type (--no-batch), products for edges and for runs of edges (--products), and what the run chooses.
+The ways: sums by type (--no-batch), products for edges, for runs and for pairs (--products), and what the run chooses.
 Which of them that is its plan says. Epochs of all are measured in turns, so what else the machine does meets each; the
 fastest counts. A line a graph and way: an epoch, its share of the best, at most 1.05 for what was chosen, and products
 of edges; then the processor seconds that a plan takes more than one with sums alone, at most 0.02 of 100 epochs. Ends
@@ -21,7 +21,8 @@ import sys
 from array import array
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WAYS = {"chosen": [], "sums by type": ["--no-batch"], "edges": ["--products", "edges"], "runs": ["--products", "runs"]}
+WAYS = {"chosen": [], "sums by type": ["--no-batch"], "edges": ["--products", "edges"], "runs": ["--products", "runs"],
+        "pairs": ["--products", "pairs"]}
 SHAPE = ["--model", "rgcn", "--hidden", "32", "--layers", "2", "--threads", "1"]
 # name: kind of gnnstream generate, vertices, edges, types; "few": edges from 2,000 of the vertices
 GRAPHS = {"rmat-8": ("rmat", 65536, 400000, 8), "rmat-60": ("rmat", 65536, 400000, 60),

@@ -171,8 +171,9 @@ typedef struct gs_train_options {
                           * the drawn neighbours of all these, without the edges that are the pairs themselves.
                           * "vertices" (NULL): of pairs no neighbours are drawn */
     const char *products; /* for what rows are multiplied by the matrix of an edge's type: "edges", one by one; "runs",
-                           * where a model allows, once for all edges of a vertex that have the type, of their sum.
-                           * "auto": what is predicted to take less. Weights can then differ by rounding */
+                           * where a model allows, once for all edges of a vertex that have the type, of their sum;
+                           * "pairs", likewise, once for all edges that one sends and that have the type. "auto": what
+                           * is predicted to take less. Weights can then differ by rounding */
     bool no_draw;        /* switch for measurements: batches of "neighbor" are drawn by the processors, not by a GPU */
     bool no_pack;         /* switch for measurements: copy blocks of 4 KiB to devices, whichever of their rows are
                            * needed, and never rows by themselves */
@@ -368,9 +369,10 @@ typedef struct gs_train_options {
       "keep no rows of features for batches in the memory of GPUs", NULL)                                            \
     X(no_draw, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-draw", NULL,                                            \
       "no GPU draws batches", NULL)                                                                                  \
-    X(products, CHOICE, "auto", 0, 0, NOTHING, NULL, RARE, "--products", "auto|edges|runs",                          \
-      "by the matrix of an edge's type: one an edge, or one for all edges of\n"                                      \
-      "a vertex and a type; auto: what is predicted to be faster", NULL)                                             \
+    X(products, CHOICE, "auto", 0, 0, NOTHING, NULL, RARE, "--products", "auto|edges|runs|pairs",                    \
+      "by the matrix of an edge's type: one an edge, one for all edges that a\n"                                     \
+      "vertex adds up of a type (runs), or that one sends of a type (pairs);\n"                                      \
+      "auto: what is predicted to be faster", NULL)                                                                  \
     GS_COMPILER_OPTION_MAP(X)
 /* Of the machine's, those of the compiler. */
 #define GS_COMPILER_OPTION_MAP(X)                                                                                    \

@@ -184,6 +184,9 @@ typedef struct gs_product_report {
     double edge_seconds, run_seconds; /* predicted for its edge program, one product an edge, or a run; 0: not possible,
                                        * or not looked at */
     bool by_runs;
+    uint64_t pairs;      /* of one operand and one type, likewise */
+    double pair_seconds; /* with one product a pair, which its edges read */
+    bool by_pairs;
 } gs_product_report;
 
 #define GS_PLAN_PROGRAMS 24 /* most programs that are listed */

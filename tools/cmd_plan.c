@@ -258,21 +258,23 @@ static const struct {
 } product_ways[] = {
     {"edges", "-", "a tile of targets", "an edge"},
     {"runs", "target, type", "one of each", "the sum of a run"},
+    {"pairs", "operand, type", "one of each", "the row of a pair"},
 };
+enum { PRODUCT_WAYS = sizeof(product_ways) / sizeof(product_ways[0]) };
 
 static void print_way(const gs_product_report *r, int way)
 {
-    const double seconds = way == 0 ? r->edge_seconds : r->run_seconds;
-    const double other = way == 0 ? r->run_seconds : r->edge_seconds;
-    const uint64_t rows = way == 0 ? r->edges : r->runs;
-    const bool taken = (way == 1) == r->by_runs;
+    const double all[PRODUCT_WAYS] = {r->edge_seconds, r->run_seconds, r->pair_seconds};
+    const uint64_t rows = way == 0 ? r->edges : way == 1 ? r->runs : r->pairs;
+    const int taken = r->by_pairs ? 2 : r->by_runs;
 
-    if (rows == 0 && way == 1)
+    if (rows == 0 && way > 0)
         printf("%-44s %-6s %12s %10s  %s\n", "", product_ways[way].way, "", "",
-               "not counted: products are not linear, another device, or not asked for");
+               way == 1 ? "not counted: products are not linear, another device, or not asked for"
+                        : "not counted: what edges add sees more of them, another device, or not asked for");
     else
         printf("%-44s %-6s %12s %10.4f  %s\n", way == 0 ? r->stage : "", product_ways[way].way, cli_count(rows),
-               seconds, taken ? "taken" : other <= seconds ? "longer" : "not asked for");
+               all[way], way == taken ? "taken" : all[taken] <= all[way] ? "longer" : "not asked for");
 }
 
 static void print_programs(const gs_plan_report *p)
@@ -297,12 +299,12 @@ static void print_why(const gs_plan_report *p)
         return;
     }
     printf("\n%-44s %-14s %-18s %s\n", "products by edge type", "attributes", "restriction", "multiplied");
-    for (int w = 0; w < 2; w++)
+    for (int w = 0; w < PRODUCT_WAYS; w++)
         printf("%-44s %-14s %-18s %s\n", product_ways[w].way, product_ways[w].attributes, product_ways[w].restriction,
                product_ways[w].rows);
     printf("\n%-44s %-6s %12s %10s\n", "stage", "way", "products", "seconds");
     for (uint32_t i = 0; i < p->product_stages; i++)
-        for (int w = 0; w < 2; w++)
+        for (int w = 0; w < PRODUCT_WAYS; w++)
             print_way(&p->product_stage[i], w);
 }
 

@@ -1,6 +1,8 @@
 /* products.c - which attributes of edges do values of an edge program depend on, and what of it is linear. */
 #include "program/products.h"
 
+#include "base/size.h"
+
 static const gs_instr *maker_of(const gs_stage *s, uint32_t reg)
 {
     for (uint32_t i = 0; i < s->edge_instrs; i++)
@@ -64,18 +66,36 @@ static uint32_t only_product(const gs_stage *s, bool *more)
     return at;
 }
 
-static bool takes_run(const gs_stage *s, const gs_sum *m, const gs_run_products *p)
+/* Does a value see the operand end otherwise than by the product? */
+static bool sees_operand(const gs_stage *s, uint32_t reg, uint32_t product)
+{
+    const gs_instr *const in = s->edge_reg[reg].kind == GS_EDGE_TEMP ? maker_of(s, reg) : NULL;
+
+    if (reg == product || in == NULL)
+        return reg != product && s->edge_reg[reg].kind == GS_EDGE_OPERAND;
+    for (uint32_t k = 0; k < gs_op_inputs(in->op); k++)
+        if (gs_instr_operand(in, k)->kind == GS_FROM_REG && sees_operand(s, gs_instr_operand(in, k)->index, product))
+            return true;
+    return false;
+}
+
+static bool takes_sum(const gs_stage *s, const gs_sum *m, const gs_edge_products *p, gs_products way)
 {
     if (m->kind == GS_SUM_OUTER)
         return !m->dense && m->value == p->value && s->edge_reg[m->score].kind == GS_EDGE_TARGET &&
                !s->edge_reg[m->score].typed;
-    return (m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE) && p->instr != GS_NONE &&
-           is_linear(s, m->value, p->product);
+    if (p->instr == GS_NONE || gs_sum_is_sequence(m))
+        return false;
+    if (way == GS_PRODUCTS_OF_PAIRS)
+        return !sees_operand(s, m->value, p->product) &&
+               (m->kind != GS_SUM_ATTEND || !sees_operand(s, m->score, p->product));
+    return (m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE) && is_linear(s, m->value, p->product);
 }
 
-bool gs_stage_find_runs(gs_run_products *out, const gs_stage *s)
+bool gs_stage_find_products(gs_edge_products *out, const gs_stage *s, gs_products way)
 {
-    gs_run_products p = {.value = GS_NONE, .product = GS_NONE};
+    const unsigned not_of = way == GS_PRODUCTS_OF_PAIRS ? ~(unsigned)(GS_OF_OPERAND | GS_OF_TYPE) : GS_OF_TARGET;
+    gs_edge_products p = {.value = GS_NONE, .product = GS_NONE};
     bool more;
 
     p.instr = only_product(s, &more);
@@ -86,13 +106,33 @@ bool gs_stage_find_runs(gs_run_products *out, const gs_stage *s)
     for (uint32_t i = 0; i < s->sums && p.value == GS_NONE; i++)
         if (s->sum[i].kind == GS_SUM_OUTER)
             p.value = s->sum[i].value;
-    if (more || p.value == GS_NONE || (gs_edge_attributes(s, p.value) & GS_OF_TARGET) != 0)
+    if (more || p.value == GS_NONE || (gs_edge_attributes(s, p.value) & not_of) != 0)
         return false;
     for (uint32_t i = 0; i < s->sums; i++)
-        if (gs_sum_is_sequence(&s->sum[i]) || (!gs_stage_sums_rows(s, i) && !takes_run(s, &s->sum[i], &p)))
+        if (!gs_stage_sums_rows(s, i) && !takes_sum(s, &s->sum[i], &p, way))
             return false;
     *out = p;
     return true;
+}
+
+gs_product_widths gs_stage_product_widths(const gs_stage *s, const gs_edge_products *p)
+{
+    gs_product_widths w = {.in = s->edge_reg[p->value].width,
+                           .out = p->instr == GS_NONE ? 0 : s->edge_reg[p->product].width};
+    for (uint32_t i = 0; i < s->sums; i++)
+        if (s->sum[i].kind == GS_SUM_OUTER)
+            w.side = GS_MAX(w.side, s->edge_reg[s->sum[i].score].width);
+    return w;
+}
+
+#define PORTION_BYTES (2 * GS_MIB) /* of rows */
+#define PORTION_LEAST 1024u
+#define PORTION_MOST 16384u /* fits an index of two bytes */
+
+uint32_t gs_product_portion(gs_product_widths w)
+{
+    const uint64_t fit = PORTION_BYTES / sizeof(float) / ((uint64_t)w.in + w.out + w.side);
+    return (uint32_t)GS_MIN(GS_MAX(fit, (uint64_t)PORTION_LEAST), (uint64_t)PORTION_MOST);
 }
 
 bool gs_stage_by_type(const gs_stage *s)

@@ -224,6 +224,7 @@ typedef struct gs_edge_reg {
 typedef enum gs_products {
     GS_PRODUCTS_OF_EDGES,
     GS_PRODUCTS_OF_RUNS, /* for the edges of a chunk that have target and type in common, of the sum of their rows */
+    GS_PRODUCTS_OF_PAIRS, /* for those that have operand and type in common, each of which then reads the product */
 } gs_products;
 
 typedef struct gs_stage {
@@ -241,8 +242,8 @@ typedef struct gs_stage {
     uint32_t edge_regs, edge_instrs;
     gs_edge_reg *edge_reg;
     gs_instr *edge_instr;
-    gs_products products;     /* OF_RUNS only where gs_stage_find_runs() says so; */
-    double runs_per_edge;     /* of these, as a plan expects */
+    gs_products products;     /* of others than edges only where gs_stage_find_products() says so; */
+    double runs_per_edge, pairs_per_edge; /* of these, as a plan expects; 0: not counted */
 } gs_stage;
 
 /* Does the stage's edge program look at types of edges, but for what a mask draws by? */

@@ -82,8 +82,10 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
         print_constants(n, out);
         fprintf(out, " : [%u]\n", n->dst < s->edge_regs ? s->edge_reg[n->dst].width : 0);
     }
-    if (s->products == GS_PRODUCTS_OF_RUNS)
-        fputs("    products of the sums of runs\n", out);
+    if (s->products != GS_PRODUCTS_OF_EDGES)
+        fputs(s->products == GS_PRODUCTS_OF_RUNS ? "    products of the sums of runs\n"
+                                                 : "    products of pairs\n",
+              out);
 }
 
 static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *out)

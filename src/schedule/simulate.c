@@ -103,17 +103,23 @@ static void row_sum_work(gs_work *w, const gs_program *p, const gs_task *t, cons
     w->amount[4] = c->targets * width;
 }
 
-/* Does the register stand for runs, where products are made for these: what is of the target end, or the product? */
-static bool is_of_runs(const gs_stage *s, uint32_t reg)
+/* Does the register stand for runs or pairs, where products are made for these: of runs what is of the target
+ * end, or the product; of pairs what is multiplied, and what it is made of? */
+static bool is_of_products(const gs_stage *s, uint32_t reg)
 {
-    return s->products == GS_PRODUCTS_OF_RUNS && (gs_edge_attributes(s, reg) & GS_OF_TARGET) != 0;
+    const unsigned of = gs_edge_attributes(s, reg);
+    return (s->products == GS_PRODUCTS_OF_RUNS && (of & GS_OF_TARGET) != 0) ||
+           (s->products == GS_PRODUCTS_OF_PAIRS && (of & ~(unsigned)(GS_OF_OPERAND | GS_OF_TYPE)) == 0);
 }
+
+/* To find the pair of an edge takes as long as to compute so many numbers. */
+#define PAIR_NUMBERS 16
 
 void gs_edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, double edges)
 {
-    const bool runs = s->products == GS_PRODUCTS_OF_RUNS;
+    const bool runs = s->products == GS_PRODUCTS_OF_RUNS, pairs = s->products == GS_PRODUCTS_OF_PAIRS;
     const double share = gs_stage_product_share(s);
-    double computed = 0, gathered = 0, hard = 0, products = 0;
+    double computed = pairs ? PAIR_NUMBERS : 0, gathered = 0, hard = 0, products = 0;
 
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *const in = &s->edge_instr[i];
@@ -121,27 +127,28 @@ void gs_edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, do
             continue;
         if (gs_op_on_edges(in->op)) {
             products += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
-            if (runs) /* rows are added up before, and both sides are written by type */
-                computed += s->edge_reg[in->a.index].width +
+            if (runs || pairs) /* rows are added up before, or once a pair, and both sides are written by type */
+                computed += (runs ? 1 : share) * s->edge_reg[in->a.index].width +
                             share * (s->edge_reg[in->a.index].width + s->edge_reg[in->dst].width);
             continue;
         }
         *(gs_op_is(in->op, GS_FACT_HARD) ? &hard : &computed) +=
-            (is_of_runs(s, in->dst) ? share : 1) *
+            (is_of_products(s, in->dst) ? share : 1) *
             GS_MAX(s->edge_reg[in->dst].width, in->a.kind == GS_FROM_REG ? s->edge_reg[in->a.index].width : 0);
     }
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);)
         gathered += u.role != GS_USE_OPERAND || u.sum != GS_NONE
                         ? 0
-                        : s->edge_reg[u.reg].width * gs_dtype_bytes(p->array[u.array].dtype) / (double)sizeof(float);
+                        : (pairs ? share : 1) * s->edge_reg[u.reg].width * gs_dtype_bytes(p->array[u.array].dtype) /
+                              (double)sizeof(float);
     for (uint32_t i = 0; i < s->sums; i++) {
         if (s->sum[i].kind == GS_SUM_OUTER) { /* rows are put in order by type before */
             const double in = s->edge_reg[s->sum[i].score].width, out = s->edge_reg[s->sum[i].value].width;
             products += 2 * in * out;
-            computed += share * (in + out);
+            computed += share * (in + out) + (pairs ? in : 0); /* the targets' rows of a pair are added up */
             continue;
         }
-        computed += gs_stage_sums_rows(s, i) ? 0 : share * sum_columns(s, i);
+        computed += gs_stage_sums_rows(s, i) ? 0 : (pairs ? 1 : share) * sum_columns(s, i);
         hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
     }
     w->kind = GS_WORK_EDGES;

@@ -1,6 +1,7 @@
 /* choose_products.c - the attributes that edges are cut by, as WiseGraph has them, and what each way would take. */
 #include "session/choose_products.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@
 #include "store/edge_scan.h"
 
 /* The words of .products, in their order. */
-enum { AUTO, EDGES, RUNS };
+enum { AUTO, EDGES, RUNS, PAIRS };
 
 static gs_status count_runs(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
@@ -64,9 +65,63 @@ static double edge_seconds(const gs_session *s, const gs_stage *stage, gs_produc
     return gs_cost_seconds(cost, &w);
 }
 
-static bool is_shorter(const gs_session *s, const gs_stage *stage)
+/* Pairs for each edge of a stage, in the portions that a device makes of a chunk (gs_product_portion()).
+ * Those of a whole chunk are the runs of its other copy, where a vertex's edges lie by its own type. A part
+ * of a chunk's edges has the more of its pairs, the more evenly they are spread over them; that they are
+ * quite even is the most that there may be. So as many parts are assumed as keep what such a part has below a
+ * portion. */
+static double pairs_per_edge(const gs_session *s, const gs_stage *stage, const gs_edge_products *p, double of_chunk)
 {
-    return edge_seconds(s, stage, GS_PRODUCTS_OF_RUNS) < edge_seconds(s, stage, GS_PRODUCTS_OF_EDGES);
+    const double chunks = pow(gs_store_chunks(s->store)->parts, 2);
+    const double edges = (double)gs_store_get_info(s->store)->edges / chunks, pairs = of_chunk * edges;
+    const double most = gs_product_portion(gs_stage_product_widths(stage, p));
+    double parts = ceil(edges / (most * GS_PORTION_PAIR_EDGES)), each = pairs;
+
+    for (parts = fmax(parts, 1);; parts = ceil(parts * 1.1)) {
+        each = parts == 1 ? pairs : pairs * (1 - pow(1 - 1 / parts, edges / pairs));
+        if (each <= most || edges / parts <= 1)
+            return fmin(parts * each / edges, 1);
+    }
+}
+
+/* Counts what a way has of products: of runs, or of pairs, which are runs in the other direction. */
+static gs_status count_products(const gs_session *s, gs_stage *stage, gs_products way)
+{
+    const uint32_t other = way == GS_PRODUCTS_OF_PAIRS;
+    const uint32_t direction = gs_store_chunks(s->store)->shared ? GS_BY_DEST : stage->direction ^ other;
+    gs_edge_products p;
+    double of_chunk;
+    gs_status st;
+
+    if (!gs_stage_find_products(&p, stage, way))
+        return GS_OK;
+    if ((st = runs_per_edge(s, direction, &of_chunk)) != GS_OK)
+        return st;
+    if (way == GS_PRODUCTS_OF_RUNS)
+        stage->runs_per_edge = of_chunk;
+    else
+        stage->pairs_per_edge = pairs_per_edge(s, stage, &p, of_chunk);
+    return GS_OK;
+}
+
+static bool is_possible(const gs_stage *stage, gs_products way)
+{
+    return way == GS_PRODUCTS_OF_EDGES ||
+           (way == GS_PRODUCTS_OF_RUNS ? stage->runs_per_edge : stage->pairs_per_edge) > 0;
+}
+
+/* The one that is asked for, where the stage can have it, or the shortest. */
+static gs_products choose_way(const gs_session *s, const gs_stage *stage, int asked)
+{
+    static const gs_products ways[] = {GS_PRODUCTS_OF_EDGES, GS_PRODUCTS_OF_RUNS, GS_PRODUCTS_OF_PAIRS};
+    gs_products best = GS_PRODUCTS_OF_EDGES;
+
+    if (asked != AUTO)
+        return is_possible(stage, ways[asked - EDGES]) ? ways[asked - EDGES] : GS_PRODUCTS_OF_EDGES;
+    for (uint32_t i = 1; i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (is_possible(stage, ways[i]) && edge_seconds(s, stage, ways[i]) < edge_seconds(s, stage, best))
+            best = ways[i];
+    return best;
 }
 
 /* Devices on host memory make them. Predictions, whose bits depend on no budget, only where that is asked for: the
@@ -89,13 +144,12 @@ gs_status gs_session_choose_products(gs_session *s)
 
     for (uint32_t k = 0; k < s->program->stages && st == GS_OK && can_choose(s, asked); k++) {
         gs_stage *const stage = &s->program->stage[k];
-        gs_run_products p;
-        if (!gs_stage_find_runs(&p, stage))
-            continue;
-        const uint32_t direction = gs_store_chunks(s->store)->shared ? GS_BY_DEST : stage->direction;
-        st = runs_per_edge(s, direction, &stage->runs_per_edge);
-        stage->products = st == GS_OK && (asked == RUNS || is_shorter(s, stage)) ? GS_PRODUCTS_OF_RUNS
-                                                                                : GS_PRODUCTS_OF_EDGES;
+        stage->runs_per_edge = stage->pairs_per_edge = 0;
+        if (asked != PAIRS)
+            st = count_products(s, stage, GS_PRODUCTS_OF_RUNS);
+        if (asked != RUNS && st == GS_OK)
+            st = count_products(s, stage, GS_PRODUCTS_OF_PAIRS);
+        stage->products = st == GS_OK ? choose_way(s, stage, asked) : GS_PRODUCTS_OF_EDGES;
     }
     return st;
 }
@@ -124,6 +178,9 @@ void gs_session_describe_products(const gs_session *s, gs_plan_report *out)
         r->runs = (uint64_t)(stage->runs_per_edge * edges + 0.5);
         r->edge_seconds = edges * edge_seconds(s, stage, GS_PRODUCTS_OF_EDGES);
         r->run_seconds = r->runs > 0 ? edges * edge_seconds(s, stage, GS_PRODUCTS_OF_RUNS) : 0;
+        r->pairs = (uint64_t)(stage->pairs_per_edge * edges + 0.5);
+        r->pair_seconds = r->pairs > 0 ? edges * edge_seconds(s, stage, GS_PRODUCTS_OF_PAIRS) : 0;
         r->by_runs = stage->products == GS_PRODUCTS_OF_RUNS;
+        r->by_pairs = stage->products == GS_PRODUCTS_OF_PAIRS;
     }
 }

@@ -1,4 +1,5 @@
-/* choose_products.h - for what are the products by the matrices of edges' types made: edges, or runs of them? */
+/* choose_products.h - for what are the products by the matrices of edges' types made: edges, or runs or pairs
+ * of them? */
 #ifndef GS_SESSION_CHOOSE_PRODUCTS_H
 #define GS_SESSION_CHOOSE_PRODUCTS_H
 
@@ -7,9 +8,9 @@
 
 typedef struct gs_session gs_session;
 
-/* Counts runs, where a stage has such products, and gives each stage the way that is predicted to take less, or that
- * .products asks for. Reads the edge files once for each direction that is needed and was not counted before. GS_EIO,
- * GS_EFORMAT, GS_ENOMEM. */
+/* Counts runs and pairs, where a stage has such products, and gives each stage the way that is predicted to
+ * take least, or that .products asks for. Reads the edge files once for each direction that is needed and was
+ * not counted before. GS_EIO, GS_EFORMAT, GS_ENOMEM. */
 gs_status gs_session_choose_products(gs_session *s);
 
 /* What each stage with such products takes in either way, into out->product_stage. */

@@ -92,7 +92,7 @@ typedef struct gs_session_memory {
     uint64_t known;             /* what another program needs of the host's: only less is of interest; 0: none */
     uint64_t least;             /* what a plan, and tables of edges, are known or expected to take of the host's */
     uint64_t sets;              /* tables of edges */
-    uint64_t run_scratch;       /* of products of runs, beside other scratch */
+    uint64_t run_scratch;       /* of products of runs or pairs, beside other scratch */
 } gs_session_memory;
 
 /* Bytes that planning has where the budget is spent already, to find the smallest one that works. */

@@ -681,7 +681,7 @@ static gs_status charge_products(gs_session *s)
     const gs_status st = gs_session_choose_products(s);
 
     s->memory.run_scratch = st == GS_OK ? scratch_bytes(s) - before : 0;
-    charge(s, "products of runs", s->memory.run_scratch, true);
+    charge(s, "products of edges", s->memory.run_scratch, true);
     return st;
 }
 
@@ -698,7 +698,7 @@ static bool do_without_runs(gs_session *s)
     return any;
 }
 
-/* A plan; where none fits otherwise, one without products of runs. */
+/* A plan; where none fits otherwise, one with products edge by edge. */
 static gs_status schedule(gs_session *s, gs_schedule_config *config)
 {
     const gs_status st = gs_schedule(&s->plan, config);

@@ -351,8 +351,9 @@ static void add_products(cJSON *list, const gs_product_report *x)
 
     cJSON_AddStringToObject(o, "stage", x->stage);
     ADD(o, {"edges", (double)x->edges}, {"runs", (double)x->runs}, {"edge_seconds", x->edge_seconds},
-        {"run_seconds", x->run_seconds});
+        {"run_seconds", x->run_seconds}, {"pairs", (double)x->pairs}, {"pair_seconds", x->pair_seconds});
     cJSON_AddBoolToObject(o, "by_runs", x->by_runs);
+    cJSON_AddBoolToObject(o, "by_pairs", x->by_pairs);
 }
 
 static void add_file(cJSON *list, const gs_plan_report *p, uint32_t file)

@@ -143,17 +143,21 @@ static void warn_of_options(const gs_session *s)
     gs_model_close(m);
 }
 
-/* Products of runs that were asked for, where no stage makes any. */
+/* Products of runs or pairs that were asked for, where no stage makes any. */
 static void warn_of_products(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
+    const bool pairs = o->products != NULL && strcmp(o->products, "pairs") == 0;
 
     for (uint32_t k = 0; k < s->program->stages; k++)
-        if (s->program->stage[k].products == GS_PRODUCTS_OF_RUNS)
+        if (s->program->stage[k].products != GS_PRODUCTS_OF_EDGES)
             return;
-    if (o->products != NULL && strcmp(o->products, "runs") == 0)
-        o->warn(o->context, ".products runs: no product by edge type is made so: the model has none, or they run on a "
-                            "GPU or on batches, or the budget has no room");
+    if (pairs || (o->products != NULL && strcmp(o->products, "runs") == 0))
+        o->warn(o->context,
+                pairs ? ".products pairs: no product by edge type is made so: the model has none, or they "
+                        "run on a GPU or on batches, or the budget has no room"
+                      : ".products runs: no product by edge type is made so: the model has none, or they run "
+                        "on a GPU or on batches, or the budget has no room");
 }
 
 void gs_run__warn(const gs_session *s)

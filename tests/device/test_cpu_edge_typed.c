@@ -130,6 +130,17 @@ static void open_outer_runs(outer_fixture *o, uint32_t types, uint32_t in, uint3
     b->stage.products = GS_PRODUCTS_OF_RUNS;
 }
 
+/* Few operands, so that pairs have several edges each. */
+static void open_outer_pairs(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out)
+{
+    edge_fixture *const b = &o->b;
+    const uint32_t few = types < 4 ? types : 4;
+    open_outer(o, types, in, out);
+    for (uint32_t k = 0; k < b->edges; k++)
+        o->type[k] = (uint16_t)(random_below(k, 5, few) * types / few);
+    b->stage.products = GS_PRODUCTS_OF_PAIRS;
+}
+
 /* The same products are of a matrix that edges of all types add to, too. */
 static void open_outer_alike(outer_fixture *o, uint32_t types, uint32_t in, uint32_t out)
 {
@@ -280,6 +291,12 @@ static void test_edge_runs__gradients_of_the_sums_of_runs(void **state)
     check_gradients(open_outer_runs, 1);
 }
 
+static void test_edge_pairs__gradients_of_the_sums_of_targets(void **state)
+{
+    (void)state;
+    check_gradients(open_outer_pairs, 1);
+}
+
 static void refused(gs_device *d, void *context)
 {
     outer_fixture o;
@@ -311,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_edge_batch__gradients_of_the_matrices),
         cmocka_unit_test(test_edge_batch__gradients_of_a_matrix_for_all_beside),
         cmocka_unit_test(test_edge_runs__gradients_of_the_sums_of_runs),
+        cmocka_unit_test(test_edge_pairs__gradients_of_the_sums_of_targets),
         cmocka_unit_test(test_edge_batch__what_is_missing_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

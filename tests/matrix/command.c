@@ -152,7 +152,8 @@ int command_status(const char *line)
 static bool silent_but_for_options_in_vain(const char *said)
 {
     static const char *const expected[] = {"does not look at the edge weights of", "has no use for it",
-                                            "--products runs: no product by edge type is made so"};
+                                            "--products runs: no product by edge type is made so",
+                                            "--products pairs: no product by edge type is made so"};
     static const char start[] = "gnnstream: warning: ";
 
     while (*said != '\0') {

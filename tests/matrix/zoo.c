@@ -54,7 +54,7 @@ static void zoo_run(const zoo *z, unsigned parts, unsigned bits)
         if (bits >> i & 1)
             options = text("%s %s", options, z->switches.name[i]);
     if (strcmp(z->kind, "many") == 0 && (bits & 1) != 0) /* whatever is predicted to be faster */
-        options = text("%s --products runs", options);
+        options = text("%s --products %s", options, (bits & 2) != 0 ? "pairs" : "runs");
     const char *const name = text("%s P=%u%s", z->model, parts, *options == '\0' ? " all on" : options);
     if (train(&r, "%s %s %s --init %s%s", store_of(z->kind, z->method, parts, ""), network_options(&z->network),
               learning_options(&z->learning), z->yardstick.init, options)) {

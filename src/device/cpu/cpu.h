@@ -6,7 +6,7 @@
  *   gemm.c           dense products (oneDNN)
  *   edge_plan.c      edge programs: instructions to steps on tiles of edges, and the scratch of a tile
  *   edge_program.c   launches over edges: targets over threads, and sums before and after
- *   edge_runs.c      the same where products are made for runs of edges
+ *   edge_runs.c      the same where products are made for runs or pairs of edges
  *   sequence.c       LSTMs over edges: targets over tiles, tiles over threads
  *   steps.c          vertex launches: instructions to steps with pointers, and which may run without waiting
  *   vertex.c         vertex launches: steps over threads

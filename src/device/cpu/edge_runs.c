@@ -1,11 +1,18 @@
-/* Products of edges by the matrices of their types, one for each run: edges of one target and one type, which lie side
- * by side (program/products.h).
+/* Products of edges by the matrices of their types, one for each run: edges of one target and one type, which
+ * lie side by side; or one for each pair of a row of the operand end and a type, wherever its edges lie
+ * (program/products.h).
  *
- * A launch is taken a portion of its runs at a time. The rows of a run are added up, in the place that it has among the
- * portion's runs by type, so each type's sums are multiplied, and added to the gradient of its matrix, as one block of
- * rows. Then the products are added to their targets, in the order of the edges. Sums and additions are edge
- * programs and sums of rows themselves: of the stage as it is before its product, and behind it. A run is never cut,
- * and portions are cut by the launch alone, so nothing depends on the number of threads. */
+ * A launch is taken a portion of its runs at a time. The rows of a run are added up, in the place that it has
+ * among the portion's runs by type, so each type's sums are multiplied, and added to the gradient of its
+ * matrix, as one block of rows. Then the products are added to their targets, in the order of the edges. Sums
+ * and additions are edge programs and sums of rows themselves: of the stage as it is before its product, and
+ * behind it. A run is never cut, and portions are cut by the launch alone, so nothing depends on the number
+ * of threads.
+ *
+ * Of pairs the same: what a pair has is computed once, as the sum of an edge of its own. Behind the product a
+ * stage goes over the portion's edges, whose operand is the pair's product; outer products are made of what
+ * the edges of a pair have at their targets, added up. Pairs are found in the order of edges, by a hash table
+ * of the portion. */
 #include "device/cpu/edge_runs.h"
 
 #include <string.h>
@@ -17,19 +24,18 @@
 #include "device/cpu/gemm.h"
 #include "program/products.h"
 
-#define PORTION_BYTES (2 * GS_MIB) /* of rows */
-#define PORTION_LEAST 1024u        /* runs */
-#define PORTION_MOST 16384u
-#define PORTION_LISTS 9u           /* 32-bit numbers of a run */
-#define PRODUCT_ROWS 64u           /* that a thread multiplies at a time */
-#define GRADIENT_ROWS 8u           /* of a type's matrix: those that stand in registers together */
+#define PORTION_LISTS 9u /* 32-bit numbers of a run */
+#define PAIR_LISTS 5u    /* the same of a pair, beside: its operand, and its part of the hash table */
+#define EDGE_LISTS 4u    /* of an edge where there are pairs */
+#define PRODUCT_ROWS 64u /* that a thread multiplies at a time */
+#define GRADIENT_ROWS 8u /* of a type's matrix: those that stand in registers together */
 
 /* A stage before its product and behind it. */
 struct gs_cpu_run_stage {
     const gs_stage *of;
-    gs_run_products p;
+    gs_edge_products p;
     gs_reg sum;           /* of `before` */
-    gs_stage before;      /* the sum of `value`, for each run */
+    gs_stage before;      /* the sum of `value`, for each run or pair */
     gs_stage after;       /* the stage's sums, of the product as a row of the operand end */
     const float **rows;   /* [edge_regs] of `after` */
     void *memory;
@@ -37,7 +43,7 @@ struct gs_cpu_run_stage {
 
 /* ---- before any launch ---- */
 
-static bool by_runs(const gs_stage *s) { return s->products == GS_PRODUCTS_OF_RUNS; }
+static bool by_edges(const gs_stage *s) { return s->products == GS_PRODUCTS_OF_EDGES; }
 
 static uint64_t stage_bytes(const gs_stage *s)
 {
@@ -73,7 +79,7 @@ uint64_t gs_cpu__run_stage_bytes(const gs_program *p)
 {
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < p->stages; s++)
-        if (by_runs(&p->stage[s]))
+        if (!by_edges(&p->stage[s]))
             bytes += sizeof(gs_cpu_run_stage) + stage_bytes(&p->stage[s]) + GS_BLOCK_BYTES;
     return bytes;
 }
@@ -93,17 +99,17 @@ gs_status gs_cpu__prepare_run_stages(gs_cpu *cpu, const gs_program *p)
 
     gs_cpu__free_run_stages(cpu);
     for (uint32_t s = 0; s < p->stages; s++)
-        stages += by_runs(&p->stage[s]);
+        stages += !by_edges(&p->stage[s]);
     if (stages == 0)
         return GS_OK;
     if ((cpu->run_stage = gs_calloc(stages, sizeof(*cpu->run_stage))) == NULL)
         return gs_fail(GS_ENOMEM, "device cpu: out of memory for products of edges");
     for (uint32_t s = 0; s < p->stages; s++) {
         gs_cpu_run_stage *const r = &cpu->run_stage[cpu->run_stages];
-        if (!by_runs(&p->stage[s]))
+        if (by_edges(&p->stage[s]))
             continue;
-        if (!gs_stage_find_runs(&r->p, &p->stage[s]))
-            return gs_fail(GS_EINVAL, "stage \"%s\": its products are not those of runs", p->stage[s].name);
+        if (!gs_stage_find_products(&r->p, &p->stage[s], p->stage[s].products))
+            return gs_fail(GS_EINVAL, "stage \"%s\": its products are not those of runs or pairs", p->stage[s].name);
         if ((r->memory = gs_malloc(stage_bytes(&p->stage[s]))) == NULL)
             return gs_fail(GS_ENOMEM, "device cpu: out of memory for products of edges");
         split_stage(r, &p->stage[s]);
@@ -112,25 +118,11 @@ gs_status gs_cpu__prepare_run_stages(gs_cpu *cpu, const gs_program *p)
     return GS_OK;
 }
 
-/* Columns of a run's sum, of its product, and of the widest other side of an outer product. */
-typedef struct run_widths {
-    uint32_t in, out, side;
-} run_widths;
-
-static run_widths widths_of(const gs_stage *s, const gs_run_products *p)
+/* Of the rows and lists of a portion: its 32-bit numbers in all. */
+static uint64_t portion_floats(gs_product_widths w, uint32_t most, bool pairs)
 {
-    run_widths w = {.in = s->edge_reg[p->value].width,
-                    .out = p->instr == GS_NONE ? 0 : s->edge_reg[p->product].width};
-    for (uint32_t i = 0; i < s->sums; i++)
-        if (s->sum[i].kind == GS_SUM_OUTER)
-            w.side = GS_MAX(w.side, s->edge_reg[s->sum[i].score].width);
-    return w;
-}
-
-static uint32_t portion_runs(run_widths w)
-{
-    const uint64_t fit = PORTION_BYTES / sizeof(float) / ((uint64_t)w.in + w.out + w.side);
-    return (uint32_t)GS_MIN(GS_MAX(fit, (uint64_t)PORTION_LEAST), (uint64_t)PORTION_MOST);
+    const uint64_t lists = PORTION_LISTS + (pairs ? PAIR_LISTS + GS_PORTION_PAIR_EDGES * EDGE_LISTS : 0);
+    return most * (w.in + w.out + w.side + lists) + PORTION_LISTS + EDGE_LISTS;
 }
 
 gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage)
@@ -138,11 +130,10 @@ gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage)
     gs_cpu_run_stage r = {.memory = NULL};
     gs_cpu_run_needs n = {0};
 
-    if (!by_runs(stage) || !gs_stage_find_runs(&r.p, stage))
+    if (by_edges(stage) || !gs_stage_find_products(&r.p, stage, stage->products))
         return n;
-    const run_widths w = widths_of(stage, &r.p);
-    const uint32_t most = portion_runs(w);
-    n.floats = (uint64_t)most * (w.in + w.out + w.side + PORTION_LISTS) + PORTION_LISTS;
+    const gs_product_widths w = gs_stage_product_widths(stage, &r.p);
+    n.floats = portion_floats(w, gs_product_portion(w), stage->products == GS_PRODUCTS_OF_PAIRS);
     r.sum = (gs_reg){.kind = GS_REG_SUM, .width = w.in, .array = GS_NONE};
     r.before = *stage;
     r.before.sums = r.before.regs = 1;
@@ -158,20 +149,33 @@ typedef struct portion {
     gs_cpu *cpu;
     const gs_edge_program_launch *l;
     gs_cpu_run_stage *s;
-    run_widths w;
+    gs_product_widths w;
+    bool pairs;
     uint32_t types, most;
     const float *matrix;             /* [in, out] of each type */
     uint32_t target, edge;           /* where the next one begins */
-    uint32_t first_target, targets, runs, groups;
+    uint32_t first_target, first_edge, targets, edges, runs, groups; /* runs: or pairs */
     float *sum, *product, *side;     /* of each run, by type */
     void *place;                     /* [runs] of the launch's indices: where its rows are */
     uint32_t *start;                 /* [runs + 1] the first edge of each */
-    uint32_t *target_start;          /* [targets + 1] the first run of each */
+    uint32_t *target_start;          /* [targets + 1] the first run of each; of pairs the first edge */
     uint32_t *type, *order, *spare;  /* [runs] */
     uint32_t *row;                   /* [runs] of its target */
     uint32_t *group;                 /* [groups + 1] where runs of a type begin */
     uint16_t *run_type;              /* [runs] */
+    void *operand;                   /* [pairs] of the launch's indices */
+    uint32_t *table, table_mask;     /* a pair's number and 1, by its hash */
+    uint32_t *pair;                  /* [edges] */
+    void *pick, *by_pair;            /* [edges] of the launch's indices: where the product is; targets' rows by pair */
 } portion;
+
+static void put_index(void *list, uint32_t bytes, uint32_t i, uint32_t value)
+{
+    if (bytes == 2)
+        ((uint16_t *)list)[i] = (uint16_t)value;
+    else
+        ((uint32_t *)list)[i] = value;
+}
 
 static uint32_t end_of_run(const gs_edges *e, uint32_t k, uint32_t end)
 {
@@ -182,7 +186,7 @@ static uint32_t end_of_run(const gs_edges *e, uint32_t k, uint32_t end)
 }
 
 /* The next runs: of a target that has more, those that there is room for. */
-static void next_portion(portion *k)
+static void next_runs(portion *k)
 {
     const gs_edges *const e = &k->l->edges;
 
@@ -203,21 +207,72 @@ static void next_portion(portion *k)
     k->start[k->runs] = k->edge;
 }
 
+/* The number of an edge's pair; GS_NONE: it would be one more than there is room for. */
+static uint32_t pair_of(portion *k, uint32_t edge)
+{
+    const gs_edges *const e = &k->l->edges;
+    const uint32_t operand = gs_index_at(e->index, e->index_bytes, edge),
+                   type = gs_type_at(e->type, e->type_bytes, edge);
+    uint32_t at = (uint32_t)(((uint64_t)operand * k->types + type) * 0x9e3779b97f4a7c15u >> 40) & k->table_mask;
+
+    for (; k->table[at] != 0; at = (at + 1) & k->table_mask) {
+        const uint32_t pair = k->table[at] - 1;
+        if (k->type[pair] == type && gs_index_at(k->operand, e->index_bytes, pair) == operand)
+            return pair;
+    }
+    if (k->runs == k->most)
+        return GS_NONE;
+    put_index(k->operand, e->index_bytes, k->runs, operand);
+    k->type[k->runs] = type;
+    k->table[at] = ++k->runs;
+    return k->runs - 1;
+}
+
+/* The next edges, as many as there is room for, and for their pairs. */
+static void next_pairs(portion *k)
+{
+    const gs_edges *const e = &k->l->edges;
+    const uint32_t most = k->most * GS_PORTION_PAIR_EDGES;
+    bool full = false;
+
+    memset(k->table, 0, ((uint64_t)k->table_mask + 1) * sizeof(*k->table));
+    k->first_target = k->target;
+    k->first_edge = k->edge;
+    k->targets = k->runs = k->edges = 0;
+    while (k->target < e->targets && !full && k->targets < most) {
+        const uint32_t end = e->start[k->target + 1];
+        k->target_start[k->targets++] = k->edges;
+        for (; k->edge < end && !full; k->edge += !full) {
+            const uint32_t pair = k->edges == most ? GS_NONE : pair_of(k, k->edge);
+            full = pair == GS_NONE;
+            if (!full)
+                k->pair[k->edges++] = pair;
+        }
+        k->target += k->edge == end;
+    }
+    k->target_start[k->targets] = k->edges;
+}
+
 static void sort_runs(portion *k)
 {
     gs_cpu_edge_order(k->type, k->runs, k->types, k->order, k->spare);
     k->groups = 0;
     for (uint32_t i = 0; i < k->runs; i++) {
         const uint32_t run = k->order[i];
-        if (k->l->edges.index_bytes == 2)
-            ((uint16_t *)k->place)[run] = (uint16_t)i;
-        else
-            ((uint32_t *)k->place)[run] = i;
+        put_index(k->place, k->l->edges.index_bytes, run, i);
         k->run_type[run] = (uint16_t)k->type[run];
         if (i == 0 || k->type[run] != k->type[k->order[i - 1]])
             k->group[k->groups++] = i;
     }
     k->group[k->groups] = k->runs;
+}
+
+/* The edges of a portion read the products of their pairs. */
+static void pick_products(const portion *k)
+{
+    const uint32_t bytes = k->l->edges.index_bytes;
+    for (uint32_t i = 0; i < k->edges; i++)
+        put_index(k->pick, bytes, i, gs_index_at(k->place, bytes, k->pair[i]));
 }
 
 /* The sum of a launch, of rows or of a program's values; of a stage before its product or behind it. */
@@ -242,6 +297,15 @@ static gs_status add_up_runs(const portion *k)
     gs_edge_program_launch l = *k->l;
 
     memset(k->sum, 0, (uint64_t)k->runs * k->w.in * sizeof(*k->sum));
+    for (uint32_t i = 0; k->pairs && i <= k->runs; i++)
+        k->start[i] = i;
+    if (k->pairs) { /* an edge each */
+        l.edges.index = k->operand;
+        l.edges.type = k->run_type;
+        l.edges.type_bytes = sizeof(*k->run_type);
+        l.edges.weight = NULL;
+        l.edges.feature = NULL;
+    }
     l.stage = &k->s->before;
     l.edges.targets = k->runs;
     l.edges.target = k->place;
@@ -284,20 +348,94 @@ static void add_rows(const portion *k, float *grad, uint32_t side, uint32_t item
                      GS_MIN(GRADIENT_ROWS, side - row), k->w.in);
 }
 
-/* Rows of the targets with the sums of their runs. */
-static void add_outer(const portion *k, const gs_sum *m)
+/* For each pair the sum of the rows that its edges have at their targets. */
+static gs_status add_up_targets(const portion *k, const gs_sum *m)
 {
-    const uint32_t side = k->l->stage->edge_reg[m->score].width, blocks = (uint32_t)gs_div_up(side, GRADIENT_ROWS);
+    const gs_edges *const e = &k->l->edges;
+    const uint32_t width = k->l->stage->edge_reg[m->score].width, bytes = e->index_bytes;
+    gs_edge_launch l = {.edges = *e, .dtype = GS_F32, .operand = k->l->rows[m->score], .acc = k->side, .width = width};
+
+    memset(k->side, 0, (uint64_t)k->runs * width * sizeof(*k->side));
+    memset(k->start, 0, ((uint64_t)k->runs + 1) * sizeof(*k->start));
+    for (uint32_t i = 0; i < k->edges; i++)
+        k->start[k->pair[i] + 1]++;
+    for (uint32_t i = 0; i < k->runs; i++) {
+        k->start[i + 1] += k->start[i];
+        k->spare[i] = k->start[i];
+    }
+    for (uint32_t t = 0; t < k->targets; t++)
+        for (uint32_t i = k->target_start[t]; i < k->target_start[t + 1]; i++)
+            put_index(k->by_pair, bytes, k->spare[k->pair[i]]++, gs_index_at(e->target, bytes, k->first_target + t));
+    l.edges.targets = l.edges.target_rows = k->runs;
+    l.edges.target = k->place;
+    l.edges.start = k->start;
+    l.edges.index = k->by_pair;
+    l.edges.operand_rows = e->target_rows;
+    l.edges.end = l.edges.largest = 0;
+    return gs_cpu__run_edges(k->cpu, &l);
+}
+
+/* Rows of the targets, of each run in its place. */
+static void list_targets(const portion *k, const gs_sum *m)
+{
+    const uint32_t side = k->l->stage->edge_reg[m->score].width;
     const float *const rows = k->l->rows[m->score];
-    float *const grad = k->l->grad[m->weight];
-    const int before = gs_cpu__enter(k->cpu, k->groups * blocks);
+    const int before = gs_cpu__enter(k->cpu, k->runs);
 #pragma omp parallel for schedule(static)
     for (uint32_t i = 0; i < k->runs; i++)
         memcpy(k->side + (uint64_t)i * side, rows + (uint64_t)k->row[k->order[i]] * side, side * sizeof(*rows));
+    gs_cpu__leave(before);
+}
+
+/* Rows of the targets with what runs or pairs have of the operand end. */
+static gs_status add_outer(const portion *k, const gs_sum *m)
+{
+    const uint32_t side = k->l->stage->edge_reg[m->score].width, blocks = (uint32_t)gs_div_up(side, GRADIENT_ROWS);
+    float *const grad = k->l->grad[m->weight];
+    gs_status st = GS_OK;
+
+    if (k->pairs)
+        st = add_up_targets(k, m);
+    else
+        list_targets(k, m);
+    const int before = gs_cpu__enter(k->cpu, k->groups * blocks);
 #pragma omp parallel for schedule(dynamic, 4)
     for (uint32_t i = 0; i < k->groups * blocks; i++)
         add_rows(k, grad, side, i, blocks);
     gs_cpu__leave(before);
+    return st;
+}
+
+/* The features of an edge. */
+static const void *features_at(const gs_stage *s, const gs_edges *e, uint32_t edge)
+{
+    uint64_t columns = 0;
+    for (uint32_t r = 0; r < s->edge_regs; r++)
+        if (s->edge_reg[r].kind == GS_EDGE_FEATURES)
+            columns = s->edge_reg[r].columns;
+    return e->feature == NULL ? NULL : (const char *)e->feature + edge * columns * gs_dtype_bytes(e->feature_type);
+}
+
+/* The edges of the products that are added: runs, or the portion's own. */
+static void set_edges(const portion *k, gs_edges *e)
+{
+    e->end = 0;
+    e->targets = k->targets;
+    e->target = (const char *)e->target + (uint64_t)k->first_target * e->index_bytes;
+    e->start = k->target_start;
+    e->operand_rows = k->runs;
+    if (k->pairs) {
+        e->index = k->pick;
+        e->type = (const char *)e->type + (uint64_t)k->first_edge * e->type_bytes;
+        e->weight = e->weight == NULL ? NULL : e->weight + k->first_edge;
+        e->feature = features_at(k->l->stage, e, k->first_edge);
+        return;
+    }
+    e->index = k->place;
+    e->type = k->run_type;
+    e->type_bytes = sizeof(*k->run_type);
+    e->weight = NULL;
+    e->feature = NULL;
 }
 
 static gs_status add_products(const portion *k)
@@ -310,15 +448,7 @@ static gs_status add_products(const portion *k)
     k->s->rows[k->s->p.product] = k->product;
     l.stage = after;
     l.rows = k->s->rows;
-    l.edges.targets = k->targets;
-    l.edges.target = (const char *)k->l->edges.target + (uint64_t)k->first_target * k->l->edges.index_bytes;
-    l.edges.start = k->target_start;
-    l.edges.index = k->place;
-    l.edges.operand_rows = k->runs;
-    l.edges.type = k->run_type;
-    l.edges.type_bytes = sizeof(*k->run_type);
-    l.edges.weight = NULL;
-    l.edges.feature = NULL;
+    set_edges(k, &l.edges);
     for (uint32_t i = 0; i < after->sums && st == GS_OK; i++)
         if (!gs_stage_sums_rows(k->s->of, i)) /* which have launches of their own */
             st = run_sum(k, &l, i);
@@ -331,13 +461,14 @@ static gs_status run_portion(portion *k)
     gs_status st;
 
     sort_runs(k);
-    if ((st = add_up_runs(k)) != GS_OK)
-        return st;
-    for (uint32_t i = 0; i < stage->sums; i++)
+    st = add_up_runs(k);
+    for (uint32_t i = 0; i < stage->sums && st == GS_OK; i++)
         if (stage->sum[i].kind == GS_SUM_OUTER)
-            add_outer(k, &stage->sum[i]);
-    if (k->s->p.instr == GS_NONE)
-        return GS_OK;
+            st = add_outer(k, &stage->sum[i]);
+    if (st != GS_OK || k->s->p.instr == GS_NONE)
+        return st;
+    if (k->pairs)
+        pick_products(k);
     multiply_runs(k);
     return add_products(k);
 }
@@ -393,26 +524,37 @@ static void place_lists(portion *k)
     k->row = k->spare + most;
     k->group = k->row + most;
     k->run_type = (uint16_t *)(void *)(k->group + most + 1);
+    if (!k->pairs)
+        return;
+    k->operand = k->group + 2 * most + 1;
+    k->table = (uint32_t *)k->operand + most;
+    for (k->table_mask = 1; k->table_mask < 2 * most; k->table_mask *= 2)
+        ;
+    k->table_mask--;
+    k->target_start = k->table + k->table_mask + 1;
+    k->pair = k->target_start + most * GS_PORTION_PAIR_EDGES + 1;
+    k->pick = k->pair + most * GS_PORTION_PAIR_EDGES;
+    k->by_pair = (uint32_t *)k->pick + most * GS_PORTION_PAIR_EDGES;
 }
 
-static gs_status run_by_runs(gs_cpu *cpu, const gs_edge_program_launch *l)
+static gs_status run_by_portions(gs_cpu *cpu, const gs_edge_program_launch *l)
 {
-    portion k = {.cpu = cpu, .l = l, .edge = l->edges.start[0]};
+    portion k = {.cpu = cpu, .l = l, .edge = l->edges.start[0], .pairs = l->stage->products == GS_PRODUCTS_OF_PAIRS};
     gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < cpu->run_stages; i++)
         if (cpu->run_stage[i].of == l->stage)
             k.s = &cpu->run_stage[i];
     if (k.s == NULL)
-        return refuse(l, "not prepared for products of runs");
-    k.w = widths_of(l->stage, &k.s->p);
-    k.most = portion_runs(k.w);
+        return refuse(l, "not prepared for products of runs or pairs");
+    k.w = gs_stage_product_widths(l->stage, &k.s->p);
+    k.most = gs_product_portion(k.w);
     gs_cpu__transpose_matrices(cpu, l);
     place_lists(&k);
     if ((st = find_types(&k)) != GS_OK)
         return st;
     while (k.target < l->edges.targets && st == GS_OK) {
-        next_portion(&k);
+        (k.pairs ? next_pairs : next_runs)(&k);
         st = k.runs > 0 ? run_portion(&k) : GS_OK;
     }
     return st;
@@ -420,5 +562,5 @@ static gs_status run_by_runs(gs_cpu *cpu, const gs_edge_program_launch *l)
 
 gs_status gs_cpu__run_edge_stage(void *context, const gs_edge_program_launch *l)
 {
-    return by_runs(l->stage) ? run_by_runs(context, l) : gs_cpu__run_edge_program(context, l);
+    return by_edges(l->stage) ? gs_cpu__run_edge_program(context, l) : run_by_portions(context, l);
 }

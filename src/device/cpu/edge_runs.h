@@ -1,13 +1,13 @@
-/* edge_runs.h - launches of edge programs whose products are made for runs of edges, and all others. */
+/* edge_runs.h - launches of edge programs whose products are made for runs or pairs, and all others. */
 #ifndef GS_DEVICE_CPU_EDGE_RUNS_H
 #define GS_DEVICE_CPU_EDGE_RUNS_H
 
 #include "device/cpu/edge_program.h"
 
-/* Scratch of a stage with products of runs; else 0. */
+/* Scratch of a stage with products of runs or pairs; else 0. */
 typedef struct gs_cpu_run_needs {
     uint64_t floats;          /* of the rows of a portion, and their order */
-    gs_cpu_edge_needs before; /* of the sums of runs */
+    gs_cpu_edge_needs before; /* of the sums of runs, or of what pairs have */
 } gs_cpu_run_needs;
 
 gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage);

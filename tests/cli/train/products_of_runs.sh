@@ -1,7 +1,7 @@
-# Products by the matrix of an edge's type are made once for the edges of a vertex that have the type, of the sum of
-# their rows: as many as there are such pairs, forward by destination, backward by source. Losses are those of products
-# edge by edge, to rounding, a run that goes on is the same to the bit, and budgets that have no room for more scratch
-# do without.
+# Products by the matrix of an edge's type are made once for the edges of a vertex that have the type: of the sum of
+# their rows, as many as there are such pairs, forward by destination, backward by source; or of the row at the other
+# end, as many as there are pairs of that end. Losses are those of products edge by edge, to rounding, a run that goes
+# on is the same to the bit, and budgets that have no room for more scratch do without.
 gnnstream generate rmat graph --vertices 1024 --edges 8000 --features 8 --classes 3 --seed 3 >made
 pairs=$(python3 - <<'PY'
 import array, ast, random, struct
@@ -47,6 +47,11 @@ taken = [float(row[72:82]) for row in rows if row.endswith("  taken")]
 assert len(rows) >= 3 and len(taken) == 1 and taken[0] <= 1.02 * min(seconds), rows
 assert sum(row.startswith("products by type of edges, in tiles ") for row in rows) == 1, rows
 PY
+gnnstream plan store "${one[@]}" --products pairs --json >plan
+[ "$(field products)" = "$pairs" ] || die "$(field products) products of pairs, not $pairs"
+gnnstream plan store "${one[@]}" --products pairs --why >why
+grep -q 'pairs  *operand, type  *one of each' why && [ "$(grep -c '^ * pairs .* taken$' why)" = "$stages" ] ||
+    die "not every stage by pairs: $(<why)"
 refused 2 'leave out one of --tasks and --why' gnnstream plan store "${one[@]}" --tasks --why
 gnnstream plan store "${one[@]}" --products edges --json >plan
 [ "$(field products)" = 32000 ] || die "edge by edge: $(field products) products"
@@ -54,14 +59,46 @@ gnnstream plan store "${one[@]}" --products edges --json >plan
 two=(--model rgcn --layers 2 --hidden 8 --epochs 3 --seed 2)
 gnnstream train store "${two[@]}" --products edges --metrics edges >out
 gnnstream train store "${two[@]}" --products runs --metrics runs --save whole.safetensors >out
+gnnstream train store "${two[@]}" --products pairs --threads 1 --metrics pairs --save pairs.safetensors >out
+gnnstream train store "${two[@]}" --products pairs --threads 3 --save threads.safetensors >out
+cmp pairs.safetensors threads.safetensors || die "pairs: bits depend on the number of threads"
+gnnstream partition graph cut --parts 3 >made
+gnnstream train cut "${two[@]}" --products pairs --device cpu:2 --metrics devices >out
 python3 - <<'PY'
 import json
-of = [[json.loads(line)["loss"] for line in open(name)] for name in ("edges", "runs")]
-assert len(of[0]) == 3 and all(abs(a - b) < 1e-5 * a for a, b in zip(*of)), of
+of = [[json.loads(line)["loss"] for line in open(name)] for name in ("edges", "runs", "pairs", "devices")]
+assert len(of[0]) == 3 and all(abs(a - of[0][i]) < 1e-5 * a for way in of for i, a in enumerate(way)), of
 PY
 gnnstream train store "${two[@]}" --epochs 2 --products runs --checkpoint state --checkpoint-every 1 >out
 gnnstream train store "${two[@]}" --products runs --resume state --save resumed.safetensors >out 2>words
 cmp whole.safetensors resumed.safetensors || die "going on changed bits"
 ! grep -q warning words || die "$(<words)"
-gnnstream plan store --model gcn --products runs >out 2>words
-grep -q 'warning: --products runs: no product by edge type is made so' words || die "said: $(<words)"
+for way in runs pairs; do
+    gnnstream plan store --model gcn --products "$way" >out 2>words
+    grep -q "warning: --products $way: no product by edge type is made so" words || die "said: $(<words)"
+done
+
+# Edges of few sources: forward a product for each of their pairs with a type, backward one for each run, as both are by
+# source; that is what is chosen, and it is what a device is said to make.
+python3 - <<'PY'
+import array, random, struct
+draw = random.Random(5)
+edges = [(draw.randrange(60), draw.randrange(60, 1024)) for _ in range(8000)]
+types = [draw.randrange(12) for _ in edges]
+for name, kind, shape, values in (("edges", "<i8", (8000, 2), array.array("q", [v for e in edges for v in e])),
+                                  ("edge_types", "<i2", (8000,), array.array("h", types))):
+    head = repr({"descr": kind, "fortran_order": False, "shape": shape}).ljust(117) + "\n"
+    with open(f"graph/{name}.npy", "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + values.tobytes())
+print(4 * len({(e[0], t) for e, t in zip(edges, types)}), file=open("few", "w"))
+PY
+gnnstream partition graph few.store --parts 1 >made
+gnnstream plan few.store "${one[@]}" --json >plan
+[ "$(field products)" = "$(<few)" ] || die "few sources: $(field products) products, not $(<few)"
+gnnstream train few.store "${two[@]}" --metrics chosen >out
+gnnstream train few.store "${two[@]}" --products edges --metrics edges >out
+python3 - <<'PY'
+import json
+of = [[json.loads(line)["loss"] for line in open(name)] for name in ("edges", "chosen")]
+assert len(of[0]) == 3 and all(abs(a - b) < 1e-5 * a for a, b in zip(*of)), of
+PY
