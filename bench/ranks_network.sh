@@ -14,49 +14,29 @@ ranks=${2:-2}
 : "${GNNSTREAM:=build/tools/gnnstream}" "${GS_RATE:=1gbit}"
 read -r -a options <<<"${GS_OPTIONS---layers 2 --hidden 64 --no-hoist --no-prune --host-memory 1G}"
 work=$(mktemp -d)
-name=gs_ranks_$$
+# shellcheck source=bench/namespaces.sh
+. "$(dirname "$0")/namespaces.sh"
 end()
 {
-    for r in $(seq 0 $((ranks - 1))) hub; do ip netns del ${name}_"$r" 2>"$work/end" || true; done
+    end_namespaces
     rm -rf "$work"
 }
 trap end EXIT
 export XDG_CACHE_HOME=$work MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp UCX_NET_DEVICES=all
 
-ip netns add ${name}_hub
-ip -n ${name}_hub link add bridge type bridge
-ip -n ${name}_hub link set bridge up
-for r in $(seq 0 $((ranks - 1))); do
-    ip netns add ${name}_"$r"
-    ip link add eth0 netns ${name}_"$r" type veth peer name port"$r" netns ${name}_hub
-    ip -n ${name}_hub link set port"$r" master bridge up
-    ip -n ${name}_"$r" addr add 10.77.0."$((r + 1))"/24 dev eth0
-    ip -n ${name}_"$r" link set eth0 up
-    ip -n ${name}_"$r" link set lo up
-    tc -n ${name}_"$r" qdisc add dev eth0 root tbf rate "$GS_RATE" burst 128k latency 50ms
-done
-# shellcheck disable=SC2016 # the rank's shell is to expand it
-echo 'exec ip netns exec '"$name"'_${PMI_RANK} "$@"' >"$work/one"
+make_namespaces "$ranks" "$GS_RATE"
 each=$(printf ', {"devices": 1}%.0s' $(seq "$ranks"))
 # what ranks of one machine are taken to have (docs/design/ranks.md)
 printf '{"switches": [%s], "network": {"bps": 268435456, "seconds": 3.0517578125e-05}}' "${each:2}" >"$work/network"
 
-counted()
-{
-    local all=0 r
-    for r in $(seq 0 $((ranks - 1))); do
-        all=$((all + $(ip netns exec ${name}_"$r" cat /sys/class/net/eth0/statistics/tx_bytes)))
-    done
-    echo $all
-}
 # run MODEL EPOCHS: prints what the kernel counted.
 run()
 {
     local before
-    before=$(counted)
+    before=$(sent_by_all)
     timeout 300 mpirun -n "$ranks" bash "$work/one" "$GNNSTREAM" train "$store" --model "$1" --epochs "$2" --threads 1 \
         "${options[@]}" --metrics "$work/metrics" >"$work/out" 2>"$work/err" || { cat "$work/err" >&2; exit 1; }
-    echo $(($(counted) - before))
+    echo $(($(sent_by_all) - before))
 }
 echo "load $(cut -d' ' -f1-3 /proc/loadavg) on $(nproc) processors; $ranks ranks, $GS_RATE; train ${options[*]}"
 echo "model  planned MB  sent MB  counted MB  over sent  epoch s"
