@@ -86,8 +86,9 @@ static uint64_t drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t 
     return fanout;
 }
 
-/* Draws from [first, first + degree), the edges of a vertex or those of one type, into a->place; how many. */
-static uint32_t draw_places(const drawing *d, uint64_t first, uint32_t degree, gs_random_stream *r)
+/* Draws from [first, first + degree), the edges of a vertex or those of one type, into a->place; how many. There are
+ * `before` others of the vertex before them. */
+static uint32_t draw_places(const drawing *d, uint64_t first, uint32_t degree, uint32_t before, gs_random_stream *r)
 {
     const gs_sampler_options *o = &d->s->options;
     gs_batch_arena *a = d->a;
@@ -96,7 +97,7 @@ static uint32_t draw_places(const drawing *d, uint64_t first, uint32_t degree, g
     if (o->weighted) {
         const float *weight = d->s->in->weight + first;
         return o->replace ? gs_draw__weighted_repeated(a->place, k, weight, degree, r, &a->set)
-                          : gs_draw__weighted(a->place, k, weight, degree, r, &a->set);
+                          : gs_draw__weighted(a->place, k, weight, degree, r, before, &a->set);
     }
     if (o->replace)
         gs_draw__repeated(a->place, k, degree, r);
@@ -117,17 +118,19 @@ static void note_places(gs_batch_arena *a, uint64_t n, bool all, uint32_t type)
     a->raw.count += n;
 }
 
-/* Names edges of a list of so many, which begins at edge `first` in memory. False where the batch's edges would be too
- * many. */
-static bool expand(drawing *d, uint64_t first, uint64_t degree, uint32_t type, gs_random_stream *r)
+/* Names edges of a list of so many, which begins at edge `first` in memory, behind `before` others of the vertex. False
+ * where the batch's edges would be too many. */
+static bool expand(drawing *d, uint64_t first, uint64_t degree, uint32_t before, uint32_t type, gs_random_stream *r)
 {
     const gs_sampler_options *o = &d->s->options;
     gs_batch_arena *a = d->a;
     const bool all = d->fanout == 0 || degree == 0 || (!o->replace && !o->weighted && degree <= d->fanout);
 
-    if (d->full || a->raw.count + a->pendings + drawn_of(o, d->fanout, degree) > a->raw.most)
+    if (d->full)
         return false;
-    const uint64_t n = all ? degree : draw_places(d, first, (uint32_t)degree, r);
+    const uint64_t n = all ? degree : draw_places(d, first, (uint32_t)degree, before, r);
+    if (a->raw.count + a->pendings + n > a->raw.most) /* edges without weight are none of them */
+        return false;
     if (a->rows.place != NULL)
         note_places(a, n, all, type);
     else if (all)
@@ -150,15 +153,15 @@ static bool expand_row(drawing *d, uint32_t row)
     if (a->rows.types != NULL) {
         const uint32_t *const edges = a->rows.types + (uint64_t)row * in->edge_types;
         for (uint32_t type = 0; type < in->edge_types; type++)
-            if (!expand(d, 0, edges[type], type, &r))
+            if (!expand(d, 0, edges[type], 0, type, &r))
                 return false;
         return true;
     }
     if (!d->s->options.by_type || in->type == NULL)
-        return expand(d, first, end - first, 0, &r);
+        return expand(d, first, end - first, 0, 0, &r);
     for (uint64_t at = first, next; at < end; at = next) {
         next = type_end(in, at, end);
-        if (!expand(d, at, next - at, 0, &r))
+        if (!expand(d, at, next - at, (uint32_t)(at - first), 0, &r))
             return false;
     }
     return true;

@@ -1,8 +1,7 @@
 /* random_draw.c - sets of places, exactly as likely as they should be. */
 #include "sample/random_draw.h"
 
-#include <math.h>
-
+#include "base/exponential.h"
 #include "base/philox.h"
 
 static bool is_listed(const uint32_t *place, uint32_t n, uint32_t p)
@@ -59,13 +58,19 @@ void gs_draw__repeated(uint32_t *place, uint32_t k, uint32_t n, gs_random_stream
         place[i] = gs_random_below(r, n);
 }
 
-/* Lets place p with `key` sink from the top of a heap whose greatest key is first. */
+/* Is what has key a drawn after what has key b? Of equal keys the later place is. */
+static bool is_after(double a, uint32_t place_a, double b, uint32_t place_b)
+{
+    return a > b || (a == b && place_a > place_b);
+}
+
+/* Lets place p with `key` sink from the top of a heap of n whose greatest key is first. */
 static void heap_sink(double *keys, uint32_t *place, uint32_t n, double key, uint32_t p)
 {
     uint32_t at = 0;
     for (uint32_t child = 1; child < n; child = 2 * at + 1) {
-        child += child + 1 < n && keys[child + 1] > keys[child];
-        if (keys[child] <= key)
+        child += child + 1 < n && is_after(keys[child + 1], place[child + 1], keys[child], place[child]);
+        if (!is_after(keys[child], place[child], key, p))
             break;
         keys[at] = keys[child];
         place[at] = place[child];
@@ -77,7 +82,7 @@ static void heap_sink(double *keys, uint32_t *place, uint32_t n, double key, uin
 
 static void heap_rise(double *keys, uint32_t *place, uint32_t at, double key, uint32_t p)
 {
-    for (; at > 0 && keys[(at - 1) / 2] < key; at = (at - 1) / 2) {
+    for (; at > 0 && is_after(key, p, keys[(at - 1) / 2], place[(at - 1) / 2]); at = (at - 1) / 2) {
         keys[at] = keys[(at - 1) / 2];
         place[at] = place[(at - 1) / 2];
     }
@@ -85,19 +90,37 @@ static void heap_rise(double *keys, uint32_t *place, uint32_t at, double key, ui
     place[at] = p;
 }
 
-uint32_t gs_draw__weighted(uint32_t *place, uint32_t k, const float *weight, uint32_t n, gs_random_stream *r,
-                           gs_place_set *set)
+/* The greatest goes behind the others, one after the other. */
+static void heap_sort(double *keys, uint32_t *place, uint32_t n)
 {
-    uint32_t taken = 0;
+    while (n > 1) {
+        const double last = keys[--n];
+        const uint32_t last_place = place[n];
+        keys[n] = keys[0];
+        place[n] = place[0];
+        heap_sink(keys, place, n, last, last_place);
+    }
+}
+
+uint32_t gs_draw__weighted(uint32_t *place, uint32_t k, const float *weight, uint32_t n, const gs_random_stream *r,
+                           uint32_t first, gs_place_set *set)
+{
+    uint32_t taken = 0, word[4], counter[4] = {UINT32_MAX, r->counter[1], r->counter[2], r->counter[3]};
     for (uint32_t p = 0; p < n; p++) {
+        const uint32_t of = first + p;
         if (!(weight[p] > 0))
             continue;
-        const double key = -log(gs_random_unit(r)) / (double)weight[p];
+        if (counter[0] != of / 2) {
+            counter[0] = of / 2;
+            gs_philox4x32(word, counter, r->key);
+        }
+        const double key = gs_exponential_key(word[of % 2 * 2], word[of % 2 * 2 + 1], weight[p]);
         if (taken < k)
             heap_rise(set->key, place, taken++, key, p);
         else if (key < set->key[0])
             heap_sink(set->key, place, k, key, p);
     }
+    heap_sort(set->key, place, taken);
     return taken;
 }
 

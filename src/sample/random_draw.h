@@ -84,9 +84,11 @@ void gs_draw__distinct(uint32_t *place, uint32_t k, uint32_t n, gs_random_stream
 /* k of n places, each draw on its own. */
 void gs_draw__repeated(uint32_t *place, uint32_t k, uint32_t n, gs_random_stream *r);
 /* Up to k of n places with weights, one after the other, each as likely as its weight among those that are left
- * (Efraimidis and Spirakis, 2006: the k least of exponential keys); places without weight never. How many. */
-uint32_t gs_draw__weighted(uint32_t *place, uint32_t k, const float *weight, uint32_t n, gs_random_stream *r,
-                           gs_place_set *set);
+ * (Efraimidis and Spirakis, 2006: the k least of exponential keys), in the order in which they were drawn; places
+ * without weight never. Place p has two words of the stream for itself, those from 2 * (first + p) on, whatever stands
+ * before it: whoever draws can look at places in any order. How many. */
+uint32_t gs_draw__weighted(uint32_t *place, uint32_t k, const float *weight, uint32_t n, const gs_random_stream *r,
+                           uint32_t first, gs_place_set *set);
 /* k places, each draw on its own, each place as likely as its weight; 0 where all are 0. */
 uint32_t gs_draw__weighted_repeated(uint32_t *place, uint32_t k, const float *weight, uint32_t n, gs_random_stream *r,
                                     gs_place_set *set);

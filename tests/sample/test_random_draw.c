@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/exponential.h"
 #include "base/size.h"
 #include "sample/random_draw.h"
 
@@ -103,16 +104,24 @@ static void test_weighted__sets_have_their_exact_law(void **state)
 {
     static const float weight[6] = {1, 0, 2, 0.5f, 4, 0};
     const double all = 7.5;
-    uint64_t count[64] = {0}, seen[6];
-    double key_of[6], expected[6];
-    uint32_t place[6], n = 0;
+    uint64_t count[64] = {0}, in_order[6][6] = {0}, seen[6], ordered[12];
+    double key_of[6], expected[6], expected_in_order[12];
+    uint32_t place[6], n = 0, pairs = 0;
     gs_place_set set = {.key = key_of};
     (void)state;
     for (uint32_t i = 0; i < DRAWS / 4; i++) {
         gs_random_stream r = gs_random_stream_of(key, i, 1, 0);
-        assert_int_equal(gs_draw__weighted(place, 2, weight, 6, &r, &set), 2);
+        assert_int_equal(gs_draw__weighted(place, 2, weight, 6, &r, 0, &set), 2);
         count[1u << place[0] | 1u << place[1]]++;
+        in_order[place[0]][place[1]]++;
     }
+    for (uint32_t i = 0; i < 6; i++)
+        for (uint32_t j = 0; j < 6; j++)
+            if (i != j && weight[i] > 0 && weight[j] > 0) {
+                const double a = (double)weight[i], b = (double)weight[j];
+                expected_in_order[pairs] = DRAWS / 4 * (a / all * b / (all - a));
+                ordered[pairs++] = in_order[i][j];
+            }
     for (uint32_t i = 0; i < 6; i++)
         for (uint32_t j = i + 1; j < 6; j++) {
             const double a = (double)weight[i], b = (double)weight[j];
@@ -124,8 +133,55 @@ static void test_weighted__sets_have_their_exact_law(void **state)
             seen[n++] = count[1u << i | 1u << j];
         }
     check_counts(seen, expected, n);
+    check_counts(ordered, expected_in_order, pairs);
     gs_random_stream r = gs_random_stream_of(key, 0, 1, 0);
-    assert_int_equal(gs_draw__weighted(place, 5, weight, 6, &r, &set), 4); /* no more have weight */
+    assert_int_equal(gs_draw__weighted(place, 5, weight, 6, &r, 0, &set), 4); /* no more have weight */
+}
+
+/* Of many keys the least, by the formula in the longest floats there are; their bits are what IEEE arithmetic gives,
+ * operation by operation, as Python's floats have it. A list that is drawn from in two parts has the keys of one. */
+static void test_weighted__keys_are_those_of_the_formula(void **state)
+{
+    static const struct {
+        uint32_t high, low;
+        float weight;
+        double key;
+    } of[] = {{0, 0, 1, 0x1.25e4f7b2737fap+5}, {0xffffffff, 0xffffffff, 1, 0x1p-53},
+              {0x80000000, 0, 1, 0x1.62e42fefa39edp-1},
+              {0xb504f333, 0xf9de6484, 3, 0x1.d9303fea2f7e7p-4}, {0x12345678, 0x9abcdef0, 0.1f, 0x1.a6f63c9ec92f4p+4}};
+    (void)state;
+    for (uint32_t i = 0; i < GS_ARRAY_LEN(of); i++)
+        assert_true(gs_exponential_key(of[i].high, of[i].low, of[i].weight) == of[i].key);
+    for (uint32_t i = 0; i < 20000; i++) {
+        gs_random_stream r = gs_random_stream_of(key, i, 3, 0);
+        const uint32_t high = gs_random_next(&r) >> (i % 2 == 0 ? i % 32 : 0), low = gs_random_next(&r);
+        const uint32_t up = i % 4 == 1 ? ~(high >> i % 32) : high;
+        const long double n = (long double)(((uint64_t)up << 32 | low) >> 12) + 0.5L, w = 0.01f * (float)(1 + i % 977);
+        const long double exact = -logl(n * 0x1p-52L) / w;
+        const double got = gs_exponential_key(up, low, (float)w);
+        if (!(fabsl((long double)got - exact) <= exact * 0x1p-51L))
+            fail_msg("%08x %08x: %.17g, %.20Lg is right", up, low, got, exact);
+    }
+}
+
+static void test_weighted__parts_of_a_list_have_its_keys(void **state)
+{
+    float weight[70];
+    double key_of[70];
+    uint32_t all[70], part[70];
+    gs_place_set set = {.key = key_of};
+    gs_random_stream r = gs_random_stream_of(key, 5, 1, 0);
+    (void)state;
+    for (uint32_t i = 0; i < 70; i++)
+        weight[i] = 1 + (float)(i % 7);
+    assert_int_equal(gs_draw__weighted(all, 70, weight, 70, &r, 0, &set), 70);
+    for (uint32_t first = 0; first <= 69; first += 23) {
+        const uint32_t n = 70 - first;
+        assert_int_equal(gs_draw__weighted(part, 70, &weight[first], n, &r, first, &set), n);
+        for (uint32_t i = 0, p = 0; i < 70; i++)
+            if (all[i] >= first)
+                assert_int_equal(all[i] - first, part[p++]);
+    }
 }
 
 static void test_weighted_repeated__draws_have_their_exact_law(void **state)
@@ -195,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_distinct__all_sets_are_equally_likely),
         cmocka_unit_test(test_distinct__large_sets_are_uniform),
         cmocka_unit_test(test_repeated__each_draw_is_uniform),
+        cmocka_unit_test(test_weighted__keys_are_those_of_the_formula),
+        cmocka_unit_test(test_weighted__parts_of_a_list_have_its_keys),
         cmocka_unit_test(test_weighted__sets_have_their_exact_law),
         cmocka_unit_test(test_weighted_repeated__draws_have_their_exact_law),
         cmocka_unit_test(test_below__is_exact_for_large_bounds),
