@@ -66,7 +66,7 @@ gs_status gs_cuda_copy(void *context, void *to, const void *from, uint64_t bytes
 gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l);
 /* A kernel fetches them where it reaches the host's memory, without a copy on the host; else all rows are copied. */
 gs_status gs_cuda_send_rows(void *context, const gs_rows_launch *l);
-uint64_t gs_cuda_draw_bytes(uint32_t most_rows, uint32_t most_edges);
+uint64_t gs_cuda_draw_bytes(const gs_draw_launch *l);
 gs_status gs_cuda_draw(void *context, const gs_draw_launch *l, gs_draw_counts *out);
 gs_status gs_cuda_zero(void *context, void *memory, uint64_t bytes);
 gs_status gs_cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,

@@ -24,8 +24,9 @@ static uint32_t table_bits(uint64_t rows, uint64_t edges)
     return bits;
 }
 
-static uint64_t lay_out(gs_draw_args *a, uint8_t *memory, uint32_t rows, uint32_t edges)
+static uint64_t lay_out(gs_draw_args *a, uint8_t *memory, const gs_draw_launch *l)
 {
+    const uint32_t rows = l->most_rows, edges = l->most_edges;
     uint64_t n = 0;
     a->bits = table_bits(rows, edges);
     a->state = place(memory, &n, 1, sizeof(*a->state));
@@ -39,14 +40,17 @@ static uint64_t lay_out(gs_draw_args *a, uint8_t *memory, uint32_t rows, uint32_
     a->row = place(memory, &n, edges, sizeof(*a->row));
     a->at = place(memory, &n, edges, sizeof(*a->at));
     a->fresh = place(memory, &n, edges, sizeof(*a->fresh));
+    a->type_of = place(memory, &n, l->type_bytes > 0 ? edges : 0, sizeof(*a->type_of));
+    a->weight_of = place(memory, &n, l->weights ? edges : 0, sizeof(*a->weight_of));
     a->placed = a->fresh; /* which no edge needs any more then */
+    a->many = a->begin;   /* which is of lists alone */
     return n;
 }
 
-uint64_t gs_cuda_draw_bytes(uint32_t most_rows, uint32_t most_edges)
+uint64_t gs_cuda_draw_bytes(const gs_draw_launch *l)
 {
     gs_draw_args a;
-    return lay_out(&a, NULL, most_rows, most_edges);
+    return lay_out(&a, NULL, l);
 }
 
 /* A batch on its way. */
@@ -89,9 +93,14 @@ static gs_status draw_hop(drawing *d, uint32_t hop)
 
     d->a.hop = hop;
     d->a.fanout = d->l->fanout[hop];
-    d->edges = GS_MIN(d->rows * d->a.fanout, d->l->most_edges);
-    if ((st = run(d, GS_CUDA_DRAW_COUNT, d->rows)) == GS_OK)
+    d->edges = GS_MIN(d->rows * d->a.fanout * GS_MAX(d->l->by_types, 1), d->l->most_edges);
+    st = d->l->weighted ? run(d, GS_CUDA_DRAW_COUNT_WEIGHTED, d->rows * 32) : GS_OK;
+    if (st == GS_OK)
+        st = run(d, GS_CUDA_DRAW_COUNT, d->rows);
+    if (st == GS_OK)
         st = run(d, GS_CUDA_DRAW_PLACES, d->rows);
+    if (st == GS_OK)
+        st = d->l->weighted ? run(d, GS_CUDA_DRAW_WEIGHTED, d->rows * 32) : run(d, GS_CUDA_DRAW_EDGES, d->rows);
     for (size_t k = 0; k < GS_ARRAY_LEN(of_edges) && st == GS_OK; k++)
         st = run(d, of_edges[k], d->edges);
     d->rows = GS_MIN(d->edges, d->l->most_rows);
@@ -109,6 +118,8 @@ static gs_status make_list(drawing *d, uint32_t number)
     d->a.operands = list->operands;
     d->a.list_target = list->target;
     d->a.list_index = list->index;
+    d->a.list_type = list->type;
+    d->a.list_weight = list->weight;
     d->a.list_start = list->start;
     if (by_source && (st = fill(d, d->a.count, 0, 2 * rows * sizeof(*d->a.count))) == GS_OK)
         st = run(d, GS_CUDA_DRAW_COUNT_SOURCES, edges);
@@ -123,12 +134,14 @@ static gs_status make_list(drawing *d, uint32_t number)
 
 static gs_draw_args args_of(const gs_draw_launch *l)
 {
-    gs_draw_args a = {.first = l->first, .other = l->other, .vertex = l->vertex, .in_degree = l->in_degree,
+    gs_draw_args a = {.first = l->first, .other = l->other, .type = l->type_bytes > 0 ? l->type : NULL,
+                      .weight = l->weights ? l->weight : NULL, .weighted = l->weighted, .by_type = l->by_types > 0,
+                      .type_bytes = l->type_bytes, .vertex = l->vertex, .in_degree = l->in_degree,
                       .split = l->split, .loops = l->loops, .own = l->own,
                       .most_rows = l->most_rows, .most_edges = l->most_edges, .index_bytes = l->index_bytes,
                       .hops = l->hops, .targets = l->targets_held, .key = {l->key[0], l->key[1]},
                       .batch = l->number, .epoch = l->epoch, .in_split = l->in_split, .out_split = l->out_split};
-    lay_out(&a, l->scratch, l->most_rows, l->most_edges);
+    lay_out(&a, l->scratch, l);
     a.taken = a.count + l->most_rows;
     return a;
 }

@@ -5,6 +5,7 @@
 #ifndef GS_CUDA_KERNELS_ARGS_H
 #define GS_CUDA_KERNELS_ARGS_H
 
+#include "base/exponential.h"
 #include "device/update.h"
 
 #define GS_BLOCK_LANES 256 /* of every launch */
@@ -288,23 +289,30 @@ typedef struct gs_draw_state {
 typedef struct gs_draw_args {
     gs_draw_state *state;
     const gs_u32 *first, *other; /* in-edges of vertex v: other[first[v]..first[v + 1]) */
+    const void *type;            /* of these, of type_bytes, or NULL */
+    const float *weight;         /* likewise */
     gs_u64 *slot;                /* [1 << bits] table of vertices: vertex << 32 | row, or the edge that has it first */
     gs_u64 *sums;                /* of each block */
     gs_u32 *vertex, *slot_of;    /* [most_rows] of each row; its place in the table */
     gs_u32 *start;               /* [most_rows + 1] first edge of a row */
     gs_u32 *source, *row;        /* [most_edges] of each edge: first which one of the graph's it is, then its source */
     gs_u32 *at, *fresh;          /* [most_edges] the source's place in the table; the row that an edge has first */
+    gs_u16 *type_of;             /* [most_edges] what they carry, where the graph's do */
+    float *weight_of;
+    gs_u32 *many;                /* [most_rows] edges of a row of the hop */
     /* of a list by source */
     gs_u32 *count, *taken, *begin; /* [most_rows] edges of a row, those that have a place, where the first one's is */
-    gs_u32 *placed;              /* [most_edges] */
-    void *list_target, *list_index;
+    gs_u32 *placed;              /* [most_edges] which edge has the place */
+    void *list_target, *list_index, *list_type;
     gs_u32 *list_start;
+    float *list_weight;
     float *in_degree;            /* of rows; NULL: not wanted */
     gs_u8 *split;                /* likewise */
     float *loops;                /* likewise, self loops; `own`: of each vertex of the graph; NULL: there are none */
     const gs_u32 *own;
     gs_u32 bits, most_rows, most_edges, index_bytes;
     gs_u32 hop, hops, fanout, targets;
+    gs_u32 weighted, by_type, type_bytes; /* draws as likely as weights; a fanout of each type */
     gs_u32 list, operands;       /* number of a list; 0: by destination, else of edges into hops before this one */
     gs_u32 key[2], batch, epoch;
     gs_u32 in_split, out_split;  /* of targets, and of other rows */

@@ -118,6 +118,7 @@ GS_DEVICE void gs_raise(gs_u32 *p, gs_u32 to)
 }
 GS_DEVICE float gs_float_of_bits(unsigned bits) { return __uint_as_float(bits); }
 GS_DEVICE unsigned gs_bits_of_float(float f) { return __float_as_uint(f); }
+GS_DEVICE gs_u64 gs_bits_of_double(double x) { return (gs_u64)__double_as_longlong(x); }
 
 #else
 
@@ -213,6 +214,12 @@ GS_DEVICE float gs_float_of_bits(unsigned bits)
     float f;
     __builtin_memcpy(&f, &bits, sizeof(f));
     return f;
+}
+GS_DEVICE gs_u64 gs_bits_of_double(double x)
+{
+    gs_u64 bits;
+    __builtin_memcpy(&bits, &x, sizeof(bits));
+    return bits;
 }
 GS_DEVICE unsigned gs_bits_of_float(float f)
 {

@@ -56,15 +56,21 @@ static uint64_t lay_out(const gs_batches *b, gs_draw_launch *l, const uint8_t *t
 {
     const gs_adjacency *const in = b->draw.law.in;
     const gs_program *const p = b->session->program;
-    const uint32_t rows = b->shape.limits.vertices, edges = (uint32_t)b->shape.limits.edges;
+    const uint32_t rows = b->shape.limits.vertices;
     uint64_t n = 0;
 
+    l->most_rows = rows;
+    l->most_edges = (uint32_t)b->shape.limits.edges;
+    l->type_bytes = in->type == NULL ? 0 : in->data.type_bytes;
+    l->weights = in->weight != NULL;
     l->first = (const uint32_t *)(void *)(memory + take(&n, (in->vertices + 1ull) * sizeof(uint32_t)));
     l->other = (const uint32_t *)(void *)(memory + take(&n, in->edges * sizeof(uint32_t)));
+    l->type = memory + take(&n, in->edges * l->type_bytes);
+    l->weight = (const float *)(void *)(memory + take(&n, l->weights ? in->edges * sizeof(float) : 0));
     l->own = in->loops == NULL ? NULL
                                : (const uint32_t *)(void *)(memory + take(&n, in->vertices * sizeof(uint32_t)));
     l->vertex = (uint32_t *)(void *)(memory + take(&n, rows * sizeof(uint32_t)));
-    l->scratch = memory + take(&n, gs_device_draw_bytes(gs_batches_device(b), rows, edges));
+    l->scratch = memory + take(&n, gs_device_draw_bytes(gs_batches_device(b), l));
     for (uint32_t a = 0; a < p->arrays; a++) {
         const int id = p->array[a].store_id;
         if (id >= 0 && id != GS_ARRAY_FEATURES && is_picked(id))
@@ -129,6 +135,8 @@ static void place_lists(const gs_batches *b, gs_draw_launch *l, uint8_t *memory)
         l->list[k].target = memory + take(&n, rows * l->index_bytes);
         l->list[k].start = (uint32_t *)(void *)(memory + take(&n, (rows + 1) * sizeof(uint32_t)));
         l->list[k].index = memory + take(&n, edges * l->index_bytes);
+        l->list[k].type = memory + take(&n, edges * l->type_bytes);
+        l->list[k].weight = (float *)(void *)(memory + take(&n, l->weights ? edges * sizeof(float) : 0));
     }
 }
 
@@ -188,7 +196,7 @@ gs_status gs_batch_draw_open(gs_batches *b)
     if (!d->on)
         return GS_OK;
     *l = (gs_draw_launch){.hops = d->law.hops, .key = {d->law.key[0], d->law.key[1]},
-                          .most_rows = b->shape.limits.vertices, .most_edges = (uint32_t)b->shape.limits.edges,
+                          .weighted = d->law.weighted, .by_types = d->law.by_type ? in->edge_types : 0,
                           .index_bytes = gs_batch_index_bytes(&b->shape.limits), .in_split = GS_SPLIT_TRAIN,
                           .out_split = GS_SPLIT_NONE};
     memcpy(l->fanout, d->law.fanout, sizeof(l->fanout));
@@ -199,6 +207,10 @@ gs_status gs_batch_draw_open(gs_batches *b)
         open_slot(b, k, table);
     if ((st = gs_exec_put(e, l->first, in->first32, (in->vertices + 1ull) * sizeof(uint32_t))) == GS_OK)
         st = gs_exec_put(e, l->other, in->other, in->edges * sizeof(uint32_t));
+    if (st == GS_OK && l->type_bytes > 0)
+        st = gs_exec_put(e, l->type, in->type, in->edges * l->type_bytes);
+    if (st == GS_OK && l->weights)
+        st = gs_exec_put(e, l->weight, in->weight, in->edges * sizeof(float));
     if (st == GS_OK && l->own != NULL)
         st = put_loops(e, l->own, in);
     for (int id = 0; id < GS_ARRAY_COUNT && st == GS_OK; id++)
@@ -238,7 +250,10 @@ static void fill_edges(gs_batches *b, const gs_batch *batch, const gs_draw_launc
         const uint32_t list = list_of(b, k);
         e->edges[k] = (gs_edges){.index_bytes = l->index_bytes, .targets = n->list[list].targets[level - 1],
                                  .target = l->list[list].target, .start = l->list[list].start,
-                                 .index = l->list[list].index, .end = n->list[list].ends[level - 1],
+                                 .index = l->list[list].index, .type_bytes = l->type_bytes,
+                                 .type = l->type_bytes > 0 ? l->list[list].type : NULL,
+                                 .weight = l->weights ? l->list[list].weight : NULL,
+                                 .end = n->list[list].ends[level - 1],
                                  .largest = n->list[list].largest};
     }
 }

@@ -416,9 +416,9 @@ gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l)
     return l->rows == 0 ? GS_OK : d->ops->memory->pick_rows(d->context, l);
 }
 
-uint64_t gs_device_draw_bytes(const gs_device *d, uint32_t most_rows, uint32_t most_edges)
+uint64_t gs_device_draw_bytes(const gs_device *d, const gs_draw_launch *l)
 {
-    return d->ops->memory == NULL ? 0 : d->ops->memory->draw_bytes(most_rows, most_edges);
+    return d->ops->memory == NULL ? 0 : d->ops->memory->draw_bytes(l);
 }
 
 gs_status gs_device_draw(gs_device *d, const gs_draw_launch *l, gs_draw_counts *out)

@@ -310,7 +310,7 @@ typedef struct gs_pick_launch {
 gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l);
 
 /* A batch of neighbours, drawn there by the law of sample/sampler.h, to the bit: of each vertex that a hop reaches
- * first, `fanout` in-edges or all, without replacement. All is memory of the device but `targets`. */
+ * first, or of each type, `fanout` in-edges or all, without replacement. All is the device's memory but `targets`. */
 #define GS_DEVICE_DRAW_HOPS 16u
 #define GS_DEVICE_DRAW_FANOUT 32u /* at most; 1 at least */
 #define GS_DEVICE_DRAW_LISTS (GS_DEVICE_DRAW_HOPS + 1)
@@ -318,12 +318,17 @@ gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l);
 /* Its edges by destination, or by source; as gs_edges. */
 typedef struct gs_draw_list {
     uint32_t operands; /* 0: by destination; else by source, and those into rows before hop `operands` alone */
-    void *target, *index;
+    void *target, *index, *type; /* `type` and `weight` where edges of the graph have them */
     uint32_t *start;
+    float *weight;
 } gs_draw_list;
 
 typedef struct gs_draw_launch {
     const uint32_t *first, *other;  /* in-edges of vertex v: [first[v], first[v + 1]) of `other` */
+    const void *type;               /* [edges] of type_bytes, with which the lists of vertices begin where `by_types` */
+    const float *weight;            /* [edges] */
+    uint32_t type_bytes, by_types;  /* 0: they have no types; types of which each has its fanout, 0: all together */
+    bool weights, weighted;         /* they have weights; by which they are drawn */
     const uint32_t *own;            /* [vertices] self loops of each; NULL: there are none */
     const uint32_t *targets;        /* [targets_held] the host's */
     uint32_t targets_held, hops, fanout[GS_DEVICE_DRAW_HOPS];
@@ -349,7 +354,8 @@ typedef struct gs_draw_counts {
     } list[GS_DEVICE_DRAW_LISTS];
 } gs_draw_counts;
 
-uint64_t gs_device_draw_bytes(const gs_device *d, uint32_t most_rows, uint32_t most_edges);
+/* Of most_rows, most_edges, type_bytes and weights alone. */
+uint64_t gs_device_draw_bytes(const gs_device *d, const gs_draw_launch *l);
 /* Behind the copies FROM_HOST so far; waits until it is there. */
 gs_status gs_device_draw(gs_device *d, const gs_draw_launch *l, gs_draw_counts *out);
 /* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and

@@ -49,7 +49,7 @@ typedef struct gs_device_own_memory {
     gs_device_copied (*take_copied)(void *context);
     gs_status (*peek)(void *context, void *to, const void *from, uint64_t bytes);
     gs_status (*pick_rows)(void *context, const gs_pick_launch *l);
-    uint64_t (*draw_bytes)(uint32_t most_rows, uint32_t most_edges);
+    uint64_t (*draw_bytes)(const gs_draw_launch *l);
     gs_status (*draw)(void *context, const gs_draw_launch *l, gs_draw_counts *out);
     gs_status (*begin_group)(void *context);
     gs_status (*end_group)(void *context, gs_status st);

@@ -153,10 +153,11 @@ bool gs_sampler_draws_plainly(gs_plain_draws *out, const gs_sampler *s)
     const gs_sampler_options *const o = &s->options;
     const gs_adjacency *const in = s->in;
 
-    *out = (gs_plain_draws){.in = in, .hops = o->hops, .key = {s->key[0], s->key[1]}};
+    *out = (gs_plain_draws){.in = in, .weighted = o->weighted, .by_type = o->by_type && in->type != NULL,
+                            .hops = o->hops, .key = {s->key[0], s->key[1]}};
     memcpy(out->fanout, o->fanout, sizeof(out->fanout));
-    return o->kind == GS_SAMPLER_NEIGHBOR && o->seeds == NULL && !o->replace && !o->weighted && !o->by_type &&
-           in->columns == NULL && in->first32 != NULL && in->type == NULL && in->weight == NULL && in->feature == NULL;
+    return o->kind == GS_SAMPLER_NEIGHBOR && o->seeds == NULL && !o->replace && in->columns == NULL &&
+           in->first32 != NULL && in->feature == NULL;
 }
 
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number)

@@ -273,10 +273,11 @@ void gs_batch_arena_free(gs_batch_arena *a); /* NULL is allowed */
  * stay in the store this, too, blocks for the disk and gives what reading it gives. */
 gs_status gs_sampler_draw(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number);
 
-/* Draws that a device can make as well: of NEIGHBOR's batches over lists in memory, edges that carry nothing, of each
- * vertex a number of them, without replacement. */
+/* Draws that a device can make as well: of NEIGHBOR's batches over lists in memory, edges without features, of each
+ * vertex a number of them, or of each type, without replacement. */
 typedef struct gs_plain_draws {
     const gs_adjacency *in; /* with first32 */
+    bool weighted, by_type;
     uint32_t hops, fanout[GS_SAMPLE_HOPS], key[2];
 } gs_plain_draws;
 /* False: the sampler draws in another way. */

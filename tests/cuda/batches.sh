@@ -81,6 +81,19 @@ done
 # Of a batch a seed of 4 bytes for each target crosses, as no rows of features do.
 saved=$(($(column copied_in_bytes "$work/two.metrics") - $(column copied_in_bytes "$work/one.metrics")))
 [ "$saved" -gt 0 ] && pass || fail "$saved bytes less cross" "$work/one.metrics"
+# Edges with types and weights, drawn by these or not.
+input_of typed
+python3 - "$input/edge_weights.npy" <<'PY'
+import array, sys
+data = open(sys.argv[1], "rb").read()
+begin = 10 + int.from_bytes(data[8:10], "little")
+weights = array.array("f", (abs(w) for w in array.array("f", data[begin:])))
+open(sys.argv[1], "wb").write(data[:begin] + weights.tobytes())
+PY
+run "partition $input" "$GNNSTREAM" partition "$input" "$work/typed" --method fennel --parts 4
+for more in "rgcn --by-type --weighted" "gcn --weighted" ${GS_TEST_ALL:+"rgcn" "gcn" "rgcn --by-type --no-prune"}; do
+    drawn "$work/typed" --model $more --hidden 8 --batch-size 100 --fanout 3,2
+done
 run "make a graph" "$GNNSTREAM" generate sbm "$work/uneven" --vertices 5120 --edges 5120 --features 8 --classes 4
 rm "$work/uneven/"{valid,test}_idx.npy
 python3 - "$work/uneven" <<'PY'

@@ -1,4 +1,5 @@
 /* Batches of neighbours drawn on a GPU: vertices, edges and their order are those of the CPU's sampler. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@ typedef struct graph {
     gs_adjacency in;
     uint32_t *first, *other, *target, *own;
     uint64_t *loops;
+    float *weight;
+    void *type;
 } graph;
 
 /* Two thirds of the edges come from a sixteenth of the vertices, which edges of a batch share. */
@@ -50,8 +53,47 @@ static graph make_graph(void)
     return g;
 }
 
+/* A list has edges of 1 to 3 types, each in one piece, as gs_adjacency_sort_types() leaves them; or in any
+ * order. */
+static void add_types(graph *g, uint32_t type_bytes, bool in_order)
+{
+    const uint32_t types = type_bytes == 1 ? 5 : 300;
+    g->type = gs_malloc_array(g->in.edges, type_bytes);
+    for (uint32_t v = 0; v < VERTICES; v++) {
+        const uint32_t first = random_below(v, 7, types - 2), kinds = 1 + random_below(v, 8, 3);
+        const uint32_t degree = g->first[v + 1] - g->first[v];
+        for (uint32_t i = 0; i < degree; i++) {
+            const uint32_t of = in_order ? i * kinds / degree : random_below(g->first[v] + i, 9, kinds);
+            put_number(g->type, type_bytes, g->first[v] + i, first + of);
+        }
+    }
+    g->in.type = g->type;
+    g->in.data.type_bytes = type_bytes;
+    g->in.edge_types = types;
+    g->in.by_type = in_order;
+}
+
+/* Of a vertex in eight all edges have one weight, of another a third has none, of another none has any; the others'
+ * lie within a factor of ten thousand, and some are the largest and least there are. */
+static void add_weights(graph *g)
+{
+    g->weight = gs_malloc_array(g->in.edges, sizeof(float));
+    for (uint32_t v = 0; v < VERTICES; v++) {
+        const uint32_t kind = random_below(v, 10, 8);
+        for (uint32_t k = g->first[v]; k < g->first[v + 1]; k++) {
+            const float any = exp2f(random_between(k, 11, -7, 7)), ends[] = {1e-45f, 3e38f, any};
+            g->weight[k] = kind == 0 ? 1 : kind == 1 ? 0 : kind == 2 && random_below(k, 12, 3) == 0 ? 0
+                         : kind == 3 ? ends[random_below(k, 13, 3)] : any;
+        }
+    }
+    g->in.weight = g->weight;
+    g->in.data.weights = true;
+}
+
 static void drop_graph(graph *g)
 {
+    gs_free(g->weight);
+    gs_free(g->type);
     gs_free(g->first);
     gs_free(g->other);
     gs_free(g->target);
@@ -91,15 +133,20 @@ static gs_draw_launch launch_of(gs_device *d, there *t, const graph *g, const gs
                         .other = bring(d, t, g->other, g->in.edges * 4), .hops = o->hops,
                         .own = bring(d, t, g->own, VERTICES * 4), .loops = take(t, rows * 4),
                         .most_rows = limits->vertices, .most_edges = (uint32_t)edges,
+                        .type_bytes = g->in.data.type_bytes, .weights = g->in.data.weights,
+                        .weighted = o->weighted, .by_types = o->by_type ? g->in.edge_types : 0,
                         .index_bytes = gs_batch_index_bytes(limits), .in_split = 1, .out_split = 3,
                         .vertex = take(t, rows * 4), .in_degree = take(t, rows * 4), .split = take(t, rows),
-                        .scratch = take(t, gs_device_draw_bytes(d, limits->vertices, (uint32_t)edges)),
                         .lists = o->hops + 1};
+    l.scratch = take(t, gs_device_draw_bytes(d, &l));
+    l.type = l.type_bytes > 0 ? bring(d, t, g->type, g->in.edges * l.type_bytes) : NULL;
+    l.weight = l.weights ? bring(d, t, g->weight, g->in.edges * 4) : NULL;
     memcpy(l.fanout, o->fanout, sizeof(l.fanout));
     gs_random_key(l.key, o->seed, GS_RANDOM_SAMPLE);
     for (uint32_t k = 0; k < l.lists; k++)
         l.list[k] = (gs_draw_list){.operands = k, .target = take(t, rows * 4), .start = take(t, (rows + 1) * 4),
-                                   .index = take(t, edges * 4)};
+                                   .index = take(t, edges * 4), .type = take(t, edges * l.type_bytes),
+                                   .weight = take(t, l.weights ? edges * 4 : 0)};
     return l;
 }
 
@@ -122,6 +169,10 @@ static void expect_list(gs_device *d, const gs_draw_list *l, const gs_draw_count
     expect_numbers(d, l->target, v->target, (uint64_t)v->targets * v->index_bytes, "rows with edges");
     expect_numbers(d, l->start, v->start, (v->targets + 1ull) * 4, "where they begin");
     expect_numbers(d, l->index, v->index, (uint64_t)v->edges * v->index_bytes, "the other ends");
+    if (v->type_bytes > 0)
+        expect_numbers(d, l->type, v->type, (uint64_t)v->edges * v->type_bytes, "types");
+    if (v->weight != NULL)
+        expect_numbers(d, l->weight, v->weight, (uint64_t)v->edges * 4, "weights");
     for (uint32_t h = 0; h <= hops; h++) {
         uint32_t below = 0;
         while (below < v->targets && gs_index_at(v->target, v->index_bytes, below) < hop_end[h])
@@ -131,27 +182,46 @@ static void expect_list(gs_device *d, const gs_draw_list *l, const gs_draw_count
     }
 }
 
-/* Edges into rows before hop `operands`, by source: counted one by one. */
+/* Edges into rows before hop `operands`, by source, each in the order of the chunk by destination, from which a batch
+ * on the host makes them: looked for source by source. */
 static void expect_part(gs_device *d, const gs_draw_list *l, const gs_draw_counts *n, const gs_batch *b)
 {
-    const gs_chunk_view *const v = &b->view[GS_BY_SOURCE];
+    const gs_chunk_view *const v = &b->view[GS_BY_DEST];
     const uint32_t below = b->hop_end[l->operands - 1], ix = v->index_bytes;
-    uint8_t *const index = gs_malloc_array(v->edges + 1ull, ix), *const target = gs_malloc_array(v->targets + 1ull, ix);
-    uint32_t edges = 0, targets = 0;
-    for (uint32_t t = 0; t < v->targets; t++) {
-        const uint32_t had = edges;
-        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++)
-            if (gs_index_at(v->index, ix, k) < below)
-                gs_index_put(index, ix, edges++, gs_index_at(v->index, ix, k));
-        if (edges > had)
-            gs_index_put(target, ix, targets++, gs_index_at(v->target, ix, t));
+    uint32_t *const next = gs_calloc(b->vertices + 1ull, 4), edges = 0, targets = 0, taken = 0;
+    while (targets < v->targets && gs_index_at(v->target, ix, targets) < below)
+        targets++;
+    edges = v->start[targets];
+    uint8_t *const index = gs_malloc_array(edges + 1ull, ix), *const target = gs_malloc_array(b->vertices + 1ull, ix);
+    uint8_t *const type = gs_calloc(edges + 1ull, 2), *const weight = gs_calloc(edges + 1ull, 4);
+    for (uint32_t k = 0; k < edges; k++)
+        next[gs_index_at(v->index, ix, k) + 1]++;
+    for (uint32_t r = 0; r < b->vertices; r++) {
+        if (next[r + 1] > 0)
+            gs_index_put(target, ix, taken++, r);
+        next[r + 1] += next[r];
     }
-    assert_int_equal(n->list[l->operands].targets[b->hops], targets);
+    for (uint32_t t = 0; t < targets; t++)
+        for (uint32_t k = v->start[t]; k < v->start[t + 1]; k++) {
+            const uint32_t to = next[gs_index_at(v->index, ix, k)]++;
+            gs_index_put(index, ix, to, gs_index_at(v->target, ix, t));
+            if (v->type_bytes > 0)
+                put_number(type, v->type_bytes, to, gs_type_at(v->type, v->type_bytes, k));
+            if (v->weight != NULL)
+                ((float *)(void *)weight)[to] = v->weight[k];
+        }
+    assert_int_equal(n->list[l->operands].targets[b->hops], taken);
     assert_int_equal(n->list[l->operands].ends[b->hops], edges);
-    expect_numbers(d, l->target, target, (uint64_t)targets * ix, "rows with edges into the first hops");
+    expect_numbers(d, l->target, target, (uint64_t)taken * ix, "rows with edges into the first hops");
     expect_numbers(d, l->index, index, (uint64_t)edges * ix, "the other ends in the first hops");
+    expect_numbers(d, l->type, type, (uint64_t)edges * v->type_bytes, "types in the first hops");
+    if (v->weight != NULL)
+        expect_numbers(d, l->weight, weight, edges * 4ull, "weights in the first hops");
+    gs_free(next);
     gs_free(index);
     gs_free(target);
+    gs_free(type);
+    gs_free(weight);
 }
 
 static void expect_batch(gs_device *d, const gs_draw_launch *l, const gs_draw_counts *n, const gs_batch *b)
@@ -222,21 +292,56 @@ static void test_cuda_draw__batches_are_those_of_the_cpu(void **state)
         uint32_t targets, edges, batches, fanout[3];
     } of[] = {{4000, 25000, 9, {3, 2, 0}},   {8000, 28000, 3, {1, 2, 2}}, {500, 30000, 2, {15, 10, 0}},
               {500, 15000, 2, {32, 0, 0}}, {100, 15000, 2, {7, 31, 0}}, {100, 10000, 2, {5, 5, 5}}};
+    const bool all = getenv("GS_TEST_ALL") != NULL;
     graph g = make_graph();
     uint32_t overflowed = 0;
     uint64_t cases = 0;
     (void)state;
     choose_gpu();
     for (uint32_t i = 0; i < GS_ARRAY_LEN(of); i++) {
-        gs_sampler_options o = {.batch_size = of[i].targets, .most_edges = of[i].edges,
-                                .seed = 0x123456789abcull * (i + 1)};
+        gs_sampler_options o = {.batch_size = all ? of[i].targets : GS_MIN(of[i].targets, 1000),
+                                .most_edges = of[i].edges, .seed = 0x123456789abcull * (i + 1)};
         for (; o.hops < 3 && of[i].fanout[o.hops] > 0; o.hops++)
             o.fanout[o.hops] = of[i].fanout[o.hops];
-        cases += check_fanouts(&g, &o, of[i].batches, &overflowed);
+        cases += check_fanouts(&g, &o, all ? of[i].batches : 1, &overflowed);
     }
     assert_int_equal(overflowed, 0);
-    assert_true(cases > 100000);
+    assert_true(cases > (all ? 100000 : 5000));
     drop_graph(&g);
+}
+
+/* Edges that carry types or weights or both, drawn by these or not: any fanouts, seeds and numbers of hops. */
+static void test_cuda_draw__weighted_and_typed_ones_are_those_of_the_cpu(void **state)
+{
+    const uint32_t rounds = getenv("GS_TEST_ALL") != NULL ? 28 : 1;
+    uint32_t overflowed = 0;
+    uint64_t cases = 0;
+    (void)state;
+    choose_gpu();
+    for (uint32_t kind = 0; kind < 8; kind++) {
+        graph g = make_graph();
+        const bool typed = kind != 0 && kind != 3, weights = kind != 1 && kind != 2;
+        if (typed)
+            add_types(&g, 1 + kind % 2, kind < 4 || kind == 7);
+        if (weights)
+            add_weights(&g);
+        for (uint32_t round = 0; round < rounds; round++) {
+            const uint32_t i = kind + 8 * round;
+            gs_sampler_options o = {.most_edges = 30000, .seed = 0x123456789abcull * (i + 1),
+                                    .weighted = weights && kind != 3 && kind != 5, .by_type = typed && g.in.by_type};
+            uint32_t room = 1500;
+            for (o.hops = 0; o.hops < 3 && room >= (o.hops == 0 ? 1 : 20); o.hops++) {
+                o.fanout[o.hops] = 1 + random_below(i, 20 + o.hops, random_below(i, 23, 3) > 0 ? 5 : 32);
+                room /= o.fanout[o.hops];
+            }
+            o.batch_size = GS_MAX(room, 30);
+            cases += check_fanouts(&g, &o, 2, &overflowed);
+        }
+        drop_graph(&g);
+    }
+    assert_int_equal(overflowed, 0);
+    print_message("%llu rows\n", (unsigned long long)cases);
+    assert_true(cases > (rounds > 1 ? 100000 : 4000));
 }
 
 /* Half of the way from the least to the most of what the first batches have. */
@@ -284,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_draw__batches_are_those_of_the_cpu),
+        cmocka_unit_test(test_cuda_draw__weighted_and_typed_ones_are_those_of_the_cpu),
         cmocka_unit_test(test_cuda_draw__what_has_no_room_overflows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,7 +243,25 @@ static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state
     gs_free(m.image);
 }
 
-/* Kernels that draw batches: those with a lane for each edge are short, with what their loops repeat counted once. */
+/* Instructions [*from, *end) of the longest loop within these, but for these themselves: less than 2 where there is
+ * none. What lies behind the last exit are calls of functions for numbers without a normal quotient. */
+static size_t loop_within(const machine_code *m, size_t *from, size_t *end)
+{
+    const size_t first = *from, behind = *end;
+    size_t longest = 0;
+    for (size_t i = first; i < behind; i++) {
+        const size_t to = operation(m, i) == BRA ? target_of(m, i) : i;
+        if (to < i && to >= first && i + 1 - to > longest && i + 1 - to < behind - first) {
+            longest = i + 1 - to;
+            *from = to;
+            *end = i + 1;
+        }
+    }
+    return longest;
+}
+
+/* Kernels that draw batches: those with a lane for each edge are short, with what their loops repeat counted once; and
+ * a warp looks at 32 weighted edges in one turn of a loop, with keys and what takes one into the list. */
 static void test_cuda_instructions__drawing_takes_no_stack(void **state)
 {
     static const int of_edges[] = {GS_CUDA_DRAW_FIND, GS_CUDA_DRAW_NEW, GS_CUDA_DRAW_ROWS, GS_CUDA_DRAW_SOURCES,
@@ -259,6 +277,16 @@ static void test_cuda_instructions__drawing_takes_no_stack(void **state)
     }
     print_message("an edge that is drawn, sm_90: %zu instructions behind the drawing\n", sum);
     assert_true(sum <= 950);
+    turn_to(&m, gs_cuda_fixed_name(GS_CUDA_DRAW_WEIGHTED));
+    size_t from = 0, end = m.count;
+    while (end > 0 && operation(&m, end - 1) != EXIT)
+        end--;
+    const size_t types = loop_within(&m, &from, &end), looks = loop_within(&m, &from, &end);
+    const size_t takes = loop_within(&m, &from, &end);
+    print_message("weighted draws, sm_90: a warp looks at 32 edges in %zu instructions, of which one that is among the "
+                  "least so far takes %zu\n", looks, takes);
+    assert_true(types > looks && looks > takes && takes > 0);
+    assert_true(looks <= 240 && takes <= 26);
     gs_free(m.image);
 }
 
