@@ -18,10 +18,15 @@
 
 typedef struct fibre {
     char *stack;
-    void *sp;           /* x86-64: where it stopped */
-    ucontext_t context; /* elsewhere */
-    void *fake;         /* the sanitizer's */
-    unsigned lane;      /* that it runs */
+#if defined(__x86_64__)
+    void *sp; /* where it stopped */
+#else
+    ucontext_t context;
+#endif
+    void *fake;            /* the sanitizer's */
+    unsigned lane;         /* that it runs */
+    const unsigned *count; /* that it waits for to be no longer `seen` */
+    unsigned seen;
 } fibre;
 
 /* A fibre runs one lane after the other for as long as they do not wait, so that lanes that never do cost no switch. */
@@ -34,6 +39,7 @@ static unsigned lanes, begun, left, made; /* of the run: how many there are, hav
 static unsigned at;                       /* the lane that was resumed last */
 static bool up;                           /* the way the round goes */
 static bool opening;                      /* the fibre that is being resumed comes from outside */
+static bool stuck;                        /* all lanes that are left wait */
 static void (*work)(unsigned lane);
 
 #if defined(__x86_64__)
@@ -94,6 +100,11 @@ char *fibres_stacks(void)
     return stacks;
 }
 
+/* Stacks that begin at the same place of a page would share the few lines of a cache where each of them ends: one is
+ * left and the next resumed at each wait. */
+#define COLOURS 64u
+#define COLOUR_BYTES 1088u
+
 static void entry(void);
 
 static fibre *make(void)
@@ -104,7 +115,7 @@ static fibre *make(void)
         return f;
     f->stack = fibres_stacks() + (size_t)(f - pool) * FIBRE_STACK_BYTES;
 #if defined(__x86_64__)
-    void **top = (void **)(void *)(f->stack + FIBRE_STACK_BYTES);
+    void **top = (void **)(void *)(f->stack + FIBRE_STACK_BYTES - (size_t)(f - pool) % COLOURS * COLOUR_BYTES);
     *--top = NULL; /* the stack is at 8 modulo 16 on entry, as after a call */
     *--top = (void *)(uintptr_t)entry;
     top -= 6;
@@ -121,20 +132,27 @@ static fibre *make(void)
     return f;
 }
 
-/* Who goes on: a lane that has not begun, else the next one of the round that waits; NULL: none does. */
+/* Who goes on: a lane that has not begun, else the next one of the round that need not wait any longer, or where they
+ * all must, one that says so; NULL: none is left. */
 static fibre *next(void)
 {
+    fibre *any = NULL;
     if (begun < lanes)
         return make();
     if (left == 0)
         return NULL;
-    do {
+    for (unsigned steps = 0; steps < 2 * lanes; steps++) {
         if (at == (up ? lanes - 1 : 0))
             up = !up; /* nothing may depend on the order */
         else
             at = up ? at + 1 : at - 1;
-    } while (waiting[at] == NULL);
-    return waiting[at];
+        fibre *const f = waiting[at];
+        if (f != NULL && *f->count != f->seen)
+            return f;
+        any = f != NULL ? f : any;
+    }
+    stuck = true;
+    return any;
 }
 
 static void entry(void)
@@ -161,16 +179,20 @@ void fibres_run(unsigned n, void (*body)(unsigned lane))
     at = n - 1;
     up = true;
     opening = true;
+    stuck = false;
     change(make());
 }
 
-void fibres_yield(void)
+bool fibres_wait(const unsigned *count, unsigned seen)
 {
     fibre *const me = self;
+    me->count = count;
+    me->seen = seen;
     waiting[me->lane] = me;
     fibre *const to = next();
     if (to != me)
         change(to);
+    return !stuck;
 }
 
 unsigned fibres_current(void) { return self->lane; }

@@ -52,15 +52,14 @@ static void barrier(unsigned which, unsigned members)
     if (++gpu.arrived[which] == members) {
         gpu.arrived[which] = 0;
         gpu.passed[which]++;
+        return;
     }
-    for (unsigned turns = 0; gpu.passed[which] == mine; turns++) {
-        const unsigned lane = fibres_current();
-        if (turns > 100000) {
-            fprintf(stderr, "host GPU: lane %u waits at a barrier that not all of %u lanes reach\n", lane, members);
-            abort();
-        }
-        fibres_yield();
-        gpu.lane.lane = lane;
+    const bool fine = fibres_wait(&gpu.passed[which], mine);
+    gpu.lane.lane = fibres_current();
+    if (!fine) {
+        fprintf(stderr, "host GPU: lane %u waits at a barrier that not all of %u lanes reach\n", gpu.lane.lane,
+                members);
+        abort();
     }
 }
 
