@@ -14,10 +14,12 @@
 #include "base/alloc.h"
 #include "base/external_sort.h"
 #include "base/size.h"
+#include "partition/exchange.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
+#include "ranks/ranks.h"
 
 #define MOST_BLOCKS 256u
 #define MOST_PIECE 65536u /* edges: reads of 1 MiB */
@@ -51,6 +53,7 @@ typedef struct reading {
     gs_part_input *in;
     gs_part_blocks *b;
     uint64_t piece, next; /* next: atomic */
+    uint64_t end;         /* edges before it are this rank's share, from next * piece on */
     /* sums over all threads, added at the end of each */
     uint64_t balance, loops;
     uint32_t most_type;
@@ -107,11 +110,11 @@ static void read_worker(reading *r, uint32_t writer)
 
     while (st == GS_OK && !gs_part__job_stop(r->job)) {
         const uint64_t piece = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED), first = piece * r->piece;
-        if (first >= r->in->edges)
+        if (first >= r->end)
             break;
         gs_part__tick(r->job, "reading edges", (double)first / (double)r->in->edges);
         read_ahead(r, piece);
-        if ((st = gs_part__input_edges(r->in, &block, first, GS_MIN(r->piece, r->in->edges - first))) == GS_OK)
+        if ((st = gs_part__input_edges(r->in, &block, first, GS_MIN(r->piece, r->end - first))) == GS_OK)
             st = bucket_piece(r, &block, writer, &sum, &loops, &most_type);
         read_behind(r, piece);
     }
@@ -125,16 +128,37 @@ static void read_worker(reading *r, uint32_t writer)
     }
 }
 
+/* What all ranks have read. */
+static gs_status add_up(reading *r)
+{
+    uint64_t sums[2] = {r->balance, r->loops}, types[GS_RANKS_MOST] = {0}, own = r->most_type;
+    gs_status st = GS_OK;
+
+    if (r->job->ranks == 1)
+        return GS_OK;
+    if ((st = gs_ranks_sum_u64(sums, 2)) == GS_OK)
+        st = gs_ranks_gather(types, &own, sizeof(own));
+    r->balance = sums[0];
+    r->loops = sums[1];
+    for (uint32_t k = 0; k < r->job->ranks && st == GS_OK; k++)
+        r->most_type = GS_MAX(r->most_type, (uint32_t)types[k]);
+    return st;
+}
+
 static gs_status read_all(gs_part_blocks *b, gs_part_job *job, gs_part_input *in)
 {
     reading r = {.job = job, .in = in, .b = b};
     const uint32_t threads = in->text != NULL ? 1 : job->threads;
 
     r.piece = GS_MAX(GS_MIN(job->buffers / 8 / threads / 32, MOST_PIECE), LEAST_PIECE);
+    /* pieces are of whole edges, ranks' shares of whole pieces */
+    const uint64_t pieces = gs_div_up(in->edges, r.piece);
+    r.next = pieces * job->rank / job->ranks;
+    r.end = GS_MIN(pieces * (job->rank + 1) / job->ranks * r.piece, in->edges);
 #pragma omp parallel num_threads(threads)
     read_worker(&r, (uint32_t)omp_get_thread_num());
-    const gs_status st = gs_part__job_result(job);
-    if (st != GS_OK)
+    gs_status st = gs_part__job_result(job);
+    if (st != GS_OK || (st = add_up(&r)) != GS_OK)
         return st;
     b->symmetric = r.balance == 0;
     b->self_loops = r.loops;
@@ -277,12 +301,27 @@ static gs_status reverse_block(void *context, uint64_t first, uint64_t vertices,
     return st;
 }
 
+/* An edge and its reverse are to be one rank's: ranks have blocks side by side. */
+static uint32_t owner_of_block(const void *context, const uint32_t *record)
+{
+    const gs_part_blocks *const b = context;
+    return (uint32_t)((uint64_t)(GS_MAX(record[0], record[1]) >> b->shift) * gs_ranks_count() / b->count);
+}
+
+static uint32_t block_of(const void *context, const uint32_t *record)
+{
+    return GS_MAX(record[0], record[1]) >> ((const gs_part_blocks *)context)->shift;
+}
+
 static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
 {
     const uint64_t cap = GS_MIN(b->cap, GS_MAX(b->edges, 1)) + 1;
+    const gs_part_route route = {owner_of_block, block_of, b};
     reversing w = {.b = b};
     gs_status st;
 
+    if (job->ranks > 1 && (st = gs_part__exchange_sort(&b->edges_by_end, job, &route)) != GS_OK)
+        return st;
     w.keys = gs_malloc_array(cap, 8);
     w.spare = gs_malloc_array(cap, 8);
     if (w.keys == NULL || w.spare == NULL) {
@@ -295,11 +334,14 @@ static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
         (st = gs_part__blocks_each(b, job, reverse_block, &w)) != GS_OK ||
         (st = gs_sort_finish(w.out)) != GS_OK)
         goto done;
+    uint64_t sums[2] = {w.balance, w.added};
+    if (job->ranks > 1 && (st = gs_ranks_sum_u64(sums, 2)) != GS_OK)
+        goto done;
     gs_sort_free(b->edges_by_end);
     b->edges_by_end = w.out;
     w.out = NULL;
-    b->edges += w.added;
-    b->symmetric = w.balance == 0;
+    b->edges += sums[1];
+    b->symmetric = sums[0] == 0;
 done:
     gs_sort_free(w.out);
     gs_free(w.keys);

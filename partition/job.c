@@ -16,9 +16,18 @@
 /* Resident bytes of a program that does nothing but this: its code, its libraries' code, and what those allocate. The
  * rest of a larger process is its caller's. */
 #define PROCESS_BYTES (12 * GS_MIB)
+/* What MPI takes beside, from the first message on (MPICH 4.0 over UCX: some 2 MiB). */
+#define MESSAGE_BYTES (4 * GS_MIB)
 /* Bytes of a chunk in one direction: its entry in the table (40), and its record while that is written and read back
  * (48). */
 #define TABLE_BYTES_PER_CHUNK 88u
+
+static void take_process(gs_part_job *job, uint64_t bytes)
+{
+    job->process = bytes;
+    job->memory = job->given - GS_MIN(job->given, bytes);
+    job->buffers = job->memory / 4; /* until N is known */
+}
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place)
 {
@@ -27,11 +36,18 @@ void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const 
     job->place = place;
     job->threads = GS_MIN(gs_machine_cpus(), GS_PART_MOST_THREADS);
     job->given = opt->memory != 0 ? opt->memory : gs_machine_free_memory() / 2;
-    job->memory = job->given - GS_MIN(job->given, PROCESS_BYTES);
-    job->buffers = job->memory / 4; /* until N is known */
+    take_process(job, PROCESS_BYTES);
     job->owner = pthread_self();
     job->failed = GS_OK;
+    job->ranks = 1;
     pthread_mutex_init(&job->lock, NULL);
+}
+
+void gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank)
+{
+    job->ranks = ranks;
+    job->rank = rank;
+    take_process(job, GS_MAX(gs_align_up(gs_process_resident_bytes() + MESSAGE_BYTES, GS_MIB), PROCESS_BYTES));
 }
 
 void gs_part__job_free(gs_part_job *job) { pthread_mutex_destroy(&job->lock); }
@@ -40,12 +56,12 @@ void gs_part__job_free(gs_part_job *job) { pthread_mutex_destroy(&job->lock); }
 static uint64_t reserve_bytes(uint64_t memory) { return GS_MIN(12 * GS_MIB, memory / 8); }
 
 /* The .memory that leaves so many bytes, in MiB, rounded up as a user types it. */
-static uint64_t least_mib(uint64_t bytes)
+static uint64_t least_mib(const gs_part_job *job, uint64_t bytes)
 {
     uint64_t mib = gs_div_up(bytes, GS_MIB);
     while (mib * GS_MIB - reserve_bytes(mib * GS_MIB) < bytes)
         mib++;
-    return mib + gs_div_up(PROCESS_BYTES, GS_MIB);
+    return mib + gs_div_up(job->process, GS_MIB);
 }
 
 /* Most parts whose tables, of so many directions, take `bytes`. */
@@ -85,7 +101,8 @@ gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges,
 
     job->least = GS_MAX(least, LEAST_BUFFERS);
     const uint64_t rest = tables + job->least, left = usable - GS_MIN(usable, rest);
-    const uint64_t once = least_mib(rest + chunks), twice = least_mib(rest + (job->opt->undirected ? 1 : 2) * chunks);
+    const uint64_t once = least_mib(job, rest + chunks);
+    const uint64_t twice = least_mib(job, rest + (job->opt->undirected ? 1 : 2) * chunks);
     if (usable >= rest + chunks) {
         job->buffers = job->before_chunks = usable - tables;
         return GS_OK;
@@ -105,7 +122,7 @@ gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t di
 
     if (job->before_chunks < tables + job->least)
         return too_many_parts(job, parts, job->before_chunks - GS_MIN(job->before_chunks, job->least), directions,
-                              least_mib(others + tables + job->least), 0);
+                              least_mib(job, others + tables + job->least), 0);
     job->buffers = job->before_chunks - tables;
     return GS_OK;
 }
@@ -113,7 +130,7 @@ gs_status gs_part__job_plan_chunks(gs_part_job *job, uint32_t parts, uint32_t di
 uint64_t gs_part__job_buffers(const gs_part_job *job, uint64_t memory)
 {
     const uint64_t taken = job->memory - reserve_bytes(job->memory) - job->buffers;
-    const uint64_t beside = memory - GS_MIN(memory, PROCESS_BYTES), usable = beside - reserve_bytes(beside);
+    const uint64_t beside = memory - GS_MIN(memory, job->process), usable = beside - reserve_bytes(beside);
     return usable > taken ? usable - taken : 0;
 }
 

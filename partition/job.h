@@ -21,12 +21,14 @@ typedef struct gs_part_job {
     const char *dir;   /* the folder that it is made in; NULL before it is begun */
     uint32_t threads;
     uint64_t given;   /* the bound as stated, of the whole process */
-    uint64_t memory;  /* the part of it that is not the process's own */
+    uint64_t process; /* of it, what is the process's own */
+    uint64_t memory;  /* the rest of it */
     const uint8_t *split; /* [vertices] gs_split by input id, or NULL; from before the order is made */
     uint64_t labelled, train; /* vertices in a split, in that one */
     uint64_t buffers; /* what is left of it for buffers, after tables of O(N), and of O(P * P) once P is known */
     uint64_t least;   /* that has to be left for them */
     uint64_t before_chunks; /* the same before those of O(P * P) */
+    uint32_t ranks, rank; /* that make a shard each, of which this is one; 1, 0: a whole store is made */
     pthread_t owner;  /* the only thread that may call opt->progress */
     pthread_mutex_t lock; /* guards the two fields below */
     gs_status failed;
@@ -35,6 +37,8 @@ typedef struct gs_part_job {
 } gs_part_job;
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place);
+/* It makes a shard beside other ranks, whose library is the process's own, too. */
+void gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank);
 void gs_part__job_free(gs_part_job *job);
 /* Splits the bound once N is known; `least`: bytes that buffers take at the least. GS_EBUDGET, before edges are read,
  * with what would do: of memory, and of .parts where their tables cannot fit whatever the edges are. */

@@ -31,70 +31,15 @@
 #include "partition/blocks.h"
 #include "partition/chunks.h"
 #include "partition/edge_text.h"
+#include "partition/exchange.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/names.h"
 #include "partition/order.h"
 #include "partition/rows.h"
+#include "ranks/ranks.h"
 #include "store/store.h"
 #include "store/store_write.h"
-
-/* A small vertex array: makes rows [first, first + count) at `dst`. */
-typedef void gs_part_fill(const void *context, void *dst, uint64_t first, uint64_t count);
-
-/* ---- the small vertex arrays: made piece by piece in store order. */
-
-#define WRITE_BYTES (16 * GS_SUM_BYTES)
-
-static gs_status open_array(int *fd, char **path, const char *dir, gs_array_id id)
-{
-    char name[64];
-
-    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
-    if ((*path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
-    if ((*fd = open(*path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
-        return gs_fail_errno(errno, "%s: cannot make this file", *path);
-    return GS_OK;
-}
-
-static gs_status array_write(gs_part_job *job, gs_array_id id, gs_dtype dtype, uint64_t rows,
-                               gs_part_fill *fill, const void *context, gs_array_info *info)
-{
-    const uint64_t each = gs_dtype_bytes(dtype), bytes = rows * each, per_write = WRITE_BYTES / each;
-    uint64_t *sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), 8);
-    char *data = gs_malloc(WRITE_BYTES), *path = NULL;
-    int fd = -1;
-    gs_status st;
-
-    if (sums == NULL || data == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
-        goto done;
-    }
-    if ((st = open_array(&fd, &path, job->dir, id)) != GS_OK)
-        goto done;
-    for (uint64_t at = 0; at < rows; at += per_write) {
-        const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
-        const uint64_t padded = gs_align_up(n, GS_BLOCK_BYTES); /* WRITE_BYTES is a multiple of it */
-        fill(context, data, at, count);
-        memset(data + n, 0, padded - n);
-        for (uint64_t b = 0; b < n; b += GS_SUM_BYTES)
-            sums[(at * each + b) / GS_SUM_BYTES] = gs_hash64(data + b, GS_MIN(GS_SUM_BYTES, n - b));
-        if ((st = gs_pwrite_exact(fd, data, padded, at * each, path)) != GS_OK ||
-            (st = gs_part__job_result(job)) != GS_OK)
-            goto done;
-    }
-    *info =
-        (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
-    sums = NULL; /* now the caller's */
-done:
-    if (fd >= 0)
-        close(fd);
-    gs_free(sums);
-    gs_free(data);
-    gs_free(path);
-    return st;
-}
 
 /* ---- the run ---------------------------------------------------------------------- */
 
@@ -121,6 +66,7 @@ typedef struct run {
     uint8_t *split;
     uint64_t split_count[3];
     gs_store_info links; /* what of it is of links */
+    gs_store_shard shard; /* of ranks: the part that is made here */
     uint64_t largest; /* edges of the largest chunk, where that is above the cap */
     gs_array_info array[GS_ARRAY_COUNT];
     char note[90];
@@ -187,7 +133,7 @@ static uint32_t auto_parts(const run *r)
     uint64_t parts = GS_MIN(GS_MAX(gs_div_up(n, rows), fine_parts(r, row)), most);
     while (parts < most && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r, (uint32_t)parts))
         parts++;
-    return (uint32_t)GS_MIN(parts, n);
+    return (uint32_t)GS_MIN(GS_MAX(parts, r->job.ranks), n);
 }
 
 /* GS_EINVAL where `name` is no type that features can have at rest. */
@@ -220,6 +166,29 @@ static gs_status check_options(const gs_partition_options *o)
     return o->split != NULL ? gs_part__split_shares((double[3]){0}, o->split) : GS_OK;
 }
 
+/* A checksum of what has to be the same for all. */
+static uint64_t mix_text(uint64_t sum, const char *text)
+{
+    return sum * 0x9E3779B97F4A7C15u + (text != NULL ? gs_hash64(text, strlen(text)) : 1);
+}
+
+static gs_status compare_ranks(const run *r)
+{
+    const gs_partition_options *const o = r->job.opt;
+    const uint64_t number[] = {o->parts, o->random_features, o->seed, o->undirected, o->shards, r->in.vertices,
+                               r->in.edges, r->in.features, r->in.edge_features};
+    uint64_t own = gs_hash64(number, sizeof(number)), all[GS_RANKS_MOST] = {0};
+
+    own = mix_text(mix_text(mix_text(own, o->method), o->feature_type), o->split);
+    own = mix_text(mix_text(mix_text(own, o->task), o->ids), o->format);
+    gs_status st = gs_ranks_gather(all, &own, sizeof(own));
+    for (uint32_t k = 1; k < r->job.ranks && st == GS_OK; k++)
+        if (all[k] != all[0])
+            st = gs_fail(GS_EINVAL, "rank %u has another input or other options than rank 0; give all ranks the same",
+                         k);
+    return st;
+}
+
 /* -- phases ---------------------------------------------------------------------- */
 
 static gs_status read_graph(run *r)
@@ -230,6 +199,8 @@ static gs_status read_graph(run *r)
         (st = gs_part__job_plan(&r->job, r->in.vertices, r->in.edges, least_buffers(&r->in))) != GS_OK ||
         (st = gs_part__labels_load(&r->labels, &r->in, &r->job)) != GS_OK ||
         (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
+        return st;
+    if (r->job.ranks > 1 && (st = compare_ranks(r)) != GS_OK)
         return st;
     if (r->job.opt->split != NULL &&
         (st = gs_part__split_draw(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
@@ -246,13 +217,38 @@ static gs_status read_graph(run *r)
     return st;
 }
 
+/* `count`: of ranks, the edges of each chunk, to be freed. */
+static gs_status find_largest(run *r, uint64_t cap, uint64_t **count)
+{
+    if (r->job.ranks == 1)
+        return gs_part__largest_chunk(&r->largest, &r->order, cap);
+    gs_free(*count);
+    *count = NULL;
+    const gs_status st = gs_part__count_chunks(count, &r->largest, &r->order, &r->job);
+    return st == GS_OK ? gs_ranks_sum_u64(&r->order.cut, 1) : st;
+}
+
+/* Each rank gets the edges of its own intervals. */
+static gs_status deal(run *r, const uint64_t *count)
+{
+    if (r->order.grid.parts < r->job.ranks)
+        return gs_fail(GS_EINVAL, "%s: %u intervals cannot be dealt to %u ranks; use more .parts", r->in.path,
+                       r->order.grid.parts, r->job.ranks);
+    r->shard.ranks = r->job.ranks;
+    r->shard.rank = r->job.rank;
+    return gs_part__deal(&r->shard, count, &r->order, &r->job);
+}
+
 static gs_status order_graph(run *r)
 {
     const gs_partition_options *const opt = r->job.opt;
     const uint32_t most = GS_MIN(MOST_PARTS, gs_part__job_most_parts(&r->job, directions_of(r)));
     uint32_t parts = opt->parts != 0 ? opt->parts : auto_parts(r);
+    uint64_t *count = NULL;
     gs_status st = GS_OK;
 
+    if (r->job.ranks > 1 && (st = gs_ranks_share(&parts, sizeof(parts))) != GS_OK)
+        return st;
     for (int i = 0; i < AUTO_TRIES; i++) {
         const uint32_t whole = (uint32_t)GS_MIN(parts, r->in.vertices);
         if ((st = gs_part__job_plan_chunks(&r->job, whole, directions_of(r))) != GS_OK)
@@ -261,13 +257,19 @@ static gs_status order_graph(run *r)
         r->largest = 0;
         if ((st = gs_part__order_make(&r->order, &r->job, &r->blocks, parts, opt->method, r->note,
                                       sizeof(r->note))) != GS_OK ||
-            (st = gs_part__largest_chunk(&r->largest, &r->order, cap)) != GS_OK || opt->parts != 0 ||
-            r->largest <= cap || i + 1 == AUTO_TRIES || parts * 2 > GS_MIN(most, r->in.vertices))
+            (st = find_largest(r, cap, &count)) != GS_OK)
+            break;
+        bool last = opt->parts != 0 || r->largest <= cap || i + 1 == AUTO_TRIES ||
+                    parts * 2 > GS_MIN(most, r->in.vertices);
+        if ((r->job.ranks > 1 && (st = gs_ranks_share(&last, sizeof(last))) != GS_OK) || last)
             break;
         gs_part__order_free(&r->order);
         parts *= 2; /* a skewed chunk: quarters of it have a chance */
     }
     gs_part__blocks_free(&r->blocks);
+    if (st == GS_OK && r->job.ranks > 1)
+        st = deal(r, count);
+    gs_free(count);
     return st;
 }
 
@@ -357,7 +359,81 @@ static gs_status write_edges(run *r, const gs_part_blocks *b)
     return st;
 }
 
-/* -- small arrays ------------------------------------------------------------------ */
+/* -- the small vertex arrays: made piece by piece in store order ------------------- */
+
+/* Makes rows [first, first + count) at `dst`. */
+typedef void gs_part_fill(const void *context, void *dst, uint64_t first, uint64_t count);
+
+#define WRITE_BYTES (16 * GS_SUM_BYTES)
+
+static gs_status open_array(int *fd, char **path, const char *dir, gs_array_id id)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
+    if ((*path = gs_path_join(dir, name)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    if ((*fd = open(*path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+        return gs_fail_errno(errno, "%s: cannot make this file", *path);
+    return GS_OK;
+}
+
+/* The bytes of the array's file, whose rows have `each`, that this rank has. */
+static gs_extent bytes_here(const run *r, gs_array_id id, uint64_t each, uint64_t bytes)
+{
+    const uint64_t all = gs_align_up(bytes, GS_BLOCK_BYTES);
+
+    if (r->job.ranks == 1 || !gs_store_deals_array(id))
+        return (gs_extent){0, all};
+    return gs_shard_rows(&r->shard, r->shard.rank, r->order.grid.rows * each, all);
+}
+
+/* Of the bytes [at, at + count), whole blocks, what this rank has of the array goes to its file. */
+static gs_status write_piece(int fd, gs_extent here, const char *data, uint64_t count, uint64_t at, const char *path)
+{
+    const uint64_t first = GS_MAX(at, here.first), end = GS_MIN(at + count, here.first + here.bytes);
+    return first >= end ? GS_OK : gs_pwrite_exact(fd, data + (first - at), end - first, first - here.first, path);
+}
+
+static gs_status array_write(run *r, gs_array_id id, gs_dtype dtype, uint64_t rows, gs_part_fill *fill,
+                             const void *context)
+{
+    gs_part_job *const job = &r->job;
+    const uint64_t each = gs_dtype_bytes(dtype), bytes = rows * each, per_write = WRITE_BYTES / each;
+    const gs_extent here = bytes_here(r, id, each, bytes);
+    uint64_t *sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), 8);
+    char *data = gs_malloc(WRITE_BYTES), *path = NULL;
+    int fd = -1;
+    gs_status st;
+
+    if (sums == NULL || data == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
+        goto done;
+    }
+    if ((st = open_array(&fd, &path, job->dir, id)) != GS_OK)
+        goto done;
+    for (uint64_t at = 0; at < rows; at += per_write) {
+        const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
+        const uint64_t padded = gs_align_up(n, GS_BLOCK_BYTES); /* WRITE_BYTES is a multiple of it */
+        fill(context, data, at, count);
+        memset(data + n, 0, padded - n);
+        for (uint64_t b = 0; b < n; b += GS_SUM_BYTES)
+            sums[(at * each + b) / GS_SUM_BYTES] = gs_hash64(data + b, GS_MIN(GS_SUM_BYTES, n - b));
+        if ((st = write_piece(fd, here, data, padded, at * each, path)) != GS_OK ||
+            (st = gs_part__job_result(job)) != GS_OK)
+            goto done;
+    }
+    r->array[id] =
+        (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
+    sums = NULL; /* now the caller's */
+done:
+    if (fd >= 0)
+        close(fd);
+    gs_free(sums);
+    gs_free(data);
+    gs_free(path);
+    return st;
+}
 
 typedef struct column {
     const uint32_t *input_id, *count;
@@ -418,8 +494,7 @@ static gs_status write_edge_type_names(run *r, uint32_t types)
     gs_status st = gs_part__relations_text(r->in.relations, types, &text, &bytes);
 
     if (st == GS_OK && bytes > 0)
-        st = array_write(&r->job, GS_ARRAY_EDGE_TYPE_NAMES, GS_U8, bytes, fill_text, text,
-                         &r->array[GS_ARRAY_EDGE_TYPE_NAMES]);
+        st = array_write(r, GS_ARRAY_EDGE_TYPE_NAMES, GS_U8, bytes, fill_text, text);
     gs_free(text);
     return st;
 }
@@ -434,21 +509,43 @@ static gs_status write_arrays(run *r)
     if (r->labels != NULL && r->in.task != GS_TRAIN_TASK_CLASSIFY)
         st = gs_part__label_rows_write(job, &r->in, &r->order, &r->array[GS_ARRAY_LABELS], row_memory(job));
     else if (r->labels != NULL)
-        st = array_write(job, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c, &r->array[GS_ARRAY_LABELS]);
+        st = array_write(r, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c);
     if (st == GS_OK && r->split != NULL)
-        st = array_write(job, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c, &r->array[GS_ARRAY_SPLIT]);
+        st = array_write(r, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c);
     for (int d = 0; d < 2 && st == GS_OK; d++) {
         const gs_array_id id = d == 0 ? GS_ARRAY_IN_DEGREE : GS_ARRAY_OUT_DEGREE;
         c.count = r->degrees.count[d] != NULL ? r->degrees.count[d] : r->degrees.count[0];
-        st = array_write(job, id, GS_F32, n, fill_count, &c, &r->array[id]);
+        st = array_write(r, id, GS_F32, n, fill_count, &c);
     }
     c.count = r->degrees.loops;
     if (st == GS_OK && c.count != NULL)
-        st = array_write(job, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c, &r->array[GS_ARRAY_LOOPS]);
+        st = array_write(r, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c);
     if (st == GS_OK)
-        st = array_write(job, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c, &r->array[GS_ARRAY_INPUT_ID]);
+        st = array_write(r, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c);
     if (st == GS_OK && c.types != NULL)
-        st = array_write(job, GS_ARRAY_VERTEX_TYPE, GS_F32, n, fill_vertex_type, &c, &r->array[GS_ARRAY_VERTEX_TYPE]);
+        st = array_write(r, GS_ARRAY_VERTEX_TYPE, GS_F32, n, fill_vertex_type, &c);
+    return st;
+}
+
+/* What ranks have made of their own intervals: chunk tables, of the whole store's files, and degrees. */
+static gs_status gather_edges(run *r, const gs_part_blocks *b)
+{
+    const gs_part_grid *const g = &r->order.grid;
+    const uint64_t row = (uint64_t)g->parts * sizeof(gs_chunk), all = g->parts * row;
+    gs_status st = GS_OK;
+
+    for (int d = 0; d < (b->symmetric ? 1 : 2) && st == GS_OK; d++) {
+        if ((st = gs_part__share_intervals(&r->shard, r->chunk[d], row, all)) != GS_OK)
+            return st;
+        uint64_t end = 0;
+        for (uint64_t c = 0; c < (uint64_t)g->parts * g->parts; c++) {
+            r->chunk[d][c].offset = end;
+            end += r->chunk[d][c].length;
+        }
+        st = gs_part__share_intervals(&r->shard, r->degrees.count[d], 4ull * g->rows, 4 * g->vertices);
+    }
+    if (st == GS_OK && r->degrees.loops != NULL)
+        st = gs_part__share_intervals(&r->shard, r->degrees.loops, 4ull * g->rows, 4 * g->vertices);
     return st;
 }
 
@@ -460,7 +557,8 @@ static void *feature_thread(void *context)
     const uint64_t memory = row_memory(&r->job);
     gs_status st = gs_threads_begin(r->job.threads); /* of this thread's loops */
     if (st == GS_OK)
-        st = gs_part__rows_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_FEATURES], memory);
+        st = gs_part__rows_write(&r->job, &r->in, &r->order, r->job.ranks > 1 ? &r->shard : NULL,
+                                 &r->array[GS_ARRAY_FEATURES], memory);
     gs_part__job_fail(&r->job, st);
     r->array_seconds = gs_now() - start;
     return NULL;
@@ -474,7 +572,7 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
 
     if ((st = make_tables(r, b)) != GS_OK)
         return st;
-    if (r->in.form != GS_FORM_NONE) {
+    if (r->in.form != GS_FORM_NONE && r->job.ranks == 1) {
         const int rc = pthread_create(&thread, NULL, feature_thread, r);
         if (rc != 0)
             return gs_fail_errno(rc, "cannot start a thread");
@@ -483,6 +581,12 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
     gs_part__job_fail(&r->job, write_edges(r, b));
     if (started)
         pthread_join(thread, NULL);
+    if ((st = gs_part__job_result(&r->job)) == GS_OK && r->job.ranks > 1)
+        st = gather_edges(r, b);
+    if (st != GS_OK)
+        return st;
+    if (r->in.form != GS_FORM_NONE && r->job.ranks > 1) /* ranks meet in one thread */
+        (void)feature_thread(r);
     if ((st = gs_part__job_result(&r->job)) != GS_OK)
         return st;
     const double start = gs_now();
@@ -548,15 +652,19 @@ static gs_status finish(run *r, const gs_part_blocks *b)
     memcpy(c.array, r->array, sizeof(c.array));
     if (r->in.names != NULL)
         c.array[GS_ARRAY_NAMES] = gs_part__names_info(r->in.names);
+    c.shard = r->job.ranks > 1 ? &r->shard : NULL;
     gs_part__tick(&r->job, "finishing", 1);
-    return gs_store_finish(r->staging, &c);
+    gs_status st = gs_store_finish(r->staging, &c);
+    if (r->job.ranks > 1 && (st = gs_ranks_agree(st)) == GS_OK) /* all shards are whole */
+        st = gs_staging_publish(r->staging);
+    return st;
 }
 
 static uint64_t store_bytes(const char *dir)
 {
     gs_store *s = NULL;
     uint64_t bytes = 0;
-    if (gs_store_open(&s, dir) == GS_OK)
+    if (gs_store_open_part(&s, dir) == GS_OK)
         bytes = gs_store_get_info(s)->total_bytes;
     gs_store_close(s);
     return bytes;
@@ -630,6 +738,85 @@ void gs_partition_options_sized(gs_partition_options *options, size_t size)
     gs_options_give(options, size, &defaults, sizeof(defaults));
 }
 
+/* What ranks cannot make together is refused before anything is read of it. */
+static gs_status check_ranks(const gs_partition_options *o)
+{
+    const uint32_t ranks = gs_ranks_count();
+
+    if (o->shards > GS_SHARDS_MOST)
+        return gs_fail(GS_EINVAL, ".shards %u: are more than %u", o->shards, GS_SHARDS_MOST);
+    if (o->shards < 2 || ranks != o->shards)
+        return gs_fail(GS_EINVAL, ".shards %u: are made by as many ranks, from 2 on, and here %s %u: start by mpirun "
+                       "-n %u, or make a store and cut it with gs_shard()", o->shards, ranks == 1 ? "is" : "are",
+                       ranks, GS_MAX(o->shards, 2u));
+    if (o->method == NULL || (strcmp(o->method, "random") != 0 && strcmp(o->method, "natural") != 0))
+        return gs_fail(GS_EUNSUPPORTED, ".method: ranks make a random or a natural order, and no other yet; give "
+                       ".method random, or make a store and cut it with gs_shard()");
+    return GS_OK;
+}
+
+static gs_status check_ranks_input(const run *r)
+{
+    const gs_part_input *const in = &r->in;
+    const bool links = in->link[0].npy.fd >= 0 || in->link[1].npy.fd >= 0 || in->link[2].npy.fd >= 0;
+    const bool named = in->named[0] != NULL || in->named[1] != NULL;
+    const bool parsed = in->format->read != NULL && in->format->read != gs_part__named_join;
+
+    if (!parsed && in->types == NULL && !named && !links)
+        return GS_OK;
+    return gs_fail(GS_EUNSUPPORTED, "%s: ranks read plain arrays of edges and features, and no text, pairs, types of "
+                   "vertices or named features yet; make a store and cut it with gs_shard()", in->path);
+}
+
+#define RANK_SECONDS 600.0 /* after which one that does not answer ends all, as .io_timeout is by default */
+
+/* The folder of this rank's shard in `out`, which is made where it is missing. */
+static gs_status begin_shard(run *r, const char *out, char **place, bool *made)
+{
+    char *const dir = gs_path_without_slashes(out), name[16];
+    bool there = true;
+    gs_status st = dir != NULL ? gs_store_check_shards(out, r->job.ranks, r->job.opt->force, &there)
+                               : gs_fail(GS_ENOMEM, "%s: out of memory", out);
+
+    if (st == GS_OK)
+        snprintf(r->shard.name, sizeof(r->shard.name), "%s", gs_path_name(dir));
+    gs_free(dir);
+    snprintf(name, sizeof(name), "%u", r->job.rank);
+    if (st == GS_OK && (*place = gs_path_join(out, name)) == NULL)
+        st = gs_fail(GS_ENOMEM, "%s: out of memory", out);
+    if ((st = gs_ranks_agree(st)) != GS_OK) /* before one of them is seen by others of this machine */
+        return st;
+    r->job.place = *place;
+    *made = !there;
+    if (!there && gs_mkdir(out) != GS_OK && !gs_path_is_dir(out)) /* ranks of one machine make one folder */
+        return gs_mkdir(out);
+    return gs_store_begin(&r->staging, *place, r->job.opt->force);
+}
+
+static gs_status partition(run *r, const char *input, const char *store_dir, gs_partition_report *report)
+{
+    const bool ranks = r->job.ranks > 1;
+    char *place = NULL;
+    bool made = false;
+    gs_status st;
+
+    if ((st = gs_threads_begin(r->job.threads)) == GS_OK &&
+        (st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&
+        (!ranks || (st = check_ranks_input(r)) == GS_OK) &&
+        (st = ranks ? begin_shard(r, store_dir, &place, &made)
+                    : gs_store_begin(&r->staging, store_dir, r->job.opt->force)) == GS_OK) {
+        r->job.dir = gs_staging_dir(r->staging);
+        st = run_phases(r, report);
+    }
+    if (ranks)
+        st = gs_ranks_agree(st);
+    run_free(r);
+    if (made && st != GS_OK)
+        (void)rmdir(store_dir); /* which fails where something is inside */
+    gs_free(place);
+    return st;
+}
+
 gs_status gs_partition(const char *input, const char *store_dir, const gs_partition_options *options,
                        gs_partition_report *report)
 {
@@ -641,19 +828,17 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
     if ((st = gs_check_argument(input, "input")) != GS_OK || (st = gs_check_argument(store_dir, "store")) != GS_OK ||
         (st = gs_options_take(&own, sizeof(own), offsetof(gs_partition_options, method), options, "options",
                               "gs_partition_options_init")) != GS_OK ||
-        (st = check_options(&own)) != GS_OK || (st = parse_feature_type(&feature_type, own.feature_type)) != GS_OK)
+        (st = check_options(&own)) != GS_OK || (st = parse_feature_type(&feature_type, own.feature_type)) != GS_OK ||
+        (own.shards > 0 && (st = check_ranks(&own)) != GS_OK))
         return st;
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory");
     gs_alloc_map_large(); /* tables are given back when they are freed */
     gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;
-    if ((st = gs_threads_begin(r->job.threads)) == GS_OK &&
-        (st = gs_part__input_open(&r->in, &r->job, input)) == GS_OK &&
-        (st = gs_store_begin(&r->staging, store_dir, own.force)) == GS_OK) {
-        r->job.dir = gs_staging_dir(r->staging);
-        st = run_phases(r, report);
+    if (own.shards > 0) {
+        gs_part__job_join(&r->job, gs_ranks_count(), gs_ranks_self());
+        gs_ranks_watch(RANK_SECONDS);
     }
-    run_free(r);
-    return st;
+    return partition(r, input, store_dir, report);
 }

@@ -1,9 +1,9 @@
 /* rows.c - rows of features, or of labels, from input order to store order, in bounded memory.
  *
- * The input is read front to back. Store order consists of `groups` runs of ascending input ids, so at most
- * two windows of the output a group are open at a time (windows). Where they do not fit memory, the input
- * is read again for each range of positions, or, where that takes more, rows go by way of buckets on disk
- * (buckets).
+ * The input is read front to back. Store order consists of `groups` runs of ascending input ids, so at most two windows
+ * of the output a group are open at a time (windows). Where they do not fit memory, the input is read again for each
+ * range of positions, or, where that takes more, rows go by way of buckets on disk (buckets). Ranks read a share each,
+ * and send rows to those whose windows they are in.
  */
 #include "partition/rows.h"
 
@@ -18,13 +18,14 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "io/io.h"
+#include "partition/exchange.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
 #include "partition/order.h"
+#include "ranks/ranks.h"
 #include "store/store.h" /* GS_SUM_BYTES */
 
 /* One thread. Units: bytes, positions in store order. */
-
 #define PIECES 4u                 /* in memory: one in use, the others being read */
 #define WRITES 32u                /* under way, at most */
 
@@ -48,7 +49,12 @@ struct row_job {
     gs_dtype dtype;
     uint64_t row_bytes, bytes, windows;
     uint64_t piece_bytes; /* of a read, but for rows longer than that: they are read one by one */
+    const gs_store_shard *shard; /* rows are read in shares and go to whose windows they are in; NULL: all are here */
+    gs_extent here; /* bytes of the whole array that are this rank's */
+    uint64_t begin, end; /* positions of the rows in them */
     uint64_t low, high; /* positions of this pass */
+    uint64_t lows[GS_SHARDS_MOST][2]; /* the same of each rank */
+    gs_part_post *post;
     gs_status (*put)(row_job *r, uint64_t position, const char *row); /* a row as it is at rest */
     uint32_t *slot; /* [windows] which slot holds it, NO_SLOT */
     uint64_t *sums; /* [windows] */
@@ -212,7 +218,25 @@ static gs_status close_window(row_job *r, uint64_t w)
     memset(data + bytes, 0, padded - bytes);
     r->sums[w] = gs_hash64(data, bytes);
     r->slot[w] = NO_SLOT;
-    return write_slot(r, r->file, slot, padded, w * GS_SUM_BYTES);
+    return write_slot(r, r->file, slot, padded, w * GS_SUM_BYTES - r->here.first);
+}
+
+/* Of rows at the ends of a shard's stretch, windows beyond it are others'. */
+static bool is_here(const row_job *r, uint64_t w)
+{
+    return gs_extent_has(r->here, w * GS_SUM_BYTES, window_bytes(r, w));
+}
+
+static gs_status fill_window(row_job *r, uint64_t w, uint64_t inside, const char *bytes, uint32_t count)
+{
+    gs_status st;
+
+    if (r->slot[w] == NO_SLOT && (st = take_slot(r, &r->slot[w])) != GS_OK)
+        return st;
+    const uint32_t slot = r->slot[w];
+    memcpy(r->pool.data + slot * GS_SUM_BYTES + inside, bytes, count);
+    r->pool.filled[slot] += count;
+    return r->pool.filled[slot] == window_bytes(r, w) ? close_window(r, w) : GS_OK;
 }
 
 /* Two windows for each run of ascending positions are open at most. */
@@ -223,12 +247,7 @@ static gs_status place_row(row_job *r, uint64_t position, const char *row)
 
     while (left > 0) {
         const uint64_t w = at / GS_SUM_BYTES, inside = at % GS_SUM_BYTES, take = GS_MIN(left, GS_SUM_BYTES - inside);
-        if (r->slot[w] == NO_SLOT && (st = take_slot(r, &r->slot[w])) != GS_OK)
-            return st;
-        const uint32_t slot = r->slot[w];
-        memcpy(r->pool.data + slot * GS_SUM_BYTES + inside, row, take);
-        r->pool.filled[slot] += (uint32_t)take;
-        if (r->pool.filled[slot] == window_bytes(r, w) && (st = close_window(r, w)) != GS_OK)
+        if (is_here(r, w) && (st = fill_window(r, w, inside, row, (uint32_t)take)) != GS_OK)
             return st;
         row += take;
         at += take;
@@ -239,11 +258,10 @@ static gs_status place_row(row_job *r, uint64_t position, const char *row)
 
 /* ---- rows to buckets on disk, then bucket by bucket to their place.
  *
- * Where rows that are neighbours in the input have places all over the output, more windows would be open
- * than fit memory. A distribution sort in two steps needs memory of the order of the square root of the
- * bytes: rows go, with their positions, to buckets, one a range of positions whose windows fit memory
- * together; then each bucket is read back and its rows placed. Every byte is read and written twice,
- * whatever the order.
+ * Where rows that are neighbours in the input have places all over the output, more windows would be open than fit
+ * memory. A distribution sort in two steps needs memory of the order of the square root of the bytes: rows go, with
+ * their positions, to buckets, one a range of positions whose windows fit memory together; then each bucket is read
+ * back and its rows placed. Every byte is read and written twice, whatever the order.
  */
 
 #define LEAST_BUFFER_BYTES (64u * GS_KIB) /* shorter writes cost more in requests than in bytes */
@@ -278,7 +296,7 @@ static uint64_t whole_windows(const row_job *r)
 /* How many rows a pass over the input can take with buckets of `bucket_rows` positions; 0: none. */
 static uint64_t bucket_pass(const row_job *r, uint64_t bucket_rows)
 {
-    const uint64_t n = r->in->vertices, step = whole_windows(r);
+    const uint64_t n = r->end - r->begin, step = whole_windows(r);
 
     for (uint64_t passes = 1; bucket_rows != 0; passes++) {
         const uint64_t rows = gs_align_up(gs_div_up(n, passes), step);
@@ -368,10 +386,8 @@ static void buckets_free(row_job *r)
     r->bucket = NULL;
 }
 
-/* ---- feature rows out of a file, front to back, or made from a seed.
- *
- * Each is checked to be finite, converted to what the store holds, and put where this pass wants it.
- */
+/* ---- feature rows out of a file, front to back, or made from a seed: each checked to be finite, converted to what
+ * the store holds, and put where this pass wants it. */
 
 /* -- one row ------------------------------------------------------------------ */
 
@@ -422,22 +438,49 @@ static gs_status name_bad_value(const row_job *r, const float *row, uint64_t id)
                    source_path(r->in), (unsigned long long)id, c, (double)row[c], gs_dtype_name(r->dtype));
 }
 
+/* To each whose windows it is in, in whose pass. */
+static gs_status post_row(row_job *r, uint64_t position, const char *row)
+{
+    for (uint32_t k = 0; k < r->shard->ranks; k++) {
+        if (position < r->lows[k][0] || position >= r->lows[k][1])
+            continue;
+        uint32_t *const to = gs_part__post_put(r->post, k);
+        if (to == NULL)
+            return gs_part__post_failure(r->post);
+        *to = (uint32_t)position;
+        memcpy(to + 1, row, r->row_bytes);
+    }
+    return GS_OK;
+}
+
 /* Checks and stores one f32 row of vertex `id`. */
 static gs_status put_row(row_job *r, uint64_t position, uint64_t id, const float *row)
 {
+    gs_status (*const put)(row_job *, uint64_t, const char *) = r->post != NULL ? post_row : r->put;
+
     if (r->id == GS_ARRAY_LABELS) {
         gs_part__label_in_store(r->at_rest, r->in->task, row, r->in->features);
-        return r->put(r, position, r->at_rest);
+        return put(r, position, r->at_rest);
     }
     if (!all_finite(row, r->in->features))
         return name_bad_value(r, row, id);
     if (r->dtype == GS_F32)
-        return r->put(r, position, (const char *)row);
+        return put(r, position, (const char *)row);
     gs_convert_from_f32(r->at_rest, r->dtype, row, r->in->features);
-    return rest_is_finite(r) ? r->put(r, position, r->at_rest) : name_bad_value(r, row, id);
+    return rest_is_finite(r) ? put(r, position, r->at_rest) : name_bad_value(r, row, id);
 }
 
-static bool in_pass(const row_job *r, uint64_t position) { return position >= r->low && position < r->high; }
+/* Of rows that are sent post_row() asks. */
+static bool in_pass(const row_job *r, uint64_t position)
+{
+    return r->post != NULL || (position >= r->low && position < r->high);
+}
+
+/* The first row of the input that this rank reads, or, with 1, that the next one does. */
+static uint64_t share_from(const row_job *r, uint32_t behind)
+{
+    return r->post == NULL ? r->in->vertices * behind : r->in->vertices * (r->job->rank + behind) / r->job->ranks;
+}
 
 /* -- dense input ---------------------------------------------------------------- */
 
@@ -465,12 +508,15 @@ static gs_status put_dense(row_job *r, uint64_t first, uint64_t count, const cha
 /* The file cut into pieces of whole rows, read as whole blocks around them. */
 typedef struct dense {
     uint64_t row_bytes, piece_rows, pieces, buffer_bytes;
+    uint64_t first, end; /* rows */
     char *buffers; /* [PIECES][buffer_bytes] */
 } dense;
 
+static uint64_t first_of(const dense *d, uint64_t piece) { return d->first + piece * d->piece_rows; }
+
 static gs_status start_read(row_job *r, const dense *d, uint64_t piece)
 {
-    const uint64_t first = piece * d->piece_rows, count = GS_MIN(d->piece_rows, r->in->vertices - first);
+    const uint64_t first = first_of(d, piece), count = GS_MIN(d->piece_rows, d->end - first);
     const uint64_t from = r->in->feature.npy.data_offset + first * d->row_bytes, to = from + count * d->row_bytes;
     const uint64_t block = gs_align_down(from, GS_BLOCK_BYTES);
 
@@ -486,7 +532,7 @@ static gs_status read_dense(row_job *r, const dense *d)
     for (uint64_t i = 0; i < GS_MIN(PIECES, d->pieces) && st == GS_OK; i++)
         st = start_read(r, d, i);
     for (uint64_t i = 0; i < d->pieces && st == GS_OK; i++) {
-        const uint64_t first = i * d->piece_rows, count = GS_MIN(d->piece_rows, r->in->vertices - first);
+        const uint64_t first = first_of(d, i), count = GS_MIN(d->piece_rows, d->end - first);
         const uint64_t from = r->in->feature.npy.data_offset + first * d->row_bytes;
         if ((st = wait_piece(r, i)) == GS_OK && (st = check_progress(r, first)) == GS_OK)
             st = put_dense(r, first, count, d->buffers + i % PIECES * d->buffer_bytes + from % GS_BLOCK_BYTES);
@@ -500,11 +546,12 @@ static gs_status read_dense(row_job *r, const dense *d)
 static gs_status pass_dense(row_job *r)
 {
     const gs_part_file *const f = &r->in->feature;
-    dense d = {.row_bytes = r->in->features * gs_dtype_bytes(f->npy.dtype)};
+    dense d = {.row_bytes = r->in->features * gs_dtype_bytes(f->npy.dtype), .first = share_from(r, 0),
+               .end = share_from(r, 1)};
     gs_status st;
 
     d.piece_rows = GS_MAX(r->piece_bytes / d.row_bytes, 1);
-    d.pieces = gs_div_up(r->in->vertices, d.piece_rows);
+    d.pieces = gs_div_up(d.end - d.first, d.piece_rows);
     d.buffer_bytes = gs_align_up(d.piece_rows * d.row_bytes, GS_BLOCK_BYTES) + 2 * GS_BLOCK_BYTES;
     if ((d.buffers = gs_alloc_pages(PIECES * d.buffer_bytes)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
@@ -522,9 +569,10 @@ static gs_status pass_dense(row_job *r)
 static gs_status csr_rows(row_job *r, gs_csr_reader *c)
 {
     uint64_t at = 0, end = 0;
-    gs_status st = gs_csr__bound(c, 0, 0, &end);
+    gs_status st = gs_csr__bound(c, share_from(r, 0), 0, &end);
 
-    for (uint64_t row = 0; row < r->in->vertices && st == GS_OK; row++) {
+    at = end;
+    for (uint64_t row = share_from(r, 0); row < share_from(r, 1) && st == GS_OK; row++) {
         if (row % 4096 == 0 && (st = check_progress(r, row)) != GS_OK)
             break;
         if ((st = gs_csr__bound(c, row + 1, at, &end)) != GS_OK)
@@ -584,12 +632,12 @@ static void normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
 /* Made in store order, so this is one stream. */
 static gs_status pass_random(row_job *r)
 {
-    const uint64_t n = r->in->vertices, width = r->in->features, piece = GS_MAX(r->piece_bytes / (width * 4), 1);
+    const uint64_t width = r->in->features, piece = GS_MAX(r->piece_bytes / (width * 4), 1);
     float *rows = gs_alloc_pages(piece * width * 4);
     gs_status st = rows != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to make features", r->path);
 
-    for (uint64_t at = 0; at < n && st == GS_OK; at += piece) {
-        const uint64_t count = GS_MIN(piece, n - at);
+    for (uint64_t at = r->begin; at < r->end && st == GS_OK; at += piece) {
+        const uint64_t count = GS_MIN(piece, r->end - at);
         if ((st = check_progress(r, at)) != GS_OK)
             break;
 #pragma omp parallel for num_threads(r->job->threads) schedule(static)
@@ -602,17 +650,28 @@ static gs_status pass_random(row_job *r)
     return st;
 }
 
+/* -- rows of other ranks --------------------------------------------------------------- */
+
+static gs_status take_rows(void *context, const uint32_t *records, uint64_t count)
+{
+    row_job *const r = context;
+    const uint32_t words = record_words(r);
+    gs_status st = GS_OK;
+
+    for (const uint32_t *x = records; x < records + count * words && st == GS_OK; x += words)
+        st = r->put(r, x[0], (const char *)(x + 1));
+    return st;
+}
+
 /* One pass over the input; rows of [low, high) are put. */
 static gs_status read_input(row_job *r)
 {
-    switch (r->in->form) {
-    case GS_FORM_RANDOM:
+    gs_status st;
+
+    if (r->in->form == GS_FORM_RANDOM)
         return pass_random(r);
-    case GS_FORM_CSR:
-        return pass_csr(r);
-    default:
-        return pass_dense(r);
-    }
+    st = r->in->form == GS_FORM_CSR ? pass_csr(r) : pass_dense(r);
+    return st == GS_OK && r->post != NULL ? gs_part__post_end(r->post) : st;
 }
 
 /* ---- all passes, and the whole ---------------------------------------------------- */
@@ -629,9 +688,11 @@ static gs_status read_input(row_job *r)
 /* Over the input, without buckets: open windows fit memory, or all windows of a pass do. */
 static uint64_t direct_passes(const row_job *r)
 {
-    const uint64_t streams = r->in->form == GS_FORM_RANDOM ? 1 : r->o->groups;
+    const uint64_t each = r->post != NULL ? r->shard->ranks : 1;
+    const uint64_t streams = r->in->form == GS_FORM_RANDOM ? 1 : r->o->groups * each;
     const uint64_t open = r->pool.slots - r->pool.most_writes;
-    const uint64_t by_streams = gs_div_up(streams, open / 2 - 2), by_windows = gs_div_up(r->windows, open - 4);
+    const uint64_t own = gs_div_up(r->here.bytes, GS_SUM_BYTES);
+    const uint64_t by_streams = gs_div_up(streams, open / 2 - 2), by_windows = gs_div_up(own, open - 4);
     return GS_MIN(by_streams, GS_MAX(by_windows, 1));
 }
 
@@ -646,7 +707,7 @@ static uint64_t bucket_rows(const row_job *r)
  * much as to read and write once more. */
 static uint64_t choose_way(const row_job *r, uint64_t *bucket)
 {
-    const uint64_t n = r->in->vertices, direct = direct_passes(r);
+    const uint64_t n = r->end - r->begin, direct = direct_passes(r);
 
     *bucket = bucket_rows(r);
     const uint64_t rows = bucket_pass(r, *bucket);
@@ -656,23 +717,53 @@ static uint64_t choose_way(const row_job *r, uint64_t *bucket)
     return gs_div_up(n, direct);
 }
 
+/* The array's bytes that a rank has. */
+static gs_extent extent_of(const row_job *r, uint32_t rank)
+{
+    const uint64_t all = gs_align_up(r->bytes, GS_BLOCK_BYTES);
+    return r->shard == NULL ? (gs_extent){0, all}
+                            : gs_shard_rows(r->shard, rank, r->o->grid.rows * r->row_bytes, all);
+}
+
+/* Positions of the rows in this rank's bytes, from whole windows on, as passes begin with such. */
+static void find_own(row_job *r)
+{
+    r->begin = r->here.first / r->row_bytes;
+    r->begin -= r->begin % whole_windows(r);
+    r->end = GS_MIN(gs_div_up(r->here.first + r->here.bytes, r->row_bytes), r->in->vertices);
+}
+
+/* Ranks go through as many passes, as each reads for all. *over: all are done. */
+static gs_status meet_for_pass(row_job *r, bool *over)
+{
+    const uint64_t own[2] = {r->low, r->high};
+    gs_status st = GS_OK;
+
+    *over = r->low == r->high;
+    if (r->post == NULL || (st = gs_ranks_gather(r->lows, own, sizeof(own))) != GS_OK)
+        return st;
+    for (uint32_t k = 0; k < r->shard->ranks; k++)
+        *over = *over && r->lows[k][0] == r->lows[k][1];
+    return GS_OK;
+}
+
 static gs_status passes(row_job *r)
 {
     uint64_t bucket;
-    const uint64_t n = r->in->vertices, rows = choose_way(r, &bucket);
-    gs_status st = GS_OK;
+    const uint64_t rows = choose_way(r, &bucket);
+    gs_status st;
+    bool over;
 
     r->put = place_row;
-    for (r->low = 0; r->low < n && st == GS_OK; r->low += rows) {
-        r->high = GS_MIN(r->low + rows, n);
-        if (bucket != 0)
-            st = buckets_begin(r, bucket);
-        if (st == GS_OK)
-            st = read_input(r);
-        if (st == GS_OK && bucket != 0)
-            st = buckets_place(r);
+    for (r->low = r->begin;; r->low = r->high) {
+        r->high = GS_MIN(r->low + rows, r->end);
+        if ((st = meet_for_pass(r, &over)) != GS_OK || over)
+            return st;
+        const bool buckets = bucket != 0 && r->high > r->low;
+        if ((buckets && (st = buckets_begin(r, bucket)) != GS_OK) || (st = read_input(r)) != GS_OK ||
+            (buckets && (st = buckets_place(r)) != GS_OK))
+            return st;
     }
-    return st;
 }
 
 /* The output gets its full size at once, so that a full disk shows here. */
@@ -692,7 +783,7 @@ static gs_status open_files(row_job *r)
     if ((r->path = gs_path_join(r->job->dir, name)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", r->job->dir);
     if ((st = gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE)) != GS_OK ||
-        (st = gs_io_set_size(r->io, r->file, gs_align_up(r->bytes, GS_BLOCK_BYTES))) != GS_OK)
+        (st = gs_io_set_size(r->io, r->file, r->here.bytes)) != GS_OK)
         return st;
     const gs_part_file *const f = &r->in->feature;
     const char *const source = f->opened_as != NULL ? f->opened_as : f->path;
@@ -744,26 +835,46 @@ static gs_status make_buffers(row_job *r, uint64_t memory)
     return GS_OK;
 }
 
-/* Writes the features of `in` as the array `id`. */
+/* Each rank has the checksums of its own windows; two have those of one between them. */
+static gs_status share_sums(row_job *r)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < r->shard->ranks && st == GS_OK; k++) {
+        const gs_extent x = extent_of(r, k);
+        st = gs_ranks_share_of(k, r->sums + x.first / GS_SUM_BYTES, gs_div_up(x.bytes, GS_SUM_BYTES) * 8);
+    }
+    return st;
+}
+
+/* Writes the features of `in` as the array `id`, or the shard's part of them. */
 static gs_status write_rows(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, gs_array_id id,
-                            gs_array_info *info, uint64_t memory)
+                            const gs_store_shard *shard, gs_array_info *info, uint64_t memory)
 {
     const bool labels = id == GS_ARRAY_LABELS;
-    row_job r = {.job = job, .in = in, .o = o, .id = id,
+    row_job r = {.job = job, .in = in, .o = o, .id = id, .shard = shard,
                  .dtype = labels ? gs_train_task_labels(in->task) : job->feature_type};
     gs_status st;
 
     r.row_bytes = (uint64_t)in->features * gs_dtype_bytes(r.dtype);
     r.bytes = in->vertices * r.row_bytes; /* below 2^32 * 2^31 * 4: no overflow */
     r.windows = gs_div_up(r.bytes, GS_SUM_BYTES);
+    r.here = extent_of(&r, job->rank);
+    find_own(&r);
+    if (shard != NULL && in->form != GS_FORM_RANDOM) {
+        memory -= memory / 4;
+        if ((st = gs_part__post_make(&r.post, record_words(&r), memory / 3, take_rows, &r)) != GS_OK)
+            goto done;
+    }
     if ((st = open_files(&r)) != GS_OK || (st = make_buffers(&r, memory)) != GS_OK || (st = passes(&r)) != GS_OK ||
-        (st = drain(&r)) != GS_OK)
+        (st = drain(&r)) != GS_OK || (shard != NULL && (st = share_sums(&r)) != GS_OK))
         goto done;
     *info = (gs_array_info){.present = true, .dtype = r.dtype, .width = in->features, .row_bytes = r.row_bytes,
                             .bytes = r.bytes, .sums = r.sums};
     r.sums = NULL; /* now the caller's */
 done:
     gs_io_close(r.io); /* before the buffers go */
+    gs_part__post_free(r.post);
     buckets_free(&r);
     gs_free_pages(r.pool.data, r.pool.bytes);
     gs_arena_free(&r.memory);
@@ -773,9 +884,9 @@ done:
 }
 
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
-                              gs_array_info *info, uint64_t memory)
+                              const gs_store_shard *shard, gs_array_info *info, uint64_t memory)
 {
-    return write_rows(job, in, o, GS_ARRAY_FEATURES, info, memory);
+    return write_rows(job, in, o, GS_ARRAY_FEATURES, shard, info, memory);
 }
 
 gs_status gs_part__label_rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
@@ -785,5 +896,5 @@ gs_status gs_part__label_rows_write(gs_part_job *job, const gs_part_input *in, c
     as.form = GS_FORM_DENSE;
     as.feature = in->label;
     as.features = in->classes;
-    return write_rows(job, &as, o, GS_ARRAY_LABELS, info, memory);
+    return write_rows(job, &as, o, GS_ARRAY_LABELS, NULL, info, memory);
 }

@@ -12,9 +12,10 @@
 /* -- feature rows to their place in store order. */
 
 /* Moves or makes the feature rows; fills `info` (its sums are owned by the
- * caller). `memory` bounds its buffers. */
+ * caller). `memory` bounds its buffers. With `shard` it is a meeting of ranks, each of which reads its share of the
+ * rows and writes what its shard has; the checksums are those of all. */
 gs_status gs_part__rows_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o,
-                              gs_array_info *info, uint64_t memory);
+                              const gs_store_shard *shard, gs_array_info *info, uint64_t memory);
 
 /* Bytes of `memory` that this and the next take at the least; 0 where nothing is to be done. */
 uint64_t gs_part__rows_least(const gs_part_input *in);

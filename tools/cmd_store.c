@@ -74,6 +74,8 @@ static cli_option partition_opts[] = {
      "found by looking", 0, 0},
     {"--seed", CLI_LONG, FIELD(seed), "S", "of everything random", NULL, 0, 0},
     {"--force", CLI_FLAG, FIELD(force), NULL, "replace the store that is there", NULL, 0, 0},
+    {"--shards", CLI_COUNT, FIELD(shards), "N", "STORE/0 to STORE/N-1 instead, by mpirun -n N, each by its rank",
+     "none", 2, 16},
     {0},
 };
 
@@ -85,15 +87,20 @@ static int partition_run(const cli_command *self, const void *options, const cha
 {
     gs_partition_options o = *(const gs_partition_options *)options;
     gs_partition_report r;
+    uint32_t rank = 0, ranks = 1;
     int status;
 
+    if ((status = cli_result(self, gs_join_ranks(&rank, &ranks))) != CLI_DONE)
+        return status;
+    if (ranks > 1 && o.shards == 0)
+        return cli_fail(self, CLI_USAGE, "without --shards is done by one process; start it without mpirun");
     cli_log_begin();
-    o.progress = cli_progress;
-    o.warn = cli_warn;
+    o.progress = rank == 0 ? cli_progress : NULL; /* the first speaks for all */
+    o.warn = rank == 0 ? cli_warn : NULL;
     o.stop = cli_stop();
     status = cli_result(self, gs_partition(place[0], place[1], &o, &r));
     cli_progress_end();
-    if (status != CLI_DONE)
+    if (status != CLI_DONE || rank > 0)
         return status;
     printf("%s: %s vertices, %s edges, %s\n", place[1], cli_count(r.vertices), cli_count(r.edges),
            cli_size(r.store_bytes));

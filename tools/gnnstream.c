@@ -107,7 +107,8 @@ static int refuse_ranks(const cli_command *c)
     if (rank > 0)
         cli_be_silent();
     const int status = cli_result(c, st);
-    if (status != CLI_DONE || ranks == 1 || c == &cmd_train || c == &cmd_predict)
+    if (status != CLI_DONE || ranks == 1 || c == &cmd_train || c == &cmd_predict ||
+        c == &cmd_partition)
         return status;
     return cli_fail(c, CLI_USAGE, "is done by one process; start it without mpirun");
 }

@@ -248,6 +248,44 @@ gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes)
     return st;
 }
 
+/* What goes to another rank, or comes from it; *made: there is something. */
+static gs_status begin_one(gs_ranks_message *m, bool *made, bool send, uint32_t rank, void *memory, uint64_t bytes)
+{
+    const gs_ranks_piece all = {0, bytes};
+    gs_status st = GS_OK;
+
+    *made = rank != ranks.self && bytes > 0;
+    if (*made && (st = gs_ranks_make(m, send, rank, memory, &all, 1)) == GS_OK)
+        st = gs_ranks_begin(m);
+    return st;
+}
+
+gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *come, uint64_t room, uint64_t *all)
+{
+    uint64_t table[GS_RANKS_MOST * GS_RANKS_MOST] = {0};
+    gs_ranks_message m[2 * GS_RANKS_MOST];
+    bool made[2 * GS_RANKS_MOST] = {false};
+    gs_status st;
+
+    if ((st = gs_ranks_gather(table, sent, ranks.count * sizeof(*sent))) != GS_OK)
+        return st;
+    *all = 0;
+    for (uint32_t k = 0; k < ranks.count * ranks.count; k++)
+        *all += table[k];
+    for (uint32_t r = 0; r < ranks.count; r++)
+        come[r] = table[r * ranks.count + ranks.self];
+    for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
+        st = begin_one(&m[r], &made[r], false, r, (char *)in + r * room, come[r]);
+    for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
+        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], true, r, (char *)out + r * room, sent[r]);
+    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
+        st = made[k] ? wait_for(&m[k]) : GS_OK;
+    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
+        if (made[k])
+            gs_ranks_drop(&m[k]);
+    return st;
+}
+
 /* ---- the network ---------------------------------------------------------- */
 
 /* Within a machine: bytes are copied into memory and out of it, by processors that the ranks share. */

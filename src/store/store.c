@@ -306,6 +306,13 @@ static gs_extent edges_of(const gs_chunk_table *t, const gs_store_shard *x, gs_d
     return (gs_extent){first->offset, last->offset + last->length - first->offset};
 }
 
+gs_extent gs_shard_rows(const gs_store_shard *x, uint32_t rank, uint64_t interval_bytes, uint64_t all)
+{
+    const uint64_t first = gs_align_down(x->first[rank] * interval_bytes, GS_SUM_BYTES);
+    const uint64_t end = GS_MIN(gs_align_up(x->first[rank + 1] * interval_bytes, GS_SUM_BYTES), all);
+    return (gs_extent){first, end - first};
+}
+
 /* Whole checksum blocks around the rows. What ids are called is rank 0's to write, and pairs are for one process. */
 gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const gs_store_shard *x, unsigned k)
 {
@@ -320,10 +327,8 @@ gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const
         return (gs_extent){0, id < GS_ARRAY_TRAIN_LINKS && x->rank == 0 ? all : 0};
     if (!gs_store_deals_array(id))
         return (gs_extent){0, all};
-    const uint64_t interval = (uint64_t)t->interval_rows * m->array[id].width * gs_dtype_bytes(m->array[id].dtype);
-    const uint64_t first = gs_align_down(x->first[x->rank] * interval, GS_SUM_BYTES);
-    const uint64_t end = GS_MIN(gs_align_up(x->first[x->rank + 1] * interval, GS_SUM_BYTES), all);
-    return (gs_extent){first, end - first};
+    return gs_shard_rows(x, x->rank,
+                         (uint64_t)t->interval_rows * m->array[id].width * gs_dtype_bytes(m->array[id].dtype), all);
 }
 
 gs_status gs_extent_check(gs_extent x, uint64_t first, uint64_t bytes, const char *path)

@@ -158,6 +158,9 @@ bool gs_store_has_shard(const char *dir, uint32_t rank);
 typedef struct gs_extent {
     uint64_t first, bytes;
 } gs_extent;
+/* The bytes that shard `rank` has of an array of which it has its own rows: whole checksum blocks around them, within
+ * the file's `all`. */
+gs_extent gs_shard_rows(const gs_store_shard *x, uint32_t rank, uint64_t interval_bytes, uint64_t all);
 gs_extent gs_store_array_extent(const gs_store *s, gs_array_id id);
 gs_extent gs_store_edges_extent(const gs_store *s, gs_direction d);
 /* Are these bytes of the store's file among them? */

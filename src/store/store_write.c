@@ -272,31 +272,75 @@ static gs_status write_manifest(const gs_manifest *m, const char *dir)
     return st;
 }
 
-/* Size of the edge file that the caller wrote. */
-static gs_status edge_sizes(gs_manifest *m, const char *dir)
+static uint64_t edge_bytes(const gs_chunk *chunk, uint64_t chunks)
 {
+    uint64_t bytes = 0;
+    for (uint64_t k = 0; k < chunks; k++)
+        bytes += chunk[k].length;
+    return bytes;
+}
+
+/* Sizes of the edge files: that the caller wrote, or of which he wrote a part. */
+static gs_status edge_sizes(gs_manifest *m, const gs_store_contents *c, const char *dir)
+{
+    const uint64_t square = (uint64_t)m->info.parts * m->info.parts;
+
+    if (c->shard != NULL) {
+        m->edge_bytes[0] = edge_bytes(c->chunks.chunk[0], square);
+        m->edge_bytes[1] = m->shared ? 0 : edge_bytes(c->chunks.chunk[1], square);
+        return GS_OK;
+    }
     gs_status st = gs_store__file_size(&m->edge_bytes[0], dir, gs_store_edges_name(GS_BY_DEST));
     if (st == GS_OK && !m->shared)
         st = gs_store__file_size(&m->edge_bytes[1], dir, gs_store_edges_name(GS_BY_SOURCE));
     return st;
 }
 
+/* shard.json, for which the manifest is read as others will. */
+static gs_status write_shard(const gs_store_contents *c, const gs_manifest *m, const gs_extent *extent, const char *dir)
+{
+    char *const path = gs_path_join(dir, GS_SHARD_FILE), *text = NULL;
+    gs_store_shard x = *c->shard;
+    gs_manifest read = {0};
+    uint64_t bytes = 0;
+    gs_status st = path != NULL ? gs_manifest__format(&text, &bytes, m) : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+
+    if (st == GS_OK && (st = gs_manifest__parse(&read, text, bytes, path)) == GS_OK) {
+        x.store_id = read.info.id;
+        gs_free(text);
+        text = NULL;
+        if ((st = gs_shard__format(&text, &bytes, &x, extent, m)) == GS_OK)
+            st = write_file(path, text, bytes);
+    }
+    gs_free((void *)(uintptr_t)read.info.types);
+    gs_free((void *)(uintptr_t)read.info.named);
+    gs_free(text);
+    gs_free(path);
+    return st;
+}
+
 gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents)
 {
     const char *const dir = gs_staging_dir(staging);
+    gs_extent extent[GS_STORE_FILES] = {{0, 0}};
+    const bool part = contents->shard != NULL;
     gs_manifest m;
     uint64_t total = 0;
     gs_status st;
 
     manifest_of(&m, contents);
-    if ((st = edge_sizes(&m, dir)) != GS_OK || (st = gs_manifest__check(&m, dir)) != GS_OK ||
+    if ((st = edge_sizes(&m, contents, dir)) != GS_OK || (st = gs_manifest__check(&m, dir)) != GS_OK ||
         (st = contents_check(contents, &m, dir)) != GS_OK || (st = write_table(&m, contents, dir)) != GS_OK ||
-        (st = write_sums(&m, contents, dir)) != GS_OK ||
-        (st = gs_store__check_files(&m, NULL, dir, &total)) != GS_OK)
+        (st = write_sums(&m, contents, dir)) != GS_OK)
         return st == GS_EFORMAT ? GS_EINVAL : st; /* nothing was read: the caller's numbers are wrong */
-    if ((st = sync_files(&m, dir)) != GS_OK || (st = write_manifest(&m, dir)) != GS_OK)
+    for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES && part; k++)
+        extent[k] = gs_store__part_of(&m, &contents->chunks, contents->shard, k);
+    if ((st = gs_store__check_files(&m, part ? extent : NULL, dir, &total)) != GS_OK)
+        return st == GS_EFORMAT ? GS_EINVAL : st;
+    if ((st = sync_files(&m, dir)) != GS_OK || (part && (st = write_shard(contents, &m, extent, dir)) != GS_OK) ||
+        (st = write_manifest(&m, dir)) != GS_OK)
         return st;
-    return gs_staging_publish(staging);
+    return part ? GS_OK : gs_staging_publish(staging);
 }
 
 /* ---- shards --------------------------------------------------------------- */
@@ -459,7 +503,7 @@ static gs_status finish_rank(sharding *x, uint32_t rank)
 }
 
 /* Anything but shards of these numbers, and what makes them? */
-static gs_status check_out(const char *out, const gs_shard_job *job, bool *there)
+gs_status gs_store_check_shards(const char *out, uint32_t ranks, bool force, bool *there)
 {
     DIR *const d = opendir(out);
     gs_status st = GS_OK;
@@ -474,10 +518,10 @@ static gs_status check_out(const char *out, const gs_shard_job *job, bool *there
         snprintf(name, sizeof(name), "%u", number);
         if (e->d_name[0] == '.' || strstr(e->d_name, ".unfinished.") != NULL)
             continue;
-        if (strcmp(name, e->d_name) != 0 || number >= job->ranks)
+        if (strcmp(name, e->d_name) != 0 || number >= ranks)
             st = gs_fail(GS_EEXIST, "%s: holds \"%s\", which is none of %u shards; choose another folder, or remove it",
-                         out, e->d_name, job->ranks);
-        else if (!job->force)
+                         out, e->d_name, ranks);
+        else if (!force)
             st = gs_fail(GS_EEXIST, "%s: holds a shard %u already; use .force to replace it", out, number);
     }
     closedir(d);
@@ -560,8 +604,8 @@ gs_status gs_store_write_shards(const gs_store *s, const char *out, const gs_sha
     if (job->ranks > parts)
         return gs_fail(GS_EINVAL, "%s: its %u intervals cannot be dealt to %u ranks; partition again with more .parts",
                        gs_store_dir(s), parts, job->ranks);
-    if ((st = check_out(out, job, &there)) != GS_OK || (st = describe_store(&x)) != GS_OK ||
-        (st = there ? GS_OK : gs_mkdir(out)) != GS_OK)
+    if ((st = gs_store_check_shards(out, job->ranks, job->force, &there)) != GS_OK ||
+        (st = describe_store(&x)) != GS_OK || (st = there ? GS_OK : gs_mkdir(out)) != GS_OK)
         goto done;
     st = make_all(&x, out);
     for (uint32_t r = 0; r < job->ranks; r++) {

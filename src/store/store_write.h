@@ -28,13 +28,18 @@ typedef struct gs_store_contents {
     gs_store_info info;                   /* total_bytes and feature_id are computed here */
     gs_chunk_table chunks;
     gs_array_info array[GS_ARRAY_COUNT];
+    const gs_store_shard *shard;          /* the folder has this part of the files alone, whose numbers and checksums
+                                           * are those of the whole; .store_id is computed here. NULL: the whole */
 } gs_store_contents;
 
 /* Writes chunks.bin and sums.bin, syncs every file of the store, writes manifest.json, and puts the staging folder into
- * its place. Blocks. Every number is checked as a reader would: GS_EINVAL says
- * which is wrong, and no manifest is written. `bytes` and `row_bytes` of arrays may be 0; `offset` of empty
- * chunks is not looked at. */
+ * its place; that of a shard the caller publishes, once all shards are whole. Blocks. Every number is checked as a
+ * reader would: GS_EINVAL says which is wrong, and no manifest is written. `bytes` and `row_bytes` of arrays may be 0;
+ * `offset` of empty chunks is not looked at, but of a shard. */
 gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents);
+
+/* May the folder `out` get shards of so many ranks? *there: it exists. GS_EEXIST, GS_EIO. */
+gs_status gs_store_check_shards(const char *out, uint32_t ranks, bool force, bool *there);
 
 typedef struct gs_shard_job {
     uint32_t ranks;
