@@ -254,9 +254,8 @@ static void cuda_close(void *context)
     const gs_cuda_driver *const d = c->d;
 
     if (c->context != NULL) {
-        gs_cuda_left();
         /* a lost GPU answers all calls with errors; what the host holds is freed all the same */
-        (void)d->context_set(c->context);
+        gs_cuda_come_last(c);
         gs_cuda_give_memory(c);
         gs_cuda_drop_program(c);
         if (c->blas != NULL)
@@ -265,7 +264,7 @@ static void cuda_close(void *context)
             d->module_unload(c->fixed_module);
         gs_cuda_drop_streams(c);
         d->context_release(c->device);
-        gs_cuda_left();
+        gs_cuda_aside(c);
     }
     gs_free(c);
 }
@@ -392,6 +391,11 @@ static const gs_device_own_memory memory = {
     .draw = gs_cuda_draw,
     .begin_group = gs_cuda_begin_group,
     .end_group = gs_cuda_end_group,
+    .step_in = gs_cuda_step_in,
+    .follow = gs_cuda_follow,
+    .lead = gs_cuda_lead,
+    .step_aside = gs_cuda_step_aside,
+    .has = gs_cuda_has,
     .last_launch = cuda_last_launch,
     .poll = cuda_poll,
     .time_launches = gs_cuda_time_launches,
@@ -452,7 +456,7 @@ static gs_status make_context(gs_cuda *c)
     gs_status st;
 
     if ((st = gs_cuda_check(c, c->d->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
-        (gs_cuda_left(), st = gs_cuda_enter(c)) != GS_OK || (st = ask_memory(c)) != GS_OK ||
+        (st = gs_cuda_come(c)) != GS_OK || (st = ask_memory(c)) != GS_OK ||
         (st = gs_cuda_make_streams(c)) != GS_OK || (st = make_blas(c)) != GS_OK)
         return st;
     r.made = gs_process_resident_bytes();
@@ -479,6 +483,8 @@ static gs_status cuda_open(const gs_device_ops **out, void **context, const gs_d
         c->portion_edges = (uint32_t)strtoul(portion, NULL, 10);
     c->compute_type = compute_types[choice->matmul];
     if ((st = find_gpu(c, choice->number)) != GS_OK || (st = make_context(c)) != GS_OK) {
+        if (c->context != NULL)
+            gs_cuda_aside(c);
         cuda_close(c);
         return st;
     }

@@ -36,6 +36,8 @@ enum { /* CUdevice_P2PAttribute */
     GS_CU_PEER_ACCESS = 2,
     GS_CU_PEER_ATOMICS = 3, /* as NVLink has them, and PCIe has not */
 };
+enum { GS_CU_MEMORY_KIND = 2, GS_CU_MEMORY_GPU = 9 }; /* CUpointer_attribute: a CUmemorytype; a GPU's number */
+enum { GS_CU_KIND_DEVICE = 2 }; /* CUmemorytype */
 enum { GS_CU_HOST_PORTABLE = 1, GS_CU_HOST_MAPPED = 2 }; /* pinned for every device; kernels reach it */
 enum { GS_CU_FIRST = -1 }; /* priority of a stream: before those that have none */
 enum { GS_CU_STREAM_NON_BLOCKING = 1, GS_CU_EVENT_BLOCKING = 1, GS_CU_EVENT_DISABLE_TIMING = 2 };
@@ -62,9 +64,11 @@ enum { GS_NCCL_F32 = 7, GS_NCCL_F64 = 8, GS_NCCL_SUM = 0 };
     X(context_retain, "cuDevicePrimaryCtxRetain", (gs_cu_handle *context, int device))                              \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                                                \
     X(context_set, "cuCtxSetCurrent", (gs_cu_handle context))                                                       \
+    X(context_get, "cuCtxGetCurrent", (gs_cu_handle *context))                                                      \
     X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total))                                          \
     X(memory_alloc, "cuMemAlloc_v2", (gs_cu_memory *p, size_t bytes))                                               \
     X(memory_free, "cuMemFree_v2", (gs_cu_memory p))                                                                \
+    X(memory_attribute, "cuPointerGetAttribute", (void *value, int attribute, gs_cu_memory p))                      \
     X(host_register, "cuMemHostRegister_v2", (void *p, size_t bytes, unsigned flags))                               \
     X(host_unregister, "cuMemHostUnregister", (void *p))                                                            \
     X(host_address, "cuMemHostGetDevicePointer_v2", (gs_cu_memory *p, void *host, unsigned flags))                  \

@@ -195,6 +195,26 @@ gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host)
     return 0;
 }
 
+/* Parameters that are memory of the device already, or their gradients, where the caller has them. */
+static gs_status take_there(gs_cuda *c, bool gradients)
+{
+    const gs_device_there *const there = c->pass.there;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++) {
+        const uint64_t bytes = gs_param_elements(&c->program->param[i]) * sizeof(float);
+        if (c->program->param[i].fixed)
+            continue;
+        if (!gradients)
+            st = gs_cuda_check(c, c->d->copy_within(gs_cuda_param(c, i), (gs_cu_memory)there->param[i], bytes,
+                                                    c->streams.compute), "copying parameters");
+        else if (there->grad != NULL && there->grad[i] != NULL)
+            st = gs_cuda_check(c, c->d->copy_within((gs_cu_memory)there->grad[i], gs_cuda_grad(c, i), bytes,
+                                                    c->streams.compute), "copying gradients");
+    }
+    return st;
+}
+
 /* Arrays of one parameter in a pass, there and here; NULL: none. */
 typedef struct exchange {
     const void *param;
@@ -208,8 +228,9 @@ static exchange exchange_of(const gs_cuda *c, uint32_t i)
     const gs_device_pass *const pass = &c->pass;
     const gs_param *const p = &pass->program->param[i];
     const bool statistic = p->statistic != GS_STATISTIC_NONE;
-    return (exchange){.param = pass->param != NULL && !(c->state.kept && !p->fixed) ? pass->param[i] : NULL,
-                      .grad = pass->grad != NULL && !c->state.kept ? pass->grad[i] : NULL,
+    const bool here = !c->state.kept && pass->there == NULL; /* learned ones are the host's */
+    return (exchange){.param = pass->param != NULL && (here || p->fixed) ? pass->param[i] : NULL,
+                      .grad = pass->grad != NULL && here ? pass->grad[i] : NULL,
                       .made = statistic && pass->made != NULL ? pass->made[i] : NULL,
                       .sums = statistic && pass->statistic != NULL && !c->state.kept ? pass->statistic[i] : NULL,
                       .bytes = gs_param_elements(p) * sizeof(float),
@@ -245,8 +266,10 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
                              gs_program_loss_width(pass->program) * sizeof(float), c->streams.compute,
                              "copying the weights of the loss");
     }
+    if (st == GS_OK && pass->there != NULL)
+        st = take_there(c, false);
     /* the host may change them, as another device's pass does that ends before this one begins to compute */
-    if (st == GS_OK && copied)
+    if (st == GS_OK && copied && pass->there == NULL)
         st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the begin of a pass");
     c->in_pass = st == GS_OK;
     return st;
@@ -284,6 +307,10 @@ gs_status gs_cuda_end_pass(void *context)
     gs_loss_part loss;
     gs_status st = gs_cuda_enter(c);
 
+    if (pass->there != NULL) {
+        c->in_pass = false;
+        return st == GS_OK ? take_there(c, true) : st;
+    }
     if (st == GS_OK)
         st = pass->sends_beside ? gs_cuda_wait(c, c->streams.ticket) : gs_cuda_synchronize(c);
 

@@ -62,19 +62,52 @@ gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, 
     return GS_OK;
 }
 
-/* The context that this thread's calls are about; a device that closes leaves nothing behind. */
-static _Thread_local gs_cu_handle current;
+/* The context that this thread's calls are about, NULL: not known; and the one of before it came, which may be another
+ * library's. A device that closes leaves nothing behind. */
+static _Thread_local gs_cu_handle current, former;
+static _Thread_local bool came;
+
+static void note_former(const gs_cuda *c)
+{
+    if (!came && c->d->context_get(&former) != 0)
+        former = NULL;
+    came = true;
+}
 
 gs_status gs_cuda_enter(const gs_cuda *c)
 {
     if (current == c->context)
         return GS_OK;
+    note_former(c);
     const gs_status st = gs_cuda_check(c, c->d->context_set(c->context), "turning to the GPU");
     current = st == GS_OK ? c->context : NULL;
     return st;
 }
 
 void gs_cuda_left(void) { current = NULL; }
+
+gs_status gs_cuda_come(const gs_cuda *c)
+{
+    came = false;
+    gs_cuda_left();
+    return gs_cuda_enter(c);
+}
+
+void gs_cuda_come_last(const gs_cuda *c)
+{
+    came = false;
+    note_former(c);
+    current = c->context;
+    (void)c->d->context_set(c->context);
+}
+
+void gs_cuda_aside(const gs_cuda *c)
+{
+    if (came)
+        (void)c->d->context_set(former); /* which may be gone, as none is */
+    came = false;
+    gs_cuda_left();
+}
 
 /* ---- launches ---- */
 
@@ -87,7 +120,9 @@ gs_status gs_cuda_make_streams(gs_cuda *c)
         st = gs_cuda_check(c, c->d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream");
     for (uint32_t i = 0; i < GS_CUDA_FLIGHT && st == GS_OK; i++)
         st = gs_cuda_check(c, c->d->event_create(&s->finished[i], GS_CU_EVENT_DISABLE_TIMING), "making an event");
-    return st;
+    return st == GS_OK
+               ? gs_cuda_check(c, c->d->event_create(&s->between, GS_CU_EVENT_DISABLE_TIMING), "making an event")
+               : st;
 }
 
 void gs_cuda_drop_streams(gs_cuda *c)
@@ -102,9 +137,45 @@ void gs_cuda_drop_streams(gs_cuda *c)
     }
     if (s->origin != NULL)
         c->d->event_destroy(s->origin);
+    if (s->between != NULL)
+        c->d->event_destroy(s->between);
     for (size_t k = 0; k < GS_ARRAY_LEN(stream); k++)
         if (*stream[k] != NULL)
             c->d->stream_destroy(*stream[k]);
+}
+
+/* ---- beside another library ---- */
+
+/* What `stream` is told from now on comes behind what `of` was told so far. */
+static gs_status go_behind(const gs_cuda *c, gs_cu_handle stream, gs_cu_handle of)
+{
+    const gs_status st = gs_cuda_check(c, c->d->event_record(c->streams.between, of), "an event of a stream");
+    return st == GS_OK ? gs_cuda_check(c, c->d->stream_wait(stream, c->streams.between, 0), "the caller's stream") : st;
+}
+
+gs_status gs_cuda_follow(void *context, void *stream)
+{
+    const gs_cuda *const c = context;
+    return go_behind(c, c->streams.compute, stream);
+}
+
+gs_status gs_cuda_lead(void *context, void *stream)
+{
+    const gs_cuda *const c = context;
+    return go_behind(c, stream, c->streams.compute);
+}
+
+gs_status gs_cuda_step_in(void *context) { return gs_cuda_come(context); }
+void gs_cuda_step_aside(void *context) { gs_cuda_aside(context); }
+
+/* The driver knows nothing of memory that is the host's alone. */
+bool gs_cuda_has(const void *context, const void *memory)
+{
+    const gs_cuda *const c = context;
+    unsigned kind = 0;
+    int gpu = -1;
+    return c->d->memory_attribute(&kind, GS_CU_MEMORY_KIND, (gs_cu_memory)memory) == 0 && kind == GS_CU_KIND_DEVICE &&
+           c->d->memory_attribute(&gpu, GS_CU_MEMORY_GPU, (gs_cu_memory)memory) == 0 && gpu == c->device;
 }
 
 /* ---- times ---- */

@@ -24,6 +24,11 @@ gs_status gs_cuda_enter(const gs_cuda *c);
 gs_status gs_cuda_pin(gs_cuda *c, void *memory, uint64_t bytes, unsigned flags, bool *pinned);
 /* Another library may have turned it to another GPU, or its context is gone. */
 void gs_cuda_left(void);
+/* Enters, from where the thread's calls may be about another library's GPU, which gs_cuda_aside() turns them to again.
+ * The last time, before the device is closed, without a word where it fails. */
+gs_status gs_cuda_come(const gs_cuda *c);
+void gs_cuda_come_last(const gs_cuda *c);
+void gs_cuda_aside(const gs_cuda *c);
 
 /* ---- launches ---- */
 
@@ -32,6 +37,7 @@ void gs_cuda_left(void);
 typedef struct gs_cuda_streams {
     gs_cu_handle in, compute, out; /* copies to the device, kernels, copies back */
     gs_cu_handle finished[GS_CUDA_FLIGHT]; /* events: of the launches under way */
+    gs_cu_handle between;          /* event: what one stream has done before another one goes on */
     uint64_t ticket;               /* the last launch */
     /* gs_cuda_time_launches(); else NULL and not used */
     gs_cu_handle begun[GS_CUDA_FLIGHT], origin;
@@ -50,6 +56,13 @@ gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t byt
                            const char *what);
 /* gs_device_peek(): no part of what a pass copies. */
 gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes);
+
+/* gs_device_step_in(), gs_device_follow(), gs_device_lead(), gs_device_step_aside(), gs_device_has(). */
+gs_status gs_cuda_step_in(void *context);
+gs_status gs_cuda_follow(void *context, void *stream);
+gs_status gs_cuda_lead(void *context, void *stream);
+void gs_cuda_step_aside(void *context);
+bool gs_cuda_has(const void *context, const void *memory);
 
 /* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). Within a group both do nothing: it is one launch. */
 gs_status gs_cuda_begin(gs_cuda *c);

@@ -256,8 +256,9 @@ typedef struct gs_layer gs_layer;
 
 /* Compiles the layer of `options->model` (of `options`, what speaks of the model, its .dropout, .seed and .threads
  * count) for rows of `in` and `out` numbers, and takes all its memory. The graph is copied. The caller frees *out with
- * gs_layer_close(). GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT; GS_EUNSUPPORTED: batch statistics, which later calls would
- * have to follow, and devices other than the CPU; GS_ENOMEM. */
+ * gs_layer_close(). .device may name one GPU, "cuda:1", for rows, parameters and gradients that are memory of it; the
+ * arrays of the graph are the host's all the same. GS_EINVAL, GS_ENOTFOUND, GS_EFORMAT; GS_EUNSUPPORTED: batch
+ * statistics, which later calls would have to follow, several devices, and a GPU that is not there; GS_ENOMEM. */
 GS_API gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in, uint32_t out_width,
                                const gs_train_options *options);
 GS_API void gs_layer_close(gs_layer *layer); /* NULL is allowed */
@@ -268,13 +269,19 @@ GS_API gs_status gs_layer_tensor(const gs_layer *layer, uint32_t index, gs_tenso
 /* As the text says that it starts, drawn by options->seed; `count` numbers, all of them. */
 GS_API gs_status gs_layer_start(const gs_layer *layer, uint32_t index, float *out, uint64_t count);
 
+/* Of a layer on a GPU: the calls below begin there when what this stream (CUstream, cudaStream_t) was told so far is
+ * done, and what it is told afterwards begins when they are. They return before that, and say of what fails there at a
+ * later call. NULL, as at first: CUDA's default stream. On the CPU it changes nothing. */
+GS_API gs_status gs_layer_set_stream(gs_layer *layer, void *stream);
 /* y [vertices, out_width] of x [vertices, in]; parameter[k] has the numbers of tensor k, row-major. `training`: with
  * dropout, by `step`, and what backward needs of it is kept until the next call, but for x itself. Arrays are read and
- * written where they are, in these calls only. Blocks; uses all threads. */
+ * written where they are, in these calls only. Blocks; uses all threads. On a GPU all of them are memory of that GPU, x
+ * and y from a multiple of 16 bytes on; GS_EINVAL names the one that is not. */
 GS_API gs_status gs_layer_forward(gs_layer *layer, const float *x, const float *const *parameter, bool training,
                                   uint32_t step, float *y);
 /* The gradients of the last forward with `training`, whose x and parameters are given again: from that of y those of x
- * and of each parameter, which are overwritten; NULL: not wanted. GS_EINVAL: there was none. */
+ * and of each parameter, which are overwritten; NULL: not wanted, but on a GPU x_gradient is always given, as a layer
+ * has no memory of its own for it. GS_EINVAL: there was none. */
 GS_API gs_status gs_layer_backward(gs_layer *layer, const float *x, const float *const *parameter,
                                    const float *y_gradient, float *x_gradient, float *const *gradient);
 

@@ -315,6 +315,32 @@ gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)
     return d->ops->compute->begin_pass(d->context, pass);
 }
 
+gs_status gs_device_step_in(gs_device *d)
+{
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->step_in(d->context);
+}
+
+gs_status gs_device_follow(gs_device *d, void *stream)
+{
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->follow(d->context, stream);
+}
+
+gs_status gs_device_lead(gs_device *d, void *stream)
+{
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->lead(d->context, stream);
+}
+
+void gs_device_step_aside(gs_device *d)
+{
+    if (d->ops->memory != NULL)
+        d->ops->memory->step_aside(d->context);
+}
+
+bool gs_device_has(const gs_device *d, const void *memory)
+{
+    return d->ops->memory != NULL && d->ops->memory->has(d->context, memory);
+}
+
 gs_status gs_device_begin_group(gs_device *d)
 {
     return d->ops->memory == NULL ? GS_OK : d->ops->memory->begin_group(d->context);

@@ -358,6 +358,24 @@ typedef struct gs_draw_counts {
 uint64_t gs_device_draw_bytes(const gs_device *d, const gs_draw_launch *l);
 /* Behind the copies FROM_HOST so far; waits until it is there. */
 gs_status gs_device_draw(gs_device *d, const gs_draw_launch *l, gs_draw_counts *out);
+/* Another library of the process works on the same GPU, in a stream of its own (CUstream, NULL: the one that CUDA has
+ * for who names none). follow: launches from now on come behind what that stream was told so far. lead: what it is told
+ * from now on comes behind the launches so far. Neither waits. From gs_device_step_in(), or opening, to
+ * gs_device_step_aside() the thread's calls of CUDA are about this device, then about what they were about before. On a
+ * unified device these do nothing. */
+gs_status gs_device_step_in(gs_device *d);
+gs_status gs_device_follow(gs_device *d, void *stream);
+gs_status gs_device_lead(gs_device *d, void *stream);
+void gs_device_step_aside(gs_device *d);
+/* Is it memory of the device's own? */
+bool gs_device_has(const gs_device *d, const void *memory);
+
+/* Learned parameters that are memory of the device, and where their gradients go there. */
+typedef struct gs_device_there {
+    const float *const *param; /* [program->params], of those that are learned */
+    float *const *grad;        /* [program->params] written, not added to; NULL, or one of them NULL: not wanted */
+} gs_device_there;
+
 /* Launches between the two use the same parameters, which the host leaves as they are, and their gradients, metrics and
  * statistics are added to the host's at the end, which waits for all of them. Launches outside are passes of their
  * own. */
@@ -370,6 +388,9 @@ typedef struct gs_device_pass {
     float *const *made;        /* or NULL: where finished statistics go, those of `param` */
     const float *loss_weight;  /* or NULL: as in gs_vertex_launch */
     bool sends_beside;         /* copies FROM_HOST under way are none of this pass, which does not wait for them */
+    const gs_device_there *there; /* or NULL. Of a device with memory of its own, of a program without loss and
+                               * statistics: nothing of the pass comes to the host, and neither its begin nor its end
+                               * waits; `grad` only says that gradients are wanted, and whose they are */
 } gs_device_pass;
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass);

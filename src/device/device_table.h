@@ -53,6 +53,11 @@ typedef struct gs_device_own_memory {
     gs_status (*draw)(void *context, const gs_draw_launch *l, gs_draw_counts *out);
     gs_status (*begin_group)(void *context);
     gs_status (*end_group)(void *context, gs_status st);
+    gs_status (*step_in)(void *context);
+    gs_status (*follow)(void *context, void *stream);
+    gs_status (*lead)(void *context, void *stream);
+    void (*step_aside)(void *context);
+    bool (*has)(const void *context, const void *memory);
     uint64_t (*last_launch)(const void *context);
     gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
     gs_status (*time_launches)(void *context);

@@ -100,7 +100,9 @@ static uint32_t next_rows(const sending *t, uint32_t row, uint32_t *sent)
 static uint8_t *rows_in_slot(const gs_exec *e, uint32_t slot, const gs_resident *r)
 {
     const gs_exec_device *const x = &e->on[0];
-    return slot > 0 ? gs_exec__second_at(e, x, r->offset) : x->resident + r->offset;
+    return slot > 0     ? gs_exec__second_at(e, x, r->offset)
+           : e->outside ? gs_exec__there_at(e, x, r->offset)
+                        : x->resident + r->offset;
 }
 
 static uint8_t *slot_rows(const sending *t, const gs_resident *r) { return rows_in_slot(t->e, t->graph->slot, r); }
@@ -334,8 +336,8 @@ static const void *brought(const gs_exec *e, const gs_exec_device *x, const void
 {
     uint64_t at = 0;
 
-    if (e->graph->picks > 0)
-        return p; /* made there */
+    if (e->graph->picks > 0 || e->graph->there)
+        return p; /* made there, or brought */
     for (uint32_t i = 0; i < e->graph->pieces && p != NULL; i++) {
         const gs_exec_piece *const piece = &e->graph->piece[i];
         const uintptr_t from = (uintptr_t)piece->memory, to = (uintptr_t)p;
@@ -401,7 +403,8 @@ void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph)
 
 bool gs_exec__crosses(const gs_program *p, const gs_resident *r)
 {
-    return r->file < p->arrays && (r->load || p->array[r->file].lasting || p->array[r->file].result);
+    const gs_array *const a = r->file < p->arrays ? &p->array[r->file] : NULL;
+    return a != NULL && !a->outside && (r->load || a->lasting || a->result);
 }
 
 /* Beside a device with memory of its own the host has rows that cross alone, one array behind the other: bytes of the
@@ -446,6 +449,38 @@ void *gs_exec__outside_at(const gs_exec *e, uint64_t offset)
             return (uint8_t *)o->rows + (offset - r->offset);
     }
     return e->region[GS_REGION_RESIDENT] + offset;
+}
+
+/* Whole blocks of a place that a device does without, so that what lies behind stays as aligned as it was. */
+static uint64_t hole_of(const gs_exec *e, const gs_resident *r)
+{
+    const uint64_t first = gs_align_up(r->offset, GS_BLOCK_BYTES);
+    const uint64_t end = gs_align_down(r->offset + r->bytes, GS_BLOCK_BYTES);
+    const bool outside = r->file < e->program->arrays && e->program->array[r->file].outside;
+    return outside && end > first ? end - first : 0;
+}
+
+uint64_t gs_exec__left_out(const gs_exec *e)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; e->outside && i < e->plan->residents; i++)
+        bytes += hole_of(e, &e->plan->resident[i]);
+    return bytes;
+}
+
+void *gs_exec__there_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset)
+{
+    uint64_t left_out = 0;
+
+    for (uint32_t i = 0; i < e->plan->residents; i++) {
+        const gs_resident *const r = &e->plan->resident[i];
+        const bool within = offset >= r->offset && offset - r->offset < r->bytes;
+        for (uint32_t k = 0; within && e->graph != NULL && k < e->graph->outsides; k++)
+            if (e->graph->outside[k].array == r->file && e->graph->outside[k].rows != NULL)
+                return (uint8_t *)e->graph->outside[k].rows + (offset - r->offset);
+        left_out += r->offset < offset ? hole_of(e, r) : 0;
+    }
+    return x->resident + (offset - left_out);
 }
 
 void gs_exec_forget(gs_exec *e)

@@ -26,6 +26,7 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
             .made = e->args->made,
             .loss_weight = e->args->loss_weight,
             .sends_beside = e->slots > 1,
+            .there = e->args->there,
         };
         if ((st = gs_device_begin_pass(x->device, &pass)) == GS_OK && e->kernels != NULL)
             st = gs_device_time_launches(x->device);
@@ -101,7 +102,9 @@ static gs_status run_devices(gs_exec *e)
         st = e->several != NULL ? gs_exec__several_run(e) : gs_exec__run_alone(e);
         e->stats.computed = gs_now();
     }
-    if (st == GS_OK && (st = gs_exec__take_results(e)) == GS_OK)
+    if (st == GS_OK && e->args->there == NULL)
+        st = gs_exec__take_results(e);
+    if (st == GS_OK)
         st = gs_exec__reduce_gradients(e);
     if ((st = end_devices(e, begun, st)) == GS_OK)
         add_up(e);

@@ -24,7 +24,7 @@ static gs_status no_memory(const char *what, uint64_t bytes)
 /* What the plan has in RESIDENT, where a bound graph is sent to a device. */
 static uint64_t resident_bytes(const gs_exec *e)
 {
-    return gs_align_up(GS_MAX(e->plan->region_bytes[GS_REGION_RESIDENT], 1), GS_BLOCK_BYTES);
+    return gs_align_up(GS_MAX(e->plan->region_bytes[GS_REGION_RESIDENT] - gs_exec__left_out(e), 1), GS_BLOCK_BYTES);
 }
 
 /* Behind the arena of a device to which graphs are sent. */
@@ -63,15 +63,17 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
 {
     gs_device_memory m = {.arena_bytes = x->arena_bytes, .aligned = e->plan->loads};
     void *arena = NULL;
+    if (e->outside) /* nothing that passes copy is the host's */
+        first = false;
     for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
     if (first)
         m.host[GS_DEVICE_HOST_RANGES - 1] =
             (gs_device_range){e->plan->row_bits, e->plan->row_words * sizeof(*e->plan->row_bits)};
-    if (e->bound) {
+    if (e->bound)
         m.arena_bytes += sent_bytes(e, c);
+    if (e->bound && !e->outside)
         m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = e->slots * gs_exec_bound_bytes(e->program, e->plan);
-    }
     const gs_status st = gs_device_take_memory(x->device, &m, &arena);
     x->arena = arena;
     if (st != GS_OK || !e->bound)
@@ -241,6 +243,8 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->piece_bytes = gs_align_up(config->piece_bytes, GS_BLOCK_BYTES);
     e->slots = GS_MAX(config->slots, 1);
     e->wire = config->wire;
+    for (uint32_t a = 0; a < e->program->arrays; a++)
+        e->outside = e->outside || e->program->array[a].outside;
     gs_exec__take_patience(e, config);
     if ((st = gs_exec__check_bound(e)) != GS_OK || (st = gs_lanes_open(&e->lanes, e->plan)) != GS_OK ||
         (st = take_devices(e, config)) != GS_OK ||

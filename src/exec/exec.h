@@ -98,7 +98,8 @@ typedef struct gs_exec_named {
 } gs_exec_named;
 
 /* An array whose rows are the caller's memory, which may end with the last of them. No other array or sum may share its
- * place, which stays untouched. */
+ * place, which stays untouched. On a device with memory of its own they are memory there, aligned to 16 bytes, of the
+ * arrays that say so (gs_array.outside). */
 typedef struct gs_exec_outside {
     uint32_t array;
     void *rows; /* NULL: they are in gs_exec_rows() */
@@ -126,7 +127,7 @@ typedef struct gs_exec_graph {
     const gs_edges *edges;  /* [stages] that a stage's sums go over: targets below its `rows`; {0}: none. operand_rows
                              * and target_rows are filled in for each launch */
     const gs_exec_named *named; /* NULL: all arrays are in gs_exec_rows(). On host memory alone */
-    const gs_exec_outside *outside; /* [outsides] read at each launch. On host memory alone */
+    const gs_exec_outside *outside; /* [outsides] read at each launch */
     uint32_t outsides;
     const gs_exec_spread *spread; /* NULL: all rows are in gs_exec_rows(). On memory of its own alone */
     const gs_exec_piece *piece; /* [pieces] all of `edges` is in these: they are sent to a device with memory of its
@@ -136,6 +137,7 @@ typedef struct gs_exec_graph {
     const gs_pick_launch *pick; /* [picks] where the graph was made on the device: how its rows come to the slot. Then
                                  * `edges` are addresses there */
     uint32_t picks;             /* 0: it was made on the host */
+    bool there;                 /* `edges` are addresses of the device: gs_exec_put() has brought them */
 } gs_exec_graph;
 
 /* Bytes of host memory to which the rows of bound graphs are written, and where results come back, where the device has
@@ -238,6 +240,8 @@ typedef struct gs_exec_args {
     const float *loss_weight;
     const float *loss_factor;  /* [training rows of a bound graph, which come first] of their losses; NULL: 1 */
     bool again;                /* the next run is of this pass too: its first reads are made while this one ends */
+    const gs_device_there *there; /* learned parameters, on the one device, whose graph is bound; NULL: they are those
+                                * of `param`. The run returns before it is done */
     gs_exec_watch *watch;      /* every tile is looked at, which takes its time; NULL: none */
     const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */
 } gs_exec_args;

@@ -236,6 +236,7 @@ struct gs_exec {
     bool bound;               /* opened for that */
     uint64_t piece_bytes;     /* of such a graph's pieces, at most */
     uint32_t slots, slot;     /* how many; that of `graph` */
+    bool outside;             /* arrays of the program have no place on a device with memory of its own */
     gs_exec_wire *wire;       /* of such graphs to a device on host memory; NULL: there is none */
     gs_exec_spread_memory spread;
     struct gs_exec_lane *lane; /* [lanes - GS_LANE_DEVICES] of all devices: lane.h */
@@ -286,13 +287,20 @@ static inline void *gs_exec__host(const gs_exec *e, gs_place p)
 /* Where a bound graph of the device's second slot has what is at `offset` of RESIDENT (bound.c). */
 void *gs_exec__second_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset);
 
+/* Where it is on a device with memory of its own that has no place for arrays that are outside, or the caller's rows of
+ * one of these; bytes of RESIDENT that such a device leaves out (bound.c). */
+void *gs_exec__there_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset);
+uint64_t gs_exec__left_out(const gs_exec *e);
+
 /* As a device sees it; NONE is NULL. */
 static inline void *gs_exec__at(const gs_exec *e, const gs_exec_device *x, gs_place p)
 {
     if (p.region == GS_REGION_ARENA)
         return x->arena + p.offset;
     if (p.region == GS_REGION_RESIDENT && x->resident != NULL)
-        return e->slot > 0 ? gs_exec__second_at(e, x, p.offset) : x->resident + p.offset;
+        return e->outside    ? gs_exec__there_at(e, x, p.offset)
+               : e->slot > 0 ? gs_exec__second_at(e, x, p.offset)
+                             : x->resident + p.offset;
     return p.region == GS_REGION_NONE ? NULL : gs_exec__host(e, p);
 }
 

@@ -124,7 +124,7 @@ static uint32_t count_next(const gs_exec_lane *l)
 {
     const gs_exec *const e = l->e;
     const gs_task *const t = &e->plan->task[gs_lanes_next(&e->lanes, l->lane)];
-    if (t->kind != GS_TASK_EDGES || !l->defers ||
+    if (t->kind != GS_TASK_EDGES || !l->defers || e->args->there != NULL ||
         gs_sum_is_sequence(&e->program->stage[t->stage].sum[0]))
         return 1;
     return gs_lanes_ready_together(&e->lanes, l->lane);
@@ -182,7 +182,7 @@ static gs_status run_next(gs_exec_lane *l)
     }
     for (uint32_t i = 0; i < count && e->span != NULL; i++)
         memcpy(e->span[task[i]], span, sizeof(span));
-    if (st == GS_OK && l->defers)
+    if (st == GS_OK && l->defers && e->args->there == NULL) /* else nobody waits, and the device keeps the order */
         return note_flight(l, flight);
     l->last = span[1];
     if (st == GS_OK)

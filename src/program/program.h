@@ -39,6 +39,8 @@ typedef struct gs_array {
     int store_id;             /* gs_array_id of the store, or -1: made by the run */
     bool lasting;             /* of the run; no pass makes it: it keeps its rows, and changes between passes alone */
     bool result;              /* of the run, which reads it when the pass that makes it is over */
+    bool outside;             /* rows are always the caller's (gs_exec_outside): a device with memory of its own has no
+                               * place for them */
 } gs_array;
 
 /* A figure that a pass computes over all vertices, and that later stages of the pass read as a parameter. */

@@ -3,12 +3,14 @@
  * The pass "setup" is the forward pass: compile puts there what does not depend on the gradient that comes from outside
  * (compile.h, `layer`). "train" is the backward pass, "predict" a forward pass without dropout, of which nothing is
  * kept. All that comes and goes is the caller's memory, rows, parameters and their gradients; rows of y alone are
- * copied out of the plan's place where the backward pass reads them, as the caller may change y. */
+ * copied out of the plan's place where the backward pass reads them, as the caller may change y. On a GPU that memory
+ * is the GPU's, and what is launched there comes behind the caller's stream, which comes behind it. */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/dtype.h"
+#include "base/option_table.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "compile/compile.h"
@@ -31,7 +33,8 @@
 /* Edges of one end have the other's row as their index. */
 typedef struct layer_edges {
     gs_edges by[2]; /* by destination, by source */
-    void *block;    /* of all arrays */
+    void *block;    /* of all arrays, those of `by` first; NULL where a GPU has these */
+    uint64_t bytes; /* of those */
     float *in_degree, *out_degree, *loops; /* [vertices] */
     uint64_t self_loops;
 } layer_edges;
@@ -160,7 +163,7 @@ static gs_status layer_edges_make(layer_edges *out, const gs_layer_graph *g)
                                    {.index_bytes = ix, .type_bytes = type_bytes}}};
     if (st != GS_OK)
         return st;
-    out->block = gs_calloc(1, 2 * side_bytes(g, ix, type_bytes) + 3 * floats);
+    out->block = gs_calloc(1, 2 * side_bytes(g, ix, type_bytes) + 3 * floats); /* both multiples of 64 */
     next = gs_malloc_array(GS_MAX(g->vertices, g->edge_types) + 1, sizeof(*next));
     order[0] = gs_malloc_array(g->edges + 1, sizeof(*next));
     order[1] = g->type != NULL ? gs_malloc_array(g->edges + 1, sizeof(*next)) : NULL;
@@ -168,11 +171,13 @@ static gs_status layer_edges_make(layer_edges *out, const gs_layer_graph *g)
         st = gs_fail(GS_ENOMEM, "out of memory for the edges of a layer");
         goto done;
     }
-    uint8_t *at = out->block;
+    out->bytes = 2 * side_bytes(g, ix, type_bytes);
+    uint8_t *at = (uint8_t *)out->block + out->bytes;
     out->in_degree = take(&at, floats);
     out->out_degree = take(&at, floats);
     out->loops = take(&at, floats);
     count_degrees(out, g);
+    at = out->block;
     for (int d = 0; d < 2; d++) {
         side s = {.next = next};
         s.target = take(&at, (g->vertices + 1) * ix);
@@ -199,6 +204,7 @@ static void layer_edges_free(layer_edges *e)
 #define PREFIX "convs.0."
 #define UPSTREAM_ID GS_ARRAY_COUNT /* beside those of a store */
 enum { OUTSIDE_X, OUTSIDE_Y, OUTSIDE_Y_PREDICT, OUTSIDE_Y_GRADIENT, OUTSIDE_X_GRADIENT, OUTSIDE };
+#define ROW_ALIGNMENT 16u /* bytes: kernels read rows by so many */
 #define LEAST_SHARE (256 * GS_KIB) /* bytes that another thread is worth to copy */
 
 struct gs_layer {
@@ -229,6 +235,12 @@ struct gs_layer {
     bool keeps_y;            /* the backward pass reads y */
     uint32_t step;           /* of the last forward pass of training */
     bool trained;            /* there was one, and what it kept is there */
+    bool own;                /* the device has memory of its own: rows, parameters and gradients are there */
+    void *stream;            /* of the caller's, there */
+    struct {
+        const float **param; /* [program->params] of a call: learned ones */
+        float **grad;
+    } there;
 };
 
 /* ---- the program --------------------------------------------------------- */
@@ -340,7 +352,13 @@ static gs_status make_plan(gs_layer *l, const gs_layer_graph *g)
     l->table = (gs_chunk_table){.vertices = g->vertices, .parts = 1, .interval_rows = (uint32_t)g->vertices,
                                 .data = {l->edges.by[0].type_bytes, g->weight != NULL, 0},
                                 .chunk = {&l->chunk[0], &l->chunk[1]}};
-    return gs_schedule(&l->plan, &config);
+    const gs_status st = gs_schedule(&l->plan, &config);
+    const uint32_t outside[] = {l->array.features, l->array.upstream, l->array.y_predict, l->array.x_gradient,
+                                l->keeps_y ? GS_NONE : l->array.y};
+    for (size_t k = 0; l->own && k < GS_ARRAY_LEN(outside); k++)
+        if (outside[k] != GS_NONE)
+            l->program->array[outside[k]].outside = true;
+    return st;
 }
 
 static gs_status open_exec(gs_layer *l, const gs_layer_graph *g)
@@ -348,8 +366,33 @@ static gs_status open_exec(gs_layer *l, const gs_layer_graph *g)
     const gs_exec_config config = {.program = l->program, .plan = l->plan, .device = &l->device, .gradients = true,
                                    .parts = 1, .interval_rows = l->table.interval_rows, .vertices = l->vertices,
                                    .index_bytes = gs_index_bytes(&l->table), .edge_data = l->table.data,
-                                   .edge_types = g->edge_types, .sets = 2, .bound = true};
+                                   .edge_types = g->edge_types, .sets = 2, .bound = true,
+                                   .piece_bytes = l->own ? l->edges.bytes : 0};
     return gs_exec_open(&l->exec, &config);
+}
+
+/* `p` of the block where the GPU has its copy of it. */
+static void *brought(const layer_edges *e, const void *p, uint8_t *there)
+{
+    return p == NULL ? NULL : there + ((const uint8_t *)p - (const uint8_t *)e->block);
+}
+
+/* Once: the edges come to the device, and are addresses there from now on. */
+static gs_status bring_edges(gs_layer *l)
+{
+    uint8_t *const there = l->own ? gs_exec_slot_pieces(l->exec, 0) : NULL;
+    const gs_status st = l->own ? gs_exec_put(l->exec, there, l->edges.block, l->edges.bytes) : GS_OK;
+
+    for (int d = 0; l->own && d < 2; d++) {
+        gs_edges *const e = &l->edges.by[d];
+        e->end = e->targets == 0 ? 0 : e->start[e->targets];
+        e->target = brought(&l->edges, e->target, there);
+        e->start = brought(&l->edges, e->start, there);
+        e->index = brought(&l->edges, e->index, there);
+        e->weight = brought(&l->edges, e->weight, there);
+        e->type = brought(&l->edges, e->type, there);
+    }
+    return st;
 }
 
 static void bind_graph(gs_layer *l)
@@ -363,27 +406,42 @@ static void bind_graph(gs_layer *l)
     for (uint32_t i = 0; i < OUTSIDE; i++)
         l->outside[i].array = array[i];
     l->graph = (gs_exec_graph){.binding = {.vertices = (uint32_t)l->vertices}, .edges = l->stage_edges,
-                               .outside = l->outside, .outsides = OUTSIDE};
+                               .outside = l->outside, .outsides = OUTSIDE, .there = l->own};
     gs_exec_bind(l->exec, &l->graph);
 }
 
-static void fill_graph_arrays(const gs_layer *l)
+static gs_status put_rows(const gs_layer *l, int id, const void *from)
 {
-    const struct {
-        int id;
-        const float *from;
-    } arrays[] = {{GS_ARRAY_IN_DEGREE, l->edges.in_degree}, {GS_ARRAY_OUT_DEGREE, l->edges.out_degree},
-                  {GS_ARRAY_LOOPS, l->edges.loops}};
-    const uint32_t id = gs_program_stored(l->program, GS_ARRAY_INPUT_ID);
-    uint32_t *const rows = id != GS_NONE ? gs_exec_rows(l->exec, id) : NULL;
+    const uint32_t a = gs_program_stored(l->program, id);
+    const uint64_t bytes = l->vertices * sizeof(float);
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(arrays); k++) {
-        const uint32_t a = gs_program_stored(l->program, arrays[k].id);
-        if (a != GS_NONE)
-            memcpy(gs_exec_rows(l->exec, a), arrays[k].from, l->vertices * sizeof(float));
+    if (a == GS_NONE)
+        return GS_OK;
+    if (l->own)
+        return gs_exec_put(l->exec, gs_exec_slot_rows(l->exec, 0, a), from, bytes);
+    memcpy(gs_exec_rows(l->exec, a), from, bytes);
+    return GS_OK;
+}
+
+/* Then the device has all of the graph. */
+static gs_status fill_graph_arrays(gs_layer *l)
+{
+    uint32_t *const row = (uint32_t *)(void *)l->edges.loops;
+    gs_status st;
+
+    _Static_assert(sizeof(*row) == sizeof(*l->edges.loops), "numbers of rows take the place of loops");
+    if ((st = put_rows(l, GS_ARRAY_IN_DEGREE, l->edges.in_degree)) != GS_OK ||
+        (st = put_rows(l, GS_ARRAY_OUT_DEGREE, l->edges.out_degree)) != GS_OK ||
+        (st = put_rows(l, GS_ARRAY_LOOPS, l->edges.loops)) != GS_OK)
+        return st;
+    for (uint64_t v = 0; v < l->vertices; v++)
+        row[v] = (uint32_t)v; /* nobody reads loops any more */
+    st = put_rows(l, GS_ARRAY_INPUT_ID, row);
+    if (l->own) {
+        gs_free(l->edges.block);
+        l->edges.block = NULL;
     }
-    for (uint64_t v = 0; rows != NULL && v < l->vertices; v++)
-        rows[v] = (uint32_t)v;
+    return st;
 }
 
 static gs_status list_tensors(gs_layer *l)
@@ -394,7 +452,10 @@ static gs_status list_tensors(gs_layer *l)
     l->value = gs_calloc(p->params + 1, sizeof(*l->value));
     l->gradient = gs_calloc(p->params + 1, sizeof(*l->gradient));
     l->stage_edges = gs_calloc(p->stages + 1, sizeof(*l->stage_edges));
-    if (l->tensor == NULL || l->value == NULL || l->gradient == NULL || l->stage_edges == NULL)
+    l->there.param = gs_calloc(p->params + 1, sizeof(*l->there.param));
+    l->there.grad = gs_calloc(p->params + 1, sizeof(*l->there.grad));
+    if (l->tensor == NULL || l->value == NULL || l->gradient == NULL || l->stage_edges == NULL ||
+        l->there.param == NULL || l->there.grad == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for a layer");
     for (uint32_t i = 0; i < p->params; i++)
         if (!p->param[i].fixed)
@@ -422,9 +483,33 @@ static gs_status check_given(const void *out, const gs_layer_graph *g, uint32_t 
         return gs_fail(GS_EINVAL, "in %u, out_width %u: must be 1 to 1048576", in, out_width);
     if (o->dropout < 0 || o->dropout >= 1)
         return gs_fail(GS_EINVAL, ".dropout %g: must be at least 0 and below 1", o->dropout);
-    return gs_device_words_of(o->device) == GS_DEVICES_CPU
+    const gs_device_words words = gs_device_words_of(o->device);
+    return words == GS_DEVICES_CPU || words == GS_DEVICES_GPU
                ? GS_OK
-               : gs_fail(GS_EUNSUPPORTED, ".device %s: a layer by itself runs on the processors; use cpu", o->device);
+               : gs_fail(GS_EUNSUPPORTED, ".device %s: a layer by itself runs on one device: cpu, or cuda:N for a GPU",
+                         o->device);
+}
+
+static gs_status open_device(gs_layer *l)
+{
+    const gs_device_config config = {.spec = l->options.device, .threads = l->options.threads,
+                                     .matmul = (gs_matmul)gs_choice(&l->options, matmul)};
+    const gs_status st = gs_device_open_with(&l->device, &config);
+    l->own = st == GS_OK && !gs_device_unified(l->device);
+    return st;
+}
+
+static gs_status open_all(gs_layer *l, const gs_layer_graph *graph)
+{
+    gs_status st;
+
+    if ((st = layer_edges_make(&l->edges, graph)) != GS_OK || (st = compile_model(l, graph)) != GS_OK ||
+        (st = open_device(l)) != GS_OK || (st = make_plan(l, graph)) != GS_OK ||
+        (st = gs_device_prepare(l->device, l->program)) != GS_OK || (st = list_tensors(l)) != GS_OK ||
+        (st = open_exec(l, graph)) != GS_OK || (st = bring_edges(l)) != GS_OK)
+        return st;
+    bind_graph(l);
+    return fill_graph_arrays(l);
 }
 
 gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in, uint32_t out_width,
@@ -443,17 +528,13 @@ gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in
     l->in = in;
     l->out = out_width;
     l->vertices = graph->vertices;
-    if ((st = layer_edges_make(&l->edges, graph)) != GS_OK || (st = compile_model(l, graph)) != GS_OK ||
-        (st = make_plan(l, graph)) != GS_OK || (st = gs_device_open(&l->device, "cpu", o.threads)) != GS_OK ||
-        (st = gs_device_prepare(l->device, l->program)) != GS_OK || (st = list_tensors(l)) != GS_OK ||
-        (st = open_exec(l, graph)) != GS_OK)
-        goto done;
-    bind_graph(l);
-    fill_graph_arrays(l);
-    *out = l;
-    l = NULL; /* now the caller's */
-done:
-    gs_layer_close(l);
+    st = open_all(l, graph);
+    if (l->device != NULL)
+        gs_device_step_aside(l->device);
+    if (st == GS_OK)
+        *out = l; /* now the caller's */
+    else
+        gs_layer_close(l);
     return st;
 }
 
@@ -461,13 +542,19 @@ void gs_layer_close(gs_layer *l)
 {
     if (l == NULL)
         return;
+    if (l->device != NULL)
+        (void)gs_device_step_in(l->device); /* a lost GPU is no reason to keep the host's memory */
     gs_exec_close(l->exec);
+    if (l->device != NULL)
+        gs_device_step_aside(l->device);
     gs_plan_free(l->plan);
     gs_params_free(&l->params);
     gs_free(l->tensor);
     gs_free(l->value);
     gs_free(l->gradient);
     gs_free(l->stage_edges);
+    gs_free(l->there.param);
+    gs_free(l->there.grad);
     gs_device_close(l->device);
     gs_program_free(l->program);
     layer_edges_free(&l->edges);
@@ -525,6 +612,25 @@ static void copy(void *dst, const void *src, uint64_t bytes)
                GS_MIN(LEAST_SHARE, bytes - k * LEAST_SHARE));
 }
 
+/* Of a call on a GPU: is it memory there, and may kernels read it as rows? */
+static gs_status check_there(const gs_layer *l, const void *memory, const char *what, bool rows)
+{
+    if (!l->own || memory == NULL)
+        return GS_OK;
+    if (!gs_device_has(l->device, memory))
+        return gs_fail(GS_EINVAL, "%s: is not memory of %s, where the layer is", what, gs_device_name(l->device));
+    return !rows || (uintptr_t)memory % ROW_ALIGNMENT == 0
+               ? GS_OK
+               : gs_fail(GS_EINVAL, "%s: begins at %p; on a GPU at a multiple of %u bytes", what, memory,
+                         ROW_ALIGNMENT);
+}
+
+static gs_status check_rows(const gs_layer *l, const void *rows, const char *what)
+{
+    const gs_status st = gs_check_argument(rows, what);
+    return st == GS_OK ? check_there(l, rows, what, true) : st;
+}
+
 static gs_status take_parameters(gs_layer *l, const float *const *parameter)
 {
     gs_status st = l->tensors > 0 ? gs_check_argument(parameter, "parameter") : GS_OK;
@@ -534,8 +640,30 @@ static gs_status take_parameters(gs_layer *l, const float *const *parameter)
         l->gradient[i] = l->params.grad[i];
     }
     for (uint32_t k = 0; k < l->tensors && st == GS_OK; k++) {
-        l->value[l->tensor[k]] = parameter[k];
-        st = gs_check_argument(parameter[k], "parameter[k]");
+        const uint32_t i = l->tensor[k];
+        *(l->own ? &l->there.param[i] : &l->value[i]) = parameter[k];
+        if ((st = gs_check_argument(parameter[k], "parameter[k]")) == GS_OK)
+            st = check_there(l, parameter[k], l->program->param[i].name, false);
+    }
+    return st;
+}
+
+/* Where the backward pass leaves gradients. */
+static gs_status take_gradients(gs_layer *l, float *const *gradient)
+{
+    gs_status st = GS_OK;
+
+    for (uint32_t k = 0; k < l->tensors && st == GS_OK; k++) {
+        const uint32_t i = l->tensor[k];
+        float *const to = gradient != NULL ? gradient[k] : NULL;
+        if (l->own) {
+            l->there.grad[i] = to;
+            st = check_there(l, to, "gradient[k]", false);
+            continue;
+        }
+        if (to != NULL)
+            l->gradient[i] = to;
+        memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
     }
     return st;
 }
@@ -545,11 +673,38 @@ static void *outside(const float *rows) { return (void *)(uintptr_t)rows; }
 
 static gs_status run(gs_layer *l, uint32_t pass, bool gradients)
 {
+    const gs_device_there there = {.param = l->there.param, .grad = l->there.grad};
     const gs_exec_args args = {.param = l->value, .grad = gradients ? l->gradient : NULL, .made = l->params.value,
                                .statistic = l->params.statistic, .seed = l->options.seed, .epoch = l->step,
-                               .loss_scale = 1, .stop = l->options.stop};
+                               .loss_scale = 1, .there = l->own ? &there : NULL, .stop = l->options.stop};
     gs_exec_stats stats = {0};
     return gs_exec_run(l->exec, pass, &args, &stats);
+}
+
+/* Between the caller's work on the same GPU. */
+static gs_status begin_call(const gs_layer *l)
+{
+    const gs_status st = gs_device_step_in(l->device);
+    return st == GS_OK ? gs_device_follow(l->device, l->stream) : st;
+}
+
+static gs_status end_call(const gs_layer *l, gs_status st)
+{
+    if (st == GS_OK)
+        st = gs_device_lead(l->device, l->stream);
+    gs_device_step_aside(l->device);
+    return st;
+}
+
+/* y out of its place, where it is kept. */
+static gs_status give_y(const gs_layer *l, float *y)
+{
+    const uint64_t bytes = l->vertices * l->out * sizeof(float);
+
+    if (l->own)
+        return gs_device_copy(l->device, y, gs_exec_slot_rows(l->exec, 0, l->array.y), bytes);
+    copy(y, gs_exec_rows(l->exec, l->array.y), bytes);
+    return GS_OK;
 }
 
 gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *parameter, bool training, uint32_t step,
@@ -557,8 +712,8 @@ gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *para
 {
     gs_status st;
 
-    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = gs_check_argument(x, "x")) != GS_OK ||
-        (st = gs_check_argument(y, "y")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
+    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = check_rows(l, x, "x")) != GS_OK ||
+        (st = check_rows(l, y, "y")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
         return st;
     l->trained = false;
     l->step = step;
@@ -566,36 +721,61 @@ gs_status gs_layer_forward(gs_layer *l, const float *x, const float *const *para
     l->outside[OUTSIDE_X].rows = outside(x);
     l->outside[OUTSIDE_Y].rows = direct ? y : NULL;
     l->outside[OUTSIDE_Y_PREDICT].rows = y;
-    if ((st = run(l, training ? l->pass.forward : l->pass.predict, false)) != GS_OK)
+    if ((st = begin_call(l)) == GS_OK)
+        st = run(l, training ? l->pass.forward : l->pass.predict, false);
+    if (st == GS_OK && !direct)
+        st = give_y(l, y);
+    st = end_call(l, st);
+    l->trained = training && st == GS_OK;
+    return st;
+}
+
+/* y does not depend on x. */
+static gs_status zero_x_gradient(const gs_layer *l, float *x_gradient)
+{
+    const uint64_t bytes = l->vertices * l->in * sizeof(float);
+
+    if (x_gradient == NULL || l->array.x_gradient != GS_NONE)
+        return GS_OK;
+    return gs_device_zero(l->device, x_gradient, bytes);
+}
+
+static gs_status check_backward(const gs_layer *l, const float *x, const float *y_gradient, const float *x_gradient)
+{
+    gs_status st;
+
+    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = check_rows(l, x, "x")) != GS_OK ||
+        (st = check_rows(l, y_gradient, "y_gradient")) != GS_OK ||
+        (st = check_there(l, x_gradient, "x_gradient", true)) != GS_OK)
         return st;
-    l->trained = training;
-    if (!direct)
-        copy(y, gs_exec_rows(l->exec, l->array.y), l->vertices * l->out * sizeof(float));
-    return GS_OK;
+    if (!l->trained)
+        return gs_fail(GS_EINVAL, "layer: there is no forward pass with `training` to go back through");
+    return l->own && l->array.x_gradient != GS_NONE && x_gradient == NULL
+               ? gs_fail(GS_EINVAL, "x_gradient: is NULL; on a GPU a layer has no memory for it, and it is made")
+               : GS_OK;
 }
 
 gs_status gs_layer_backward(gs_layer *l, const float *x, const float *const *parameter, const float *y_gradient,
                             float *x_gradient, float *const *gradient)
 {
-    const uint64_t bytes = l != NULL ? l->vertices * l->in * sizeof(float) : 0;
     gs_status st;
 
-    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = gs_check_argument(x, "x")) != GS_OK ||
-        (st = gs_check_argument(y_gradient, "y_gradient")) != GS_OK || (st = take_parameters(l, parameter)) != GS_OK)
+    if ((st = check_backward(l, x, y_gradient, x_gradient)) != GS_OK ||
+        (st = take_parameters(l, parameter)) != GS_OK || (st = take_gradients(l, gradient)) != GS_OK)
         return st;
-    if (!l->trained)
-        return gs_fail(GS_EINVAL, "layer: there is no forward pass with `training` to go back through");
-    for (uint32_t k = 0; k < l->tensors; k++) {
-        const uint32_t i = l->tensor[k];
-        if (gradient != NULL && gradient[k] != NULL)
-            l->gradient[i] = gradient[k];
-        memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
-    }
     l->outside[OUTSIDE_X].rows = outside(x);
     l->outside[OUTSIDE_Y].rows = l->outside[OUTSIDE_Y_PREDICT].rows = NULL;
     l->outside[OUTSIDE_Y_GRADIENT].rows = outside(y_gradient);
     l->outside[OUTSIDE_X_GRADIENT].rows = x_gradient;
-    if (x_gradient != NULL && l->array.x_gradient == GS_NONE) /* y does not depend on x */
-        memset(x_gradient, 0, bytes);
-    return run(l, l->pass.backward, true);
+    if ((st = begin_call(l)) == GS_OK && (st = zero_x_gradient(l, x_gradient)) == GS_OK)
+        st = run(l, l->pass.backward, true);
+    return end_call(l, st);
+}
+
+gs_status gs_layer_set_stream(gs_layer *l, void *stream)
+{
+    const gs_status st = gs_check_argument(l, "layer");
+    if (st == GS_OK)
+        l->stream = stream;
+    return st;
 }

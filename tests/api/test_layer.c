@@ -209,8 +209,8 @@ static void test_layer__says_what_is_wrong(void **state)
     gs_assert_fails(gs_layer_open(&l, &graph, 2, 3, &o), GS_EINVAL, "edge 1: vertex 2 is not one of the 2 vertices");
     gs_assert_fails(gs_layer_open(&l, &types, 2, 3, &o), GS_EINVAL, "edge 1: type 2 is none of the 2 types");
     gs_assert_fails(gs_layer_open(&l, &types, 0, 3, &o), GS_EINVAL, "in 0");
-    o.device = "cuda";
-    gs_assert_fails(gs_layer_open(&l, &types, 2, 3, &o), GS_EUNSUPPORTED, ".device cuda");
+    o.device = "cuda:0,1";
+    gs_assert_fails(gs_layer_open(&l, &fine, 2, 3, &o), GS_EUNSUPPORTED, ".device cuda:0,1: a layer by itself");
     o = options_of("layer b(h[in]) -> [out]:\n    param w[out, in]\n    x = h @ w'\n"
                    "    return batch_norm(sum(u.x), n)\n");
     gs_assert_fails(gs_layer_open(&l, &fine, 2, 3, &o), GS_EUNSUPPORTED, "batch_norm");

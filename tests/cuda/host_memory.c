@@ -380,6 +380,24 @@ static gs_cu_result error_text(gs_cu_result r, const char **text)
     return 1;
 }
 
+static gs_cu_result context_get(gs_cu_handle *context)
+{
+    *context = current < 0 ? NULL : &gpu.context[current];
+    return 0;
+}
+
+/* Of memory that is the host's alone CUDA knows nothing. */
+static gs_cu_result memory_attribute(void *value, int attribute, gs_cu_memory p)
+{
+    for (int d = 0; d < HOST_GPUS; d++)
+        if (is_device(p, 1, d)) {
+            const int kind = GS_CU_KIND_DEVICE;
+            memcpy(value, attribute == GS_CU_MEMORY_KIND ? &kind : &d, sizeof(int));
+            return 0;
+        }
+    return 1;
+}
+
 static gs_cu_result device_name(char *name, int bytes, int device)
 {
     (void)device;
@@ -514,6 +532,8 @@ void host_memory_fill(gs_cuda_driver *table)
     table->context_retain = context_retain;
     table->context_release = context_release;
     table->context_set = context_set;
+    table->context_get = context_get;
+    table->memory_attribute = memory_attribute;
     table->memory_info = memory_info;
     table->memory_alloc = memory_alloc;
     table->memory_free = memory_free;
