@@ -186,8 +186,11 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
  * seconds. */
 #define STAGED_PLANS 64u
 #define STAGED_TASKS 300000u
-/* Of the tasks that all ways may have together, one's part. */
-#define TRY_EFFORT 8u
+/* Of the tasks that all ways may have together, one's part: of a program that is compared with others; of the one that
+ * is taken, whose stages are tried one by one, too; and of the best way, which is planned once more. */
+#define SCREENED_EFFORT 8u
+#define TRY_EFFORT 48u
+#define TAKEN_EFFORT 8u
 /* What there is a part of, where the program is one of many. */
 #define SCREENED_PART 4u
 /* Stages with other shares than others must save so much of the epoch, and another share of one stage. */
@@ -207,6 +210,7 @@ typedef struct deals {
         double cost;  /* 0: there is no plan for devices of one kind alone */
         uint32_t like, deal; /* the kind; its number in `tried` */
     } alone;          /* the best of those */
+    bool screens;     /* the program is one of many */
     bool full;        /* there is no room for two plans, or no time */
     bool better;      /* what was tried last became the best one */
     bool changed;     /* the best one is not that which was there */
@@ -286,7 +290,8 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     other.no_swap = true;
     other.refusal = NULL;
     other.no_sizes = true;
-    gs_effort effort = {.most = x->most / TRY_EFFORT};
+    other.keeps_first = true;
+    gs_effort effort = {.most = x->most / (x->screens ? SCREENED_EFFORT : TRY_EFFORT)};
     other.effort = other.effort == NULL ? NULL : &effort;
     const gs_status st = gs_schedule_search(&plan, seconds, &other);
     x->tasks += effort.tasks;
@@ -486,7 +491,7 @@ static gs_status try_all(deals *x, uint32_t tasks)
 static gs_status take(gs_plan **best, double *cost, deals *x)
 {
     gs_schedule_config same = *x->config;
-    gs_effort effort = {.most = x->most / TRY_EFFORT}; /* as it was found */
+    gs_effort effort = {.most = x->most / TAKEN_EFFORT}; /* so much at the least as it was found with */
     gs_plan *plan = NULL;
     gs_status st = GS_OK;
 
@@ -494,6 +499,7 @@ static gs_status take(gs_plan **best, double *cost, deals *x)
         x->first = x->like;
         set_shares(x, x->best);
         same.share = x->share;
+        same.keeps_first = true;
         same.effort = same.effort == NULL ? NULL : &effort;
         if ((st = gs_schedule_search(&plan, cost, &same)) == GS_OK) {
             plan->ring = same.ring;
@@ -516,6 +522,7 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
     const bool screens = config->effort != NULL && config->effort->screens;
     gs_status st = GS_ENOMEM;
 
+    x.screens = screens;
     x.most /= screens ? SCREENED_PART : 1;
     like.ring = (*best)->ring;
     x.now = gs_calloc(stages + 1, sizeof(*x.now));

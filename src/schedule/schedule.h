@@ -104,6 +104,8 @@ typedef struct gs_schedule_config {
     const gs_cost *host_cost;  /* of what devices do of which the topology says that their memory is the host's; NULL:
                                 * `cost`'s, which has the disk's in any case */
     bool no_swap;              /* columns in store order (measurements) */
+    bool keeps_first;          /* where few plans are made, the first one keeps data in devices' memories, in place of
+                                * a longer staging ring */
     bool no_pipeline;          /* a read waits for the computes and writes before it (measurements) */
     bool never_again;          /* another pass runs between any two runs of "train": nothing is read ahead */
     uint32_t epochs;           /* runs of the pass "train"; 0: 100. Passes "setup" and "predict" run once. */

@@ -415,7 +415,9 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
     uint64_t lacks = UINT64_MAX;
     bool any = false;
-    for (size_t k = 0; k < (c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2); k++) {
+    const size_t tries = c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2;
+    for (size_t i = 0; i < tries; i++) {
+        const size_t k = (i + (l->config->keeps_first && tries > 1)) % tries;
         if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].whole)) != GS_OK)
             return st;
         const bool all = has_all(c, l);
