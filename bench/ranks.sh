@@ -11,10 +11,11 @@
 #
 #   GNNSTREAM   the program, default build/tools/gnnstream
 #   GS_EDGES    of a rank, with `weak`: default 500000, of a tenth as many vertices with 64 features
+#   GS_METHOD   of the order of `weak`: default lp; in a random one each rank needs nearly all blocks of all rows
 #   GS_OPTIONS  of train, default "--layers 2 --hidden 64 --no-hoist --host-memory 2G"
 set -eu
 store=${1:?STORE or weak}
-: "${GS_EDGES:=500000}"
+: "${GS_EDGES:=500000}" "${GS_METHOD:=lp}"
 shift
 counts=("${@:-1}")
 [ $# -gt 0 ] || counts=(1 2 4)
@@ -51,7 +52,7 @@ stores_of()
     if [ ! -d "$whole" ]; then
         "$GNNSTREAM" generate rmat "$work/graph" --vertices $(($1 * GS_EDGES / 10)) --edges $(($1 * GS_EDGES)) \
             --features 64 --classes 8 --force >"$work/out"
-        "$GNNSTREAM" partition "$work/graph" "$whole" --parts $((8 * $1)) --method random >"$work/out"
+        "$GNNSTREAM" partition "$work/graph" "$whole" --parts $((8 * $1)) --method "$GS_METHOD" >"$work/out"
         [ "$1" -eq 1 ] || "$GNNSTREAM" shard "$whole" "$1" "$work/shards$1" >"$work/out"
     fi
     [ "$1" -eq 1 ] || given=$work/shards$1
@@ -63,7 +64,8 @@ predicted()
     local network=() each
     if [ "$1" -gt 1 ]; then
         each=$(printf ', {"devices": 1}%.0s' $(seq "$1"))
-        printf '{"switches": [%s], "network": {"bps": 256e6, "seconds": 31e-6}}' "${each:2}" >"$work/network"
+        printf '{"switches": [%s], "network": {"bps": 256e6, "seconds": 31e-6, "shards": %s}}' \
+            "${each:2}" "$([ "$store" = weak ] && echo true || echo false)" >"$work/network"
         network=(--topology "$work/network")
     fi
     "$GNNSTREAM" plan "$whole" --model "$2" --device cpu:"$1" --threads "$1" "${network[@]}" "${options[@]}" --json |
