@@ -265,8 +265,8 @@ def beside(name, graph, work, device):
     tensors = {n: (tuple(p.shape), p.detach().flatten().tolist()) for n, p in net.named()}
     gradient = {n: p.grad.flatten().tolist() for n, p in net.named()}
     formulas.write_weights(f"{work}/w.safetensors", tensors)
-    folder = "type_texts" if name == "rgat" else "edge_texts"
-    text = open(f"{ROOT}/tests/e2e/{folder}/{name}.gnn", encoding="utf-8").read()
+    folder = {"rgat": "tests/e2e/type_texts", "gatedgcn": "src/model/zoo"}.get(name, "tests/e2e/edge_texts")
+    text = open(f"{ROOT}/{folder}/{name}.gnn", encoding="utf-8").read()
     if name in TEXT:
         text, changed = re.subn(*TEXT[name], text)
         assert changed == 1

@@ -199,8 +199,8 @@ typedef struct gs_train_options {
 #define GS_MODEL_OPTION_MAP(X)                                                                                       \
     X(model, TEXT, NULL, 0, 0, NOTHING, NULL, COMMON, "--model", "M",                                                \
       "gcn, sage, sage_max, sage_lstm, gat, gatv2, gin, appnp, commnet,\n"                                           \
-      "ggcn, ggnn, rgcn, rgcn_bases, embedding, or the file of a model's\n"                                           \
-      "text; required, but where weights say it", NULL)                                                              \
+      "ggcn, ggnn, rgcn, rgcn_bases, gatedgcn, embedding, or the file of a\n"                                         \
+      "model's text; required, but where weights say it", NULL)                                                      \
     GS_LAYER_OPTION_MAP(X)
 /* Of the model, all but itself. */
 #define GS_LAYER_OPTION_MAP(X)                                                                                       \

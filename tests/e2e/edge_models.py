@@ -184,7 +184,8 @@ def main():
         tensors = {"convs.%d.%s" % (i, n): (s, [single(draw.gauss(0, 0.5)) for _ in range(math.prod(s))])
                    for i in range(2) for n, s in shapes_of(model, 4, 4, heads, K if i == 0 else 4).items()}
         write_weights(os.path.join(WORK, "w.safetensors"), tensors)
-        shape = ["--model", os.path.join(TEXTS, model + ".gnn"), "--layers", "2", "--hidden", "4", "--heads",
+        text = os.path.join(TEXTS, model + ".gnn") # or built in
+        shape = ["--model", text if os.path.exists(text) else model, "--layers", "2", "--hidden", "4", "--heads",
                  str(heads)]
         gradient = gradients_of(lambda t: logits_of(model, g, t, heads), g, tensors)
         hows = [["store1f32", "--device", DEVICE], ["store8f32", "--device", DEVICE]]

@@ -40,7 +40,7 @@ offers()
 [ "$(offers train store --host)" = --host-memory ] || die "bash offers: $(offers train store --host)"
 [ "$(offers train store --optimizer s)" = sgd ] || die "bash offers: $(offers train store --optimizer s)"
 [ "$(offers train store --optimizer = adamw)" = adamw ] || die 'bash does not take --optimizer='
-[ "$(offers train store --model gat)" = 'gat gatv2' ] || die "bash offers: $(offers train store --model gat)"
+[ "$(offers train store --model gat)" = 'gat gatv2 gatedgcn' ] || die "bash offers: $(offers train store --model gat)"
 [ "$(offers generate rm)" = rmat ] || die "bash offers: $(offers generate rm)"
 [ "$(offers info bash.c)" = bash.completion ] || die "bash offers: $(offers info bash.c)"
 
