@@ -135,6 +135,27 @@ uint32_t gs_product_portion(gs_product_widths w)
     return (uint32_t)GS_MIN(GS_MAX(fit, (uint64_t)PORTION_LEAST), (uint64_t)PORTION_MOST);
 }
 
+#define PORTION_LISTS 9u /* 32-bit numbers of a run */
+#define PAIR_LISTS 5u    /* the same of a pair, beside: its operand, and its part of the hash table */
+#define EDGE_LISTS 4u    /* of an edge where there are pairs */
+
+uint64_t gs_portion_floats(gs_product_widths w, uint32_t most, bool pairs)
+{
+    const uint64_t lists = PORTION_LISTS + (pairs ? PAIR_LISTS + GS_PORTION_PAIR_EDGES * EDGE_LISTS : 0);
+    return most * (w.in + w.out + w.side + lists) + PORTION_LISTS + EDGE_LISTS;
+}
+
+#define PAIRS_BYTES (32 * GS_MIB)
+#define PAIRS_MOST 65536u /* have numbers of two bytes */
+
+uint32_t gs_pair_portion(gs_product_widths w, double pairs)
+{
+    const uint64_t fit = PAIRS_BYTES / sizeof(float) / gs_portion_floats(w, 1, true);
+    const double more = 1.25 * pairs; /* chunks differ */
+    const uint64_t most = GS_MIN(GS_MAX(fit, (uint64_t)PORTION_LEAST), (uint64_t)PAIRS_MOST);
+    return (uint32_t)(more < PORTION_LEAST ? PORTION_LEAST : more < (double)most ? (uint64_t)more : most);
+}
+
 bool gs_stage_by_type(const gs_stage *s)
 {
     for (uint32_t i = 0; i < s->edge_instrs; i++)

@@ -42,9 +42,12 @@ typedef struct gs_product_widths {
 
 gs_product_widths gs_stage_product_widths(const gs_stage *s, const gs_edge_products *p);
 
-/* So many runs or pairs are made at a time, of so many edges to a pair at most. */
+/* So many runs, or pairs where a stage does not say, are made at a time, of so many edges to a pair at most. */
 #define GS_PORTION_PAIR_EDGES 8u
 uint32_t gs_product_portion(gs_product_widths w);
+/* Of pairs that a chunk is expected to have, those that may be made at a time: all where 32 MiB hold them. */
+uint32_t gs_pair_portion(gs_product_widths w, double pairs);
+uint64_t gs_portion_floats(gs_product_widths w, uint32_t most, bool pairs); /* of its rows and lists */
 
 /* Are rows of edges multiplied by the matrix of their type, or added to its gradient? */
 bool gs_stage_by_type(const gs_stage *s);

@@ -246,6 +246,7 @@ typedef struct gs_stage {
     gs_instr *edge_instr;
     gs_products products;     /* of others than edges only where gs_stage_find_products() says so; */
     double runs_per_edge, pairs_per_edge; /* of these, as a plan expects; 0: not counted */
+    uint32_t pair_portion;    /* pairs that are made at a time; 0: as many as runs */
 } gs_stage;
 
 /* Does the stage's edge program look at types of edges, but for what a mask draws by? */

@@ -65,16 +65,16 @@ static double edge_seconds(const gs_session *s, const gs_stage *stage, gs_produc
     return gs_cost_seconds(cost, &w);
 }
 
-/* Pairs for each edge of a stage, in the portions that a device makes of a chunk (gs_product_portion()).
+/* Pairs for each edge of a stage, in the portions that a device makes of a chunk (gs_pair_portion()).
  * Those of a whole chunk are the runs of its other copy, where a vertex's edges lie by its own type. A part
  * of a chunk's edges has the more of its pairs, the more evenly they are spread over them; that they are
  * quite even is the most that there may be. So as many parts are assumed as keep what such a part has below a
  * portion. */
-static double pairs_per_edge(const gs_session *s, const gs_stage *stage, const gs_edge_products *p, double of_chunk)
+static double pairs_per_edge(const gs_session *s, gs_stage *stage, const gs_edge_products *p, double of_chunk)
 {
     const double chunks = pow(gs_store_chunks(s->store)->parts, 2);
     const double edges = (double)gs_store_get_info(s->store)->edges / chunks, pairs = of_chunk * edges;
-    const double most = gs_product_portion(gs_stage_product_widths(stage, p));
+    const double most = stage->pair_portion = gs_pair_portion(gs_stage_product_widths(stage, p), pairs);
     double parts = ceil(edges / (most * GS_PORTION_PAIR_EDGES)), each = pairs;
 
     for (parts = fmax(parts, 1);; parts = ceil(parts * 1.1)) {
@@ -152,6 +152,21 @@ gs_status gs_session_choose_products(gs_session *s)
         stage->products = st == GS_OK ? choose_way(s, stage, asked) : GS_PRODUCTS_OF_EDGES;
     }
     return st;
+}
+
+bool gs_session_leave_pairs(gs_session *s)
+{
+    bool any = false;
+
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        gs_stage *const stage = &s->program->stage[k];
+        if (stage->products != GS_PRODUCTS_OF_PAIRS)
+            continue;
+        stage->pairs_per_edge = 0;
+        stage->products = choose_way(s, stage, AUTO);
+        any = true;
+    }
+    return any;
 }
 
 static uint64_t stage_edges(const gs_session *s, uint32_t stage)

@@ -13,6 +13,9 @@ typedef struct gs_session gs_session;
  * not counted before. GS_EIO, GS_EFORMAT, GS_ENOMEM. */
 gs_status gs_session_choose_products(gs_session *s);
 
+/* Stages whose products are those of pairs get the shortest of the other ways. False: there is none. */
+bool gs_session_leave_pairs(gs_session *s);
+
 /* What each stage with such products takes in either way, into out->product_stage. */
 void gs_session_describe_products(const gs_session *s, gs_plan_report *out);
 

@@ -685,28 +685,33 @@ static gs_status charge_products(gs_session *s)
     return st;
 }
 
-/* Without that scratch, where there is any. */
-static bool do_without_runs(gs_session *s)
+/* With less of that scratch, the last that was charged, if there is any: without pairs, or without runs, too. */
+static bool do_with_less(gs_session *s)
 {
-    const bool any = s->memory.run_scratch > 0;
+    const uint64_t had = s->memory.run_scratch, others = had > 0 ? scratch_bytes(s) - had : 0;
 
-    for (uint32_t k = 0; k < s->program->stages && any; k++)
-        s->program->stage[k].products = GS_PRODUCTS_OF_EDGES;
-    s->memory.device_fixed -= s->memory.run_scratch;
-    s->memory.items -= any;
-    s->memory.run_scratch = 0;
-    return any;
+    if (had == 0)
+        return false;
+    if (!gs_session_leave_pairs(s))
+        for (uint32_t k = 0; k < s->program->stages; k++)
+            s->program->stage[k].products = GS_PRODUCTS_OF_EDGES;
+    s->memory.device_fixed -= had;
+    s->memory.items--;
+    s->memory.run_scratch = scratch_bytes(s) - others;
+    charge(s, "products of edges", s->memory.run_scratch, true);
+    return true;
 }
 
-/* A plan; where none fits otherwise, one with products edge by edge. */
+/* A plan; where none fits otherwise, one with products of runs, or edge by edge. */
 static gs_status schedule(gs_session *s, gs_schedule_config *config)
 {
-    const gs_status st = gs_schedule(&s->plan, config);
+    gs_status st = gs_schedule(&s->plan, config);
 
-    if (st != GS_EBUDGET || !do_without_runs(s))
-        return st;
-    config->device_fixed = s->memory.device_fixed;
-    return gs_schedule(&s->plan, config);
+    while (st == GS_EBUDGET && do_with_less(s)) {
+        config->device_fixed = s->memory.device_fixed;
+        st = gs_schedule(&s->plan, config);
+    }
+    return st;
 }
 
 /* The plan that was found before, of the same program. GS_EBUDGET: there is no room for it now. */

@@ -24,9 +24,6 @@
 #include "device/cpu/gemm.h"
 #include "program/products.h"
 
-#define PORTION_LISTS 9u /* 32-bit numbers of a run */
-#define PAIR_LISTS 5u    /* the same of a pair, beside: its operand, and its part of the hash table */
-#define EDGE_LISTS 4u    /* of an edge where there are pairs */
 #define PRODUCT_ROWS 64u /* that a thread multiplies at a time */
 #define GRADIENT_ROWS 8u /* of a type's matrix: those that stand in registers together */
 
@@ -118,11 +115,10 @@ gs_status gs_cpu__prepare_run_stages(gs_cpu *cpu, const gs_program *p)
     return GS_OK;
 }
 
-/* Of the rows and lists of a portion: its 32-bit numbers in all. */
-static uint64_t portion_floats(gs_product_widths w, uint32_t most, bool pairs)
+/* Runs or pairs that are made at a time. */
+static uint32_t portion_of(const gs_stage *s, gs_product_widths w)
 {
-    const uint64_t lists = PORTION_LISTS + (pairs ? PAIR_LISTS + GS_PORTION_PAIR_EDGES * EDGE_LISTS : 0);
-    return most * (w.in + w.out + w.side + lists) + PORTION_LISTS + EDGE_LISTS;
+    return s->products == GS_PRODUCTS_OF_PAIRS && s->pair_portion > 0 ? s->pair_portion : gs_product_portion(w);
 }
 
 gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage)
@@ -133,7 +129,7 @@ gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage)
     if (by_edges(stage) || !gs_stage_find_products(&r.p, stage, stage->products))
         return n;
     const gs_product_widths w = gs_stage_product_widths(stage, &r.p);
-    n.floats = portion_floats(w, gs_product_portion(w), stage->products == GS_PRODUCTS_OF_PAIRS);
+    n.floats = gs_portion_floats(w, portion_of(stage, w), stage->products == GS_PRODUCTS_OF_PAIRS);
     r.sum = (gs_reg){.kind = GS_REG_SUM, .width = w.in, .array = GS_NONE};
     r.before = *stage;
     r.before.sums = r.before.regs = 1;
@@ -548,7 +544,7 @@ static gs_status run_by_portions(gs_cpu *cpu, const gs_edge_program_launch *l)
     if (k.s == NULL)
         return refuse(l, "not prepared for products of runs or pairs");
     k.w = gs_stage_product_widths(l->stage, &k.s->p);
-    k.most = gs_product_portion(k.w);
+    k.most = portion_of(l->stage, k.w);
     gs_cpu__transpose_matrices(cpu, l);
     place_lists(&k);
     if ((st = find_types(&k)) != GS_OK)
