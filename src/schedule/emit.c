@@ -384,12 +384,31 @@ static void fit_lists(gs_plan *p)
     fit((void **)&p->ahead, p->aheads, sizeof(*p->ahead));
 }
 
+/* What the plan takes of both memories, with tables of so many bytes. */
+static void note_sizes(struct emitter *e, uint64_t tables)
+{
+    const gs_layout *const l = e->l;
+    const gs_schedule_config *const cfg = l->config;
+    gs_plan *const p = e->plan;
+    uint64_t arenas = 0;
+
+    p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
+    for (uint32_t d = 0; d < e->devices; d++) {
+        p->arena_bytes[d] = e->c->arena_taken + e->c->staging_bytes + e->c->device.used[d];
+        p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
+    }
+    p->table_bytes = tables;
+    assert(p->table_bytes >= (is_bare(e->c) ? l->bare_tables[e->c->chunks_alone] : l->least_tables));
+    p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
+    for (uint32_t d = 0; d < e->devices; d++)
+        if (l->memory.on_host[d])
+            arenas = gs_layout_add_arena(&l->memory, arenas, cfg->device_fixed + p->arena_bytes[d]);
+    p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] + arenas;
+}
+
 static void finish(struct emitter *e)
 {
-    const gs_layout *l = e->l;
-    gs_plan *p = e->plan;
-    const gs_schedule_config *cfg = l->config;
-    uint64_t arenas = 0;
+    gs_plan *const p = e->plan;
 
     e->c->last.tasks = p->tasks;
     e->c->last.deps = p->deps + e->counted.deps;
@@ -397,24 +416,13 @@ static void finish(struct emitter *e)
     e->c->last.runs = p->runs + e->counted.runs;
     if (!e->c->counts)
         fit_lists(p);
-    p->region_bytes[GS_REGION_RING] = e->c->ring_bytes;
     e->c->staged_bytes = e->memory[GS_HOST].ring.most;
     e->c->live_bytes = e->memory[GS_HOST].ring.live_most;
     e->c->joined = e->group.joined;
     e->c->live_staging = 0;
-    for (uint32_t d = 0; d < e->devices; d++) {
-        e->c->live_staging = GS_MAX(e->c->live_staging, e->memory[GS_DEVICE_MEMORIES + d].ring.live_most);
-        p->arena_bytes[d] = e->c->arena_taken;
-        p->arena_bytes[d] += l->memory.in_place[d] ? 0 : e->c->staging_bytes + e->c->device.used[d];
-        p->region_bytes[GS_REGION_ARENA] = GS_MAX(p->region_bytes[GS_REGION_ARENA], p->arena_bytes[d]);
-    }
-    p->table_bytes = gs_emit__table_bytes(e);
-    assert(p->table_bytes >= (is_bare(e->c) ? l->bare_tables[e->c->chunks_alone] : l->least_tables));
-    p->device_bytes = cfg->device_fixed + p->region_bytes[GS_REGION_ARENA];
     for (uint32_t d = 0; d < e->devices; d++)
-        if (l->memory.on_host[d])
-            arenas = gs_layout_add_arena(&l->memory, arenas, cfg->device_fixed + p->arena_bytes[d]);
-    p->host_bytes = cfg->host_fixed + p->table_bytes + e->c->ring_bytes + p->region_bytes[GS_REGION_RESIDENT] + arenas;
+        e->c->live_staging = GS_MAX(e->c->live_staging, e->memory[GS_DEVICE_MEMORIES + d].ring.live_most);
+    note_sizes(e, gs_emit__table_bytes(e));
 }
 
 /* Planning is mostly this: what it has made, or what it gives up now. A task of several devices takes a quarter longer,
@@ -542,6 +550,22 @@ static const gs_count *known_whole(const gs_layout *l, gs_choice *c)
     return known == NULL || !known->whole || known->tables > most_tables(l, c, c->arena_bytes) ? NULL : known;
 }
 
+/* Of a trial, which asks what a plan takes and not what it does: that of a count which is known to be whole. */
+static gs_status recall_whole(gs_plan **out, const gs_count *known, const gs_layout *l, gs_choice *c)
+{
+    struct emitter e = {.l = l, .c = c};
+    gs_status st = emitter_open(&e);
+
+    if (st == GS_OK && (st = recall(known, l, c)) == GS_OK) {
+        e.plan->tasks = known->tasks;
+        note_sizes(&e, known->tables);
+        *out = e.plan;
+        e.plan = NULL;
+    }
+    emitter_close(&e);
+    return st;
+}
+
 /* ---- the whole ------------------------------------------------------------- */
 
 gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
@@ -556,6 +580,8 @@ gs_status gs_emit(gs_plan **out, const gs_layout *l, gs_choice *c)
         return GS_ENOFIT;
     if (known != NULL && known != known_whole(l, c))
         return recall(known, l, c);
+    if (known != NULL && c->counts && l->config->counted)
+        return recall_whole(out, known, l, c);
     c->short_of = GS_HOST;
     if ((st = emitter_open(&e)) != GS_OK)
         goto done;
