@@ -242,6 +242,10 @@ typedef struct gs_plan_report {
     /* Of a step on batches, as step_seconds: picking rows on the host, sending them to a device, and computing there,
      * of the device that is busy longest with it. Lanes, which go on beside each other as far as there is memory. */
     double pick_seconds, send_seconds, compute_seconds;
+    /* Kinds of work of the plan, "row sums, checksums", whose seconds are fitted to epochs of this machine, are what
+     * `bench limits` measured, and are defaults; basis is the least of these that there is. */
+    char fitted[160], measured[160], guessed[160];
+    double others; /* the share of the processors that other programs had while those epochs were timed, 0 to 1 */
 } gs_plan_report;
 
 #define GS_CLUSTER_LINKS 8

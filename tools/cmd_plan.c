@@ -122,14 +122,36 @@ static void print_ways(const gs_plan_report *p)
     }
 }
 
+/* Of which work something is known, where of other work less is. */
+static void print_known(const char *from, const char *kinds, bool *any)
+{
+    if (kinds[0] != '\0')
+        printf("%s%s (%s)", *any ? ", " : "predicted from ", from, kinds);
+    *any = *any || kinds[0] != '\0';
+}
+
+#define OTHERS_MOST 0.1 /* of the processors; with more, what was timed is said to be too long */
+
 static void print_basis(const gs_plan_report *p)
 {
-    if (strcmp(p->basis, "fitted") == 0)
+    static const char better[] = "; `gnnstream bench limits` and `bench train` make it better";
+    const bool fitted = p->fitted[0] != '\0', measured = p->measured[0] != '\0', guessed = p->guessed[0] != '\0';
+    bool any = false;
+
+    if (fitted + measured + guessed > 1) {
+        print_known("epochs of this machine", p->fitted, &any);
+        print_known("what it can do at best", p->measured, &any);
+        print_known("defaults", p->guessed, &any);
+        puts(better);
+    } else if (strcmp(p->basis, "fitted") == 0) {
         puts("predicted from epochs of this machine");
-    else
-        printf("predicted from %s; `gnnstream bench limits` and `bench train` make it better\n",
-               strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best"
-                                                : "defaults, as this machine was not measured");
+    } else {
+        printf("predicted from %s%s\n", strcmp(p->basis, "ceiling") == 0 ? "what this machine can do at best"
+                                       : "defaults, as this machine was not measured", better);
+    }
+    if (p->others > OTHERS_MOST)
+        printf("those epochs were timed while other programs had %.0f %% of the processors, so they may be too long; "
+               "run `gnnstream bench train` again when the machine is quiet\n", 100 * p->others);
 }
 
 static void print_seconds(const gs_plan_report *p)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -396,6 +397,37 @@ unsigned gs_machine_cpus(void)
         gs_free(set);
     }
     return gs_machine__quota_cpus("/proc", GS_MAX(cpus, 1u));
+}
+
+/* ---- load ---- */
+
+#define LOAD_LEAST 0.5 /* seconds of processors */
+#define STAT_COLUMNS 8 /* of "cpu" in /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal */
+
+void gs_machine_load_now(gs_machine_load *out)
+{
+    char *const text = read_text("/proc", "stat");
+    const double each = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    unsigned long long x[STAT_COLUMNS] = {0};
+    struct timespec own = {0};
+
+    *out = (gs_machine_load){0};
+    if (text != NULL && sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &x[0], &x[1], &x[2], &x[3], &x[4],
+                               &x[5], &x[6], &x[7]) == STAT_COLUMNS) {
+        for (int i = 0; i < STAT_COLUMNS; i++)
+            out->all += (double)x[i] * each;
+        out->idle = (double)(x[3] + x[4]) * each;
+    }
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0)
+        out->own = (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
+    gs_free(text);
+}
+
+double gs_machine_others(const gs_machine_load *from, const gs_machine_load *to)
+{
+    const double all = to->all - from->all, idle = to->idle - from->idle, own = to->own - from->own;
+    const double others = from->all > 0 && all >= LOAD_LEAST ? (all - idle - own) / all : 0;
+    return others < 0 ? 0 : others > 1 ? 1 : others;
 }
 
 /* ---- threads ----------------------------------------------------------- */

@@ -21,6 +21,19 @@ void gs_processor_name(char out[GS_PROCESSOR_BYTES]);
 /* Processors this process may run on (affinity and cpu quota), at least 1. */
 unsigned gs_machine_cpus(void);
 
+/* ---- load -------------------------------------------------------------- */
+
+/* Seconds of all processors so far: of all of them, those in which they had nothing to do, and those that this process
+ * had. all 0: the system does not say. */
+typedef struct gs_machine_load {
+    double all, idle, own;
+} gs_machine_load;
+
+void gs_machine_load_now(gs_machine_load *out);
+/* The share of the processors that others had from one to the other, 0 to 1. 0, too, where that is not known: the
+ * system counts in hundredths of a second, so half a second of processors is the least. */
+double gs_machine_others(const gs_machine_load *from, const gs_machine_load *to);
+
 /* ---- threads ----------------------------------------------------------- */
 
 /* Are so many threads to be had?

@@ -126,6 +126,7 @@ typedef struct gs_cost {
     gs_cost_source disk_source;
     double pick_seconds; /* of a byte of a row that goes to a device by itself, beside the link's */
     double draw_seconds; /* of batches: a thread draws one, for each of its rows and edges; 0: none was timed */
+    double others; /* the share of the processors that other programs had while epochs were timed for the fit */
 } gs_cost;
 
 /* Which amount is bytes beside; GS_WORK_AMOUNTS: none, the kind is no device's. */

@@ -233,6 +233,10 @@ static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
         fit_read(r, root, "link_", COPY_WAYS, GS_WORK_LINKS, &out->fit);
     if (cJSON_GetObjectItemCaseSensitive(root, "batch_tasks") != NULL) /* nor have those of before batches were timed */
         batches_read(r, root, out);
+    if (cJSON_GetObjectItemCaseSensitive(root, "others_weight") != NULL) { /* nor have those of before load was */
+        out->others_sum = rate(r, root, "others_sum");
+        out->others_weight = rate(r, root, "others_weight");
+    }
     if (limits != NULL)
         limits_read(r, limits, &out->limits);
 }
@@ -336,6 +340,8 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     cJSON_AddNumberToObject(root, "epoch_write_bps", r->write_bps);
     cJSON_AddNumberToObject(root, "slower_sum", r->slower_sum);
     cJSON_AddNumberToObject(root, "slower_weight", r->slower_weight);
+    cJSON_AddNumberToObject(root, "others_sum", r->others_sum);
+    cJSON_AddNumberToObject(root, "others_weight", r->others_weight);
     fit_write(root, "", GS_WORK_LINKS, 0, &r->fit);
     fit_write(root, "link_", COPY_WAYS, GS_WORK_LINKS, &r->fit);
     fit_write(root, "batch_", GS_WORK_LINKS, 0, &r->batch_fit);
@@ -380,6 +386,7 @@ void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads
         out->write_bps = r->write_bps;
     if (r->slower_weight > 0)
         gs_cost_slow_disk(out, exp(r->slower_sum / r->slower_weight));
+    out->others = r->others_weight > 0 ? fmin(r->others_sum / r->others_weight, 1) : 0;
 }
 
 void gs_cost_take_batches(gs_cost *c, const gs_cost_record *r)
@@ -404,4 +411,10 @@ void gs_cost_record_slower(gs_cost_record *r, double times, double share)
         return;
     r->slower_sum = r->slower_sum * share + log(times);
     r->slower_weight = r->slower_weight * share + 1;
+}
+
+void gs_cost_record_others(gs_cost_record *r, double others, double share)
+{
+    r->others_sum = r->others_sum * share + others;
+    r->others_weight = r->others_weight * share + 1;
 }

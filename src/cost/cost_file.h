@@ -23,6 +23,9 @@ typedef struct gs_cost_record {
     /* How many times longer than at its bandwidth the disk takes in real epochs, where requests are not all large and
      * under way at once: weighted sum of logarithms, and of weights. 0: never seen. */
     double slower_sum, slower_weight;
+    /* Of the processors, the share that other programs had while the epochs were timed, weighted like those: sums of
+     * shares, and of weights. */
+    double others_sum, others_weight;
 } gs_cost_record;
 
 /* Zeroes `*out` where there is no usable file; that is not a failure. `device` is gs_device_name(). */
@@ -38,5 +41,7 @@ void gs_cost_take_batches(gs_cost *c, const gs_cost_record *r);
 void gs_cost_slow_disk(gs_cost *c, double times);
 /* A run in which it took `times` as long as at its bandwidth; older runs count `share` of what they did. */
 void gs_cost_record_slower(gs_cost_record *r, double times, double share);
+/* Others had so much of the processors while a run was timed. */
+void gs_cost_record_others(gs_cost_record *r, double others, double share);
 
 #endif /* GS_COST_COST_FILE_H */

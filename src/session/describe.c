@@ -194,13 +194,22 @@ static bool disk_counts(const gs_session *s)
     return bytes > 0;
 }
 
+static bool has_edge_programs(const gs_program *p)
+{
+    bool any = false;
+
+    for (uint32_t k = 0; k < p->stages; k++)
+        any = any || (p->stage[k].sums > 0 && gs_stage_has_edge_program(&p->stage[k]));
+    return any;
+}
+
 static bool counts(const gs_session *s, int kind)
 {
     if (kind >= GS_WORK_LINKS)
         return link_counts(s, kind - GS_WORK_LINKS);
     if (kind == GS_WORK_CHECK || kind == GS_WORK_SUBMIT)
         return disk_counts(s);
-    return kind != GS_WORK_EDGES; /* most models have none */
+    return kind != GS_WORK_EDGES || has_edge_programs(s->program); /* most models have none */
 }
 
 static gs_cost_source worst_of(const gs_session *s, const gs_cost *c, gs_cost_source worst)
@@ -217,6 +226,37 @@ static const char *least_known(const gs_session *s)
     const gs_cost_source disk = disk_counts(s) ? s->machine.cost.disk_source : GS_COST_FITTED;
     const gs_cost_source worst = worst_of(s, &s->machine.cost, disk);
     return gs_cost_source_name(host == NULL ? worst : worst_of(s, host, worst));
+}
+
+/* Appends a word to a list. */
+static void add_word(char *list, size_t size, const char *word)
+{
+    const size_t used = strlen(list);
+    snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+/* Which kinds of work are known how well, on the devices of which less is known; and how busy the machine was when
+ * that was found out. */
+static void describe_costs(const gs_session *s, gs_plan_report *out)
+{
+    static const char *const word[GS_WORK_KINDS] = {
+        [GS_WORK_MEMORY] = "sums' memory", [GS_WORK_SUM] = "row sums", [GS_WORK_EDGES] = "edge programs",
+        [GS_WORK_VERTEX] = "vertex programs", [GS_WORK_CHECK] = "checksums", [GS_WORK_SUBMIT] = "requests",
+        [GS_WORK_TO_DEVICE] = "copies to devices", [GS_WORK_FROM_DEVICE] = "copies to the host",
+        [GS_WORK_BETWEEN] = "copies between devices", [GS_WORK_FROM_DISK] = "reads past the host"};
+    const gs_cost *const cost = &s->machine.cost, *const host = gs_session_host_cost(s);
+    char *const list[] = {[GS_COST_DEFAULT] = out->guessed, [GS_COST_CEILING] = out->measured,
+                          [GS_COST_FITTED] = out->fitted};
+
+    if (disk_counts(s))
+        add_word(list[cost->disk_source], sizeof(out->fitted), "the disk");
+    for (int k = 0; k < GS_WORK_KINDS; k++) {
+        const gs_cost_source of = host == NULL ? cost->source[k] : GS_MIN(cost->source[k], host->source[k]);
+        if (counts(s, k))
+            add_word(list[of], sizeof(out->fitted), word[k]);
+    }
+    if (out->fitted[0] != '\0')
+        out->others = host == NULL ? cost->others : GS_MAX(cost->others, host->others);
 }
 
 /* A trial's plan may be one without a list of tasks. */
@@ -337,6 +377,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
         out->bytes_of[d] = s->memory.device_fixed + s->plan->arena_bytes[d];
     }
     snprintf(out->basis, sizeof(out->basis), "%s", least_known(s));
+    describe_costs(s, out);
     memcpy(out->item, s->memory.item, sizeof(out->item));
     return GS_OK;
 }

@@ -146,6 +146,25 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs
     gs_fit_add(fit, &w, x->submit_seconds, gs_cost_seconds(&s->machine.cost, &w), (double)x->requests);
 }
 
+/* Weight of older runs beside the newest: machines change slowly, and a run of one model on one graph says little of
+ * some coefficients. */
+#define OLDER_SHARE 0.75
+
+void gs_profile_begin(gs_profile *p)
+{
+    *p = (gs_profile){0};
+    gs_machine_load_now(&p->began);
+}
+
+/* What other programs had of the processors meanwhile. */
+static void note_others(const gs_profile *p, gs_cost_record *record)
+{
+    gs_machine_load now;
+
+    gs_machine_load_now(&now);
+    gs_cost_record_others(record, gs_machine_others(&p->began, &now), OLDER_SHARE);
+}
+
 void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile *p)
 {
     const uint32_t at = p->epochs++ % GS_PROFILE_EPOCHS;
@@ -179,10 +198,6 @@ static uint32_t median_epoch(const gs_profile *p, const double *of)
     }
     return 0;
 }
-
-/* Weight of older runs beside the newest: machines change slowly, and a run of one model on one graph says little of
- * some coefficients. */
-#define OLDER_SHARE 0.75
 
 static double simulated(const gs_session *s, const gs_cost *cost, double slower)
 {
@@ -226,12 +241,14 @@ gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
         return GS_OK;
     gs_cost_record_load(&record, lead);
     observe_disk(s, p, &record);
+    note_others(p, &record);
     gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
     const gs_status st = gs_cost_record_save(&record, lead);
     if (st != GS_OK || s->machine.on_host == GS_NONE)
         return st;
     const char *const host = gs_device_name(s->machine.device[s->machine.on_host]);
     gs_cost_record_load(&record, host);
+    note_others(p, &record);
     gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->host_fit[median_epoch(p, p->computing)]);
     return gs_cost_record_save(&record, host);
 }
@@ -243,6 +260,7 @@ gs_status gs_profile_remember_batches(const gs_profile *p, const gs_device *devi
     if (p->epochs == 0)
         return GS_OK;
     gs_cost_record_load(&record, gs_device_name(device));
+    note_others(p, &record);
     gs_fit_add_newer(&record.batch_fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
     record.draw_seconds = record.draw_seconds * OLDER_SHARE + p->draw_seconds;
     record.draw_amount = record.draw_amount * OLDER_SHARE + p->draw_amount;

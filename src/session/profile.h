@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/machine.h"
 #include "base/status.h"
 #include "cost/cost.h" /* gs_fit */
 #include "exec/exec.h"
@@ -18,8 +19,11 @@ typedef struct gs_profile {
     double seconds[GS_PROFILE_EPOCHS], computing[GS_PROFILE_EPOCHS];
     gs_fit fit[GS_PROFILE_EPOCHS], host_fit[GS_PROFILE_EPOCHS]; /* as gs_session_machine has costs */
     double draw_seconds, draw_amount; /* of batches, of all epochs: as gs_cost_record has them */
+    gs_machine_load began; /* when the first epoch could begin; of what others have had since, plans are told */
 } gs_profile;
 
+/* Before the first epoch. */
+void gs_profile_begin(gs_profile *p);
 /* The times of the last run of the train pass. The session is timed. */
 void gs_session_observe(const gs_session *s, const gs_exec_stats *x, gs_profile *p);
 /* The times of an epoch on batches, of its batches' tasks together. */

@@ -416,6 +416,11 @@ static void fill(cJSON *o, const gs_plan_report *p)
     for (uint32_t i = 0; i < p->passes; i++)
         add_pass(passes, &p->pass[i]);
     cJSON_AddStringToObject(o, "predicted_from", p->basis);
+    cJSON *const known = cJSON_AddObjectToObject(o, "known_from");
+    cJSON_AddStringToObject(known, "fitted", p->fitted);
+    cJSON_AddStringToObject(known, "ceiling", p->measured);
+    cJSON_AddStringToObject(known, "default", p->guessed);
+    cJSON_AddNumberToObject(known, "others", p->others);
     cJSON *const files = cJSON_AddArrayToObject(o, "files");
     for (uint32_t i = 0; i < p->files; i++)
         add_file(files, p, i);

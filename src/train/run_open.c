@@ -462,6 +462,8 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     if ((st = take_options(r, store, options)) == GS_OK)
         st = open_run(r, r->folder, process_bytes);
     st = gs_ranks_agree(st);
+    if (st == GS_OK && r->options.profile)
+        gs_profile_begin(&r->profile);
     if (st == GS_OK)
         *out = r;
     else

@@ -3,13 +3,18 @@
 #include "support/support.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/base_internal.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/size.h"
@@ -239,6 +244,40 @@ static void test_machine__idle_code_is_given_back_and_comes_again(void **state)
     dlclose(library);
 }
 
+/* By hand: of 10 seconds of processors 2 were idle and 5 this process's. */
+static void test_machine__others_have_what_is_neither_idle_nor_own(void **state)
+{
+    (void)state;
+    const gs_machine_load from = {100, 40, 3}, to = {110, 42, 8}, soon = {100.25, 40, 3}, unknown = {0, 0, 3};
+    const gs_machine_load late = {110, 42, 20};
+    assert_true(fabs(gs_machine_others(&from, &to) - 0.3) < 1e-12);
+    assert_true(gs_machine_others(&from, &soon) == 0);    /* too short to tell */
+    assert_true(gs_machine_others(&unknown, &to) == 0);
+    assert_true(gs_machine_others(&from, &late) == 0);    /* own time is counted finer than all */
+}
+
+/* A child that does nothing but count is another one's work. */
+static void test_machine__load_of_another_process_is_seen(void **state)
+{
+    (void)state;
+    gs_machine_load from, to;
+    gs_machine_load_now(&from);
+    if (from.all == 0)
+        skip();
+    const pid_t child = fork();
+    for (volatile uint64_t n = 0; child == 0; n++) /* until it is ended */
+        ;
+    const double began = gs_now();
+    do {
+        usleep(10000);
+        gs_machine_load_now(&to);
+    } while (gs_machine_others(&from, &to) == 0 && gs_now() < began + 20);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(gs_machine_others(&from, &to) > 0);
+    assert_true(to.all - from.all <= 1.5 * (gs_now() - began + 0.1) * (double)sysconf(_SC_NPROCESSORS_CONF));
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, gs_test_temp_setup, gs_test_temp_teardown)
 
 int main(void)
@@ -254,6 +293,8 @@ int main(void)
         WITH_FOLDER(test_machine__quota_limits_processors),
         cmocka_unit_test(test_machine__real_numbers_are_plausible),
         cmocka_unit_test(test_machine__idle_code_is_given_back_and_comes_again),
+        cmocka_unit_test(test_machine__others_have_what_is_neither_idle_nor_own),
+        cmocka_unit_test(test_machine__load_of_another_process_is_seen),
         WITH_FOLDER(test_machine__keeps_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,6 +349,8 @@ static gs_cost_record some_record(void)
     observe(&r.fit, truth, 40, 5);
     r.read_bps = 3e9;
     r.write_bps = 1.25e9;
+    gs_cost_record_others(&r, 0.6, 0.5);
+    gs_cost_record_others(&r, 0.15, 0.5); /* 0.3 + 0.15 of weights 1.5 */
     gs_cost_record_slower(&r, 1.25, 0.5);
     gs_cost_record_slower(&r, 0.8, 0.5); /* log 0.8 - log 0.8 / 2 of weights 1.5 */
     observe(&r.batch_fit, (const double[GS_WORK_AMOUNTS]){1e-6, 1e-9, 1e-11, 0, 0, 0}, 40, 7);
@@ -396,6 +398,7 @@ static void test_record__comes_back(void **state)
     gs_cost c;
     gs_cost_from_record(&c, &back, 1, NULL);
     assert_true(fabs(c.read_bps / (3e9 / cbrt(0.8)) - 1) < 1e-9 && fabs(c.write_bps / (1.25e9 / cbrt(0.8)) - 1) < 1e-9);
+    assert_true(fabs(c.others - 0.3) < 1e-12);
     for (int k = 0; k < GS_WORK_KINDS; k++) {
         assert_true(back.fit.tasks[k] == r.fit.tasks[k]);
         for (int i = 0; i < GS_WORK_AMOUNTS; i++) /* 15 digits */
