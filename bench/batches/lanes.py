@@ -61,22 +61,30 @@ def spans_of(path):
 
 
 def measured(path):
-    """({lane: seconds a step}, seconds a step), from the end of step FIRST to that of the last one. Devices wait for
-    each other behind a step's passes, so computing is that of the device which took longest in this step."""
+    """({lane: seconds a step}, seconds a step), from the end of step FIRST to that of the last one; of lanes what they
+    were busy with the batches of these steps, some of which began before. (What a lane did between the two moments is
+    less: at the first one it is batches ahead, at the last one nothing is left for it.) A group's drawing is its
+    batches', in equal parts. Devices wait for each other behind a step's passes, so computing is that of the device
+    which took longest in this step."""
     spans = spans_of(path)
     steps = sorted((s for s in spans if s[0] == "step"), key=lambda s: s[2])
-    begin, end, count = steps[FIRST - 1][4], steps[-1][4], len(steps) - FIRST
-    busy, compute = {}, {}
+    first_of = [s[2] for s in steps]
+    groups = sorted(s[2] for s in spans if s[0] == "draw") + [1 + max(s[2] for s in spans)]
+    count, busy, compute = len(steps) - FIRST, {}, {}
     for name, track, batch, first, last in spans:
+        step = bisect.bisect_right(first_of, batch) - 1
         if name == "compute":
-            step = bisect.bisect_right([s[2] for s in steps], batch) - 1
             compute[step, track] = compute.get((step, track), 0) + last - first
-        elif name in LANES:
-            busy[name, track] = busy.get((name, track), 0) + max(min(last, end) - max(first, begin), 0)
+        elif name == "draw":
+            end = groups[bisect.bisect_right(groups, batch)]
+            part = max(end - max(batch, first_of[FIRST]), 0) / (end - batch)
+            busy[name, track] = busy.get((name, track), 0) + (last - first) * part
+        elif name in LANES and step >= FIRST:
+            busy[name, track] = busy.get((name, track), 0) + last - first
     lanes = {lane: max([x for (name, _), x in busy.items() if name == lane], default=0) / count for lane in LANES}
     lanes["compute"] = sum(max(x for (k, _), x in compute.items() if k == step) + steps[step][4] - steps[step][3]
                            for step in range(FIRST, len(steps))) / count
-    return lanes, (end - begin) / count
+    return lanes, (steps[-1][4] - steps[FIRST - 1][4]) / count
 
 
 def predicted(plan):
