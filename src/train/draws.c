@@ -304,7 +304,8 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
     const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), LEAST_HOST);
     gs_status st;
 
-    *d = (gs_draws){.target = q->target, .targets = q->targets, .group = 1,
+    *d = (gs_draws){.target = q->target, .targets = q->targets, .group = 1, .lock = PTHREAD_MUTEX_INITIALIZER,
+                    .changed = PTHREAD_COND_INITIALIZER,
                     .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
     if ((st = gs_store_open(&d->store, q->store)) != GS_OK || (st = take_targets(d, q)) != GS_OK ||
         (st = gs_batch_options_read(&d->options, o)) != GS_OK || (st = check_sampler(d, q)) != GS_OK ||
@@ -323,11 +324,38 @@ void gs_draws_wait(gs_draws *d)
 {
     const double began = gs_now();
 
-    if (!d->drawing)
+    if (!d->has_thread)
         return;
-    pthread_join(d->thread, NULL);
-    d->drawing = false;
+    pthread_mutex_lock(&d->lock);
+    while (d->made < d->asked)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
     d->waited += gs_now() - began;
+}
+
+/* The same for one group, which was asked for. */
+static void wait_for(gs_draws *d, gs_draws_group *g)
+{
+    const double began = gs_now();
+
+    pthread_mutex_lock(&d->lock);
+    while (!g->drew)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    d->waited += gs_now() - began;
+}
+
+static void end_thread(gs_draws *d)
+{
+    if (!d->has_thread)
+        return;
+    gs_draws_wait(d);
+    pthread_mutex_lock(&d->lock);
+    d->ends = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    d->has_thread = false;
 }
 
 static void free_arenas(gs_draws *d)
@@ -346,7 +374,7 @@ static void free_arenas(gs_draws *d)
 
 void gs_draws_close(gs_draws *d)
 {
-    gs_draws_wait(d);
+    end_thread(d);
     free_arenas(d);
     gs_sampler_close(d->sampler);
     gs_adjacency_free(d->in);
@@ -382,11 +410,9 @@ gs_status gs_draws_start(gs_draws *d)
 #define THREADS_OF_GPU 2u
 
 /* Draws the group whose numbers are set. */
-static void *draw_group(void *context)
+static void draw_group(gs_draws *d, gs_draws_group *g, bool ahead)
 {
-    gs_draws *const d = context;
-    gs_draws_group *const g = &d->drawn[d->drawing ? 1 - d->now : d->now];
-    const uint32_t threads = d->drawing && d->threads > THREADS_OF_GPU ? d->threads - THREADS_OF_GPU : d->threads;
+    const uint32_t threads = ahead && d->threads > THREADS_OF_GPU ? d->threads - THREADS_OF_GPU : d->threads;
 
     g->began = gs_now();
     g->status = GS_OK;
@@ -400,7 +426,29 @@ static void *draw_group(void *context)
     if (g->status != GS_OK)
         snprintf(g->why, sizeof(g->why), "%s", gs_last_error());
     g->ended = gs_now();
-    __atomic_store_n(&d->drew, true, __ATOMIC_RELEASE); /* pairs with gs_draws_next() */
+}
+
+/* One thread for all groups, which goes from one to the next where that is asked for by then: on processors that are
+ * all busy a new thread, and those that it would start, would wait for a time slice before the first batch. */
+static void *draw_groups(void *context)
+{
+    gs_draws *const d = context;
+
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        while (d->made == d->asked && !d->ends)
+            pthread_cond_wait(&d->changed, &d->lock);
+        if (d->made == d->asked)
+            break;
+        gs_draws_group *const g = &d->drawn[d->queue[d->made % 2]];
+        pthread_mutex_unlock(&d->lock);
+        draw_group(d, g, true);
+        pthread_mutex_lock(&d->lock);
+        d->made++;
+        __atomic_store_n(&g->drew, true, __ATOMIC_RELEASE); /* pairs with gs_draws_next() */
+        pthread_cond_broadcast(&d->changed);
+    }
+    pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
@@ -408,7 +456,7 @@ const gs_draws_group *gs_draws_next(const gs_draws *d)
 {
     const gs_draws_group *const g = &d->drawn[1 - d->now];
 
-    return d->drawing && __atomic_load_n(&d->drew, __ATOMIC_ACQUIRE) && g->status == GS_OK ? g : NULL;
+    return g->held > 0 && __atomic_load_n(&g->drew, __ATOMIC_ACQUIRE) && g->status == GS_OK ? g : NULL;
 }
 
 /* What it took counts where it is taken: it may have been drawn in the epoch before. */
@@ -430,21 +478,32 @@ static bool aim(gs_draws *d, gs_draws_group *g, uint32_t epoch, uint32_t number)
     return g->held > 0;
 }
 
-/* Behind the last group of an epoch comes the first one of the next. */
+static bool start_thread(gs_draws *d)
+{
+    d->has_thread = d->has_thread || pthread_create(&d->thread, NULL, draw_groups, d) == 0;
+    return d->has_thread;
+}
+
+/* In the place of the group that is not in use. Behind the last group of an epoch comes the first one of the next. */
 static void draw_ahead(gs_draws *d, uint32_t epoch, uint32_t number)
 {
+    gs_draws_group *const g = &d->drawn[1 - d->now];
+
     if (number == gs_sampler_batches(d->sampler) && epoch < d->last_epoch) {
         epoch++;
         number = 0;
     }
-    if (!d->ahead || !aim(d, &d->drawn[1 - d->now], epoch, number))
+    g->drew = false;
+    if (!d->ahead || !aim(d, g, epoch, number))
         return;
-    d->drawing = true;
-    d->drew = false;
-    if (pthread_create(&d->thread, NULL, draw_group, d) != 0) {
-        d->drawing = false; /* it is drawn when it is wanted */
-        d->drawn[1 - d->now].held = 0;
+    if (!start_thread(d)) {
+        g->held = 0; /* it is drawn when it is wanted */
+        return;
     }
+    pthread_mutex_lock(&d->lock);
+    d->queue[d->asked++ % 2] = 1 - d->now;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
 }
 
 static bool has(const gs_draws_group *g, uint32_t epoch, uint32_t number)
@@ -452,24 +511,40 @@ static bool has(const gs_draws_group *g, uint32_t epoch, uint32_t number)
     return g->epoch == epoch && number - g->first < g->held;
 }
 
+/* The group that has the batch is in use from here on, and the one behind it is asked for before this one is waited
+ * for: that takes the place of the group in use before, and the thread goes on with it. */
+static gs_status take_group(gs_draws *d, uint32_t epoch, uint32_t number)
+{
+    gs_draws_group *g = &d->drawn[1 - d->now];
+
+    if (has(g, epoch, number)) {
+        d->now = 1 - d->now;
+        draw_ahead(d, epoch, g->first + g->held);
+        wait_for(d, g);
+    } else {
+        gs_draws_wait(d);
+        g = &d->drawn[d->now];
+        if (aim(d, g, epoch, number))
+            draw_group(d, g, false);
+        if (g->status == GS_OK)
+            draw_ahead(d, epoch, g->first + g->held);
+    }
+    if (g->status != GS_OK) {
+        g->held = 0;
+        return gs_fail(g->status, "%s", g->why);
+    }
+    count(d, g);
+    return GS_OK;
+}
+
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number)
 {
-    gs_draws_group *g = &d->drawn[d->now];
+    gs_status st = GS_OK;
 
-    *drew = !has(g, epoch, number);
-    if (*drew) {
-        gs_draws_wait(d);
-        d->now = has(&d->drawn[1 - d->now], epoch, number) ? 1 - d->now : d->now;
-        g = &d->drawn[d->now];
-        if (!has(g, epoch, number) && aim(d, g, epoch, number))
-            draw_group(d);
-        if (g->status != GS_OK) {
-            g->held = 0;
-            return gs_fail(g->status, "%s", g->why);
-        }
-        count(d, g);
-        draw_ahead(d, epoch, g->first + g->held);
-    }
+    *drew = !has(&d->drawn[d->now], epoch, number);
+    if (*drew && (st = take_group(d, epoch, number)) != GS_OK)
+        return st;
+    const gs_draws_group *const g = &d->drawn[d->now];
     *out = &g->batch[number - g->first];
     return GS_OK;
 }

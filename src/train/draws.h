@@ -26,6 +26,7 @@ typedef struct gs_draws_group {
     double began, ended;    /* gs_now(): its drawing */
     gs_status status;
     char why[GS_ERROR_BYTES]; /* of a status that is an error */
+    bool drew;                /* ahead, and it was not taken yet (atomic) */
 } gs_draws_group;
 
 typedef struct gs_draws {
@@ -45,8 +46,14 @@ typedef struct gs_draws {
     gs_draws_group drawn[2];
     gs_batch_arena *spare;  /* seeds_alone: for the parts of a batch */
     uint32_t now;           /* which of them is in use; the other is drawn ahead */
-    pthread_t thread;
-    bool drawing, drew;     /* it was started; it is done (atomic) */
+    pthread_t thread;       /* draws ahead */
+    bool has_thread;
+    /* Under the lock: groups that the thread was asked for so far, one behind the other, and which of `drawn` the last
+     * two of these are; those that it drew; it is to end. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t asked, made, queue[2];
+    bool ends;
     double seconds, amount; /* of drawing what was taken so far: and rows and edges of it */
     double waited;          /* so far, for what was drawn ahead and not there when it was wanted */
 } gs_draws;
