@@ -227,8 +227,21 @@ static void test_cuda_instructions__products_by_type_know_their_memory(void **st
     free(text); /* open_memstream's */
 }
 
+/* Accesses of the kernel of this operation whose width is this one. */
+static size_t of_width(const machine_code *m, unsigned op, unsigned width)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        uint64_t high;
+        memcpy(&high, m->code + i * INSTRUCTION + 8, sizeof(high));
+        found += operation(m, i) == op && (high >> 9 & 7) == width;
+    }
+    return found;
+}
+
 /* Rows are copied 16 bytes at a time, four loads of a lane one behind the other, by arguments that stay where they
- * are. */
+ * are. Of each width four units are loaded and four stored in a turn of its loop, and nothing else but a row's place of
+ * 4 bytes is loaded: what a picked row moves is its bytes. */
 static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state)
 {
     (void)state;
@@ -240,6 +253,13 @@ static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state
         most = GS_MAX(most, loads);
     }
     assert_true(most >= 4);
+    static const unsigned widths[] = {0, 2, 4, 5, 6}; /* 1, 2, 4, 8 and 16 bytes */
+    for (size_t i = 0; i < GS_ARRAY_LEN(widths); i++) {
+        assert_int_equal(of_width(&m, STG, widths[i]), 4);
+        assert_int_equal(of_width(&m, LDG, widths[i]), widths[i] == 4 ? 5 : 4);
+    }
+    assert_int_equal(count_of(&m, 0, m.count, STG), 4 * GS_ARRAY_LEN(widths));
+    assert_int_equal(count_of(&m, 0, m.count, LDG), 4 * GS_ARRAY_LEN(widths) + 1);
     gs_free(m.image);
 }
 
