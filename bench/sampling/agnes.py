@@ -4,10 +4,13 @@
 What a batch reads of features, in the mean over a group, here and by AGNES's method (KDD'26), from the same draws and
 within the same memory for features. Here: what gs_residency plans with a cache of so many bytes, each batch's blocks of
 4 KiB in one request where they touch or lie one apart (batch_rows.c; until a twelfth is read along); "joined": where
-they lie up to 16 KiB apart. AGNES: a hyperbatch reads every block that holds a row of any of its batches once, whole,
-and copies its rows to all of these; a block is a request. The gathered rows of a hyperbatch are in memory, so it has as
-many batches as have room there, and a group is several. Of each: MB, requests, and ms on a disk of --disk bytes and
-requests a second. STORE's edges alone are read, so rows can have any size.
+they lie up to 16 KiB apart. "Together", which is not built: what several batches side by side read is read at once, in
+order and joined likewise, each block once, and the rows of all of these are held, as AGNES holds them; the rest of the
+memory keeps blocks that are used soonest by those behind them. Of numbers of batches the one that takes the least time.
+AGNES: a hyperbatch reads every block that holds a row of any of its batches once, whole, and copies its rows to all of
+these; a block is a request. The gathered rows of a hyperbatch are in memory, so it has as many batches as have room
+there, and a group is several. Of each: MB, requests, and ms on a disk of --disk bytes and requests a second. STORE's
+edges alone are read, so rows can have any size.
 """
 import json
 import subprocess
@@ -42,6 +45,23 @@ def hyperbatches(batches, row_bytes, memory):
     return groups + [batches[begin:]]
 
 
+def together(items, rows, slots, item_blocks, seconds, row_bytes):
+    """(bytes, requests, batches side by side) of the best number of batches whose reads are one."""
+    best = None
+    for side in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32):
+        parts = range(0, len(items), side)
+        unions = [np.unique(np.concatenate(items[k:k + side])) for k in parts]
+        held = max(sum(map(len, rows[k:k + side])) for k in parts) * row_bytes // (item_blocks * DISK_BLOCK)
+        left = slots - held if side > 1 else slots
+        if left < 0 or side > len(items):
+            break
+        read = belady(unions, left, True)
+        n = np.sum([requests_of(np.array(k), item_blocks, 4, 1e9) for k in read if k], axis=0)
+        if best is None or seconds(n[0] * DISK_BLOCK, n[1]) < seconds(*best[:2]):
+            best = n[0] * DISK_BLOCK, n[1], side
+    return best
+
+
 def main():
     parser = parser_of(__doc__, "10,5")
     parser.add_argument("--groups", default="8,16,64")
@@ -52,7 +72,7 @@ def main():
                                      check=True, capture_output=True, text=True).stdout)
     features = info["vertices"] * args.row_bytes
     bps, iops = map(float, args.disk.split(","))
-    names = ["here", "joined"] + [f"AGNES {b // 1024} KiB" for b in BLOCKS]
+    names = ["here", "joined", "together"] + [f"AGNES {b // 1024} KiB" for b in BLOCKS]
     print(f"features of {features / 1e6:.0f} MB, batches of {args.batch}, fanouts {args.fanout}\n")
     print("| memory MB | group | hyperbatch | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 3))
     for memory in map(int, args.memory.split(",")):
@@ -67,11 +87,13 @@ def main():
             for rule in ((1, 1 / 12), (4, 1e9)):
                 here = np.sum([requests_of(np.array(k), blocks, *rule) for k in read if k], axis=0)
                 cells.append((here[0] * DISK_BLOCK, here[1]))
+            *of, side = together(items, rows, r["slots"], blocks, lambda b, n: max(b / bps, n / iops), args.row_bytes)
+            cells.append(of)
             for size in BLOCKS:
                 touched = sum(len(np.unique(np.concatenate(p).astype(np.int64) * args.row_bytes // size))
                               for p in parts)
                 cells.append((touched * size, touched))
-            print(f"| {memory / 1e6:.0f} | {len(rows)} | {len(rows) / len(parts):.1f} |" +
+            print(f"| {memory / 1e6:.0f} | {len(rows)} | {len(rows) / len(parts):.1f}, together {side} |" +
                   "".join(f" {b / len(rows) / 1e6:.2f}, {n / len(rows):.0f}, "
                           f"{max(b / bps, n / iops) / len(rows) * 1e3:.0f} |" for b, n in cells), flush=True)
 
