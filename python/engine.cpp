@@ -14,7 +14,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "caller.h"
 #include "gnnstream.h"
@@ -443,6 +445,9 @@ using ConstFloats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using ConstIds = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /* Arrays, numpy's or torch's, are read and written where they are. */
+/* Memory of a GPU: where, and how many floats. None: none. */
+using There = std::optional<std::pair<uintptr_t, uint64_t>>;
+
 class Layer {
 public:
     Layer(uint64_t vertices, ConstIds source, ConstIds destination, std::optional<ConstFloats> weight,
@@ -455,6 +460,7 @@ public:
         const uint64_t edges = source.size();
         check(destination.size() == edges && (!weight || weight->size() == edges) && (!type || type->size() == edges),
               "edges, their weights and their types must be as many");
+        on_cpu = o.device == nullptr || std::string(o.device) == "cpu";
         const gs_layer_graph graph = {vertices, edges, source.data(), destination.data(),
                                       weight ? weight->data() : nullptr, type ? type->data() : nullptr, edge_types,
                                       no_dropout};
@@ -478,6 +484,7 @@ public:
     void forward(ConstFloats x, nb::list parameters, bool training, uint32_t step, Floats y)
     {
         const std::vector<const float *> parameter = pointers<ConstFloats, const float>(parameters);
+        check(on_cpu, "arrays of the host, for a layer on a GPU");
         check(x.size() == vertices * in && y.size() == vertices * out, "x must be [vertices, in], y [vertices, out]");
         call([&] { return gs_layer_forward(layer, x.data(), parameter.data(), training, step, y.data()); });
     }
@@ -486,6 +493,7 @@ public:
     {
         const std::vector<const float *> parameter = pointers<ConstFloats, const float>(parameters);
         const std::vector<float *> gradient = pointers<Floats, float>(gradients);
+        check(on_cpu, "arrays of the host, for a layer on a GPU");
         check(x.size() == vertices * in && y_gradient.size() == vertices * out &&
                   (!x_gradient || x_gradient->size() == vertices * in),
               "gradients have the shapes of x and y");
@@ -495,7 +503,48 @@ public:
         });
     }
 
+    /* The same on a GPU, behind `stream` there. */
+    void forward_there(There x, std::vector<There> parameters, bool training, uint32_t step, There y, uintptr_t stream)
+    {
+        const std::vector<float *> parameter = pointers_there(parameters);
+        float *const from = rows_there(x, in), *const to = rows_there(y, out);
+        call([&] {
+            const gs_status st = gs_layer_set_stream(layer, reinterpret_cast<void *>(stream));
+            return st == GS_OK ? gs_layer_forward(layer, from, parameter.data(), training, step, to) : st;
+        });
+    }
+    void backward_there(There x, std::vector<There> parameters, There y_gradient, There x_gradient,
+                        std::vector<There> gradients, uintptr_t stream)
+    {
+        const std::vector<float *> parameter = pointers_there(parameters), gradient = pointers_there(gradients);
+        float *const from = rows_there(x, in), *const of_y = rows_there(y_gradient, out),
+                     *const of_x = rows_there(x_gradient, in);
+        call([&] {
+            const gs_status st = gs_layer_set_stream(layer, reinterpret_cast<void *>(stream));
+            return st == GS_OK ? gs_layer_backward(layer, from, parameter.data(), of_y, of_x, gradient.data()) : st;
+        });
+    }
+
 private:
+    static float *pointer(const There &t) { return t ? reinterpret_cast<float *>(t->first) : nullptr; }
+    float *rows_there(const There &t, uint32_t width) const
+    {
+        check(!on_cpu, "memory of a GPU, for a layer on the CPU");
+        check(!t || t->second == vertices * width, "x must be [vertices, in], y [vertices, out], as their gradients");
+        return pointer(t);
+    }
+    std::vector<float *> pointers_there(const std::vector<There> &arrays) const
+    {
+        std::vector<float *> out;
+        check(arrays.size() == gs_layer_tensors(layer), "one array for each tensor of the layer");
+        for (const There &each : arrays) {
+            gs_tensor_info info;
+            gs_layer_tensor(layer, static_cast<uint32_t>(out.size()), &info);
+            check(!each || each->second == info.count, "an array must have the shape of its tensor");
+            out.push_back(pointer(each));
+        }
+        return out;
+    }
     static void check(bool right, const char *what)
     {
         if (!right)
@@ -524,6 +573,7 @@ private:
     gs_layer *layer = nullptr;
     uint64_t vertices;
     uint32_t in, out;
+    bool on_cpu = true;
 };
 
 /* ---- batches ------------------------------------------------------------------ */
@@ -701,7 +751,10 @@ NB_MODULE(_engine, m)
         .def("tensors", &Layer::tensors)
         .def("start", &Layer::start, "index"_a, "values"_a)
         .def("forward", &Layer::forward, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a)
-        .def("backward", &Layer::backward, "x"_a, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a);
+        .def("backward", &Layer::backward, "x"_a, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(), "gradients"_a)
+        .def("forward_there", &Layer::forward_there, "x"_a, "parameters"_a, "training"_a, "step"_a, "y"_a, "stream"_a)
+        .def("backward_there", &Layer::backward_there, "x"_a, "parameters"_a, "y_gradient"_a, "x_gradient"_a.none(),
+             "gradients"_a, "stream"_a);
     nb::class_<Loader>(m, "Loader")
         .def(nb::init<nb::object, nb::dict, int, std::optional<ConstIds>, std::optional<ConstIds>, int, double, bool>(),
              "store"_a, "options"_a, "seeds"_a, "ids"_a.none() = nb::none(), "destination"_a.none() = nb::none(),

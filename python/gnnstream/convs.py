@@ -7,7 +7,7 @@
 
 No array of one row an edge exists, forward or backward. A graph is ``edge_index`` [2, E], the transposed adjacency
 matrix as a sparse tensor of torch, or a :class:`gnnstream.torch.Graph`. Its edges are sorted when they are first seen;
-a call with the same edges takes them as they are, and a ``Graph`` is not even compared. x is float32 on the CPU, as of
+a call with the same edges takes them as they are, and a ``Graph`` is not even compared. x is float32, as of
 :class:`gnnstream.torch.GraphLayer`.
 """
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 import operator
 import threading
 import weakref
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union, cast
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class _Kept:
 
     def is_of(self, given: tuple[Optional[torch.Tensor], ...], num_nodes: int) -> bool:
         return self.graph.num_nodes == num_nodes and len(self.seen) == len(given) and all(
-            a is b if a is None or b is None else a.dtype == b.dtype and torch.equal(a, b)
+            a is b if a is None or b is None else a.dtype == b.dtype and a.device == b.device and torch.equal(a, b)
             for a, b in zip(self.seen, given))
 
 
@@ -77,7 +77,7 @@ class _Conv(torch.nn.Module):
         if edges.layout != torch.strided:
             if self.flow != "source_to_target":
                 raise ValueError("flow: a sparse tensor has none; give edge_index")
-            coo = edges if edges.layout == torch.sparse_coo else edges.to_sparse_coo()
+            coo = edges if edges.layout == torch.sparse_coo else edges.to_sparse()
             index = coo._indices()
             return torch.stack((index[1], index[0])), coo._values() if weight is None else weight
         return (edges if self.flow == "source_to_target" else edges.flip(0)), weight
@@ -103,7 +103,8 @@ class _Conv(torch.nn.Module):
         seen = next((other.seen for other in others if other.is_of(given, num_nodes)), None)
         if seen is None:  # copies: the caller's memory may change
             seen = tuple(None if t is None else t.detach().clone() for t in given)
-        return self._keep(_Kept(make(*seen, num_nodes), seen))
+        host = [None if t is None else t.cpu() for t in seen]
+        return self._keep(_Kept(make(cast(torch.Tensor, host[0]), host[1], num_nodes), seen))
 
     def _keep(self, kept: _Kept) -> _Kept:
         with _OF_ALL:
@@ -119,7 +120,7 @@ class _Conv(torch.nn.Module):
         x = _rows(x, kept.graph.num_nodes, x.shape[-1])
         if x.shape[0] == 0:
             return x.new_zeros(0, out_channels)
-        key = (text, x.shape[1], out_channels, self.training, *sorted(options.items()))
+        key = (text, x.device, x.shape[1], out_channels, self.training, *sorted(options.items()))
         if key not in kept.engines:
             kept.engines[key] = _Engine(kept.graph, (x.shape[1], out_channels), {"model": text, **options},
                                         not self.training)
@@ -131,7 +132,8 @@ def _square(x: Any, size: Any, what: str) -> torch.Tensor:
     _no(isinstance(x, (tuple, list)), f"{what}: x is a pair", "give one matrix of rows, of sources and targets alike")
     if size is not None and not (size[0] == size[1] == x.shape[-2]):
         raise ValueError(f"size: is {tuple(size)}, x has {x.shape[-2]} rows")
-    return x
+    rows: torch.Tensor = x
+    return rows
 
 
 def _plain_graph(index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
@@ -323,8 +325,9 @@ def _targets(source: torch.Tensor, own: Optional[torch.Tensor], edges: Edges, si
         return own.shape[-2]
     if size is not None:
         return size[1]
-    sparse = isinstance(edges, torch.Tensor) and edges.layout != torch.strided
-    return edges.shape[0] if sparse else source.shape[-2]
+    if isinstance(edges, torch.Tensor) and edges.layout != torch.strided:
+        return edges.shape[0]
+    return source.shape[-2]
 
 
 def _aggregate(conv: _Conv, what: str, source: torch.Tensor, targets: int, edges: Edges) -> torch.Tensor:
@@ -373,8 +376,9 @@ class GINConv(_Conv):
     def reset_parameters(self) -> None:
         for child in self.nn.modules():
             if child is not self.nn or not list(self.nn.children()):
-                if hasattr(child, "reset_parameters"):
-                    child.reset_parameters()
+                reset = getattr(child, "reset_parameters", None)
+                if reset is not None:
+                    reset()
         with torch.no_grad():
             self.eps.fill_(self.initial_eps)
         self._kept = []

@@ -4,12 +4,13 @@
 
     graph = Graph(edge_index, num_nodes)
     conv = GraphLayer(attend, graph, 128, 64)          # attend: a gs.layer, or a model's name or text
-    y = conv(x)                                        # x float32 [num_nodes, 128], on the CPU
+    y = conv(x)                                        # x float32 [num_nodes, 128], on the CPU or on a GPU
 
 Loaders over a store on disk are here, too: :mod:`gnnstream.loaders`.
 
 No array of one row an edge exists, forward or backward. Parameters have the names of the layer's text. Tensors are read
-and written where they are.
+and written where they are, on a GPU behind PyTorch's current stream. Where x is says where a layer computes; its
+parameters must be there, too: ``layer.to("cuda")``.
 """
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ __all__ = ["ClusterLoader", "GATConv", "GCNConv", "GINConv", "Graph", "GraphLaye
            "SAGEConv", "SaintLoader"]
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-_FLOAT = {"dtype": torch.float32, "device": "cpu"}  # of the engine's arrays, whatever PyTorch's defaults are
+_ALIGNMENT = 16  # bytes: where kernels of a GPU read rows
+
+
+def _floats(shape: Sequence[int], on: torch.device) -> torch.Tensor:
+    """Of the engine's arrays, whatever PyTorch's defaults are."""
+    return torch.empty(tuple(shape), dtype=torch.float32, device=on)
 
 
 def _given(values: Any, name: str) -> torch.Tensor:
@@ -102,11 +108,11 @@ def _weights(values: Any) -> torch.Tensor:
     return weight.to("cpu", torch.float32)
 
 
-def _autocast() -> bool:
+def _autocast(kind: str) -> bool:
     try:
-        return torch.is_autocast_enabled("cpu")
+        return torch.is_autocast_enabled(kind)
     except TypeError:  # before PyTorch 2.4
-        return bool(torch.is_autocast_cpu_enabled())
+        return bool(torch.is_autocast_cpu_enabled() if kind == "cpu" else torch.is_autocast_enabled())
 
 
 def _seed() -> int:
@@ -116,12 +122,12 @@ def _seed() -> int:
 
 def _rows(x: Any, rows: int, columns: int) -> torch.Tensor:
     """x as the engine takes it, if it is that many rows."""
-    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.device.type != "cpu":
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.device.type not in ("cpu", "cuda"):
         where = f"of layout {x.layout} on {x.device}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
-        raise TypeError(f"x: {where}; must be a dense tensor on the CPU")
+        raise TypeError(f"x: {where}; must be a dense tensor on the CPU or on a GPU of CUDA")
     if x.shape != (rows, columns):
         raise ValueError(f"x: has the shape {list(x.shape)}, must be [{rows}, {columns}]")
-    if x.dtype in (torch.float16, torch.bfloat16) and _autocast():
+    if x.dtype in (torch.float16, torch.bfloat16) and _autocast(x.device.type):
         return x.float()
     if x.dtype != torch.float32:
         raise TypeError(f"x: of type {x.dtype}; a layer computes in torch.float32: give x.float(), and take "
@@ -136,7 +142,7 @@ class GraphLayer(torch.nn.Module):
     initial weights. Dropout is drawn by PyTorch's generator, which ``torch.manual_seed`` sets.
 
     Modules may be copied, pickled and used by several threads at once, which take turns. x and the parameters are
-    float32 on the CPU; within ``torch.autocast`` x may be of a half type, and y is float32.
+    float32, on the CPU or all on one GPU; within ``torch.autocast`` x may be of a half type, and y is float32.
 
     `graph` is the :class:`Graph`; x is [vertices, `in_channels`], y [vertices, `out_channels`]. TypeError and
     ValueError say what x or a parameter is otherwise.
@@ -162,22 +168,24 @@ class GraphLayer(torch.nn.Module):
         self._training = _Engine(graph, widths, given, False)
         self._evaluating = _Engine(graph, widths, given, True) if self._drops else self._training
         self._parameter_names: list[str] = []
-        for index, (name, shape, _) in enumerate(self._training.engine.tensors()):
-            values = torch.empty(shape, **_FLOAT)  # type: ignore[call-overload]
-            self._training.engine.start(index, values)
+        cpu = torch.device("cpu")  # whatever PyTorch's default is
+        engine = self._training.engine(cpu)
+        for index, (name, shape, _) in enumerate(engine.tensors()):
+            values = _floats(shape, cpu)
+            engine.start(index, values)
             _register(self, name, torch.nn.Parameter(values))
             self._parameter_names.append(name)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = _rows(x, self.graph.num_nodes, self.in_channels)
         named = dict(self.named_parameters())
         parameters = [named[name] for name in self._parameter_names]
         for name, parameter in zip(self._parameter_names, parameters):
-            if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+            if parameter.dtype != torch.float32 or parameter.device != x.device:
                 raise TypeError(f"{name}: of type {parameter.dtype} on {parameter.device}; the parameters of a layer "
-                                "are torch.float32 on the CPU: take layer.float().cpu()")
+                                f"are torch.float32 where x is: take layer.float().to({str(x.device)!r})")
         drops = self.training and self._drops
-        return _apply(self._training if self.training else self._evaluating, drops,
-                      _rows(x, self.graph.num_nodes, self.in_channels), parameters)
+        return _apply(self._training if self.training else self._evaluating, drops, x, parameters)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, {self.graph}"
@@ -213,6 +221,7 @@ class _Engine:
 
     def _close(self) -> None:
         self._opened: Any = None
+        self._on = torch.device("cpu")  # where it computes
         self._process = os.getpid()
         self.handle = next(_HANDLES)
         _ENGINES[self.handle] = self
@@ -227,25 +236,42 @@ class _Engine:
         vars(self).update(state)
         self._close()
 
-    @property
-    def engine(self) -> Any:
-        if self._opened is None:
-            g = self.graph
+    def engine(self, on: torch.device) -> Any:
+        """The layer on that device; the one of another device is given back."""
+        if self._opened is None or self._on != on:
+            self._opened, self._kept = None, 0
+            g, place = self.graph, "cpu" if on.type == "cpu" else f"cuda:{on.index}"
             self._opened = _engine.Layer(g.num_nodes, g.source, g.destination, g.weight, g.type, g.num_edge_types,
-                                         *self.widths, self.no_dropout, self.options)
+                                         *self.widths, self.no_dropout, {**self.options, "device": place})
+            self._on = on
         return self._opened
 
     def _forward(self, x: torch.Tensor, parameters: Sequence[torch.Tensor], training: bool, seed: int,
                  y: torch.Tensor) -> None:
         self._kept = 0
-        self.engine.forward(x, parameters, training, seed, y)
+        engine = self.engine(x.device)
+        if x.device.type == "cpu":
+            engine.forward(x, parameters, training, seed, y)
+        else:
+            engine.forward_there(_there(x), [_there(p) for p in parameters], training, seed, _there(y), _stream(x))
+
+    def _backward(self, x: torch.Tensor, parameters: Sequence[torch.Tensor], upstream: torch.Tensor,
+                  x_gradient: Optional[torch.Tensor], gradients: Sequence[Optional[torch.Tensor]]) -> None:
+        engine = self.engine(x.device)
+        if x.device.type == "cpu":
+            engine.backward(x, parameters, upstream, x_gradient, gradients)
+            return
+        if x_gradient is None:  # nobody wants it, but it is made
+            x_gradient = torch.empty_like(x)
+        engine.backward_there(_there(x), [_there(p) for p in parameters], _there(upstream), _there(x_gradient),
+                              [_there(g) for g in gradients], _stream(x))
 
     def forward(self, x: torch.Tensor, parameters: Sequence[torch.Tensor], training: bool,
                 seed: int) -> tuple[torch.Tensor, int]:
         """y, and the number of the pass. `training`: with dropout, and kept for backward()."""
         if self._process != os.getpid():
             self._close()
-        y = torch.empty(self.graph.num_nodes, self.widths[1], **_FLOAT)  # type: ignore[call-overload]
+        y = _floats((self.graph.num_nodes, self.widths[1]), x.device)
         with self._lock:
             self._forward(x, parameters, training, seed, y)
             self._passes += 1
@@ -259,10 +285,10 @@ class _Engine:
             self._close()
         with self._lock:
             if self._kept != number:  # the layer ran again since: once more, as it was
-                y = torch.empty(self.graph.num_nodes, self.widths[1], **_FLOAT)  # type: ignore[call-overload]
+                y = _floats((self.graph.num_nodes, self.widths[1]), x.device)
                 self._forward(x, parameters, True, seed, y)
                 self._kept = number
-            self.engine.backward(x, parameters, upstream, x_gradient, gradients)
+            self._backward(x, parameters, upstream, x_gradient, gradients)
 
 
 class _Function(torch.autograd.Function):
@@ -305,15 +331,18 @@ class _Back(torch.autograd.Function):
 
 def _gradients(engine: _Engine, number: int, seed: int, x: torch.Tensor, parameters: Sequence[torch.Tensor],
                upstream: torch.Tensor, needs_x: bool, needs: Sequence[bool]) -> list[Optional[torch.Tensor]]:
-    x_gradient = torch.empty(x.shape, **_FLOAT) if needs_x else None  # type: ignore[call-overload]
-    gradients = [torch.empty(p.shape, **_FLOAT) if need else None  # type: ignore[call-overload]
-                 for p, need in zip(parameters, needs)]
+    x_gradient = _floats(x.shape, x.device) if needs_x else None
+    gradients = [_floats(p.shape, x.device) if need else None for p, need in zip(parameters, needs)]
     engine.backward(number, _plain(x), [_plain(p) for p in parameters], seed, _plain(upstream), x_gradient, gradients)
     return [x_gradient, *gradients]
 
 
 def _apply(engine: _Engine, drops: bool, x: torch.Tensor, parameters: Sequence[torch.Tensor]) -> torch.Tensor:
     """y of a layer, with its gradients, also within torch.compile and torch.func."""
+    for parameter in parameters:
+        if parameter.device != x.device:
+            raise TypeError(f"x: on {x.device}, and the layer's parameters on {parameter.device}; take "
+                            f"layer.to({str(x.device)!r}), or x.to({str(parameter.device)!r})")
     keep = drops or torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
     if _OPERATOR is not None and torch.compiler.is_compiling():
         seed = torch.randint(1 << 32 if drops else 1, (), dtype=torch.int64, device="cpu")
@@ -361,10 +390,10 @@ def _operator() -> Any:
     operator_ = torch.library.custom_op("gnnstream::layer", forward, mutates_args=())
     back = torch.library.custom_op("gnnstream::layer_backward", backward, mutates_args=())
     operator_.register_fake(lambda x, parameters, seed, keep, handle: (
-        torch.empty(x.shape[0], _ENGINES[handle].widths[1], **_FLOAT),  # type: ignore[call-overload]
+        _floats((x.shape[0], _ENGINES[handle].widths[1]), x.device),
         torch.empty((), dtype=torch.int64)))
     back.register_fake(lambda x, parameters, seed, number, upstream, handle: [
-        torch.empty(each.shape, **_FLOAT) for each in (x, *parameters)])  # type: ignore[call-overload]
+        _floats(each.shape, x.device) for each in (x, *parameters)])
     operator_.register_autograd(gradients, setup_context=keep_inputs)
     return operator_
 
@@ -373,7 +402,19 @@ _OPERATOR = _operator()
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to(torch.float32).contiguous()
+    tensor = tensor.detach().to(torch.float32).contiguous()
+    at_odds = tensor.device.type != "cpu" and tensor.data_ptr() % _ALIGNMENT != 0
+    return tensor.clone() if at_odds else tensor
+
+
+def _there(tensor: Optional[torch.Tensor]) -> Optional[tuple[int, int]]:
+    """Memory of a GPU, as the engine takes it: where, and how many numbers."""
+    return None if tensor is None else (tensor.data_ptr(), tensor.numel())
+
+
+def _stream(tensor: torch.Tensor) -> int:
+    """PyTorch's current one there."""
+    return int(torch.cuda.current_stream(tensor.device).cuda_stream)
 
 
 # At the end, as they are made of what stands above.

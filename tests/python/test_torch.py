@@ -31,6 +31,39 @@ def gradient(layer, x, upstream, run=None):
     return [y.detach(), x.grad, *(p.grad for p in layer.parameters())]
 
 
+class Devices(unittest.TestCase):
+    def test_where_a_layer_is_not_computed(self):
+        layer = GraphLayer(SUMS, graph(), 4, 4)
+        with self.assertRaisesRegex(TypeError, "on meta; must be a dense tensor on the CPU or on a GPU"):
+            layer(torch.zeros(N, 4, device="meta"))
+        with self.assertRaisesRegex(TypeError, "w: of type torch.float32 on meta; .* where x is"):
+            copy.deepcopy(layer).to("meta")(torch.zeros(N, 4))
+        engine = layer._training.engine(torch.device("cpu"))
+        with self.assertRaisesRegex(ValueError, "memory of a GPU, for a layer on the CPU"):
+            engine.forward_there((64, N * 4), [(64, 16)], False, 0, (64, N * 4), 0)
+
+    @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
+    def test_without_a_gpu_one_line_says_so(self):
+        with self.assertRaisesRegex(gs.Error, "^device cuda(:0)?: [^\\n]*use [^\\n]*cpu[^\\n]*$"):
+            GraphLayer(SUMS, graph(), 4, 4)._training.engine(torch.device("cuda:0"))
+
+    @unittest.skipUnless(torch.cuda.is_available(), "no GPU")
+    def test_a_gpu_gives_what_the_cpu_does(self):
+        """Without waiting between PyTorch's work and the layer's, in a stream of its own; x at an odd place, too."""
+        for text, options in (("gcn", {}), ("sage", {}), ("gat", {"heads": 2}), ("gin", {}), (HALF, {})):
+            layer = GraphLayer(text, graph(), 8, 4, **options)
+            x, upstream = torch.randn(N, 8), torch.randn(N, 4)
+            torch.manual_seed(3)
+            want = gradient(layer, x, upstream)
+            layer.cuda()
+            with torch.cuda.stream(torch.cuda.Stream()):
+                odd = torch.cat((torch.zeros(1), x.flatten())).cuda()[1:].view(N, 8)
+                torch.manual_seed(3)
+                got = gradient(layer, odd, upstream.cuda())
+                for a, b in zip(want, got):
+                    torch.testing.assert_close(a, b.cpu(), rtol=1e-4, atol=1e-4)
+
+
 class Dropout(unittest.TestCase):
     def setUp(self):
         self.layer = GraphLayer("gat", graph(), 8, 8, dropout=0.5)
