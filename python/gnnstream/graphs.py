@@ -5,7 +5,7 @@ import contextlib
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +107,12 @@ def in_words(line: str, raw: str, words: dict[str, str]) -> str:
         raw, "the arrays")
 
 
-def make(raw: str, store: Union[PathLike, Store], words: dict[str, str], options: StoreOptions) -> Store:
+def make(raw: str, store: Union[PathLike, Store], words: dict[str, str], options: Mapping[str, object]) -> Store:
     """The store of the files in `raw`; what there is to say is said in `words`."""
-    warn = options.pop("warn", None)
+    given: dict[str, Any] = dict(options)
+    warn = given.pop("warn", None)
     lines: list[str] = []
-    made = partition(raw, store, **{**options, "warn": lines.append})
+    made = partition(raw, store, warn=lines.append, **given)
     tell([in_words(line, raw, words) for line in lines], warn)
     return made
 

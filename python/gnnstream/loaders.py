@@ -17,7 +17,7 @@ import operator
 import os
 import tempfile
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,7 +179,8 @@ class _Types:
         if wrong.any():
             raise ValueError(f"{what}: {int(ids[wrong][0])} is no vertex; {self.names[kind]} has 0 to "
                              f"{self.count[kind] - 1}")
-        return ids + self.first[kind]
+        made: NDArray[np.int64] = ids + self.first[kind]
+        return made
 
 
 class _EdgeIds:
@@ -242,7 +243,7 @@ class _Pairs:
             raise ValueError(f"edge_label_index: has the shape {list(ends.shape)}; must be [2, pairs]")
         if self.relation is not None:
             kinds = types.ends[types.relation(self.relation, "edge_label_index")]
-            ends = [types.ids(end, kind, "edge_label_index") for end, kind in zip(ends, kinds)]
+            ends = np.stack([types.ids(end, kind, "edge_label_index") for end, kind in zip(ends, kinds)])
         self.ends = [np.ascontiguousarray(end, np.int64) for end in ends]
         self.leave_out = bool(leave_out)
         self.mode, self.amount = _negative(negative)
@@ -303,6 +304,9 @@ def _negative(given: Any) -> tuple[str, float]:
     if not amount > 0 or (mode == "triplet" and amount != int(amount)):
         raise ValueError(f"neg_sampling: {amount:g} of each pair; must be above 0, of triplets a whole number")
     return mode, amount
+
+
+_AnyLoader = TypeVar("_AnyLoader", bound="_Loader")
 
 
 class _Loader:
@@ -392,7 +396,7 @@ class _Loader:
         """Gives memory and files back. A loader that is no longer referred to does so by itself."""
         self._engine.close()
 
-    def __enter__(self) -> _Loader:
+    def __enter__(self: _AnyLoader) -> _AnyLoader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -740,8 +744,8 @@ def to_blocks(batch: Any) -> tuple[Any, Any, list[Any]]:
     named = {"weight": "edge_weight", "etype": "edge_type", "feat": "edge_attr"}
     blocks = []
     for hop in range(len(next(iter(rows.values()))) - 2, -1, -1):
-        ends = {kind: tuple(end[:drawn[kind][hop]] for end in part.edge_index) for kind, part in edges.items()}
-        counts = [{kind: rows[kind][h] for kind in parts} for h in (hop + 1, hop)]
+        ends: Any = {kind: tuple(end[:drawn[kind][hop]] for end in part.edge_index) for kind, part in edges.items()}
+        counts: list[Any] = [{kind: rows[kind][h] for kind in parts} for h in (hop + 1, hop)]
         if not typed:
             ends, counts = next(iter(ends.values())), [count["_N"] for count in counts]
         block = dgl.create_block(ends, num_src_nodes=counts[0], num_dst_nodes=counts[1])

@@ -101,7 +101,7 @@ def _vertices(source: PathLike, features: Union[str, Sequence[str]], label: Opti
     _need(file, source, [*columns, *([label] if label else []), *([split] if split else [])])
     count, at, rows = file.metadata.num_rows, 0, None
     labels = np.lib.format.open_memmap(os.path.join(raw, "labels.npy"), "w+", np.float64, (count,)) if label else None
-    splits = {name: [] for name in SPLITS}
+    splits: dict[str, list[NDArray[np.int64]]] = {name: [] for name in SPLITS}
     for batch in file.iter_batches():
         part = slice(at, at + batch.num_rows)
         if columns:
@@ -110,7 +110,7 @@ def _vertices(source: PathLike, features: Union[str, Sequence[str]], label: Opti
                 rows = np.lib.format.open_memmap(os.path.join(raw, "features.npy"), "w+", np.float32,
                                                  (count, values.shape[1]))
             rows[part] = values
-        if label:
+        if labels is not None:
             labels[part] = batch.column(label).cast("float64").fill_null(np.nan).to_numpy(zero_copy_only=False)
         if split:
             which = batch.column(split).cast("string").to_pylist()

@@ -52,7 +52,8 @@ def _groups(store: Store, types: dict[str, Any], named: Any) -> dict[Optional[st
     masks = [name for name, count in zip(_MASKS, (store.train, store.valid, store.test)) if count > 0]
     labels, named = ["y"] * (store.classes > 0) + masks, named["vertex"][:named["vertices"]]
     if types["types"] == 0:
-        found = {None: _Group(0, store.vertices, columns_of(store.features, named), labels)}
+        found: dict[Optional[str], _Group] = {
+            None: _Group(0, store.vertices, columns_of(store.features, named), labels)}
     else:
         found = {kind["name"]: _Group(kind["first"], kind["vertices"], columns_of(kind["features"], named),
                                       labels if k == types["labelled"] else [])
@@ -122,7 +123,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):
         return {"_path": self._path, "_options": self._options, "_tensor_attr_cls": self._tensor_attr_cls}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         self._open()
 
     def __repr__(self) -> str:
@@ -205,7 +206,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):
             return out
         row = torch.empty(len(ids), dtype=torch.int64)  # so many are picked in their order, each block read once
         self._pick(ids, row=row)
-        for places in row.argsort().split(_PIECE):
+        for places in torch.split(row.argsort(), _PIECE):
             some = torch.empty(len(places), out.shape[1], dtype=out.dtype)
             self._pick(ids[places.numpy()], features_at_rest=some.view(torch.uint8))
             out[places] = some
@@ -261,7 +262,9 @@ class GraphStore(torch_geometric.data.GraphStore):
             return None
         relation, size = self._relation[kind]
         if attr.layout != EdgeLayout.CSC:
-            return self._edge_to_layout(EdgeAttr(kind, EdgeLayout.CSC, size=size), attr.layout)[:2]
+            both: tuple[torch.Tensor, torch.Tensor] = self._edge_to_layout(
+                EdgeAttr(kind, EdgeLayout.CSC, size=size), attr.layout)[:2]
+            return both
         made = [each() for each in self._made.get(kind, [])]
         if made and all(each is not None for each in made):
             return made[0], made[1]

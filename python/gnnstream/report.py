@@ -6,7 +6,10 @@ RUN.jsonl is what ``--metrics`` wrote, TRACE.json what ``--trace`` did. The page
 charts are Vega-Lite's, whose scripts vl-convert-python brings (``pip install vl-convert-python``). Nothing else beside
 Python is needed, so this file also stands alone, beside the command.
 """
+from __future__ import annotations
+
 import argparse
+import functools
 import html
 import json
 import math
@@ -14,6 +17,7 @@ import os
 import re
 import sys
 import tempfile
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 __all__ = ["ReportError", "main", "page", "write"]
 
@@ -23,6 +27,11 @@ PARTS = 1 << 20    # of a graph, at most
 EPOCHS = 4000      # that charts show at most, evenly apart
 LARGEST = 1e18     # of a number in a file: more bytes or seconds than any run has
 READ_ROWS = 6      # of reads that overlap
+
+Path = Union[str, "os.PathLike[str]"]
+Row = Dict[str, Any]  # an object of JSON
+Task = Tuple[str, str, str, float, float, Row]  # of a timeline
+Cells = Dict[Tuple[int, int], List[float]]  # of a grid
 
 _SPLIT = re.compile(r"(train|valid|test)_(\w+)")
 _EDGE_TASKS = {"edges", "edge program", "own rows", "zero", "begin sum", "finish sum", "unroll", "back"}
@@ -47,11 +56,11 @@ _SECONDS = {"sample_seconds": "drawing", "pick_seconds": "picking", "copy_second
 _NUMBERS = ("loss", "lr", "seconds", *_SECONDS, "read_bytes", "written_bytes", "peak_host_bytes", "peak_device_bytes")
 
 
-def is_number(value):
+def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
-def _epoch(line):
+def _epoch(line: str) -> Row:
     """The epoch of a line of metrics, whose numbers are numbers; what is null or not finite is left out."""
     epoch = json.loads(line)
     if not isinstance(epoch, dict) or not is_number(epoch.get("epoch")) or epoch["epoch"] != int(epoch["epoch"]) or \
@@ -69,10 +78,10 @@ def _epoch(line):
     return found
 
 
-def read_metrics(path):
+def read_metrics(path: Path) -> list[Row]:
     """The epochs of a file of one object a line, by number; of one that is there twice, as after a run that went on
     from a checkpoint, the last."""
-    epochs = {}
+    epochs: dict[int, Row] = {}
     try:
         with open(path, encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
@@ -91,22 +100,22 @@ def read_metrics(path):
     return [epochs[number] for number in sorted(epochs)]
 
 
-def _finite(text):
+def _finite(text: str) -> float:
     value = float(text)
     if not is_number(value):
         raise ValueError(f"{text} is no number of a run")
     return value
 
 
-def _constant(text):
+def _constant(text: str) -> float:
     raise ValueError(f"{text} is no number of a run")
 
 
-def _whole(text):
+def _whole(text: str) -> int:
     return int(_finite(text)) if len(text) > 18 else int(text)
 
 
-def read_trace(path):
+def read_trace(path: Path) -> tuple[list[Row], Row]:
     """(events, plan) of a trace; the plan is {} in one that is older than plans in traces."""
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -127,8 +136,10 @@ def read_trace(path):
 class Timeline:
     """The tasks of an epoch: (track, name, stage, begin, end, arguments), seconds from the first one's begin."""
 
-    def __init__(self, events):
-        names, self.tasks, open_ = {}, [], {}
+    def __init__(self, events: list[Row]) -> None:
+        names: dict[Any, str] = {}
+        open_: dict[Any, Row] = {}
+        self._found: list[tuple[Any, str, str, float, float, Row]] = []
         for e in events:
             if e["ph"] == "M" and e["name"] == "thread_name":
                 names[e["tid"]] = e["args"]["name"]
@@ -139,14 +150,14 @@ class Timeline:
             elif e["ph"] == "e" and (e["cat"], e["id"]) in open_:
                 begin = open_.pop((e["cat"], e["id"]))
                 self._add(begin, begin["ts"], e["ts"])
-        self.tasks = [(names.get(tid, str(tid)), *rest) for tid, *rest in self.tasks]
+        self.tasks: list[Task] = [(names.get(t[0], str(t[0])), *t[1:]) for t in self._found]
         self.seconds = max((t[4] for t in self.tasks), default=0)
 
-    def _add(self, e, begin, end):
+    def _add(self, e: Row, begin: float, end: float) -> None:
         arguments = e.get("args", {})
-        self.tasks.append((e["tid"], e["name"], arguments.get("stage", ""), begin / 1e6, end / 1e6, arguments))
+        self._found.append((e["tid"], e["name"], arguments.get("stage", ""), begin / 1e6, end / 1e6, arguments))
 
-    def busy(self, of):
+    def busy(self, of: Callable[[Task], bool]) -> float:
         """Seconds in which at least one of the tasks that `of` is true for runs."""
         total = end = 0.0
         for task in sorted(filter(of, self.tasks), key=lambda t: t[3]):
@@ -154,7 +165,7 @@ class Timeline:
             end = max(end, task[4])
         return total
 
-    def tracks(self):
+    def tracks(self) -> list[str]:
         return list(dict.fromkeys(t[0] for t in self.tasks))
 
 
@@ -162,13 +173,17 @@ _OF_BATCHES = {"drawing": ("draw",), "picking": ("pick",), "copying": ("send", "
                "optimiser": ("step",)}
 
 
-def measured(timeline):
+def _is_one_of(names: tuple[str, ...], task: Task) -> bool:
+    return task[1] in names
+
+
+def measured(timeline: Timeline) -> dict[str, float]:
     """What the plan predicts, as it was: seconds by resource."""
-    def computes(t):
+    def computes(t: Task) -> bool:
         return t[0] == "device" or re.fullmatch(r"device \d+", t[0]) is not None
     if "drawing" in timeline.tracks():
         return {"epoch": timeline.seconds,
-                **{what: timeline.busy(lambda t, of=of: t[1] in of) for what, of in _OF_BATCHES.items()}}
+                **{what: timeline.busy(functools.partial(_is_one_of, of)) for what, of in _OF_BATCHES.items()}}
     return {
         "epoch": timeline.seconds,
         "reading": timeline.busy(lambda t: t[0] == "reads"),
@@ -179,7 +194,7 @@ def measured(timeline):
     }
 
 
-def predicted(plan):
+def predicted(plan: Row) -> dict[str, float]:
     for p in plan.get("passes", []):
         if p["name"] == "train":
             return {"epoch": p["seconds"], "reading": p["read_seconds"], "writing": p["write_seconds"],
@@ -190,10 +205,10 @@ def predicted(plan):
     return {}
 
 
-def grids(timeline):
+def grids(timeline: Timeline) -> dict[int, Cells]:
     """{set: {(target, operand): [edges, bytes read]}}. Edges are those of a pass over the set; bytes are all reads of
     its chunks in the epoch, those of several chunks at once by the chunks' edges."""
-    sets = {}
+    sets: dict[int, Cells] = {}
     for _, _, _, _, _, a in timeline.tasks:
         if "edges" in a and "operand" in a:
             sets.setdefault(a["set"], {})[a["target"], a["operand"]] = [a["edges"], 0.0]
@@ -212,55 +227,56 @@ def grids(timeline):
 
 # ---- words ----
 
-def size(count):
+def size(count: float) -> str:
     """1536 -> "1.5 KiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(count) < 1024 or unit == "TiB":
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
+    return f"{count:.1f} TiB"
 
 
-def unit(most):
+def unit(most: float) -> tuple[int, str]:
     """(bytes, name) of the unit that `most` bytes are shown in."""
     power = min(4, max(0, int(math.log2(max(most, 1))) // 10))
     return 1024 ** power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
 
 
-def seconds(value):
+def seconds(value: float) -> str:
     return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
 
 
 # ---- charts ----
 
-def _values(rows):
+def _values(rows: list[Row]) -> Row:
     """Rows without what JSON has no word for."""
     return {"values": [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
                        for row in rows]}
 
 
-def _q(field, title=None, **more):
+def _q(field: str, title: Optional[str] = None, **more: Any) -> Row:
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
-def _x(field, title=None, **more):
+def _x(field: str, title: Optional[str] = None, **more: Any) -> Row:
     """Along an axis of few words."""
     return _q(field, title, axis={"tickCount": 6}, **more)
 
 
-def _s(field, title=None, **more):
+def _s(field: str, title: Optional[str] = None, **more: Any) -> Row:
     """Seconds along an axis, from microseconds on."""
     return _q(field, title, axis={"tickCount": 6, "format": "~s"}, **more)
 
 
-def _n(field, title=None, **more):
+def _n(field: str, title: Optional[str] = None, **more: Any) -> Row:
     return {"field": field, "type": "nominal", "title": title, **more}
 
 
-def chart(title, spec, note="", wide=False):
+def chart(title: str, spec: Row, note: str = "", wide: bool = False) -> Row:
     return {"title": title, "note": note, "wide": wide, "spec": {"width": "container", **spec}}
 
 
-def _lines(rows, y, scale=None):
+def _lines(rows: list[Row], y: str, scale: Optional[Row] = None) -> Row:
     numbers = sorted({row["epoch"] for row in rows})
     last = numbers[-1]
     ticks = {"values": numbers} if len(numbers) <= 10 else {"tickMinStep": 1}
@@ -275,9 +291,9 @@ def _lines(rows, y, scale=None):
     }
 
 
-def curves(epochs):
+def curves(epochs: list[Row]) -> list[Row]:
     """Loss, what is given by split, and the learning rate where it changes."""
-    def rows(keys):
+    def rows(keys: list[tuple[str, str]]) -> list[Row]:
         return [{"epoch": e["epoch"], "of": name, "value": e[key]} for key, name in keys for e in epochs
                 if isinstance(e.get(key), (int, float))]
     found = [chart("Loss", _lines(rows([("loss", "train")]), "loss"))] if rows([("loss", "")]) else []
@@ -293,9 +309,9 @@ def curves(epochs):
     return found
 
 
-def epoch_seconds(epochs):
+def epoch_seconds(epochs: list[Row]) -> Row:
     """Each epoch's seconds: computing, waiting for data, of batches what comes before and after, and what is none."""
-    rows = []
+    rows: list[Row] = []
     for e in epochs:
         parts = {name: e[key] for key, name in _SECONDS.items() if key in e}
         parts["other"] = max(0, (e.get("seconds") or 0) - sum(parts.values()))
@@ -312,12 +328,13 @@ def epoch_seconds(epochs):
                      "order": {"field": "order"}}})
 
 
-def plan_beside(plan, times):
+def plan_beside(plan: Row, times: dict[str, float]) -> Row:
     said = predicted(plan)
     rows = [{"what": what, "of": of, "seconds": values[what], "text": seconds(values[what])}
             for of, values in (("planned", said), ("measured", times)) for what in times if what in values]
     basis = {"fitted": "epochs of this machine", "ceiling": "what this machine can do at best",
-             "default": "defaults: this machine was not measured"}.get(plan.get("predicted_from"), "the plan")
+             "default": "defaults: this machine was not measured"}.get(
+                 str(plan.get("predicted_from")), "the plan")
     bars = {"y": _n("what", sort=list(times), axis={"labelLimit": 200}),
             "yOffset": {"field": "of", "sort": ["planned", "measured"]},
             "x": _s("seconds", "seconds", scale={"zero": True})}
@@ -330,8 +347,8 @@ def plan_beside(plan, times):
         f"The last epoch, by its trace; predicted from {basis}. Reading and writing overlap computing.")
 
 
-def by_stage(timeline):
-    sums = {}
+def by_stage(timeline: Timeline) -> Row:
+    sums: dict[tuple[str, str], float] = {}
     for track, name, stage, begin, end, _ in timeline.tasks:
         if stage:
             key = (stage, name)
@@ -344,7 +361,7 @@ def by_stage(timeline):
                      "color": _n("task", legend={"orient": "top", "columns": 4})}})
 
 
-def _memory_marks(budget, peak, last, each):
+def _memory_marks(budget: float, peak: float, last: float, each: int) -> list[Row]:
     """Lines at the budget, where the axis reaches so far, and at the peak, with words on the side that has room."""
     marks = [(budget, f"budget, {size(budget)}", 6)] if budget <= last else []
     marks += [(peak, f"peak, {size(peak)}", 20)] if peak else []
@@ -352,7 +369,7 @@ def _memory_marks(budget, peak, last, each):
             for at, what, line in marks]
 
 
-def _memory_chart(name, rows, budget, peak, note):
+def _memory_chart(name: str, rows: list[Row], budget: float, peak: float, note: str) -> Row:
     """Bars as wide as what is used, or as the budget where that is not far more: a small run would not be seen beside
     it."""
     most = max(sum(row["bytes"] for row in rows), peak)
@@ -362,7 +379,7 @@ def _memory_chart(name, rows, budget, peak, note):
     marks = _memory_marks(budget, peak, last, each)
     axis = {"scale": {"domain": [0, last / each], "nice": False}}
 
-    def words(side, align, dx):
+    def words(side: str, align: str, dx: int) -> Row:
         return {"data": _values([mark for mark in marks if mark["side"] == side]),
                 "mark": {"type": "text", "align": align, "dx": dx, "fontSize": 11},
                 "encoding": {"x": _x("bytes", word, **axis), "text": {"field": "what"},
@@ -382,7 +399,7 @@ def _memory_chart(name, rows, budget, peak, note):
         note + ("" if budget <= last else f" The budget, {size(budget)}, is far to the right."))
 
 
-def memory(plan, epochs):
+def memory(plan: Row, epochs: list[Row]) -> list[Row]:
     """Bytes by owner, beside the budget and what was resident at the most."""
     out = []
     for device, name, budget, peak in ((False, "Host memory", "host_memory", "peak_host_bytes"),
@@ -399,7 +416,7 @@ def memory(plan, epochs):
     return out
 
 
-def files(plan):
+def files(plan: Row) -> list[Row]:
     rows = [{"file": f["name"], "of": of, "bytes": f[key], "size": size(f[key]), "order": k}
             for f in plan.get("files", []) for k, (of, key) in enumerate(
                 (("read", "read_bytes"), ("written", "written_bytes"), ("kept in memory", "kept_bytes"))) if f[key] > 0]
@@ -414,13 +431,13 @@ def files(plan):
                      "order": {"field": "order"}, "tooltip": [_n("file"), _n("of"), _n("size")]}}, "By the plan.")]
 
 
-def grid_charts(sets):
+def grid_charts(sets: dict[int, Cells]) -> list[Row]:
     names = {0: "by destination", 1: "by source"}
     out = []
     for number, cells in sorted(sets.items()):
         last = max(max(cell) for cell in cells)
         block = last // CELLS + 1
-        added = {}
+        added: Cells = {}
         for (target, operand), (edges, read) in cells.items():
             total = added.setdefault((target // block, operand // block), [0, 0.0])
             total[0] += edges
@@ -450,9 +467,9 @@ def grid_charts(sets):
     return out
 
 
-def _rows_of(tasks):
+def _rows_of(tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
     """Tasks that overlap, in rows: (row, task)."""
-    ends = []
+    ends: list[float] = []
     for task in sorted(tasks, key=lambda t: t[3]):
         row = next((k for k, end in enumerate(ends) if end <= task[3]), None)
         if row is None and len(ends) < READ_ROWS:
@@ -464,11 +481,12 @@ def _rows_of(tasks):
         yield row, task
 
 
-def timeline_chart(timeline):
+def timeline_chart(timeline: Timeline) -> Row:
     shortest = timeline.seconds / RECTANGLES
-    rows, order = [], []
+    rows: list[Row] = []
+    order: list[str] = []
     for track in timeline.tracks():
-        last = {}
+        last: dict[int, Row] = {}
         for row, (_, name, stage, begin, end, _) in _rows_of(t for t in timeline.tasks if t[0] == track):
             place = track if row == 0 else f"{track} {row + 1}"
             before = last.get(row)
@@ -495,7 +513,7 @@ def timeline_chart(timeline):
 
 # ---- the page ----
 
-def tiles(epochs, plan):
+def tiles(epochs: list[Row], plan: Row) -> list[tuple[str, str]]:
     last = epochs[-1]
     times = sorted(e["seconds"] for e in epochs if e.get("seconds"))
     found = [("epochs", str(last["epoch"]))]
@@ -568,7 +586,7 @@ draw(dark);
 """
 
 
-def of_trace(events, plan, epochs, trace):
+def of_trace(events: list[Row], plan: Row, epochs: list[Row], trace: Path) -> list[Row]:
     """The charts of a trace. What is not as gnnstream writes it raises something."""
     timeline = Timeline(events)
     if not timeline.tasks:
@@ -578,7 +596,7 @@ def of_trace(events, plan, epochs, trace):
             *memory(plan, epochs), *grid_charts(grids(timeline))]
 
 
-def page(metrics, trace=None, title=None):
+def page(metrics: Path, trace: Optional[Path] = None, title: Optional[str] = None) -> str:
     """The page of a run, as a string of HTML: of the file `metrics` that ``train --metrics`` wrote and, where there is
     one, of the `trace` that ``--trace`` did; `title` is the run's name on it. ReportError says which file is wrong, or
     that vl-convert-python is not installed.
@@ -596,7 +614,8 @@ def page(metrics, trace=None, title=None):
         import vl_convert
     except ImportError:
         raise ReportError("the charts need vl-convert-python; pip install vl-convert-python") from None
-    charts, plan, missing = [*curves(epochs), epoch_seconds(epochs)], {}, ""
+    charts, missing = [*curves(epochs), epoch_seconds(epochs)], ""
+    plan: Row = {}
     if step > 1:
         missing = f"<p>Charts of epochs show one in {step}.</p>"
     if trace is None:
@@ -624,12 +643,12 @@ def page(metrics, trace=None, title=None):
             f"<script>{_library(vl_convert)}</script>\n<script>const charts = {specs};{_SCRIPT}</script></html>\n")
 
 
-def _library(vl_convert):
+def _library(vl_convert: Any) -> str:
     """Vega, Vega-Lite and vega-embed as one script that sets window.vegaEmbed."""
-    return "(() => {" + vl_convert.javascript_bundle().replace("</script", "<\\/script") + "})();"
+    return "(() => {" + str(vl_convert.javascript_bundle()).replace("</script", "<\\/script") + "})();"
 
 
-def write(out, metrics, trace=None, title=None):
+def write(out: Path, metrics: Path, trace: Optional[Path] = None, title: Optional[str] = None) -> None:
     """Writes the page to the file `out`, whole or not at all; `metrics`, `trace` and `title` as of :func:`page`.
 
     >>> import vl_convert
@@ -660,13 +679,13 @@ def write(out, metrics, trace=None, title=None):
             os.unlink(made)
 
 
-def _umask():
+def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def main(arguments=None):
+def main(arguments: Optional[list[str]] = None) -> None:
     """The program ``gnnstream report``; `arguments` are those of its command line.
 
     >>> import vl_convert

@@ -438,7 +438,8 @@ def predict(store: Union[Store, PathLike], model: Union[str, Model, PathLike, No
         with Run(store, model, predict=True, **options) as run:
             run.load_state_dict(weights)
             return run.logits()
-    with Run(store, model, predict=True, **{**options, "init": path(weights)}) as run:
+    options["init"] = path(weights)
+    with Run(store, model, predict=True, **options) as run:
         return run.logits()
 
 

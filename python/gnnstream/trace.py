@@ -58,10 +58,12 @@ class Value:
         self.name: Optional[str] = None  # of its own, in the text
         self.precedence = _ATOM
         self.tail: list[str] = []        # words behind a reduction's arguments
-        sets = {i.over for i in inputs if isinstance(i, Value) and i.over is not None} | ({over} - {None})
+        sets: set[_Neighbours] = {i.over for i in inputs if isinstance(i, Value) and i.over is not None}
+        if over is not None:
+            sets.add(over)
         if len(sets) > 1:
             raise TraceError("values of edges to two kinds of neighbours in one expression")
-        self.over = None if kind == "reduce" else next(iter(sets), None)
+        self.over: Optional[_Neighbours] = None if kind == "reduce" else next(iter(sets), None)
 
     def __bool__(self) -> bool:
         raise TraceError("a value has no truth while it is traced: use where(condition, a, b)")
@@ -459,7 +461,8 @@ class Model:
     def __repr__(self) -> str:
         return self.text
 
-    def compiled(self, features: int, classes: int, *, edge_types: int = 0, dot: bool = False,
+    def compiled(self, features: int, classes: int, *,  # type: ignore[misc] # not among `options` here
+                 edge_types: int = 0, dot: bool = False,
                  **options: Unpack[TrainOptions]) -> str:
         """What the compiler makes of it, forward and backward, as ``gnnstream model`` prints it.
 

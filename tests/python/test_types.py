@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""test_types.py: what mypy --strict says of programs that use the package, of one that is right and of faults."""
+"""test_types.py: what mypy --strict says of programs that use the package, of one that is right and of faults; and of
+the package's own sources, where torch and torch_geometric are."""
+import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,6 +71,22 @@ def mypy(source):
         done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "user.py"], cwd=folder, capture_output=True,
                               text=True, check=False)
         return done.stdout
+
+
+class Sources(unittest.TestCase):
+    """Of others, torch alone has types: what is torch_geometric's, dgl's, pyarrow's, vl_convert's and the extension's
+    is Any, and classes are made of it."""
+
+    @unittest.skipUnless(all(map(importlib.util.find_spec, ("mypy", "torch", "torch_geometric"))), "not all are there")
+    def test_the_package(self):
+        package = os.path.dirname(importlib.util.find_spec("gnnstream").origin)
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(package, os.path.join(folder, "gnnstream"), ignore=shutil.ignore_patterns("*.so", "__py*"))
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports",
+                                   "--allow-subclassing-any", "-p", "gnnstream"], cwd=folder, capture_output=True,
+                                  text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("no issues found", done.stdout)
 
 
 class Types(unittest.TestCase):
