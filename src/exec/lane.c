@@ -231,10 +231,11 @@ static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
     while (st == GS_OK) {
         const uint32_t task = gs_lanes_next(&e->lanes, l->lane);
         const uint32_t count = gs_exec__messages_under_way(m);
+        const bool room = task != GS_NONE && gs_exec__may_begin_message(l, task);
         bool some = false;
         if (task == GS_NONE && count == 0)
             break;
-        if (task != GS_NONE && count < GS_EXEC_MESSAGES && gs_lanes_missing_dep(&e->lanes, task) == GS_NONE) {
+        if (room && gs_lanes_missing_dep(&e->lanes, task) == GS_NONE) {
             gs_lanes_begin(&e->lanes, l->lane);
             if (gs_exec__beginning != NULL)
                 gs_exec__beginning(e, task);
@@ -247,7 +248,7 @@ static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
             return st;
         seconds = some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
         if (!some)
-            st = nap(l, count < GS_EXEC_MESSAGES ? task : GS_NONE, count > 0 ? seconds : 0);
+            st = nap(l, room ? task : GS_NONE, count > 0 ? seconds : 0);
     }
     return st;
 }

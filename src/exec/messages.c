@@ -11,19 +11,49 @@
 
 /* ---- in a pass ------------------------------------------------------------ */
 
-static gs_status make(gs_exec *e, const gs_task *t, gs_ranks_piece *piece, gs_ranks_message *out)
-{
-    const bool send = t->place.memory >= GS_RANK_MEMORIES;
-    const uint32_t rank = (send ? t->place.memory : t->source.memory) - GS_RANK_MEMORIES;
+static bool sends(const gs_task *t) { return t->place.memory >= GS_RANK_MEMORIES; }
 
+/* Where the pass has the rows. */
+static uint8_t *rows_of(const gs_exec *e, const gs_task *t)
+{
+    return gs_exec__at(e, &e->on[0], sends(t) ? t->source : t->place);
+}
+
+/* Rows that go by themselves lie side by side in a message: from their places, or to them. */
+static void pack(const gs_exec *e, const gs_task *t, uint8_t *packed)
+{
+    uint8_t *const rows = rows_of(e, t);
+
+    for (gs_row_stretch x = {0}; gs_task_next_rows(e->plan, t, &x);) {
+        uint8_t *const row = rows + x.first * t->row_bytes;
+        const uint64_t bytes = x.rows * t->row_bytes;
+        memcpy(sends(t) ? packed : row, sends(t) ? row : packed, bytes);
+        packed += bytes;
+    }
+}
+
+/* The lane's next message in the order of tasks. */
+static gs_status make(gs_exec *e, gs_exec_messages *m, uint32_t task, gs_ranks_piece *piece)
+{
+    const gs_task *const t = &e->plan->task[task];
+    const bool send = sends(t);
+    const uint32_t rank = (send ? t->place.memory : t->source.memory) - GS_RANK_MEMORIES;
+    gs_ranks_message *const out = &m->of[m->made];
+
+    m->task[m->made] = task;
+    m->packed_at[m->made] = NULL;
+    if (gs_task_moves_rows(t)) {
+        piece[0] = (gs_ranks_piece){0, gs_task_bytes(e->plan, t)};
+        m->packed_at[m->made] = m->packed + m->packs++ % GS_PLAN_PACKED * m->packed_bytes;
+        return gs_ranks_make(out, send, rank, m->packed_at[m->made], piece, 1);
+    }
     piece[0] = (gs_ranks_piece){0, t->bytes};
     for (uint32_t r = 0; r < t->runs; r++) {
         const gs_block_run run = e->plan->run[t->first_run + r];
         const uint64_t from = run.first * GS_BLOCK_BYTES;
         piece[r] = (gs_ranks_piece){from, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - from)};
     }
-    return gs_ranks_make(out, send, rank, gs_exec__at(e, &e->on[0], send ? t->source : t->place), piece,
-                         GS_MAX(t->runs, 1u));
+    return gs_ranks_make(out, send, rank, rows_of(e, t), piece, GS_MAX(t->runs, 1u));
 }
 
 static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
@@ -31,24 +61,30 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
     gs_exec_messages *const m = *out = gs_calloc(1, sizeof(*m));
     gs_ranks_piece *piece = NULL;
     uint32_t runs = 1, tasks = 0;
+    uint64_t packed = 0;
     gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < e->plan->tasks; i++)
-        if (gs_task_lane(&e->plan->task[i]) == lane) {
-            runs = GS_MAX(runs, e->plan->task[i].runs);
-            tasks++;
-        }
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
+        const gs_task *const t = &e->plan->task[i];
+        if (gs_task_lane(t) != lane)
+            continue;
+        packed = GS_MAX(packed, gs_task_moves_rows(t) ? gs_task_bytes(e->plan, t) : 0);
+        runs = GS_MAX(runs, t->runs);
+        tasks++;
+    }
     piece = gs_malloc_array(runs, sizeof(*piece));
     if (m != NULL) {
         m->of = gs_malloc_array((size_t)tasks + 1, sizeof(*m->of));
         m->task = gs_malloc_array((size_t)tasks + 1, sizeof(*m->task));
+        m->packed_at = gs_malloc_array((size_t)tasks + 1, sizeof(*m->packed_at));
+        m->packed = gs_malloc_array(GS_PLAN_PACKED, packed + 1);
+        m->packed_bytes = packed;
     }
-    if (m == NULL || piece == NULL || m->of == NULL || m->task == NULL)
+    if (m == NULL || piece == NULL || m->of == NULL || m->task == NULL || m->packed_at == NULL || m->packed == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory: messages to other ranks");
     for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++)
-        if (gs_task_lane(&e->plan->task[i]) == lane &&
-            (st = make(e, &e->plan->task[i], piece, &m->of[m->made])) == GS_OK)
-            m->task[m->made++] = i;
+        if (gs_task_lane(&e->plan->task[i]) == lane && (st = make(e, m, i, piece)) == GS_OK)
+            m->made++;
     gs_free(piece);
     return st;
 }
@@ -72,6 +108,8 @@ void gs_exec__give_messages(gs_exec *e)
         if (m != NULL) {
             gs_free(m->of);
             gs_free(m->task);
+            gs_free(m->packed_at);
+            gs_free(m->packed);
         }
         gs_free(m);
     }
@@ -88,33 +126,58 @@ void gs_exec__enter_messages(gs_exec_lane *l)
     m->first = m->next;
 }
 
+bool gs_exec__may_begin_message(const gs_exec_lane *l, uint32_t task)
+{
+    const gs_exec_messages *const m = l->messages;
+
+    return gs_exec__messages_under_way(m) < GS_EXEC_MESSAGES &&
+           (m->packs_under_way < GS_PLAN_PACKED || !gs_task_moves_rows(&l->e->plan->task[task]));
+}
+
 gs_status gs_exec__begin_message(gs_exec_lane *l, uint32_t task)
 {
     gs_exec_messages *const m = l->messages;
+    const gs_task *const t = &l->e->plan->task[task];
+    uint8_t *const packed = m->packed_at[m->next];
 
     assert(m->task[m->next] == task);
-    l->bytes += gs_task_bytes(l->e->plan, &l->e->plan->task[task]);
+    l->bytes += gs_task_bytes(l->e->plan, t);
+    m->packs_under_way += packed != NULL;
+    if (packed != NULL && sends(t))
+        pack(l->e, t, packed);
     return gs_ranks_begin(&m->of[m->next++]);
+}
+
+/* The oldest is over. */
+static void end_message(gs_exec_lane *l)
+{
+    gs_exec_messages *const m = l->messages;
+    gs_exec *const e = l->e;
+    const uint32_t task = m->task[m->first];
+    uint8_t *const packed = m->packed_at[m->first];
+
+    if (packed != NULL && !sends(&e->plan->task[task]))
+        pack(e, &e->plan->task[task], packed);
+    m->packs_under_way -= packed != NULL;
+    m->first++;
+    l->last = gs_now();
+    if (e->span != NULL)
+        e->span[task][1] = l->last;
+    gs_exec__finish(e, task);
 }
 
 gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
 {
     gs_exec_messages *const m = l->messages;
-    gs_exec *const e = l->e;
 
     *some = false;
     while (m->first < m->next) {
-        const uint32_t task = m->task[m->first];
         bool done = false;
         const gs_status st = gs_ranks_test(&m->of[m->first], &done);
         if (st != GS_OK || !done)
             return st;
         *some = true;
-        m->first++;
-        l->last = gs_now();
-        if (e->span != NULL)
-            e->span[task][1] = l->last;
-        gs_exec__finish(e, task);
+        end_message(l);
     }
     return GS_OK;
 }

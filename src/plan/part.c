@@ -19,7 +19,7 @@ typedef struct listing {
     gs_owners owners;
     gs_part_waits waits;
     gs_spans arena;          /* of the rank's device: lane and place of the move that came there last */
-    uint32_t run_room, reg_room;
+    uint32_t run_room, reg_room, word_room;
 } listing;
 
 /* ---- tables --------------------------------------------------------------- */
@@ -50,6 +50,39 @@ static gs_status copy_runs(listing *x, gs_task *t)
     for (uint32_t r = 0; r < t->runs && st == GS_OK; r++)
         st = add_run(x, run[r]);
     return st;
+}
+
+/* Of the rows that `t` moves by themselves those that `rank` has. */
+static gs_status copy_rows(listing *x, gs_task *t, uint32_t rank)
+{
+    const uint32_t words = (uint32_t)gs_task_row_words(t);
+    gs_plan *const p = x->out;
+
+    if (p->row_words + words > x->word_room) {
+        const uint32_t room = 2 * (p->row_words + words);
+        uint64_t *const more = gs_realloc(p->row_bits, room * sizeof(*more));
+        if (more == NULL)
+            return no_memory();
+        p->row_bits = more;
+        x->word_room = room;
+    }
+    uint64_t *const bits = p->row_bits + p->row_words;
+    memset(bits, 0, words * sizeof(*bits));
+    t->moved_rows = 0;
+    for (uint32_t k = 0; k < x->owners.pieces; k++) {
+        const gs_piece *const own = &x->owners.piece[k];
+        if (own->begin % t->row_bytes != 0 || own->end % t->row_bytes != 0)
+            return gs_owners_refuse("rows that are in part another's");
+        const uint64_t end = own->rank == rank ? own->end / t->row_bytes : 0;
+        for (uint64_t row = own->begin / t->row_bytes; row < end; row++, t->moved_rows++)
+            bits[row / 64] |= 1ull << (row % 64);
+    }
+    t->first_word = p->row_words - words; /* as often those of the task before */
+    if (p->row_words >= words && memcmp(bits - words, bits, words * sizeof(*bits)) == 0)
+        return GS_OK;
+    t->first_word = p->row_words;
+    p->row_words += words;
+    return GS_OK;
 }
 
 static bool is_on_host(const gs_place *p)
@@ -177,6 +210,17 @@ static gs_status list_pieces(listing *x, uint32_t i, uint32_t rank, gs_place sou
     return st;
 }
 
+/* Rows that go by themselves. */
+static gs_status list_rows(listing *x, uint32_t i, uint32_t rank, gs_place source, gs_place place,
+                           const gs_reach *before)
+{
+    gs_task t = x->whole->task[i];
+    t.source = source;
+    t.place = place;
+    const gs_status st = copy_rows(x, &t, rank);
+    return st == GS_OK ? list_move(x, i, &t, before) : st;
+}
+
 /* From the host to a device. */
 static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
 {
@@ -185,8 +229,6 @@ static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
     uint16_t ranks = 0, done = 0;
     gs_status st = GS_OK;
 
-    if (gs_task_moves_rows(t))
-        return gs_owners_refuse("rows that are copied by themselves");
     for (uint32_t k = 0; k < x->owners.pieces; k++)
         ranks |= (uint16_t)(1u << x->owners.piece[k].rank);
     for (uint32_t k = 0; k < x->owners.pieces && st == GS_OK; k++) {
@@ -197,7 +239,9 @@ static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
         done |= (uint16_t)(1u << from);
         const gs_place source = from == x->rank ? t->source : at_rank(t->source, from);
         const gs_place place = to == x->rank ? here(t->place) : at_rank(t->place, to);
-        st = alone ? list_whole(x, i, source, place, before) : list_pieces(x, i, from, source, place, before);
+        st = gs_task_moves_rows(t) ? list_rows(x, i, from, source, place, before)
+             : alone               ? list_whole(x, i, source, place, before)
+                                   : list_pieces(x, i, from, source, place, before);
     }
     return st;
 }

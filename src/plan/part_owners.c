@@ -59,6 +59,11 @@ static gs_status each_stretch(gs_owners *o, uint32_t i, stretch_fn *fn)
     const gs_task *const t = &o->plan->task[i];
     gs_status st = GS_OK;
 
+    if (gs_task_moves_rows(t)) {
+        for (gs_row_stretch x = {0}; st == GS_OK && gs_task_next_rows(o->plan, t, &x);)
+            st = cut(o, i, x.first * t->row_bytes, (x.first + x.rows) * t->row_bytes, fn);
+        return st;
+    }
     if (t->runs == 0)
         return cut(o, i, 0, t->bytes, fn);
     for (uint32_t r = 0; r < t->runs && st == GS_OK; r++) {

@@ -342,12 +342,24 @@ static inline uint32_t gs_plan_lanes(const gs_plan *p)
     return GS_LANE_DEVICES + (p->devices > 0 ? p->devices * (uint32_t)GS_DEVICE_LANES : 1);
 }
 
+/* Rows that go by themselves from rank to rank are packed: as many messages of each of the two lanes may be under way,
+ * for which table_bytes has room. */
+#define GS_PLAN_PACKED 4u
+
 /* A MOVE from the host to a device of those rows alone that are needed: to the same places of the interval, one by one.
  * What lies between them stays as it is. */
 static inline bool gs_task_moves_rows(const gs_task *t) { return t->kind == GS_TASK_MOVE && t->row_bytes > 0; }
 
 /* Of row_bits, that such a MOVE has. */
 static inline uint64_t gs_task_row_words(const gs_task *t) { return (t->bytes / t->row_bytes + 63) / 64; }
+
+/* Rows of such a MOVE that lie side by side: *x becomes the next stretch behind it; {0} is before the first. False:
+ * there is none. */
+typedef struct gs_row_stretch {
+    uint64_t first, rows;
+} gs_row_stretch;
+
+bool gs_task_next_rows(const gs_plan *plan, const gs_task *t, gs_row_stretch *x);
 
 void gs_plan_free(gs_plan *p); /* NULL is allowed */
 

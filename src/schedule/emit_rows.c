@@ -340,19 +340,18 @@ static gs_status list_rows(struct emitter *e, gs_task *t, const uint64_t *bits)
 
 /* Are the needed rows moved by themselves, in place of the runs that were chosen, or all, of `bytes`? NeuGraph's rule:
  * where to pick them and to send them takes less time than to send what they lie among. */
-static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_task *t, uint32_t device, uint64_t bytes)
+static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_task *t, gs_plan_link way, uint64_t bytes)
 {
     const gs_schedule_config *const cfg = e->l->config;
     const uint64_t row = gs_emit__row_bytes(e, v->want->unit);
-    const uint64_t *const bits = gs_emit__rows_needed_by(e, v->want->unit % e->l->parts, device);
+    const uint64_t *const bits = gs_emit__rows_needed_by(e, v->want->unit % e->l->parts, gs_link_device(way));
     uint64_t rows = 0;
 
     if (bits == NULL)
         return GS_OK;
     for (uint32_t w = 0; w < cfg->needs.rows.words; w++)
         rows += (uint64_t)__builtin_popcountll(bits[w]);
-    const gs_plan_link link = gs_link_to(device);
-    const gs_link_load all = {link, bytes, gs_task_requests(t), 0}, picked = {link, rows * row, 1, rows * row};
+    const gs_link_load all = {way, bytes, gs_task_requests(t), 0}, picked = {way, rows * row, 1, rows * row};
     if (gs_link_seconds(cfg->topology, cfg->cost, cfg->host_cost, &picked) >=
         WORTH * gs_link_seconds(cfg->topology, cfg->cost, cfg->host_cost, &all))
         return GS_OK;
@@ -360,6 +359,7 @@ static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_tas
     t->runs = 0;
     t->row_bytes = (uint32_t)row;
     t->moved_rows = rows;
+    e->packed = e->l->memory.apart ? GS_MAX(e->packed, rows * row) : 0;
     return list_rows(e, t, bits);
 }
 
@@ -383,7 +383,7 @@ static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_ta
     const gs_status st = choose_runs(e, t, &extent, needed_by(e, v, first, end, GS_NONE), &bytes);
     /* nobody is behind who would take them from here */
     return st == GS_OK && end - first == 1 && v->route.hop[first].from == GS_HOST && v->route.parts == 1
-               ? choose_rows(e, v, t, device, bytes)
+               ? choose_rows(e, v, t, way, bytes)
                : st;
 }
 

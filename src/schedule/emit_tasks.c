@@ -154,7 +154,7 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
            (p->deps + e->counted.deps) * sizeof(*p->dep) + (p->regs + e->counted.regs) * sizeof(*p->reg) +
            (p->runs + e->counted.runs) * sizeof(*p->run) +
            (p->row_words + e->counted.row_words) * sizeof(*p->row_bits) + p->aheads * sizeof(*p->ahead) +
-           p->residents * sizeof(*p->resident);
+           p->residents * sizeof(*p->resident) + 2 * GS_PLAN_PACKED * e->packed;
 }
 
 /* Has the plan so far room in the host's budget, beside what making it takes? Room for itself alone it has where

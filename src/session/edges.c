@@ -89,7 +89,6 @@ gs_granules gs_session_rows(const gs_session *s)
     const bool several_gpus = gs_session_has_memories(s) && s->machine.devices > 1; /* one alone reaches the host's */
 
     if (s->config.options->no_pack || s->machine.topology == NULL || several_gpus ||
-        s->machine.wires.across.network || /* messages are of runs of blocks */
         chunks * rows.words * sizeof(uint64_t) > gs_session_left(&s->memory) / NEED_SHARE)
         return (gs_granules){0};
     return rows;

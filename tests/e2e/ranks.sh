@@ -11,13 +11,14 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 input_of rough
 add_types "$input"
 run "partition" "$GNNSTREAM" partition "$input" "$work/store" --parts 8 --method fennel || finish
+store=$work/store
 
 # train NAME OPTIONS...: by the launcher in `ranks`; writes NAME.safetensors, .npy and .jsonl.
 train()
 {
     local name=$1
     shift
-    run "$name: ${ranks[*]} $*" timeout 100 "${ranks[@]}" "$GNNSTREAM" train "$work/store" --layers 2 --hidden 8 \
+    run "$name: ${ranks[*]} $*" timeout 100 "${ranks[@]}" "$GNNSTREAM" train "$store" --layers 2 --hidden 8 \
         --epochs 2 --host-memory 300M --save "$work/$name.safetensors" --logits "$work/$name.npy" \
         --metrics "$work/$name.jsonl" "$@"
 }
@@ -73,6 +74,16 @@ least()
 [ "$(least --topology "$work/network")" -lt "$(least)" ] && pass || fail "a rank has the memory of all"
 ranks=() && train one --device cpu --model gat --no-hoist &&
     compare "ranks beside one device" "$work/ranks.safetensors" "$work/one.safetensors" 1e-5
+# Of few rows among many each goes by itself, where blocks would bring all
+run "few edges" "$GNNSTREAM" generate rmat "$work/few" --vertices 20000 --edges 40000 --features 4 --classes 4
+run "their store" "$GNNSTREAM" partition "$work/few" "$work/sparse" --parts 4 --method random
+store=$work/sparse
+for rows in "" --no-pack; do
+    beside 2 --model gcn --no-hoist --no-prune ${rows:+"$rows"}
+    sent[${#rows}]=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
+done
+store=$work/store
+[ $((2 * ${sent[0]})) -lt "${sent[9]}" ] && pass || fail "rows by themselves: ${sent[0]} bytes, in blocks ${sent[9]}"
 # rows that do not fit on the host go to each rank's own file
 beside 2 --model gat --no-cache --device-memory 3M
 for what in written sent; do
