@@ -8,6 +8,7 @@
 
 #include "base/machine.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 
 /* Bytes a vertex costs at worst: interval or position (4), which intervals
  * need it (8), input id (4); later position, input id, two degrees, label. */
@@ -43,11 +44,25 @@ void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const 
     pthread_mutex_init(&job->lock, NULL);
 }
 
-void gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank)
+gs_status gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank)
 {
+    const uint64_t process = gs_align_up(gs_process_resident_bytes() + MESSAGE_BYTES, GS_MIB);
+    uint64_t own[3] = {job->given, GS_MAX(process, PROCESS_BYTES), job->threads}, all[GS_RANKS_MOST][3];
+    const gs_status st = gs_ranks_gather(all, own, sizeof(own));
+
+    if (st != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < ranks; r++) {
+        own[0] = GS_MIN(own[0], all[r][0]);
+        own[1] = GS_MAX(own[1], all[r][1]);
+        own[2] = GS_MIN(own[2], all[r][2]);
+    }
     job->ranks = ranks;
     job->rank = rank;
-    take_process(job, GS_MAX(gs_align_up(gs_process_resident_bytes() + MESSAGE_BYTES, GS_MIB), PROCESS_BYTES));
+    job->given = own[0];
+    job->threads = (uint32_t)own[2];
+    take_process(job, own[1]);
+    return GS_OK;
 }
 
 void gs_part__job_free(gs_part_job *job) { pthread_mutex_destroy(&job->lock); }

@@ -37,8 +37,9 @@ typedef struct gs_part_job {
 } gs_part_job;
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place);
-/* It makes a shard beside other ranks, whose library is the process's own, too. */
-void gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank);
+/* It makes a shard beside other ranks, whose library is the process's own, too. A meeting: what is read and sent at a
+ * time follows from memory and threads, and is to be the same everywhere, so the least that any has counts for all. */
+gs_status gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank);
 void gs_part__job_free(gs_part_job *job);
 /* Splits the bound once N is known; `least`: bytes that buffers take at the least. GS_EBUDGET, before edges are read,
  * with what would do: of memory, and of .parts where their tables cannot fit whatever the edges are. */

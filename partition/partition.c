@@ -837,8 +837,12 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
     gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;
     if (own.shards > 0) {
-        gs_part__job_join(&r->job, gs_ranks_count(), gs_ranks_self());
         gs_ranks_watch(RANK_SECONDS);
+        if ((st = gs_part__job_join(&r->job, gs_ranks_count(), gs_ranks_self())) != GS_OK) {
+            gs_part__job_free(&r->job);
+            gs_free(r);
+            return st;
+        }
     }
     return partition(r, input, store_dir, report);
 }

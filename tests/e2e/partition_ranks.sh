@@ -50,8 +50,18 @@ alike 2 edged --parts 5 --method natural
 alike 3 bare --parts 4 --method random --random-features 33
 alike 2 bare --parts 4 --method random --split 0.5,0.2,0.3
 
-# Each rank's folder has less room than the store takes, and what it does not need of it is never there.
 run "a graph" "$GNNSTREAM" generate rmat "$work/large" --vertices 40000 --edges 200000 --features 100 --classes 4
+
+# Ranks of unlike machines read shares that fit each other: the least memory of any counts for all.
+if run "little and much memory" timeout 100 mpirun \
+    -n 1 "$GNNSTREAM" partition "$work/large" "$work/unlike" --shards 2 --parts 8 --method random --memory 40M : \
+    -n 1 "$GNNSTREAM" partition "$work/large" "$work/unlike" --shards 2 --parts 8 --method random --memory 400M; then
+    "$GNNSTREAM" partition "$work/large" "$work/alone" --parts 8 --method random >"$work/stdout" &&
+        "$GNNSTREAM" shard "$work/alone" 2 "$work/cuts" >"$work/stdout"
+    diff -r "$work/cuts" "$work/unlike" >"$work/diff" && pass || fail "other shards of unlike ranks" "$work/diff"
+fi
+
+# Each rank's folder has less room than the store takes, and what it does not need of it is never there.
 cat >"$work/quota" <<'END'
 set -e
 mkdir -p "$work/a" "$work/b" && mount -t tmpfs -o size=$2 none "$work/a" && mount -t tmpfs -o size=$3 none "$work/b"
