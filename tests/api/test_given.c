@@ -158,6 +158,7 @@ static void given__null_is_refused_by_a_layer(void **state)
         NULLS(gs_layer_open(NULL, &graph, 2, 3, &o)), NULLS(gs_layer_open(&other, NULL, 2, 3, &o)),
         NULLS(gs_layer_open(&other, &graph, 2, 3, NULL)), NULLS(gs_layer_open(&other, &no_source, 2, 3, &o)),
         NULLS(gs_layer_open(&other, &no_destination, 2, 3, &o)),
+        NULLS(gs_layer_set_stream(NULL, NULL)),
         NULLS(gs_layer_tensor(NULL, 0, &tensor)), NULLS(gs_layer_tensor(layer, 0, NULL)),
         NULLS(gs_layer_start(NULL, 0, y, 6)), NULLS(gs_layer_start(layer, 0, NULL, 6)),
         NULLS(gs_layer_forward(NULL, x, parameters, true, 0, y)),
