@@ -91,7 +91,8 @@ weights = array.array("f", (abs(w) for w in array.array("f", data[begin:])))
 open(sys.argv[1], "wb").write(data[:begin] + weights.tobytes())
 PY
 run "partition $input" "$GNNSTREAM" partition "$input" "$work/typed-store" --method fennel --parts 4
-for more in "rgcn --by-type --weighted" "gcn --weighted" ${GS_TEST_ALL:+"rgcn" "gcn" "rgcn --by-type --no-prune"}; do
+for more in "rgcn --by-type --weighted --ignore-edge-weights" "gcn --weighted" \
+    ${GS_TEST_ALL:+"rgcn --ignore-edge-weights" "gcn" "rgcn --by-type --no-prune --ignore-edge-weights"}; do
     drawn "$work/typed-store" --model $more --hidden 8 --batch-size 100 --fanout 3,2
 done
 run "make a graph" "$GNNSTREAM" generate sbm "$work/uneven" --vertices 5120 --edges 5120 --features 8 --classes 4
