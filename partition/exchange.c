@@ -8,6 +8,8 @@
 #include "ranks/ranks.h"
 
 #define PIECE_RECORDS 4096u
+/* Bytes that ranks have under way: more bring nothing. */
+#define POST_MOST (64 * GS_MIB)
 
 /* ---- records -------------------------------------------------------------- */
 
@@ -29,7 +31,7 @@ gs_status gs_part__post_make(gs_part_post **out, uint32_t words, uint64_t memory
     if (p == NULL)
         return gs_fail(GS_ENOMEM, "no memory for what ranks send each other");
     *p = (gs_part_post){.take = take, .context = context, .words = words, .ranks = ranks};
-    p->room = GS_MAX(memory / 2 / ranks / (words * 4u), 1);
+    p->room = GS_MAX(GS_MIN(memory, POST_MOST) / 2 / ranks / (words * 4u), 1);
     p->out = gs_malloc_array(p->room * ranks, words * 4u);
     p->in = gs_malloc_array(p->room * ranks, words * 4u);
     if (p->out == NULL || p->in == NULL) {

@@ -41,14 +41,14 @@ alike()
             --shards "$n" "$@" || return
     diff -r "$work/cut/out" "$work/ranks/out" >"$work/diff" && pass || fail "other shards: $n, $input $*" "$work/diff"
 }
-alike 2 plain --parts 7 --method random --seed 3
-alike 3 plain --parts 7 --method natural --undirected
+alike 2 plain --parts 7 --method random --seed 3 --memory 100M
+alike 3 plain --parts 7 --method natural --undirected --memory 100M
 alike 3 plain --parts 5 --method random --memory 30M --feature-type bf16
-alike 2 typed --parts 5 --method random
-alike 3 typed --parts 4 --method random --undirected
-alike 2 edged --parts 5 --method natural
-alike 3 bare --parts 4 --method random --random-features 33
-alike 2 bare --parts 4 --method random --split 0.5,0.2,0.3
+alike 2 typed --parts 5 --method random --memory 100M
+alike 3 typed --parts 4 --method random --undirected --memory 100M
+alike 2 edged --parts 5 --method natural --memory 100M
+alike 3 bare --parts 4 --method random --random-features 33 --memory 100M
+alike 2 bare --parts 4 --method random --split 0.5,0.2,0.3 --memory 100M
 
 run "a graph" "$GNNSTREAM" generate rmat "$work/large" --vertices 40000 --edges 200000 --features 100 --classes 4
 
@@ -113,7 +113,7 @@ run "made again" mpirun -n 2 "$GNNSTREAM" partition "$work/plain" "$work/ranks/o
 # One that is killed ends the others, and no shard takes its place; the next finds its way clear.
 for after in 0.1 0.3; do
     timeout 100 mpirun -n 3 "$GNNSTREAM" partition "$work/large" "$work/killed" --shards 3 --method random --parts 9 \
-        >"$work/stdout" 2>"$work/stderr" &
+        --memory 100M >"$work/stdout" 2>"$work/stderr" &
     launcher=$!
     sleep $after
     victim=$(pgrep -f "^$GNNSTREAM partition $work/large $work/killed" | tail -n 1)
@@ -123,7 +123,7 @@ for after in 0.1 0.3; do
         fail "a killed rank leaves shards"
     pgrep -f "^$GNNSTREAM partition $work/large" >"$work/stderr" && fail "a rank is left" "$work/stderr" || pass
     run "after a kill" timeout 100 mpirun -n 3 "$GNNSTREAM" partition "$work/large" "$work/killed" --shards 3 \
-        --method random --parts 9
+        --method random --parts 9 --memory 100M
     [ "$(ls "$work/killed")" = $'0\n1\n2' ] && pass || fail "left behind: $(ls "$work/killed")"
     rm -rf "$work/killed"
 done
