@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,26 +378,11 @@ static void *load_module(void)
 
 /* MPI may wait for ever as it closes: MPICH 4.0 over UCX's TCP does, now and then, in any program that shares something
  * at its end. All has been written and taken by then. */
-#define CLOSE_SECONDS 1.5
-/* Where one ends, its connections end, and others may go on with closing: then they would meet at the launcher one that
- * is no longer there, which is an error. So all stand still before the first ends. */
-#define STILL_SECONDS 0.5
-
-static pthread_t closing;
-
-static void stand_still(int signal)
-{
-    (void)signal;
-    for (;;)
-        (void)pause();
-}
+#define CLOSE_SECONDS 2.0
 
 static void *end_anyway(void *status)
 {
     gs_sleep(CLOSE_SECONDS);
-    (void)signal(SIGRTMAX, stand_still);
-    (void)pthread_kill(closing, SIGRTMAX);
-    gs_sleep(STILL_SECONDS);
     _exit((int)(intptr_t)status);
 }
 
@@ -412,7 +396,6 @@ static void leave(int status, void *unused)
         (void)meet(GS_OK);
     gs_ranks__stop_watch();
     (void)fflush(NULL);
-    closing = pthread_self();
     const bool watched = pthread_create(&thread, NULL, end_anyway, (void *)(intptr_t)status) == 0; /* else it waits */
     (void)ranks.module->close();
     if (watched && pthread_cancel(thread) == 0) /* what else there is to be done at exit takes its time */
