@@ -1,4 +1,4 @@
-/* size.h - sizes: checked arithmetic, alignment, and "256M" in and out.
+/* size.h - sizes: checked arithmetic, alignment, sets of bits, and "256M" in and out.
  * Units: bytes unless a name says otherwise. */
 #ifndef GS_BASE_SIZE_H
 #define GS_BASE_SIZE_H
@@ -20,6 +20,17 @@ static inline uint64_t gs_div_up(uint64_t a, uint64_t b) { return a / b + (a % b
 /* `align` is a power of two. */
 static inline uint64_t gs_align_down(uint64_t v, uint64_t align) { return v & ~(align - 1); }
 static inline uint64_t gs_align_up(uint64_t v, uint64_t align) { return (v + align - 1) & ~(align - 1); }
+
+/* The first place in [at, end) whose bit is `set`; `end`: none is. */
+static inline uint64_t gs_next_bit(const uint64_t *bits, uint64_t at, uint64_t end, bool set)
+{
+    for (; at < end; at = (at / 64 + 1) * 64) {
+        const uint64_t word = (set ? bits[at / 64] : ~bits[at / 64]) >> (at % 64);
+        if (word != 0)
+            return GS_MIN(at + (uint64_t)__builtin_ctzll(word), end);
+    }
+    return end;
+}
 
 /* false on overflow, and *out is then untouched. */
 static inline bool gs_mul_u64(uint64_t *out, uint64_t a, uint64_t b)

@@ -36,24 +36,12 @@ uint64_t gs_task_bytes(const gs_plan *plan, const gs_task *t)
     return bytes;
 }
 
-/* The first row from `row` on whose bit is `set`, or `rows`. */
-static uint64_t find_row(const uint64_t *bits, uint64_t row, uint64_t rows, bool set)
-{
-    while (row < rows) {
-        const uint64_t word = (set ? bits[row / 64] : ~bits[row / 64]) >> (row % 64);
-        if (word != 0)
-            return GS_MIN(row + (uint64_t)__builtin_ctzll(word), rows);
-        row = (row / 64 + 1) * 64;
-    }
-    return rows;
-}
-
 bool gs_task_next_rows(const gs_plan *plan, const gs_task *t, gs_row_stretch *x)
 {
     const uint64_t *const bits = plan->row_bits + t->first_word, rows = t->bytes / t->row_bytes;
 
-    x->first = find_row(bits, x->first + x->rows, rows, true);
-    x->rows = find_row(bits, x->first, rows, false) - x->first;
+    x->first = gs_next_bit(bits, x->first + x->rows, rows, true);
+    x->rows = gs_next_bit(bits, x->first, rows, false) - x->first;
     return x->rows > 0;
 }
 

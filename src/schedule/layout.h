@@ -125,26 +125,14 @@ static inline uint32_t gs_layout_next_target(const gs_layout *l, uint32_t stage,
                                              uint32_t operand)
 {
     const uint64_t *const bits = l->filled[l->stage_set[stage]] + (uint64_t)operand * l->filled_words;
-
-    for (; target < end; target = (target / 64 + 1) * 64) {
-        const uint64_t rest = bits[target / 64] >> (target % 64);
-        if (rest != 0)
-            return GS_MIN(target + (uint32_t)__builtin_ctzll(rest), end);
-    }
-    return end;
+    return (uint32_t)gs_next_bit(bits, target, end, true);
 }
 
 /* The first operand interval from `operand` on from which the target interval has edges; `parts`: none. */
 static inline uint32_t gs_layout_next_operand(const gs_layout *l, uint32_t stage, uint32_t target, uint32_t operand)
 {
     const uint64_t *const bits = l->named[l->stage_set[stage]] + (uint64_t)target * l->filled_words;
-
-    for (; operand < l->parts; operand = (operand / 64 + 1) * 64) {
-        const uint64_t rest = bits[operand / 64] >> (operand % 64);
-        if (rest != 0)
-            return operand + (uint32_t)__builtin_ctzll(rest);
-    }
-    return l->parts;
+    return (uint32_t)gs_next_bit(bits, operand, l->parts, true);
 }
 
 /* Rows from the interval's first to the last that the stage runs for; 0: it runs for none. */

@@ -215,18 +215,6 @@ static void units_of(const gs_run_extent *x, uint32_t granule_rows, uint32_t fir
     *to = gs_div_up(GS_MIN(x->skip + last_row * x->row, x->bytes), x->unit);
 }
 
-/* The first granule from `g` on whose mark is `mark`, or `granules`. */
-static uint32_t next_granule(const uint64_t *mask, uint32_t g, uint32_t granules, bool mark)
-{
-    while (g < granules) {
-        const uint64_t word = (mark ? mask[g / 64] : ~mask[g / 64]) >> (g % 64);
-        if (word != 0)
-            return GS_MIN(g + (uint32_t)__builtin_ctzll(word), granules);
-        g = (g / 64 + 1) * 64;
-    }
-    return granules;
-}
-
 /* Goes over stretches of needed units, those that touch as one. */
 struct walk {
     const gs_run_extent *x;
@@ -243,10 +231,10 @@ static struct walk walk_begin(const gs_layout *l, const gs_run_extent *x, const 
 
 static bool walk_next(struct walk *w)
 {
-    const uint32_t first = next_granule(w->mask, w->g, w->granules, true);
+    const uint32_t first = (uint32_t)gs_next_bit(w->mask, w->g, w->granules, true);
     if (first == w->granules)
         return false;
-    w->g = next_granule(w->mask, first, w->granules, false);
+    w->g = (uint32_t)gs_next_bit(w->mask, first, w->granules, false);
     units_of(w->x, w->granule_rows, first, w->g, &w->from, &w->to);
     return true;
 }
