@@ -444,10 +444,10 @@ using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using ConstFloats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using ConstIds = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/* Arrays, numpy's or torch's, are read and written where they are. */
 /* Memory of a GPU: where, and how many floats. None: none. */
 using There = std::optional<std::pair<uintptr_t, uint64_t>>;
 
+/* Arrays, numpy's or torch's, are read and written where they are. */
 class Layer {
 public:
     Layer(uint64_t vertices, ConstIds source, ConstIds destination, std::optional<ConstFloats> weight,

@@ -157,7 +157,7 @@ class GCNConv(_Conv):
     """torch_geometric.nn.GCNConv. Weights of edges get no gradient.
 
     Arguments are torch_geometric's: `in_channels`, `out_channels`, `improved`, `cached`, `add_self_loops`, `normalize`,
-    `bias` and `flow`. x is float32 [vertices, in] on the CPU, `edge_index` [2, edges], a sparse adj_t or a
+    `bias` and `flow`. x is float32 [vertices, in], `edge_index` [2, edges], a sparse adj_t or a
     :class:`gnnstream.torch.Graph`, `edge_weight` [edges]; the result float32 [vertices, out]. NotImplementedError says
     what there is not.
 
@@ -248,7 +248,7 @@ class SAGEConv(_Conv):
     """torch_geometric.nn.SAGEConv, of the means, sums, greatest or least of the neighbours.
 
     Arguments are torch_geometric's: `in_channels` (of pairs of sets two), `out_channels`, `aggr`, `normalize`,
-    `root_weight`, `project`, `bias` and `flow`. x is float32 [vertices, in] on the CPU, `edge_index` [2, edges], a
+    `root_weight`, `project`, `bias` and `flow`. x is float32 [vertices, in], `edge_index` [2, edges], a
     sparse adj_t or a :class:`gnnstream.torch.Graph`, `size` that of a pair of sets; the result float32 [vertices, out].
     NotImplementedError says what there is not.
 
@@ -348,7 +348,7 @@ def _aggregate(conv: _Conv, what: str, source: torch.Tensor, targets: int, edges
 class GINConv(_Conv):
     """torch_geometric.nn.GINConv; ``nn`` is any module.
 
-    Arguments are torch_geometric's: `nn`, `eps`, `train_eps` and `flow`. x is float32 [vertices, in] on the CPU,
+    Arguments are torch_geometric's: `nn`, `eps`, `train_eps` and `flow`. x is float32 [vertices, in],
     `edge_index` [2, edges], a sparse adj_t or a :class:`gnnstream.torch.Graph`, `size` that of a pair of sets; the
     result float32 [vertices, out]. NotImplementedError says what there is not.
 
