@@ -5,15 +5,18 @@
 # gnnstream makes them (`gloo, AX once`). Same graph (R-MAT, 200,000 vertices, 2M edges, 128 features, random order),
 # first weights, SGD. Prints the median epoch, megabytes that left the devices in it (the kernel's count, with
 # headers: what the run moved behind a run of two epochs) and the most memory of a rank; the peer's import of torch is
-# said beside. Losses of all epochs are compared: a difference above 1e-3 fails.
+# said beside. Losses of all epochs are compared: a difference above 1e-3 fails. gnnstream leaves out rows that no loss
+# sees, which the peer computes and sends (GS_OPTIONS=--no-prune: the same work).
 #
 # For root, iproute2, MPICH over UCX; the venv of bench/peers.sh (GS_PREPARE=1 makes it).
 #   GS_MODELS    default "gcn sage gin"
 #   GS_RATE      of each device, as tc has it, default 1gbit
 #   GS_EPOCHS    default 12, the first is not in the median
+#   GS_OPTIONS   more options of gnnstream train, default none
 #   GS_PYTHON    with torch, torch_geometric, numpy, scipy, safetensors; default that of bench/peers.sh
 . "$(dirname "$0")/lib.sh"
 : "${GS_MODELS:=gcn sage gin}" "${GS_RATE:=1gbit}" "${GS_EPOCHS:=12}" "${GS_PYTHON:=$dir/peers-venv/bin/python}"
+read -r -a options <<<"${GS_OPTIONS:-}"
 counts=("${@:-2}")
 [ $# -gt 0 ] || counts=(2 4)
 work=$(mktemp -d)
@@ -50,7 +53,8 @@ ours() # RANKS MODEL EPOCHS
 {
     timeout 600 mpirun -n "$1" bash "$work/one" "$GNNSTREAM" train "$dir/ranks-peer/store-$1" --model "$2" --hidden 64 \
         --threads 1 --host-memory 2G --epochs "$3" --optimizer sgd --lr "$(rate_of "$2")" \
-        --init "$work/$2.safetensors" --metrics "$work/metrics" >"$work/out" 2>&1 || { cat "$work/out" >&2; return 1; }
+        --init "$work/$2.safetensors" --metrics "$work/metrics" ${options[@]+"${options[@]}"} \
+        >"$work/out" 2>&1 || { cat "$work/out" >&2; return 1; }
 }
 
 theirs() # RANKS MODEL EPOCHS [--once]
