@@ -123,9 +123,9 @@ def partition(source: PathLike, store: Union[PathLike, Store], *, progress: Opti
     ``gnnstream partition`` reads. For arrays in memory see :func:`gnnstream.from_arrays`.
 
     Options are those of ``gs_partition_options``: ``parts``, ``method``, ``memory`` ("256M" or bytes), ``undirected``,
-    ``feature_type``, ``random_features``, ``seed``, ``split``, ``ids``, ``force``, ``format``. `progress` is called with
-    what is being done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may have been
-    meant (default: Python's warnings).
+    ``feature_type``, ``random_features``, ``seed``, ``split``, ``ids``, ``force``, ``format``. `progress` is called
+    with what is being done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may
+    have been meant (default: Python's warnings).
 
     Sizes are bytes, or texts as "256M". Errors: NotFoundError, FormatError (which file and line), ExistsError,
     BudgetError, OptionError.
