@@ -25,10 +25,21 @@ static gs_status check_edge_data(const gs_exec *e, const gs_chunk_view *v)
     return GS_OK;
 }
 
-uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t)
+static uint8_t *seen_of(const gs_exec *e, const gs_task *t)
 {
     const uint64_t set = t->file - e->program->arrays;
     return &e->chunks.seen[(set * e->chunks.parts + t->target) * e->chunks.parts + t->operand];
+}
+
+/* Pairs with the store below. Relaxed, as the state speaks of bytes that whoever asks has already. */
+gs_chunk_state gs_exec__chunk_state(const gs_exec *e, const gs_task *t)
+{
+    return (gs_chunk_state)__atomic_load_n(seen_of(e, t), __ATOMIC_RELAXED);
+}
+
+void gs_exec__set_chunk_state(gs_exec *e, const gs_task *t, gs_chunk_state state)
+{
+    __atomic_store_n(seen_of(e, t), (uint8_t)state, __ATOMIC_RELAXED);
 }
 
 static const gs_exec_chunk *chunk_of(const gs_exec *e, const gs_task *t)
@@ -52,8 +63,7 @@ static gs_chunk_expect expect_of(const gs_exec *e, const gs_task *t)
 static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_region from, gs_chunk_view *view)
 {
     const gs_chunk_expect expect = expect_of(e, t);
-    uint8_t *const seen = gs_exec__chunk_state(e, t);
-    const bool first = *seen == GS_CHUNK_UNSEEN;
+    const bool first = gs_exec__chunk_state(e, t) == GS_CHUNK_UNSEEN;
     gs_status st = GS_OK;
 
     if (first && from != GS_REGION_RING &&
@@ -66,7 +76,8 @@ static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_r
     if (st != GS_OK)
         return gs_fail(st, "%s: chunk (%u, %u): %s", e->files.file[t->file].path, t->target,
                        t->operand, gs_last_error());
-    *seen = GS_MAX(*seen, GS_CHUNK_CHECKED);
+    if (first)
+        gs_exec__set_chunk_state(e, t, GS_CHUNK_CHECKED);
     return GS_OK;
 }
 
@@ -74,7 +85,7 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
 {
     const gs_chunk_expect expect = expect_of(e, t);
     const void *const data = gs_exec__at(e, x, t->chunk);
-    const gs_chunk_state state = *gs_exec__chunk_state(e, t);
+    const gs_chunk_state state = gs_exec__chunk_state(e, t);
 
     if (state == GS_CHUNK_MERGED)
         gs_chunk_merged_view(view, data, &expect);
@@ -92,7 +103,7 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t)
 {
     gs_chunk_view view;
-    if (*gs_exec__chunk_state(e, t) >= GS_CHUNK_MERGED)
+    if (gs_exec__chunk_state(e, t) >= GS_CHUNK_MERGED)
         return GS_OK;
     return view_bytes(e, t, gs_exec__host(e, t->source), t->source.region, &view);
 }

@@ -92,13 +92,12 @@ static gs_status merge_doubled(gs_exec *e, const struct joining *j)
         gs_chunk_view view;
         if (!stays(e, t, j->others))
             continue;
-        uint8_t *const state = gs_exec__chunk_state(e, t);
-        if (*state != GS_CHUNK_UNSEEN || (st = gs_exec__view_chunk(e, e->on, t, &view)) != GS_OK ||
+        if (gs_exec__chunk_state(e, t) != GS_CHUNK_UNSEEN || (st = gs_exec__view_chunk(e, e->on, t, &view)) != GS_OK ||
             view.edges > j->room)
             continue;
         *j->used = GS_MAX(*j->used, view.edges);
         if (gs_chunk_merge(&view, gs_exec__host(e, t->chunk), j->scratch))
-            *state = GS_CHUNK_MERGED;
+            gs_exec__set_chunk_state(e, t, GS_CHUNK_MERGED);
     }
     return st;
 }
@@ -268,7 +267,7 @@ static gs_status join_span(gs_exec *e, struct joining *j, gs_task *t, const span
     if (*joined && (st = gather(e, &to, t, s, true)) == GS_OK) {
         gs_chunk_join_write(&to, e->region[GS_REGION_RESIDENT] + s->at);
         for (t->operand = s->first; t->operand < s->end; t->operand++)
-            *gs_exec__chunk_state(e, t) = t->operand == s->first ? GS_CHUNK_JOINED : GS_CHUNK_ELSEWHERE;
+            gs_exec__set_chunk_state(e, t, t->operand == s->first ? GS_CHUNK_JOINED : GS_CHUNK_ELSEWHERE);
     }
     *j->used = GS_MAX(*j->used, to.used);
     return st;
@@ -362,5 +361,5 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
 bool gs_exec_is_joined(const gs_exec *e, uint32_t task)
 {
     const gs_task *const t = &e->plan->task[task];
-    return t->chunk.region != GS_REGION_NONE && *gs_exec__chunk_state(e, t) >= GS_CHUNK_JOINED;
+    return t->chunk.region != GS_REGION_NONE && gs_exec__chunk_state(e, t) >= GS_CHUNK_JOINED;
 }

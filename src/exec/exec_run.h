@@ -81,7 +81,8 @@ typedef struct gs_exec_chunks {
     gs_edge_data data;     /* of each edge */
     gs_dtype feature_type; /* of its features */
     uint64_t vertices;
-    /* lasting; no two threads write the same byte at a time, as a chunk goes to one device */
+    /* lasting; lanes that look at the same chunk may each say that it is checked; merged and joined it is before they
+     * begin */
     uint8_t *seen;            /* [sets * parts * parts] a gs_chunk_state of this run */
 } gs_exec_chunks;
 
@@ -92,7 +93,8 @@ gs_status gs_exec__view_chunk(gs_exec *e, const struct gs_exec_device *x, const 
 /* Edges of a compute task's chunk. */
 uint64_t gs_exec__chunk_edges(const gs_exec *e, const gs_task *t);
 /* State of a compute task's chunk. */
-uint8_t *gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
+gs_chunk_state gs_exec__chunk_state(const gs_exec *e, const gs_task *t);
+void gs_exec__set_chunk_state(gs_exec *e, const gs_task *t, gs_chunk_state state);
 /* Before a chunk goes to a device's memory: what is on the host is what the chunk table says. */
 gs_status gs_exec__check_upload(gs_exec *e, const gs_task *t);
 /* The same of a chunk at `data` that is to stay on a device. */
