@@ -563,8 +563,8 @@ static gs_status open_named(gs_part_types *t, gs_part_job *job, const char *fold
     gs_status st;
 
     if (from == 0 || to == 0 || from + to + 4 >= n || n - from - to - 4 >= sizeof(relation))
-        return gs_fail(GS_EFORMAT,
-                       "%s: is not named SOURCE__RELATION__DESTINATION, of types that have a folder in nodes/", folder);
+        return gs_fail(GS_EFORMAT, "%s: is not named SOURCE__RELATION__DESTINATION, of types that have a "
+                       "folder %s", folder, arrays == relation_arrays ? "in nodes/" : "beside it");
     snprintf(relation, sizeof(relation), "%.*s", (int)(n - from - to - 4), name + from + 2);
     if ((st = gs_part__relation_add(t, relation, source, destination, folder)) != GS_OK)
         return st;

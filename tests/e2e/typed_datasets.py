@@ -407,7 +407,7 @@ def damage_igbh(g):
         (by, last_number("q", -1), "paper__written_by__author/edge_index.npy: row 473"),
         (cites, None, "paper__cites__paper/edge_index.npy"),
         (author, None, "author/node_feat.npy: there is no such file"),
-        ("processed/author", None, "is not named SOURCE__RELATION__DESTINATION"),
+        ("processed/author", None, "SOURCE__RELATION__DESTINATION, of types that have a folder beside it"),
         (paper + "node_feat.npy", None, "paper/node_feat.npy: there is no such file"),
         (paper + "node_label_19.npy", lambda _: npy("f4", (99,), g.labels[:99]), "node_label_19.npy: has 99 rows"),
     ])
