@@ -278,15 +278,15 @@ static void take_edges(gs_cost *c, const gs_limits *l)
     gs_fit f;
 
     memset(&f, 0, sizeof(f));
-    for (int i = 0; i < GS_LIMITS_EDGES; i++) {
-        const double degree = l->edges[i].degree, width = l->edges[i].width;
+    for (int i = 0; i < GS_LIMIT_EDGES; i++) {
+        const double degree = l->found.edges[i].degree, width = l->found.edges[i].width;
         const double count = l->edge_count > 0 ? l->edge_count : 1e6,
                      targets = smaller(count / larger(degree, 1), 65536), edges = targets * degree;
-        if (!(l->edges[i].edges_per_second > 0))
+        if (!(l->found.edges[i].edges_per_second > 0))
             return;
         const gs_work w = {GS_WORK_SUM,
                            {1, edges, edges * width, 65536 * (1 - exp(-edges / 65536)) * width, targets * width}};
-        const double seconds = edges / l->edges[i].edges_per_second;
+        const double seconds = edges / l->found.edges[i].edges_per_second;
         gs_fit_add(&f, &w, seconds, seconds, GS_FIT_TASKS);
     }
     gs_fit_solve(&f, c);
@@ -303,26 +303,26 @@ static void take_links(gs_cost *c, const gs_limits *l)
         c->source[GS_WORK_LINKS + w] = GS_COST_CEILING;
     }
     const double copied = l->link[GS_LINK_TO_DEVICE].bps;
-    if (l->pick_bps > 0 && copied > 0) /* beside what a byte takes in a long copy */
-        c->pick_seconds = larger(1 / l->pick_bps - 1 / copied, 0);
+    if (l->found.pick_bps > 0 && copied > 0) /* beside what a byte takes in a long copy */
+        c->pick_seconds = larger(1 / l->found.pick_bps - 1 / copied, 0);
 }
 
 static void take_disk(gs_cost *c, const gs_limits *l)
 {
     double request = 1;
-    if (!(l->disk_read_bps > 0) || !(l->disk_write_bps > 0))
+    if (!(l->found.disk_read_bps > 0) || !(l->found.disk_write_bps > 0))
         return;
-    c->read_bps = l->disk_read_bps;
-    c->write_bps = l->disk_write_bps;
-    for (int i = 0; i < GS_LIMITS_RUNS; i++) {
-        const double bytes = (double)l->random_read[i].bytes, bps = l->random_read[i].bps;
+    c->read_bps = l->found.disk_read_bps;
+    c->write_bps = l->found.disk_write_bps;
+    for (int i = 0; i < GS_LIMIT_SIZES; i++) {
+        const double bytes = (double)l->found.random_read[i].bytes, bps = l->found.random_read[i].bps;
         if (bps > 0 && bps < c->read_bps && bytes / bps - bytes / c->read_bps < request)
             request = bytes / bps - bytes / c->read_bps;
     }
     c->request_seconds = request < 1e-3 ? request : c->request_seconds;
-    const double first = (double)l->random_read[0].bytes;
-    if (l->depth[0] == 1 && l->at_depth[0][0] > 0 && l->at_depth[0][0] < c->read_bps)
-        c->latency_seconds = first / l->at_depth[0][0] - first / c->read_bps;
+    const double first = (double)l->found.random_read[0].bytes, alone = l->found.random_read[0].at_depth[0];
+    if (l->found.depth[0] == 1 && alone > 0 && alone < c->read_bps)
+        c->latency_seconds = first / alone - first / c->read_bps;
     c->disk_source = GS_COST_CEILING;
     c->seconds[GS_WORK_FROM_DISK][0] = c->request_seconds; /* until that is measured */
     c->seconds[GS_WORK_FROM_DISK][1] = 1 / c->read_bps;
@@ -334,13 +334,13 @@ static void take_products(gs_cost *c, const gs_limits *l, unsigned rounding)
 {
     double fastest = 0;
 
-    for (int i = 0; i < GS_LIMITS_GEMMS; i++)
-        fastest = larger(fastest, l->gemm[i].flops);
+    for (int i = 0; i < GS_LIMIT_GEMMS; i++)
+        fastest = larger(fastest, l->found.gemm[i].flops);
     if (rounding > 0 && rounding <= GS_LIMITS_ROUNDED && l->rounded[rounding - 1] > 0)
         fastest = l->rounded[rounding - 1];
-    if (!(fastest > 0) || !(l->copy_bps > 0))
+    if (!(fastest > 0) || !(l->found.copy_bps > 0))
         return;
-    const double moved = sizeof(float) / l->copy_bps / 2; /* a copied float is read and written */
+    const double moved = sizeof(float) / l->found.copy_bps / 2; /* a copied float is read and written */
     c->seconds[GS_WORK_VERTEX][2] = c->seconds[GS_WORK_VERTEX][3] = 1 / fastest;
     c->seconds[GS_WORK_EDGES][5] = BATCHES / fastest;
     c->seconds[GS_WORK_VERTEX][1] = smaller(c->seconds[GS_WORK_VERTEX][1], moved);
@@ -355,8 +355,8 @@ static void take_launches(gs_cost *c, const gs_limits *l)
 {
     static const double kernels[] = {[GS_WORK_MEMORY] = 1, [GS_WORK_SUM] = 2, [GS_WORK_EDGES] = 2,
                                      [GS_WORK_VERTEX] = 3};
-    for (int k = GS_WORK_MEMORY; k <= GS_WORK_VERTEX && l->launch_seconds > 0; k++)
-        c->seconds[k][0] = kernels[k] * l->launch_seconds;
+    for (int k = GS_WORK_MEMORY; k <= GS_WORK_VERTEX && l->found.launch_seconds > 0; k++)
+        c->seconds[k][0] = kernels[k] * l->found.launch_seconds;
 }
 
 void gs_cost_take_limits(gs_cost *c, const gs_limits *l, unsigned rounding)

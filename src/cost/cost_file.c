@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/outfile.h"
+#include "base/size.h"
 
 #define VERSION 5
 #define FILE_MOST (1u << 20)
@@ -106,9 +107,6 @@ static bool same_text(const cJSON *object, const char *key, const char *text)
     return cJSON_IsString(item) && strcmp(item->valuestring, text) == 0;
 }
 
-#define GEMM_COLUMNS 4
-#define EDGE_COLUMNS 3
-
 static uint32_t count_of(reader *r, double v)
 {
     r->fine = r->fine && v >= 0 && v <= UINT32_MAX;
@@ -146,7 +144,7 @@ static void links_read(reader *r, const cJSON *o, gs_limits *l)
         l->link[i] = (gs_link){link[2 * i], link[2 * i + 1]};
     }
     if (cJSON_GetObjectItemCaseSensitive(o, "pick_bps") != NULL) /* nor have some with links */
-        l->pick_bps = rate(r, o, "pick_bps");
+        l->found.pick_bps = rate(r, o, "pick_bps");
 }
 
 /* Records of a processor have none. */
@@ -159,50 +157,70 @@ static void gpu_read(reader *r, const cJSON *o, gs_limits *l)
     table(r, o, "gpu", GS_LIMITS_ROUNDED + 2, gpu);
     for (int i = 0; i < GS_LIMITS_ROUNDED + 2; i++)
         r->fine = r->fine && gpu[i] >= 0 && gpu[i] <= (i == 0 ? LINK_SECONDS_MOST : RATE_MOST);
-    l->launch_seconds = gpu[0];
+    l->found.launch_seconds = gpu[0];
     l->edge_count = count_of(r, gpu[1]);
     for (int i = 0; i < GS_LIMITS_ROUNDED; i++)
         l->rounded[i] = gpu[2 + i];
 }
 
+/* Rows of numbers of the figures, each kind of rows a list of all their numbers. */
+typedef enum number_kind { REAL, COUNT, BYTES } number_kind; /* double, uint32_t, uint64_t */
+#define MOST_COLUMNS 4
+#define MOST_NUMBERS 32
+
+typedef struct rows {
+    const char *key;
+    size_t row_bytes;
+    int rows, columns;
+    struct {
+        number_kind kind;
+        size_t at; /* of the first row */
+    } column[MOST_COLUMNS];
+} rows;
+
+#define AT(field) offsetof(gs_limits_report, field)
+#define ROWS(field) sizeof(((gs_limits_report *)0)->field[0])
+_Static_assert(GS_LIMIT_DEPTHS == 3, "depths in the table below");
+static const rows limit_rows[] = {
+    {"random_read", ROWS(random_read), GS_LIMIT_SIZES, 2,
+     {{BYTES, AT(random_read[0].bytes)}, {REAL, AT(random_read[0].bps)}}},
+    {"depth", ROWS(depth), GS_LIMIT_DEPTHS, 1, {{COUNT, AT(depth)}}},
+    {"at_depth", ROWS(random_read), GS_LIMIT_SIZES, GS_LIMIT_DEPTHS,
+     {{REAL, AT(random_read[0].at_depth[0])}, {REAL, AT(random_read[0].at_depth[1])},
+      {REAL, AT(random_read[0].at_depth[2])}}},
+    {"gemm", ROWS(gemm), GS_LIMIT_GEMMS, 4,
+     {{COUNT, AT(gemm[0].rows)}, {COUNT, AT(gemm[0].in)}, {COUNT, AT(gemm[0].out)}, {REAL, AT(gemm[0].flops)}}},
+    {"gather", ROWS(gather), GS_LIMIT_GATHERS, 2, {{COUNT, AT(gather[0].width)}, {REAL, AT(gather[0].bps)}}},
+    {"edges", ROWS(edges), GS_LIMIT_EDGES, 3,
+     {{COUNT, AT(edges[0].degree)}, {COUNT, AT(edges[0].width)}, {REAL, AT(edges[0].edges_per_second)}}},
+};
+
+static void rows_read(reader *r, const cJSON *o, const rows *t, gs_limits_report *l)
+{
+    double v[MOST_NUMBERS] = {0};
+
+    table(r, o, t->key, t->rows * t->columns, v);
+    for (int i = 0; r->fine && i < t->rows * t->columns; i++) {
+        const int column = i % t->columns;
+        void *const to = (char *)l + (size_t)(i / t->columns) * t->row_bytes + t->column[column].at;
+        if (t->column[column].kind == REAL)
+            *(double *)to = v[i];
+        else if (t->column[column].kind == COUNT)
+            *(uint32_t *)to = count_of(r, v[i]);
+        else
+            *(uint64_t *)to = count_of(r, v[i]);
+    }
+}
+
 static void limits_read(reader *r, const cJSON *o, gs_limits *l)
 {
-    double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
-    double gather[GS_LIMITS_GATHERS * 2], edges[GS_LIMITS_EDGES * EDGE_COLUMNS];
-
-    l->disk_read_bps = rate(r, o, "disk_read_bps");
-    l->disk_write_bps = rate(r, o, "disk_write_bps");
-    l->copy_bps = rate(r, o, "copy_bps");
+    l->found.disk_read_bps = rate(r, o, "disk_read_bps");
+    l->found.disk_write_bps = rate(r, o, "disk_write_bps");
+    l->found.copy_bps = rate(r, o, "copy_bps");
     links_read(r, o, l);
     gpu_read(r, o, l);
-    table(r, o, "random_read", GS_LIMITS_RUNS * 2, run);
-    table(r, o, "depth", GS_LIMITS_DEPTHS, depth);
-    table(r, o, "at_depth", GS_LIMITS_RUNS * GS_LIMITS_DEPTHS, &l->at_depth[0][0]);
-    table(r, o, "gemm", GS_LIMITS_GEMMS * GEMM_COLUMNS, gemm);
-    table(r, o, "gather", GS_LIMITS_GATHERS * 2, gather);
-    table(r, o, "edges", GS_LIMITS_EDGES * EDGE_COLUMNS, edges);
-    for (int i = 0; r->fine && i < GS_LIMITS_RUNS; i++) {
-        l->random_read[i].bytes = count_of(r, run[2 * i]);
-        l->random_read[i].bps = run[2 * i + 1];
-    }
-    for (int i = 0; r->fine && i < GS_LIMITS_DEPTHS; i++)
-        l->depth[i] = count_of(r, depth[i]);
-    for (int i = 0; r->fine && i < GS_LIMITS_GEMMS; i++) {
-        const double *const g = &gemm[i * GEMM_COLUMNS];
-        l->gemm[i].rows = count_of(r, g[0]);
-        l->gemm[i].in = count_of(r, g[1]);
-        l->gemm[i].out = count_of(r, g[2]);
-        l->gemm[i].flops = g[3];
-    }
-    for (int i = 0; r->fine && i < GS_LIMITS_GATHERS; i++) {
-        l->gather[i].width = count_of(r, gather[2 * i]);
-        l->gather[i].bps = gather[2 * i + 1];
-    }
-    for (int i = 0; r->fine && i < GS_LIMITS_EDGES; i++) {
-        l->edges[i].degree = count_of(r, edges[i * EDGE_COLUMNS]);
-        l->edges[i].width = count_of(r, edges[i * EDGE_COLUMNS + 1]);
-        l->edges[i].edges_per_second = edges[i * EDGE_COLUMNS + 2];
-    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
+        rows_read(r, o, &limit_rows[i], &l->found);
 }
 
 /* Reads the sums of `kinds` kinds from `first` on, out of tables whose names begin with `prefix`. */
@@ -276,48 +294,40 @@ static void add_table(cJSON *o, const char *key, const double *v, int count)
     cJSON_AddItemToObject(o, key, cJSON_CreateDoubleArray(v, count));
 }
 
+static void rows_write(cJSON *o, const rows *t, const gs_limits_report *l)
+{
+    double v[MOST_NUMBERS];
+
+    for (int i = 0; i < t->rows * t->columns; i++) {
+        const int column = i % t->columns;
+        const void *const from = (const char *)l + (size_t)(i / t->columns) * t->row_bytes + t->column[column].at;
+        v[i] = t->column[column].kind == REAL    ? *(const double *)from
+               : t->column[column].kind == COUNT ? *(const uint32_t *)from
+                                                 : (double)*(const uint64_t *)from;
+    }
+    add_table(o, t->key, v, t->rows * t->columns);
+}
+
 static cJSON *limits_write(const gs_limits *l)
 {
     cJSON *const o = cJSON_CreateObject();
-    double run[GS_LIMITS_RUNS * 2], depth[GS_LIMITS_DEPTHS], gemm[GS_LIMITS_GEMMS * GEMM_COLUMNS];
-    double gather[GS_LIMITS_GATHERS * 2], edges[GS_LIMITS_EDGES * EDGE_COLUMNS], link[GS_LINK_WAYS * 2];
+    double link[GS_LINK_WAYS * 2];
 
     for (int i = 0; i < GS_LINK_WAYS; i++)
         memcpy(&link[2 * i], (double[]){l->link[i].bps, l->link[i].request_seconds}, 2 * sizeof(double));
-    for (int i = 0; i < GS_LIMITS_RUNS; i++) {
-        run[2 * i] = (double)l->random_read[i].bytes;
-        run[2 * i + 1] = l->random_read[i].bps;
-    }
-    for (int i = 0; i < GS_LIMITS_DEPTHS; i++)
-        depth[i] = l->depth[i];
-    for (int i = 0; i < GS_LIMITS_GEMMS; i++)
-        memcpy(&gemm[i * GEMM_COLUMNS], (double[]){l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, l->gemm[i].flops},
-               GEMM_COLUMNS * sizeof(double));
-    for (int i = 0; i < GS_LIMITS_GATHERS; i++) {
-        gather[2 * i] = l->gather[i].width;
-        gather[2 * i + 1] = l->gather[i].bps;
-    }
-    for (int i = 0; i < GS_LIMITS_EDGES; i++)
-        memcpy(&edges[i * EDGE_COLUMNS],
-               (double[]){l->edges[i].degree, l->edges[i].width, l->edges[i].edges_per_second},
-               EDGE_COLUMNS * sizeof(double));
-    cJSON_AddNumberToObject(o, "disk_read_bps", l->disk_read_bps);
-    cJSON_AddNumberToObject(o, "disk_write_bps", l->disk_write_bps);
-    cJSON_AddNumberToObject(o, "copy_bps", l->copy_bps);
+    cJSON_AddNumberToObject(o, "disk_read_bps", l->found.disk_read_bps);
+    cJSON_AddNumberToObject(o, "disk_write_bps", l->found.disk_write_bps);
+    cJSON_AddNumberToObject(o, "copy_bps", l->found.copy_bps);
     add_table(o, "links", link, COPY_WAYS * 2);
-    if (l->pick_bps > 0)
-        cJSON_AddNumberToObject(o, "pick_bps", l->pick_bps);
+    if (l->found.pick_bps > 0)
+        cJSON_AddNumberToObject(o, "pick_bps", l->found.pick_bps);
     if (l->link[GS_LINK_FROM_DISK].bps > 0)
         add_table(o, "disk_to_device", &link[2 * GS_LINK_FROM_DISK], 2);
-    if (l->launch_seconds > 0)
-        add_table(o, "gpu", (double[]){l->launch_seconds, l->edge_count, l->rounded[0], l->rounded[1]},
+    if (l->found.launch_seconds > 0)
+        add_table(o, "gpu", (double[]){l->found.launch_seconds, l->edge_count, l->rounded[0], l->rounded[1]},
                   GS_LIMITS_ROUNDED + 2);
-    add_table(o, "random_read", run, GS_LIMITS_RUNS * 2);
-    add_table(o, "depth", depth, GS_LIMITS_DEPTHS);
-    add_table(o, "at_depth", &l->at_depth[0][0], GS_LIMITS_RUNS * GS_LIMITS_DEPTHS);
-    add_table(o, "gemm", gemm, GS_LIMITS_GEMMS * GEMM_COLUMNS);
-    add_table(o, "gather", gather, GS_LIMITS_GATHERS * 2);
-    add_table(o, "edges", edges, GS_LIMITS_EDGES * EDGE_COLUMNS);
+    for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
+        rows_write(o, &limit_rows[i], &l->found);
     return o;
 }
 

@@ -18,69 +18,25 @@
 #define PROBE_BYTES (512 * GS_MIB) /* of the scratch file */
 #define PROBE_ROWS 8192u
 
-_Static_assert(GS_LIMITS_RUNS == GS_LIMIT_SIZES && GS_LIMITS_GEMMS == GS_LIMIT_GEMMS &&
-                   GS_LIMITS_GATHERS == GS_LIMIT_GATHERS && GS_LIMITS_DEPTHS == GS_LIMIT_DEPTHS &&
-                   GS_LIMITS_EDGES == GS_LIMIT_EDGES && GS_LIMITS_COPIES == GS_LIMIT_COPIES,
-               "the public report has room for what is measured");
-
-static void report_disk(gs_limits_report *out, const gs_limits *l)
-{
-    out->disk_read_bps = l->disk_read_bps;
-    out->disk_write_bps = l->disk_write_bps;
-    out->disk_direct = l->disk_direct;
-    snprintf(out->io, sizeof(out->io), "%s", l->io_name);
-    for (int i = 0; i < GS_LIMIT_SIZES; i++) {
-        out->random_read[i].bytes = l->random_read[i].bytes;
-        out->random_read[i].bps = l->random_read[i].bps;
-        memcpy(out->random_read[i].at_depth, l->at_depth[i], sizeof(l->at_depth[i]));
-    }
-    memcpy(out->depth, l->depth, sizeof(l->depth));
-}
-
-static void report_device(gs_limits_report *out, const gs_limits *l)
-{
-    snprintf(out->device, sizeof(out->device), "%s", l->device_name);
-    out->copy_bps = l->copy_bps;
-    out->link_bps = l->link[GS_LINK_TO_DEVICE].bps;
-    out->link_request_seconds = l->link[GS_LINK_TO_DEVICE].request_seconds;
-    for (int i = 0; i < GS_LIMIT_GEMMS; i++) {
-        out->gemm[i].rows = l->gemm[i].rows;
-        out->gemm[i].in = l->gemm[i].in;
-        out->gemm[i].out = l->gemm[i].out;
-        out->gemm[i].flops = l->gemm[i].flops;
-    }
-    for (int i = 0; i < GS_LIMIT_GATHERS; i++) {
-        out->gather[i].width = l->gather[i].width;
-        out->gather[i].bps = l->gather[i].bps;
-    }
-    for (int i = 0; i < GS_LIMIT_EDGES; i++) {
-        out->edges[i].degree = l->edges[i].degree;
-        out->edges[i].width = l->edges[i].width;
-        out->edges[i].edges_per_second = l->edges[i].edges_per_second;
-    }
-    out->launch_seconds = l->launch_seconds;
-    out->tf32_flops = l->rounded[0];
-    out->bf16_flops = l->rounded[1];
-    out->pick_bps = l->pick_bps;
-    out->load_bps = l->link[GS_LINK_FROM_DISK].bps;
-    out->load_request_seconds = l->link[GS_LINK_FROM_DISK].request_seconds;
-    for (int i = 0; i < GS_LIMIT_COPIES; i++) {
-        out->copies[i].bytes = l->copies[i].bytes;
-        out->copies[i].in_bps = l->copies[i].bps[GS_LINK_TO_DEVICE];
-        out->copies[i].out_bps = l->copies[i].bps[GS_LINK_FROM_DEVICE];
-        out->copies[i].between_bps = l->copies[i].bps[GS_LINK_BETWEEN];
-    }
-}
-
 /* Takes the disk's figures from the record where they are not measured now. */
 static void keep_disk(gs_limits *l, const gs_limits *known)
 {
-    l->disk_read_bps = known->disk_read_bps;
-    l->disk_write_bps = known->disk_write_bps;
-    memcpy(l->random_read, known->random_read, sizeof(l->random_read));
-    memcpy(l->depth, known->depth, sizeof(l->depth));
-    memcpy(l->at_depth, known->at_depth, sizeof(l->at_depth));
+    l->found.disk_read_bps = known->found.disk_read_bps;
+    l->found.disk_write_bps = known->found.disk_write_bps;
+    memcpy(l->found.random_read, known->found.random_read, sizeof(l->found.random_read));
+    memcpy(l->found.depth, known->found.depth, sizeof(l->found.depth));
     l->link[GS_LINK_FROM_DISK] = known->link[GS_LINK_FROM_DISK];
+}
+
+static void report(gs_limits_report *out, const gs_limits *l)
+{
+    *out = l->found;
+    out->link_bps = l->link[GS_LINK_TO_DEVICE].bps;
+    out->link_request_seconds = l->link[GS_LINK_TO_DEVICE].request_seconds;
+    out->tf32_flops = l->rounded[0];
+    out->bf16_flops = l->rounded[1];
+    out->load_bps = l->link[GS_LINK_FROM_DISK].bps;
+    out->load_request_seconds = l->link[GS_LINK_FROM_DISK].request_seconds;
 }
 
 gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const char *device, uint32_t threads)
@@ -100,14 +56,12 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
     st = processors ? gs_limits_measure_device(&l, threads) : gs_limits_measure_gpu(&l, device, dir);
     if (st != GS_OK)
         return st;
-    gs_cost_record_load(&record, l.device_name);
+    gs_cost_record_load(&record, l.found.device);
     if (dir == NULL)
         keep_disk(&l, &record.limits);
     record.limits = l;
-    (void)gs_cost_record_save(&record, l.device_name); /* a cache: the figures are given out all the same */
-    memset(out, 0, sizeof(*out));
-    report_disk(out, &l);
-    report_device(out, &l);
+    (void)gs_cost_record_save(&record, l.found.device); /* a cache: the figures are given out all the same */
+    report(out, &l);
     return GS_OK;
 }
 

@@ -14,9 +14,9 @@
 /* ---- the processors ------------------------------------------------------ */
 
 /* Tall and thin, as a tile of vertices times a layer's weights is. */
-const uint32_t gs_limits_gemm_shape[GS_LIMITS_GEMMS][3] = {
+const uint32_t gs_limits_gemm_shape[GS_LIMIT_GEMMS][3] = {
     {8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
-static const uint32_t gather_width[GS_LIMITS_GATHERS] = {16, 64, 256};
+static const uint32_t gather_width[GS_LIMIT_GATHERS] = {16, 64, 256};
 #define EDGE_ROWS 65536u      /* the most that an index of two bytes names */
 #define EDGE_COUNT 1000000u
 #define EDGE_SECONDS 0.2
@@ -90,10 +90,10 @@ static gs_status measure_all_edges(gs_device *d, gs_limits *l)
     static const uint32_t degree[] = {2, 16, 128}, width[] = {16, 64, 256};
     gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < GS_LIMITS_EDGES && st == GS_OK; i++) {
-        l->edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
-        l->edges[i].width = width[i % GS_ARRAY_LEN(width)];
-        st = measure_edges(d, l->edges[i].degree, l->edges[i].width, &l->edges[i].edges_per_second);
+    for (uint32_t i = 0; i < GS_LIMIT_EDGES && st == GS_OK; i++) {
+        l->found.edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
+        l->found.edges[i].width = width[i % GS_ARRAY_LEN(width)];
+        st = measure_edges(d, l->found.edges[i].degree, l->found.edges[i].width, &l->found.edges[i].edges_per_second);
     }
     return st;
 }
@@ -167,7 +167,7 @@ static gs_status measure_links(gs_device *d, gs_limits *l)
     const double block = time_copies(d, to, from, GS_BLOCK_BYTES, LINK_STRIDE);
     for (int w = 0; w <= GS_LINK_BETWEEN; w++)
         l->link[w] = (gs_link){bps, GS_MAX(0, block - GS_BLOCK_BYTES / bps)};
-    st = measure_picks(d, to, from, &l->pick_bps);
+    st = measure_picks(d, to, from, &l->found.pick_bps);
 done:
     gs_free_pages(from, LINK_BYTES);
     gs_free_pages(to, LINK_BYTES);
@@ -182,20 +182,20 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
 
     if ((st = gs_device_open(&d, "cpu", threads)) != GS_OK)
         return st;
-    snprintf(l.device_name, sizeof(l.device_name), "%s", gs_device_name(d));
-    if ((st = gs_device_measure_copy(d, &l.copy_bps)) == GS_OK)
+    snprintf(l.found.device, sizeof(l.found.device), "%s", gs_device_name(d));
+    if ((st = gs_device_measure_copy(d, &l.found.copy_bps)) == GS_OK)
         st = measure_links(d, &l);
-    for (uint32_t i = 0; i < GS_LIMITS_GEMMS && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < GS_LIMIT_GEMMS && st == GS_OK; i++) {
         const uint32_t *const s = gs_limits_gemm_shape[i];
-        l.gemm[i].rows = s[0];
-        l.gemm[i].in = s[1];
-        l.gemm[i].out = s[2];
-        st = gs_device_measure_gemm(d, s[0], s[1], s[2], &l.gemm[i].flops);
+        l.found.gemm[i].rows = s[0];
+        l.found.gemm[i].in = s[1];
+        l.found.gemm[i].out = s[2];
+        st = gs_device_measure_gemm(d, s[0], s[1], s[2], &l.found.gemm[i].flops);
     }
-    for (uint32_t i = 0; i < GS_LIMITS_GATHERS && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < GS_LIMIT_GATHERS && st == GS_OK; i++) {
         const uint32_t width = gather_width[i];
-        l.gather[i].width = width;
-        st = gs_device_measure_gather(d, GATHER_TABLE_BYTES / (width * sizeof(float)), width, &l.gather[i].bps);
+        l.found.gather[i].width = width;
+        st = gs_device_measure_gather(d, GATHER_TABLE_BYTES / (width * sizeof(float)), width, &l.found.gather[i].bps);
     }
     if (st == GS_OK)
         st = measure_all_edges(d, &l);
@@ -280,20 +280,21 @@ gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, u
 /* The same reads with fewer and more of them under way than the engine's depth. */
 static gs_status measure_depths(gs_limits *l, const char *dir, uint64_t bytes)
 {
-    static const uint32_t depth[GS_LIMITS_DEPTHS] = {1, 8, 128};
+    static const uint32_t depth[GS_LIMIT_DEPTHS] = {1, 8, 128};
     gs_status st = GS_OK;
 
-    for (uint32_t d = 0; d < GS_LIMITS_DEPTHS && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < GS_LIMIT_DEPTHS && st == GS_OK; d++) {
         gs_disk_probe p;
         double ignored;
-        l->depth[d] = depth[d];
+        l->found.depth[d] = depth[d];
         st = gs_disk_probe_open(&p, dir, gs_align_down(bytes / 4, GS_BLOCK_BYTES), GS_IO_AUTO, depth[d], 0,
                                 GS_PROBE_RING_BYTES);
         if (st != GS_OK)
             return st;
         st = gs_disk_probe_write(&p, &ignored);
-        for (uint32_t i = 0; i < GS_LIMITS_RUNS && st == GS_OK; i++)
-            st = gs_disk_probe_read(&p, true, l->random_read[i].bytes, DEPTH_SECONDS, &l->at_depth[i][d]);
+        for (uint32_t i = 0; i < GS_LIMIT_SIZES && st == GS_OK; i++)
+            st = gs_disk_probe_read(&p, true, l->found.random_read[i].bytes, DEPTH_SECONDS,
+                                    &l->found.random_read[i].at_depth[d]);
         gs_disk_probe_close(&p);
     }
     return st;
@@ -309,16 +310,16 @@ gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes
         (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0,
                                  GS_PROBE_RING_BYTES)) != GS_OK)
         return st;
-    snprintf(l.io_name, sizeof(l.io_name), "%s", gs_io_backend_name(p.io));
-    if ((st = measure_sequential(&p, &l.disk_read_bps, &l.disk_write_bps)) != GS_OK)
+    snprintf(l.found.io, sizeof(l.found.io), "%s", gs_io_backend_name(p.io));
+    if ((st = measure_sequential(&p, &l.found.disk_read_bps, &l.found.disk_write_bps)) != GS_OK)
         goto done;
-    for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
-        l.random_read[i].bytes = GS_BLOCK_BYTES << (2 * i);
-        st = gs_disk_probe_read(&p, true, l.random_read[i].bytes, RANDOM_SECONDS, &l.random_read[i].bps);
+    for (uint32_t i = 0; i < GS_LIMIT_SIZES; i++) {
+        l.found.random_read[i].bytes = GS_BLOCK_BYTES << (2 * i);
+        st = gs_disk_probe_read(&p, true, l.found.random_read[i].bytes, RANDOM_SECONDS, &l.found.random_read[i].bps);
         if (st != GS_OK)
             goto done;
     }
-    l.disk_direct = gs_io_is_direct(p.io, p.file);
+    l.found.disk_direct = gs_io_is_direct(p.io, p.file);
 done:
     gs_disk_probe_close(&p);
     if (st == GS_OK && (st = measure_depths(&l, dir, bytes)) == GS_OK)

@@ -35,7 +35,7 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads);
 uint64_t gs_limits_pick(uint64_t *bits, uint64_t rows);
 
 /* [rows of a processor's, in, out] of the products that are measured; a GPU's have more rows. */
-extern const uint32_t gs_limits_gemm_shape[GS_LIMITS_GEMMS][3];
+extern const uint32_t gs_limits_gemm_shape[GS_LIMIT_GEMMS][3];
 
 /* The device part, on a device with memory of its own; copies between devices where `spec` names two ("cuda:0,1"); its
  * own reads of a file in `dir`, unless that is NULL. Some seconds. Untouched on failure. */

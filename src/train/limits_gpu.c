@@ -217,17 +217,24 @@ static gs_status time_copies(const copier *c, uint64_t bytes, double *bps)
 }
 
 /* A way's copies of all sizes; what a copy takes beside its bytes is that of the smallest. */
+static double *copy_bps(gs_limits *l, int size, gs_link_way way)
+{
+    return way == GS_LINK_TO_DEVICE     ? &l->found.copies[size].in_bps
+           : way == GS_LINK_FROM_DEVICE ? &l->found.copies[size].out_bps
+                                        : &l->found.copies[size].between_bps;
+}
+
 static gs_status measure_way(gs_limits *l, gs_link_way way, const copier *c)
 {
-    static const uint64_t bytes[GS_LIMITS_COPIES] = {4096, 65536, GS_MIB, 16 * GS_MIB, COPY_BYTES};
+    static const uint64_t bytes[GS_LIMIT_COPIES] = {4096, 65536, GS_MIB, 16 * GS_MIB, COPY_BYTES};
     gs_status st = GS_OK;
     double most = 0;
-    for (int i = 0; i < GS_LIMITS_COPIES && st == GS_OK; i++) {
-        l->copies[i].bytes = bytes[i];
-        st = time_copies(c, bytes[i], &l->copies[i].bps[way]);
-        most = GS_MAX(most, l->copies[i].bps[way]);
+    for (int i = 0; i < GS_LIMIT_COPIES && st == GS_OK; i++) {
+        l->found.copies[i].bytes = bytes[i];
+        st = time_copies(c, bytes[i], copy_bps(l, i, way));
+        most = GS_MAX(most, *copy_bps(l, i, way));
     }
-    const double small = (double)bytes[0] / l->copies[0].bps[way];
+    const double small = (double)bytes[0] / *copy_bps(l, 0, way);
     l->link[way] = (gs_link){most, GS_MAX(small - (double)bytes[0] / most, 0)};
     return st;
 }
@@ -250,7 +257,7 @@ static gs_status measure_picks(gs_limits *l, gs_device *d, char *to, char *host)
             st = gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
         best = GS_MIN(best, gs_now() - begin);
     }
-    l->pick_bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
+    l->found.pick_bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
     return st;
 }
 
@@ -371,17 +378,17 @@ static gs_status measure_chunks(gs_limits *l, const sums *s)
     gs_edge_launch launch = {.operand = s->operand, .acc = (float *)(void *)s->acc, .width = width[0]};
     gs_status st = make_chunk(s, &launch.edges, 1, 1);
     if (st == GS_OK)
-        st = time_launches(s->device, &launch, LAUNCHES, &l->launch_seconds);
+        st = time_launches(s->device, &launch, LAUNCHES, &l->found.launch_seconds);
     l->edge_count = s->edges;
-    for (uint32_t i = 0; i < GS_LIMITS_EDGES && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < GS_LIMIT_EDGES && st == GS_OK; i++) {
         double seconds = 0;
-        l->edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
-        l->edges[i].width = launch.width = width[i % GS_ARRAY_LEN(width)];
+        l->found.edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
+        l->found.edges[i].width = launch.width = width[i % GS_ARRAY_LEN(width)];
         if (i % GS_ARRAY_LEN(width) == 0)
-            st = make_chunk(s, &launch.edges, s->edges, l->edges[i].degree);
+            st = make_chunk(s, &launch.edges, s->edges, l->found.edges[i].degree);
         if (st == GS_OK)
             st = time_launches(s->device, &launch, 1, &seconds);
-        l->edges[i].edges_per_second = (double)launch.edges.end / seconds;
+        l->found.edges[i].edges_per_second = (double)launch.edges.end / seconds;
     }
     return st;
 }
@@ -443,7 +450,7 @@ static gs_status measure_products(gs_limits *l, const char *spec)
         gs_device *d = NULL;
         if ((st = gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = (gs_matmul)p})) != GS_OK)
             return st;
-        for (uint32_t i = 0; i < GS_LIMITS_GEMMS && st == GS_OK; i++) {
+        for (uint32_t i = 0; i < GS_LIMIT_GEMMS && st == GS_OK; i++) {
             const uint32_t *const shape = gs_limits_gemm_shape[i];
             const uint32_t rows = rows_for(d, shape[1], shape[2]);
             double flops = 0;
@@ -452,10 +459,10 @@ static gs_status measure_products(gs_limits *l, const char *spec)
                 l->rounded[p - 1] = GS_MAX(l->rounded[p - 1], flops);
                 continue;
             }
-            l->gemm[i].rows = rows;
-            l->gemm[i].in = shape[1];
-            l->gemm[i].out = shape[2];
-            l->gemm[i].flops = flops;
+            l->found.gemm[i].rows = rows;
+            l->found.gemm[i].in = shape[1];
+            l->found.gemm[i].out = shape[2];
+            l->found.gemm[i].flops = flops;
         }
         gs_device_close(d);
     }
@@ -469,8 +476,8 @@ gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec, const char *di
     gs_status st = open_several(&s, spec);
 
     if (st == GS_OK) {
-        snprintf(l.device_name, sizeof(l.device_name), "%s", gs_device_name(s.device[0]));
-        if ((st = gs_device_measure_copy(s.device[0], &l.copy_bps)) == GS_OK &&
+        snprintf(l.found.device, sizeof(l.found.device), "%s", gs_device_name(s.device[0]));
+        if ((st = gs_device_measure_copy(s.device[0], &l.found.copy_bps)) == GS_OK &&
             (st = measure_copies(&l, &s)) == GS_OK)
             st = measure_sums(&l, s.device[0]);
         if (st == GS_OK && dir != NULL)
@@ -479,10 +486,10 @@ gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec, const char *di
     close_several(&s);
     if (st == GS_OK)
         st = measure_products(&l, spec);
-    for (int i = 0; i < GS_LIMITS_GATHERS && st == GS_OK; i++) { /* those of the largest degree, whose sums are few */
-        const int at = GS_LIMITS_EDGES - GS_LIMITS_GATHERS + i;
-        l.gather[i].width = l.edges[at].width;
-        l.gather[i].bps = l.edges[at].edges_per_second * l.edges[at].width * sizeof(float);
+    for (int i = 0; i < GS_LIMIT_GATHERS && st == GS_OK; i++) { /* those of the largest degree, whose sums are few */
+        const int at = GS_LIMIT_EDGES - GS_LIMIT_GATHERS + i;
+        l.found.gather[i].width = l.found.edges[at].width;
+        l.found.gather[i].bps = l.found.edges[at].edges_per_second * l.found.edges[at].width * sizeof(float);
     }
     if (st == GS_OK)
         *out = l;

@@ -155,15 +155,15 @@ static void test_cost__measured_sums_come_back(void **state)
     (void)state;
 
     memset(&l, 0, sizeof(l));
-    for (int i = 0; i < GS_LIMITS_EDGES; i++) {
-        l.edges[i].degree = degrees[i / 3];
-        l.edges[i].width = widths[i % 3];
-        l.edges[i].edges_per_second = 1 / (2e-9 + 0.25e-9 * widths[i % 3]);
+    for (int i = 0; i < GS_LIMIT_EDGES; i++) {
+        l.found.edges[i].degree = degrees[i / 3];
+        l.found.edges[i].width = widths[i % 3];
+        l.found.edges[i].edges_per_second = 1 / (2e-9 + 0.25e-9 * widths[i % 3]);
     }
     gs_cost_defaults(&c, 2);
     gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.source[GS_WORK_SUM], GS_COST_CEILING);
-    for (int i = 0; i < GS_LIMITS_EDGES; i++) {
+    for (int i = 0; i < GS_LIMIT_EDGES; i++) {
         const double width = widths[i % 3], targets = fmin(1e6 / degrees[i / 3], 65536),
                      edges = targets * degrees[i / 3];
         const gs_work w = {GS_WORK_SUM, {1, edges, edges * width, 65536 * (1 - exp(-edges / 65536)) * width,
@@ -199,10 +199,10 @@ static void test_cost__links_are_fitted_else_measured_else_guessed(void **state)
     assert_int_equal(c.source[GS_WORK_BETWEEN], GS_COST_DEFAULT);
     /* rows by themselves: what a byte takes beside a copy's eighth of a nanosecond; nothing where they are no slower */
     assert_true(c.pick_seconds == guess.pick_seconds);
-    r.limits.pick_bps = 2e9;
+    r.limits.found.pick_bps = 2e9;
     gs_cost_from_record(&c, &r, 2, NULL);
     assert_true(fabs(c.pick_seconds / 0.375e-9 - 1) < 1e-9);
-    r.limits.pick_bps = 9e9;
+    r.limits.found.pick_bps = 9e9;
     gs_cost_from_record(&c, &r, 2, NULL);
     assert_true(c.pick_seconds == 0);
 }
@@ -252,9 +252,9 @@ static void test_cost__a_gpu_is_no_cpu(void **state)
     const gs_work launch = {GS_WORK_MEMORY, {1}}, million = {GS_WORK_VERTEX, {0, 0, 1e6}};
     gs_gpu_speed rounds = h200;
     rounds.rounding = 1;
-    r.limits.launch_seconds = 7e-6;
-    r.limits.copy_bps = 2e12;
-    r.limits.gemm[0].flops = 50e12;
+    r.limits.found.launch_seconds = 7e-6;
+    r.limits.found.copy_bps = 2e12;
+    r.limits.found.gemm[0].flops = 50e12;
     r.limits.rounded[0] = 300e12;
     gs_cost_from_record(&gpu, &r, 16, &h200);
     gs_cost_from_record(&cpu, &r, 16, &rounds);
@@ -287,12 +287,12 @@ static void test_cost__ceilings_replace_guesses(void **state)
     gs_cost_defaults(&c, 2);
     gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.disk_source, GS_COST_DEFAULT);
-    l.disk_read_bps = 4e9;
-    l.disk_write_bps = 1e9;
-    l.random_read[0].bytes = 4096;
-    l.random_read[0].bps = 4096 / 20e-6; /* 20 microseconds each, of which 1.024 at full speed */
-    l.depth[0] = 1;
-    l.at_depth[0][0] = 4096 / 250e-6;
+    l.found.disk_read_bps = 4e9;
+    l.found.disk_write_bps = 1e9;
+    l.found.random_read[0].bytes = 4096;
+    l.found.random_read[0].bps = 4096 / 20e-6; /* 20 microseconds each, of which 1.024 at full speed */
+    l.found.depth[0] = 1;
+    l.found.random_read[0].at_depth[0] = 4096 / 250e-6;
     gs_cost_take_limits(&c, &l, 0);
     assert_int_equal(c.disk_source, GS_COST_CEILING);
     assert_true(fabs(c.latency_seconds - (250e-6 - 4096 / 4e9)) < 1e-9);
@@ -307,9 +307,9 @@ static void test_cost__products_are_those_of_the_fastest_shape(void **state)
     gs_limits l;
     gs_cost c, guess;
     memset(&l, 0, sizeof(l));
-    l.gemm[0].flops = 250e9;
-    l.gemm[1].flops = 500e9;
-    l.copy_bps = 20e9; /* 5e9 floats copied a second, each read and written */
+    l.found.gemm[0].flops = 250e9;
+    l.found.gemm[1].flops = 500e9;
+    l.found.copy_bps = 20e9; /* 5e9 floats copied a second, each read and written */
     gs_cost_defaults(&guess, 2);
     c = guess;
     gs_cost_take_limits(&c, &l, 0);
@@ -320,7 +320,7 @@ static void test_cost__products_are_those_of_the_fastest_shape(void **state)
     assert_true(fabs(gs_cost_seconds(&c, &(gs_work){GS_WORK_VERTEX, {0, 0, 0, 0, 1e10}}) - 1) < 1e-9);
     assert_true(fabs(gs_cost_seconds(&c, &(gs_work){GS_WORK_MEMORY, {0, 1e10}}) - 1) < 1e-9);
     /* Nothing is known of products without both. */
-    l.copy_bps = 0;
+    l.found.copy_bps = 0;
     c = guess;
     gs_cost_take_limits(&c, &l, 0);
     assert_memory_equal(&c, &guess, sizeof(c));
@@ -356,20 +356,20 @@ static gs_cost_record some_record(void)
     observe(&r.batch_fit, (const double[GS_WORK_AMOUNTS]){1e-6, 1e-9, 1e-11, 0, 0, 0}, 40, 7);
     r.draw_seconds = 0.5;
     r.draw_amount = 1e7;
-    r.limits.disk_read_bps = 3.5e9;
-    r.limits.disk_write_bps = 2e9;
-    r.limits.copy_bps = 1e10;
+    r.limits.found.disk_read_bps = 3.5e9;
+    r.limits.found.disk_write_bps = 2e9;
+    r.limits.found.copy_bps = 1e10;
     r.limits.link[GS_LINK_BETWEEN] = (gs_link){5e9, 1e-6};
-    r.limits.pick_bps = 3e9;
+    r.limits.found.pick_bps = 3e9;
     gs_fit_add(&r.fit, &(gs_work){GS_WORK_FROM_DEVICE, {3, 5e6}}, 1e-3, 1e-3, 7);
-    for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
-        r.limits.random_read[i].bytes = 4096ull << (2 * i);
-        r.limits.random_read[i].bps = 1e8 * (i + 1);
+    for (uint32_t i = 0; i < GS_LIMIT_SIZES; i++) {
+        r.limits.found.random_read[i].bytes = 4096ull << (2 * i);
+        r.limits.found.random_read[i].bps = 1e8 * (i + 1);
     }
-    r.limits.gemm[1].rows = 8192;
-    r.limits.gemm[1].flops = 2e11;
-    r.limits.edges[8].degree = 128;
-    r.limits.edges[8].edges_per_second = 5e8;
+    r.limits.found.gemm[1].rows = 8192;
+    r.limits.found.gemm[1].flops = 2e11;
+    r.limits.found.edges[8].degree = 128;
+    r.limits.found.edges[8].edges_per_second = 5e8;
     return r;
 }
 

@@ -116,7 +116,7 @@ size_t gs_fuzz_seed(unsigned k, uint8_t *data, size_t capacity)
                     r.fit.square[i][j][l] = i + j + l;
             }
         }
-        r.limits.disk_read_bps = r.limits.disk_write_bps = r.limits.copy_bps = 3e9;
+        r.limits.found.disk_read_bps = r.limits.found.disk_write_bps = r.limits.found.copy_bps = 3e9;
     }
     if (gs_cost_record_save(&r, DEVICE) != GS_OK || gs_file_read_all(&text, &bytes, record_file, capacity) != GS_OK ||
         (at = strstr(text, machine)) == NULL)

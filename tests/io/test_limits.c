@@ -108,9 +108,9 @@ static void test_limits__bad_arguments_touch_nothing(void **state)
 static void test_limits__everything_is_filled(void **state)
 {
     (void)state;
-    const uint32_t shape[GS_LIMITS_GEMMS][3] = {
+    const uint32_t shape[GS_LIMIT_GEMMS][3] = {
         {8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
-    const uint32_t width[GS_LIMITS_GATHERS] = {16, 64, 256};
+    const uint32_t width[GS_LIMIT_GATHERS] = {16, 64, 256};
     const uint32_t degree[3] = {2, 16, 128};
     const uint64_t live = gs_alloc_live_bytes();
     gs_limits l;
@@ -120,45 +120,46 @@ static void test_limits__everything_is_filled(void **state)
     assert_int_equal(gs_limits_measure_device(&l, 3), GS_OK);
     assert_int_equal(device.threads, 3);
     assert_int_equal(device.open, 0);
-    assert_string_equal(l.device_name, "fake");
-    assert_true(strlen(l.io_name) > 0);
-    assert_true(l.disk_read_bps > 1e6 && l.disk_read_bps < 1e12);
-    assert_true(l.disk_write_bps > 1e6 && l.disk_write_bps < 1e12);
-    for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++) {
-        assert_int_equal(l.random_read[i].bytes, 4096ull << (2 * i));
-        assert_true(l.random_read[i].bps > 1e5 && l.random_read[i].bps < 1e12);
+    assert_string_equal(l.found.device, "fake");
+    assert_true(strlen(l.found.io) > 0);
+    assert_true(l.found.disk_read_bps > 1e6 && l.found.disk_read_bps < 1e12);
+    assert_true(l.found.disk_write_bps > 1e6 && l.found.disk_write_bps < 1e12);
+    for (uint32_t i = 0; i < GS_LIMIT_SIZES; i++) {
+        assert_int_equal(l.found.random_read[i].bytes, 4096ull << (2 * i));
+        assert_true(l.found.random_read[i].bps > 1e5 && l.found.random_read[i].bps < 1e12);
     }
-    assert_true(fabs(l.copy_bps - 7e9) < 1);
+    assert_true(fabs(l.found.copy_bps - 7e9) < 1);
     for (int w = 0; w <= GS_LINK_BETWEEN; w++) /* memory's, of any machine */
         assert_true(l.link[w].bps > 1e8 && l.link[w].bps < 1e13 && l.link[w].request_seconds >= 0 &&
                     l.link[w].request_seconds < 1e-3);
-    assert_true(l.pick_bps > 1e7 && l.pick_bps < 1e13);
+    assert_true(l.found.pick_bps > 1e7 && l.found.pick_bps < 1e13);
     assert_true(l.link[GS_LINK_FROM_DISK].bps == 0); /* a CPU reads by way of the host alone */
-    for (uint32_t i = 0; i < GS_LIMITS_GEMMS; i++) {
-        assert_int_equal(l.gemm[i].rows, shape[i][0]);
-        assert_int_equal(l.gemm[i].in, shape[i][1]);
-        assert_int_equal(l.gemm[i].out, shape[i][2]);
-        assert_true(fabs(l.gemm[i].flops - (1e6 * shape[i][0] + 1e3 * shape[i][1] + shape[i][2])) < 1);
+    for (uint32_t i = 0; i < GS_LIMIT_GEMMS; i++) {
+        assert_int_equal(l.found.gemm[i].rows, shape[i][0]);
+        assert_int_equal(l.found.gemm[i].in, shape[i][1]);
+        assert_int_equal(l.found.gemm[i].out, shape[i][2]);
+        assert_true(fabs(l.found.gemm[i].flops - (1e6 * shape[i][0] + 1e3 * shape[i][1] + shape[i][2])) < 1);
     }
-    for (uint32_t i = 0; i < GS_LIMITS_GATHERS; i++) {
-        assert_int_equal(l.gather[i].width, width[i]);
-        assert_true(fabs(l.gather[i].bps - width[i]) < 1e-9);
+    for (uint32_t i = 0; i < GS_LIMIT_GATHERS; i++) {
+        assert_int_equal(l.found.gather[i].width, width[i]);
+        assert_true(fabs(l.found.gather[i].bps - width[i]) < 1e-9);
     }
-    for (uint32_t i = 0; i < GS_LIMITS_EDGES; i++) {
-        assert_int_equal(l.edges[i].degree, degree[i / 3]);
-        assert_int_equal(l.edges[i].width, width[i % 3]);
-        assert_true(l.edges[i].edges_per_second > 0);
+    for (uint32_t i = 0; i < GS_LIMIT_EDGES; i++) {
+        assert_int_equal(l.found.edges[i].degree, degree[i / 3]);
+        assert_int_equal(l.found.edges[i].width, width[i % 3]);
+        assert_true(l.found.edges[i].edges_per_second > 0);
     }
-    for (uint32_t d = 0; d < GS_LIMITS_DEPTHS; d++)
-        for (uint32_t i = 0; i < GS_LIMITS_RUNS; i++)
-            assert_true(l.depth[d] > 0 && l.at_depth[i][d] > 1e5 && l.at_depth[i][d] < 1e12);
+    for (uint32_t d = 0; d < GS_LIMIT_DEPTHS; d++)
+        for (uint32_t i = 0; i < GS_LIMIT_SIZES; i++)
+            assert_true(l.found.depth[d] > 0 && l.found.random_read[i].at_depth[d] > 1e5 &&
+                        l.found.random_read[i].at_depth[d] < 1e12);
     assert_int_equal(gs_alloc_live_bytes(), live);
 }
 
 static void test_limits__device_failure_is_passed_on(void **state)
 {
     (void)state;
-    for (int n = 1; n <= 2 + GS_LIMITS_GEMMS + GS_LIMITS_GATHERS; n += 3) {
+    for (int n = 1; n <= 2 + GS_LIMIT_GEMMS + GS_LIMIT_GATHERS; n += 3) {
         gs_limits l, before;
         memset(&device, 0, sizeof(device));
         device.fail_at = n;
