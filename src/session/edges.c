@@ -21,8 +21,9 @@
 
 /* The edge sets of a run, and which rows their chunks need. */
 
-/* Bits of rows, and answers of scans, get one part in so many of what the budget leaves. They live only while the plan
- * is made. */
+/* Bits of rows, and answers of scans, get one part in so many of what the budget leaves; copies of the edges, one of
+ * each direction, as much as the answers between them. All live only while plans are made, before the run takes its
+ * buffers, which are most of what is left. */
 #define NEED_SHARE 16
 #define SCANS_SHARE 8
 #define NEED_MOST (64 * GS_MIB)
