@@ -196,6 +196,8 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
 /* Stages with other shares than others must save so much of the epoch, and another share of one stage. */
 #define KINDS_WORTH 0.98
 #define STAGED_WORTH 0.99
+/* Rows that do not go from device to device are tried where the plan in which they do takes so many times the best. */
+#define APART_NEAR 1.1
 
 typedef struct deals {
     const gs_schedule_config *config;
@@ -210,6 +212,8 @@ typedef struct deals {
         double cost;  /* 0: there is no plan for devices of one kind alone */
         uint32_t like, deal; /* the kind; its number in `tried` */
     } alone;          /* the best of those */
+    bool apart;       /* of the best one: rows do not go from device to device */
+    bool tried_apart; /* of what was tried last */
     bool screens;     /* the program is one of many */
     bool full;        /* there is no room for two plans, or no time */
     bool better;      /* what was tried last became the best one */
@@ -260,6 +264,15 @@ bool gs_deals_differ(const gs_schedule_config *config)
     return false;
 }
 
+bool gs_may_go_apart(const gs_schedule_config *c, const gs_plan *plan)
+{
+    bool forwards = false;
+
+    for (uint32_t i = 0; i < plan->passes; i++)
+        forwards = forwards || plan->pass[i].forward_bytes > 0;
+    return forwards && !c->no_chain && c->cost != NULL && c->needs.rows.words > 0;
+}
+
 /* ---- a plan ---- */
 
 static void set_shares(const deals *x, const gs_plan_part *of)
@@ -272,18 +285,56 @@ static void set_shares(const deals *x, const gs_plan_part *of)
                 gs_topology_speed(t, d) * (is_alike(t, d, x->first) ? of[s].like : of[s].others);
 }
 
+/* Is there no room for another plan, or no time? */
+static bool is_full(const deals *x)
+{
+    const uint64_t most = x->config->live_most;
+    return x->tasks >= x->most || (most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > most);
+}
+
+/* *seconds: of a plan, 0: there is none; *either: its rows may come the other way, too. */
+static gs_status predict(deals *x, gs_schedule_config *other, double *seconds, bool *either)
+{
+    gs_effort effort = {.most = x->most / (x->screens ? SCREENED_EFFORT : TRY_EFFORT)};
+    gs_plan *plan = NULL;
+
+    other->effort = x->config->effort == NULL ? NULL : &effort;
+    const gs_status st = gs_schedule_search(&plan, seconds, other);
+    x->tasks += effort.tasks;
+    *either = st == GS_OK && gs_may_go_apart(other, plan);
+    gs_plan_free(plan);
+    *seconds = st == GS_OK ? *seconds : 0;
+    return st == GS_EBUDGET ? GS_OK : st;
+}
+
+/* The same without rows from device to device, where that is shorter: which way is better depends on the shares. */
+static gs_status try_apart(deals *x, gs_schedule_config *other, double *seconds)
+{
+    double apart;
+    bool either;
+
+    if (*seconds >= APART_NEAR * x->cost || is_full(x))
+        return GS_OK;
+    other->no_chain = true;
+    const gs_status st = predict(x, other, &apart, &either);
+    x->tried_apart = st == GS_OK && apart > 0 && apart < GS_APART_SAVES * *seconds;
+    if (x->tried_apart)
+        *seconds = apart;
+    return st;
+}
+
 /* Predicts a plan with the shares of x->now, which become the best ones if it is shorter by `worth`. *seconds: of it;
  * 0: there is none. Columns are in store order: the best plan's are swapped later. */
 static gs_status try_now(deals *x, double worth, double *seconds)
 {
     gs_schedule_config other = *x->config;
-    gs_plan *plan = NULL;
+    bool either;
+    gs_status st;
 
     *seconds = 0;
     x->better = false;
-    x->full = x->tasks >= x->most ||
-              (other.live_most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > other.live_most);
-    if (x->full)
+    x->tried_apart = other.no_chain;
+    if ((x->full = is_full(x)))
         return GS_OK;
     set_shares(x, x->now);
     other.share = x->share;
@@ -291,20 +342,16 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     other.refusal = NULL;
     other.no_sizes = true;
     other.keeps_first = true;
-    gs_effort effort = {.most = x->most / (x->screens ? SCREENED_EFFORT : TRY_EFFORT)};
-    other.effort = other.effort == NULL ? NULL : &effort;
-    const gs_status st = gs_schedule_search(&plan, seconds, &other);
-    x->tasks += effort.tasks;
-    gs_plan_free(plan);
-    if (st != GS_OK) {
-        *seconds = 0;
-        return st == GS_EBUDGET ? GS_OK : st;
-    }
+    if ((st = predict(x, &other, seconds, &either)) == GS_OK && either)
+        st = try_apart(x, &other, seconds);
+    if (st != GS_OK || *seconds == 0)
+        return st;
     if (*seconds >= worth * x->cost)
         return GS_OK;
     memcpy(x->best, x->now, x->config->program->stages * sizeof(*x->best));
     x->cost = *seconds;
     x->like = x->first;
+    x->apart = x->tried_apart;
     x->better = x->changed = true;
     return GS_OK;
 }
@@ -499,6 +546,7 @@ static gs_status take(gs_plan **best, double *cost, deals *x)
         x->first = x->like;
         set_shares(x, x->best);
         same.share = x->share;
+        same.no_chain = x->apart;
         same.keeps_first = true;
         same.effort = same.effort == NULL ? NULL : &effort;
         if ((st = gs_schedule_search(&plan, cost, &same)) == GS_OK) {
@@ -518,7 +566,7 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
     const uint32_t stages = config->program->stages, first = best_device(config->topology);
     gs_schedule_config like = *config;
     deals x = {.config = &like, .first = first, .like = first, .tables = (*best)->table_bytes, .cost = *cost,
-               .most = gs_effort_most(config, *cost)};
+               .apart = config->no_chain, .most = gs_effort_most(config, *cost)};
     const bool screens = config->effort != NULL && config->effort->screens;
     gs_status st = GS_ENOMEM;
 

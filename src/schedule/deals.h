@@ -21,6 +21,13 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
  * saves. */
 #define GS_STAGED_SECONDS 0.02
 
+/* Rows go from the host to each device, and not from device to device, where that saves the rest. */
+#define GS_APART_SAVES 0.99
+
+/* Do rows go from device to device in the plan, though each device might take just those that it needs from the host?
+ * (In a chain what comes first is what all of them need.) */
+bool gs_may_go_apart(const gs_schedule_config *config, const gs_plan *plan);
+
 /* Are there several ways to deal columns, of which the shortest is to be found? */
 bool gs_deals_differ(const gs_schedule_config *config);
 /* Plans in which columns are dealt in other ways than in *best, whose predicted seconds are *cost; the shortest one

@@ -10,8 +10,7 @@
 #define LOADS_SAVE 0.98
 /* Of the time for the first way, the part that another one has. */
 #define OTHER_EFFORT 2u
-/* Rows do not go from device to device where that saves the rest; it is tried where there is time for so many plans. */
-#define APART_SAVES 0.99
+/* That rows do not go from device to device is tried where there is time for so many plans. */
 #define APART_PLANS 4u
 
 /* Plans as `other` says; it stays where it takes less than `share` of the best one, or there is room for one alone. */
@@ -49,16 +48,12 @@ static bool is_said(const gs_schedule_config *config, gs_topology_share share)
     return config->topology != NULL && config->topology->across.share == share && !config->no_chain;
 }
 
-/* Do rows go from device to device in the plan, though each device might take just those that it needs from the host?
- * (In a chain what comes first is what all of them need.) And is there time to compare the two? */
-static bool may_go_apart(const gs_schedule_config *c, const gs_plan *plan)
+/* May rows come from the host alone, and is there time to compare the two? */
+static bool may_try_apart(const gs_schedule_config *c, const gs_plan *plan)
 {
     const bool again = c->effort != NULL && c->effort->again && c->effort->found.known;
-    bool forwards = false;
 
-    for (uint32_t i = 0; i < plan->passes; i++)
-        forwards = forwards || plan->pass[i].forward_bytes > 0;
-    return forwards && !again && !c->no_chain && c->cost != NULL && c->needs.rows.words > 0 &&
+    return !again && gs_may_go_apart(c, plan) &&
            APART_PLANS * (uint64_t)plan->tasks <= gs_effort_most(c, 0) / OTHER_EFFORT;
 }
 
@@ -85,11 +80,11 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
     }
     if (st == GS_OK && config->effort != NULL) /* others that are tried are not known */
         config->effort->found.known &= !may_be_a_ring(&first) && !config->may_load && !gs_deals_differ(config);
-    if (st == GS_OK && may_go_apart(&first, plan)) {
+    if (st == GS_OK && may_try_apart(&first, plan)) {
         const double chained = cost;
         other = first;
         other.no_chain = true;
-        st = try_other(&plan, &cost, &other, APART_SAVES);
+        st = try_other(&plan, &cost, &other, GS_APART_SAVES);
         first.no_chain = cost < chained;
         if (config->effort != NULL)
             config->effort->found.known &= !first.no_chain;
