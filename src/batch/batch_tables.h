@@ -14,17 +14,9 @@
 #include "base/status.h"
 #include "sample/sampler.h"
 #include "sample/unique.h"
+#include "session/tables.h" /* gs_row_list */
 
 typedef struct gs_session gs_session;
-
-/* Rows of the store, each once, in its order. */
-typedef struct gs_row_list {
-    uint32_t rows;
-    uint32_t *named;   /* [rows] ascending */
-    uint32_t *order;   /* [rows] the place of each among those that it was made of */
-    uint32_t *scratch; /* [rows] */
-    gs_arena arrays;
-} gs_row_list;
 
 /* Tables are numbered as in the program of the batches. */
 typedef struct gs_batch_tables {
@@ -44,11 +36,6 @@ void gs_batch_tables_close(gs_batch_tables *b);
 
 /* Before a pass: the batch's rows of all tables, to where the pass reads them. Blocks while it reads. GS_EIO. */
 gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch);
-
-/* A row of a table with its runs of the optimiser's state, [width] each, and its gradient. False: the row is not finite
- * now. Threads call it at the same time, for rows of their own. */
-typedef bool gs_batch_row_fn(void *context, float *value, float *const state[2], const float *gradient,
-                             uint32_t width);
 
 /* Rows of learned tables that a step's batches have, and the sums of their gradients.
  *
@@ -86,8 +73,8 @@ void gs_step_rows_divide(gs_step_rows *r, double mass);
 /* Then: the rows of the step, and their gradient of a table, [rows, *width]; NULL: no result depends on it. */
 uint32_t gs_step_rows_count(const gs_step_rows *r);
 const float *gs_step_rows_gradient(const gs_step_rows *r, uint32_t t, uint32_t *width);
-/* update() of them. */
-gs_status gs_step_rows_update(const gs_step_rows *r, uint32_t t, uint32_t states, gs_batch_row_fn *fn, void *context,
+/* gs_session_write_rows() of them: the table's, and so many runs of the optimiser's state. */
+gs_status gs_step_rows_update(const gs_step_rows *r, uint32_t t, uint32_t states, gs_row_fn *fn, void *context,
                               bool *finite);
 
 #endif /* GS_BATCH_BATCH_TABLES_H */

@@ -214,7 +214,8 @@ static gs_status fetch_ends(gs_pair_ranks *r, const gs_pair_rows *rows, const gs
     memcpy(r->place, r->spare, n * sizeof(*r->place));
     for (uint32_t k = 0; k < r->ends; k++)
         r->order[k] = k;
-    const gs_status st = rows->fetch(rows->context, r->end, r->order, r->ends, r->o.width, r->row);
+    const gs_row_list list = {.rows = r->ends, .named = r->end, .order = r->order};
+    const gs_status st = rows->fetch(rows->context, &list, r->o.width, r->row);
     if (st != GS_OK || !r->o.decoder->projects)
         return st;
     gs_perceptron_take(&r->perceptron, values);

@@ -10,6 +10,7 @@
 #include "device/cpu/kernels.h"
 #include "pairs/decoder.h"
 #include "pairs/pair_batch.h"
+#include "session/tables.h" /* gs_row_list */
 
 #define GS_RANK_PAIRS 2048u
 
@@ -17,9 +18,8 @@
 typedef gs_status gs_rows_piece_fn(void *context, uint64_t first, uint64_t rows, const float *row, const uint32_t *id);
 typedef struct gs_pair_rows {
     void *context;
-    /* Rows of `named`, ascending, each once: row of named[k] to to[order[k]]. */
-    gs_status (*fetch)(void *context, const uint32_t *named, const uint32_t *order, uint32_t rows, uint32_t width,
-                       float *to);
+    /* Rows by list, as gs_session_read_rows(). */
+    gs_status (*fetch)(void *context, const gs_row_list *list, uint32_t width, float *to);
     /* All of them, piece by piece. */
     gs_status (*each)(void *context, bool ids, gs_rows_piece_fn *fn, void *argument);
 } gs_pair_rows;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/initial.h"
 #include "base/philox.h"
+#include "base/radix.h"
 #include "base/size.h"
 #include "session/session.h"
 #include "session/store_rows.h"
@@ -166,14 +167,110 @@ gs_status gs_session_sweep(gs_session *s, const gs_exec_column *column, uint32_t
     return st;
 }
 
-gs_status gs_session_sweep_named(gs_session *s, const gs_exec_column *column, uint32_t columns, const uint32_t *named,
-                                 uint32_t names, gs_exec_sweep_fn *fn, void *context)
+/* ---- rows by list ---- */
+
+gs_status gs_row_list_open(gs_row_list *l, uint32_t most)
 {
-    const uint64_t rows = tile_rows(s, s->program->array[column->array].width);
-    const gs_exec_sweep_config config = {.column = column, .columns = columns, .tile = rows, .named = named,
-                                         .names = names, .buffer = (uint8_t *)s->run.sweep + id_bytes(rows),
-                                         .fn = fn, .context = context};
+    l->named = gs_arena_take(&l->arrays, most, sizeof(*l->named));
+    l->order = gs_arena_take(&l->arrays, most, sizeof(*l->order));
+    l->scratch = gs_arena_take(&l->arrays, most, sizeof(*l->scratch));
+    return l->arrays.is_short ? gs_fail(GS_ENOMEM, "out of memory for a list of rows") : GS_OK;
+}
+
+void gs_row_list_close(gs_row_list *l)
+{
+    gs_arena_free(&l->arrays);
+    *l = (gs_row_list){0};
+}
+
+void gs_row_list_make(gs_row_list *l, const uint32_t *vertex, uint32_t rows)
+{
+    l->rows = rows;
+    gs_radix_order(l->order, l->scratch, vertex, rows);
+    for (uint32_t k = 0; k < rows; k++)
+        l->named[k] = vertex[l->order[k]];
+}
+
+/* What goes over a list; `at`: the first of named[] that is not behind. */
+typedef struct listed {
+    const gs_row_list *list;
+    uint32_t at, arrays;
+    uint64_t width;
+    float *to; /* that rows are read to, or */
+    gs_row_fn *fn;
+    void *context;
+    bool finite;
+} listed;
+
+/* Ends behind the last name below `end`. */
+static uint32_t names_below(const listed *g, uint64_t end)
+{
+    uint32_t k = g->at;
+    while (k < g->list->rows && g->list->named[k] < end)
+        k++;
+    return k;
+}
+
+static gs_status read_tile(void *context, uint64_t first, uint64_t rows, float *const *row)
+{
+    listed *const g = context;
+    const uint32_t from = g->at, end = names_below(g, first + rows);
+
+#pragma omp parallel for schedule(static) if ((end - from) * g->width > 16384)
+    for (uint32_t k = from; k < end; k++)
+        memcpy(g->to + g->list->order[k] * g->width, row[0] + (g->list->named[k] - first) * g->width,
+               g->width * sizeof(float));
+    g->at = end;
+    return GS_OK;
+}
+
+static gs_status write_tile(void *context, uint64_t first, uint64_t rows, float *const *row)
+{
+    listed *const g = context;
+    const uint32_t from = g->at, end = names_below(g, first + rows);
+    bool finite = true;
+
+#pragma omp parallel for schedule(static) reduction(&& : finite) if ((end - from) * g->width > 4096)
+    for (uint32_t k = from; k < end; k++) {
+        float *of[GS_EXEC_COLUMNS];
+        for (uint32_t i = 0; i < g->arrays; i++)
+            of[i] = row[i] + (g->list->named[k] - first) * g->width;
+        const bool good = g->fn(g->context, of, g->list->order[k]);
+        finite = finite && good;
+    }
+    g->at = end;
+    g->finite = g->finite && finite;
+    return GS_OK;
+}
+
+static gs_status sweep_list(gs_session *s, const gs_exec_column *column, gs_exec_sweep_fn *fn, listed *g)
+{
+    g->width = s->program->array[column->array].width;
+    const uint64_t rows = tile_rows(s, (uint32_t)g->width);
+    const gs_exec_sweep_config config = {.column = column, .columns = g->arrays, .tile = rows, .named = g->list->named,
+                                         .names = g->list->rows, .buffer = (uint8_t *)s->run.sweep + id_bytes(rows),
+                                         .fn = fn, .context = g};
     return gs_exec_sweep(s->run.exec, &config, &s->run.swept[0], &s->run.swept[1]);
+}
+
+gs_status gs_session_read_rows(gs_session *s, uint32_t array, const gs_row_list *list, float *to)
+{
+    const gs_exec_column column = {.array = array, .read = true};
+    listed g = {.list = list, .arrays = 1, .to = to};
+    return sweep_list(s, &column, read_tile, &g);
+}
+
+gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t arrays, const gs_row_list *list,
+                                gs_row_fn *fn, void *context, bool *finite)
+{
+    gs_exec_column column[GS_EXEC_COLUMNS];
+    listed g = {.list = list, .arrays = arrays, .fn = fn, .context = context, .finite = true};
+
+    for (uint32_t i = 0; i < arrays; i++)
+        column[i] = (gs_exec_column){.array = array[i], .read = true, .write = true};
+    const gs_status st = sweep_list(s, column, write_tile, &g);
+    *finite = g.finite;
+    return st;
 }
 
 /* ---- first rows ---- */

@@ -5,6 +5,7 @@
 #ifndef GS_SESSION_TABLES_H
 #define GS_SESSION_TABLES_H
 
+#include "base/alloc.h" /* gs_arena */
 #include "exec/exec.h"
 #include "ir/ir.h"
 
@@ -36,9 +37,31 @@ uint64_t gs_session_learned(const gs_session *s);
 typedef gs_status gs_session_rows_fn(void *context, uint64_t rows, float *const *row, const uint32_t *id);
 gs_status gs_session_sweep(gs_session *s, const gs_exec_column *column, uint32_t columns, bool ids,
                            gs_session_rows_fn *fn, void *context);
-/* Likewise, over these rows alone: ascending, each once. */
-gs_status gs_session_sweep_named(gs_session *s, const gs_exec_column *column, uint32_t columns, const uint32_t *named,
-                                 uint32_t names, gs_exec_sweep_fn *fn, void *context);
+
+/* Rows of the store, each once, in its order. */
+typedef struct gs_row_list {
+    uint32_t rows;
+    uint32_t *named;   /* [rows] ascending */
+    uint32_t *order;   /* [rows] the place of each among those that it was made of */
+    uint32_t *scratch; /* [rows] */
+    gs_arena arrays;
+} gs_row_list;
+#define GS_ROW_LIST_BYTES (3 * sizeof(uint32_t)) /* of each row that there is room for */
+
+/* GS_ENOMEM. Release with gs_row_list_close() in any case. */
+gs_status gs_row_list_open(gs_row_list *l, uint32_t most);
+void gs_row_list_close(gs_row_list *l);
+/* The list of these vertices, which are distinct. */
+void gs_row_list_make(gs_row_list *l, const uint32_t *vertex, uint32_t rows);
+
+/* Rows of an array by list, to `to`, [rows, its width], by their places. Blocks while it reads. GS_EIO. */
+gs_status gs_session_read_rows(gs_session *s, uint32_t array, const gs_row_list *list, float *to);
+/* Rows of arrays of one width, GS_EXEC_COLUMNS at most, which `fn` changes: row[k] is of array[k], `place` the row's.
+ * Threads call it at the same time, for rows of their own. False: what it left is not finite. */
+typedef bool gs_row_fn(void *context, float *const *row, uint32_t place);
+/* Each row of the list, once; blocks while it reads and writes. *finite: all are. GS_EIO. */
+gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t arrays, const gs_row_list *list,
+                                gs_row_fn *fn, void *context, bool *finite);
 
 /* First rows, by the table's rule from seed, input id and table. The optimiser's state is 0 when a run starts. */
 gs_status gs_session_start_tables(gs_session *s);

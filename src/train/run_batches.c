@@ -443,11 +443,16 @@ static double gradient_norm(const gs_run *r, const gs_step_rows *b)
     return p->tables > 0 ? sqrt(sum) : rest;
 }
 
-static bool step_row(void *context, float *value, float *const state[2], const float *gradient, uint32_t width)
+typedef struct stepping {
+    const gs_update *update;
+    const float *gradient; /* [rows, width] */
+    uint32_t width;
+} stepping;
+
+static bool step_row(void *context, float *const *row, uint32_t place)
 {
-    const gs_optim_rows r = {.count = width, .value = value, .state = {state[0], state[1]}, .grad = gradient};
-    gs_optim_apply_to(context, &r);
-    return gs_run__rows_are_finite(value, width);
+    const stepping *const x = context;
+    return gs_run__step_row(x->update, row, x->gradient + (uint64_t)place * x->width, x->width);
 }
 
 static gs_status step_batch(gs_run *r)
@@ -459,8 +464,11 @@ static gs_status step_batch(gs_run *r)
 
     gs_optim_apply(&u, &s->run.params);
     for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+        stepping x = {.update = &u};
         bool finite = true;
-        st = gs_step_rows_update(b, t, gs_optim_states(&r->optim), step_row, &u, &finite);
+        x.gradient = gs_step_rows_gradient(b, t, &x.width);
+        if (x.gradient != NULL)
+            st = gs_step_rows_update(b, t, gs_optim_states(&r->optim), step_row, &x, &finite);
         if (st == GS_OK && !finite)
             st = gs_run__refuse_table(b->tables->session->program->table[t].name);
     }

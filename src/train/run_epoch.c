@@ -17,7 +17,7 @@
 
 #define EXPONENT 0x7F800000u /* all ones: infinite or not a number */
 
-bool gs_run__rows_are_finite(const float *value, uint64_t count)
+static bool rows_are_finite(const float *value, uint64_t count)
 {
     uint32_t most = 0;
 
@@ -107,7 +107,7 @@ static gs_status take_rows(void *context, uint64_t rows, float *const *row, cons
         st = gs_pread_exact(f->fd, (char *)row[0] + k * piece, piece, f->at + (block * f->vertices + id[r]) * piece,
                             f->path);
     }
-    if (st != GS_OK || !f->finite || gs_run__rows_are_finite(row[0], rows * f->row / sizeof(float)))
+    if (st != GS_OK || !f->finite || rows_are_finite(row[0], rows * f->row / sizeof(float)))
         return st;
     return gs_fail(GS_EFORMAT, "%s: a table has numbers that are not finite; the weights are of no use", f->path);
 }
@@ -193,6 +193,16 @@ static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
 
 /* ---- the step ---- */
 
+bool gs_run__step_row(const gs_update *u, float *const *row, const float *gradient, uint32_t width)
+{
+    gs_optim_rows r = {.count = width, .value = row[0], .grad = gradient};
+
+    for (uint32_t k = 0; k < u->states; k++)
+        r.state[k] = row[1 + k];
+    gs_optim_apply_to(u, &r);
+    return rows_are_finite(r.value, width);
+}
+
 gs_status gs_run__refuse_table(const char *name)
 {
     return gs_fail(GS_EDEVICE, "the update left numbers that are not finite in table %s; lower .lr; nothing was saved",
@@ -222,7 +232,7 @@ static gs_status step_rows(void *context, uint64_t rows, float *const *row, cons
         for (uint32_t k = 0; k < x->u.states; k++)
             r.state[k] = row[2 + k] + at;
         gs_optim_apply_to(&x->u, &r);
-        finite = finite && gs_run__rows_are_finite(r.value, r.count);
+        finite = finite && rows_are_finite(r.value, r.count);
     }
     return finite ? GS_OK : gs_run__refuse_table(x->table->name);
 }

@@ -163,9 +163,10 @@ gs_status gs_run__want_logits(gs_run *r);
 gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says */
 
 /* run_epoch.c: what steps are made of, as batches have it, too: `sum` and the squares of rows [rows, width], in this
- * order; are all numbers finite; and the line where a table's are not. */
+ * order; the optimiser's step of row[0], with its state from row[1] on (false: it is not finite now); and the line
+ * where a table's rows are not. */
 double gs_run__add_squares(double sum, const float *row, uint64_t rows, uint32_t width);
-bool gs_run__rows_are_finite(const float *value, uint64_t count);
+bool gs_run__step_row(const gs_update *u, float *const *row, const float *gradient, uint32_t width);
 gs_status gs_run__refuse_table(const char *name);
 /* How files get their rows, the best ones, or run k of the optimiser's state (_STATE + k), and give them back. */
 typedef enum gs_run_rows { GS_RUN_ROWS, GS_RUN_ROWS_BEST, GS_RUN_ROWS_STATE } gs_run_rows;

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/option_table.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "pairs/pair_batch.h"
 #include "pairs/pair_step.h"
@@ -48,7 +47,7 @@ struct gs_run_pairs {
     uint32_t *found;               /* [GS_LOSS_SPLITS][columns][GS_LOSS_SUMS] */
     /* of either: */
     uint32_t most_rows;              /* of a batch */
-    uint32_t *named, *order, *spare; /* [most_rows] of a batch, ascending */
+    gs_row_list list;                /* of a batch */
     uint32_t at;                     /* the epoch's batch at work, or NOT_AT_PAIRS; any thread reads it */
     /* behind layers: */
     bool layers;
@@ -247,14 +246,10 @@ gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const g
 /* Room for rows of the largest batch. */
 static gs_status take_names(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
 {
-    p->named = gs_malloc_array(p->most_rows, sizeof(*p->named));
-    p->order = gs_malloc_array(p->most_rows, sizeof(*p->order));
-    p->spare = gs_malloc_array(p->most_rows, sizeof(*p->spare));
     p->numbers = gradient_floats(p, store, o);
     p->gradient = gs_malloc_array(p->numbers + 1, sizeof(*p->gradient));
-    return p->named != NULL && p->order != NULL && p->spare != NULL && p->gradient != NULL
-               ? GS_OK
-               : gs_fail(GS_ENOMEM, "no memory for the rows of a batch of pairs");
+    return p->gradient != NULL ? gs_row_list_open(&p->list, p->most_rows)
+                               : gs_fail(GS_ENOMEM, "no memory for the gradients of a decoder");
 }
 
 /* What the gradient's mean is over, where not the pairs of a batch. */
@@ -370,9 +365,7 @@ void gs_run_pairs_close(gs_run_pairs *p)
             gs_pair_batches_close(&p->judged[k]);
     gs_free(p->found);
     gs_free(p->figures.moments);
-    gs_free(p->named);
-    gs_free(p->order);
-    gs_free(p->spare);
+    gs_row_list_close(&p->list);
     gs_free(p->gradient);
     gs_free(p);
 }
@@ -389,7 +382,7 @@ static uint64_t judging_bytes(const gs_run_pairs *p)
 
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p)
 {
-    return gs_pair_batches_bytes(&p->batches) + 3ull * p->most_rows * sizeof(uint32_t) +
+    return gs_pair_batches_bytes(&p->batches) + p->most_rows * GS_ROW_LIST_BYTES +
            (p->numbers + 1) * sizeof(float) +
            (p->labelled ? p->scorers * gs_label_step_bytes(&p->scorer->labels.o) + judging_bytes(p)
                         : p->scorers * gs_pair_step_bytes(&p->scorer->step.o) + gs_pair_ranks_bytes(p->ranks));
@@ -418,72 +411,12 @@ static void run_batch(pair_scorer *x, const gs_pair_batch *batch, const gs_decod
         gs_pair_step_run(&x->step, batch, values, d, loss);
 }
 
-/* Rows of named[] as a sweep comes upon them; `at`: the first that is not behind. */
-typedef struct going {
-    gs_run_pairs *p;
-    const uint32_t *named, *order;
-    uint32_t rows, at, width, states;
-    float *to;               /* that they are copied to, or */
-    const gs_update *update; /* what is made of them */
-    bool finite;
-} going;
-
-static uint32_t named_below(const going *g, uint64_t end)
-{
-    uint32_t k = g->at;
-    while (k < g->rows && g->named[k] < end)
-        k++;
-    return k;
-}
-
-static gs_status copy_rows(void *context, uint64_t first, uint64_t rows, float *const *row)
-{
-    going *const g = context;
-    const uint32_t from = g->at, end = named_below(g, first + rows);
-
-#pragma omp parallel for schedule(static) if ((uint64_t)(end - from) * g->width > 16384)
-    for (uint32_t k = from; k < end; k++)
-        memcpy(g->to + (uint64_t)g->order[k] * g->width, row[0] + (g->named[k] - first) * g->width,
-               g->width * sizeof(float));
-    g->at = end;
-    return GS_OK;
-}
-
-static gs_status update_rows(void *context, uint64_t first, uint64_t rows, float *const *row)
-{
-    going *const g = context;
-    const uint32_t from = g->at, end = named_below(g, first + rows);
-    bool finite = true;
-
-#pragma omp parallel for schedule(static) reduction(&& : finite) if ((uint64_t)(end - from) * g->width > 4096)
-    for (uint32_t k = from; k < end; k++) {
-        const uint64_t at = (g->named[k] - first) * g->width;
-        const gs_optim_rows r = {.count = g->width, .value = row[0] + at,
-                                 .state = {g->states > 0 ? row[1] + at : NULL, g->states > 1 ? row[2] + at : NULL},
-                                 .grad = batch_gradient(g->p->scorer, g->order[k])};
-        gs_optim_apply_to(g->update, &r);
-        finite = finite && gs_run__rows_are_finite(r.value, g->width);
-    }
-    g->at = end;
-    g->finite = g->finite && finite;
-    return GS_OK;
-}
-
-static gs_status fetch_of(gs_session *s, uint32_t array, const uint32_t *named, const uint32_t *order, uint32_t rows,
-                          uint32_t width, float *to)
-{
-    const gs_exec_column column = {.array = array, .read = true};
-    going g = {.named = named, .order = order, .rows = rows, .width = width, .to = to};
-
-    return gs_session_sweep_named(s, &column, 1, named, rows, copy_rows, &g);
-}
-
 /* Rows that pairs are judged by. */
-static gs_status fetch(void *context, const uint32_t *named, const uint32_t *order, uint32_t rows, uint32_t width,
-                       float *to)
+static gs_status fetch(void *context, const gs_row_list *list, uint32_t width, float *to)
 {
     gs_session *const s = context;
-    return fetch_of(s, s->pairs.judged, named, order, rows, width, to);
+    (void)width;
+    return gs_session_read_rows(s, s->pairs.judged, list, to);
 }
 
 typedef struct piece {
@@ -524,8 +457,19 @@ static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
     double sum = rest * rest;
 
     for (uint32_t k = 0; k < batch->rows; k++)
-        sum = gs_run__add_squares(sum, batch_gradient(p->scorer, p->order[k]), 1, p->width);
+        sum = gs_run__add_squares(sum, batch_gradient(p->scorer, p->list.order[k]), 1, p->width);
     return sqrt(sum);
+}
+
+typedef struct stepping {
+    const gs_run_pairs *p;
+    const gs_update *update;
+} stepping;
+
+static bool step_row(void *context, float *const *row, uint32_t place)
+{
+    const stepping *const x = context;
+    return gs_run__step_row(x->update, row, batch_gradient(x->p->scorer, place), x->p->width);
 }
 
 static gs_status update(gs_run *r, const gs_pair_batch *batch)
@@ -534,27 +478,22 @@ static gs_status update(gs_run *r, const gs_pair_batch *batch)
     gs_session *const s = r->session;
     const gs_table *const t = &s->program->table[TABLE];
     const gs_update u = gs_optim_next(&r->optim, r->optim.clip > 0 ? gradient_norm(r, batch) : 0);
-    const gs_exec_column column[] = {{.array = t->array, .read = true, .write = true},
-                                     {.array = t->state[0], .read = true, .write = true},
-                                     {.array = t->state[1], .read = true, .write = true}};
-    going g = {.p = p, .named = p->named, .order = p->order, .rows = batch->rows, .width = p->width,
-               .states = gs_optim_states(&r->optim), .update = &u, .finite = true};
+    stepping x = {p, &u};
+    bool finite;
 
     gs_optim_apply(&u, &s->run.params);
-    const gs_status st = gs_session_sweep_named(s, column, 1 + g.states, p->named, batch->rows, update_rows, &g);
-    return st != GS_OK || g.finite ? st : gs_run__refuse_table(t->name);
+    const gs_status st = gs_session_write_rows(s, (const uint32_t[]){t->array, t->state[0], t->state[1]},
+                                               1 + gs_optim_states(&r->optim), &p->list, step_row, &x, &finite);
+    return st != GS_OK || finite ? st : gs_run__refuse_table(t->name);
 }
 
-/* The batch's rows of an array, in the order of the store. */
+/* The batch's rows of an array. */
 static gs_status bring(gs_run *r, uint32_t array, const gs_pair_batch *batch)
 {
     gs_run_pairs *const p = r->pairs;
 
-    gs_radix_order(p->order, p->spare, batch->vertex, batch->rows);
-    for (uint32_t k = 0; k < batch->rows; k++)
-        p->named[k] = batch->vertex[p->order[k]];
-    return fetch_of(r->session, array, p->named, p->order, batch->rows, p->width,
-                    batch_rows(p->scorer));
+    gs_row_list_make(&p->list, batch->vertex, batch->rows);
+    return gs_session_read_rows(r->session, array, &p->list, batch_rows(p->scorer));
 }
 
 static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
@@ -667,20 +606,14 @@ static gs_status clear_rows(void *context, uint64_t rows, float *const *row, con
     return GS_OK;
 }
 
-static gs_status add_gradients(void *context, uint64_t first, uint64_t rows, float *const *row)
+static bool add_gradient(void *context, float *const *row, uint32_t place)
 {
-    going *const g = context;
-    const uint32_t from = g->at, end = named_below(g, first + rows);
+    const gs_run_pairs *const p = context;
+    const float *const more = batch_gradient(p->scorer, place);
 
-#pragma omp parallel for schedule(static) if ((uint64_t)(end - from) * g->width > 16384)
-    for (uint32_t k = from; k < end; k++) {
-        float *const to = row[0] + (g->named[k] - first) * g->width;
-        const float *const more = batch_gradient(g->p->scorer, g->order[k]);
-        for (uint32_t c = 0; c < g->width; c++)
-            to[c] += more[c];
-    }
-    g->at = end;
-    return GS_OK;
+    for (uint32_t c = 0; c < p->width; c++)
+        row[0][c] += more[c];
+    return true;
 }
 
 /* What all pairs say of the rows, added up in the order of batches: *loss is their sum. */
@@ -688,15 +621,14 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
 {
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
-    const gs_exec_column column = {.array = s->pairs.upstream, .read = true, .write = true};
     const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value),
                             d = gs_run_pairs__values(s, s->run.params.grad);
     gs_status st = gs_pair_batches_seek(&p->batches, epoch, 0);
 
     *loss = 0;
     for (uint32_t k = 0; k < p->batches.batches && st == GS_OK; k++) {
-        going g = {.p = p, .named = p->named, .order = p->order, .width = p->width};
         gs_pair_batch batch;
+        bool finite;
         double part;
         say_how_far(p, k);
         if (r->options.stop != NULL && *r->options.stop)
@@ -705,8 +637,7 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
             break;
         run_batch(p->scorer, &batch, &values, &d, &part);
         *loss += part;
-        g.rows = batch.rows;
-        st = gs_session_sweep_named(s, &column, 1, p->named, batch.rows, add_gradients, &g);
+        st = gs_session_write_rows(s, &s->pairs.upstream, 1, &p->list, add_gradient, p, &finite);
     }
     return st;
 }

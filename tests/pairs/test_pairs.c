@@ -288,12 +288,11 @@ static void test_pair_batch__an_epoch_has_each_pair_once(void **state)
 
 static float all_rows[VERTICES * WIDTH];
 
-static gs_status fetch(void *context, const uint32_t *named, const uint32_t *order, uint32_t rows, uint32_t width,
-                       float *to)
+static gs_status fetch(void *context, const gs_row_list *list, uint32_t width, float *to)
 {
     (void)context;
-    for (uint32_t k = 0; k < rows; k++)
-        memcpy(to + order[k] * width, all_rows + named[k] * width, width * sizeof(float));
+    for (uint32_t k = 0; k < list->rows; k++)
+        memcpy(to + list->order[k] * width, all_rows + list->named[k] * width, width * sizeof(float));
     return GS_OK;
 }
 
