@@ -325,7 +325,7 @@ typedef struct dealer {
     uint64_t data_offset;
     uint64_t rows, row_bytes, window_rows, batch_rows;
     uint32_t windows, record_words;
-    unsigned char *window;   /* [window_rows, row_bytes] */
+    unsigned char *window;   /* [window_rows, row_bytes]; the caller's where all goes into memory */
     unsigned char *seen;     /* [window_rows] bits: rows of the window that are filled */
     uint64_t *dealt;         /* [windows] records so far */
     float *batch;            /* [batch_rows, classes] in store order */
@@ -359,6 +359,15 @@ static void dealer_sizes(dealer *d, uint64_t logit_bytes, const gs_logits_job *j
     d->buffers = half / 2;
 }
 
+/* All but the window. */
+static bool take_arrays(dealer *d)
+{
+    d->seen = gs_arena_take(&d->memory, d->window_rows / 8 + 1, 1);
+    d->batch = gs_arena_take(&d->memory, d->batch_rows, d->job->classes * sizeof(float));
+    d->dealt = gs_arena_take(&d->memory, d->windows, sizeof(*d->dealt));
+    return !d->memory.is_short;
+}
+
 static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
 {
     const uint64_t logit_bytes = (uint64_t)job->classes * sizeof(float);
@@ -369,10 +378,7 @@ static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, con
     d->record_words = 1 + (uint32_t)(row_bytes / sizeof(uint32_t));
     dealer_sizes(d, logit_bytes, job);
     d->window = gs_arena_take(&d->memory, d->window_rows, row_bytes);
-    d->seen = gs_arena_take(&d->memory, d->window_rows / 8 + 1, 1);
-    d->batch = gs_arena_take(&d->memory, d->batch_rows, logit_bytes);
-    d->dealt = gs_arena_take(&d->memory, d->windows, sizeof(*d->dealt));
-    if (d->memory.is_short)
+    if (!take_arrays(d))
         return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", o->path);
     return GS_OK;
 }
@@ -468,7 +474,7 @@ static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint
     for (uint64_t at = 0; at < count && st == GS_OK; at += d->batch_rows) {
         const uint64_t n = GS_MIN(d->batch_rows, count - at);
         if (d->job->stop != NULL && *d->job->stop)
-            return gs_fail(GS_EINTERRUPTED, "%s: interrupted", d->out->path);
+            return gs_fail(GS_EINTERRUPTED, "interrupted while the logits are put in order");
         st = d->job->source(d->job->context, first + at, n, d->batch);
         for (uint64_t i = 0; i < n && st == GS_OK; i++) {
             float *const row = d->batch + i * d->job->classes;
@@ -554,59 +560,15 @@ gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_j
 
 /* ---- into memory --------------------------------------------------------- */
 
-/* Rows [first, first + count), whose input ids are at `id`. */
-static gs_status place_rows(float *out, const gs_logits_job *job, uint64_t first, uint64_t count, const uint32_t *id,
-                            uint8_t *seen, float *batch, uint64_t batch_rows)
-{
-    const uint64_t rows = rows_of_job(job);
-    gs_status st = GS_OK;
-
-    for (uint64_t at = 0; at < count && st == GS_OK; at += batch_rows) {
-        const uint64_t n = GS_MIN(batch_rows, count - at);
-        if (job->stop != NULL && *job->stop)
-            return gs_fail(GS_EINTERRUPTED, "interrupted while the logits are put in order");
-        st = job->source(job->context, first + at, n, batch);
-        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
-            const uint32_t to = (uint32_t)(id[at + i] - job->first);
-            if (!is_wanted(job, id[at + i]))
-                continue;
-            if (to >= rows || (seen[to / 8] >> (to % 8) & 1))
-                return not_a_permutation(job);
-            if ((st = check_row(batch + i * job->classes, job, to)) != GS_OK)
-                break;
-            seen[to / 8] |= (uint8_t)(1u << (to % 8));
-            int64_t own;
-            memcpy(out + (uint64_t)to * job->classes, form_of(batch + i * job->classes, &own, job),
-                   job->classes * sizeof(float));
-        }
-    }
-    return st;
-}
-
 gs_status gs_logits_place(float *out, const gs_logits_job *job)
 {
-    const uint64_t vertices = gs_store_get_info(job->store)->vertices, row_bytes = job->classes * sizeof(float);
-    const uint64_t batch_rows = GS_MIN(GS_MAX(job->memory / row_bytes, 1), GS_SUM_BYTES / sizeof(uint32_t));
-    uint8_t *const seen = gs_calloc(rows_of_job(job) / 8 + 1, 1);
-    float *const batch = gs_malloc_array(batch_rows, row_bytes);
-    gs_block_reader ids = {0};
-    gs_status st = GS_ENOMEM;
+    const uint64_t rows = rows_of_job(job), row_bytes = job->classes * sizeof(float);
+    dealer d = {.job = job, .rows = rows, .row_bytes = row_bytes, .window_rows = rows, .windows = 1,
+                .window = (unsigned char *)out,
+                .batch_rows = GS_MIN(GS_MAX(job->memory / row_bytes, 1), GS_SUM_BYTES / sizeof(uint32_t))};
+    const gs_status st = take_arrays(&d) ? deal_all(&d) : gs_fail(GS_ENOMEM, "no memory to put the logits in order");
 
-    if (seen == NULL || batch == NULL)
-        st = gs_fail(st, "no memory to put the logits in order");
-    else
-        st = gs_block_reader_open(&ids, job->store, GS_ARRAY_INPUT_ID);
-    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
-        uint64_t bytes, count;
-        if ((st = gs_block_reader_next(&ids, block, &bytes)) != GS_OK)
-            break;
-        count = GS_MIN(bytes / sizeof(uint32_t), vertices - first);
-        st = place_rows(out, job, first, count, ids.block, seen, batch, batch_rows);
-        first += count;
-    }
-    gs_block_reader_close(&ids);
-    gs_free(seen);
-    gs_free(batch);
+    dealer_free(&d);
     return st;
 }
 
