@@ -705,28 +705,16 @@ static gs_status pick_narrow(gs_loader *l, gs_array_id id, void *out, size_t wid
     return gs_batch_rows_pick(&l->rows, id, b->vertex, b->vertices, (void *)(uintptr_t)*at);
 }
 
-static gs_status fill_ids(gs_loader *l, int64_t *out)
+/* Numbers of 32 bits, with a sign or without. */
+static gs_status fill_whole(gs_loader *l, gs_array_id id, bool sign, int64_t *out)
 {
     const void *at;
-    const gs_status st = pick_narrow(l, GS_ARRAY_INPUT_ID, out, sizeof(*out), sizeof(uint32_t), 1, &at);
+    const gs_status st = pick_narrow(l, id, out, sizeof(*out), sizeof(uint32_t), 1, &at);
 
     for (uint32_t i = 0; st == GS_OK && i < l->batch->vertices; i++) {
-        uint32_t id;
-        memcpy(&id, (const char *)at + i * sizeof(id), sizeof(id));
-        out[i] = id;
-    }
-    return st;
-}
-
-static gs_status fill_classes(gs_loader *l, int64_t *out)
-{
-    const void *at;
-    const gs_status st = pick_narrow(l, GS_ARRAY_LABELS, out, sizeof(*out), sizeof(int32_t), 1, &at);
-
-    for (uint32_t i = 0; st == GS_OK && i < l->batch->vertices; i++) {
-        int32_t label;
-        memcpy(&label, (const char *)at + i * sizeof(label), sizeof(label));
-        out[i] = label;
+        uint32_t number;
+        memcpy(&number, (const char *)at + i * sizeof(number), sizeof(number));
+        out[i] = sign ? (int64_t)(int32_t)number : (int64_t)number;
     }
     return st;
 }
@@ -799,9 +787,9 @@ static gs_status fill_rows(gs_loader *l, const gs_loader_arrays *a)
     for (uint32_t i = 0; i < b->vertices && a->row != NULL; i++)
         a->row[i] = b->vertex[i];
     if (a->vertex != NULL)
-        st = fill_ids(l, a->vertex);
+        st = fill_whole(l, GS_ARRAY_INPUT_ID, false, a->vertex);
     if (st == GS_OK && a->classes != NULL)
-        st = fill_classes(l, a->classes);
+        st = fill_whole(l, GS_ARRAY_LABELS, true, a->classes);
     if (st == GS_OK && a->labels != NULL)
         st = fill_labels(l, a->labels);
     if (st == GS_OK && a->split != NULL)
