@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/size.h"
 
 static unsigned long accepted, refused;
@@ -89,6 +90,22 @@ size_t gs_fuzz_source_seed(uint8_t *data, size_t capacity, const char *path)
     const size_t size = fread(data, 1, capacity, f);
     fclose(f);
     return size;
+}
+
+void gs_fuzz_try_sealed(const uint8_t *data, size_t size, void (*try_text)(const char *text, size_t size))
+{
+    char *const copy = malloc(size ? size : 1);
+
+    if (copy == NULL)
+        return;
+    memcpy(copy, data, size);
+    try_text(copy, size);
+    if (gs_checksum_line_set(copy, size)) {
+        if (size >= 4)
+            memcpy(copy + size - 4, "\"\n}\n", 4);
+        try_text(copy, size);
+    }
+    free(copy);
 }
 
 void gs_fuzz_bundle_put(gs_fuzz_bundle *b, unsigned which, const void *bytes, size_t size)

@@ -30,6 +30,9 @@ size_t gs_fuzz_text_seed(uint8_t *data, size_t capacity, const char *text);
 /* A seed that is a file of the sources; its size. */
 size_t gs_fuzz_source_seed(uint8_t *data, size_t capacity, const char *path);
 
+/* Tries a text with a line of its checksum at the end, as it is, and with that checksum made right. */
+void gs_fuzz_try_sealed(const uint8_t *data, size_t size, void (*try_text)(const char *text, size_t size));
+
 /* A folder of files in an input: one after the other, each u8 which, u16 length, and so many bytes. */
 typedef struct gs_fuzz_bundle {
     uint8_t *data;
