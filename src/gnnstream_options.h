@@ -117,7 +117,8 @@ typedef struct gs_train_options {
                           * "saint-node", "saint-edge", "saint-walk": GraphSAINT's subgraphs */
     uint32_t batch_size; /* of "neighbor": training vertices; of "cluster": intervals; of GraphSAINT: vertices, edges or
                           * walks that are drawn. 0: 1024 */
-    const char *fanout;  /* "15,10": in-edges drawn for each target, then for each vertex of the next hop; 0: all */
+    const char *fanout;  /* "15,10": in-edges drawn for each target, then for each vertex of the next hop; 0: all. For
+                          * each type of edges its own: "15,10;5,-", in the order of the types; -: none */
     bool replace;        /* draw edges with replacement */
     uint32_t walk_length; /* edges of a walk of "saint-walk"; 0: 2 */
     uint32_t coverage;   /* of GraphSAINT: draw batches in advance until each vertex was drawn so often, on average. How
@@ -277,7 +278,8 @@ typedef struct gs_train_options {
       "the store; of GraphSAINT, vertices, edges or walks",                                                          \
       "1024")                                                                                                        \
     X(fanout, TEXT, NULL, 0, 0, RESULTS, NULL, RARE, "--fanout", "N,N,...",                                          \
-      "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all", "needed by neighbor")            \
+      "in-edges drawn of each vertex, the targets first, then hop by hop;\n0: all. \"15,10;5,-\": of each type of "    \
+      "edges its own;\n-: none", "needed by neighbor")                                                               \
     X(replace, FLAG, false, 0, 0, RESULTS, NULL, RARE, "--replace", NULL, "draw edges with replacement", NULL)       \
     X(weighted, FLAG, false, 0, 0, RESULTS, NULL, RARE, "--weighted", NULL,                                          \
       "draw an edge as likely as its weight", NULL)                                                                  \

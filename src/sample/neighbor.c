@@ -17,7 +17,8 @@ typedef struct drawing {
     const gs_sampler *s;
     gs_batch_arena *a;
     const gs_batch *b;
-    uint32_t fanout; /* of this hop */
+    uint32_t hop;
+    uint32_t fanout; /* of this hop, and of the type of edges at hand where each has its own */
     bool full;       /* too many vertices, or told to give up */
 } drawing;
 
@@ -81,6 +82,8 @@ static uint64_t type_end(const gs_adjacency *a, uint64_t first, uint64_t end)
 /* Edges that are drawn from a list; of weighted ones, at most so many. */
 static uint64_t drawn_of(const gs_sampler_options *o, uint32_t fanout, uint64_t degree)
 {
+    if (fanout == GS_FANOUT_NONE)
+        return 0;
     if (fanout == 0 || degree == 0 || (!o->replace && degree <= fanout))
         return degree;
     return fanout;
@@ -128,6 +131,8 @@ static bool expand(drawing *d, uint64_t first, uint64_t degree, uint32_t before,
 
     if (d->full)
         return false;
+    if (d->fanout == GS_FANOUT_NONE)
+        return true;
     const uint64_t n = all ? degree : draw_places(d, first, (uint32_t)degree, before, r);
     if (a->raw.count + a->pendings + n > a->raw.most) /* edges without weight are none of them */
         return false;
@@ -142,6 +147,14 @@ static bool expand(drawing *d, uint64_t first, uint64_t degree, uint32_t before,
     return !d->full;
 }
 
+/* The same of edges of one type. */
+static bool expand_type(drawing *d, uint64_t first, uint64_t degree, uint32_t before, uint32_t type,
+                        gs_random_stream *r)
+{
+    d->fanout = gs_fanout_of(&d->s->options, d->hop, type);
+    return expand(d, first, degree, before, type, r);
+}
+
 static bool expand_row(drawing *d, uint32_t row)
 {
     const gs_adjacency *in = d->s->in;
@@ -153,7 +166,7 @@ static bool expand_row(drawing *d, uint32_t row)
     if (a->rows.types != NULL) {
         const uint32_t *const edges = a->rows.types + (uint64_t)row * in->edge_types;
         for (uint32_t type = 0; type < in->edge_types; type++)
-            if (!expand(d, 0, edges[type], 0, type, &r))
+            if (!expand_type(d, 0, edges[type], 0, type, &r))
                 return false;
         return true;
     }
@@ -161,7 +174,7 @@ static bool expand_row(drawing *d, uint32_t row)
         return expand(d, first, end - first, 0, 0, &r);
     for (uint64_t at = first, next; at < end; at = next) {
         next = type_end(in, at, end);
-        if (!expand(d, at, next - at, (uint32_t)(at - first), 0, &r))
+        if (!expand_type(d, at, next - at, (uint32_t)(at - first), gs_adjacency_type(in, at), &r))
             return false;
     }
     return true;
@@ -175,7 +188,7 @@ static inline void prefetch_list(const gs_adjacency *in, uint32_t v)
 /* Names the edges of all rows that are not expanded. */
 static void draw_hop(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_t hop)
 {
-    drawing d = {.s = s, .a = a, .b = b, .fanout = s->options.fanout[hop], .full = b->overflows};
+    drawing d = {.s = s, .a = a, .b = b, .hop = hop, .fanout = s->options.fanout[hop], .full = b->overflows};
     const uint32_t end = a->unique.count;
 
     for (uint32_t row = b->expanded; row < end && !b->overflows; row++) {
@@ -311,19 +324,19 @@ static void would_draw(const gs_sampler *s, const gs_batch_arena *a, uint32_t ro
 {
     const gs_adjacency *in = s->in;
     const gs_sampler_options *o = &s->options;
-    const uint32_t fanout = o->fanout[o->hops - 1], v = a->unique.vertex[row];
+    const uint32_t last = o->hops - 1, v = a->unique.vertex[row];
     const uint64_t first = gs_adjacency_first(in, v), end = gs_adjacency_first(in, (uint64_t)v + 1);
     uint64_t drawn = 0;
 
     if (a->rows.types != NULL)
         for (uint32_t type = 0; type < in->edge_types; type++)
-            drawn += drawn_of(o, fanout, a->rows.types[(uint64_t)row * in->edge_types + type]);
+            drawn += drawn_of(o, gs_fanout_of(o, last, type), a->rows.types[(uint64_t)row * in->edge_types + type]);
     else if (!o->by_type || in->type == NULL)
-        drawn = drawn_of(o, fanout, end - first);
+        drawn = drawn_of(o, o->fanout[last], end - first);
     else
         for (uint64_t at = first, next; at < end; at = next) {
             next = type_end(in, at, end);
-            drawn += drawn_of(o, fanout, next - at);
+            drawn += drawn_of(o, gs_fanout_of(o, last, gs_adjacency_type(in, at)), next - at);
         }
     *in_degree = (float)drawn;
     if (loops == NULL)
@@ -442,6 +455,9 @@ static gs_status check(const gs_sampler_options *o, const gs_adjacency *in, uint
         return gs_fail(GS_EINVAL, "edges are to be drawn by weight, and the store has no weights");
     if (o->by_type && in->edge_types == 0)
         return gs_fail(GS_EINVAL, "edges are to be drawn by type, and the store has no types");
+    if (o->types > 0 && o->types != in->edge_types)
+        return gs_fail(GS_EINVAL, ".fanout: has lists of %u types of edges, and the store has %u types; give a list "
+                       "for each, or one for all", o->types, in->edge_types);
     assert(!o->by_type || in->columns != NULL || in->by_type); /* gs_adjacency_sort_types() */
     for (uint64_t k = 0; o->weighted && k < in->edges; k++)
         if (in->weight[k] < 0)
@@ -464,8 +480,28 @@ static uint32_t most_places(const gs_sampler *s)
     uint32_t most = 1;
 
     for (uint32_t h = 0; h < o->hops; h++)
-        most = GS_MAX(most, o->replace ? o->fanout[h] : (uint32_t)GS_MIN(o->fanout[h], s->longest));
+        for (uint32_t t = 0; t < GS_MAX(o->types, 1u); t++) {
+            const uint32_t fanout = gs_fanout_of(o, h, t);
+            if (fanout != GS_FANOUT_NONE)
+                most = GS_MAX(most, o->replace ? fanout : (uint32_t)GS_MIN(fanout, s->longest));
+        }
     return most;
+}
+
+/* Edges that a hop draws of each vertex at most, of all types together; 0: all. */
+static uint64_t most_drawn(const gs_sampler_options *o, uint32_t hop, uint64_t types)
+{
+    uint64_t sum = 0;
+
+    if (o->types == 0)
+        return o->fanout[hop] * types;
+    for (uint32_t t = 0; t < o->types; t++) {
+        const uint32_t fanout = gs_fanout_of(o, hop, t);
+        if (fanout == 0)
+            return 0;
+        sum += fanout == GS_FANOUT_NONE ? 0 : fanout;
+    }
+    return GS_MAX(sum, 1);
 }
 
 static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
@@ -476,7 +512,8 @@ static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
     uint64_t frontier = first, taken = first, sum = 0;
 
     for (uint32_t h = 0; h < o->hops; h++) {
-        uint64_t most = o->fanout[h] == 0 ? all : gs_mul_capped(gs_mul_capped(frontier, o->fanout[h]), types);
+        const uint64_t drawn = most_drawn(o, h, types);
+        uint64_t most = drawn == 0 ? all : gs_mul_capped(frontier, drawn);
         if (!o->replace)
             most = GS_MIN(most, all);
         sum = most > UINT64_MAX - sum ? UINT64_MAX : sum + most;

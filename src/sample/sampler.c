@@ -156,7 +156,7 @@ bool gs_sampler_draws_plainly(gs_plain_draws *out, const gs_sampler *s)
     *out = (gs_plain_draws){.in = in, .weighted = o->weighted, .by_type = o->by_type && in->type != NULL,
                             .hops = o->hops, .key = {s->key[0], s->key[1]}};
     memcpy(out->fanout, o->fanout, sizeof(out->fanout));
-    return o->kind == GS_SAMPLER_NEIGHBOR && o->seeds == NULL && !o->replace && in->columns == NULL &&
+    return o->kind == GS_SAMPLER_NEIGHBOR && o->seeds == NULL && !o->replace && o->types == 0 && in->columns == NULL &&
            in->first32 != NULL && in->feature == NULL;
 }
 

@@ -103,6 +103,8 @@ void gs_adjacency_free(gs_adjacency *a); /* NULL is allowed; only what was loade
  */
 
 #define GS_SAMPLE_HOPS 16u /* at most */
+#define GS_SAMPLE_TYPE_FANOUTS 512u /* hops times types of edges, where each type has a fanout of its own */
+#define GS_FANOUT_NONE UINT32_MAX
 
 typedef struct gs_batch {
     uint32_t epoch, number;    /* with the sampler's seed: what the batch depends on */
@@ -205,6 +207,9 @@ typedef struct gs_sampler_options {
     uint32_t hops;             /* 1 to GS_SAMPLE_HOPS */
     uint32_t fanout[GS_SAMPLE_HOPS]; /* in-edges of each vertex reached by so many hops; 0: all */
     bool by_type;              /* so many of each type of edge */
+    /* With by_type, where types differ: that of a hop and a type at [hop * types + type], GS_FANOUT_NONE: no edge;
+     * .fanout then has the most of each hop. types 0: .fanout is that of all. */
+    uint32_t types, type_fanout[GS_SAMPLE_TYPE_FANOUTS];
     bool replace;              /* with replacement */
     bool weighted;             /* with probabilities as the edges' weights */
     /* GraphSAINT: */
@@ -222,6 +227,11 @@ typedef struct gs_sampler_options {
     const gs_seed_source *seeds; /* NEIGHBOR: in the place of a list of targets; it outlives the sampler, of which one
                                   * caller draws at a time, then. NULL: there is a list */
 } gs_sampler_options;
+
+static inline uint32_t gs_fanout_of(const gs_sampler_options *o, uint32_t hop, uint32_t type)
+{
+    return o->types > 0 ? o->type_fanout[hop * o->types + type] : o->fanout[hop];
+}
 
 typedef struct gs_sampler gs_sampler;
 typedef struct gs_batch_arena gs_batch_arena;

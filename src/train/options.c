@@ -27,19 +27,67 @@ uint32_t gs_batches_per_step_of(const gs_train_options *o)
     return gs_train_on_batches(o) ? gs_batch_devices_step(o) : 1; /* of the whole graph, on any number of devices */
 }
 
-/* "15,10,5". */
+/* One list, "15,10,5", up to `end` or a ';', where the next begins; NULL: it is malformed. "-": no edge, where lists
+ * are of one type of edges each. */
+static const char *read_list(uint32_t fanout[GS_SAMPLE_HOPS], uint32_t *hops, const char *at, bool typed)
+{
+    for (*hops = 0; *hops < GS_SAMPLE_HOPS;) {
+        char *end = NULL;
+        unsigned long n = GS_FANOUT_NONE;
+        if (typed && *at == '-')
+            end = (char *)(uintptr_t)at + 1;
+        else if (*at < '0' || *at > '9' || (n = strtoul(at, &end, 10)) > INT32_MAX)
+            return NULL;
+        fanout[(*hops)++] = (uint32_t)n;
+        if (*end != ',')
+            return *end == '\0' || (typed && *end == ';') ? end : NULL;
+        at = end + 1;
+    }
+    return NULL;
+}
+
+/* What a hop draws at most of any type. */
+static void note_most(gs_sampler_options *out)
+{
+    out->by_type = true;
+    for (uint32_t h = 0; h < out->hops; h++) {
+        out->fanout[h] = 1;
+        for (uint32_t t = 0; t < out->types; t++) {
+            const uint32_t n = gs_fanout_of(out, h, t);
+            if (n == 0 || out->fanout[h] == 0)
+                out->fanout[h] = 0;
+            else if (n != GS_FANOUT_NONE)
+                out->fanout[h] = GS_MAX(out->fanout[h], n);
+        }
+    }
+}
+
+/* "15,10,5"; or such a list for each type of edges, "15,10;5,-". */
 static gs_status read_fanout(gs_sampler_options *out, const char *text)
 {
-    const char *at = text;
+    uint32_t lists = 1, list[GS_SAMPLE_HOPS], hops, k = 0;
 
-    for (out->hops = 0; at != NULL; out->hops++) {
-        char *end;
-        const unsigned long n = strtoul(at, &end, 10);
-        if (end == at || *at == '-' || n > INT32_MAX || (*end != ',' && *end != '\0') || out->hops == GS_SAMPLE_HOPS)
+    for (const char *at = text; *at != '\0'; at++)
+        lists += *at == ';';
+    for (const char *at = text; at != NULL; k++) {
+        if ((at = read_list(list, &hops, at, lists > 1)) == NULL || (k > 0 && hops != out->hops))
             return gs_fail(GS_EINVAL, ".fanout %s: must be up to %u numbers, one a hop, the targets' first: 15,10 (0: "
-                           "all in-edges)", text, GS_SAMPLE_HOPS);
-        out->fanout[out->hops] = (uint32_t)n;
-        at = *end == ',' ? end + 1 : NULL;
+                           "all in-edges); or such lists of as many hops for each type of edges: 15,10;5,- (-: none)",
+                           text, GS_SAMPLE_HOPS);
+        out->hops = hops;
+        if (lists == 1)
+            memcpy(out->fanout, list, hops * sizeof(*list));
+        else if ((uint64_t)lists * hops > GS_SAMPLE_TYPE_FANOUTS)
+            return gs_fail(GS_EINVAL, ".fanout: %u lists of %u hops; there is room for %u numbers, so use fewer hops, "
+                           "or one list for all types", lists, hops, GS_SAMPLE_TYPE_FANOUTS);
+        else
+            for (uint32_t h = 0; h < hops; h++)
+                out->type_fanout[h * lists + k] = list[h];
+        at = *at == ';' ? at + 1 : NULL;
+    }
+    if (lists > 1) {
+        out->types = lists;
+        note_most(out);
     }
     return GS_OK;
 }

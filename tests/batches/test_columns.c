@@ -201,6 +201,8 @@ static void test_batches__of_typed_edges_are_those_in_memory(void **state)
             gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .seed = c, .batch_size = 6 + c, .hops = 1 + f % 3,
                                     .replace = (f & 4) != 0, .by_type = f >= 8};
             memcpy(o.fanout, fanout[f % 4], sizeof(fanout[0]));
+            for (uint32_t i = 0; f >= 12 && i < o.hops * (o.types = k.types); i++)
+                o.type_fanout[i] = i % 5 == 4 ? GS_FANOUT_NONE : fanout[i % 4][i % 3];
             if (f == 8)
                 gs_assert_ok(gs_adjacency_sort_types(p.in[0]));
             if (f == 8 || gs_test_takes(c * 16 + f, 2))

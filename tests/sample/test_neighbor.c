@@ -20,16 +20,21 @@ static uint32_t count_in(const drawn_graph *g, uint32_t v, uint32_t type, bool w
 
 static uint32_t drawn_of(const gs_sampler_options *o, uint32_t fanout, uint32_t n)
 {
+    if (fanout == GS_FANOUT_NONE)
+        return 0;
     return fanout == 0 ? n : o->replace ? (n > 0 ? fanout : 0) : MIN(n, fanout);
 }
 
-static uint32_t expected_in(const drawn_graph *g, const gs_sampler_options *o, uint32_t fanout, uint32_t v)
+static uint32_t expected_in(const drawn_graph *g, const gs_sampler_options *o, uint32_t hop, uint32_t v)
 {
-    uint32_t sum = 0;
+    uint32_t sum = 0, fanout = o->fanout[hop];
     if (!o->by_type)
         return drawn_of(o, fanout, count_in(g, v, UINT32_MAX, o->weighted && fanout != 0));
-    for (uint32_t t = 0; t < g->in.edge_types; t++)
+    for (uint32_t t = 0; t < g->in.edge_types; t++) {
+        if (o->types > 0)
+            fanout = o->type_fanout[hop * o->types + t];
         sum += drawn_of(o, fanout, count_in(g, v, t, o->weighted && fanout != 0));
+    }
     return sum;
 }
 
@@ -54,7 +59,7 @@ static void check_hops(const drawn_graph *g, const gs_sampler_options *o, const 
     for (uint32_t i = 0; i < b->vertices; i++) {
         while (i >= b->hop_end[hop])
             hop++;
-        const uint32_t want = expected_in(g, o, o->fanout[MIN(hop, b->hops - 1)], b->vertex[i]);
+        const uint32_t want = expected_in(g, o, MIN(hop, b->hops - 1), b->vertex[i]);
         if (i < b->expanded)
             assert_int_equal(in[i], want);
         if (i < b->expanded || !o->weighted)
@@ -111,6 +116,27 @@ static void test_batch__is_a_part_of_the_graph_with_its_fanouts(void **state)
                                 .weighted = (c & 8) != 0, .by_type = (c & 16) != 0, .ordered = (c & 32) != 0};
         drawn_graph *g = drawn_graph_make(150 + c, 1500, 3, o.by_type || c % 5 == 0 ? 4 : 0, o.weighted || c % 3 == 0,
                                           c);
+        if (gs_test_takes(c, 4))
+            draw_all(g, &o);
+        drawn_graph_free(g);
+    }
+}
+
+/* Of each type of edges its own, with all, none and numbers among them. */
+static void test_batch__types_have_fanouts_of_their_own(void **state)
+{
+    static const uint32_t number[] = {0, 1, 2, 5, GS_FANOUT_NONE};
+    (void)state;
+    for (uint32_t c = 0; c < 48; c++) {
+        gs_sampler_options o = {.kind = GS_SAMPLER_NEIGHBOR, .seed = c, .batch_size = 5 + c % 3 * 20, .hops = 1 + c % 3,
+                                .by_type = true, .types = 4, .replace = (c & 4) != 0, .weighted = (c & 8) != 0};
+        for (uint32_t h = 0; h < o.hops; h++)
+            for (uint32_t t = 0; t < o.types; t++) {
+                const uint32_t n = number[(c + h * 3 + t * t) % GS_ARRAY_LEN(number)];
+                o.type_fanout[h * o.types + t] = n;
+                o.fanout[h] = h == 0 && t == 0 && n == 0 ? 0 : 5;
+            }
+        drawn_graph *g = drawn_graph_make(150 + c, 1500, 3, 4, o.weighted || c % 3 == 0, c);
         if (gs_test_takes(c, 4))
             draw_all(g, &o);
         drawn_graph_free(g);
@@ -355,6 +381,7 @@ static void test_open__refuses_what_makes_no_sense(void **state)
     REFUSED("hops", .batch_size = 1, .hops = 17);
     REFUSED("no weights", .batch_size = 1, .hops = 1, .weighted = true);
     REFUSED("no types", .batch_size = 1, .hops = 1, .by_type = true);
+    REFUSED("lists of 3 types", .batch_size = 1, .hops = 1, .types = 3);
     REFUSED("intervals", .kind = GS_SAMPLER_CLUSTER, .batch_size = 3);
     REFUSED("walk length", .kind = GS_SAMPLER_SAINT_WALK, .batch_size = 3);
     drawn_graph_free(g);
@@ -369,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch__is_a_part_of_the_graph_with_its_fanouts),
+        cmocka_unit_test(test_batch__types_have_fanouts_of_their_own),
         cmocka_unit_test(test_batch__wide_rows_are_a_part_too),
         cmocka_unit_test(test_batch__without_fanouts_is_the_whole_neighbourhood),
         cmocka_unit_test(test_draws__of_a_hub_are_uniform_over_edges),
