@@ -26,7 +26,8 @@ typedef enum gs_loader_seeds {
 } gs_loader_seeds;
 
 /* What a batch of pairs has beside them: nothing; or so many random pairs, whose two ends may be any vertices; or
- * random destinations, so many for each pair. */
+ * random destinations, so many for each pair. Where vertices have types, random ones are of the type that the given
+ * sources, or destinations, have, all of which are of one. */
 typedef enum gs_loader_wrong { GS_WRONG_NONE = 0, GS_WRONG_PAIRS = 1, GS_WRONG_DESTINATIONS = 2 } gs_loader_wrong;
 
 /* Pairs whose ends batches are of. */

@@ -52,3 +52,68 @@ gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *byt
     *bytes = n;
     return GS_OK;
 }
+
+/* ---- rows of ids ---------------------------------------------------------- */
+
+/* Ids of which rows are asked for, and these. */
+typedef struct id_list {
+    const uint32_t *id, *order; /* [count]; order NULL: as they are; id NULL: those from `first` on */
+    uint64_t first, count;
+    uint32_t *row; /* [count] */
+} id_list;
+
+/* Of the list's ids by order, the k-th. */
+static uint32_t id_at(const id_list *l, uint64_t k) { return l->id[l->order != NULL ? l->order[k] : k]; }
+
+/* Notes the row of a vertex, as often as it is in the list: how often. */
+static uint64_t note_row(const id_list *l, uint32_t row, uint32_t id)
+{
+    uint64_t first = 0, end = l->count;
+
+    if (l->id == NULL) {
+        if (id < l->first || id - l->first >= l->count)
+            return 0;
+        l->row[id - l->first] = row;
+        return 1;
+    }
+    while (first < end) {
+        const uint64_t middle = first + (end - first) / 2;
+        if (id_at(l, middle) < id)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    for (; end < l->count && id_at(l, end) == id; end++)
+        l->row[l->order != NULL ? l->order[end] : end] = row;
+    return end - first;
+}
+
+static gs_status note_rows(const gs_store *store, const id_list *l)
+{
+    gs_block_reader r = {0};
+    uint64_t bytes, found = 0;
+    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
+
+    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
+        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
+            break;
+        const uint32_t *const id = r.block;
+        for (uint64_t i = 0; i < bytes / sizeof(*id); i++)
+            found += note_row(l, (uint32_t)(at / sizeof(*id) + i), id[i]);
+    }
+    gs_block_reader_close(&r);
+    if (st != GS_OK || found == l->count)
+        return st;
+    return gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream verify", gs_store_dir(store));
+}
+
+gs_status gs_rows_of_ids(uint32_t *row, const gs_store *store, const uint32_t *id, const uint32_t *order,
+                         uint64_t count)
+{
+    return note_rows(store, &(id_list){.id = id, .order = order, .count = count, .row = row});
+}
+
+gs_status gs_rows_of_range(uint32_t *row, const gs_store *store, uint64_t first, uint64_t count)
+{
+    return note_rows(store, &(id_list){.first = first, .count = count, .row = row});
+}

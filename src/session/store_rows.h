@@ -1,4 +1,4 @@
-/* store_rows.h - a store's array read front to back, checked as it comes. */
+/* store_rows.h - a store's array read front to back, checked as it comes; and which rows have which ids. */
 #ifndef GS_SESSION_STORE_ROWS_H
 #define GS_SESSION_STORE_ROWS_H
 
@@ -22,5 +22,13 @@ gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_arr
 void gs_block_reader_close(gs_block_reader *r);
 /* Reads block `index` into r->block, checks it, gives its length. */
 gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *bytes);
+
+/* Rows of the store, [count], of vertices by their ids in the input, which are below the number of vertices and may be
+ * there more than once. order: [count] places of `id` by ids; NULL: ids ascend. Reads all ids once. GS_EFORMAT: the
+ * store's are no permutation; GS_EIO, GS_ENOMEM. */
+gs_status gs_rows_of_ids(uint32_t *row, const gs_store *store, const uint32_t *id, const uint32_t *order,
+                         uint64_t count);
+/* The same of ids `first` to first + count - 1. */
+gs_status gs_rows_of_range(uint32_t *row, const gs_store *store, uint64_t first, uint64_t count);
 
 #endif /* GS_SESSION_STORE_ROWS_H */

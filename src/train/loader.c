@@ -32,6 +32,8 @@
 /* Pairs whose ends batches are of. */
 typedef struct pair_list {
     uint32_t *row; /* [2 * count] of the store: sources, then destinations */
+    uint32_t *of_type[2], of_types[2]; /* rows that random sources, and destinations, are of, where vertices have types,
+                                        * and how many; one list where both are of one type. NULL: of all */
     uint32_t count, batch_size, vertices;
     gs_loader_wrong wrong;
     double amount;
@@ -75,8 +77,10 @@ static uint64_t array_bytes(const gs_loader *l, gs_array_id id)
 
 static uint64_t pair_bytes(const pair_list *p)
 {
+    const uint64_t random = p->of_types[0] + (p->of_type[1] == p->of_type[0] ? 0ull : p->of_types[1]);
     return p->row == NULL ? 0
-                          : 2ull * p->count * sizeof(*p->row) + (sizeof(*p->unique.slot) << p->unique.bits) +
+                          : (2ull * p->count + random) * sizeof(*p->row) +
+                                (sizeof(*p->unique.slot) << p->unique.bits) +
                                 2ull * p->unique.most * sizeof(*p->unique.vertex);
 }
 
@@ -216,50 +220,6 @@ static gs_status check_ids(uint32_t *id, const int64_t *given, uint64_t count, u
     return GS_OK;
 }
 
-static gs_status no_permutation(const gs_store *store)
-{
-    return gs_fail(GS_EFORMAT, "%s: input_id.bin is no permutation; see gnnstream verify", gs_store_dir(store));
-}
-
-/* Rows of the store whose ids are in the ascending list. */
-static gs_status find_rows(uint32_t *row, const gs_store *store, const uint32_t *id, uint32_t count)
-{
-    gs_block_reader r = {0};
-    uint32_t found = 0;
-    uint64_t bytes;
-    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
-
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
-        const uint32_t *const of = r.block;
-        for (uint64_t i = 0; i < bytes / sizeof(*of) && found < count; i++)
-            if (bsearch(&of[i], id, count, sizeof(*id), by_id) != NULL)
-                row[found++] = (uint32_t)(at / sizeof(*of) + i);
-    }
-    gs_block_reader_close(&r);
-    return st != GS_OK || found == count ? st : no_permutation(store);
-}
-
-/* row_of: [vertices] by id. */
-static gs_status find_all(uint32_t *row_of, const gs_store *store)
-{
-    const uint64_t vertices = gs_store_get_info(store)->vertices;
-    gs_block_reader r = {0};
-    uint64_t bytes, found = 0;
-    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
-
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
-        const uint32_t *const of = r.block;
-        for (uint64_t i = 0; i < bytes / sizeof(*of) && of[i] < vertices; i++, found++)
-            row_of[of[i]] = (uint32_t)found;
-    }
-    gs_block_reader_close(&r);
-    return st != GS_OK || found == vertices ? st : no_permutation(store);
-}
-
 /* *row: [count] ascending, the caller's. */
 static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *given, uint64_t count)
 {
@@ -276,7 +236,9 @@ static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *gi
             st = gs_fail(GS_ENOMEM, "out of memory for the list of vertices that batches are of");
     }
     if (st == GS_OK && (st = check_ids(id, given, count, gs_store_get_info(store)->vertices)) == GS_OK)
-        st = find_rows(*row, store, id, (uint32_t)count);
+        st = gs_rows_of_ids(*row, store, id, NULL, count);
+    if (st == GS_OK)
+        qsort(*row, count, sizeof(**row), by_id);
     gs_free(id);
     gs_store_close(store);
     return st;
@@ -289,15 +251,19 @@ static uint32_t wrong_of(const pair_list *p, uint32_t pairs)
     return p->wrong == GS_WRONG_NONE ? 0 : (uint32_t)ceil(pairs * p->amount);
 }
 
-/* Random vertices take their places behind the pairs' ends of this kind; which: 0 sources, 1 destinations. */
+/* Random vertices, of the type that ends of this kind have, take their places behind these; which: 0 sources, 1
+ * destinations. */
 static void draw_ends(pair_list *p, uint32_t *end, uint32_t count, uint32_t which, uint32_t epoch, uint32_t number)
 {
     uint32_t key[2];
 
     gs_random_key(key, p->seed, GS_RANDOM_PAIRS);
     gs_random_stream r = gs_random_stream_of(key, which, number, epoch);
-    for (uint32_t k = 0; k < count; k++)
-        end[k] = gs_unique_put(&p->unique, gs_random_below(&r, p->vertices));
+    const uint32_t *const rows = p->of_type[which], most = rows != NULL ? p->of_types[which] : p->vertices;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t at = gs_random_below(&r, most);
+        end[k] = gs_unique_put(&p->unique, rows != NULL ? rows[at] : at);
+    }
 }
 
 static gs_status fill_pairs(void *context, gs_batch_seeds *out, void *memory, uint32_t epoch, uint32_t number)
@@ -346,41 +312,10 @@ static gs_status open_pairs(void *context, const gs_seed_source **out, const gs_
 static void close_pairs(pair_list *p)
 {
     gs_free(p->row);
+    gs_free(p->of_type[0]);
+    if (p->of_type[1] != p->of_type[0])
+        gs_free(p->of_type[1]);
     gs_arena_free(&p->memory);
-}
-
-/* The first of order[count] whose id is not below `id`. */
-static uint64_t find_id(const uint32_t *id, const uint32_t *order, uint64_t count, uint32_t which)
-{
-    uint64_t first = 0, end = count;
-    while (first < end) {
-        const uint64_t middle = first + (end - first) / 2;
-        if (id[order[middle]] < which)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
-}
-
-/* Rows of the store of vertices by their ids, which may be there more than once; order: by ids. */
-static gs_status find_ends(uint32_t *row, const gs_store *store, const uint32_t *id, const uint32_t *order,
-                           uint64_t count)
-{
-    gs_block_reader r = {0};
-    uint64_t bytes, found = 0;
-    gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
-
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
-        const uint32_t *const of = r.block;
-        for (uint64_t i = 0; i < bytes / sizeof(*of); i++)
-            for (uint64_t e = find_id(id, order, count, of[i]); e < count && id[order[e]] == of[i]; e++, found++)
-                row[order[e]] = (uint32_t)(at / sizeof(*of) + i);
-    }
-    gs_block_reader_close(&r);
-    return st != GS_OK || found == count ? st : no_permutation(store);
 }
 
 static gs_status check_ends(uint32_t *id, const gs_loader_pairs *given, uint64_t vertices)
@@ -394,6 +329,54 @@ static gs_status check_ends(uint32_t *id, const gs_loader_pairs *given, uint64_t
         id[k] = (uint32_t)end;
     }
     return GS_OK;
+}
+
+/* The one type that the ends of this kind are of: random ones are of it, too. */
+static gs_status type_of_ends(const gs_vertex_type **out, const gs_type_table *types, const int64_t *end,
+                              uint64_t pairs, const char *what)
+{
+    uint32_t t = 0;
+
+    while (t + 1 < types->types && (uint64_t)end[0] >= types->type[t].first + types->type[t].vertices)
+        t++;
+    *out = &types->type[t];
+    for (uint64_t k = 0; k < pairs; k++)
+        if ((uint64_t)end[k] < types->type[t].first ||
+            (uint64_t)end[k] >= types->type[t].first + types->type[t].vertices)
+            return gs_fail(GS_EINVAL, "%s[%llu] is %lld, which is of another type than %s[0], %s: random vertices are "
+                           "of the type of those that are given; give pairs of one type", what, (unsigned long long)k,
+                           (long long)end[k], what, types->type[t].name);
+    return GS_OK;
+}
+
+/* Rows of all vertices of a type; the caller's. */
+static gs_status rows_of_type(uint32_t **row, const gs_store *store, const gs_vertex_type *type)
+{
+    if ((*row = gs_malloc_array(GS_MAX(type->vertices, 1), sizeof(**row))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the vertices that random ends may be");
+    return gs_rows_of_range(*row, store, type->first, type->vertices);
+}
+
+/* Which vertices random ends may be, where there are random ends and vertices have types. */
+static gs_status take_types(pair_list *p, const gs_store *store, const gs_loader_pairs *given)
+{
+    const gs_type_table *const types = gs_store_get_info(store)->types;
+    const gs_vertex_type *type[2];
+    gs_status st = GS_OK;
+
+    if (types == NULL || given->wrong == GS_WRONG_NONE)
+        return GS_OK;
+    if ((st = type_of_ends(&type[0], types, given->source, given->pairs, "source")) == GS_OK)
+        st = type_of_ends(&type[1], types, given->destination, given->pairs, "destination");
+    if (st == GS_OK)
+        st = rows_of_type(&p->of_type[1], store, type[1]);
+    if (st == GS_OK && type[0] == type[1])
+        p->of_type[0] = p->of_type[1];
+    else if (st == GS_OK && given->wrong == GS_WRONG_PAIRS)
+        st = rows_of_type(&p->of_type[0], store, type[0]);
+    for (int which = 0; which < 2 && st == GS_OK; which++)
+        p->of_types[which] = p->of_type[which] != NULL ? (uint32_t)type[which]->vertices : 0;
+    return st;
 }
 
 static gs_status check_given(const gs_loader_pairs *given)
@@ -431,7 +414,8 @@ static gs_status take_pairs(pair_list *p, const char *path, const gs_train_optio
         st = gs_fail(GS_ENOMEM, "out of memory for the pairs that batches are of");
     if (st == GS_OK && (st = check_ends(id, given, vertices)) == GS_OK) {
         gs_radix_order(order, spare, id, (uint32_t)ends);
-        st = find_ends(p->row, store, id, order, ends);
+        if ((st = gs_rows_of_ids(p->row, store, id, order, ends)) == GS_OK)
+            st = take_types(p, store, given);
     }
     gs_free(id);
     gs_free(order);
@@ -543,7 +527,7 @@ gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train
     }
     if (st == GS_OK &&
         (st = open_named_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory())) == GS_OK)
-        st = find_all(l->row_of, l->draws.store);
+        st = gs_rows_of_range(l->row_of, l->draws.store, 0, gs_store_get_info(l->draws.store)->vertices);
     if (st != GS_OK) {
         gs_loader_close(l);
         return st;
