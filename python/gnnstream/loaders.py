@@ -37,10 +37,19 @@ __all__ = ["Batch", "ClusterLoader", "LinkNeighborLoader", "LoaderReport", "Neig
 _SPLITS = {None: 0, "all": 0, "train": 1, "valid": 2, "val": 2, "test": 3}
 _LISTED = 4
 _WRONG = {"": 0, "binary": 1, "triplet": 2}
-#: Arguments of PyG's LinkNeighborLoader about times, and about a graph for each pair.
-_TIMES = ("disjoint", "edge_label_time", "time_attr", "temporal_strategy")
-#: Arguments of PyTorch's DataLoader that say how batches are made by other processes, which nothing reads here.
-_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn")
+#: Arguments of PyG's loaders and of PyTorch's DataLoader that are not here, and what to do.
+_ELSEWHERE = {
+    **dict.fromkeys(("disjoint", "edge_label_time", "input_time", "time_attr", "temporal_strategy"),
+                    "batches are one graph for all of their vertices or pairs, without times; leave it out"),
+    "weight_attr": "weights of edges are the store's; use weighted=True",
+    "subgraph_type": "edges are drawn towards the vertices of a batch, \"directional\"; leave it out",
+    **dict.fromkeys(("collate_fn", "transform_sampler_output"), "use transform, which gets each batch"),
+    **dict.fromkeys(("sampler", "batch_sampler"), "use input_nodes, shuffle and batch_size"),
+    "generator": "batches depend on seed and the epoch alone; use seed, and set_epoch()",
+}
+#: Those that say how batches are made by other processes, or from tensors, which nothing reads here.
+_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "multiprocessing_context", "worker_init_fn",
+            "filter_per_worker", "is_sorted", "timeout", "pin_memory_device")
 
 
 class LoaderReport(Report, LoaderFields):
@@ -115,6 +124,9 @@ class _Arrays:
         self._pin = pin_memory
         if pin_memory and self._torch is None:
             raise TypeError("pin_memory: is torch's, which is not installed")
+        if pin_memory and not self._torch.cuda.is_available():  # as DataLoader does
+            warnings.warn("pin_memory: no GPU is there, so memory is not pinned", stacklevel=5)
+            self._pin = False
 
     def __call__(self, kind: str, *shape: int) -> Any:
         if self._torch is None:
@@ -214,30 +226,59 @@ class _EdgeIds:
         return found
 
 
-def _fanout(num_neighbors: Any) -> str:
-    if isinstance(num_neighbors, dict):
-        lists = [list(each) for each in num_neighbors.values()]
-        if not lists or any(each != lists[0] for each in lists):
-            raise ValueError("num_neighbors: of several types of edges, others for each; must be the same numbers, "
-                             "which count for each type")
-        num_neighbors = lists[0]
-    hops = [operator.index(k) for k in num_neighbors]
-    if not hops or min(hops) < -1 or 0 in hops:
-        raise ValueError(f"num_neighbors: {hops}; must be numbers of edges from 1, one a hop; -1: all")
-    return ",".join(str(max(k, 0)) for k in hops)  # 0 is the engine's word for all
+def _fanout(num_neighbors: Any, types: _Types) -> str:
+    """The engine's words: 0 is all, "-" none; a list for each type of edges, where these differ."""
+    default = getattr(num_neighbors, "default", None)  # torch_geometric's NumNeighbors
+    num_neighbors = getattr(num_neighbors, "values", num_neighbors) if default is not None or \
+        hasattr(num_neighbors, "get_values") else num_neighbors
+    if not isinstance(num_neighbors, dict):
+        hops = [operator.index(k) for k in num_neighbors]
+        if not hops or min(hops) < -1 or 0 in hops:
+            raise ValueError(f"num_neighbors: {hops}; must be numbers of edges from 1, one a hop; -1: all")
+        return ",".join(str(max(k, 0)) for k in hops)
+    of = {tuple(kind.split("__")) if isinstance(kind, str) else kind: [operator.index(k) for k in each]
+          for kind, each in num_neighbors.items()}
+    for kind in of:
+        types.relation(kind, "num_neighbors")
+    missing = [kind for kind in types.relations if kind not in of]
+    if missing and default is None:
+        raise ValueError(f"num_neighbors: says nothing of {missing[0]}; give numbers for each type of edges, as "
+                         "[0] for none")
+    lists = [of.get(kind, default) for kind in types.relations]
+    if not lists or min(map(len, lists)) != max(map(len, lists)) or any(min(each, default=-2) < -1 for each in lists):
+        raise ValueError(f"num_neighbors: {of}; must be as many numbers for each type of edges, one a hop; 0: none, "
+                         "-1: all")
+    if all(each == lists[0] for each in lists):
+        return _fanout(lists[0], types)
+    return ";".join(",".join({-1: "0", 0: "-"}.get(k, str(k)) for k in each) for each in lists)
+
+
+def _all_pairs(store: Store, types: _Types, relation: Any) -> NDArray[np.int64]:
+    """All edges of a type, or of a store without types, by ids within the types of their ends."""
+    k = -1 if relation is None else types.relation(relation, "edge_label_index")
+    start = np.empty((store.vertices if relation is None else types.count[types.ends[k][1]]) + 1, np.int64)
+    _engine.in_edges(path(store.path), k, start, None)
+    ends = np.empty((2, int(start[-1])), np.int64)
+    _engine.in_edges(path(store.path), k, start, ends[0])
+    ends[1] = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    return ends
 
 
 class _Pairs:
     """Pairs of vertices that batches are of, and what random ones go with them."""
 
-    def __init__(self, index: Any, label: Any, negative: Any, leave_out: bool, types: _Types) -> None:
+    def __init__(self, index: Any, label: Any, negative: Any, leave_out: bool, types: _Types, store: Store) -> None:
         self.relation: Any = None  # of a store with types of vertices
         if isinstance(index, (tuple, list)) and len(index) == 2 and isinstance(index[0], (tuple, list)) and \
                 index[0] and isinstance(index[0][0], str):
             self.relation, index = tuple(index[0]), index[1]
+        elif isinstance(index, (tuple, list)) and len(index) == 3 and all(isinstance(word, str) for word in index):
+            self.relation, index = tuple(index), None
         if types.names and self.relation is None:
             raise ValueError("edge_label_index: the store has types of vertices; give (type of edges, ids within the "
                              f"types), as ({types.relations[0]}, index)")
+        if index is None:
+            index = _all_pairs(store, types, self.relation)
         ends = array(index, "edge_label_index", "iu")
         if ends.ndim != 2 or len(ends) != 2:
             raise ValueError(f"edge_label_index: has the shape {list(ends.shape)}; must be [2, pairs]")
@@ -247,9 +288,6 @@ class _Pairs:
         self.ends = [np.ascontiguousarray(end, np.int64) for end in ends]
         self.leave_out = bool(leave_out)
         self.mode, self.amount = _negative(negative)
-        if self.relation is not None and self.mode:
-            raise ValueError("neg_sampling: random vertices would be of any type; in a store with types leave it out, "
-                             "and give pairs that are none in edge_label_index, with an edge_label")
         count = len(self.ends[0])
         self.label = None if label is None else array(label, "edge_label", "iufb")
         if self.label is not None and (self.label.ndim == 0 or len(self.label) != count):
@@ -315,7 +353,11 @@ class _Loader:
 
     def __init__(self, store: Union[Store, PathLike], sampler: str, seeds: Any,
                  transform: Optional[Callable[[Any], Any]], device: Any, pin_memory: bool, given: dict[str, Any],
-                 what: str, edge_ids: bool, pairs: Optional[Callable[[_Types], _Pairs]] = None) -> None:
+                 what: str, edge_ids: bool, pairs: Optional[Callable[[_Types, Store], _Pairs]] = None,
+                 drop_last: bool = False) -> None:
+        for name, instead in _ELSEWHERE.items():
+            if given.pop(name, None):
+                raise TypeError(f"{name}: {instead}")
         for name in _WORKERS:
             if given.pop(name, None):
                 warnings.warn(f"{name}: batches are made by the engine's own threads; nothing reads this",
@@ -324,9 +366,11 @@ class _Loader:
         summary = store if isinstance(store, Store) else Store(store)
         self._store, self._vertices = path(summary.path), summary.vertices
         self._types = types = _Types(summary)
+        if "fanout" in options:
+            options["fanout"] = _fanout(options["fanout"], types)
         splits = zip(("train_mask", "val_mask", "test_mask"), (summary.train, summary.valid, summary.test))
         self._masks = {name: number for number, (name, count) in enumerate(splits, 1) if count > 0}
-        self._pairs = None if pairs is None else pairs(types)
+        self._pairs = None if pairs is None else pairs(types, summary)
         self._position: Optional[tuple[NDArray[np.int64], NDArray[np.int64]]] = None
         split, ids = self._seeds(seeds) if self._pairs is None else (_LISTED, self._pairs.ends[0])
         if types.names and sampler == "neighbor" and options["fanout"].strip("0,"):
@@ -338,6 +382,8 @@ class _Loader:
         if device is not None and self._arrays._torch is None:
             raise TypeError("device: is torch's, which is not installed")
         self._given = {**options, "sampler": sampler}, split, ids
+        of = (summary.vertices, summary.train, summary.valid, summary.test)[split] if ids is None else len(ids)
+        self._dropped = int(drop_last and of % options["batch_size"] > 0)
         self._epoch, self._next, self._resumed = 1, 0, False
         self._open()
 
@@ -385,7 +431,7 @@ class _Loader:
         return f"{type(self).__name__}({self._store!r}, {len(self)} batches)"
 
     def __len__(self) -> int:
-        return self._report.batches
+        return self._report.batches - self._dropped
 
     @property
     def report(self) -> LoaderReport:
@@ -434,7 +480,7 @@ class _Loader:
             if turn != self._turn:
                 raise RuntimeError("the loader has begun another pass; one loader makes one at a time")
             shape = self._engine.next()
-            if shape is None:
+            if shape is None or shape["number"] >= len(self):
                 break
             batch = self._made(shape)
             self._next = shape["number"] + 1
@@ -535,9 +581,9 @@ class _Loader:
                 values["input_id"] = m(self._input_id(ids[rows[:size]], types.first[k]))
             if shape["hops"]:
                 values["num_sampled_nodes"] = np.diff(np.searchsorted(rows, ends)).tolist()
-        relation = np.asarray(arrays["edge_type"])
+        kinds = np.asarray(arrays["edge_type"])
         for k, edge in enumerate(types.relations):
-            some = np.flatnonzero(relation == k)
+            some = np.flatnonzero(kinds == k)
             of_edge = row[source[some]], row[target[some]]
             parts[edge] = values = {"edge_index": m(self._as_ours(np.stack(of_edge)))}
             if self._edge_ids is not None:
@@ -553,9 +599,12 @@ class _Loader:
                 at = np.searchsorted(target[some], [0, *ends[1:]])
                 values["num_sampled_edges"] = np.diff(at).tolist()[:shape["hops"]]
         if self._pairs is not None:
-            named = self._pairs.named(pairs, shape)
-            named["edge_label_index"] = self._as_ours(row[np.asarray(named["edge_label_index"])])
-            parts[self._pairs.relation] |= {name: m(value) for name, value in named.items()}
+            relation = self._pairs.relation
+            of = {"src_index": relation[0], "dst_pos_index": relation[2], "dst_neg_index": relation[2]}
+            for name, value in self._pairs.named(pairs, shape).items():
+                if name.endswith("_index"):
+                    value = self._as_ours(row[np.asarray(value)])
+                parts[of.get(name, relation)][name] = m(value)
         return parts
 
     def _in_columns(self, arrays: dict[str, Any], name: str, places: dict[str, slice]) -> dict[str, Any]:
@@ -592,12 +641,14 @@ def _hetero(data: Any, parts: dict[Any, dict[str, Any]]) -> Any:
 
 class NeighborLoader(_Loader):
     """Batches as ``torch_geometric.loader.NeighborLoader`` draws them. `num_neighbors`: in-edges of each vertex, hop by
-    hop; -1: all. `input_nodes`: "train", "valid", "test", None (all vertices), a mask, or ids; without `shuffle` they
+    hop; -1: all; of a store with types of vertices also a dict of such lists, one for each type of edges, 0: none.
+    `input_nodes`: "train", "valid", "test", None (all vertices), a mask, or ids; without `shuffle` they
     come in the order of the store, which reads least. Options: ``replace``, ``weighted`` (an edge as likely as its
     weight), ``by_type``, ``seed``, ``threads``, and ``host_memory``, what the loader may take ("8G").
 
     `store` is a :class:`gnnstream.Store` or its folder, `batch_size` a number of vertices, `transform` a function of
-    each batch whose result is yielded, `device` where tensors go, `pin_memory` whether they are pinned on the way.
+    each batch whose result is yielded, `device` where tensors go, `pin_memory` whether they are pinned on the way,
+    `drop_last` whether the last batch is left out where it is smaller than the others.
     With `edge_ids` batches have ``e_id``, int64 [edges]: which edge, counted by destination, then source, as
     :class:`gnnstream.pyg.GraphStore` gives them; this takes 8 bytes an edge beside ``host_memory``.
 
@@ -622,28 +673,32 @@ class NeighborLoader(_Loader):
 
     def __init__(self, store: Union[Store, PathLike], num_neighbors: Any, *, batch_size: int = 1024,
                  input_nodes: Any = None, shuffle: bool = False, transform: Optional[Callable[[Any], Any]] = None,
-                 device: Any = None, pin_memory: bool = False, edge_ids: bool = False,
+                 device: Any = None, pin_memory: bool = False, edge_ids: bool = False, drop_last: bool = False,
                  **options: Unpack[LoaderOptions]) -> None:
         super().__init__(store, "neighbor", input_nodes, transform, device, pin_memory,
-                         {**options, "batch_size": operator.index(batch_size), "fanout": _fanout(num_neighbors),
-                          "shuffle": "always" if shuffle else "never"}, "NeighborLoader()", edge_ids)
+                         {**options, "batch_size": operator.index(batch_size), "fanout": num_neighbors,
+                          "shuffle": "always" if shuffle else "never"}, "NeighborLoader()", edge_ids,
+                         drop_last=drop_last)
 
 
 class LinkNeighborLoader(_Loader):
     """Batches as ``torch_geometric.loader.LinkNeighborLoader`` makes them: ``batch_size`` pairs, and neighbours drawn
     of their ends as :class:`NeighborLoader` draws them. `edge_label_index` [2, pairs]: ids of vertices in the input;
-    without `shuffle` they come in this order. `edge_label`: [pairs, ...] any numbers of theirs. `neg_sampling`: None,
-    "binary" or "triplet", with an amount ``("binary", 2.0)``, a dict, or torch_geometric's NegativeSampling without
-    weights. `neg_sampling_ratio`: "binary" of that amount. With `leave_out` a batch does without the edges that are
-    its pairs, in a symmetric store either way, so that no message says what is asked; without it they stay, as there.
+    None: all edges, which takes 16 bytes each. Without `shuffle` they come in this order. `edge_label`: [pairs, ...]
+    any numbers of theirs. `neg_sampling`: None, "binary" or "triplet", with an amount ``("binary", 2.0)``, a dict, or
+    torch_geometric's NegativeSampling without weights. `neg_sampling_ratio`: "binary" of that amount. With `leave_out`
+    a batch does without the edges that are its pairs, in a symmetric store either way, so that no message says what is
+    asked; without it they stay, as there.
 
     A batch has ``input_id``, which of the pairs it has; ``edge_label_index``, rows of the batch; and ``edge_label``,
     where there is one: with "binary" random pairs are behind the given ones, with 0 for a label, and labels that begin
     at 0 are 1 more. With "triplet" it has ``src_index``, ``dst_pos_index`` and ``dst_neg_index``.
 
     Other arguments as of :class:`NeighborLoader`: `store`, `num_neighbors`, `transform`, `device`, `pin_memory`,
-    `edge_ids`. Of a store with types of vertices `edge_label_index` is (type of edges, ids within the types), and
-    there are no random pairs. ValueError and TypeError say which argument has which shape, OptionError which id is
+    `edge_ids`, `drop_last`. Of a store with types of vertices `edge_label_index` is (type of edges, ids within the
+    types), or the type alone for all of its edges; random vertices are of the types of its ends; and a batch has all
+    this by that type, ``src_index`` by that of the sources, ``dst_pos_index`` and ``dst_neg_index`` by the other's.
+    ValueError and TypeError say which argument has which shape, OptionError which id is
     none.
 
     >>> from gnnstream.loaders import LinkNeighborLoader
@@ -653,21 +708,18 @@ class LinkNeighborLoader(_Loader):
     (True, (2, 20))
     """
 
-    def __init__(self, store: Union[Store, PathLike], num_neighbors: Any, *, edge_label_index: Any,
+    def __init__(self, store: Union[Store, PathLike], num_neighbors: Any, *, edge_label_index: Any = None,
                  edge_label: Any = None, neg_sampling: Any = None, neg_sampling_ratio: Optional[float] = None,
                  leave_out: bool = False, batch_size: int = 1024, shuffle: bool = False,
                  transform: Optional[Callable[[Any], Any]] = None, device: Any = None, pin_memory: bool = False,
-                 edge_ids: bool = False, **options: Unpack[LoaderOptions]) -> None:
-        given: dict[str, Any] = {**options}
-        for name in _TIMES:
-            if given.pop(name, None):
-                raise TypeError(f"{name}: batches are one graph for all of their pairs, without times; leave it out")
+                 edge_ids: bool = False, drop_last: bool = False, **options: Unpack[LoaderOptions]) -> None:
         if neg_sampling_ratio:
             neg_sampling = "binary", neg_sampling_ratio
         super().__init__(store, "neighbor", None, transform, device, pin_memory,
-                         {**given, "batch_size": operator.index(batch_size), "fanout": _fanout(num_neighbors),
+                         {**options, "batch_size": operator.index(batch_size), "fanout": num_neighbors,
                           "shuffle": "always" if shuffle else "never"}, "LinkNeighborLoader()", edge_ids,
-                         lambda types: _Pairs(edge_label_index, edge_label, neg_sampling, leave_out, types))
+                         lambda types, of: _Pairs(edge_label_index, edge_label, neg_sampling, leave_out, types, of),
+                         drop_last)
 
 
 class ClusterLoader(_Loader):

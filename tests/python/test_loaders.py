@@ -318,6 +318,9 @@ class Loaders(unittest.TestCase):
                 (lambda: self.loader(input_nodes="test"), gs.NotFoundError, "test"),
                 (lambda: self.loader(host_memory="10K"), gs.BudgetError, "at least"),
                 (lambda: self.links(disjoint=True), TypeError, "disjoint: batches are one graph"),
+                (lambda: self.loader(time_attr="t"), TypeError, "time_attr: .* without times"),
+                (lambda: self.loader(weight_attr="w"), TypeError, "weight_attr: .* weighted=True"),
+                (lambda: self.loader(collate_fn=len), TypeError, "collate_fn: use transform"),
                 (lambda: self.links(edge_label_time=[1] * 200), TypeError, "edge_label_time: .* without times"),
                 (lambda: self.links(edge_label_index=[[1, 2, 3]]), ValueError, r"must be \[2, pairs\]"),
                 (lambda: self.links(edge_label_index=[[1, N], [0, 1]]), gs.OptionError, r"source\[1\] is 1000"),
@@ -338,6 +341,45 @@ class Loaders(unittest.TestCase):
         loader.close()
         with self.assertRaisesRegex(ValueError, "closed"):
             next(iter(loader))
+
+    def test_the_last_batch_is_left_out_where_it_is_smaller(self):
+        for size, nodes, batches in ((64, "train", 3), (50, "train", 5), (300, "train", 0), (64, None, 15),
+                                     (7, [5, 8, 3, 9, 1, 2, 0, 11], 1)):
+            loader = self.loader(batch_size=size, input_nodes=nodes, drop_last=True, shuffle=True, seed=3)
+            whole = self.ids(self.loader(batch_size=size, input_nodes=nodes, shuffle=True, seed=3))
+            self.assertEqual(len(loader), batches)
+            self.assertEqual(self.ids(loader), whole[:batches])
+            self.assertEqual(loader.state_dict(), {"epoch": 2, "batch": 0})
+        self.assertEqual(len(self.links(drop_last=True)), 6)  # of 200 pairs, 32 each
+
+    def test_a_transform_that_fails_loses_nothing(self):
+        calls = []
+
+        def transform(batch):
+            calls.append(0)
+            if len(calls) == 3:
+                raise OSError("the user's own")
+            return plain(batch.n_id).tolist()
+        want = self.ids(self.loader(shuffle=True, seed=2))
+        loader, got = self.loader(shuffle=True, seed=2, transform=transform), []
+        with self.assertRaisesRegex(OSError, "the user's own"):
+            for ids in loader:
+                got.append(ids)
+        self.assertEqual(loader.state_dict(), {"epoch": 1, "batch": 2})
+        loader.load_state_dict(loader.state_dict())
+        self.assertEqual([*got, *loader], want)
+
+    def test_pinned_where_there_is_a_gpu(self):
+        try:
+            import torch
+        except ImportError:
+            return self.assertRaisesRegex(TypeError, "pin_memory: is torch's", self.loader, pin_memory=True)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            batch = next(iter(self.loader(pin_memory=True)))
+        self.assertEqual(batch.x.is_pinned(), torch.cuda.is_available())
+        self.assertEqual([str(w.message) for w in seen if "pin_memory" in str(w.message)] == [],
+                         torch.cuda.is_available())
 
     def test_threads_take_turns_and_children_open_their_own(self):
         loader = self.loader()
@@ -468,8 +510,152 @@ class SeveralTypes(unittest.TestCase):
                              (("author", "train"), "'author' has no split"), (("topic", [50]), "topic has 0 to 49")):
             with self.assertRaisesRegex(ValueError, words):
                 NeighborLoader(self.store, [2], input_nodes=nodes)
-        with self.assertRaisesRegex(ValueError, "must be the same numbers"):
-            NeighborLoader(self.store, {kind: [k + 1] for k, kind in enumerate(self.ENDS)})
+
+    def test_numbers_of_neighbours_of_each_type_of_edges(self):
+        """By definition: a vertex that is reached in so many hops has the least of its in-edges of a type and that
+        type's number; from memory and from the disk the same."""
+        writes, about, cites = self.ENDS
+        for given in ({writes: [2, 0, 1], about: [-1, 3, 3], cites: [3, 1, -1]}, {writes: [0], about: [1], cites: [-1]},
+                      {writes: [5, 0], about: [0, 4], cites: [7, 1]}):
+            seen = []
+            for budget, threads in (("64M", 1), ("9M", 2)):
+                loader = NeighborLoader(self.store, given, batch_size=30, input_nodes="train", shuffle=True, seed=2,
+                                        host_memory=budget, threads=threads, edge_ids=True)
+                seen.append([])
+                for batch in loader:
+                    self.check(batch, len(given[writes]))
+                    for kind, numbers in given.items():
+                        n_id, ends = plain(batch[kind[2]].n_id), np.cumsum(batch[kind[2]].num_sampled_nodes)
+                        drawn = np.bincount(plain(batch[kind].edge_index)[1], minlength=len(n_id))
+                        degree = np.bincount(self.data[kind].edge_index[1], minlength=400)[n_id]
+                        for hop, number in enumerate(numbers):
+                            of = slice(0 if hop == 0 else ends[hop - 1], ends[hop])
+                            want = degree[of] if number < 0 else np.minimum(degree[of], number)
+                            np.testing.assert_array_equal(drawn[of], want, f"{kind}, hop {hop}")
+                        self.assertEqual(drawn[ends[len(numbers) - 1]:].sum(), 0)
+                    seen[-1].append([plain(batch[kind].e_id).tolist() for kind in given])
+            self.assertEqual(seen[0], seen[1])
+        same = {kind: [4, 3] for kind in self.ENDS}
+        for a, b in zip(*(NeighborLoader(self.store, n, batch_size=80, threads=1, edge_ids=True) for n in
+                          (same, [4, 3]))):
+            np.testing.assert_array_equal(plain(a["paper"].n_id), plain(b["paper"].n_id))
+        for given, words in (({writes: [1]}, r"says nothing of \('paper', 'about', 'topic'\)"),
+                             ({writes: [1], about: [1, 2], cites: [1]}, "as many numbers for each type"),
+                             ({writes: [1], about: [-2], cites: [1]}, "as many numbers for each type"),
+                             ({**same, ("a", "b", "c"): [1, 1]}, "no type of edges")):
+            with self.assertRaisesRegex(ValueError, words):
+                NeighborLoader(self.store, given)
+        with self.assertRaisesRegex(gs.OptionError, r"lists of 2 types of edges, and the store has 3"):
+            gs._engine.Loader(self.store.path, {"sampler": "neighbor", "fanout": "3;2"}, 0, None)
+
+    def pairs(self, kind=("author", "writes", "paper"), **more):
+        index = np.stack([np.arange(40), np.arange(40)[::-1] * 9 % self.ENDS[kind][1]])
+        return index, LinkNeighborLoader(self.store, [3, 2], **{"edge_label_index": (kind, index), "batch_size": 16,
+                                                                "threads": 1, "edge_ids": True, **more})
+
+    def test_random_pairs_are_of_the_types_of_the_given_ones(self):
+        for kind in self.ENDS:
+            drawn = np.zeros((2, 0), np.int64)
+            for budget in ("64M", "9M"):
+                index, loader = self.pairs(kind, neg_sampling=("binary", 20), host_memory=budget)
+                here = np.zeros((2, 0), np.int64)
+                for batch in loader:
+                    self.check(batch, 2)
+                    part = batch[kind]
+                    at, pair = plain(part.edge_label_index), plain(part.input_id)
+                    ends = np.stack([plain(batch[end].n_id)[rows] for end, rows in zip(kind[::2], at)])
+                    np.testing.assert_array_equal(ends[:, :len(pair)], index[:, pair])
+                    np.testing.assert_array_equal(plain(part.edge_label), [1] * len(pair) + [0] * 20 * len(pair))
+                    here = np.concatenate([here, ends[:, len(pair):]], 1)
+                self.assertTrue(drawn.size == 0 or (here == drawn).all())
+                drawn = here
+            for ends, count in zip(drawn, self.ENDS[kind]):  # 800 draws of each end, none likelier than another
+                often = np.bincount(ends, minlength=count)
+                self.assertEqual((ends.min() >= 0, len(often)), (True, count))
+                chi = ((often - 800 / count) ** 2 / (800 / count)).sum()
+                self.assertLess(abs(chi - (count - 1)), 6 * (2 * (count - 1)) ** 0.5)
+            for amount, shape in ((1, (16,)), (3, (16, 3))):
+                index, loader = self.pairs(kind, neg_sampling=("triplet", amount), shuffle=True)
+                batch = next(iter(loader))
+                pair = plain(batch[kind].input_id)
+                sources, targets = batch[kind[0]], batch[kind[2]]
+                np.testing.assert_array_equal(plain(sources.n_id)[plain(sources.src_index)], index[0, pair])
+                np.testing.assert_array_equal(plain(targets.n_id)[plain(targets.dst_pos_index)], index[1, pair])
+                self.assertEqual(plain(targets.dst_neg_index).shape, shape)
+                self.assertLess(plain(targets.dst_neg_index).max(), len(targets.n_id))
+        ids = np.array([0, 1, 400], np.int64)
+        with self.assertRaisesRegex(gs.OptionError, r"source\[2\] is 400, .* another type than source\[0\], author"):
+            gs._engine.Loader(self.store.path, {"sampler": "neighbor", "fanout": "2"}, 4, ids, ids + 300, 1, 1.0, False)
+
+    def test_all_edges_of_a_type_are_pairs(self):
+        kind = ("paper", "about", "topic")
+        seen = []
+        for batch in LinkNeighborLoader(self.store, {**{k: [1] for k in self.ENDS}, kind: [-1]}, edge_label_index=kind,
+                                        batch_size=500, threads=1, shuffle=True, drop_last=True):
+            at = plain(batch[kind].edge_label_index)
+            self.assertEqual(at.shape, (2, 500))
+            seen += zip(*(plain(batch[end].n_id)[rows].tolist() for end, rows in zip(kind[::2], at)))
+        self.assertEqual(len(seen), 1000)
+        self.assertLessEqual(set(seen), set(zip(*self.data[kind].edge_index.tolist())))
+        one = next(iter(LinkNeighborLoader(self.store, [1], edge_label_index=kind, batch_size=1200, threads=1)))
+        at = plain(one[kind].edge_label_index)
+        np.testing.assert_array_equal(np.stack([plain(one["paper"].n_id)[at[0]], plain(one["topic"].n_id)[at[1]]]),
+                                      self.sorted[kind])
+
+    def test_names_and_shapes_are_those_of_torch_geometric(self):
+        try:
+            import torch
+            from torch_geometric.data import HeteroData
+            from torch_geometric.loader.link_loader import LinkLoader
+            from torch_geometric.sampler import BaseSampler, HeteroSamplerOutput
+            from torch_geometric.sampler.neighbor_sampler import edge_sample
+        except ImportError:
+            self.skipTest("no torch_geometric")
+        kind, numbers = ("author", "writes", "paper"), {"author": 300, "paper": 400}
+
+        class Seeds(BaseSampler):
+            """The seeds alone, by torch_geometric's own treatment of pairs."""
+            edge_permutation, sample_from_nodes = None, None
+
+            def sample_from_edges(self, inputs, neg_sampling=None):
+                return edge_sample(inputs, self.sample, numbers, False, None, neg_sampling)
+
+            def sample(self, seed, time):
+                return HeteroSamplerOutput(dict(seed), {}, {}, {})
+        whole = HeteroData()
+        whole["author"].num_nodes, whole["paper"].num_nodes = 300, 400
+        whole[kind].edge_index = torch.from_numpy(self.data[kind].edge_index)
+        names = ("input_id", "edge_label", "edge_label_index", "src_index", "dst_pos_index", "dst_neg_index")
+        label = torch.arange(40) % 3
+        for given in ({"edge_label": label}, {}, {"neg_sampling": "binary"}, {"neg_sampling": ("binary", 2.0)},
+                      {"neg_sampling": "binary", "edge_label": label}, {"neg_sampling": ("triplet", 2)},
+                      {"neg_sampling": "triplet"}):
+            index, ours = self.pairs(kind, **given)
+            theirs = LinkLoader(whole, Seeds(), (kind, torch.from_numpy(index)), batch_size=16, **given)
+            for a, b in zip(ours, theirs):
+                for of in (kind, "author", "paper"):
+                    there = {name for name in names if getattr(b[of], name, None) is not None}
+                    self.assertEqual({name for name in names if name in a[of]}, there)
+                    for name in there:
+                        self.assertEqual((a[of][name].shape, a[of][name].dtype), (b[of][name].shape, b[of][name].dtype))
+                    for name in there & {"edge_label", "input_id"}:
+                        self.assertTrue(torch.equal(a[of][name], b[of][name]), name)
+
+    def test_goes_on_within_an_epoch(self):
+        def ids(batch):
+            return [plain(batch[kind].n_id).tolist() for kind in self.data.node_types]
+        numbers = {kind: [k + 1, 2] for k, kind in enumerate(self.ENDS)}
+        for make in (lambda: NeighborLoader(self.store, numbers, batch_size=40, input_nodes="train", shuffle=True,
+                                            seed=6),
+                     lambda: self.pairs(shuffle=True, neg_sampling="binary", seed=6, batch_size=9)[1]):
+            first, second = make(), make()
+            want = [ids(batch) for batch in first]
+            first.set_epoch(1)
+            for k, batch in enumerate(first):
+                if k == 2:
+                    break
+            second.load_state_dict(first.state_dict())
+            self.assertEqual([ids(batch) for batch in second], want[3:])
 
     def test_other_loaders(self):
         count = dict.fromkeys(self.data.node_types, 0)
@@ -491,8 +677,6 @@ class SeveralTypes(unittest.TestCase):
                              ((kind, pairs + 300), "author has 0 to 299")):
             with self.assertRaisesRegex(ValueError, words):
                 LinkNeighborLoader(self.store, [3], edge_label_index=given)
-        with self.assertRaisesRegex(ValueError, "neg_sampling: random vertices would be of any type"):
-            LinkNeighborLoader(self.store, [3], edge_label_index=(kind, pairs), neg_sampling="binary")
 
     def test_blocks(self):
         sys.modules.setdefault("dgl", dgl)
