@@ -8,14 +8,22 @@
 #   accuracy  on that graph, bytes and seconds until 94 % test accuracy: whole graph, neighbours, clusters
 #
 # The peers come from PyPI into $GS_BENCH_DIR/loaders-venv (6 GB) at the first run. PyPI has no pyg-lib, and
-# torch-sparse, which NeighborLoader samples with instead, as sources alone: they are compiled, which takes ten minutes
-# and more. `disk` and `accuracy` need root, for the cgroup and to drop the page cache, and 9 GB.
-#   GS_ROUNDS       turns of each program, default 3
-#   GS_PIP_OPTIONS  more options for pip install
+# torch-sparse, which NeighborLoader samples with instead, as sources alone; they take half an hour and more to compile,
+# so NeighborLoader is left out unless it is asked for. `disk` and `accuracy` need root, for the cgroup and to drop the
+# page cache, and 9 GB.
+#   GS_ROUNDS        turns of each program, default 3
+#   GS_SCALE         divides the numbers of vertices and edges, default 1; of `disk` at most 4, as a quarter of the
+#                    features is less than the program itself takes then
+#   GS_EPOCHS        epochs of `memory` that are timed, default 2
+#   GS_TORCH_SPARSE  1: compiles torch-sparse, for NeighborLoader
+#   GS_PIP_OPTIONS   more options for pip install
 . "$(dirname "$0")/lib.sh"
 
 python=$dir/loaders-venv/bin/python
-work=$dir/loaders
+scale=${GS_SCALE:-1}
+work=$dir/loaders$([ "$scale" = 1 ] || echo "-$scale")
+peers=graphbolt
+[ "${GS_TORCH_SPARSE:-0}" != 1 ] || peers+=,neighborloader
 mkdir -p "$work"
 [ $# -gt 0 ] || set -- memory disk
 
@@ -29,16 +37,17 @@ install()
     show python3 -m venv "$dir/loaders-venv"
     show "${pip[@]}" ${more[@]+"${more[@]}"} -r "$here/peers/requirements-loaders.txt"
     show "${pip[@]}" --no-deps ${more[@]+"${more[@]}"} dgl==2.1.0
+    touch "$dir/loaders-venv/complete"
+    [ "${GS_TORCH_SPARSE:-0}" = 1 ] || return 0
     FORCE_ONLY_CPU=1 show "${pip[@]}" --no-deps --no-build-isolation ${more[@]+"${more[@]}"} torch-scatter==2.1.2 \
         torch-sparse==0.6.18 || echo 'torch-sparse does not build here: NeighborLoader is left out' >&2
-    touch "$dir/loaders-venv/complete"
 }
 
 # graph NAME VERTICES EDGES FEATURES METHOD PARTS: folder and store, once.
 graph()
 {
-    [ -d "$work/$1" ] || show "$GNNSTREAM" generate sbm "$work/$1" --vertices "$2" --edges "$3" --features "$4" \
-        --classes 16 --seed 1
+    [ -d "$work/$1" ] || show "$GNNSTREAM" generate sbm "$work/$1" --vertices $(($2 / scale)) \
+        --edges $(($3 / scale)) --features "$4" --classes 16 --seed 1
     [ -d "$work/$1.store" ] || show "$GNNSTREAM" partition "$work/$1" "$work/$1.store" --method "$5" --parts "$6" \
         --memory 2G
 }
@@ -56,7 +65,7 @@ for what in "$@"; do
     memory)
         install
         graph mem 500000 10000000 128 natural 8
-        beside mem
+        beside mem --peers "$peers" --epochs "${GS_EPOCHS:-2}"
         ;;
     disk)
         install
