@@ -231,30 +231,48 @@ static const char *mib_up(char *buf, size_t cap, uint64_t bytes)
     return buf;
 }
 
-/* Behind the arena that is set, the smallest staging ring with which anything works, to one part of it in `part`: found
- * as the host's is, from the out->staging that is in it at a time; `fails`: which is known not to work. A larger ring
- * may fail by its turns where a smaller one works: so below `most`, a sixteenth at a time is tried, too. Tables are as
- * long with another ring. GS_ENOFIT: none works. */
-static gs_status least_staging(gs_least *out, const gs_layout *l, gs_choice *c, bool fails, uint64_t most,
-                               uint64_t part)
+/* How a staging ring is looked for: of at most `most`, to one part of it in `part`; `fails`: the first is known not to
+ * work. Beside a ring of so many bytes, which turns out to be enough, too, or not: `both`. */
+struct staging {
+    uint64_t most, part, ring;
+    bool fails, both;
+};
+
+/* Does the staging ring work? It is tried beside the other ring that is wanted; where that one has no room, alone. */
+static gs_status try_staging(struct staging *s, const gs_layout *l, gs_choice *c, uint64_t staging, uint64_t *tables)
+{
+    const bool endless = s->ring == GS_RING_ENDLESS;
+    gs_status st = try_rings(l, c, s->ring, staging, tables);
+    const bool both = !endless && st == GS_OK;
+
+    if (st == GS_ENOFIT && !endless && !c->crammed && c->short_of == GS_HOST)
+        st = try_rings(l, c, GS_RING_ENDLESS, staging, tables);
+    s->both = st == GS_OK ? both : s->both;
+    return st;
+}
+
+/* Behind the arena that is set, the smallest staging ring with which anything works: found as the host's is, from the
+ * out->staging that is in it at a time. A larger ring may fail by its turns where a smaller one works: so below the
+ * most, a sixteenth at a time is tried, too. Tables are as long with another ring. GS_ENOFIT: none works. */
+static gs_status least_staging(gs_least *out, const gs_layout *l, gs_choice *c, struct staging *s)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES;
-    uint64_t low = 0, high = GS_MIN(GS_MAX(out->staging, step), most), more = GS_MAX(step, high / part);
-    const uint64_t near = more, less = gs_align_up(most / 16, GS_BLOCK_BYTES);
+    uint64_t low = 0, high = GS_MIN(GS_MAX(out->staging, step), s->most), more = GS_MAX(step, high / s->part);
+    const uint64_t near = more, less = gs_align_up(s->most / 16, GS_BLOCK_BYTES);
+    bool fails = s->fails;
     gs_status st = GS_ENOFIT;
 
-    while ((fails || (st = try_rings(l, c, GS_RING_ENDLESS, high, &out->tables)) == GS_ENOFIT) && high < most &&
-           !c->crammed) {
+    while ((fails || (st = try_staging(s, l, c, high, &out->tables)) == GS_ENOFIT) && high < s->most && !c->crammed) {
         fails = false;
         low = high;
-        high = GS_MIN(gs_align_up(high + more, GS_BLOCK_BYTES), most);
+        high = GS_MIN(gs_align_up(high + more, GS_BLOCK_BYTES), s->most);
         more *= 2;
     }
     while (st == GS_ENOFIT && high > low + less && !c->crammed)
-        st = try_rings(l, c, GS_RING_ENDLESS, high -= less, &out->tables);
+        st = try_staging(s, l, c, high -= less, &out->tables);
     while (st == GS_OK && low > 0 && high - low > near) {
         const uint64_t middle = gs_align_up(low + (high - low) / 2, GS_BLOCK_BYTES);
-        const gs_status tried = try_rings(l, c, GS_RING_ENDLESS, middle, &out->tables);
+        const gs_status tried = try_staging(s, l, c, middle, &out->tables);
         if (tried != GS_OK && tried != GS_ENOFIT)
             return tried;
         *(tried == GS_OK ? &high : &low) = middle;
@@ -280,9 +298,11 @@ static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, ui
     if (is_beyond(out, l, c))
         return GS_ENOFIT;
     c->short_of = GS_HOST;
-    if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_ENOFIT && !c->crammed &&
-        (st = least_staging(out, l, c, c->short_of != GS_HOST, c->spare_bytes, STAGING_PART)) == GS_OK)
-        st = is_beyond(out, l, c) ? GS_ENOFIT : find_ring(out, l, c, most);
+    if ((st = try_rings(l, c, out->ring, out->staging, &out->tables)) == GS_ENOFIT && !c->crammed) {
+        struct staging s = {c->spare_bytes, STAGING_PART, out->ring, c->short_of != GS_HOST, false};
+        if ((st = least_staging(out, l, c, &s)) == GS_OK && !s.both)
+            st = is_beyond(out, l, c) ? GS_ENOFIT : find_ring(out, l, c, most);
+    }
     out->host = host_bytes(l, c, out->ring, out->tables);
     return st;
 }
@@ -453,7 +473,7 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
     if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &least.tables)) != GS_OK)
         return st;
     least.staging = c->live_staging;
-    st = least_staging(&least, l, c, false, UINT64_MAX / 8, DEVICE_PART);
+    st = least_staging(&least, l, c, &(struct staging){UINT64_MAX / 8, DEVICE_PART, GS_RING_ENDLESS, false, false});
     *out = l->config->device_fixed + c->arena_bytes + least.staging;
     return st;
 }
@@ -502,9 +522,10 @@ static uint32_t finer_grid(const gs_layout *l, gs_choice *c, uint64_t staging, g
 /* Tables of a finer grid are no smaller than those of any arena of this one. */
 static uint32_t finer_than(const gs_layout *l, gs_choice *c, const struct least_host *found)
 {
-    const uint64_t tables = found->with.tables;
-    const bool none = l->config->host_fixed + tables + tables / 8 > l->config->host_memory;
-    return none ? 0 : finer_grid(l, c, found->with.staging, found->finest);
+    const uint64_t tables = found->with.tables, staging = found->with.staging;
+    const bool none = l->config->host_fixed + tables + tables / 8 > l->config->host_memory ||
+                      regrid_parts(l, staging, 0, tables) == 0;
+    return none ? 0 : finer_grid(l, c, staging, found->finest);
 }
 
 static gs_status refuse_device(gs_choice *c, const gs_layout *l, uint64_t device)
@@ -563,8 +584,9 @@ bool gs_refuse_early(const gs_layout *l)
 
     if (cfg->refusal != NULL)
         cfg->refusal->least_tables = l->least_tables;
-    if (cfg->no_sizes &&
-        (double)(least - cfg->host_fixed) * cfg->tables_part + (double)cfg->host_fixed > (double)cfg->host_memory)
+    const uint64_t known = cfg->host_fixed + l->memory.on_hosts * (cfg->device_fixed + gs_layout_least_arena(l));
+    if (cfg->no_sizes && cfg->tables_part > 0 &&
+        (double)(least - cfg->host_fixed) * cfg->tables_part + (double)known > (double)cfg->host_memory)
         return true;
     return least > cfg->host_memory && (cfg->no_sizes || (cfg->host_known > 0 && least >= cfg->host_known));
 }
