@@ -187,6 +187,8 @@ typedef struct gs_product_report {
     uint64_t pairs;      /* of one operand and one type, likewise */
     double pair_seconds; /* with one product a pair, which its edges read */
     bool by_pairs;
+    bool measured; /* the seconds, of processors: on chunks of this store, before a run's first epoch. 0: that way was
+                    * not, as it was predicted to be far longer */
 } gs_product_report;
 
 #define GS_PLAN_PROGRAMS 24 /* most programs that are listed */

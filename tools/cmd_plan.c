@@ -294,9 +294,13 @@ static void print_way(const gs_product_report *r, int way)
         printf("%-44s %-6s %12s %10s  %s\n", "", product_ways[way].way, "", "",
                way == 1 ? "not counted: products are not linear, another device, or not asked for"
                         : "not counted: what edges add sees more of them, another device, or not asked for");
+    else if (r->measured && all[way] <= 0)
+        printf("%-44s %-6s %12s %10s  not measured: predicted to be far longer\n", way == 0 ? r->stage : "",
+               product_ways[way].way, cli_count(rows), "");
     else
-        printf("%-44s %-6s %12s %10.4f  %s\n", way == 0 ? r->stage : "", product_ways[way].way, cli_count(rows),
-               all[way], way == taken ? "taken" : all[taken] <= all[way] ? "longer" : "not asked for");
+        printf("%-44s %-6s %12s %10.4f  %s%s\n", way == 0 ? r->stage : "", product_ways[way].way, cli_count(rows),
+               all[way], way == taken ? "taken" : all[taken] <= all[way] ? "longer" : "not asked for",
+               r->measured ? ", as measured" : "");
 }
 
 static void print_programs(const gs_plan_report *p)

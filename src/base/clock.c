@@ -2,12 +2,15 @@
 
 #include <math.h>
 
-double gs_now(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+double gs_now(void) { return seconds_of(CLOCK_MONOTONIC); }
+double gs_processor_now(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 void gs_sleep(double seconds)
 {

@@ -238,6 +238,29 @@ static void batches_read(reader *r, const cJSON *root, gs_cost_record *out)
     out->draw_amount = rate(r, root, "batch_draw_amount");
 }
 
+#define STAGE_COLUMNS (1 + (int)GS_COST_WAYS)
+#define KEY_MOST 562949953421312.0
+
+static void stages_read(reader *r, const cJSON *root, gs_cost_record *out)
+{
+    const cJSON *const all = cJSON_GetObjectItemCaseSensitive(root, "stages"), *item = NULL;
+    double *to = NULL;
+    int i = 0;
+
+    r->fine = r->fine && cJSON_IsArray(all) && cJSON_GetArraySize(all) % STAGE_COLUMNS == 0 &&
+              cJSON_GetArraySize(all) <= (int)GS_COST_STAGES * STAGE_COLUMNS;
+    if (!r->fine)
+        return;
+    cJSON_ArrayForEach(item, all)
+    {
+        gs_cost_stage *const stage = &out->stage[i / STAGE_COLUMNS];
+        to = i % STAGE_COLUMNS == 0 ? &stage->key : &stage->seconds[i % STAGE_COLUMNS - 1];
+        *to = number(r, item, 0, i % STAGE_COLUMNS == 0 ? KEY_MOST : RATE_MOST);
+        i++;
+    }
+    out->stages = (uint32_t)(i / STAGE_COLUMNS);
+}
+
 static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
 {
     const cJSON *const limits = cJSON_GetObjectItemCaseSensitive(root, "limits");
@@ -255,6 +278,8 @@ static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
         out->others_sum = rate(r, root, "others_sum");
         out->others_weight = rate(r, root, "others_weight");
     }
+    if (cJSON_GetObjectItemCaseSensitive(root, "stages") != NULL) /* nor those of before ways were measured */
+        stages_read(r, root, out);
     if (limits != NULL)
         limits_read(r, limits, &out->limits);
 }
@@ -338,6 +363,18 @@ static void fit_write(cJSON *root, const char *prefix, int kinds, int first, con
     add_table(root, named(prefix, "product").text, &f->product[first][0], kinds * GS_WORK_AMOUNTS);
 }
 
+static cJSON *stages_write(const gs_cost_record *r)
+{
+    cJSON *const all = cJSON_CreateArray();
+
+    for (uint32_t k = 0; k < r->stages; k++) {
+        cJSON_AddItemToArray(all, cJSON_CreateNumber(r->stage[k].key));
+        for (uint32_t w = 0; w < GS_COST_WAYS; w++)
+            cJSON_AddItemToArray(all, cJSON_CreateNumber(r->stage[k].seconds[w]));
+    }
+    return all;
+}
+
 static char *record_text(const gs_cost_record *r, const char *machine, const char *device)
 {
     cJSON *const root = cJSON_CreateObject();
@@ -357,6 +394,7 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     fit_write(root, "batch_", GS_WORK_LINKS, 0, &r->batch_fit);
     cJSON_AddNumberToObject(root, "batch_draw_seconds", r->draw_seconds);
     cJSON_AddNumberToObject(root, "batch_draw_amount", r->draw_amount);
+    cJSON_AddItemToObject(root, "stages", stages_write(r));
     cJSON_AddItemToObject(root, "limits", limits_write(&r->limits));
     text = cJSON_Print(root);
     cJSON_Delete(root);
@@ -379,6 +417,26 @@ gs_status gs_cost_record_save(const gs_cost_record *r, const char *device)
     cJSON_free(text);
     gs_free(path);
     return st;
+}
+
+const gs_cost_stage *gs_cost_record_stage(const gs_cost_record *r, double key)
+{
+    for (uint32_t k = 0; k < r->stages; k++)
+        if (r->stage[k].key == key)
+            return &r->stage[k];
+    return NULL;
+}
+
+void gs_cost_record_add_stage(gs_cost_record *r, const gs_cost_stage *stage)
+{
+    const gs_cost_stage *const known = gs_cost_record_stage(r, stage->key);
+    uint32_t at = known != NULL ? (uint32_t)(known - r->stage) : r->stages;
+
+    if (at == GS_COST_STAGES)
+        at--;
+    r->stages = at >= r->stages ? at + 1 : r->stages;
+    memmove(&r->stage[1], &r->stage[0], at * sizeof(*stage));
+    r->stage[0] = *stage;
 }
 
 void gs_cost_from_record(gs_cost *out, const gs_cost_record *r, uint32_t threads, const gs_gpu_speed *gpu)

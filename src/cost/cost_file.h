@@ -11,6 +11,15 @@
 #include "base/status.h"
 #include "cost/cost.h"
 
+/* What was measured of the ways to make products by edges' types (session/choose_products.h): of one stage of a text,
+ * on one store. */
+#define GS_COST_WAYS 3u    /* as program/program.h numbers them */
+#define GS_COST_STAGES 64u /* that are kept, the last ones measured first */
+typedef struct gs_cost_stage {
+    double key;                   /* a whole number of 15 digits at most: a hash of the stage's text and of the store */
+    double seconds[GS_COST_WAYS]; /* of processors, an edge; 0: not measured */
+} gs_cost_stage;
+
 typedef struct gs_cost_record {
     gs_limits limits; /* zeroed: never measured */
     gs_fit fit;
@@ -26,7 +35,14 @@ typedef struct gs_cost_record {
     /* Of the processors, the share that other programs had while the epochs were timed, weighted like those: sums of
      * shares, and of weights. */
     double others_sum, others_weight;
+    uint32_t stages;
+    gs_cost_stage stage[GS_COST_STAGES];
 } gs_cost_record;
+
+/* NULL: none is known. */
+const gs_cost_stage *gs_cost_record_stage(const gs_cost_record *r, double key);
+/* In place of what was known of it; the one that was measured first gives way where there are too many. */
+void gs_cost_record_add_stage(gs_cost_record *r, const gs_cost_stage *stage);
 
 /* Zeroes `*out` where there is no usable file; that is not a failure. `device` is gs_device_name(). */
 void gs_cost_record_load(gs_cost_record *out, const char *device);

@@ -242,6 +242,10 @@ typedef struct gs_exec_args {
     bool again;                /* the next run is of this pass too: its first reads are made while this one ends */
     const gs_device_there *there; /* learned parameters, on the one device, whose graph is bound; NULL: they are those
                                 * of `param`. The run returns before it is done */
+    /* Nothing is computed, and what is read and written is what memory has: each launch of an edge program of a stage
+     * that has ways to try (gs_stage.tried) is given to this instead. NULL: the pass runs. */
+    gs_status (*rehearse)(void *context, gs_device *device, const gs_edge_program_launch *l);
+    void *rehearsal;           /* its context */
     gs_exec_watch *watch;      /* every tile is looked at, which takes its time; NULL: none */
     const volatile int *stop;  /* becomes nonzero (Ctrl-C): give up between tasks; may be NULL */
 } gs_exec_args;

@@ -145,7 +145,8 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     const gs_edge_program_launch l = {.program = e->program, .stage = s, .edges = edges,
                                       .seed = e->args->seed, .epoch = e->args->epoch, .rows = x->edge_rows,
                                       .sum = sum, .param = e->args->param, .grad = x->grad};
-    return gs_device_run_edge_program(x->device, &l);
+    return e->args->rehearse != NULL ? e->args->rehearse(e->args->rehearsal, x->device, &l)
+                                     : gs_device_run_edge_program(x->device, &l);
 }
 
 static gs_status zero_state(const gs_exec_device *x, const gs_accumulator *a, uint64_t count)
@@ -268,11 +269,19 @@ static gs_status launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
     }
 }
 
+/* Is it a launch that a rehearsal wants? */
+static bool is_rehearsed(const gs_exec *e, const gs_task *t)
+{
+    return t->kind == GS_TASK_EDGES && !gs_task_sums_rows(t) && e->program->stage[t->stage].tried != 0;
+}
+
 gs_status gs_exec__launch(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     gs_task there = *t;
     gs_status st;
 
+    if (e->args->rehearse != NULL && !is_rehearsed(e, t))
+        return GS_OK;
     if (e->graph == NULL)
         return launch(e, x, t);
     if ((st = gs_exec__zero_behind(e, x, t)) != GS_OK || !gs_task_bind(&there, &e->graph->binding, e->program))

@@ -245,6 +245,8 @@ typedef struct gs_stage {
     gs_edge_reg *edge_reg;
     gs_instr *edge_instr;
     gs_products products;     /* of others than edges only where gs_stage_find_products() says so; */
+    unsigned tried;           /* bits 1 << gs_products of others that a device must be ready for, too: before the first
+                               * epoch it is measured which of them takes least */
     double runs_per_edge, pairs_per_edge; /* of these, as a plan expects; 0: not counted */
     uint32_t pair_portion;    /* pairs that are made at a time; 0: as many as runs */
 } gs_stage;
@@ -407,6 +409,7 @@ gs_status gs_program_check(const gs_program *p);
 
 /* One readable line an array, parameter, sum and instruction. */
 void gs_program_print(const gs_program *p, FILE *out);
+void gs_program_print_stage(const gs_program *p, uint32_t index, FILE *out);
 
 /* Floating-point operations of a stage whose vertex program runs on `rows` rows and whose sums go over `edges` edges (a
  * multiply-add counts two): dense products, those of runs for as many as are expected, and edge sums. */

@@ -119,7 +119,7 @@ static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *
     fprintf(out, " : [%u]\n", s->reg[m->reg].width);
 }
 
-static void print_stage(const gs_program *p, uint32_t index, FILE *out)
+void gs_program_print_stage(const gs_program *p, uint32_t index, FILE *out)
 {
     const gs_stage *s = &p->stage[index];
 
@@ -152,7 +152,7 @@ void gs_program_print(const gs_program *p, FILE *out)
     for (uint32_t i = 0; i < p->passes; i++) {
         fprintf(out, "pass %s\n", p->pass[i].name);
         for (uint32_t s = 0; s < p->pass[i].stages; s++)
-            print_stage(p, p->pass[i].first_stage + s, out);
+            gs_program_print_stage(p, p->pass[i].first_stage + s, out);
     }
     if (p->logits != GS_NONE)
         fprintf(out, "logits %s\n", array_name(p, p->logits));

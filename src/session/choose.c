@@ -19,6 +19,7 @@
 #include "ranks/ranks.h"
 #include "schedule/deals.h"
 #include "schedule/effort.h"
+#include "session/choose_products.h"
 #include "session/describe.h"
 #include "session/session.h"
 #include "session/session_plan.h"
@@ -700,6 +701,7 @@ static gs_status open_once(gs_session **out, const gs_session_config *config)
         st = gs_fail(GS_EINTERRUPTED, "interrupted before the first epoch; nothing was written");
     if (st == GS_OK) {
         c.s->edges.scans = NULL;
+        gs_session_recall_products(c.s);
         describe_compared(&c, c.s);
         *out = c.s;
         c.s = NULL; /* now the caller's */

@@ -3,18 +3,27 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/dtype.h"
+#include "base/hash.h"
 #include "base/option_table.h"
+#include "cost/cost_file.h"
 #include "program/products.h"
 #include "ranks/ranks.h"
 #include "schedule/simulate.h"
 #include "session/session.h"
+#include "session/session_plan.h"
 #include "store/edge_scan.h"
 
 /* The words of .products, in their order. */
 enum { AUTO, EDGES, RUNS, PAIRS };
+
+static const gs_products ways[] = {GS_PRODUCTS_OF_EDGES, GS_PRODUCTS_OF_RUNS, GS_PRODUCTS_OF_PAIRS};
+#define WAYS GS_ARRAY_LEN(ways)
+_Static_assert(WAYS == GS_COST_WAYS, "what was measured is known of each way");
 
 static gs_status count_runs(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
@@ -113,12 +122,11 @@ static bool is_possible(const gs_stage *stage, gs_products way)
 /* The one that is asked for, where the stage can have it, or the shortest. */
 static gs_products choose_way(const gs_session *s, const gs_stage *stage, int asked)
 {
-    static const gs_products ways[] = {GS_PRODUCTS_OF_EDGES, GS_PRODUCTS_OF_RUNS, GS_PRODUCTS_OF_PAIRS};
     gs_products best = GS_PRODUCTS_OF_EDGES;
 
     if (asked != AUTO)
         return is_possible(stage, ways[asked - EDGES]) ? ways[asked - EDGES] : GS_PRODUCTS_OF_EDGES;
-    for (uint32_t i = 1; i < sizeof(ways) / sizeof(ways[0]); i++)
+    for (uint32_t i = 1; i < WAYS; i++)
         if (is_possible(stage, ways[i]) && edge_seconds(s, stage, ways[i]) < edge_seconds(s, stage, best))
             best = ways[i];
     return best;
@@ -137,6 +145,235 @@ static bool can_choose(const gs_session *s, int asked)
            gs_edge_scan_least(s->store) <= gs_session_left(&s->memory) / 2;
 }
 
+/* ---- what was measured ---- */
+
+/* Runs of so many epochs measure before the first one, which takes less than one; others have what such runs left. */
+#define LONG_EPOCHS 100u
+/* Ways that are predicted to take longer than so many times the shortest are not measured. */
+#define UNLIKELY 3.0
+/* Of a stage's launches every so-and-so-many-th is measured. */
+#define EVERY 4u
+
+static uint64_t stage_edges(const gs_session *s, uint32_t stage)
+{
+    const uint64_t parts = gs_store_chunks(s->store)->parts;
+    const gs_chunk *const chunk = s->edges.set[s->edges.stage_set[stage]].chunk;
+    uint64_t edges = 0;
+
+    for (uint64_t i = 0; i < parts * parts; i++)
+        edges += chunk[i].edges;
+    return edges;
+}
+
+/* May what was measured count? Where one device has all edges, and launches go to the program's own stages. */
+static bool may_measure(const gs_session *s)
+{
+    return gs_choice(s->config.options, products) == AUTO && s->pass.train != GS_NONE && s->machine.devices == 1 &&
+           gs_ranks_count() == 1 && s->config.batch == NULL && s->config.cluster == NULL && s->program->tables == 0 &&
+           !gs_train_is_of_pairs(s->config.options);
+}
+
+static bool is_long(const gs_session *s) { return s->config.timed || gs_session_epochs(s) >= LONG_EPOCHS; }
+
+static bool is_of_training(const gs_session *s, uint32_t stage)
+{
+    const gs_pass *const pass = &s->program->pass[s->pass.train];
+    return stage >= pass->first_stage && stage < pass->first_stage + pass->stages;
+}
+
+static void load_record(const gs_session *s, gs_cost_record *out)
+{
+    gs_cost_record_load(out, gs_device_name(s->machine.device[s->machine.lead]));
+}
+
+/* The stage, however its products are made, on this store. 0: no memory to tell. */
+static double key_of(const gs_session *s, uint32_t stage)
+{
+    gs_stage *const so = &s->program->stage[stage];
+    const gs_products way = so->products;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *const f = open_memstream(&text, &bytes);
+    double key = 0;
+
+    if (f == NULL)
+        return 0;
+    so->products = GS_PRODUCTS_OF_EDGES;
+    gs_program_print_stage(s->program, stage, f);
+    so->products = way;
+    if (fclose(f) == 0)
+        key = (double)(gs_hash64_seeded(text, bytes, gs_store_get_info(s->store)->id) >> 15);
+    free(text);
+    return key;
+}
+
+/* Of ways that a device is ready for, bits 1 << gs_products. */
+static unsigned ready_ways(const gs_stage *stage) { return stage->tried | 1u << stage->products; }
+
+/* Ways to try: those that may be shortest. None, where the stage has but one. */
+static unsigned likely_ways(const gs_session *s, const gs_stage *stage)
+{
+    const double least = edge_seconds(s, stage, stage->products);
+    unsigned likely = 0;
+
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (is_possible(stage, ways[i]) && edge_seconds(s, stage, ways[i]) <= UNLIKELY * least)
+            likely |= 1u << ways[i];
+    return (likely & (likely - 1)) == 0 ? 0 : likely;
+}
+
+/* Has the device be ready for them, where the run measures, or what was measured is known. */
+static void choose_tried(gs_session *s)
+{
+    gs_cost_record record;
+    bool loaded = false;
+
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        gs_stage *const stage = &s->program->stage[k];
+        stage->tried = may_measure(s) && is_of_training(s, k) ? likely_ways(s, stage) : 0;
+        if (stage->tried == 0 || is_long(s))
+            continue;
+        if (!loaded)
+            load_record(s, &record);
+        loaded = true;
+        if (gs_cost_record_stage(&record, key_of(s, k)) == NULL)
+            stage->tried = 0;
+    }
+}
+
+/* The plan stays as it is, but for what it says of products. */
+static void take_way(gs_session *s, uint32_t k, gs_products way)
+{
+    gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
+    gs_stage *const stage = &s->program->stage[k];
+    const uint64_t edges = stage_edges(s, k);
+    double dense[2], of_edges[2], products[2];
+
+    for (int i = 0; i < 2; i++) {
+        gs_stage_flops(s->program, stage, 0, edges, &dense[i], &of_edges[i]);
+        products[i] = gs_stage_product_share(stage) * (double)edges;
+        stage->products = way;
+    }
+    pass->dense_flops += dense[1] - dense[0];
+    pass->edge_flops += of_edges[1] - of_edges[0];
+    pass->products += products[1] - products[0];
+}
+
+/* Takes what was measured to be shortest. True: that is known of every stage. */
+static bool take_measured(gs_session *s, const gs_cost_record *record)
+{
+    bool all = true;
+
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        const unsigned ready = ready_ways(&s->program->stage[k]);
+        const gs_cost_stage *const of =
+            s->program->stage[k].tried != 0 ? gs_cost_record_stage(record, key_of(s, k)) : NULL;
+        uint32_t best = GS_NONE;
+        for (uint32_t i = 0; of != NULL && i < WAYS; i++)
+            if ((ready >> ways[i] & 1) != 0 && of->seconds[i] > 0 &&
+                (best == GS_NONE || of->seconds[i] < of->seconds[best]))
+                best = i;
+        all = all && (s->program->stage[k].tried == 0 || of != NULL);
+        if (best != GS_NONE)
+            take_way(s, k, ways[best]);
+    }
+    return all;
+}
+
+static bool any_tried(const gs_session *s)
+{
+    for (uint32_t k = 0; k < s->program->stages; k++)
+        if (s->program->stage[k].tried != 0)
+            return true;
+    return false;
+}
+
+void gs_session_recall_products(gs_session *s)
+{
+    gs_cost_record record;
+
+    if (!any_tried(s))
+        return;
+    load_record(s, &record);
+    (void)take_measured(s, &record);
+}
+
+/* Of each stage. */
+typedef struct measured {
+    uint64_t launches, edges; /* those that were seen; edges of those that were measured */
+    double seconds[WAYS];
+} measured;
+
+typedef struct rehearsal {
+    gs_session *session;
+    measured *stage;
+} rehearsal;
+
+/* Sums become what they may. Ways begin in turn, as the first finds less in caches. */
+static gs_status compare_ways(void *context, gs_device *device, const gs_edge_program_launch *l)
+{
+    const rehearsal *const r = context;
+    const uint32_t k = (uint32_t)(l->stage - r->session->program->stage);
+    gs_stage *const stage = &r->session->program->stage[k];
+    measured *const m = &r->stage[k];
+    const gs_products before = stage->products;
+    const uint64_t launch = m->launches++;
+    gs_status st = GS_OK;
+
+    if (launch % EVERY != 0)
+        return GS_OK;
+    m->edges += l->edges.start[l->edges.targets] - l->edges.start[0];
+    for (uint64_t i = 0; i < WAYS && st == GS_OK; i++) {
+        const uint32_t way = (uint32_t)((launch / EVERY + i) % WAYS);
+        if ((ready_ways(stage) >> ways[way] & 1) == 0)
+            continue;
+        stage->products = ways[way];
+        const double begin = gs_processor_now();
+        st = gs_device_run_edge_program(device, l);
+        m->seconds[way] += gs_processor_now() - begin;
+        stage->products = before;
+    }
+    return st;
+}
+
+static void add_measured(const gs_session *s, const measured *m, gs_cost_record *record)
+{
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        gs_cost_stage so = {.key = key_of(s, k)};
+        if (m[k].edges == 0 || so.key == 0)
+            continue;
+        for (uint32_t i = 0; i < WAYS; i++)
+            so.seconds[i] = m[k].seconds[i] / (double)m[k].edges;
+        gs_cost_record_add_stage(record, &so);
+    }
+}
+
+gs_status gs_session_measure_products(gs_session *s)
+{
+    gs_cost_record record;
+    rehearsal r = {.session = s};
+    gs_status st;
+
+    if (!any_tried(s) || !is_long(s))
+        return GS_OK;
+    load_record(s, &record);
+    if (take_measured(s, &record))
+        return GS_OK;
+    if ((r.stage = gs_calloc(s->program->stages, sizeof(*r.stage))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory to measure products of edges");
+    if ((st = gs_session_rehearse(s, s->pass.train, compare_ways, &r)) == GS_OK) {
+        load_record(s, &record); /* others may have written it meanwhile */
+        add_measured(s, r.stage, &record);
+        /* Where it cannot be kept, the same run would have other bits the next time. */
+        if (gs_cost_record_save(&record, gs_device_name(s->machine.device[s->machine.lead])) == GS_OK)
+            (void)take_measured(s, &record);
+    }
+    gs_free(r.stage);
+    return st;
+}
+
+/* ---- before there is a plan ---- */
+
 gs_status gs_session_choose_products(gs_session *s)
 {
     const int asked = gs_choice(s->config.options, products);
@@ -151,6 +388,8 @@ gs_status gs_session_choose_products(gs_session *s)
             st = count_products(s, stage, GS_PRODUCTS_OF_PAIRS);
         stage->products = st == GS_OK ? choose_way(s, stage, asked) : GS_PRODUCTS_OF_EDGES;
     }
+    if (st == GS_OK && can_choose(s, asked))
+        choose_tried(s);
     return st;
 }
 
@@ -160,28 +399,41 @@ bool gs_session_leave_pairs(gs_session *s)
 
     for (uint32_t k = 0; k < s->program->stages; k++) {
         gs_stage *const stage = &s->program->stage[k];
-        if (stage->products != GS_PRODUCTS_OF_PAIRS)
+        if ((ready_ways(stage) >> GS_PRODUCTS_OF_PAIRS & 1) == 0)
             continue;
         stage->pairs_per_edge = 0;
         stage->products = choose_way(s, stage, AUTO);
+        stage->tried = stage->tried != 0 ? likely_ways(s, stage) : 0;
         any = true;
     }
     return any;
 }
 
-static uint64_t stage_edges(const gs_session *s, uint32_t stage)
+void gs_session_leave_ways(gs_session *s)
 {
-    const uint64_t parts = gs_store_chunks(s->store)->parts;
-    const gs_chunk *const chunk = s->edges.set[s->edges.stage_set[stage]].chunk;
-    uint64_t edges = 0;
+    for (uint32_t k = 0; k < s->program->stages; k++) {
+        s->program->stage[k].products = GS_PRODUCTS_OF_EDGES;
+        s->program->stage[k].tried = 0;
+    }
+}
 
-    for (uint64_t i = 0; i < parts * parts; i++)
-        edges += chunk[i].edges;
-    return edges;
+/* In the place of what is predicted. */
+static void describe_measured(gs_product_report *r, const gs_cost_stage *of)
+{
+    const double edges = (double)r->edges;
+
+    r->measured = true;
+    r->edge_seconds = edges * of->seconds[0];
+    r->run_seconds = edges * of->seconds[1];
+    r->pair_seconds = edges * of->seconds[2];
 }
 
 void gs_session_describe_products(const gs_session *s, gs_plan_report *out)
 {
+    gs_cost_record record = {0};
+
+    if (any_tried(s))
+        load_record(s, &record);
     for (uint32_t k = 0; k < s->program->stages && s->config.batch == NULL; k++) {
         const gs_stage *const stage = &s->program->stage[k];
         if (!gs_stage_by_type(stage) || out->product_stages == GS_PLAN_PRODUCTS)
@@ -197,5 +449,8 @@ void gs_session_describe_products(const gs_session *s, gs_plan_report *out)
         r->pair_seconds = r->pairs > 0 ? edges * edge_seconds(s, stage, GS_PRODUCTS_OF_PAIRS) : 0;
         r->by_runs = stage->products == GS_PRODUCTS_OF_RUNS;
         r->by_pairs = stage->products == GS_PRODUCTS_OF_PAIRS;
+        const gs_cost_stage *const of = stage->tried != 0 ? gs_cost_record_stage(&record, key_of(s, k)) : NULL;
+        if (of != NULL)
+            describe_measured(r, of);
     }
 }

@@ -274,6 +274,11 @@ gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool agai
 /* The same, looked at: the pass that ran last, once more. */
 gs_status gs_session_watch(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_watch *watch, gs_exec_stats *out);
 
+/* The pass moves what it would move, and gives `fn` its launches (gs_exec_args.rehearse). */
+gs_status gs_session_rehearse(gs_session *s, uint32_t pass,
+                              gs_status (*fn)(void *context, gs_device *device, const gs_edge_program_launch *l),
+                              void *context);
+
 /* Rows of the logits after the predict pass: a gs_logits_source. */
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
 

@@ -693,8 +693,7 @@ static bool do_with_less(gs_session *s)
     if (had == 0)
         return false;
     if (!gs_session_leave_pairs(s))
-        for (uint32_t k = 0; k < s->program->stages; k++)
-            s->program->stage[k].products = GS_PRODUCTS_OF_EDGES;
+        gs_session_leave_ways(s);
     s->memory.device_fixed -= had;
     s->memory.items--;
     s->memory.run_scratch = scratch_bytes(s) - others;

@@ -9,6 +9,7 @@
 #include "base/temporary.h"
 #include "plan/part.h"
 #include "ranks/ranks.h"
+#include "session/choose_products.h"
 #include "session/describe.h"
 #include "session/edges.h"
 #include "session/session.h"
@@ -414,14 +415,14 @@ gs_status gs_session_setup(gs_session *s)
 {
     const uint32_t setup = gs_program_pass(s->program, "setup");
     gs_exec_stats once;
-    return setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, false, &once);
+    const gs_status st = setup == GS_NONE ? GS_OK : gs_session_run(s, setup, 0, false, &once);
+    return st == GS_OK ? gs_session_measure_products(s) : st;
 }
 
-static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_watch *watch,
-                     gs_exec_stats *out)
+static gs_exec_args args_of(gs_session *s, uint32_t pass, uint32_t epoch)
 {
     const bool gradients = pass == s->pass.train;
-    const gs_exec_args args = {
+    return (gs_exec_args){
         .param = (const float *const *)s->run.params.value,
         .grad = gradients ? s->run.params.grad : NULL,
         .made = s->run.params.value,
@@ -431,25 +432,41 @@ static gs_status run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, g
         .loss_scale = s->labels.mass > 0 ? (float)(1.0 / s->labels.mass) : 0.0f,
         .loss_smoothing = (float)s->config.options->label_smoothing,
         .loss_weight = s->labels.weight,
-        .again = again,
-        .watch = watch,
         .stop = s->run.part != NULL ? NULL : s->config.options->stop, /* ranks agree on it between passes */
     };
+}
 
-    if (gradients)
+static gs_status run(gs_session *s, uint32_t pass, const gs_exec_args *args, gs_exec_stats *out)
+{
+    if (args->grad != NULL)
         gs_params_zero_grads(&s->run.params);
     gs_params_zero_sums(&s->run.params);
-    return gs_exec_run(s->run.exec, pass, &args, out);
+    return gs_exec_run(s->run.exec, pass, args, out);
 }
 
 gs_status gs_session_run(gs_session *s, uint32_t pass, uint32_t epoch, bool again, gs_exec_stats *out)
 {
-    return run(s, pass, epoch, again, NULL, out);
+    gs_exec_args args = args_of(s, pass, epoch);
+    args.again = again;
+    return run(s, pass, &args, out);
 }
 
 gs_status gs_session_watch(gs_session *s, uint32_t pass, uint32_t epoch, gs_exec_watch *watch, gs_exec_stats *out)
 {
-    return run(s, pass, epoch, false, watch, out);
+    gs_exec_args args = args_of(s, pass, epoch);
+    args.watch = watch;
+    return run(s, pass, &args, out);
+}
+
+gs_status gs_session_rehearse(gs_session *s, uint32_t pass,
+                              gs_status (*fn)(void *context, gs_device *device, const gs_edge_program_launch *l),
+                              void *context)
+{
+    gs_exec_args args = args_of(s, pass, 1);
+    gs_exec_stats once;
+    args.rehearse = fn;
+    args.rehearsal = context;
+    return run(s, pass, &args, &once);
 }
 
 gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)

@@ -354,6 +354,7 @@ static void add_products(cJSON *list, const gs_product_report *x)
         {"run_seconds", x->run_seconds}, {"pairs", (double)x->pairs}, {"pair_seconds", x->pair_seconds});
     cJSON_AddBoolToObject(o, "by_runs", x->by_runs);
     cJSON_AddBoolToObject(o, "by_pairs", x->by_pairs);
+    cJSON_AddBoolToObject(o, "measured", x->measured);
 }
 
 static void add_file(cJSON *list, const gs_plan_report *p, uint32_t file)

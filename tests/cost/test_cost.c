@@ -370,6 +370,8 @@ static gs_cost_record some_record(void)
     r.limits.found.gemm[1].flops = 2e11;
     r.limits.found.edges[8].degree = 128;
     r.limits.found.edges[8].edges_per_second = 5e8;
+    gs_cost_record_add_stage(&r, &(gs_cost_stage){562949953421311.0, {9e-8, 0, 1.25e-7}});
+    gs_cost_record_add_stage(&r, &(gs_cost_stage){17, {1e-8, 2e-8, 3e-8}});
     return r;
 }
 
@@ -405,6 +407,11 @@ static void test_record__comes_back(void **state)
             assert_true(fabs(back.fit.product[k][i] - r.fit.product[k][i]) <= 1e-14 * r.fit.product[k][i] &&
                         fabs(back.fit.square[k][i][i] - r.fit.square[k][i][i]) <= 1e-14 * r.fit.square[k][i][i]);
     }
+    assert_int_equal(back.stages, 2);
+    const gs_cost_stage *const stage = gs_cost_record_stage(&back, 562949953421311.0);
+    assert_non_null(stage); /* to the last digit */
+    assert_true(stage->seconds[0] == 9e-8 && stage->seconds[1] == 0 && stage->seconds[2] == 1.25e-7);
+    assert_true(gs_cost_record_stage(&back, 17)->seconds[1] == 2e-8 && gs_cost_record_stage(&back, 18) == NULL);
     const double whole = c.seconds[GS_WORK_SUM][0];
     gs_cost_take_batches(&c, &back);
     assert_true(fabs(c.draw_seconds - 5e-8) < 1e-15);
@@ -412,6 +419,22 @@ static void test_record__comes_back(void **state)
     assert_true(c.seconds[GS_WORK_SUM][0] < whole);
     gs_cost_record_load(&back, "another device");
     assert_true(back.read_bps == 0);
+}
+
+static void test_record__the_stage_measured_first_gives_way(void **state)
+{
+    (void)state;
+    gs_cost_record r = {0};
+
+    for (uint32_t k = 1; k <= GS_COST_STAGES; k++)
+        gs_cost_record_add_stage(&r, &(gs_cost_stage){k, {k}});
+    gs_cost_record_add_stage(&r, &(gs_cost_stage){1, {0.5}}); /* again: now the last one */
+    assert_int_equal(r.stages, GS_COST_STAGES);
+    gs_cost_record_add_stage(&r, &(gs_cost_stage){1000, {7}});
+    assert_int_equal(r.stages, GS_COST_STAGES);
+    assert_null(gs_cost_record_stage(&r, 2));
+    assert_true(gs_cost_record_stage(&r, 1)->seconds[0] == 0.5 && gs_cost_record_stage(&r, 3)->seconds[0] == 3 &&
+                gs_cost_record_stage(&r, 1000)->seconds[0] == 7);
 }
 
 /* Replaces `old` in the file's text by `fresh` and loads it. */
@@ -443,6 +466,8 @@ static void test_record__nothing_in_it_is_trusted(void **state)
         {"\"links\":\t[", "\"links\":\t[-1, "},
         {"\"limits\":\t{", "\"limits\":\t{}, \"more\":\t{"},
         {"\"machine\":\t\"", "\"machine\":\t\"x"},
+        {"\"stages\":\t[", "\"stages\":\t[1, "},
+        {"\"stages\":\t[17", "\"stages\":\t[-17"},
         {"{", "["},
     };
     char *path, *text;
@@ -484,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_cost__ceilings_replace_guesses),
         cmocka_unit_test(test_cost__products_are_those_of_the_fastest_shape),
         cmocka_unit_test_setup_teardown(test_record__comes_back, make_folder, remove_folder),
+        cmocka_unit_test(test_record__the_stage_measured_first_gives_way),
         cmocka_unit_test_setup_teardown(test_record__nothing_in_it_is_trusted, make_folder, remove_folder),
     };
     return cmocka_run_group_tests_name("cost/cost", tests, NULL, NULL);

@@ -30,6 +30,7 @@
 /* A stage before its product and behind it. */
 struct gs_cpu_run_stage {
     const gs_stage *of;
+    gs_products way;
     gs_edge_products p;
     gs_reg sum;           /* of `before` */
     gs_stage before;      /* the sum of `value`, for each run or pair */
@@ -41,6 +42,23 @@ struct gs_cpu_run_stage {
 /* ---- before any launch ---- */
 
 static bool by_edges(const gs_stage *s) { return s->products == GS_PRODUCTS_OF_EDGES; }
+
+/* Ways of runs and pairs that a stage is made ready for. */
+static const gs_products split_ways[] = {GS_PRODUCTS_OF_RUNS, GS_PRODUCTS_OF_PAIRS};
+#define SPLIT_WAYS GS_ARRAY_LEN(split_ways)
+
+static bool has_way(const gs_stage *s, uint32_t w)
+{
+    return s->products == split_ways[w] || (s->tried >> split_ways[w] & 1) != 0;
+}
+
+static uint32_t count_ways(const gs_stage *s)
+{
+    uint32_t ways = 0;
+    for (uint32_t w = 0; w < SPLIT_WAYS; w++)
+        ways += has_way(s, w);
+    return ways;
+}
 
 static uint64_t stage_bytes(const gs_stage *s)
 {
@@ -76,8 +94,7 @@ uint64_t gs_cpu__run_stage_bytes(const gs_program *p)
 {
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < p->stages; s++)
-        if (!by_edges(&p->stage[s]))
-            bytes += sizeof(gs_cpu_run_stage) + stage_bytes(&p->stage[s]) + GS_BLOCK_BYTES;
+        bytes += count_ways(&p->stage[s]) * (sizeof(gs_cpu_run_stage) + stage_bytes(&p->stage[s]) + GS_BLOCK_BYTES);
     return bytes;
 }
 
@@ -90,52 +107,73 @@ void gs_cpu__free_run_stages(gs_cpu *cpu)
     cpu->run_stages = 0;
 }
 
+static gs_status prepare_run_stage(gs_cpu_run_stage *r, const gs_stage *s, gs_products way)
+{
+    if (!gs_stage_find_products(&r->p, s, way))
+        return gs_fail(GS_EINVAL, "stage \"%s\": its products are not those of runs or pairs", s->name);
+    if ((r->memory = gs_malloc(stage_bytes(s))) == NULL)
+        return gs_fail(GS_ENOMEM, "device cpu: out of memory for products of edges");
+    r->way = way;
+    split_stage(r, s);
+    return GS_OK;
+}
+
 gs_status gs_cpu__prepare_run_stages(gs_cpu *cpu, const gs_program *p)
 {
     uint32_t stages = 0;
+    gs_status st = GS_OK;
 
     gs_cpu__free_run_stages(cpu);
     for (uint32_t s = 0; s < p->stages; s++)
-        stages += !by_edges(&p->stage[s]);
+        stages += count_ways(&p->stage[s]);
     if (stages == 0)
         return GS_OK;
     if ((cpu->run_stage = gs_calloc(stages, sizeof(*cpu->run_stage))) == NULL)
         return gs_fail(GS_ENOMEM, "device cpu: out of memory for products of edges");
-    for (uint32_t s = 0; s < p->stages; s++) {
-        gs_cpu_run_stage *const r = &cpu->run_stage[cpu->run_stages];
-        if (by_edges(&p->stage[s]))
-            continue;
-        if (!gs_stage_find_products(&r->p, &p->stage[s], p->stage[s].products))
-            return gs_fail(GS_EINVAL, "stage \"%s\": its products are not those of runs or pairs", p->stage[s].name);
-        if ((r->memory = gs_malloc(stage_bytes(&p->stage[s]))) == NULL)
-            return gs_fail(GS_ENOMEM, "device cpu: out of memory for products of edges");
-        split_stage(r, &p->stage[s]);
-        cpu->run_stages++;
-    }
-    return GS_OK;
+    for (uint32_t s = 0; s < p->stages && st == GS_OK; s++)
+        for (uint32_t w = 0; w < SPLIT_WAYS && st == GS_OK; w++) {
+            if (!has_way(&p->stage[s], w))
+                continue;
+            st = prepare_run_stage(&cpu->run_stage[cpu->run_stages], &p->stage[s], split_ways[w]);
+            cpu->run_stages += st == GS_OK;
+        }
+    return st;
 }
 
 /* Runs or pairs that are made at a time. */
-static uint32_t portion_of(const gs_stage *s, gs_product_widths w)
+static uint32_t portion_of(const gs_stage *s, gs_products way, gs_product_widths w)
 {
-    return s->products == GS_PRODUCTS_OF_PAIRS && s->pair_portion > 0 ? s->pair_portion : gs_product_portion(w);
+    return way == GS_PRODUCTS_OF_PAIRS && s->pair_portion > 0 ? s->pair_portion : gs_product_portion(w);
 }
 
-gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage)
+static gs_cpu_run_needs needs_of(const gs_program *p, const gs_stage *stage, gs_products way)
 {
     gs_cpu_run_stage r = {.memory = NULL};
     gs_cpu_run_needs n = {0};
 
-    if (by_edges(stage) || !gs_stage_find_products(&r.p, stage, stage->products))
+    if (!gs_stage_find_products(&r.p, stage, way))
         return n;
     const gs_product_widths w = gs_stage_product_widths(stage, &r.p);
-    n.floats = gs_portion_floats(w, portion_of(stage, w), stage->products == GS_PRODUCTS_OF_PAIRS);
+    n.floats = gs_portion_floats(w, portion_of(stage, way, w), way == GS_PRODUCTS_OF_PAIRS);
     r.sum = (gs_reg){.kind = GS_REG_SUM, .width = w.in, .array = GS_NONE};
     r.before = *stage;
     r.before.sums = r.before.regs = 1;
     r.before.reg = &r.sum;
     r.before.sum[0] = (gs_sum){.kind = GS_SUM_ADD, .value = r.p.value};
     n.before = gs_cpu__edge_needs(p, &r.before);
+    return n;
+}
+
+/* Of the same stage before its product, whichever way that is made. */
+gs_cpu_run_needs gs_cpu__run_needs(const gs_program *p, const gs_stage *stage)
+{
+    gs_cpu_run_needs n = {0};
+
+    for (uint32_t w = 0; w < SPLIT_WAYS; w++) {
+        const gs_cpu_run_needs of = has_way(stage, w) ? needs_of(p, stage, split_ways[w]) : n;
+        n.floats = GS_MAX(n.floats, of.floats);
+        n.before = of.before;
+    }
     return n;
 }
 
@@ -539,12 +577,12 @@ static gs_status run_by_portions(gs_cpu *cpu, const gs_edge_program_launch *l)
     gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < cpu->run_stages; i++)
-        if (cpu->run_stage[i].of == l->stage)
+        if (cpu->run_stage[i].of == l->stage && cpu->run_stage[i].way == l->stage->products)
             k.s = &cpu->run_stage[i];
     if (k.s == NULL)
         return refuse(l, "not prepared for products of runs or pairs");
     k.w = gs_stage_product_widths(l->stage, &k.s->p);
-    k.most = portion_of(l->stage, k.w);
+    k.most = portion_of(l->stage, l->stage->products, k.w);
     gs_cpu__transpose_matrices(cpu, l);
     place_lists(&k);
     if ((st = find_types(&k)) != GS_OK)
