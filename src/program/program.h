@@ -249,6 +249,7 @@ typedef struct gs_stage {
                                * epoch it is measured which of them takes least */
     double runs_per_edge, pairs_per_edge; /* of these, as a plan expects; 0: not counted */
     uint32_t pair_portion;    /* pairs that are made at a time; 0: as many as runs */
+    uint32_t alone;           /* 1 + the one of several devices that has all of its columns; 0: they are dealt */
 } gs_stage;
 
 /* Does the stage's edge program look at types of edges, but for what a mask draws by? */
@@ -401,6 +402,16 @@ uint32_t gs_program_loss_classes(const gs_program *p);
  * makes gradients: the first stores the sums, the second loads them. What is computed stays the same to the bit.
  * GS_ENOMEM: the program is fit to be freed alone. */
 gs_status gs_program_split(gs_program *p);
+
+/* Edge passes become `parts` (2 to GS_STAGE_PARTS) stages, each of which sums some columns of the rows over all edges,
+ * on one of so many devices, and stores them; their stage loads all. Who makes the rows stores them so, too.
+ * takes [stages]: which; gs_stage_parted_width() is at least `parts` for each. What is computed stays the same to the
+ * bit. GS_ENOMEM: the program is fit to be freed alone. */
+#define GS_STAGE_PARTS 16u
+gs_status gs_program_part_widths(gs_program *p, uint32_t parts, const bool *takes);
+/* Columns of the sums of the stage's edge pass, each of which depends on the same column alone of rows that the run
+ * makes, or on numbers of width 1; 0: there is none, or that is not so. */
+uint32_t gs_stage_parted_width(const gs_program *p, uint32_t stage);
 
 /* Checks that the data obeys what this header says: indices in range, widths fit
  * their operators, SSA, loads and sums written by an earlier stage of the same pass or

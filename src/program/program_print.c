@@ -123,7 +123,10 @@ void gs_program_print_stage(const gs_program *p, uint32_t index, FILE *out)
 {
     const gs_stage *s = &p->stage[index];
 
-    fprintf(out, "  stage %u \"%s\"\n", index, s->name);
+    fprintf(out, "  stage %u \"%s\"", index, s->name);
+    if (s->alone > 0)
+        fprintf(out, " on device %u", s->alone - 1);
+    fputc('\n', out);
     print_edge_program(p, s, out);
     for (uint32_t i = 0; i < s->sums; i++)
         print_sum(p, s, i, out);
