@@ -178,6 +178,8 @@ typedef struct gs_train_options {
     bool no_draw;        /* switch for measurements: batches of "neighbor" are drawn by the processors, not by a GPU */
     bool no_pack;         /* switch for measurements: copy blocks of 4 KiB to devices, whichever of their rows are
                            * needed, and never rows by themselves */
+    bool no_width;        /* switch for measurements: an edge pass on several devices is dealt by its targets, never by
+                           * the width of its rows */
 } gs_train_options;
 
 /* ---- what is known of each option ---------------------------------------- */
@@ -367,6 +369,8 @@ typedef struct gs_train_options {
       "each of several devices takes all that it needs from the host", NULL)                                         \
     X(no_pack, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-pack", NULL,                                            \
       "copy blocks of 4 KiB to devices, whichever of their rows are needed", NULL)                                   \
+    X(no_width, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-width", NULL,                                          \
+      "deal edge passes to devices by their targets, never by the width of rows", NULL)                              \
     X(no_spread, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-spread", NULL,                                        \
       "keep no rows of features for batches in the memory of GPUs", NULL)                                            \
     X(no_draw, FLAG, false, 0, 0, NOTHING, NULL, RARE, "--no-draw", NULL,                                            \

@@ -103,6 +103,7 @@ typedef struct gs_pass_report {
     gs_taken no_hoist, no_move, no_fuse, no_prune;
     double products; /* of rows by the matrix of an edge's type, as expected, and of `product_edges` edges, over all */
     uint64_t product_edges; /* stages that make such products; gradients of the matrices beside one are not counted */
+    gs_taken width;         /* edge passes are dealt to devices by the width of rows: sums have the same bits */
 } gs_pass_report;
 
 typedef struct gs_train_report {

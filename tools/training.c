@@ -174,6 +174,8 @@ void print_program(const char *indent, const gs_pass_report *p)
         printf("%sless is computed once and held, as %s\n", indent, why[p->lean]);
     if (p->splits != GS_NOT_TAKEN)
         printf("%ssums are stored, for vertex programs that other devices run, as %s\n", indent, why[p->splits]);
+    if (p->width != GS_NOT_TAKEN)
+        printf("%seach device sums a part of the width over all edges, as %s\n", indent, why[p->width]);
 }
 
 void print_products(const char *indent, const gs_pass_report *p)

@@ -144,7 +144,8 @@ uint64_t gs_layout_least_arena(const gs_layout *l)
  * granules that a block needs, summed over the blocks. */
 static double operand_uses(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
-    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * l->memory.devices, parts),
+    const uint32_t devices = l->program->stage[stage].alone > 0 ? 1 : l->memory.devices;
+    const uint32_t parts = l->parts, step = GS_MIN(GS_MAX(c->block[stage], 1) * devices, parts),
                    words = l->config->needs.granules.words;
     const double granules = (double)gs_div_up(l->chunks->vertices, GS_MAX(l->config->needs.granules.rows, 1));
     double marked = 0;

@@ -129,6 +129,11 @@ static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage, double 
     first[devices] = l->parts;
     if (devices == 1)
         return;
+    if (l->program->stage[stage].alone > 0) {
+        for (uint32_t d = 1; d < devices; d++)
+            first[d] = d < l->program->stage[stage].alone ? 0 : l->parts;
+        return;
+    }
     if (l->config->owners != NULL) {
         memcpy(first, l->config->owners, (devices + 1) * sizeof(*first));
         return;

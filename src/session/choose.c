@@ -53,7 +53,7 @@
 
 /* What programs may do without, or do in another way: a field of gs_variant each. Tried in this order: where there is
  * time for few, what saves traffic of the disk goes first. */
-typedef enum choice { LEAN, RECOMPUTE, HOIST, PRUNE, MOVE, FUSE, TYPED, SPLIT, CHOICES } choice;
+typedef enum choice { LEAN, RECOMPUTE, HOIST, PRUNE, MOVE, FUSE, TYPED, SPLIT, WIDTH, CHOICES } choice;
 
 /* What is kept of a program whose session may be closed. */
 typedef struct candidate {
@@ -70,6 +70,7 @@ typedef struct candidate {
     bool pruned;         /* rows are left out */
     bool fused;          /* some sums share an edge program */
     bool dealt;          /* to devices that are not alike, in one of several ways */
+    bool streams;        /* edges come to devices anew in each epoch */
     gs_refusal refused;  /* it has no plan: what would do */
     gs_found found;      /* it has one: how it is made again */
     bool again;          /* so it is */
@@ -81,7 +82,7 @@ static const char *const choice_words[CHOICES] = {
     [LEAN] = "products before sums, epoch by epoch", [RECOMPUTE] = "values made again, not stored",
     [HOIST] = "nothing computed once", [PRUNE] = "no row left out", [MOVE] = "no operator moved across sums",
     [FUSE] = "a pass over edges for each sum", [TYPED] = "products by type of edges, in tiles",
-    [SPLIT] = "sums and rows on unlike devices"};
+    [SPLIT] = "sums and rows on unlike devices", [WIDTH] = "a part of the width on each device"};
 
 /* A program that was planned. */
 typedef struct compared {
@@ -99,7 +100,7 @@ typedef struct choosing {
     /* of every session alike */
     bool unified, trains;
     bool wired; /* the topology says what devices have */
-    bool may_type;
+    bool may_type, may_part;
     uint32_t features;
     bool least_windows;  /* no program has a plan beside windows that are more than the least */
     bool tried[1 << CHOICES];      /* by the choices of a variant */
@@ -127,6 +128,7 @@ static gs_taken *field_of(gs_variant *v, choice k)
     case LEAN: return &v->lean;
     case TYPED: return &v->typed;
     case RECOMPUTE: return &v->recompute;
+    case WIDTH: return &v->width;
     default: return &v->split;
     }
 }
@@ -190,6 +192,17 @@ static bool has_fused(const gs_program *p)
     return false;
 }
 
+/* Do chunks of edges come to a device's memory in the pass? */
+static bool moves_chunks(const gs_plan *p, const gs_plan_pass *pass)
+{
+    for (uint32_t k = 0; p->task != NULL && k < pass->tasks; k++) {
+        const gs_task *const t = &p->task[pass->first_task + k];
+        if (t->kind == GS_TASK_MOVE && t->chunk_bytes > 0 && gs_is_device_memory(t->place.memory))
+            return true;
+    }
+    return false;
+}
+
 /* What its plan, or a refusal, says. */
 static void learn(candidate *x, const gs_session *s)
 {
@@ -208,6 +221,7 @@ static void learn(candidate *x, const gs_session *s)
     x->host_bytes = s->plan->host_bytes;
     x->tasks = s->plan->tasks;
     x->dealt = s->plan->deals.count > 0;
+    x->streams = pass != NULL && moves_chunks(s->plan, pass);
 }
 
 /* ---- sessions that come and go ---- */
@@ -407,7 +421,7 @@ static bool is_leaner(candidate *x, const candidate *best)
  * Sums by type that are computed once stand in memory all the time, wider than the features: products in front of the
  * sums, epoch by epoch, take less (lean). An epoch that goes to the disk may be shorter where values are made again
  * instead of stored (recompute). Of devices that are not alike, some may make the sums, and others what comes of them
- * (split). */
+ * (split). Of several that are, each may have a part of the width in place of targets (width). */
 static bool may_differ(const choosing *c, const candidate *from, choice k)
 {
     const gs_train_options *const o = c->o->options;
@@ -426,6 +440,7 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
     case FUSE: return !o->no_fuse && from->fused;
     case LEAN: return from->columns > (uint64_t)WIDE * c->features;
     case RECOMPUTE: return from->moves;
+    case WIDTH: return c->may_part;
     default: return from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
     }
 }
@@ -436,6 +451,7 @@ static gs_variant other_than(const candidate *from, uint32_t k)
     gs_variant other = from->variant;
     gs_taken *const field = field_of(&other, (choice)k);
     *field = *field == GS_NOT_TAKEN ? GS_TAKEN_SHORTER : GS_NOT_TAKEN;
+    other.counts_edges = k == WIDTH ? from->streams : other.counts_edges;
     return other;
 }
 
@@ -653,6 +669,7 @@ static gs_status choose_first(choosing *c)
     c->wired = c->s->machine.wires.memory[0] > 0;
     c->trains = c->s->pass.train != GS_NONE;
     c->may_type = may_type(c->s);
+    c->may_part = gs_session_may_part(c->s);
     c->features = gs_store_get_info(c->s->store)->features;
     c->best.screens = true;
     st = plan(c, c->s, &c->best, false);

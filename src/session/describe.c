@@ -53,6 +53,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .lean = s->variant.lean,
         .batches = s->variant.typed,
         .splits = s->variant.split,
+        .width = s->variant.width,
         .no_hoist = s->variant.no_hoist,
         .no_move = s->variant.no_move,
         .no_fuse = s->variant.no_fuse,

@@ -175,6 +175,97 @@ static void drop_needs(gs_session *s, uint32_t sets)
 void gs_session_drop_needs(gs_session *s) { drop_needs(s, s->edges.sets); }
 void gs_session_drop_read_needs(gs_session *s) { drop_needs(s, GS_MIN(s->edges.sets, 2u)); }
 
+/* ---- targets or a part of the width for each device? ------------------------ */
+
+/* An edge pass that is dealt by targets brings each device all rows that its targets' edges name, of which it has made
+ * a share itself. One that is dealt by the rows' width (gs_program_part_widths()) brings each device its part of all
+ * rows, and takes the sums from there to who has the rows: 2 V (N - 1) / N rows over links for N devices and V
+ * vertices, whatever the edges are. But each device has all edges, which count where they come anew in each epoch.
+ */
+
+/* From so many devices on: of two, each needs the other's half of all rows at the most. */
+#define PART_DEVICES 3u
+
+static bool are_alike(const gs_topology *t)
+{
+    for (uint32_t d = 0; d < t->devices; d++) {
+        const gs_topology_switch *const a = &t->at[0], *const b = &t->at[gs_topology_switch_of(t, d)];
+        if (t->in_place[d] || t->on_host[d] != t->on_host[0] || t->memory[d] != t->memory[0] ||
+            t->speed[d] != t->speed[0] || a->devices != b->devices || a->host_bps != b->host_bps)
+            return false;
+    }
+    return true;
+}
+
+bool gs_session_may_part(const gs_session *s)
+{
+    const gs_topology *const t = s->machine.topology;
+
+    if (t == NULL || t->devices < 2 || t->devices > GS_STAGE_PARTS || t->across.network || t->place.said)
+        return false;
+    return t->width || (t->devices >= PART_DEVICES && are_alike(t) && !s->config.options->no_width);
+}
+
+/* Rows that devices get of others where each has a run of target intervals, as the counts of the store's chunks let
+ * expect, and bytes of the edges. */
+static void expect_by_targets(const gs_session *s, uint32_t direction, double *rows, double *bytes)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const uint32_t devices = s->machine.devices;
+
+    *rows = *bytes = 0;
+    for (uint32_t d = 0; d < devices; d++) {
+        const uint32_t first = (uint32_t)((uint64_t)t->parts * d / devices);
+        const uint32_t end = (uint32_t)((uint64_t)t->parts * (d + 1) / devices);
+        for (uint32_t o = 0; o < t->parts; o++) {
+            const double all = gs_interval_rows(t, o);
+            double left = 1;
+            for (uint32_t k = first; k < end; k++) {
+                const gs_chunk *const c = gs_chunk_at(t, (gs_direction)direction, k, o);
+                left *= 1 - (all > 0 ? c->operands / all : 0);
+                *bytes += (double)c->length;
+            }
+            *rows += o >= first && o < end ? 0 : all * (1 - left);
+        }
+    }
+}
+
+/* Does less cross the links where the width of the stage's rows is dealt? */
+static bool is_less_by_width(const gs_session *s, uint32_t stage)
+{
+    const gs_chunk_table *const t = gs_store_chunks(s->store);
+    const double devices = s->machine.devices, row = 4.0 * gs_stage_parted_width(s->program, stage);
+    double rows, edges;
+
+    expect_by_targets(s, t->shared ? GS_BY_DEST : s->program->stage[stage].direction, &rows, &edges);
+    const double parts = 2 * (double)t->vertices * (devices - 1) / devices;
+    return parts * row + (s->variant.counts_edges ? (devices - 1) * edges : 0) < rows * row;
+}
+
+static gs_status part_widths(gs_session *s)
+{
+    bool *const takes = gs_calloc(s->program->stages + 1ull, sizeof(*takes));
+
+    if (takes == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the stages of the program");
+    for (uint32_t k = 0; k < s->program->stages; k++)
+        takes[k] = gs_stage_parted_width(s->program, k) >= s->machine.devices &&
+                   (s->machine.wires.width || is_less_by_width(s, k));
+    const gs_status st = gs_program_part_widths(s->program, s->machine.devices, takes);
+    gs_free(takes);
+    return st;
+}
+
+gs_status gs_session_cut_stages(gs_session *s)
+{
+    if (s->machine.wires.place.said)
+        s->variant.split = GS_TAKEN_SHORTER;
+    if (s->machine.wires.width)
+        s->variant.width = GS_TAKEN_SHORTER;
+    const gs_status st = s->variant.split != GS_NOT_TAKEN ? gs_program_split(s->program) : GS_OK;
+    return st == GS_OK && s->variant.width != GS_NOT_TAKEN && gs_session_may_part(s) ? part_widths(s) : st;
+}
+
 /* ---- what may be left out ------------------------------------------------- */
 
 /* Only what the loss can see: row sets from the splits, and the edges between them.

@@ -126,6 +126,13 @@ void gs_session_drop_needs(gs_session *s);
 /* Drops only what gs_session_read_needs() has read, which is of the store's own edges. */
 void gs_session_drop_read_needs(gs_session *s);
 
+/* A part of the rows' width for each of several devices, in place of target intervals: is that possible, and not
+ * forbidden? */
+bool gs_session_may_part(const gs_session *s);
+/* The program's stages become several where s->variant says so, or the topology, and s->variant then, too.
+ * GS_ENOMEM. */
+gs_status gs_session_cut_stages(gs_session *s);
+
 /* Which rows must each stage run for, and which edges does it need? Only what the loss can see. */
 
 typedef struct gs_session gs_session;

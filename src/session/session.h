@@ -135,6 +135,9 @@ typedef struct gs_variant {
     gs_taken lean;      /* what is computed once is to take little memory */
     gs_taken typed;     /* products with the matrix of an edge's type are made edge by edge */
     gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */
+    gs_taken width;     /* of several devices each sums a part of the rows' width (gs_program_part_widths()), where less
+                         * crosses links then, */
+    bool counts_edges;  /* that are counted, too: they come to devices anew in each epoch */
     /* Optimisations that this program does without, though no option turns them off. */
     gs_taken no_hoist, no_move, no_fuse, no_prune;
 } gs_variant;

@@ -516,8 +516,8 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
         st = add_pass(s, model, "eval", EVALUATION, false);
     if (st == GS_OK && logits && s->config.batch == NULL && !pairs)
         st = add_pass(s, model, "predict", EVALUATION, true);
-    if (st == GS_OK && s->variant.split != GS_NOT_TAKEN)
-        st = gs_program_split(s->program);
+    if (st == GS_OK)
+        st = gs_session_cut_stages(s);
     if (st != GS_OK)
         return st;
     s->pass.train = gs_program_pass(s->program, "train");
@@ -585,8 +585,6 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
     if ((st = gs_session_open_devices(s)) != GS_OK)
         goto done;
-    if (s->machine.wires.place.said)
-        s->variant.split = GS_TAKEN_SHORTER;
     if ((st = compile_model(s)) != GS_OK ||
         (st = add_pair_params(s)) != GS_OK ||
         (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)

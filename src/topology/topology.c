@@ -466,9 +466,21 @@ static gs_status read_place(gs_topology *t, const cJSON *root, const char *path)
     return read_shares(t->place.vertices, t, place, "vertices", path);
 }
 
+static gs_status read_width(gs_topology *t, const cJSON *root, const char *path)
+{
+    const cJSON *const width = cJSON_GetObjectItemCaseSensitive(root, "width");
+
+    if (width != NULL && (!cJSON_IsTrue(width) || t->across.network))
+        return gs_fail(GS_EFORMAT, "%s: \"width\" must be true, and not of ranks; without it the width of rows is "
+                       "dealt where that is predicted to be shorter", path);
+    t->width = width != NULL;
+    return GS_OK;
+}
+
 static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
 {
-    static const char *const known[] = {"switches", "across_bps", "share", "take", "place", "network"};
+    static const char *const known[] = {"switches", "across_bps", "share", "take", "place", "network",
+                                        "width"};
     const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
     const char *key;
     gs_status st = GS_OK;
@@ -478,15 +490,15 @@ static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
     if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share, take, place and "
-                       "network", path, key);
+        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share, take, place, "
+                       "network and width", path, key);
     for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
         if (t->switches == GS_TOPOLOGY_DEVICES)
             return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
         st = read_switch(t, s, path);
     }
     if (st != GS_OK || (st = check_memories(t, path)) != GS_OK || (st = read_across(t, root, path)) != GS_OK ||
-        (st = read_network(t, root, path)) != GS_OK)
+        (st = read_network(t, root, path)) != GS_OK || (st = read_width(t, root, path)) != GS_OK)
         return st;
     return (st = read_take(t, root, path)) == GS_OK ? read_place(t, root, path) : st;
 }

@@ -52,6 +52,7 @@ typedef struct gs_topology {
                                         * host's */
     uint64_t memory[GS_TOPOLOGY_DEVICES]; /* budget of each; all 0: nothing said */
     bool all; /* devices compute, where some of them alone would be faster, too */
+    bool width; /* edge passes are dealt by the width of rows wherever they can be, whatever is predicted */
     gs_topology_place place; /* said: then all compute */
     bool in_place[GS_TOPOLOGY_DEVICES]; /* it computes on what is in the host's memory: nothing is copied to it. One at
                                          * the most, under a switch of its own */

@@ -339,6 +339,7 @@ static void add_pass(cJSON *list, const gs_pass_report *x)
     cJSON_AddBoolToObject(o, "lean", x->lean != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "batches", x->batches != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "splits", x->splits != GS_NOT_TAKEN);
+    cJSON_AddBoolToObject(o, "width", x->width != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "no_hoist", x->no_hoist != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "no_move", x->no_move != GS_NOT_TAKEN);
     cJSON_AddBoolToObject(o, "no_fuse", x->no_fuse != GS_NOT_TAKEN);

@@ -24,8 +24,9 @@ static uint64_t own_rows(const gs_plan *p, uint32_t stage, uint32_t device)
  * everybody finds the bytes that others made. */
 static void test_deals__stages_have_shares_of_their_own(void **state)
 {
-    static const gs_topology two = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}},
-                             three = {3, 2, {{0, 2, 1e9, 2e9}, {2, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
+    static const gs_topology two = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}},
+                             three = {3, 2, {{0, 2, 1e9, 2e9}, {2, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, false, {0},
+                                      {0}};
     static const gs_topology *const topologies[] = {&two, &three};
     static const double of_two[] = {1, 0, 0, 1, 1, 1, 0, 1, 1, 0},
                         of_three[] = {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1};
@@ -57,7 +58,7 @@ static void test_deals__stages_have_shares_of_their_own(void **state)
 static void test_deals__rows_are_transformed_where_they_are(void **state)
 {
     gs_topology t = {2, 2, {{0, 1, 2e7, 0}, {1, 1, 0, 0}}, {1, 0.125}, {0}, {0}, {4 * GS_MIB, 64 * GS_MIB}, false,
-                     {0}, {0}};
+                     false, {0}, {0}};
     struct fixture f = {0};
     gs_plan *plan = NULL, *whole = NULL;
     gs_cost cost;

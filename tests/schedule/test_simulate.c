@@ -167,7 +167,7 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     gs_ahead ahead[1];
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
     const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
     const uint32_t u0 = add(&b, uploads, 10, r0, GS_NONE);
     add(&b, zero, 20, u0, GS_NONE);
@@ -192,7 +192,7 @@ static void test_simulate__loads_share_the_disk_and_the_wire(void **state)
     struct fixture b;
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
     b.cost.seconds[GS_WORK_FROM_DISK][1] = b.cost.seconds[GS_WORK_FROM_DISK][0] = 0;
     b.cost.seconds[GS_WORK_FROM_DISK][1] = 0.5 / b.cost.read_bps; /* twice as fast as reads */
     add(&b, reads, 10, GS_NONE, GS_NONE);
@@ -214,7 +214,7 @@ static void test_simulate__computations_are_as_slow_as_their_device(void **state
     struct fixture b;
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}, {0}, {0}, {0}, false, {0}, {0}};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}, {0}, {0}, {0}, false, false, {0}, {0}};
     const uint32_t u = add(&b, uploads, 10, GS_NONE, GS_NONE);
     add(&b, zero, 20, u, GS_NONE);
     assert_ms(run(&b).seconds, 10 + 4 * 20);
@@ -233,7 +233,7 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
         chunk[i].edges = 1000;
     b.set.chunk = chunk;
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
+    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
     b.cost.seconds[GS_WORK_EDGES][0] = 2e-3;
     b.cost.seconds[GS_WORK_EDGES][1] = 3e-6;
     const uint32_t u0 = add(&b, uploads, 10, GS_NONE, GS_NONE);

@@ -36,7 +36,7 @@ done
 model='--model --layers --hidden --heads --act --dropout --input-dropout'
 machine='--device --matmul --device-memory --host-memory --threads --spill --spill-type --gather-type
 --disk-to-device --no-cache --no-selective --no-swap --no-prune --no-pipeline --no-verify --no-move
---no-fuse --no-batch --no-hoist --products --topology --no-chain --no-pack --no-spread --no-draw
+--no-fuse --no-batch --no-hoist --products --topology --no-chain --no-pack --no-spread --no-draw --no-width
 --io-timeout'
 learning='--epochs --optimizer --lr --weight-decay --momentum --clip-norm --schedule --schedule-every --schedule-by
 --warmup --keep --patience --seed --init --eval-every'
