@@ -179,7 +179,11 @@ done:
 
 extern const gs_cpu_kernels gs_cpu__kernels_generic;
 #if defined(__x86_64__)
-extern const gs_cpu_kernels gs_cpu__kernels_avx2, gs_cpu__kernels_avx512;
+extern const gs_cpu_kernels gs_cpu__kernels_avx2;
+#endif
+#if defined(__x86_64__) && !defined(GS_NO_AVX512) /* meson.build */
+#define HAS_AVX512_KERNELS
+extern const gs_cpu_kernels gs_cpu__kernels_avx512;
 #endif
 
 static bool always(void) { return true; }
@@ -193,6 +197,8 @@ static bool has_avx2(void)
            (c & bit_F16C) != 0;
 }
 
+#endif
+#ifdef HAS_AVX512_KERNELS
 static bool has_avx512(void) { return has_avx2() && __builtin_cpu_supports("avx512f"); }
 #endif
 
@@ -204,9 +210,12 @@ static const struct {
     {"generic", &gs_cpu__kernels_generic, always},
 #if defined(__x86_64__)
     {"avx2", &gs_cpu__kernels_avx2, has_avx2},
-    {"avx512", &gs_cpu__kernels_avx512, has_avx512},
 #else
     {"avx2", NULL, NULL},
+#endif
+#ifdef HAS_AVX512_KERNELS
+    {"avx512", &gs_cpu__kernels_avx512, has_avx512},
+#else
     {"avx512", NULL, NULL},
 #endif
 };
