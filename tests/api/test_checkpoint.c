@@ -118,7 +118,7 @@ static void checkpoint__goes_on_with_the_same_bits(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof(runs) / sizeof(runs[0]); k++) {
         gs_train_options o = api_options();
-        if (few_cases() && k % 3 != 0) /* of each optimiser, kept and not */
+        if (!gs_test_takes(k, 3)) /* of each optimiser, kept and not */
             continue;
         o.model = runs[k].model;
         o.optimizer = runs[k].optimizer;

@@ -41,7 +41,7 @@ void gs_test_status(gs_status got, gs_status want, const char *part, const char 
 /* Does the environment ask for every case (GS_TEST_ALL, as `tools/check --all` sets it)? Else a test takes of its
  * broadest lists what tells one thing from another. */
 bool gs_test_all(void);
-/* Is `i` of a list one for this build? A sanitized one takes one of `of`, but where every case is asked for. */
+/* Is `i` of a list one to look at? One of `of` is, but where every case is asked for. */
 bool gs_test_takes(size_t i, size_t of);
 
 /* A new empty folder under $TMPDIR or /tmp. Free it, and all in it, with
