@@ -29,7 +29,7 @@ echo '{"switches": [{"devices": 1}, {"devices": 1}], "place": {"edges": [1, 0], 
     >"$work/place.json"
 
 # The smallest budgets that refusals name are enough, and hold.
-for name in columns rgcn sage_lstm; do
+for name in columns ${GS_TEST_ALL:+rgcn} sage_lstm; do
     train $name || continue
     mv "$work/other.safetensors" "$work/one.safetensors"
     tight=("$GNNSTREAM" train "$work/fennel8" --model "$text" --layers 2 --hidden 16 --device cpu:4 \
@@ -95,7 +95,7 @@ run "copies: $up_chain + $on_chain, without a chain $up_no_chain + $on_no_chain"
 trace_of_a_chain "$work/trace.json"
 
 # Where all devices have room, rows go from the one that has made them to the others, and nothing to the host and back.
-for name in gcn gat; do
+for name in gcn ${GS_TEST_ALL:+gat}; do
     train $name --device cpu:4 --device-memory 24M
     run "$name: copies among devices alone" \
         test "$(last copied_in_bytes)" -eq 0 -a "$(last copied_out_bytes)" -eq 0 -a "$(last forwarded_bytes)" -gt 0

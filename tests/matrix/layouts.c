@@ -120,8 +120,8 @@ static void predicted_alike(const char *store, const char *model, size_t number)
 }
 
 /* MODEL...: several devices give what one gives: logits of given weights bit for bit, weights learned to rounding,
- * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every layout is the
- * first model's, the others take them in turn; in a sanitized build there is one model in twelve. */
+ * whatever the parts, the topology and the memory; and the same run twice gives the same bits. Every other layout is
+ * the first model's, the others take them in turn; in a sanitized build there is one model in twelve. */
 void matrix_several(const arguments *a)
 {
     static const struct {
@@ -153,7 +153,7 @@ void matrix_several(const arguments *a)
         ref_tensors_write("out/learned.safetensors", &one.weights, true);
         const size_t turn = sanitized() ? (size_t)m / 12 : (size_t)m, turns = sanitized() ? 3 : 8;
         for (size_t i = 0; i < most; i++)
-            if (((m == 0 && !sanitized()) || in_turn(i, turn, turns)) &&
+            if (((m == 0 && !sanitized() && in_turn(i, 0, 2)) || in_turn(i, turn, turns)) &&
                 layouts_train(&other, "rough", model, layouts[i].parts, layouts[i].options))
                 same_results(&other, &one, 1e-4, text("%s: P=%u %s", model, layouts[i].parts, layouts[i].options));
         if (!sanitized() || m % 2 == 0) /* the same logits: of every model in the build for speed */
@@ -226,7 +226,7 @@ static void rounded_model(const char *model, size_t number, const char *how, uns
  * what bf16's 8 bits allow, and less is moved. */
 void matrix_rounded(const arguments *a)
 {
-    static const unsigned widths[] = {64, 65, 256};
+    static const unsigned widths[] = {64, 65, 256}; /* each model in turn */
     static const char *const models[] = {"sage", "gcn"};
 
     for (int m = 0; m < a->count; m++)
@@ -242,7 +242,7 @@ void matrix_rounded(const arguments *a)
                 text("%s --model %s --layers 3 --hidden %u --epochs 3 --optimizer sgd --lr 0.05 --seed 5 "
                      "--spill-type bf16", store_of("wide", "natural", 1, ""), models[m], widths[w]);
             result kept = {0}, spilled = {0};
-            if (sanitized() && (widths[w] == 256 || !in_turn(w, m, 2))) /* even, as 64 is */
+            if (!in_turn(w, m, 2) || (sanitized() && widths[w] == 256)) /* even, as 64 is */
                 continue;
             if (train(&kept, "%s", line) && train(&spilled, "%s --no-cache --no-prune", line))
                 same_logits(&spilled, &kept, 2e-3, text("%s, %u wide: spilled against kept", models[m], widths[w]));
@@ -334,7 +334,8 @@ void matrix_gathered(const arguments *a)
 
 /* ---- features of two bytes ---- */
 
-static void half_model(const char *model, const char *kind, const char *type, const char *const *layouts)
+/* Layouts in turn: every other, by `number`. */
+static void half_model(const char *model, const char *kind, const char *type, const char *const *layouts, size_t number)
 {
     const network n = {model, model, "relu", 2, 40, 1, 4};
     const learning l = {.optimizer = "sgd", .epochs = 3, .lr = 0.05, .margin = 2e-6, .feature_type = type};
@@ -343,6 +344,8 @@ static void half_model(const char *model, const char *kind, const char *type, co
 
     for (size_t i = 0; layouts[i] != NULL; i++) {
         const unsigned parts = (unsigned)(layouts[i][0] - '0');
+        if (!sanitized() && !in_turn(i, number, 2))
+            continue;
         if (train(&r, "%s %s %s --init %s %s", store_of(kind, "fennel", parts, text("--feature-type %s", type)),
                   network_options(&n), learning_options(&l), y.init, layouts[i] + 1))
             same_results(&r, &y.end, 2e-4, text("%s, %s, %s: P=%s", model, kind, type, layouts[i]));
@@ -375,6 +378,7 @@ void matrix_half_features(const arguments *a)
                 continue;
             for (int m = 0; m < 3; m++)
                 if (in_turn((size_t)(k + t), (size_t)m, 2))
-                    half_model(models[m], kinds[k], types[t], cuda ? on_cuda : sanitized() ? sanitized_cpu : on_cpu);
+                    half_model(models[m], kinds[k], types[t], cuda ? on_cuda : sanitized() ? sanitized_cpu : on_cpu,
+                               (size_t)(k + m));
         }
 }

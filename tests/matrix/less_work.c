@@ -97,7 +97,7 @@ void matrix_less_work(const arguments *a)
         return;
     for (int i = 0; i < 2; i++)
         for (int m = 0; m < 3; m++)
-            if (!sanitized() || i == m) /* each method, not each model */
+            if (sanitized() ? i == m : in_turn((size_t)i, (size_t)m, 2)) /* each method, not each model */
                 rows_are_skipped(skipping[i], models[m]);
     /* Two of a hundred vertices have labels, all for training. */
     shorten("graph/train_idx.npy", 240);
@@ -105,9 +105,9 @@ void matrix_less_work(const arguments *a)
     shorten("graph/test_idx.npy", 0);
     for (int i = 0; i < 2; i++) {
         for (int m = 0; m < 4; m++) {
-            if (sanitized() ? (i == 0 ? m == 2 : m == 3) : in_turn((size_t)i, (size_t)m + 1, 2)) /* kept, or not */
+            if (sanitized() ? (i == 0 ? m == 2 : m == 3) : in_turn((size_t)i, (size_t)m + 1, 4)) /* kept, or not */
                 rows_are_pruned(pruning[i], text("--model %s %s", models[m], learn));
-            if (!sanitized() && in_turn((size_t)i, (size_t)m, 2))
+            if (!sanitized() && in_turn((size_t)i + 2, (size_t)m, 4))
                 rows_are_pruned(pruning[i], text("--model %s %s --no-cache", models[m], learn));
         }
         if (!sanitized() || i == 1)

@@ -78,8 +78,8 @@ static unsigned round_of(const switches *s, unsigned j)
 }
 
 /* All on, all off, and runs in which any two of (parts, switches) take each of their values together: a round or its
- * complement, in turn, so of two models. Each off alone, in turn over the models. In a sanitized build one of the
- * rounds, in turn, sets each switch once. */
+ * complement, in turn over four models. Each off alone, in turn over eight. In a sanitized build one of the rounds, in
+ * turn, sets each switch once. */
 static void zoo_pairs(const zoo *z, unsigned number)
 {
     const unsigned every = (1u << z->switches.count) - 1;
@@ -88,16 +88,16 @@ static void zoo_pairs(const zoo *z, unsigned number)
         const unsigned turn = sanitized() ? number / 4 : number + j;
         if (sanitized() && j != number % 4)
             continue;
-        if (in_turn(0, turn, 2))
+        if (in_turn(0, turn, sanitized() ? 2 : 4))
             zoo_run(z, all_parts[j % 3], round_of(&z->switches, j));
-        if (in_turn(1, turn, 2))
+        if (in_turn(1, turn, sanitized() ? 2 : 4))
             zoo_run(z, all_parts[(j + sanitized()) % 3], every & ~round_of(&z->switches, j));
     }
     if (sanitized())
         return;
     zoo_run(z, 8, 0);
     for (unsigned i = 0; i < z->switches.count; i++)
-        if (in_turn(i, number, 4))
+        if (in_turn(i, number, 8))
             zoo_run(z, all_parts[(i + 1) % 3], 1u << i);
 }
 
