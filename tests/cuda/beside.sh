@@ -71,7 +71,7 @@ assert gpu > 1 << 30 and beside == (1 << 30) // 2 // 2, (gpu, beside)
 END
 
 # A run that goes on has the devices that it began with, whatever is predicted by then: the same weights, bit for bit.
-for topology in slow all; do
+for topology in slow ${GS_TEST_ALL:+all}; do
     train=("$GNNSTREAM" train "${options[@]}" --device 'cpu,cuda:0' --topology "$work/$topology.json" --no-cache)
     run "train, $topology" "${train[@]}" --epochs 4 --save "$work/whole.safetensors"
     run "begin, $topology" "${train[@]}" --epochs 2 --checkpoint "$work/kept.$topology" --checkpoint-every 1
@@ -81,7 +81,7 @@ for topology in slow all; do
 done
 grep -aqrE '"devices_taken":[[:space:]]*"cpu"' "$work/kept.slow" ||
     fail "the checkpoint does not say which devices were taken"
-grep -aqr devices_taken "$work/kept.all" && fail "a checkpoint of all devices names some"
+[ -n "${GS_TEST_ALL:-}" ] && grep -aqr devices_taken "$work/kept.all" && fail "a checkpoint of all devices names some"
 
 # What cannot be is refused with one line.
 t() { refuse "$1" "$2" "$GNNSTREAM" train "${options[@]}" --epochs 1 "${@:3}"; }

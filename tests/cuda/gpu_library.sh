@@ -10,7 +10,7 @@ mkdir "$work/lib" "$work/kernels"
 export LD_LIBRARY_PATH=$work/lib GS_HOST_GPU=$work/kernels GS_HOST_GPU_LOG=$work/log
 
 # A few of the places where a GPU goes away, while it opens, plans and trains, and all with GS_TEST_ALL.
-few= lost='1 40 300' second_lost='1 100 400' every=150 kernels='1 30' kernels_of_two='1 20' pins=712 budgets='0 4'
+few= lost='1 300' second_lost=400 every=300 kernels=30 kernels_of_two=20 pins= budgets=0
 [ -z "${GS_TEST_ALL:-}" ] || lost='1 10 40 100 200 300' second_lost='1 30 100 200 300 400' every=15 kernels='1 5 30' \
     kernels_of_two='1 6 20' pins='304 712 999' budgets='0 2 4 6' # pins: a call of the system, pinned by others, unknown
 [ -z "${GS_SANITIZED:-}" ] || [ -n "${GS_TEST_ALL:-}" ] || few=yes

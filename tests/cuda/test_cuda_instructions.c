@@ -244,8 +244,7 @@ static size_t of_width(const machine_code *m, unsigned op, unsigned width)
  * 4 bytes is loaded: what a picked row moves is its bytes. */
 static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state)
 {
-    (void)state;
-    machine_code m = compile(gs_cuda_fixed_text, "gs_pick_rows", 9);
+    machine_code m = *(machine_code *)*state;
     check_memories(&m, "gs_pick_rows");
     size_t most = 0, loads = 0;
     for (size_t i = 0; i < m.count; i++) {
@@ -260,7 +259,6 @@ static void test_cuda_instructions__rows_are_picked_without_a_stack(void **state
     }
     assert_int_equal(count_of(&m, 0, m.count, STG), 4 * GS_ARRAY_LEN(widths));
     assert_int_equal(count_of(&m, 0, m.count, LDG), 4 * GS_ARRAY_LEN(widths) + 1);
-    gs_free(m.image);
 }
 
 /* Instructions [*from, *end) of the longest loop within these, but for these themselves: less than 2 where there is
@@ -287,8 +285,7 @@ static void test_cuda_instructions__drawing_takes_no_stack(void **state)
     static const int of_edges[] = {GS_CUDA_DRAW_FIND, GS_CUDA_DRAW_NEW, GS_CUDA_DRAW_ROWS, GS_CUDA_DRAW_SOURCES,
                                    GS_CUDA_DRAW_BY_ROW};
     size_t sum = 0;
-    (void)state;
-    machine_code m = compile(gs_cuda_fixed_text, gs_cuda_fixed_name(GS_CUDA_DRAW_TARGETS), 9);
+    machine_code m = *(machine_code *)*state;
     for (int k = GS_CUDA_DRAW_TARGETS; k <= GS_CUDA_DRAW_FINISH; k++)
         check_memories(&m, gs_cuda_fixed_name(k));
     for (size_t i = 0; i < GS_ARRAY_LEN(of_edges); i++) {
@@ -307,7 +304,6 @@ static void test_cuda_instructions__drawing_takes_no_stack(void **state)
                   "least so far takes %zu\n", looks, takes);
     assert_true(types > looks && looks > takes && takes > 0);
     assert_true(looks <= 240 && takes <= 26);
-    gs_free(m.image);
 }
 
 /* Of GPUs that the compiler does not know: the same generation's code, or a text for the driver's own compiler. */
@@ -329,6 +325,21 @@ static void test_cuda_instructions__unknown_gpus_have_kernels(void **state)
     }
 }
 
+/* What every program has takes seconds to compile: once for all tests. */
+static int compile_fixed(void **state)
+{
+    static machine_code fixed;
+    fixed = compile(gs_cuda_fixed_text, gs_cuda_fixed_name(GS_CUDA_DRAW_TARGETS), 9);
+    *state = &fixed;
+    return 0;
+}
+
+static int free_fixed(void **state)
+{
+    gs_free(((machine_code *)*state)->image);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,5 +353,5 @@ int main(void)
         printf("skipped: %s\n", gs_last_error());
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, compile_fixed, free_fixed);
 }
