@@ -25,8 +25,8 @@ interrupt()
     wait $pid || status=$?
 }
 
-signals='INT HUP TERM'
-[ -z "${GS_SANITIZED:-}" ] || signals=INT
+signals=HUP # the one of three that a shell may have turned off; all do the same
+[ -z "${GS_TEST_ALL:-}" ] || signals='INT HUP TERM'
 for signal in $signals; do
     status=0
     for _ in 1 2 3 4 5; do # again where it was done before the signal came

@@ -3,9 +3,10 @@
 # It does not depend on the budget that was refused, but for the pages that a process happens to hold.
 gnnstream generate rmat graph --vertices 20000 --edges 400000 --features 16 --seed 1 >made
 gnnstream partition graph store --parts 4 --method natural >made
-for options in '--sampler neighbor --batch-size 500 --fanout 0,0' '--sampler neighbor --batch-size 500 --fanout 20,10' \
-    '--sampler neighbor --batch-size 500 --fanout 20,10 --device cpu:2' '--sampler saint-edge --batch-size 300' \
-    '--sampler cluster --batch-size 2 --device cpu:3' '--sampler cluster --batch-size 2'; do
+for options in '--sampler neighbor --batch-size 500 --fanout 0,0' '--sampler saint-edge --batch-size 300' \
+    ${GS_TEST_ALL:+'--sampler neighbor --batch-size 500 --fanout 20,10'} \
+    ${GS_TEST_ALL:+'--sampler neighbor --batch-size 500 --fanout 20,10 --device cpu:2'} \
+    ${GS_TEST_ALL:+'--sampler cluster --batch-size 2 --device cpu:3'} '--sampler cluster --batch-size 2'; do
     # shellcheck disable=SC2206 # several words
     plan=(gnnstream plan store --model sage $options --host-memory)
     "${plan[@]}" 20M >out 2>err && die "20M is enough: $options"

@@ -25,7 +25,7 @@ for host in "$little" "$enough"; do
     grep -q ' read 0 B' out && die "nothing was read with $host: $(<out)"
     same "$host"
 done
-long=("${options[@]}" --epochs 60)
+long=("${options[@]}" --epochs 20)
 gnnstream train "${long[@]}" --save memory.safetensors >out 2>err || die "$(<err)"
 gnnstream train "${long[@]}" --checkpoint c --host-memory "$enough" --metrics m.jsonl >out 2>err &
 pid=$!
