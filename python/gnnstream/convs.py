@@ -16,12 +16,12 @@ import math
 import operator
 import threading
 import weakref
-from typing import Any, Callable, Optional, Sequence, Union, cast
+from typing import Any, Optional, Sequence, Union, cast
 
 import numpy as np
 import torch
 
-from .torch import Graph, _apply, _Engine, _may_drop, _rows, _weights
+from .torch import _HANDLES, _OBJECTS, Graph, _apply, _Engine, _rows, _weights
 
 __all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]
 
@@ -58,16 +58,56 @@ _ALL: weakref.WeakSet[_Kept] = weakref.WeakSet()
 _OF_ALL = threading.Lock()
 
 
+class _Call:
+    """A convolution's call: a layer's text on edges that it is given. Of these `make`, a method of the convolution,
+    makes a graph when they are first seen. In torch.compile it is said in words and numbers, and asked for again."""
+
+    def __init__(self, conv: _Conv, make: str, text: str, width: int, heads: int, dropout: float, drops: bool,
+                 cached: bool, numbers: Sequence[int]) -> None:
+        self.conv, self.handle, self.width, self.numbers = conv, conv.handle, width, numbers
+        self.make, self.text, self.heads, self.dropout = make, text, heads, dropout
+        self.drops, self.cached = drops, cached
+        self.said = f"{make}\n{heads}\n{dropout}\n{int(drops)}\n{int(cached)}\n{text}"
+
+    def found(self, x: torch.Tensor, index: Optional[torch.Tensor], weight: Optional[torch.Tensor]) -> _Engine:
+        conv, (graph, *ends) = self.conv, self.numbers
+        if self.cached and conv._kept:
+            kept = conv._kept[0]
+        elif graph >= 0:
+            kept = conv._kept_of(_OBJECTS[graph])
+        else:
+            kept = conv._graph(cast(torch.Tensor, index), weight, x.shape[0], self.make, ends)
+        key = (self.text, x.device, x.shape[1], self.width, self.heads, self.dropout, self.drops)
+        if key not in kept.engines:
+            kept.engines[key] = _Engine(kept.graph, (x.shape[1], self.width),
+                                        {"model": self.text, "heads": self.heads, "dropout": self.dropout},
+                                        not self.drops)
+        return kept.engines[key]
+
+
 class _Conv(torch.nn.Module):
     def __init__(self, flow: str) -> None:
         super().__init__()
+        self._named()
         if flow not in ("source_to_target", "target_to_source"):
             raise ValueError(f"flow: is {flow!r}, must be 'source_to_target' or 'target_to_source'")
         self.flow = flow
         self._kept: list[_Kept] = []
 
+    def _named(self) -> None:
+        self.handle = next(_HANDLES)
+        _OBJECTS[self.handle] = self
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kept": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._named()
+
+    def asked(self, said: str, width: int, numbers: Sequence[int]) -> _Call:
+        make, heads, dropout, drops, cached, text = said.split("\n", 5)
+        return _Call(self, make, text, width, int(heads), float(dropout), bool(int(drops)), bool(int(cached)), numbers)
 
     def _edges(self, edges: torch.Tensor, weight: Optional[torch.Tensor]) -> tuple[torch.Tensor, Any]:
         """(edge_index from source to target, weights) of what torch_geometric calls edge_index or adj_t."""
@@ -82,29 +122,32 @@ class _Conv(torch.nn.Module):
             return torch.stack((index[1], index[0])), coo._values() if weight is None else weight
         return (edges if self.flow == "source_to_target" else edges.flip(0)), weight
 
-    def _graph(self, edges: Edges, weight: Optional[torch.Tensor], num_nodes: int,
-               make: Callable[[torch.Tensor, Any, int], Graph]) -> _Kept:
-        if isinstance(edges, Graph):
-            if edges.num_nodes != num_nodes:
-                raise ValueError(f"x: has {num_nodes} rows, the graph {edges.num_nodes} vertices")
-            for kept in self._kept:
-                if kept.graph is edges:
-                    return kept
-            return self._keep(_Kept(edges, ()))
-        index, weight = self._edges(edges, weight)
+    def _kept_of(self, graph: Graph) -> _Kept:
+        return next((kept for kept in self._kept if kept.graph is graph), None) or self._keep(_Kept(graph, ()))
+
+    def _graph(self, index: torch.Tensor, weight: Optional[torch.Tensor], num_nodes: int, make: str,
+               ends: Sequence[int]) -> _Kept:
+        """Of edges as they come; ends: how many sources and targets there are, where that is not num_nodes."""
         given = (index, weight)
         for kept in self._kept:
             if kept.is_of(given, num_nodes):
                 return kept
-        if weight is not None:
-            _weights(weight)  # refuses those that want a gradient, which a copy does not
+        if ends and index.numel() > 0 and (int(index[0].max()) >= ends[0] or int(index[1].max()) >= ends[1]):
+            raise IndexError(f"edge_index: names a source beyond {ends[0]} or a target beyond {ends[1]}")
         with _OF_ALL:
             others = list(_ALL)
         seen = next((other.seen for other in others if other.is_of(given, num_nodes)), None)
         if seen is None:  # copies: the caller's memory may change
             seen = tuple(None if t is None else t.detach().clone() for t in given)
         host = [None if t is None else t.cpu() for t in seen]
-        return self._keep(_Kept(make(cast(torch.Tensor, host[0]), host[1], num_nodes), seen))
+        return self._keep(_Kept(getattr(self, make)(host[0], host[1], num_nodes), seen))
+
+    def _unweighted(self, index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
+        """Of layers that know no weights of edges: a sparse tensor's are 1."""
+        if weight is not None and not bool((weight == 1).all()):
+            raise ValueError("edge_index: is a sparse tensor of values that are not 1, and this layer has no weights "
+                             "of edges")
+        return Graph(index, num_nodes)
 
     def _keep(self, kept: _Kept) -> _Kept:
         with _OF_ALL:
@@ -112,20 +155,28 @@ class _Conv(torch.nn.Module):
         self._kept = [kept, *self._kept[:_GRAPHS - 1]]
         return kept
 
-    def _run(self, kept: _Kept, text: str, x: torch.Tensor, parameters: Sequence[torch.Tensor], out_channels: int,
-             **options: Any) -> torch.Tensor:
+    def _run(self, edges: Edges, weight: Optional[torch.Tensor], make: str, text: str, x: torch.Tensor,
+             parameters: Sequence[torch.Tensor], width: int, heads: int = 1, dropout: float = 0.0, cached: bool = False,
+             ends: Sequence[int] = ()) -> torch.Tensor:
         """y of one layer's text; its parameters in the order of the text's."""
         if x.dim() == 3:  # the same graph for each
-            return torch.stack([self._run(kept, text, rows, parameters, out_channels, **options) for rows in x])
-        x = _rows(x, kept.graph.num_nodes, x.shape[-1])
+            return torch.stack([self._run(edges, weight, make, text, rows, parameters, width, heads, dropout, cached,
+                                          ends) for rows in x])
+        x = _rows(x, x.shape[0], x.shape[1])
+        graph, index = -1, None
+        if isinstance(edges, Graph):
+            if edges.num_nodes != x.shape[0]:
+                raise ValueError(f"x: has {x.shape[0]} rows, the graph {edges.num_nodes} vertices")
+            graph, weight = edges.handle, None
+        else:
+            index, weight = self._edges(edges, weight)
+        if weight is not None and (weight.requires_grad or weight.dtype.is_complex or weight.dtype == torch.bool):
+            _weights(weight)  # says why not
         if x.shape[0] == 0:
-            return x.new_zeros(0, out_channels)
-        key = (text, x.device, x.shape[1], out_channels, self.training, *sorted(options.items()))
-        if key not in kept.engines:
-            kept.engines[key] = _Engine(kept.graph, (x.shape[1], out_channels), {"model": text, **options},
-                                        not self.training)
-        drops = self.training and _may_drop({"model": text, **options})
-        return _apply(kept.engines[key], drops, x, parameters)
+            return x.new_zeros(0, width)
+        drops = self.training and dropout > 0
+        call = _Call(self, make, text, width, heads, dropout, drops, cached, [graph, *ends])
+        return _apply(call, drops, x, parameters, index, weight)
 
 
 def _square(x: Any, size: Any, what: str) -> torch.Tensor:
@@ -134,14 +185,6 @@ def _square(x: Any, size: Any, what: str) -> torch.Tensor:
         raise ValueError(f"size: is {tuple(size)}, x has {x.shape[-2]} rows")
     rows: torch.Tensor = x
     return rows
-
-
-def _plain_graph(index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
-    """Of layers that know no weights of edges: a sparse tensor's are 1."""
-    if weight is not None and not bool((weight == 1).all()):
-        raise ValueError("edge_index: is a sparse tensor of values that are not 1, and this layer has no weights of "
-                         "edges")
-    return Graph(index, num_nodes)
 
 
 def _one_loop(index: torch.Tensor, num_nodes: int) -> torch.Tensor:
@@ -224,11 +267,6 @@ class GCNConv(_Conv):
         own = self.normalize and self.add_self_loops and not self.improved
         if isinstance(edge_index, Graph) and not own and self.normalize:
             raise ValueError("edge_index: is a Graph, whose weights are as they are; give the edges, or normalize=False")
-        if self.cached and self._kept:
-            kept = self._kept[0]
-        else:
-            kept = self._graph(edge_index, edge_weight, x.shape[-2],
-                               self._with_loops if own else self._normalized)
         text = "layer gcn(h[in]) -> [out]:\n    param lin.weight[out, in]" + (", bias[out]\n" if self.bias is not None
                                                                              else "\n")
         if own:
@@ -237,8 +275,9 @@ class GCNConv(_Conv):
         else:
             text += "    x = h @ lin.weight'\n    return sum(e.weight * u.x)"
         parameters = [self.lin.weight] if self.bias is None else [self.lin.weight, self.bias]
-        return self._run(kept, text + (" + bias\n" if self.bias is not None else "\n"), x, parameters,
-                         self.out_channels)
+        return self._run(edge_index, edge_weight, "_with_loops" if own else "_normalized",
+                         text + (" + bias\n" if self.bias is not None else "\n"), x, parameters, self.out_channels,
+                         cached=self.cached)
 
     def __repr__(self) -> str:
         return f"GCNConv({self.in_channels}, {self.out_channels})"
@@ -286,7 +325,7 @@ class SAGEConv(_Conv):
     def _sum(self, of: str) -> str:
         return f"{'sum' if self.aggr == 'add' else self.aggr}({of})"
 
-    def _whole(self, kept: _Kept, x: torch.Tensor) -> torch.Tensor:
+    def _whole(self, edges: Edges, x: torch.Tensor) -> torch.Tensor:
         names, parameters, terms = ["lin_l.weight[out, in]"], [self.lin_l.weight], ["lin_l.weight'"]
         if self.lin_l.bias is not None:
             names.append("lin_l.bias[out]")
@@ -298,14 +337,14 @@ class SAGEConv(_Conv):
             terms.append("h @ lin_r.weight'")
         text = (f"layer sage(h[in]) -> [out]:\n    param {', '.join(names)}\n"
                 f"    return {self._sum('u.h')} @ {' + '.join(terms)}\n")
-        return self._run(kept, text, x, parameters, self.out_channels)
+        return self._run(edges, None, "_unweighted", text, x, parameters, self.out_channels)
 
     def forward(self, x: Any, edge_index: Edges, size: Optional[tuple[int, int]] = None) -> torch.Tensor:
         pair = isinstance(x, (tuple, list))
         source, own = x if pair else (x, x)
         if not pair and not self.project and self._widths[0] == self._widths[1]:
             source = _square(x, size, "SAGEConv")
-            y = self._whole(self._graph(edge_index, None, x.shape[-2], _plain_graph), source)
+            y = self._whole(edge_index, source)
         else:
             targets = _targets(source, own, edge_index, size)
             if self.project:
@@ -334,14 +373,11 @@ def _aggregate(conv: _Conv, what: str, source: torch.Tensor, targets: int, edges
     """`what` of the sources' rows, for each of `targets` vertices that are others than the sources."""
     sources = source.shape[-2]
     count = max(sources, targets)
-    if isinstance(edges, torch.Tensor) and edges.layout == torch.strided and edges.numel() > 0:
-        ends = edges if conv.flow == "source_to_target" else edges.flip(0)
-        if int(ends[0].max()) >= sources or int(ends[1].max()) >= targets:
-            raise IndexError(f"edge_index: names a source beyond {sources} or a target beyond {targets}")
     if count > sources:
         source = torch.nn.functional.pad(source, (0, 0, 0, count - sources))
-    kept = conv._graph(edges, None, count, _plain_graph)
-    y = conv._run(kept, f"layer gather(h[in]) -> [in]:\n    return {what}\n", source, [], source.shape[-1])
+    plain = isinstance(edges, torch.Tensor) and edges.layout == torch.strided
+    y = conv._run(edges, None, "_unweighted", f"layer gather(h[in]) -> [in]:\n    return {what}\n", source, [],
+                  source.shape[-1], ends=(sources, targets) if plain else ())
     return y[..., :targets, :]
 
 
@@ -392,7 +428,7 @@ class GINConv(_Conv):
         else:
             x = _square(x, size, "GINConv")
             text = "layer gin(h[in]) -> [in]:\n    param eps[1]\n    return sum(u.h) + (1 + eps) * h\n"
-            y = self._run(self._graph(edge_index, None, x.shape[-2], _plain_graph), text, x, [self.eps], x.shape[-1])
+            y = self._run(edge_index, None, "_unweighted", text, x, [self.eps], x.shape[-1])
         made: torch.Tensor = self.nn(y)
         return made
 
@@ -448,12 +484,14 @@ class GATConv(_Conv):
             torch.nn.init.zeros_(self.bias)
         self._kept = []
 
+    def _bare(self, index: torch.Tensor, weight: Any, num_nodes: int) -> Graph:
+        return Graph(index, num_nodes)
+
     def forward(self, x: torch.Tensor, edge_index: Edges, edge_attr: Optional[torch.Tensor] = None,
                 size: Optional[tuple[int, int]] = None,
                 return_attention_weights: Optional[bool] = None) -> torch.Tensor:
         _no(return_attention_weights is not None, "return_attention_weights", "they are not kept, for any edge")
         x = _square(x, size, "GATConv")
-        kept = self._graph(edge_index, None, x.shape[-2], lambda i, w, n: Graph(i, n))
         width = "heads * d" if self.concat else "d"
         sum_ = ("sum(dropout(softmax(leaky_relu(u.a + v.b, slope))) * u.x"
                 + (", self)" if self.add_self_loops else ")"))
@@ -466,7 +504,7 @@ class GATConv(_Conv):
         parameters = [self.lin.weight, self.att_src, self.att_dst]
         parameters += [self.bias] if self.bias is not None else []
         wide = self.heads * self.out_channels if self.concat else self.out_channels
-        y = self._run(kept, text, x, parameters, wide, heads=self.heads, dropout=self.dropout)
+        y = self._run(edge_index, None, "_bare", text, x, parameters, wide, self.heads, float(self.dropout))
         return y + self.res(x) if self.residual else y
 
     def __repr__(self) -> str:

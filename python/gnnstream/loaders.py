@@ -244,7 +244,7 @@ def _fanout(num_neighbors: Any, types: _Types) -> str:
     if missing and default is None:
         raise ValueError(f"num_neighbors: says nothing of {missing[0]}; give numbers for each type of edges, as "
                          "[0] for none")
-    lists = [of.get(kind, default) for kind in types.relations]
+    lists = [list(of.get(kind, default) or ()) for kind in types.relations]
     if not lists or min(map(len, lists)) != max(map(len, lists)) or any(min(each, default=-2) < -1 for each in lists):
         raise ValueError(f"num_neighbors: {of}; must be as many numbers for each type of edges, one a hop; 0: none, "
                          "-1: all")

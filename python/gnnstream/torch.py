@@ -19,7 +19,7 @@ import operator
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Protocol, Sequence, Union
 
 import torch
 
@@ -84,12 +84,23 @@ class Graph:
         if self.type is not None and num_edge_types is None:
             num_edge_types = int(self.type.max()) + 1 if self.type.numel() else 1
         self.num_edge_types = operator.index(num_edge_types or 0)
+        self._named()
 
     def _of_edges(self, values: torch.Tensor, name: str) -> torch.Tensor:
         if values.shape != self.source.shape:
             raise ValueError(f"{name}: has the shape {list(values.shape)}, must be [{self.source.numel()}], one an "
                              "edge")
         return values.contiguous()
+
+        self._named()
+
+    def _named(self) -> None:
+        self.handle = next(_HANDLES)
+        _OBJECTS[self.handle] = self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._named()
 
     def __deepcopy__(self, _: Any) -> Graph:
         return self  # nothing changes it
@@ -115,9 +126,10 @@ def _autocast(kind: str) -> bool:
         return bool(torch.is_autocast_cpu_enabled() if kind == "cpu" else torch.is_autocast_enabled())
 
 
-def _seed() -> int:
-    """Of PyTorch's generator, which torch.manual_seed() sets and torch.utils.checkpoint() sets back."""
-    return int(torch.randint(1 << 32, (), dtype=torch.int64, device="cpu"))
+def _seed(drops: bool) -> torch.Tensor:
+    """Of PyTorch's generator, which torch.manual_seed() sets and torch.utils.checkpoint() sets back; within vmap of its
+    kind of randomness."""
+    return torch.randint(1 << 32, (), dtype=torch.int64, device="cpu") if drops else torch.zeros((), dtype=torch.int64)
 
 
 def _rows(x: Any, rows: int, columns: int) -> torch.Tensor:
@@ -224,10 +236,9 @@ class _Engine:
         self._on = torch.device("cpu")  # where it computes
         self._process = os.getpid()
         self.handle = next(_HANDLES)
-        _ENGINES[self.handle] = self
+        _OBJECTS[self.handle] = self
         self._lock = threading.Lock()  # of a forward pass and of going back through it
-        self._passes = 0
-        self._kept = 0  # number of the pass that the engine can go back through; 0: none
+        self._kept = 0  # number of the pass, of those of all layers, that the engine can go back through; 0: none
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "handle"}
@@ -245,6 +256,16 @@ class _Engine:
                                          *self.widths, self.no_dropout, {**self.options, "device": place})
             self._on = on
         return self._opened
+
+    said = ""  # as a _Source
+    numbers: Sequence[int] = (-1,)
+    width = property(lambda self: self.widths[1])
+
+    def found(self, x: torch.Tensor, index: Optional[torch.Tensor], weight: Optional[torch.Tensor]) -> _Engine:
+        return self
+
+    def asked(self, said: str, width: int, numbers: Sequence[int]) -> _Engine:
+        return self
 
     def _forward(self, x: torch.Tensor, parameters: Sequence[torch.Tensor], training: bool, seed: int,
                  y: torch.Tensor) -> None:
@@ -274,9 +295,9 @@ class _Engine:
         y = _floats((self.graph.num_nodes, self.widths[1]), x.device)
         with self._lock:
             self._forward(x, parameters, training, seed, y)
-            self._passes += 1
-            self._kept = self._passes if training else 0
-            return y, self._passes
+            number = next(_PASSES)
+            self._kept = number if training else 0
+            return y, number
 
     def backward(self, number: int, x: torch.Tensor, parameters: Sequence[torch.Tensor], seed: int,
                  upstream: torch.Tensor, x_gradient: Optional[torch.Tensor],
@@ -287,37 +308,75 @@ class _Engine:
             if self._kept != number:  # the layer ran again since: once more, as it was
                 y = _floats((self.graph.num_nodes, self.widths[1]), x.device)
                 self._forward(x, parameters, True, seed, y)
-                self._kept = number
+                self._kept = max(number, 0)
             self._backward(x, parameters, upstream, x_gradient, gradients)
 
 
+class _Source(Protocol):
+    """Which engine computes a call. Within torch.compile it is asked for anew, of the object with this handle, by what
+    was said: words, the width of y, and numbers, the first of which is a Graph's handle or -1."""
+
+    handle: int
+    said: str
+    numbers: Sequence[int]
+
+    @property
+    def width(self) -> int: ...
+
+    def found(self, x: torch.Tensor, index: Optional[torch.Tensor], weight: Optional[torch.Tensor]) -> _Engine:
+        """Of rows x and these edges, as they come; None: it knows them."""
+
+
+def _one(values: Sequence[Any], dims: Sequence[Optional[int]], at: int) -> list[Any]:
+    """Of arguments of vmap those of one sample."""
+    return [value if dim is None else value.select(dim, at) for value, dim in zip(values, dims)]
+
+
+_NO_FORWARD_MODE = "a layer has no forward-mode derivative; use torch.func.grad, vjp or jacrev"
+
+
 class _Function(torch.autograd.Function):
-    """What runs but within torch.compile: (y, number of the pass). `keep`: a gradient or dropout is wanted; where
-    nothing was kept, backward() computes it. torch.func wants each pass to be a function by itself."""
+    """What runs but within torch.compile: (y, engine, number of the pass). `keep`: a gradient or dropout is wanted;
+    where nothing was kept, backward() computes it. torch.func wants each pass to be a function by itself; vmap runs the
+    samples one after the other, whose passes then have no number."""
 
     @staticmethod
-    def forward(engine: _Engine, keep: bool, seed: int, x: torch.Tensor,
-                *parameters: torch.Tensor) -> tuple[torch.Tensor, int]:
-        return engine.forward(_plain(x), [_plain(p) for p in parameters], keep, seed)
+    def forward(source: _Source, keep: bool, seed: torch.Tensor, x: torch.Tensor, index: Optional[torch.Tensor],
+                weight: Optional[torch.Tensor], *parameters: torch.Tensor) -> tuple[torch.Tensor, Any, int]:
+        engine = source.found(x, index, weight)
+        y, number = engine.forward(_plain(x), [_plain(p) for p in parameters], keep, int(seed))
+        return y, engine, number
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, int]) -> None:
-        ctx.engine, _, ctx.seed, *tensors = inputs
-        ctx.number = output[1]
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, Any, int]) -> None:
+        source, _, *tensors = inputs
+        ctx.source, ctx.number = output[1] or source, output[2]
         ctx.save_for_backward(*tensors)
 
     @staticmethod
-    def backward(ctx: Any, upstream: torch.Tensor, _: Any) -> Any:
-        needs = tuple(ctx.needs_input_grad[3:])
-        made = iter(_Back.apply(ctx.engine, ctx.number, ctx.seed, needs, upstream, *ctx.saved_tensors))
-        return None, None, None, *(next(made) if need else None for need in needs)
+    def backward(ctx: Any, upstream: torch.Tensor, *_: Any) -> Any:
+        needs = ctx.needs_input_grad[3:4] + ctx.needs_input_grad[6:]
+        made = iter(_Back.apply(ctx.source, ctx.number, tuple(needs), upstream, *ctx.saved_tensors))
+        of_x, *of_parameters = (next(made) if need else None for need in needs)
+        return None, None, None, of_x, None, None, *of_parameters
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        raise NotImplementedError(_NO_FORWARD_MODE)
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], *values: Any) -> Any:
+        each = [_Function.apply(*_one(values, dims, k))[0] for k in range(info.batch_size)]
+        return (torch.stack(each), None, -1), (0, None, None)
 
 
 class _Back(torch.autograd.Function):
     @staticmethod
-    def forward(engine: _Engine, number: int, seed: int, needs: tuple[bool, ...], upstream: torch.Tensor,
-                x: torch.Tensor, *parameters: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        made = _gradients(engine, number, seed, x, parameters, upstream, needs[0], needs[1:])
+    def forward(source: _Source, number: int, needs: tuple[bool, ...], upstream: torch.Tensor, seed: torch.Tensor,
+                x: torch.Tensor, index: Optional[torch.Tensor], weight: Optional[torch.Tensor],
+                *parameters: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        engine = source.found(x, index, weight)
+        made = _gradients(engine, number, int(seed), x, parameters, upstream, needs[0], needs[1:])
         return tuple(each for each in made if each is not None)
 
     @staticmethod
@@ -328,6 +387,17 @@ class _Back(torch.autograd.Function):
     def backward(ctx: Any, *upstream: torch.Tensor) -> Any:
         raise NotImplementedError("a layer's gradient has no gradient: there are no second derivatives")
 
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        raise NotImplementedError("a layer's gradient has no gradient: there are no second derivatives")
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], source: _Source, number: int, needs: Any, *values: Any) -> Any:
+        if any(dim is not None for dim in dims[4:]):  # of several samples, not several gradients of one
+            number = -1
+        each = [_Back.apply(source, number, needs, *_one(values, dims[3:], k)) for k in range(info.batch_size)]
+        return tuple(map(torch.stack, zip(*each))), (0,) * len(each[0])
+
 
 def _gradients(engine: _Engine, number: int, seed: int, x: torch.Tensor, parameters: Sequence[torch.Tensor],
                upstream: torch.Tensor, needs_x: bool, needs: Sequence[bool]) -> list[Optional[torch.Tensor]]:
@@ -337,7 +407,8 @@ def _gradients(engine: _Engine, number: int, seed: int, x: torch.Tensor, paramet
     return [x_gradient, *gradients]
 
 
-def _apply(engine: _Engine, drops: bool, x: torch.Tensor, parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+def _apply(source: _Source, drops: bool, x: torch.Tensor, parameters: Sequence[torch.Tensor],
+           index: Optional[torch.Tensor] = None, weight: Optional[torch.Tensor] = None) -> torch.Tensor:
     """y of a layer, with its gradients, also within torch.compile and torch.func."""
     for parameter in parameters:
         if parameter.device != x.device:
@@ -345,16 +416,16 @@ def _apply(engine: _Engine, drops: bool, x: torch.Tensor, parameters: Sequence[t
                             f"layer.to({str(x.device)!r}), or x.to({str(parameter.device)!r})")
     keep = drops or torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
     if _OPERATOR is not None and torch.compiler.is_compiling():
-        seed = torch.randint(1 << 32 if drops else 1, (), dtype=torch.int64, device="cpu")
-        y: torch.Tensor = _OPERATOR(x, list(parameters), seed, keep, engine.handle)[0]
+        y: torch.Tensor = _OPERATOR(x, list(parameters), _seed(drops), keep, index, weight, source.handle, source.said,
+                                    source.width, list(source.numbers))[0]
     else:
-        y = _Function.apply(engine, keep, _seed() if drops else 0, x, *parameters)[0]
+        y = _Function.apply(source, keep, _seed(drops), x, index, weight, *parameters)[0]
     return y
 
 
-#: By their handles, as an operator takes no objects.
-_ENGINES: weakref.WeakValueDictionary[int, _Engine] = weakref.WeakValueDictionary()
-_HANDLES = itertools.count()
+#: Engines, convolutions and graphs by their handles, as an operator takes no objects.
+_OBJECTS: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_HANDLES, _PASSES = itertools.count(), itertools.count(1)
 
 
 def _operator() -> Any:
@@ -362,37 +433,46 @@ def _operator() -> Any:
     if not hasattr(torch.library, "custom_op"):
         return None
 
+    def engine_of(x: torch.Tensor, index: Any, weight: Any, handle: int, said: str, width: int,
+                  numbers: Sequence[int]) -> _Engine:
+        source: _Source = _OBJECTS[handle].asked(said, width, numbers)
+        return source.found(x, index, weight)
+
     def forward(x: torch.Tensor, parameters: Sequence[torch.Tensor], seed: torch.Tensor, keep: bool,
-                handle: int) -> tuple[torch.Tensor, torch.Tensor]:
-        y, number = _ENGINES[handle].forward(_plain(x), [_plain(p) for p in parameters], keep, int(seed))
+                index: Optional[torch.Tensor], weight: Optional[torch.Tensor], handle: int, said: str, width: int,
+                numbers: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        engine = engine_of(x, index, weight, handle, said, width, numbers)
+        y, number = engine.forward(_plain(x), [_plain(p) for p in parameters], keep, int(seed))
         return y, torch.tensor(number)
 
-    def backward(x: torch.Tensor, parameters: Sequence[torch.Tensor], seed: torch.Tensor, number: torch.Tensor,
-                 upstream: torch.Tensor, handle: int) -> list[torch.Tensor]:
-        made = _gradients(_ENGINES[handle], int(number), int(seed), x, parameters, upstream, True,
-                          [True] * len(parameters))
+    def backward(upstream: torch.Tensor, number: torch.Tensor, x: torch.Tensor, parameters: Sequence[torch.Tensor],
+                 seed: torch.Tensor, index: Optional[torch.Tensor], weight: Optional[torch.Tensor], handle: int,
+                 said: str, width: int, numbers: Sequence[int]) -> list[torch.Tensor]:
+        engine = engine_of(x, index, weight, handle, said, width, numbers)
+        made = _gradients(engine, int(number), int(seed), x, parameters, upstream, True, [True] * len(parameters))
         return [each for each in made if each is not None]
 
     def keep_inputs(ctx: Any, inputs: Any, output: Any) -> None:
-        x, parameters, seed, _, ctx.handle = inputs
-        ctx.save_for_backward(x, seed, output[1], *parameters)
+        x, parameters, seed, _, index, weight, *ctx.asked = inputs
+        ctx.save_for_backward(output[1], x, seed, index, weight, *parameters)
 
     def gradients(ctx: Any, upstream: torch.Tensor, _: Any) -> Any:
-        x, seed, number, *parameters = ctx.saved_tensors
-        of_x, *of_parameters = back(x, parameters, seed, number, upstream, ctx.handle)
-        return of_x, of_parameters, None, None, None
+        number, x, seed, index, weight, *parameters = ctx.saved_tensors
+        of_x, *of_parameters = back(upstream, number, x, parameters, seed, index, weight, *ctx.asked)
+        return of_x, of_parameters, *[None] * 8
 
-    for function, kinds in ((forward, {"parameters": list[torch.Tensor], "return": tuple[torch.Tensor, torch.Tensor]}),
-                            (backward, {"parameters": list[torch.Tensor], "return": list[torch.Tensor]})):
-        of_tensors = {name: torch.Tensor for name in ("x", "seed", "number", "upstream")}
-        function.__annotations__ = {name: {**of_tensors, "keep": bool, "handle": int, **kinds}[name]
-                                    for name in function.__annotations__}
+    tensor: Any = torch.Tensor
+    maybe: Any = Optional[torch.Tensor]
+    kinds: dict[str, Any] = {"x": tensor, "seed": tensor, "number": tensor, "upstream": tensor, "index": maybe,
+                             "weight": maybe, "keep": bool, "handle": int, "said": str, "width": int,
+                             "numbers": Sequence[int], "parameters": Sequence[torch.Tensor]}
+    for function, made in ((forward, tuple[torch.Tensor, torch.Tensor]), (backward, list[torch.Tensor])):
+        function.__annotations__ = {name: kinds.get(name, made) for name in function.__annotations__}
     operator_ = torch.library.custom_op("gnnstream::layer", forward, mutates_args=())
     back = torch.library.custom_op("gnnstream::layer_backward", backward, mutates_args=())
-    operator_.register_fake(lambda x, parameters, seed, keep, handle: (
-        _floats((x.shape[0], _ENGINES[handle].widths[1]), x.device),
-        torch.empty((), dtype=torch.int64)))
-    back.register_fake(lambda x, parameters, seed, number, upstream, handle: [
+    operator_.register_fake(lambda x, parameters, seed, keep, index, weight, handle, said, width, numbers: (
+        _floats((x.shape[0], width), x.device), torch.empty((), dtype=torch.int64)))
+    back.register_fake(lambda upstream, number, x, parameters, *_: [
         _floats(each.shape, x.device) for each in (x, *parameters)])
     operator_.register_autograd(gradients, setup_context=keep_inputs)
     return operator_

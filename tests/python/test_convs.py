@@ -134,6 +134,37 @@ class Graphs(unittest.TestCase):
         self.assertIsNot(first._kept[0].seen[0], edges)
         self.assertEqual(first._kept[0].graph.source.data_ptr(), last._kept[0].graph.source.data_ptr())
 
+    def test_torch_compile_takes_one_graph_for_batches_of_any_size(self):
+        """Without a break, and without compiling again: edges are looked at when the operator runs."""
+        torch._dynamo.reset()
+        pairs = (GCNConv(WIDE, 5), EDGES), (SAGEConv((WIDE, 7), 5), PAIRS), (GINConv(mlp()), EDGES), \
+            (GATConv(WIDE, 4, heads=2), EDGES)
+        for conv, edges in pairs:
+            compiled = torch.compile(conv, backend="aot_eager", fullgraph=True, dynamic=True)
+            for rows in (N, 33, 25):
+                some = edges[:, (edges < rows).all(0)]
+                x = torch.randn(rows, WIDE)
+                x = (x, ROWS) if edges is PAIRS else x
+                got, want = (torch.autograd.grad(made.square().sum(), list(conv.parameters())) for made in
+                             (compiled(x, some), conv(x, some)))
+                for a, b in zip(got, want):
+                    self.assertTrue(torch.equal(a, b), conv)
+        graph = Graph(EDGES, N)
+        whole = torch.compile(pairs[0][0], backend="aot_eager", fullgraph=True)
+        self.assertTrue(torch.equal(whole(X, graph), pairs[0][0](X, graph)))
+        with self.assertRaisesRegex(IndexError, "a source beyond 40 or a target beyond 15"):
+            pairs[1][0]((X, ROWS), PAIRS + 20)
+
+    def test_jacobians_and_samples(self):
+        """Where the edges were never seen before, too."""
+        edges = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
+        x = torch.randn(3, 4)
+        for conv in (GCNConv(4, 2), SAGEConv(4, 2), GATConv(4, 2), GINConv(Linear(4, 2))):
+            got = torch.func.jacrev(lambda z, c=conv: c(z, edges))(x)
+            torch.testing.assert_close(got, torch.autograd.functional.jacobian(lambda z, c=conv: c(z, edges), x))
+            both = torch.func.vmap(lambda z, c=conv: c(z, edges))(torch.stack([x, -x]))
+            torch.testing.assert_close(both[1], conv(-x, edges))
+
     def test_a_graph_is_kept_as_it_was(self):
         """The engine of evaluations opens later than that of training, when the caller's edges are others."""
         fresh = SAGEConv(WIDE, 8)

@@ -215,6 +215,37 @@ class Copies(unittest.TestCase):
         self.assertFalse(torch.equal(y, drops.eval()(x)))
         y.sum().backward()
 
+    def test_vmap_runs_samples_one_after_the_other(self):
+        """Of rows, of parameters, gradients of each sample, and Jacobians: what loops of one's own give."""
+        layer, xs = GraphLayer("gat", graph(), 8, 3), torch.randn(2, N, 8)
+        of = {name: torch.stack([p.detach(), 2 * p.detach()]) for name, p in layer.named_parameters()}
+
+        def loss(p, x):
+            return torch.func.functional_call(layer, p, (x,)).square().sum()
+        got = torch.func.vmap(torch.func.grad(loss))(of, xs)
+        for k in (0, 1):
+            want = torch.func.grad(loss)({name: p[k] for name, p in of.items()}, xs[k])
+            for name in want:
+                self.assertTrue(torch.equal(got[name][k], want[name]), name)
+        rows = xs.clone().requires_grad_()
+        torch.func.vmap(layer)(rows).square().sum().backward()
+        for k in (0, 1):
+            self.assertTrue(torch.equal(rows.grad[k], gradient(layer, xs[k], 2 * layer(xs[k]).detach())[1]))
+        small = GraphLayer("gcn", Graph(torch.tensor([[0, 1, 2], [1, 2, 0]]), 3), 2, 2)
+        x = torch.randn(3, 2)
+        want = torch.autograd.functional.jacobian(small, x)
+        self.assertTrue(torch.equal(torch.func.jacrev(small)(x), want))
+        each = torch.func.vmap(torch.func.jacrev(small))(torch.stack([x, -x]))
+        self.assertTrue(torch.equal(each[0], want))
+        drops = GraphLayer(HALF, graph(), 8, 8)
+        same = torch.ones(2, N, 8)
+        for randomness, equal in (("same", True), ("different", False)):
+            a, b = torch.func.vmap(drops, randomness=randomness)(same)
+            self.assertEqual(torch.equal(a, b), equal)
+        for call in (lambda: torch.func.jvp(layer, (xs[0],), (xs[0],)), lambda: torch.func.jacfwd(small)(x)):
+            with self.assertRaisesRegex(NotImplementedError, "no forward-mode derivative; use torch.func.grad"):
+                call()
+
     def test_averaged_models(self):
         mean = torch.optim.swa_utils.AveragedModel(self.layer)
         mean.update_parameters(self.layer)
