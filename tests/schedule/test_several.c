@@ -458,8 +458,9 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false, {0}, {0}},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
+    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false, false, {0}, {0}},
+                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false, false, {0},
+                                        {0}};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -490,7 +491,7 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
 {
     static const gs_topology kinds = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
                                       .on_host = {true}},
-                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, {0}, {0}};
+                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
     static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     struct fixture f = {0};
     gs_cost cost, slow;
