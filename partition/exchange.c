@@ -283,11 +283,9 @@ gs_status gs_part__deal(gs_store_shard *shard, const uint64_t *count, gs_part_or
 
 gs_status gs_part__share_intervals(const gs_store_shard *shard, void *x, uint64_t bytes, uint64_t all)
 {
-    gs_status st = GS_OK;
+    uint64_t first[GS_RANKS_MOST + 1];
 
-    for (uint32_t r = 0; r < shard->ranks && st == GS_OK; r++) {
-        const uint64_t first = shard->first[r] * bytes, end = GS_MIN(shard->first[r + 1] * bytes, all);
-        st = gs_ranks_share_of(r, (char *)x + first, end - first);
-    }
-    return st;
+    for (uint32_t r = 0; r <= shard->ranks; r++)
+        first[r] = GS_MIN(shard->first[r] * bytes, all);
+    return gs_ranks_share_parts(x, first);
 }

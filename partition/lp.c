@@ -7,7 +7,6 @@
  */
 #include "partition/lp.h"
 
-#include <metis.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "partition/order_metis.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
+#include "ranks/ranks.h"
 
 /* -- vertices take the label that most of their neighbours have, while it has room.
  *
@@ -29,7 +29,8 @@
  * were before the phase, but for vertices of the same block, which one thread visits in
  * order. Then proposals are admitted. A label with too little room for all who want it
  * takes groups with the same second choice, the largest first (GriNNder): what would otherwise
- * be together elsewhere moves together or not at all. Nothing depends on who ran when.
+ * be together elsewhere moves together or not at all. Nothing depends on who ran when, so ranks
+ * propose for the blocks that they have, tell each other, and admit all alike.
  */
 
 /* ---- blocks of the graph read by all threads, vertex by vertex, and a tally of the labels around one. */
@@ -117,7 +118,7 @@ static void each_worker(const gs_lp_graph *g, gs_part_job *job, uint32_t *next, 
 
     while (st == GS_OK && !gs_part__job_stop(job)) {
         const uint32_t block = __atomic_fetch_add(next, step, __ATOMIC_RELAXED);
-        if (block >= g->blocks)
+        if (block >= g->owned[job->rank + 1])
             break;
         if ((st = gs_lp__read(g, block, words)) == GS_OK)
             st = visit_block(g, block, words, &v, visit, context);
@@ -127,10 +128,16 @@ static void each_worker(const gs_lp_graph *g, gs_part_job *job, uint32_t *next, 
     gs_arena_free(&tally.memory);
 }
 
+/* The first block of first, first + step, ... that the rank has, or one behind them. */
+static uint32_t first_of(const gs_lp_graph *g, uint32_t rank, uint32_t first, uint32_t step)
+{
+    return g->owned[rank] + (first + step - g->owned[rank] % step) % step;
+}
+
 gs_status gs_lp__each(const gs_lp_graph *g, gs_part_job *job, uint32_t first, uint32_t step, gs_lp_visit *visit,
                       void *context)
 {
-    uint32_t next = first; /* atomic */
+    uint32_t next = first_of(g, job->rank, first, step); /* atomic */
 #pragma omp parallel num_threads(job->threads)
     each_worker(g, job, &next, step, visit, context);
     return gs_part__job_result(job);
@@ -232,6 +239,60 @@ static gs_status propose(void *context, const gs_lp_vertex *v)
     w->proposals[w->place[block] + w->made[block]++] = (proposal){v->id, choice[0], choice[1]};
     w->proposed[v->id] = choice[0];
     __atomic_fetch_add(&w->wanted[choice[0]], weight, __ATOMIC_RELAXED);
+    return GS_OK;
+}
+
+/* -- proposals of other ranks ---------------------------------------------------- */
+
+/* The words that say what a rank's blocks propose in the phase: for each how many, then these. */
+static uint64_t packed_words(const moving *w, uint32_t rank, uint32_t phase)
+{
+    uint64_t words = 0;
+    for (uint32_t b = first_of(w->g, rank, phase, w->phases); b < w->g->owned[rank + 1]; b += w->phases)
+        words += 1 + w->made[b] * (sizeof(proposal) / 4);
+    return words;
+}
+
+static void pack(const moving *w, uint32_t rank, uint32_t phase, uint32_t *to)
+{
+    for (uint32_t b = first_of(w->g, rank, phase, w->phases); b < w->g->owned[rank + 1]; b += w->phases) {
+        *to++ = w->made[b];
+        memcpy(to, w->proposals + w->place[b], w->made[b] * sizeof(proposal));
+        to += w->made[b] * (sizeof(proposal) / 4);
+    }
+}
+
+static void unpack(moving *w, uint32_t rank, uint32_t phase, const uint32_t *from)
+{
+    for (uint32_t b = first_of(w->g, rank, phase, w->phases); b < w->g->owned[rank + 1]; b += w->phases) {
+        proposal *const p = w->proposals + w->place[b];
+        w->made[b] = *from++;
+        memcpy(p, from, w->made[b] * sizeof(proposal));
+        from += w->made[b] * (sizeof(proposal) / 4);
+        for (uint32_t i = 0; i < w->made[b]; i++)
+            w->wanted[p[i].target] += gs_lp_weight(w->g, p[i].vertex);
+    }
+}
+
+/* All ranks get the phase's proposals of all, by way of `spare`: a phase has fewer blocks than vertices. */
+static gs_status share_proposals(moving *w, uint32_t phase)
+{
+    const uint32_t self = w->job->rank;
+    const uint64_t own = packed_words(w, self, phase);
+    uint32_t *const packed = (uint32_t *)w->spare;
+    uint64_t words[GS_RANKS_MOST], first[GS_RANKS_MOST + 1] = {0};
+    gs_status st = gs_ranks_gather(words, &own, sizeof(own));
+
+    if (st != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < w->job->ranks; r++)
+        first[r + 1] = first[r] + 4 * words[r];
+    pack(w, self, phase, packed + first[self] / 4);
+    if ((st = gs_ranks_share_parts(packed, first)) != GS_OK)
+        return st;
+    for (uint32_t r = 0; r < w->job->ranks; r++)
+        if (r != self)
+            unpack(w, r, phase, packed + first[r] / 4);
     return GS_OK;
 }
 
@@ -358,7 +419,8 @@ gs_status gs_lp__propagate(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *j
         w.salt = gs_part__mix(job->opt->seed + round);
         for (uint32_t p = 0; p < w.phases && st == GS_OK; p++) {
             gs_part__tick(job, "label propagation", (round + (double)p / w.phases) / rounds);
-            if ((st = gs_lp__each(g, job, p, w.phases, propose, &w)) == GS_OK)
+            if ((st = gs_lp__each(g, job, p, w.phases, propose, &w)) == GS_OK &&
+                (job->ranks == 1 || (st = share_proposals(&w, p)) == GS_OK))
                 admit_phase(&w, p);
         }
         if (w.moved * FEW < g->vertices)
@@ -550,6 +612,22 @@ static void move_rest(const levelling *w)
     }
 }
 
+/* Each rank has looked for the vertices of its blocks. */
+static gs_status share_looks(const levelling *w, const gs_part_job *job)
+{
+    uint64_t first[GS_RANKS_MOST + 1], words[GS_RANKS_MOST + 1];
+    gs_status st;
+
+    for (uint32_t r = 0; r <= job->ranks; r++) {
+        first[r] = gs_lp_first(w->g, w->g->owned[r]);
+        words[r] = 4 * first[r];
+    }
+    if ((st = gs_ranks_share_parts(w->target, words)) != GS_OK ||
+        (st = gs_ranks_share_parts(w->cost, first)) != GS_OK)
+        return st;
+    return gs_ranks_sum_u32(w->cheap, (uint64_t)w->l->count * COSTS);
+}
+
 static uint64_t count_over(const levelling *w)
 {
     uint64_t sum = 0;
@@ -577,7 +655,8 @@ gs_status gs_lp__make_exact(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *
     }
     for (uint32_t round = 0; round < ROUNDS && count_over(&w) != 0; round++) {
         memset(w.cheap, 0, (uint64_t)l->count * COSTS * 4);
-        if ((st = gs_lp__each(g, job, 0, 1, look, &w)) != GS_OK)
+        if ((st = gs_lp__each(g, job, 0, 1, look, &w)) != GS_OK ||
+            (job->ranks > 1 && (st = share_looks(&w, job)) != GS_OK))
             goto done;
         if (move_cheapest(&w) == 0)
             break;
@@ -657,113 +736,7 @@ static gs_status coarsen(levels *w)
     return st;
 }
 
-/* -- the coarsest graph, for METIS ---------------------------------------------------- */
-
-typedef struct coarse {
-    const gs_lp_graph *g;
-    uint64_t *least; /* [vertices] rank of the lightest edge that a vertex itself keeps */
-    uint64_t keep;   /* edges that a vertex keeps; its neighbours may keep more of them */
-    uint32_t weight_shift, vertex_shift;
-    uint64_t *ranks, *spare; /* of one list */
-    idx_t *start, *neighbour, *edge_weight, *weight;
-    gs_arena memory;
-} coarse;
-
-/* Heavier edges rank higher, and of equal ones those that a hash prefers: alike for both ends. */
-static uint64_t rank_of(uint32_t u, uint32_t v, uint32_t weight)
-{
-    return (uint64_t)weight << 32 | gs_part__mix((uint64_t)GS_MIN(u, v) << 32 | GS_MAX(u, v)) >> 32;
-}
-
-static void find_least(coarse *c, uint32_t v, uint32_t degree, const uint32_t *list)
-{
-    c->least[v] = 0;
-    if (degree <= c->keep)
-        return;
-    for (uint32_t k = 0; k < degree; k++)
-        c->ranks[k] = rank_of(v, list[2 * k], list[2 * k + 1]);
-    c->least[v] = gs_part__sort8(c->ranks, c->spare, degree, 64)[degree - c->keep];
-}
-
-static void take_list(coarse *c, uint32_t v, uint32_t degree, const uint32_t *list)
-{
-    c->start[v + 1] = c->start[v];
-    for (uint32_t k = 0; k < degree; k++) {
-        const uint32_t u = list[2 * k], weight = list[2 * k + 1];
-        if (rank_of(v, u, weight) < GS_MIN(c->least[v], c->least[u]))
-            continue;
-        if (c->neighbour != NULL) {
-            c->neighbour[c->start[v + 1]] = (idx_t)u;
-            c->edge_weight[c->start[v + 1]] = (idx_t)GS_MAX(weight >> c->weight_shift, 1);
-        }
-        c->start[v + 1]++;
-    }
-}
-
-typedef void each_list(coarse *c, uint32_t v, uint32_t degree, const uint32_t *list);
-
-static gs_status walk(coarse *c, each_list *each)
-{
-    uint32_t *words = gs_malloc_array(GS_MAX(c->g->most_words, 1), 4);
-    gs_status st = words != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a block", c->g->path);
-
-    for (uint32_t b = 0; b < c->g->blocks && st == GS_OK; b++) {
-        const gs_lp_block *const block = &c->g->block[b];
-        const uint32_t *at = words;
-        if ((st = gs_lp__read(c->g, b, words)) != GS_OK)
-            break;
-        for (uint32_t i = 0; i < block->vertices; i++) {
-            each(c, block->first + i, *at, at + 1);
-            at += 1 + 2ull * *at;
-        }
-    }
-    gs_free(words);
-    return st;
-}
-
-/* Each vertex keeps as many of its heaviest edges as METIS's memory allows on the mean. */
-static gs_status load_coarse(coarse *c, uint64_t most)
-{
-    const uint64_t n = c->g->vertices;
-    gs_status st;
-
-    c->keep = c->g->neighbours <= most ? UINT64_MAX : GS_MAX(most / n / 2, 1); /* either end may keep it */
-    c->least = gs_arena_take(&c->memory, n, 8);
-    c->ranks = gs_arena_take(&c->memory, c->g->most_words, 8);
-    c->spare = gs_arena_take(&c->memory, c->g->most_words, 8);
-    c->start = gs_arena_take(&c->memory, n + 1, sizeof(idx_t));
-    c->weight = gs_arena_take(&c->memory, n, sizeof(idx_t));
-    if (c->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu clusters", (unsigned long long)n);
-    if ((st = walk(c, find_least)) != GS_OK || (st = walk(c, take_list)) != GS_OK)
-        return st;
-    while (c->g->edge_weight >> c->weight_shift > INT32_MAX / 2)
-        c->weight_shift++;
-    c->neighbour = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
-    c->edge_weight = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
-    if (c->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu edges", (unsigned long long)c->start[n]);
-    for (uint64_t v = 0; v < n; v++)
-        c->weight[v] = (idx_t)GS_MAX(c->g->weight[v] >> c->vertex_shift, 1);
-    return walk(c, take_list);
-}
-
-/* `part` of the coarsest graph's clusters; the last interval may be short. */
-static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid, uint64_t seed)
-{
-    gs_metis_graph g = {(idx_t)c->g->vertices, c->start, c->neighbour, c->edge_weight, c->weight};
-    real_t *const share = gs_arena_take(&c->memory, grid->parts, sizeof(*share));
-    bool bundled;
-
-    if (share == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %u intervals", grid->parts);
-    for (uint32_t i = 0; i < grid->parts; i++)
-        share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
-    return gs_part__metis_cut(part, &bundled, &g,
-                              &(gs_metis_call){.parts = grid->parts, .seed = seed, .share = share,
-                                               .if_short = "give more with .memory",
-                                               .if_failed = "use .method fennel"});
-}
+/* -- the coarsest graph --------------------------------------------------------------- */
 
 /* Clusters in their order, each interval as full as can be. */
 static void fill_in_order(uint32_t *part, const gs_lp_graph *g, const gs_part_grid *grid)
@@ -777,20 +750,14 @@ static void fill_in_order(uint32_t *part, const gs_lp_graph *g, const gs_part_gr
 
 static gs_status first_intervals(levels *w)
 {
-    coarse c = {.g = &w->graph[w->count - 1]};
-    gs_status st;
+    const gs_lp_graph *const g = &w->graph[w->count - 1];
 
-    if (c.g->neighbours == 0 || c.g->vertices < (uint64_t)w->grid->parts * LEAST_PER_INTERVAL) {
-        fill_in_order(w->of[w->count - 1], c.g, w->grid);
+    if (g->neighbours == 0 || g->vertices < (uint64_t)w->grid->parts * LEAST_PER_INTERVAL) {
+        fill_in_order(w->of[w->count - 1], g, w->grid);
         return GS_OK;
     }
-    while (w->grid->vertices >> c.vertex_shift > INT32_MAX / 2)
-        c.vertex_shift++;
     gs_part__tick(w->job, "METIS", 0);
-    if ((st = load_coarse(&c, metis_neighbours(w->job))) == GS_OK)
-        st = cut_coarse(w->of[w->count - 1], &c, w->grid, w->job->opt->seed);
-    gs_arena_free(&c.memory);
-    return st;
+    return gs_part__metis_clusters(w->of[w->count - 1], g, w->grid, w->job, metis_neighbours(w->job));
 }
 
 /* -- up ------------------------------------------------------------------------------ */

@@ -8,14 +8,20 @@
 #include "partition/blocks.h"
 #include "partition/order.h"
 #include "partition/job.h"
+#include "store/store.h" /* GS_SHARDS_MOST */
 
 /* -- a simple undirected graph as neighbour lists in a file, read block by block.
  *
- * Memory: a few words a vertex; what grows with the edges is in a file without a name in the store's folder. */
+ * Memory: a few words a vertex; what grows with the edges is in a file without a name in the store's folder.
+ *
+ * Ranks that make shards have the table of all blocks each, and a file with the lists of their own: consecutive
+ * blocks, of about as many neighbours each. What is known of vertices they all have, so calls on a graph of theirs are
+ * meetings. Blocks do not depend on how many ranks there are, and blocks are all that a result depends on: it is that
+ * of one process that has as much memory. */
 
 /* Consecutive vertices whose lists are read at once. */
 typedef struct gs_lp_block {
-    uint64_t offset; /* bytes, in the file */
+    uint64_t offset; /* bytes, in the file of the rank that has it */
     uint32_t first, vertices, words;
 } gs_lp_block;
 
@@ -29,12 +35,18 @@ typedef struct gs_lp_graph {
     uint32_t *weight; /* [vertices] owned; NULL: each is 1 */
     gs_lp_block *block; /* by first vertex */
     uint32_t blocks, block_cap;
+    uint32_t owned[GS_SHARDS_MOST + 1]; /* [ranks + 1] the first block of each rank; of one: 0, blocks */
     uint32_t most_words; /* of a block */
     uint64_t end;        /* of the file */
     int fd;
     char *path;
 } gs_lp_graph;
 
+/* The first vertex of a block, or of what is behind the last. */
+static inline uint64_t gs_lp_first(const gs_lp_graph *g, uint32_t block)
+{
+    return block < g->blocks ? g->block[block].first : g->vertices;
+}
 static inline uint32_t gs_lp_weight(const gs_lp_graph *g, uint64_t v) { return g->weight != NULL ? g->weight[v] : 1; }
 
 /* Calls `put` of gs_lp_sink for every neighbour of every list, in any order;
@@ -48,7 +60,7 @@ gs_status gs_lp__put(gs_lp_sink *sink, uint32_t writer, uint32_t vertex, uint32_
 gs_status gs_lp__graph_make(gs_lp_graph *g, gs_part_job *job, gs_lp_source *source, void *context);
 gs_status gs_lp__graph_of_blocks(gs_lp_graph *g, gs_part_job *job, const gs_part_blocks *b);
 void gs_lp__graph_free(gs_lp_graph *g);
-/* `words` has room for g->most_words. Any thread. */
+/* Of a block that this rank has. `words` has room for g->most_words. Any thread. */
 gs_status gs_lp__read(const gs_lp_graph *g, uint32_t block, uint32_t *words);
 
 /* -- every vertex with its list, in parallel. */
@@ -62,8 +74,8 @@ typedef struct gs_lp_vertex {
     struct gs_lp_tally *tally; /* of the thread, for the visitor's use */
 } gs_lp_vertex;
 typedef gs_status gs_lp_visit(void *context, const gs_lp_vertex *v);
-/* All vertices of blocks first, first + step, ...: blocks in parallel, vertices of a block in
- * ascending order on one thread. `done` of progress is the caller's affair. */
+/* All vertices of blocks first, first + step, ... that this rank has: blocks in parallel, vertices of a block in
+ * ascending order on one thread. `done` of progress is the caller's affair. No meeting. */
 gs_status gs_lp__each(const gs_lp_graph *g, gs_part_job *job, uint32_t first, uint32_t step, gs_lp_visit *visit,
                       void *context);
 

@@ -1,7 +1,8 @@
 /* lp_graph.c - neighbour lists in a file: how they get there and how they are read.
  *
  * Pairs are counted, cut into ranges of vertices that one thread can sort in
- * its share of memory, written by range, then sorted and written as lists.
+ * its share of memory, written by range, then sorted and written as lists. Of ranks each puts pairs that it knows of;
+ * ranges go to those who have them before they are sorted.
  */
 #include "partition/lp.h"
 
@@ -15,9 +16,11 @@
 #include "base/size.h"
 #include "base/temporary.h"
 #include "partition/blocks.h"
+#include "partition/exchange.h"
 #include "partition/job.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
+#include "ranks/ranks.h"
 
 #define MOST_GROUPS 65536u
 #define RANGES 192u        /* about so many where memory does not ask for more */
@@ -37,6 +40,7 @@ struct gs_lp_sink {
     uint16_t *range;  /* [groups] of the vertices v with v >> shift == group */
     bool *begins;     /* [groups] a block begins with this one */
     uint32_t shift, groups, ranges;
+    uint32_t owned[GS_SHARDS_MOST + 1]; /* [ranks + 1] the first range of each */
     /* What a thread can sort. The share of one of GS_PART_MOST_THREADS decides about the graph, so that the
      * number of threads does not; the real share decides about ranges. */
     uint64_t least_cap, cap;
@@ -99,12 +103,21 @@ static uint64_t group_pairs(const gs_lp_sink *s, uint32_t group)
     return sum;
 }
 
-/* Blocks by pairs and vertices, then ranges of whole blocks. */
+/* `owner` has a range with `before` pairs before it, and perhaps others after it have it: who is it? */
+static uint32_t owner_behind(const gs_lp_sink *s, uint32_t owner, uint64_t before, uint64_t total)
+{
+    while (owner + 1 < s->job->ranks && before >= total / s->job->ranks * (owner + 1))
+        owner++;
+    return owner;
+}
+
+/* Blocks by pairs and vertices, then ranges of whole blocks, each of one owner. */
 static gs_status cut_groups(gs_lp_sink *s, uint64_t total)
 {
     const uint64_t in_block = GS_MIN(GS_MIN(GS_MAX(total / BLOCKS, LEAST_BLOCK), MOST_BLOCK), s->least_cap / 2);
     const uint64_t vertices = GS_MAX(s->g->vertices / BLOCKS, LEAST_BLOCK);
-    uint64_t block = 0, range = 0, first = 0;
+    uint64_t block = 0, range = 0, first = 0, before = 0;
+    uint32_t owner = 0;
 
     for (uint32_t k = 0; k < s->groups; k++) {
         const uint64_t pairs = group_pairs(s, k);
@@ -112,11 +125,15 @@ static gs_status cut_groups(gs_lp_sink *s, uint64_t total)
         if (s->begins[k]) {
             block = 0;
             first = (uint64_t)k << s->shift;
-            if (range > GS_MIN(total / RANGES, s->cap / 2)) { /* half: a block more fits surely */
+            const uint32_t to = owner_behind(s, owner, before, total);
+            if (k > 0 && (to != owner || range > GS_MIN(total / RANGES, s->cap / 2))) { /* half: a block more fits */
                 s->ranges++;
                 range = 0;
             }
+            while (owner < to)
+                s->owned[++owner] = s->ranges;
         }
+        before += pairs;
         block += pairs;
         range += pairs;
         if (s->ranges == MOST_RANGES)
@@ -125,6 +142,8 @@ static gs_status cut_groups(gs_lp_sink *s, uint64_t total)
         s->range[k] = (uint16_t)s->ranges;
     }
     s->ranges++;
+    while (owner < s->job->ranks)
+        s->owned[++owner] = s->ranges;
     return GS_OK;
 }
 
@@ -330,7 +349,7 @@ static void list_worker(gs_lp_sink *s, uint32_t *next)
     while (st == GS_OK && !gs_part__job_stop(s->job)) {
         const uint32_t range = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
         uint64_t first, end;
-        if (range >= s->ranges)
+        if (range >= s->owned[s->job->rank + 1])
             break;
         find_range(s, range, &first, &end);
         st = list_range(&w, range, (uint32_t)first, end - first);
@@ -356,7 +375,7 @@ static gs_status list_all(gs_lp_sink *s)
 {
     const uint64_t record = 2 * (s->g->weighted ? sizeof(gs_part_key16) : 8);
     const uint64_t most = gs_sort_most_records(s->pairs);
-    uint32_t next = 0; /* atomic */
+    uint32_t next = s->owned[s->job->rank]; /* atomic */
 
     s->cap = most;
     const uint64_t threads = GS_MIN(s->job->buffers / 2 / (most * record), s->job->threads);
@@ -369,6 +388,68 @@ static gs_status list_all(gs_lp_sink *s)
     if (st == GS_OK)
         qsort(s->g->block, s->g->blocks, sizeof(*s->g->block), by_first);
     return st;
+}
+
+/* -- ranks ---------------------------------------------------------------------- */
+
+/* Each has counted the pairs that it will put. */
+static gs_status sum_counts(gs_lp_sink *s)
+{
+    const gs_status st = s->job->ranks > 1 ? gs_ranks_sum_u32(s->count, s->g->vertices) : GS_OK;
+
+    for (uint64_t v = 0; v < s->g->vertices; v++)
+        s->count[v] = GS_MIN(s->count[v], INT32_MAX); /* where one process stops counting */
+    return st;
+}
+
+static uint32_t range_of(const void *context, const uint32_t *record)
+{
+    const gs_lp_sink *const s = context;
+    return s->range[record[0] >> s->shift];
+}
+
+static uint32_t owner_of(const void *context, const uint32_t *record)
+{
+    const gs_lp_sink *const s = context;
+    uint32_t owner = 0;
+
+    while (range_of(s, record) >= s->owned[owner + 1])
+        owner++;
+    return owner;
+}
+
+static gs_status exchange_pairs(gs_lp_sink *s)
+{
+    const gs_part_route route = {owner_of, range_of, s};
+    return s->job->ranks > 1 ? gs_part__exchange_sort(&s->pairs, s->job, &route) : GS_OK;
+}
+
+/* From a table of this rank's blocks to that of all. */
+static gs_status share_blocks(gs_lp_graph *g, const gs_part_job *job)
+{
+    const uint64_t own[] = {g->blocks, g->neighbours, g->edge_weight, g->most_words};
+    uint64_t all[GS_RANKS_MOST][4], first[GS_RANKS_MOST + 1] = {0};
+    const gs_status st = gs_ranks_gather(all, own, sizeof(own));
+
+    if (st != GS_OK)
+        return st;
+    g->neighbours = g->edge_weight = 0;
+    for (uint32_t r = 0; r < job->ranks; r++) {
+        g->owned[r + 1] = g->owned[r] + (uint32_t)all[r][0];
+        first[r + 1] = g->owned[r + 1] * sizeof(*g->block);
+        g->neighbours += all[r][1];
+        g->edge_weight += all[r][2];
+        g->most_words = GS_MAX(g->most_words, (uint32_t)all[r][3]);
+    }
+    g->blocks = g->block_cap = g->owned[job->ranks];
+    gs_lp_block *const block = gs_malloc_array(GS_MAX(g->blocks, 1), sizeof(*block));
+    if (block == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a table of %u blocks", g->path, g->blocks);
+    if (own[0] != 0)
+        memcpy(block + g->owned[job->rank], g->block, own[0] * sizeof(*block));
+    gs_free(g->block);
+    g->block = block;
+    return gs_ranks_share_parts(block, first);
 }
 
 /* -- the graph ------------------------------------------------------------------ */
@@ -392,14 +473,17 @@ static gs_status fill_graph(gs_lp_sink *s, gs_lp_source *source, void *context)
     s->most = (uint32_t)(g->weighted ? GS_MIN(s->least_cap / 2, INT32_MAX) : GS_MIN(s->least_cap / 4, MOST_LIST));
     if ((s->count = gs_calloc(g->vertices, 4)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to count %llu lists", s->job->dir, (unsigned long long)g->vertices);
-    if ((st = source(context, s)) != GS_OK || (st = cut_ranges(s)) != GS_OK ||
+    if ((st = source(context, s)) != GS_OK || (st = sum_counts(s)) != GS_OK || (st = cut_ranges(s)) != GS_OK ||
         (st = make_sort(s)) != GS_OK || (st = source(context, s)) != GS_OK ||
-        (st = gs_sort_finish(s->pairs)) != GS_OK ||
+        (st = gs_sort_finish(s->pairs)) != GS_OK || (st = exchange_pairs(s)) != GS_OK ||
         (st = gs_unnamed_file_called(&g->fd, &g->path, s->job->dir, "tmp.lists")) != GS_OK)
         return st;
     gs_free(s->count);
     s->count = NULL;
-    return list_all(s);
+    if ((st = list_all(s)) == GS_OK && s->job->ranks > 1)
+        return share_blocks(g, s->job);
+    g->owned[1] = g->blocks;
+    return st;
 }
 
 gs_status gs_lp__graph_make(gs_lp_graph *g, gs_part_job *job, gs_lp_source *source, void *context)

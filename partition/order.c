@@ -15,6 +15,7 @@
 #include "partition/order_metis.h"
 #include "partition/permute.h"
 #include "partition/sort.h"
+#include "ranks/ranks.h"
 #include "store/store.h" /* gs_split */
 
 /* ---- one streaming pass that puts each vertex where its neighbours are.
@@ -631,6 +632,17 @@ static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
     return GS_OK;
 }
 
+/* Each rank has seen its share of the edges. */
+static gs_status share_marks(const gs_part_order *o)
+{
+    const uint64_t n = o->grid.vertices;
+    gs_status st = o->need != NULL ? gs_ranks_unite(o->need, n) : GS_OK;
+
+    if (st == GS_OK && o->hears)
+        st = gs_ranks_least_u8(o->level, n);
+    return st;
+}
+
 gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t parts,
                               const char *method, char *note, size_t note_cap)
 {
@@ -658,7 +670,8 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
     o->cut = s.cut;
     fennel_free(s.fennel);
     s.fennel = NULL;
-    st = make_positions(o, job);
+    if (job->ranks == 1 || (st = share_marks(o)) == GS_OK)
+        st = make_positions(o, job);
 done:
     fennel_free(s.fennel);
     return st;

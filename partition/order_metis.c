@@ -16,7 +16,10 @@
 #include "partition/blocks.h"
 #include "partition/order.h"
 #include "partition/job.h"
+#include "partition/lp.h"
+#include "partition/permute.h"
 #include "partition/sort.h"
+#include "ranks/ranks.h"
 
 /* ---- components by union and find, small ones bundled in the order of their first vertices. */
 
@@ -425,5 +428,143 @@ gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *
         st = balance(part, grid, &a);
 done:
     adjacency_free(&a);
+    return st;
+}
+
+/* ---- a graph of clusters, which is made for METIS ---------------------------------- */
+
+typedef struct coarse {
+    const gs_lp_graph *g;
+    const gs_part_job *job;
+    uint64_t *least; /* [vertices] rank of the lightest edge that a vertex itself keeps */
+    uint64_t keep;   /* edges that a vertex keeps; its neighbours may keep more of them */
+    uint32_t weight_shift, vertex_shift;
+    uint64_t *ranks, *spare; /* of one list */
+    idx_t *start, *neighbour, *edge_weight, *weight;
+    gs_arena memory;
+} coarse;
+
+/* Heavier edges rank higher, and of equal ones those that a hash prefers: alike for both ends. */
+static uint64_t rank_of(uint32_t u, uint32_t v, uint32_t weight)
+{
+    return (uint64_t)weight << 32 | gs_part__mix((uint64_t)GS_MIN(u, v) << 32 | GS_MAX(u, v)) >> 32;
+}
+
+static void find_least(coarse *c, uint32_t v, uint32_t degree, const uint32_t *list)
+{
+    c->least[v] = 0;
+    if (degree <= c->keep)
+        return;
+    for (uint32_t k = 0; k < degree; k++)
+        c->ranks[k] = rank_of(v, list[2 * k], list[2 * k + 1]);
+    c->least[v] = gs_part__sort8(c->ranks, c->spare, degree, 64)[degree - c->keep];
+}
+
+static void take_list(coarse *c, uint32_t v, uint32_t degree, const uint32_t *list)
+{
+    c->start[v + 1] = c->start[v];
+    for (uint32_t k = 0; k < degree; k++) {
+        const uint32_t u = list[2 * k], weight = list[2 * k + 1];
+        if (rank_of(v, u, weight) < GS_MIN(c->least[v], c->least[u]))
+            continue;
+        if (c->neighbour != NULL) {
+            c->neighbour[c->start[v + 1]] = (idx_t)u;
+            c->edge_weight[c->start[v + 1]] = (idx_t)GS_MAX(weight >> c->weight_shift, 1);
+        }
+        c->start[v + 1]++;
+    }
+}
+
+typedef void each_list(coarse *c, uint32_t v, uint32_t degree, const uint32_t *list);
+
+/* All ranks get what one of them has. */
+static gs_status read_anyones(const coarse *c, uint32_t block, uint32_t *words)
+{
+    uint32_t owner = 0;
+
+    while (block >= c->g->owned[owner + 1])
+        owner++;
+    const gs_status st = owner == c->job->rank ? gs_lp__read(c->g, block, words) : GS_OK;
+    if (st != GS_OK || c->job->ranks == 1)
+        return st;
+    return gs_ranks_share_of(owner, words, c->g->block[block].words * 4ull);
+}
+
+static gs_status walk(coarse *c, each_list *each)
+{
+    uint32_t *words = gs_malloc_array(GS_MAX(c->g->most_words, 1), 4);
+    gs_status st = words != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a block", c->g->path);
+
+    for (uint32_t b = 0; b < c->g->blocks && st == GS_OK; b++) {
+        const gs_lp_block *const block = &c->g->block[b];
+        const uint32_t *at = words;
+        if ((st = read_anyones(c, b, words)) != GS_OK)
+            break;
+        for (uint32_t i = 0; i < block->vertices; i++) {
+            each(c, block->first + i, *at, at + 1);
+            at += 1 + 2ull * *at;
+        }
+    }
+    gs_free(words);
+    return st;
+}
+
+/* Each vertex keeps as many of its heaviest edges as METIS's memory allows on the mean. */
+static gs_status load_coarse(coarse *c, uint64_t most)
+{
+    const uint64_t n = c->g->vertices;
+    gs_status st;
+
+    c->keep = c->g->neighbours <= most ? UINT64_MAX : GS_MAX(most / n / 2, 1); /* either end may keep it */
+    c->least = gs_arena_take(&c->memory, n, 8);
+    c->ranks = gs_arena_take(&c->memory, c->g->most_words, 8);
+    c->spare = gs_arena_take(&c->memory, c->g->most_words, 8);
+    c->start = gs_arena_take(&c->memory, n + 1, sizeof(idx_t));
+    c->weight = gs_arena_take(&c->memory, n, sizeof(idx_t));
+    if (c->memory.is_short)
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu clusters", (unsigned long long)n);
+    if ((st = walk(c, find_least)) != GS_OK || (st = walk(c, take_list)) != GS_OK)
+        return st;
+    while (c->g->edge_weight >> c->weight_shift > INT32_MAX / 2)
+        c->weight_shift++;
+    c->neighbour = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
+    c->edge_weight = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
+    if (c->memory.is_short)
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu edges", (unsigned long long)c->start[n]);
+    for (uint64_t v = 0; v < n; v++)
+        c->weight[v] = (idx_t)GS_MAX(c->g->weight[v] >> c->vertex_shift, 1);
+    return walk(c, take_list);
+}
+
+/* `part` of the coarsest graph's clusters; the last interval may be short. */
+static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid, uint64_t seed)
+{
+    gs_metis_graph g = {(idx_t)c->g->vertices, c->start, c->neighbour, c->edge_weight, c->weight};
+    real_t *const share = gs_arena_take(&c->memory, grid->parts, sizeof(*share));
+    bool bundled;
+
+    if (share == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for %u intervals", grid->parts);
+    for (uint32_t i = 0; i < grid->parts; i++)
+        share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
+    return gs_part__metis_cut(part, &bundled, &g,
+                              &(gs_metis_call){.parts = grid->parts, .seed = seed, .share = share,
+                                               .if_short = "give more with .memory",
+                                               .if_failed = "use .method fennel"});
+}
+
+gs_status gs_part__metis_clusters(uint32_t *part, const gs_lp_graph *g, const gs_part_grid *grid, gs_part_job *job,
+                                  uint64_t most)
+{
+    coarse c = {.g = g, .job = job};
+    gs_status st;
+
+    while (grid->vertices >> c.vertex_shift > INT32_MAX / 2)
+        c.vertex_shift++;
+    if ((st = load_coarse(&c, most)) == GS_OK && job->rank == 0) /* another machine may round otherwise */
+        st = cut_coarse(part, &c, grid, job->opt->seed);
+    if (st == GS_OK && job->ranks > 1)
+        st = gs_ranks_share(part, g->vertices * sizeof(*part));
+    gs_arena_free(&c.memory);
     return st;
 }

@@ -11,6 +11,7 @@
 #include "partition/blocks.h"
 #include "partition/order.h"
 #include "partition/job.h"
+#include "partition/lp.h"
 
 /* -- a graph of very many components made fit for METIS.
  *
@@ -49,6 +50,10 @@ gs_status gs_part__metis_cut(uint32_t *part, bool *bundled, gs_metis_graph *g, c
 
 /* Interval of every vertex by METIS; `part` is [N]. */
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b);
+/* The same of clusters with weights; `part` is [g->vertices]. Of the edges about `most` stay, the heaviest of each
+ * cluster. A meeting: all ranks get what rank 0 has cut. */
+gs_status gs_part__metis_clusters(uint32_t *part, const gs_lp_graph *g, const gs_part_grid *grid, gs_part_job *job,
+                                  uint64_t most);
 /* "" or why METIS cannot be used. */
 void gs_part__metis_fits(char *why, size_t cap, const gs_part_job *job, const gs_part_blocks *b,
                          const gs_part_grid *grid);

@@ -749,9 +749,9 @@ static gs_status check_ranks(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".shards %u: are made by as many ranks, from 2 on, and here %s %u: start by mpirun "
                        "-n %u, or make a store and cut it with gs_shard()", o->shards, ranks == 1 ? "is" : "are",
                        ranks, GS_MAX(o->shards, 2u));
-    if (o->method == NULL || (strcmp(o->method, "random") != 0 && strcmp(o->method, "natural") != 0))
-        return gs_fail(GS_EUNSUPPORTED, ".method: ranks make a random or a natural order, and no other yet; give "
-                       ".method random, or make a store and cut it with gs_shard()");
+    if (o->method == NULL || strcmp(o->method, "metis") == 0 || strcmp(o->method, "fennel") == 0)
+        return gs_fail(GS_EUNSUPPORTED, ".method: ranks order by label propagation, at random or not at all; give "
+                       ".method lp, random or natural, or make a store and cut it with gs_shard()");
     return GS_OK;
 }
 

@@ -59,7 +59,7 @@ typedef struct gs_partition_options {
     const char *task;         /* that labels are of: "classify", "multilabel", "regress"; NULL: as their numbers say */
     const char *ids;          /* of edge lists and CSV: "keep" (numbers from 0), "compact"; NULL: found by looking */
     uint32_t shards;          /* 0: a store; else as many as there are ranks (mpirun), each of which makes its shard, in
-                               * the folder of its number in `store`: of arrays, in a random or a natural order */
+                               * the folder of its number in `store`: of arrays, .method lp, random or natural */
 } gs_partition_options;
 
 typedef struct gs_partition_report {

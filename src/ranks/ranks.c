@@ -167,6 +167,28 @@ static void add_u64(void *to, const void *all, uint64_t count)
     }
 }
 
+static void add_u32(void *to, const void *all, uint64_t count)
+{
+    const uint32_t *const x = all;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t sum = x[i];
+        for (uint32_t r = 1; r < ranks.count; r++)
+            sum += x[r * count + i];
+        ((uint32_t *)to)[i] = (uint32_t)GS_MIN(sum, UINT32_MAX);
+    }
+}
+
+static void least_u8(void *to, const void *all, uint64_t count)
+{
+    const uint8_t *const x = all;
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t least = x[i];
+        for (uint32_t r = 1; r < ranks.count; r++)
+            least = GS_MIN(least, x[r * count + i]);
+        ((uint8_t *)to)[i] = least;
+    }
+}
+
 static void unite_u64(void *to, const void *all, uint64_t count)
 {
     const uint64_t *const x = all;
@@ -199,6 +221,16 @@ gs_status gs_ranks_unite(uint64_t *x, uint64_t count)
 gs_status gs_ranks_sum_u64(uint64_t *x, uint64_t count)
 {
     return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_u64);
+}
+
+gs_status gs_ranks_sum_u32(uint32_t *x, uint64_t count)
+{
+    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_u32);
+}
+
+gs_status gs_ranks_least_u8(uint8_t *x, uint64_t count)
+{
+    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), least_u8);
 }
 
 gs_status gs_ranks_sum_f32(float *x, uint64_t count)
@@ -260,6 +292,31 @@ static gs_status begin_one(gs_ranks_message *m, bool *made, bool send, uint32_t 
     return st;
 }
 
+/* Waits for [2 * ranks] messages, of those that were made. */
+static gs_status end_all(gs_ranks_message *m, const bool *made, gs_status st)
+{
+    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
+        st = made[k] ? wait_for(&m[k]) : GS_OK;
+    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
+        if (made[k])
+            gs_ranks_drop(&m[k]);
+    return st;
+}
+
+gs_status gs_ranks_share_parts(void *x, const uint64_t *first)
+{
+    gs_ranks_message m[2 * GS_RANKS_MOST];
+    bool made[2 * GS_RANKS_MOST] = {false};
+    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK);
+
+    for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
+        st = begin_one(&m[r], &made[r], false, r, (char *)x + first[r], first[r + 1] - first[r]);
+    for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
+        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], true, r, (char *)x + first[ranks.self],
+                       first[ranks.self + 1] - first[ranks.self]);
+    return end_all(m, made, st);
+}
+
 gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *come, uint64_t room, uint64_t *all)
 {
     uint64_t table[GS_RANKS_MOST * GS_RANKS_MOST] = {0};
@@ -282,12 +339,7 @@ gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *com
         st = begin_one(&m[r], &made[r], false, r, (char *)in + r * room, come[r]);
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
         st = begin_one(&m[ranks.count + r], &made[ranks.count + r], true, r, (char *)out + r * room, sent[r]);
-    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
-        st = made[k] ? wait_for(&m[k]) : GS_OK;
-    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
-        if (made[k])
-            gs_ranks_drop(&m[k]);
-    return st;
+    return end_all(m, made, st);
 }
 
 /* ---- the network ---------------------------------------------------------- */

@@ -44,9 +44,15 @@ gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes);
 gs_status gs_ranks_share(void *x, uint64_t bytes);
 /* What rank `rank` has. */
 gs_status gs_ranks_share_of(uint32_t rank, void *x, uint64_t bytes);
+/* A meeting. Each gives the others its part of x: bytes first[rank] to first[rank + 1] of it. */
+gs_status gs_ranks_share_parts(void *x, const uint64_t *first);
 /* The bits that any of them has. */
 gs_status gs_ranks_unite(uint64_t *x, uint64_t count);
 gs_status gs_ranks_sum_u64(uint64_t *x, uint64_t count);
+/* Sums beyond UINT32_MAX are that. */
+gs_status gs_ranks_sum_u32(uint32_t *x, uint64_t count);
+/* The least that any of them has. */
+gs_status gs_ranks_least_u8(uint8_t *x, uint64_t count);
 /* x[0] + x[1] + ..., in the order of the ranks, so that all have the same bits. */
 gs_status gs_ranks_sum_f32(float *x, uint64_t count);
 gs_status gs_ranks_sum_f64(double *x, uint64_t count);

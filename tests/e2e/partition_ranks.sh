@@ -49,6 +49,10 @@ alike 3 typed --parts 4 --method random --undirected --memory 100M
 alike 2 edged --parts 5 --method natural --memory 100M
 alike 3 bare --parts 4 --method random --random-features 33 --memory 100M
 alike 2 bare --parts 4 --method random --split 0.5,0.2,0.3 --memory 100M
+# By label propagation: over METIS, with more intervals than it takes, with labels that few vertices have.
+alike 3 typed --parts 40 --method lp --undirected --memory 100M
+alike 4 bare --parts 5 --method lp --split 0.03,0.02,0.03 --memory 100M
+alike 2 plain --parts 7 --method lp --seed 3 --memory 100M
 
 run "a graph" "$GNNSTREAM" generate rmat "$work/large" --vertices 40000 --edges 200000 --features 100 --classes 4
 
@@ -99,7 +103,7 @@ p=("$GNNSTREAM" partition "$work/plain" "$work/none" --method random --parts 4)
 refuse 2 'done by one process' mpirun -n 2 "${p[@]}"
 refuse 2 'shards 2: are made by as many ranks.* is 1' "${p[@]}" --shards 2
 refuse 2 'shards 3: are made by as many ranks.* are 2' mpirun -n 2 "${p[@]}" --shards 3
-refuse 1 'random or a natural order' mpirun -n 2 "${p[@]}" --shards 2 --method fennel
+refuse 1 'give --method lp, random or natural' mpirun -n 2 "${p[@]}" --shards 2 --method fennel
 printf '0 1\n1 2\n2 3\n' >"$work/list.txt"
 refuse 1 'plain arrays' mpirun -n 2 "$GNNSTREAM" partition "$work/list.txt" "$work/none" --shards 2 --method random
 refuse 2 '3 intervals cannot be dealt to 4 ranks' mpirun -n 4 "$GNNSTREAM" partition "$work/plain" "$work/none" \
