@@ -5,7 +5,8 @@ The shape is that of the store: its counts, and the part of its edges that begin
 rank has as many of its intervals, which chunks.bin says. The network is the one that ranks of one machine are taken to
 have (docs/design/ranks.md). One line for each model and number of ranks: megabytes that a rank receives in an epoch,
 seconds, and megabytes of memory, as described, planned and run (by mpirun; the median of the last epochs); then what is
-described over what is planned, and over what was run.
+described over what is planned, and over what was run. Costs are those that a run of each model by one rank finds, in a
+record of its own: what is known of this machine otherwise is neither read nor changed.
 
   --ranks LIST    1,2
   --options TEXT  of train and plan: "--layers 2 --hidden 64 --no-hoist --no-prune"
@@ -94,8 +95,10 @@ def main():
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; {args.options}")
     print("model  ranks  received MB (described planned run)  seconds  memory MB  over planned: bytes s  over run: s")
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
         for model in args.models or ["gcn", "sage", "gat"]:
             options = ["--model", model, *args.options.split()]
+            run(args.program, args.store, 1, options, folder)
             for ranks in map(int, args.ranks.split(",")):
                 ways = [described(args.program, args.store, info, ranks, options, folder),
                         planned(args.program, args.store, ranks, options, folder),
