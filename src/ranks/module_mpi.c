@@ -1,13 +1,16 @@
 /* module_mpi.c - the module that calls MPI. */
 #include <mpi.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ranks/module.h"
 
 /* Lengths in MPI's calls are ints. */
 #define PIECE_MOST (1ull << 30)
+#define HYDRA_MS 3000 /* for a byte of the launcher's answer */
 
 static MPI_Comm channel_of[GS_RANKS_CHANNELS], meetings, machine;
 static bool owns; /* MPI was not there before: Python's mpi4py may have begun it */
@@ -55,7 +58,57 @@ static int mpi_open(uint32_t *self, uint32_t *count, uint32_t *on_host, bool *th
     return MPI_SUCCESS;
 }
 
-static int mpi_close(void) { return owns ? MPI_Finalize() : MPI_SUCCESS; }
+/* MPICH started by its own launcher, which talks to it by PMI's lines of text, of version 1. */
+static bool is_hydra(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+
+    return getenv("HYDI_CONTROL_FD") != NULL && getenv("PMI_FD") != NULL &&
+           MPI_Get_library_version(version, &length) == MPI_SUCCESS && strncmp(version, "MPICH ", 6) == 0 &&
+           strstr(version, "with-pmi=") == NULL;
+}
+
+/* Sends Hydra a line, and reads until one begins with `answer`. False: none came in time. */
+static bool ask_hydra(int fd, const char *line, const char *answer)
+{
+    const size_t length = strlen(line);
+    char text[128];
+    size_t got = 0;
+
+    if (write(fd, line, length) != (ssize_t)length)
+        return false;
+    while (got < sizeof(text)) {
+        struct pollfd one = {.fd = fd, .events = POLLIN};
+        if (poll(&one, 1, HYDRA_MS) <= 0 || read(fd, text + got, 1) != 1) /* byte by byte: no more than is answered */
+            return false;
+        if (text[got++] != '\n')
+            continue;
+        if (strncmp(text, answer, strlen(answer)) == 0)
+            return true;
+        got = 0;
+    }
+    return false;
+}
+
+/* Tells Hydra what MPI_Finalize() tells it, without which it takes a process that ends for one that failed, and kills
+ * the others. Before that all wait for all, by way of Hydra: no connection goes while another rank looks at it. */
+static bool leave_hydra(void)
+{
+    const int fd = atoi(getenv("PMI_FD"));
+
+    (void)ask_hydra(fd, "cmd=barrier_in\n", "cmd=barrier_out");
+    return ask_hydra(fd, "cmd=finalize\n", "cmd=finalize_ack");
+}
+
+/* All ranks have said that nothing is under way. MPICH's MPI_Finalize() over UCX's TCP may still wait for ever, so
+ * under Hydra the launcher alone is told; what MPI holds goes with the process. Open MPI's wants MPI_Finalize(). */
+static int mpi_close(void)
+{
+    if (!owns || (is_hydra() && leave_hydra()))
+        return MPI_SUCCESS;
+    return MPI_Finalize();
+}
 
 static void mpi_abort(void)
 {

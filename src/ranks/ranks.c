@@ -432,9 +432,9 @@ static void *load_module(void)
     return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* MPI may wait for ever as it closes: MPICH 4.0 over UCX's TCP does, now and then, in any program that shares something
- * at its end. All has been written and taken by then. */
-#define CLOSE_SECONDS 2.0
+/* MPI may wait for ever as it closes, as MPICH 4.0 over UCX's TCP does now and then in any program that shares
+ * something at its end; where the module knows the launcher it leaves that out. All is written and taken by then. */
+#define CLOSE_SECONDS 8.0 /* more than the module gives a launcher to answer */
 
 static void *end_anyway(void *status)
 {
