@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # least_budgets.sh - the smallest budgets that refusals name work and hold, whatever is trained on whatever store:
 #     least_budgets.sh [ROUNDS] [SEED] [FIRST]
-# (1 round of seed 7, 3 with GS_TEST_ALL)
+# (without GS_TEST_ALL from the second on: the first of seed 7 plans for half a minute)
 # draws ROUNDS cases of model, layers, widths, store, devices and options by SEED, asks each from number FIRST on for
 # its smallest budgets, both or the host's alone, and trains two epochs with them, inside a memory cgroup of that size
 # where one can be made (version 1, as root), and looks at what was resident at the most in any case.
 . "$(dirname "$0")/lib.sh"
-rounds=${1:-${GS_TEST_ALL:+3}}
-rounds=${rounds:-1} seed=${2:-7} first=${3:-1}
+rounds=${1:-3} seed=${2:-7} first=${3:-${GS_TEST_ALL:+1}}
+first=${first:-2}
 RANDOM=$seed
 
 # pick A B ...: one of them, in $REPLY (a subshell would draw the same number again)
