@@ -213,9 +213,11 @@ static unsigned ready_ways(const gs_stage *stage) { return stage->tried | 1u << 
 /* Ways to try: those that may be shortest. None, where the stage has but one. */
 static unsigned likely_ways(const gs_session *s, const gs_stage *stage)
 {
-    const double least = edge_seconds(s, stage, stage->products);
     unsigned likely = 0;
 
+    if (!is_possible(stage, GS_PRODUCTS_OF_RUNS) && !is_possible(stage, GS_PRODUCTS_OF_PAIRS))
+        return 0; /* nor has a sequence an edge program whose seconds could be asked for */
+    const double least = edge_seconds(s, stage, stage->products);
     for (uint32_t i = 0; i < WAYS; i++)
         if (is_possible(stage, ways[i]) && edge_seconds(s, stage, ways[i]) <= UNLIKELY * least)
             likely |= 1u << ways[i];
