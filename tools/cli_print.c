@@ -305,7 +305,7 @@ const cli_variable cli_environment[] = {
      "How threads wait for each other. Where neither is set, the program starts itself again with\n"
      "passive and 1000, which is fastest where other programs run beside it."},
     {"GS_LOG_EVERY", "Seconds between two lines about progress where stderr is no terminal. Unset: 60."},
-    {"PMI_SIZE, PMI_RANK, OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_RANK, PMIX_RANK",
+    {"PMI_SIZE, PMI_RANK, OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_RANK, PMIX_RANK, HYDI_CONTROL_FD, PMI_FD",
      "By mpirun and srun: train and predict are one of several ranks."},
     {"TERM", "Progress is one line that is rewritten where stderr is a terminal and this is not dumb."},
     {NULL, NULL},
