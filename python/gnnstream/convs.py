@@ -440,8 +440,8 @@ class GATConv(_Conv):
     """torch_geometric.nn.GATConv, of one set of vertices and without features of edges.
 
     Arguments are torch_geometric's: `in_channels`, `out_channels`, `heads`, `concat`, `negative_slope`, `dropout`,
-    `add_self_loops`, `edge_dim` (None), `fill_value`, `bias`, `residual` and `flow`. x is float32 [vertices, in] on the
-    CPU, `edge_index` [2, edges], a sparse adj_t or a :class:`gnnstream.torch.Graph`; `edge_attr`, `size` and
+    `add_self_loops`, `edge_dim` (None), `fill_value`, `bias`, `residual` and `flow`. x is float32 [vertices, in],
+    `edge_index` [2, edges], a sparse adj_t or a :class:`gnnstream.torch.Graph`; `edge_attr`, `size` and
     `return_attention_weights` are None; the result float32 [vertices, out]. NotImplementedError says what there is not.
 
     >>> import torch

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from . import _engine
 from ._arrays import array
 from ._options import PathLike, Report, check, path, size
+from ._pairs import Pairs
 from ._types import LoaderFields, LoaderOptions
 from .store import Store
 
@@ -36,7 +37,6 @@ __all__ = ["Batch", "ClusterLoader", "LinkNeighborLoader", "LoaderReport", "Neig
 
 _SPLITS = {None: 0, "all": 0, "train": 1, "valid": 2, "val": 2, "test": 3}
 _LISTED = 4
-_WRONG = {"": 0, "binary": 1, "triplet": 2}
 #: Arguments of PyG's loaders and of PyTorch's DataLoader that are not here, and what to do.
 _ELSEWHERE = {
     **dict.fromkeys(("disjoint", "edge_label_time", "input_time", "time_attr", "temporal_strategy"),
@@ -253,97 +253,6 @@ def _fanout(num_neighbors: Any, types: _Types) -> str:
     return ";".join(",".join({-1: "0", 0: "-"}.get(k, str(k)) for k in each) for each in lists)
 
 
-def _all_pairs(store: Store, types: _Types, relation: Any) -> NDArray[np.int64]:
-    """All edges of a type, or of a store without types, by ids within the types of their ends."""
-    k = -1 if relation is None else types.relation(relation, "edge_label_index")
-    start = np.empty((store.vertices if relation is None else types.count[types.ends[k][1]]) + 1, np.int64)
-    _engine.in_edges(path(store.path), k, start, None)
-    ends = np.empty((2, int(start[-1])), np.int64)
-    _engine.in_edges(path(store.path), k, start, ends[0])
-    ends[1] = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    return ends
-
-
-class _Pairs:
-    """Pairs of vertices that batches are of, and what random ones go with them."""
-
-    def __init__(self, index: Any, label: Any, negative: Any, leave_out: bool, types: _Types, store: Store) -> None:
-        self.relation: Any = None  # of a store with types of vertices
-        if isinstance(index, (tuple, list)) and len(index) == 2 and isinstance(index[0], (tuple, list)) and \
-                index[0] and isinstance(index[0][0], str):
-            self.relation, index = tuple(index[0]), index[1]
-        elif isinstance(index, (tuple, list)) and len(index) == 3 and all(isinstance(word, str) for word in index):
-            self.relation, index = tuple(index), None
-        if types.names and self.relation is None:
-            raise ValueError("edge_label_index: the store has types of vertices; give (type of edges, ids within the "
-                             f"types), as ({types.relations[0]}, index)")
-        if index is None:
-            index = _all_pairs(store, types, self.relation)
-        ends = array(index, "edge_label_index", "iu")
-        if ends.ndim != 2 or len(ends) != 2:
-            raise ValueError(f"edge_label_index: has the shape {list(ends.shape)}; must be [2, pairs]")
-        if self.relation is not None:
-            kinds = types.ends[types.relation(self.relation, "edge_label_index")]
-            ends = np.stack([types.ids(end, kind, "edge_label_index") for end, kind in zip(ends, kinds)])
-        self.ends = [np.ascontiguousarray(end, np.int64) for end in ends]
-        self.leave_out = bool(leave_out)
-        self.mode, self.amount = _negative(negative)
-        count = len(self.ends[0])
-        self.label = None if label is None else array(label, "edge_label", "iufb")
-        if self.label is not None and (self.label.ndim == 0 or len(self.label) != count):
-            raise ValueError(f"edge_label: has the shape {list(self.label.shape)}; must be [{count}, ...]")
-        if self.label is not None and self.mode == "triplet":
-            raise ValueError("edge_label: goes with no neg_sampling, or with binary; of triplets leave it out")
-        if self.mode == "binary" and self.label is not None and len(self.label) and self.label.min() == 0:
-            self.label = self.label + 1  # 0 is of random pairs
-
-    def arrays(self, new: _Arrays, shape: dict[str, Any]) -> dict[str, Any]:
-        pairs, all_ = shape["pairs"], shape["pairs"] + shape["wrong"]
-        if self.mode == "triplet":
-            return {"pair": new("int64", pairs), "pair_source": new("int64", pairs),
-                    "pair_destination": new("int64", all_)}
-        both = new("int64", 2, all_)
-        return {"pair": new("int64", pairs), "pair_source": both[0], "pair_destination": both[1], "both": both}
-
-    def named(self, ends: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
-        """What arrays() made, filled, by the names of torch_geometric."""
-        pairs, wrong, pair = shape["pairs"], shape["wrong"], ends["pair"]
-        if self.mode == "triplet":
-            destination = ends["pair_destination"]
-            negative = destination[pairs:].reshape(pairs, -1)
-            return {"input_id": pair, "src_index": ends["pair_source"], "dst_pos_index": destination[:pairs],
-                    "dst_neg_index": negative[:, 0] if negative.shape[1] == 1 else negative}
-        named = {"input_id": pair, "edge_label_index": ends["both"]}
-        label = None if self.label is None else self.label[np.asarray(pair)]
-        if self.mode == "binary":
-            label = np.ones(pairs, np.float32) if label is None else label
-            label = np.concatenate([label, np.zeros((wrong, *label.shape[1:]), label.dtype)])
-        if label is not None:
-            named["edge_label"] = label if isinstance(pair, np.ndarray) else _found("torch").from_numpy(label)
-        return named
-
-
-def _negative(given: Any) -> tuple[str, float]:
-    """Mode and amount, as torch_geometric's NegativeSampling.cast() reads them."""
-    if given is None:
-        return "", 0.0
-    if hasattr(given, "amount"):
-        given = {"mode": getattr(given.mode, "value", given.mode), "amount": given.amount,
-                 "src_weight": given.src_weight, "dst_weight": given.dst_weight}
-    elif isinstance(given, str):
-        given = {"mode": given}
-    elif isinstance(given, tuple):
-        given = dict(zip(("mode", "amount"), given))
-    mode, amount = given.get("mode"), float(given.get("amount", 1))
-    if mode not in ("binary", "triplet"):
-        raise ValueError(f"neg_sampling: {mode!r}; must be binary or triplet")
-    if given.get("src_weight") is not None or given.get("dst_weight") is not None:
-        raise ValueError("neg_sampling: random vertices are all as likely here; leave src_weight and dst_weight out")
-    if not amount > 0 or (mode == "triplet" and amount != int(amount)):
-        raise ValueError(f"neg_sampling: {amount:g} of each pair; must be above 0, of triplets a whole number")
-    return mode, amount
-
-
 _AnyLoader = TypeVar("_AnyLoader", bound="_Loader")
 
 
@@ -353,7 +262,7 @@ class _Loader:
 
     def __init__(self, store: Union[Store, PathLike], sampler: str, seeds: Any,
                  transform: Optional[Callable[[Any], Any]], device: Any, pin_memory: bool, given: dict[str, Any],
-                 what: str, edge_ids: bool, pairs: Optional[Callable[[_Types, Store], _Pairs]] = None,
+                 what: str, edge_ids: bool, pairs: Optional[Callable[[_Types, Store], Pairs]] = None,
                  drop_last: bool = False) -> None:
         for name, instead in _ELSEWHERE.items():
             if given.pop(name, None):
@@ -392,7 +301,7 @@ class _Loader:
         self._process = os.getpid()
         p = self._pairs
         self._engine = _engine.Loader(self._store, options, split, ids) if p is None else \
-            _engine.Loader(self._store, options, split, ids, p.ends[1], _WRONG[p.mode], p.amount, p.leave_out)
+            _engine.Loader(self._store, options, split, ids, p.ends[1], p.wrong, p.amount, p.leave_out)
         self._report = LoaderReport(**self._engine.inspect())
         self._turn = 0
 
@@ -642,21 +551,21 @@ def _hetero(data: Any, parts: dict[Any, dict[str, Any]]) -> Any:
 class NeighborLoader(_Loader):
     """Batches as ``torch_geometric.loader.NeighborLoader`` draws them. `num_neighbors`: in-edges of each vertex, hop by
     hop; -1: all; of a store with types of vertices also a dict of such lists, one for each type of edges, 0: none.
-    `input_nodes`: "train", "valid", "test", None (all vertices), a mask, or ids; without `shuffle` they
-    come in the order of the store, which reads least. Options: ``replace``, ``weighted`` (an edge as likely as its
-    weight), ``by_type``, ``seed``, ``threads``, and ``host_memory``, what the loader may take ("8G").
+    `input_nodes`: "train", "valid", "test", None (all vertices), a mask, or ids; without `shuffle` they come in the
+    order of the store, which reads least. Options: ``replace``, ``weighted`` (an edge as likely as its weight),
+    ``by_type``, ``seed``, ``threads``, and ``host_memory``, what the loader may take ("8G").
 
     `store` is a :class:`gnnstream.Store` or its folder, `batch_size` a number of vertices, `transform` a function of
     each batch whose result is yielded, `device` where tensors go, `pin_memory` whether they are pinned on the way,
-    `drop_last` whether the last batch is left out where it is smaller than the others.
-    With `edge_ids` batches have ``e_id``, int64 [edges]: which edge, counted by destination, then source, as
-    :class:`gnnstream.pyg.GraphStore` gives them; this takes 8 bytes an edge beside ``host_memory``.
+    `drop_last` whether the last batch is left out where it is smaller than the others. With `edge_ids` batches have
+    ``e_id``, int64 [edges]: which edge, counted by destination, then source, as :class:`gnnstream.pyg.GraphStore` gives
+    them; this takes 8 bytes an edge beside ``host_memory``.
 
     Of a store with types of vertices a batch is a HeteroData (without torch_geometric a :class:`Batch` with its
     attributes): rows, ids, labels and edges by type, numbers of neighbours for each type of edges (`by_type` unless it
     is said), `input_nodes` also ``"paper"`` or ``("paper", mask or ids within the type)``. Features with names of their
-    own are attributes beside ``x``, or ``edge_attr``.
-    BudgetError says what memory would do, OptionError which id is none, ValueError which type is none.
+    own are attributes beside ``x``, or ``edge_attr``. BudgetError says what memory would do, OptionError which id is
+    none, ValueError which type is none.
 
     >>> from gnnstream.loaders import NeighborLoader
     >>> loader = NeighborLoader(store, num_neighbors=[5, 5], batch_size=16, input_nodes="train", shuffle=True, seed=1)
@@ -677,8 +586,8 @@ class NeighborLoader(_Loader):
                  **options: Unpack[LoaderOptions]) -> None:
         super().__init__(store, "neighbor", input_nodes, transform, device, pin_memory,
                          {**options, "batch_size": operator.index(batch_size), "fanout": num_neighbors,
-                          "shuffle": "always" if shuffle else "never"}, "NeighborLoader()", edge_ids,
-                         drop_last=drop_last)
+                          "shuffle": "always" if shuffle else "never"},
+                         "NeighborLoader()", edge_ids, drop_last=drop_last)
 
 
 class LinkNeighborLoader(_Loader):
@@ -698,8 +607,7 @@ class LinkNeighborLoader(_Loader):
     `edge_ids`, `drop_last`. Of a store with types of vertices `edge_label_index` is (type of edges, ids within the
     types), or the type alone for all of its edges; random vertices are of the types of its ends; and a batch has all
     this by that type, ``src_index`` by that of the sources, ``dst_pos_index`` and ``dst_neg_index`` by the other's.
-    ValueError and TypeError say which argument has which shape, OptionError which id is
-    none.
+    ValueError and TypeError say which argument has which shape, OptionError which id is none.
 
     >>> from gnnstream.loaders import LinkNeighborLoader
     >>> batch = next(iter(LinkNeighborLoader(store, [4], edge_label_index=edges[:, :50], neg_sampling="binary",
@@ -717,9 +625,9 @@ class LinkNeighborLoader(_Loader):
             neg_sampling = "binary", neg_sampling_ratio
         super().__init__(store, "neighbor", None, transform, device, pin_memory,
                          {**options, "batch_size": operator.index(batch_size), "fanout": num_neighbors,
-                          "shuffle": "always" if shuffle else "never"}, "LinkNeighborLoader()", edge_ids,
-                         lambda types, of: _Pairs(edge_label_index, edge_label, neg_sampling, leave_out, types, of),
-                         drop_last)
+                          "shuffle": "always" if shuffle else "never"},
+                         "LinkNeighborLoader()", edge_ids, lambda types, of:
+                         Pairs(edge_label_index, edge_label, neg_sampling, leave_out, types, of), drop_last)
 
 
 class ClusterLoader(_Loader):

@@ -92,8 +92,6 @@ class Graph:
                              "edge")
         return values.contiguous()
 
-        self._named()
-
     def _named(self) -> None:
         self.handle = next(_HANDLES)
         _OBJECTS[self.handle] = self
