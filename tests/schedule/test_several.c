@@ -284,41 +284,6 @@ static void test_several__a_part_of_the_host_is_named_by_the_host(void **state)
     }
 }
 
-/* A refusal counts few plans: a staging ring is looked for beside the host's. And a program whose tables are like
- * another's is refused unseen where they have no room beside what devices have at the least, whatever its plan. */
-static void test_several__a_refusal_looks_at_few_plans(void **state)
-{
-    struct fixture f = {0};
-    gs_plan *plan = NULL;
-    gs_refusal refused = {0};
-    gs_effort effort = {0};
-    gs_cost cost;
-    (void)state;
-    gs_cost_defaults(&cost, 2);
-    fixture_program(&f, 37, 16);
-    fixture_chunks(&f, 20000, 24, false, 3);
-    gs_schedule_config c = fixture_config(&f, 64 * GS_KIB, 8 * GS_MIB);
-    c.topology = &four;
-    c.cost = &cost;
-    c.refusal = &refused;
-    c.effort = &effort;
-    gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "is too small");
-    c.host_memory = refused.host;
-    c.effort = NULL;
-    gs_assert_ok(gs_schedule(&plan, &c));
-    assert_true(effort.tasks < 5ull * plan->tasks);
-    const double tables = (double)(refused.tables + refused.tables / 8);
-    c.host_memory = c.host_fixed + (uint64_t)tables + 2 * c.device_fixed + 64 * GS_KIB;
-    c.tables_part = (double)refused.tables / (double)refused.least_tables;
-    c.no_sizes = true;
-    effort = (gs_effort){0};
-    c.effort = &effort;
-    gs_plan_free(plan);
-    gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, "no plan fits");
-    assert_int_equal(effort.tasks, 0);
-    fixture_drop(&f);
-}
-
 /* Where the host has no room for all that devices could stage beside the tables, that is seen once, and they stage
  * less: few plans are counted before there is one. */
 static void test_several__what_has_no_room_is_counted_once(void **state)
@@ -746,7 +711,6 @@ int main(void)
         cmocka_unit_test(test_several__routes_bring_all_parts_to_all),
         cmocka_unit_test(test_several__smallest_budgets_named_work),
         cmocka_unit_test(test_several__a_part_of_the_host_is_named_by_the_host),
-        cmocka_unit_test(test_several__a_refusal_looks_at_few_plans),
         cmocka_unit_test(test_several__what_has_no_room_is_counted_once),
         cmocka_unit_test(test_several__what_was_counted_is_known),
         cmocka_unit_test(test_several__a_chain_takes_a_vertex_chunk_once),
