@@ -6,6 +6,7 @@
  *   typed       products by the matrix of an edge's type, on the edges, if wished
  *   loss, differentiate                                        (ir/ir_grad.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
+ *   share       p (q r) as (p q) r where edges read r anyway   (compile_move.c)
  *   undo        x from x / s, instead of storing both          (compile_move.c)
  *   cut         stages                                         (compile_cut.c)
  *   emit        the program                                    (compile_emit.c)
@@ -320,7 +321,8 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     if (setup != NULL && *setup != NULL)
         show(options, "computed once", *setup);
     show(options, k.gradients ? "products moved; loss and gradients" : "products moved", best);
-    if ((st = gs_compile__undo_quotients(best, options)) == GS_OK)
+    st = options->no_move ? GS_OK : gs_compile__share_rows(best, options);
+    if (st == GS_OK && (st = gs_compile__undo_quotients(best, options)) == GS_OK)
         gs_ir_swap(ir, best);
     gs_ir_free(best);
     if (st == GS_OK)

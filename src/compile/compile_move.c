@@ -222,6 +222,124 @@ gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *option
     return st;
 }
 
+/* ---- rows that edges have anyway ---------------------------------------- */
+
+/* p (q r) as (p q) r on edges, where p and q are numbers, each maybe one a head, and edges read the rows r at that end,
+ * too.
+ *
+ * Attention's derivative is the case: with a vertex's own edge apart, its gradient is g = q r, q what the others weigh,
+ * of which an edge needs p g for its operand and q (r x) for its score. Of r and g, both rows, an edge then gathers
+ * one, and g is not stored.
+ */
+
+typedef struct gs_share {
+    const bool *reads[2]; /* [nodes] by edges: at the source end, at the destination end */
+    uint32_t *made;       /* [nodes] in the graph being made */
+    bool changed;
+} gs_share;
+
+/* The vertex value that an edge reads as `v`; *end as in `reads`. GS_IR_NONE: v is none. */
+static uint32_t read_at(const gs_ir *ir, uint32_t v, uint32_t *end)
+{
+    const gs_node *const n = gs_ir_node(ir, v);
+    *end = n->op == GS_OP_SRC ? 0 : 1;
+    return n->op == GS_OP_SRC ? n->in[0] : n->type == GS_TYPE_D ? v : GS_IR_NONE;
+}
+
+/* A number, or a number for each head before it is spread over its columns; GS_IR_NONE: wider. */
+static uint32_t number_of(const gs_ir *ir, uint32_t v)
+{
+    const gs_node *const n = gs_ir_node(ir, v);
+    return n->op == GS_OP_EXPAND ? n->in[0] : n->width == 1 ? v : GS_IR_NONE;
+}
+
+/* (p q) r for node `n` of `from`, p times input k; GS_IR_NONE where that is nothing of the kind. `in`: as
+ * gs_ir_rewriter has it. */
+static uint32_t share(gs_ir *to, const gs_ir *from, gs_share *s, const gs_node *n, const uint32_t *in, uint32_t k)
+{
+    uint32_t end, p = number_of(to, in[1 - k]);
+    const uint32_t v = read_at(from, n->in[k], &end);
+    const gs_node *const qr = v == GS_IR_NONE ? NULL : gs_ir_node(from, v);
+
+    if (p == GS_IR_NONE || qr == NULL || qr->op != GS_OP_MUL || qr->width != n->width || n->width == 1)
+        return GS_IR_NONE;
+    for (uint32_t j = 0; j < 2; j++) {
+        const uint32_t r = qr->in[j], q = number_of(from, qr->in[1 - j]);
+        if (q == GS_IR_NONE || !s->reads[end][r] || gs_ir_node(from, r)->width != n->width ||
+            gs_ir_node(from, q)->type != GS_TYPE_D || gs_ir_node(from, q)->width > gs_ir_node(to, p)->width)
+            continue;
+        const uint32_t number = end == 0 ? gs_ir_unary(to, GS_OP_SRC, s->made[q], 0) : s->made[q],
+                       rows = end == 0 ? gs_ir_unary(to, GS_OP_SRC, s->made[r], 0) : s->made[r];
+        p = gs_ir_binary(to, GS_OP_MUL, p, number);
+        if (gs_ir_node(to, p)->width > 1)
+            p = gs_ir_resize(to, GS_OP_EXPAND, p, n->width);
+        s->changed = true;
+        return gs_ir_binary(to, GS_OP_MUL, p, rows);
+    }
+    return GS_IR_NONE;
+}
+
+static uint32_t rewrite_shared(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    gs_share *const s = context;
+    const gs_node *const n = gs_ir_node(from, i);
+    uint32_t made = GS_IR_NONE;
+
+    for (uint32_t k = 0; k < 2 && made == GS_IR_NONE && n->op == GS_OP_MUL && n->type == GS_TYPE_E; k++)
+        made = share(to, from, s, n, in, k);
+    return s->made[i] = made != GS_IR_NONE || gs_ir_status(to) != GS_OK ? made : gs_ir_like(to, n, in);
+}
+
+static void find_reads(const gs_ir *ir, bool *reads[2])
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++) {
+        const gs_node *const n = gs_ir_node(ir, i);
+        for (uint32_t k = 0; k < gs_node_inputs(n) && n->type == GS_TYPE_E; k++) {
+            uint32_t end;
+            const uint32_t v = read_at(ir, n->in[k], &end);
+            if (v != GS_IR_NONE)
+                reads[end][v] = true;
+        }
+    }
+}
+
+/* Takes `changed` for `ir` where its stages cost less. */
+static gs_status take_cheaper(gs_ir *ir, gs_ir *changed, const gs_compile_options *o)
+{
+    const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
+    gs_cut *before = NULL, *after = NULL;
+    gs_status st = gs_compile__cut(&before, ir, o, search);
+    if (st == GS_OK)
+        st = gs_compile__cut(&after, changed, o, search);
+    if (st == GS_OK && after->cost < before->cost)
+        gs_ir_swap(ir, changed);
+    gs_compile__cut_free(before);
+    gs_compile__cut_free(after);
+    return st;
+}
+
+gs_status gs_compile__share_rows(gs_ir *ir, const gs_compile_options *options)
+{
+    const uint32_t nodes = gs_ir_count(ir);
+    gs_arena memory = {0};
+    bool *const reads[2] = {gs_arena_take(&memory, nodes, sizeof(bool)), gs_arena_take(&memory, nodes, sizeof(bool))};
+    gs_share s = {.reads = {reads[0], reads[1]}, .made = gs_arena_take(&memory, nodes, sizeof(uint32_t))};
+    gs_ir *const changed = gs_ir_clone(ir);
+    gs_status st = GS_OK;
+
+    if (changed == NULL || memory.is_short) {
+        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
+    } else {
+        find_reads(ir, (bool *[2]){reads[0], reads[1]});
+        st = gs_ir_rewrite(changed, rewrite_shared, &s);
+    }
+    if (st == GS_OK && s.changed)
+        st = take_cheaper(ir, changed, options);
+    gs_ir_free(changed);
+    gs_arena_free(&memory);
+    return st;
+}
+
 /* ---- products and sums ------------------------------------------------- */
 
 #define MAX_DEPTH 64  /* of a chain looked through; longer ones stay as they are */

@@ -110,11 +110,12 @@ static uint32_t fold_sub(gs_ir *ir, const gs_node *n)
 }
 
 /* (p q) b = p (q b) where q b is there already: scalars p, q, and a wide b. The
- * wide product is then an array that is stored once instead of two. */
+ * wide product is then an array that is stored once instead of two. Not on edges: they may gather the rows of b
+ * for something else, too (gs_compile__share_rows). */
 static uint32_t fold_known_product(gs_ir *ir, uint32_t a, uint32_t b)
 {
     const gs_node n = *at(ir, a);
-    if (n.op != GS_OP_MUL || n.width != 1 || at(ir, b)->width == 1)
+    if (n.op != GS_OP_MUL || n.width != 1 || n.type == GS_TYPE_E || at(ir, b)->width == 1)
         return GS_IR_NONE;
     for (uint32_t k = 0; k < 2; k++) {
         gs_node product = gs_ir__blank(GS_OP_MUL, GS_MIN(n.in[k], b), GS_MAX(n.in[k], b));

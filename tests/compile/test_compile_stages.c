@@ -336,6 +336,31 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
     gs_program_free(p);
 }
 
+static void test_stages__attention_gathers_a_gradient_once(void **state)
+{
+    /* By source, an edge needs its target's gradient for its operand and for its score: of the rows and the rows times
+     * what the target weighs its neighbours by, it reads one. GATv2's score has rows of the target, too. */
+    static const char *const models[] = {"gat", "gatv2"};
+    (void)state;
+    for (size_t m = 0; m < 2 * GS_ARRAY_LEN(models); m++) {
+        const test_case t = {.model = models[m / 2], .layers = 2, .in = 10, .hidden = 8, .classes = 6, .heads = 2,
+                             .dropout = m % 2 == 0 ? 0.0f : 0.5f};
+        gs_program *p = gs_program_new();
+        uint32_t passes = 0;
+        gs_assert_ok(compile_case(p, &t, "train"));
+        for (uint32_t s = 0; s < p->stages; s++) {
+            uint32_t wide = 0;
+            for (uint32_t r = 0; r < p->stage[s].edge_regs; r++)
+                wide += p->stage[s].edge_reg[r].kind == GS_EDGE_OPERAND && p->stage[s].edge_reg[r].width > 2;
+            if (p->stage[s].direction == 1 && p->stage[s].sums > 0)
+                assert_int_equal(wide, 1 + m / 2);
+            passes += p->stage[s].direction == 1 && p->stage[s].sums > 0;
+        }
+        assert_int_equal(passes, 2);
+        gs_program_free(p);
+    }
+}
+
 typedef struct typed_use {
     uint32_t widest;        /* array that the pass or the setup makes */
     uint32_t split, picked; /* sums by type of rows wider than a number; values of edges by type, likewise */
@@ -536,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_stages__what_needs_no_parameter_is_computed_once),
         cmocka_unit_test(test_stages__weighted_sums_are_computed_once),
         cmocka_unit_test(test_stages__attention_keeps_one_number_a_head),
+        cmocka_unit_test(test_stages__attention_gathers_a_gradient_once),
         cmocka_unit_test(test_stages__products_by_type_come_first_where_that_is_less),
         cmocka_unit_test_setup_teardown(test_stages__edge_programs_are_shared_or_not, gs_test_temp_setup,
                                         gs_test_temp_teardown),
