@@ -368,21 +368,24 @@ static gs_status emit_setup(gs_program *program, const gs_ir *setup, const gs_co
 gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *options)
 {
     const gs_program old = *program;
-    gs_compile_options rest = *options;
+    gs_compile_options with = *options;
+    gs_cuts own = {0};
     gs_ir *setup = NULL;
     gs_status st;
 
+    with.cuts = options->cuts != NULL ? options->cuts : &own;
     if (strlen(options->pass) >= sizeof(program->pass->name) || gs_program_pass(program, options->pass) != GS_NONE)
         st = gs_fail(GS_EINVAL, "compile: the pass '%s' is there already, or its name is too long", options->pass);
     else
-        st = run_passes(ir, &setup, program, options);
+        st = run_passes(ir, &setup, program, &with);
     if (st == GS_OK)
-        st = emit_setup(program, setup, options);
-    rest.store_logits &= !options->layer;
+        st = emit_setup(program, setup, &with);
+    with.store_logits &= !options->layer;
     if (st == GS_OK)
-        st = cut_and_emit(program, ir, &rest);
+        st = cut_and_emit(program, ir, &with);
     if (st != GS_OK)
         gs_compile__roll_back(program, &old);
+    gs_cuts_drop(&own);
     gs_ir_free(setup);
     gs_ir_free(ir);
     return st;

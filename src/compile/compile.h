@@ -18,6 +18,19 @@ typedef struct gs_leaf {
     uint32_t width;
 } gs_leaf;
 
+/* What was found out about graphs that were cut before. A compilation comes to the same graph again and again, as most
+ * of what it tries makes no difference, and so does the next one of the same model. {0} is empty. One thread. */
+#define GS_CUTS 64u
+typedef struct gs_cuts {
+    uint32_t next; /* takes the place of the oldest */
+    struct {
+        uint64_t question; /* checksum of the graph, and of what it is cut by; 0: none */
+        uint32_t *found;   /* compile_cut.c */
+    } known[GS_CUTS];
+} gs_cuts;
+
+void gs_cuts_drop(gs_cuts *c); /* makes it empty */
+
 typedef struct gs_compile_options {
     const char *pass;     /* "train", "eval", "predict" */
     const gs_leaf *leaf;
@@ -39,6 +52,7 @@ typedef struct gs_compile_options {
     gs_dtype read;        /* ... and of what sums of rows read, if no other edge pass does: ... */
     uint32_t rest_width;  /* ... in rows of an even number, so many or more */
     double edges_per_vertex; /* for choices by volume */
+    gs_cuts *cuts;        /* of compilations before this one; NULL: none is known */
     const volatile int *stop; /* becomes nonzero: give up with GS_EINTERRUPTED; may be NULL */
     /* Called with the graph after each pass, for people; may be NULL. */
     void (*show)(void *context, const char *after, const gs_ir *ir);

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "compile/compile_internal.h"
 
@@ -473,9 +474,80 @@ static bool try_later_gradients(gs_cut *c, gs_search *s)
     return better;
 }
 
-static void search_sets(gs_cut *c)
+/* ---- graphs that were searched before ---- */
+
+static uint64_t hash_node(uint64_t h, const gs_node *n)
+{
+    const uint32_t part[] = {n->op, n->type, n->dtype, n->width, n->dims, n->rows, n->picked, n->fixed, n->moving,
+                             n->site, n->self, n->in[0], n->in[1], n->in[2]};
+    return gs_hash64_seeded(part, sizeof(part), h);
+}
+
+/* All that the search depends on; what files call things, and how they start, it does not look at. */
+static uint64_t question_of(const gs_cut *c)
+{
+    const uint32_t part[] = {c->nodes, gs_ir_outputs(c->ir), gs_ir_root(c->ir), c->scales, c->no_fuse, c->rest, c->read,
+                             c->rest_width, (uint32_t)c->flop_cost};
+    uint64_t h = gs_hash64(part, sizeof(part));
+
+    for (uint32_t i = 0; i < c->nodes; i++)
+        h = hash_node(h, at(c, i));
+    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++) {
+        const gs_output *const out = gs_ir_output(c->ir, o);
+        const uint32_t of[] = {out->kind, out->node, out->param};
+        h = gs_hash64_seeded(of, sizeof(of), h);
+    }
+    return gs_hash64_seeded(c->keep.must_store, c->nodes * sizeof(*c->keep.must_store), h);
+}
+
+/* What was found: the stage of each output, then which nodes the search ruled out. */
+static bool recall_found(gs_cut *c, const gs_cuts *cuts, uint64_t question)
+{
+    const uint32_t outputs = gs_ir_outputs(c->ir);
+    uint32_t k = 0;
+
+    while (k < GS_CUTS && (cuts->known[k].found == NULL || cuts->known[k].question != question))
+        k++;
+    if (k == GS_CUTS)
+        return false;
+    memcpy(c->when.place, cuts->known[k].found, outputs * sizeof(*c->when.place));
+    memcpy(c->keep.may_not_store, cuts->known[k].found + outputs, c->nodes * sizeof(*c->keep.may_not_store));
+    return true;
+}
+
+/* Where memory is short it is not known. */
+static void note_found(const gs_cut *c, gs_cuts *cuts, uint64_t question)
+{
+    const uint32_t outputs = gs_ir_outputs(c->ir), k = cuts->next;
+    const size_t words = outputs + gs_div_up(c->nodes * sizeof(*c->keep.may_not_store), sizeof(uint32_t));
+    uint32_t *const found = gs_malloc_array(words, sizeof(*found));
+
+    if (found == NULL)
+        return;
+    memcpy(found, c->when.place, outputs * sizeof(*c->when.place));
+    memcpy(found + outputs, c->keep.may_not_store, c->nodes * sizeof(*c->keep.may_not_store));
+    gs_free(cuts->known[k].found);
+    cuts->known[k].question = question;
+    cuts->known[k].found = found;
+    cuts->next = (k + 1) % GS_CUTS;
+}
+
+void gs_cuts_drop(gs_cuts *c)
+{
+    for (uint32_t k = 0; k < GS_CUTS; k++)
+        gs_free(c->known[k].found);
+    *c = (gs_cuts){0};
+}
+
+static void search_sets(gs_cut *c, gs_cuts *cuts)
 {
     gs_search s = {.left = GS_SEARCH_WORK / ((uint64_t)c->nodes * c->stages)};
+    const uint64_t question = cuts == NULL ? 0 : question_of(c);
+
+    if (cuts != NULL && recall_found(c, cuts, question)) {
+        evaluate(c);
+        return;
+    }
     s.best = evaluate(c);
     while (s.left > 0) {
         const bool a = try_later_gradients(c, &s);
@@ -484,6 +556,8 @@ static void search_sets(gs_cut *c)
             break;
     }
     evaluate(c);
+    if (cuts != NULL && c->failed == GS_OK)
+        note_found(c, cuts, question);
 }
 
 static void take_stages(gs_arena *m, gs_cut_stages *s, uint32_t nodes, size_t stages, size_t outputs)
@@ -591,7 +665,7 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
         c->keep.must_store[gs_ir_root(ir)] = c->keep.full[gs_ir_root(ir)] = true;
     gs_compile__find_levels(c);
     if (search_more)
-        search_sets(c);
+        search_sets(c, options->cuts);
     else
         evaluate(c);
     if (c->failed != GS_OK) {

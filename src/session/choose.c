@@ -242,14 +242,13 @@ static bool has_room(const choosing *c, uint64_t bytes)
 /* A session that is compiled so, without a plan. */
 static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant variant)
 {
-    const gs_status st = gs_session_prepare(out, c->o, c->scans.store, variant);
+    const gs_status st = gs_session_prepare(out, c->o, &c->scans, variant);
 
     if (st != GS_OK)
         return st;
     if (c->scans.store == NULL)
         c->scans.store = gs_store_share((*out)->store);
     (*out)->memory.process = c->process_bytes;
-    (*out)->edges.scans = &c->scans;
     *x = (candidate){.variant = variant, .program = program_of(*out)};
     return GS_OK;
 }

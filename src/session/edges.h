@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "compile/compile.h" /* gs_cuts */
 #include "gnnstream.h" /* gs_layer_graph */
 #include "schedule/schedule.h" /* gs_edge_set */
 #include "store/chunk_table.h"
@@ -41,6 +42,7 @@ typedef struct gs_scan_answer {
 typedef struct gs_scans {
     gs_store *store; /* that they are of, shared; NULL: not opened yet */
     gs_counts counts; /* of plans of its programs, */
+    gs_cuts cuts;     /* and graphs that were cut for them, */
     uint64_t tasks;   /* and all that were made before budgets that were refused */
     gs_edge_copy copy[2]; /* of the store's edges, by direction */
     uint64_t most, bytes; /* that it may hold, that it holds */

@@ -151,6 +151,7 @@ void gs_scans_drop(gs_scans *s)
         drop_last(s);
     for (int d = 0; d < 2; d++)
         gs_free(s->copy[d].bytes);
+    gs_cuts_drop(&s->cuts);
     gs_store_close(s->store);
     *s = (gs_scans){0};
 }

@@ -446,6 +446,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
                  s->config.batch == NULL && !s->config.on_batches,
         .no_fuse = o->no_fuse || s->variant.no_fuse != GS_NOT_TAKEN,
         .edges_per_vertex = edges_per_vertex(s),
+        .cuts = s->edges.scans == NULL ? NULL : &s->edges.scans->cuts,
         .stop = o->stop,
     };
     gs_ir *ir = NULL;
@@ -556,13 +557,15 @@ static gs_status compile_model(gs_session *s)
     return st;
 }
 
-gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_store *store, gs_variant variant)
+gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_scans *scans, gs_variant variant)
 {
+    gs_store *const store = scans == NULL ? NULL : scans->store;
     gs_session *s = gs_calloc(1, sizeof(*s));
     gs_status st;
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
+    s->edges.scans = scans;
     s->config = *config;
     s->earlier_epochs = config->earlier != NULL ? config->earlier->epochs : 0;
     s->variant = variant;

@@ -27,9 +27,9 @@ void gs_session_recall_batch_cost(const gs_session *s, gs_cost *out);
 
 /* A session with everything but a plan. */
 
-/* Store, devices, and the model compiled so. `store`: the open one, which the session shares; NULL: it opens it.
- * Errors as gs_session_open(), but for GS_EBUDGET. */
-gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_store *store, gs_variant variant);
+/* Store, devices, and the model compiled so. `scans`: what is known of others, in whose store it shares where that is
+ * open; NULL: nothing. Errors as gs_session_open(), but for GS_EBUDGET. */
+gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_scans *scans, gs_variant variant);
 
 /* The model that options ask for, as it runs.
  *

@@ -69,13 +69,8 @@ void graph_free(test_graph *g)
     free(g);
 }
 
-gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
+gs_status build_case(gs_ir **out, const test_case *t, const char *pass)
 {
-    const gs_leaf leaves[] = {
-        {"features", ID_FEATURES, t->feature_type, t->in}, {"in_degree", ID_IN_DEGREE, GS_F32, 1},
-        {"loops", ID_LOOPS, GS_F32, 1},                    {"labels", ID_LABELS, GS_I32, 1},
-        {"split", ID_SPLIT, GS_U8, 1},                     {"input_id", ID_INPUT_ID, GS_U32, 1},
-    };
     const bool train = strcmp(pass, "train") == 0, predict = strcmp(pass, "predict") == 0;
     const gs_model_config config = {
         .layers = t->layers, .in_width = t->in, .hidden = t->hidden, .classes = t->classes,
@@ -83,6 +78,32 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
         .act = t->act != NULL ? t->act : "relu", .dropout = t->dropout, .input_dropout = t->input_dropout,
         .training = train, .self_loops = t->self_loops,
     };
+    gs_model *m = NULL;
+    gs_ir *ir = NULL;
+    gs_status st = gs_model_open(&m, t->model);
+
+    if (st == GS_OK)
+        st = gs_model_build(&ir, m, &config);
+    if (st == GS_OK && !predict)
+        st = gs_ir_add_loss(ir, GS_LOSS_XENT, GS_I32);
+    if (st == GS_OK && train)
+        st = gs_ir_differentiate(ir);
+    if (st == GS_OK)
+        *out = ir;
+    else
+        gs_ir_free(ir);
+    gs_model_close(m);
+    return st;
+}
+
+gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
+{
+    const gs_leaf leaves[] = {
+        {"features", ID_FEATURES, t->feature_type, t->in}, {"in_degree", ID_IN_DEGREE, GS_F32, 1},
+        {"loops", ID_LOOPS, GS_F32, 1},                    {"labels", ID_LABELS, GS_I32, 1},
+        {"split", ID_SPLIT, GS_U8, 1},                     {"input_id", ID_INPUT_ID, GS_U32, 1},
+    };
+    const bool predict = strcmp(pass, "predict") == 0;
     const gs_compile_options options = {
         .pass = pass,
         .leaf = leaves,
@@ -100,22 +121,10 @@ gs_status compile_case(gs_program *p, const test_case *t, const char *pass)
         .rest_width = 1,
         .edges_per_vertex = t->edges_per_vertex > 0 ? t->edges_per_vertex : 8,
     };
-    gs_model *m = NULL;
     gs_ir *ir = NULL;
-    gs_status st = gs_model_open(&m, t->model);
+    const gs_status st = build_case(&ir, t, pass);
 
-    if (st == GS_OK)
-        st = gs_model_build(&ir, m, &config);
-    if (st == GS_OK && !predict)
-        st = gs_ir_add_loss(ir, GS_LOSS_XENT, GS_I32);
-    if (st == GS_OK && train)
-        st = gs_ir_differentiate(ir);
-    if (st == GS_OK)
-        st = gs_compile(p, ir, &options); /* takes it */
-    else
-        gs_ir_free(ir);
-    gs_model_close(m);
-    return st;
+    return st == GS_OK ? gs_compile(p, ir, &options) : st; /* takes it */
 }
 
 double **params_new(const gs_program *p, uint64_t seed)

@@ -27,6 +27,8 @@ typedef struct test_case {
 test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classes, bool self_loops, uint64_t seed);
 void graph_free(test_graph *g);
 
+/* The graph of pass "train", "eval" or "predict" of the case. */
+gs_status build_case(gs_ir **out, const test_case *t, const char *pass);
 /* Compiles pass "train", "eval" or "predict" of the case into `p`, as train does. */
 gs_status compile_case(gs_program *p, const test_case *t, const char *pass);
 

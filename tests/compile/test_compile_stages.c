@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "cases.h"
+#include "compile/compile_internal.h"
 
 static gs_row_sum rows_of(const gs_stage *s, uint32_t sum)
 {
@@ -547,6 +548,49 @@ static void test_stages__compiling_is_fast_and_repeatable(void **state)
     free(text[1]);
 }
 
+/* What was decided: which values are stored, at which stage each output is, what each stage does. */
+static void assert_same_cut(const gs_cut *a, const gs_cut *b, uint32_t outputs)
+{
+    assert_int_equal(a->cost, b->cost);
+    assert_int_equal(a->stages, b->stages);
+    assert_int_equal(a->out.count, b->out.count);
+    assert_memory_equal(a->out.value, b->out.value, a->out.count * sizeof(*a->out.value));
+    assert_memory_equal(a->keep.stored, b->keep.stored, a->nodes * sizeof(*a->keep.stored));
+    assert_memory_equal(a->when.place, b->when.place, outputs * sizeof(*a->when.place));
+}
+
+/* Behind other graphs, whose answers stand beside its own, each graph is cut as by a search; asked again, by none. */
+static void test_stages__a_graph_that_was_cut_before_is_cut_the_same_way(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "gat", "gin", "ggcn"};
+    static const char *const passes[] = {"train", "eval"};
+    gs_cuts cuts = {0};
+    (void)state;
+
+    for (int again = 0; again < 2; again++) {
+        const uint32_t known = cuts.next;
+        for (uint32_t k = 0; k < 8 * GS_ARRAY_LEN(models); k++) {
+            const test_case t = {.model = models[k / 8], .layers = 2, .in = 24, .hidden = 8 << (k & 1), .classes = 5,
+                                 .dropout = 0.5f, .recompute = (k & 2) != 0};
+            const gs_compile_options apart = {.recompute = t.recompute, .rest_width = 1, .edges_per_vertex = 8};
+            gs_compile_options with = apart;
+            gs_cut *searched = NULL, *found = NULL;
+            gs_ir *ir = NULL;
+
+            with.cuts = &cuts;
+            gs_assert_ok(build_case(&ir, &t, passes[k >> 2 & 1]));
+            gs_assert_ok(gs_compile__cut(&searched, ir, &apart, true));
+            gs_assert_ok(gs_compile__cut(&found, ir, &with, true));
+            assert_same_cut(searched, found, gs_ir_outputs(ir));
+            gs_compile__cut_free(searched);
+            gs_compile__cut_free(found);
+            gs_ir_free(ir);
+        }
+        assert_true(again ? cuts.next == known : cuts.next > 0);
+    }
+    gs_cuts_drop(&cuts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +615,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stages__both_directions_and_many_sums_are_spread, gs_test_temp_setup,
                                         gs_test_temp_teardown),
         cmocka_unit_test(test_stages__compiling_is_fast_and_repeatable),
+        cmocka_unit_test(test_stages__a_graph_that_was_cut_before_is_cut_the_same_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
