@@ -32,10 +32,17 @@ static uint32_t amounts_of(gs_work_kind k)
  * As DAHA fits its cost model on the machine's own runs. Amounts are scaled to equal
  * size before the equations are solved, as they differ by nine orders of magnitude. A
  * coefficient that would be negative is held at 0 and the rest solved again (seven unknowns: no
- * more is needed), and a small ridge holds what the observations do not determine at its prior.
+ * more is needed), and a small ridge holds what the observations do not determine at its prior,
+ * times what makes the prior as a whole fit: a machine that others use is slower in all.
+ *
+ * The tasks of one model on one store hardly tell an operation from a number loaded, and what tells them apart is
+ * less than seconds vary by. With a ridge of 1e-4 and the prior as it is, that noise shared the time out: after the
+ * same run of 128 columns three times on a busy machine, rows of 512 columns took 0.50, 2.04 and 0.51 times as long as
+ * those, and now 0.59, 0.62 and 0.51; they did take 0.6. More than this, and what a task takes beside its amounts
+ * drowns.
  */
 
-#define RIDGE 1e-4
+#define RIDGE 2e-3
 
 void gs_fit_add(gs_fit *f, const gs_work *w, double seconds, double expected, double tasks)
 {
@@ -87,8 +94,20 @@ static bool solve(double a[GS_WORK_AMOUNTS][GS_WORK_AMOUNTS + 1], uint32_t n)
     return true;
 }
 
-/* Solves for the amounts in `used`; x of the others is 0. */
-static bool solve_used(const gs_fit *f, const gs_cost *prior, gs_work_kind k, const bool *used, double *x)
+/* How many times as long as the prior says the tasks took, by least squares. */
+static double slower(const gs_fit *f, const double *prior, gs_work_kind k)
+{
+    double square = 0, product = 0;
+    for (uint32_t i = 0; i < amounts_of(k); i++) {
+        product += prior[i] * f->product[k][i];
+        for (uint32_t j = 0; j < amounts_of(k); j++)
+            square += prior[i] * prior[j] * f->square[k][i][j];
+    }
+    return product > 0 && square > 0 ? product / square : 1;
+}
+
+/* Solves for the amounts in `used`, which `prior` has; x of the others is 0. */
+static bool solve_used(const gs_fit *f, const double *prior, gs_work_kind k, const bool *used, double *x)
 {
     double a[GS_WORK_AMOUNTS][GS_WORK_AMOUNTS + 1], scale[GS_WORK_AMOUNTS];
     uint32_t at[GS_WORK_AMOUNTS], n = 0;
@@ -101,7 +120,7 @@ static bool solve_used(const gs_fit *f, const gs_cost *prior, gs_work_kind k, co
     for (uint32_t r = 0; r < n; r++) {
         for (uint32_t c = 0; c < n; c++)
             a[r][c] = f->square[k][at[r]][at[c]] / (scale[r] * scale[c]) + (r == c ? RIDGE : 0);
-        a[r][n] = f->product[k][at[r]] / scale[r] + RIDGE * prior->seconds[k][at[r]] * scale[r];
+        a[r][n] = f->product[k][at[r]] / scale[r] + RIDGE * prior[at[r]] * scale[r];
     }
     memset(x, 0, GS_WORK_AMOUNTS * sizeof(*x));
     if (n == 0 || !solve(a, n))
@@ -114,14 +133,17 @@ static bool solve_used(const gs_fit *f, const gs_cost *prior, gs_work_kind k, co
 static bool fit_kind(const gs_fit *f, gs_cost *c, gs_work_kind k)
 {
     const uint32_t n = amounts_of(k);
+    const double times = slower(f, c->seconds[k], k);
     bool used[GS_WORK_AMOUNTS] = {false};
-    double x[GS_WORK_AMOUNTS];
+    double x[GS_WORK_AMOUNTS], prior[GS_WORK_AMOUNTS];
 
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         used[i] = f->square[k][i][i] > 0;
+        prior[i] = c->seconds[k][i] * times;
+    }
     for (;;) {
         uint32_t worst = n;
-        if (!solve_used(f, c, k, used, x))
+        if (!solve_used(f, prior, k, used, x))
             return false;
         for (uint32_t i = 0; i < n; i++) /* by what it takes away, in seconds */
             if (x[i] < 0 &&
