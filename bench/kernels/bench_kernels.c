@@ -1,11 +1,12 @@
 /* bench_kernels - how close do the CPU device's kernels come to the machine?
  *
  *   bench_kernels [edges|gemm|dropout|math] [threads]
- *   bench_kernels rates THREADS [product:IN:OUT | gradient:OUT:IN | gather:ROWS:WIDTH | copy]...
+ *   bench_kernels rates THREADS [product:IN:OUT | gradient:OUT:IN | gather:ROWS:WIDTH | copy | exp]...
  *
  * `rates` prints what a floor is made of (in_memory_gather.sh): flops a second of oneDNN's products whose rows are in
- * the cache, bytes of random rows gathered, and bytes read and written by copies of memory. All threads are busy at
- * once; the shortest of many short calls counts, so that what else runs here costs little.
+ * the cache, bytes of random rows gathered, bytes read and written by copies of memory, and exponentials of numbers in
+ * the cache. All threads are busy at once; the shortest of many short calls counts, so that what else runs here costs
+ * little.
  *
  * Each part first checks an answer against plain loops, then times the best of
  * several runs, and prints it beside a ceiling measured on the same machine: edge
@@ -24,6 +25,7 @@
 #include "base/size.h"
 #include "bench_common.h"
 #include "device/cpu/gemm.h"
+#include "device/cpu/kernels.h"
 #include "device/device.h"
 
 #define TABLE_BYTES (256 * GS_MIB)
@@ -251,21 +253,22 @@ static void bench_unary(gs_device *d, gs_op op, const char *name, uint32_t width
 #define OWN_SECONDS 0.3
 #define OWN_RUNS 200u /* at least */
 
-typedef enum rate_kind { RATE_PRODUCT, RATE_GRADIENT, RATE_COPY } rate_kind;
+typedef enum rate_kind { RATE_PRODUCT, RATE_GRADIENT, RATE_COPY, RATE_EXP } rate_kind;
 
 /* The calling thread's best rate. */
 static double own_rate(rate_kind kind, uint32_t a_width, uint32_t b_width)
 {
-    const bool copies = kind == RATE_COPY;
+    const bool copies = kind == RATE_COPY, exps = kind == RATE_EXP; /* of OWN_ROWS numbers: a row has one */
     const uint64_t a_bytes = copies ? OWN_COPY : OWN_ROWS * a_width * 4ull,
                    b_bytes = copies ? OWN_COPY : OWN_ROWS * b_width * 4ull, w_bytes = 4ull * a_width * b_width + 64;
     float *const a = bench_random_floats(a_bytes / 4, 3), *const b = bench_random_floats(b_bytes / 4, 4),
                  *const w = bench_random_floats(w_bytes / 4, 5);
-    const double work = copies ? 2.0 * COPY_PIECE : 2.0 * OWN_ROWS * a_width * b_width;
+    const double work = copies ? 2.0 * COPY_PIECE : exps ? (double)OWN_ROWS : 2.0 * OWN_ROWS * a_width * b_width;
+    const gs_cpu_kernels *k = NULL;
     double best = 1e30, spent = 0;
-    bool fine = true;
+    bool fine = gs_cpu_kernels_find(&k) == GS_OK;
 
-    for (uint64_t run = 0; run < OWN_RUNS || spent < OWN_SECONDS; run++) {
+    for (uint64_t run = 0; fine && (run < OWN_RUNS || spent < OWN_SECONDS); run++) {
         const uint64_t at = run * COPY_PIECE % OWN_COPY / 4;
         const double start = gs_now();
         if (kind == RATE_PRODUCT) /* the weight as it is, and transposed: the faster way counts */
@@ -273,14 +276,16 @@ static double own_rate(rate_kind kind, uint32_t a_width, uint32_t b_width)
                                  run % 2 == 0 ? b_width : a_width, 0, b, b_width);
         else if (kind == RATE_GRADIENT)
             fine = gs_cpu__sgemm('T', 'N', a_width, b_width, OWN_ROWS, a, a_width, b, b_width, 0, w, b_width);
+        else if (exps)
+            k->unary(GS_OP_EXP, b, a, OWN_ROWS, 0);
         else
             memcpy(b + at, a + at, COPY_PIECE);
         const double took = gs_now() - start;
         best = fmin(best, took);
         spent += took;
-        if (!fine)
-            bench_die("oneDNN could not multiply");
     }
+    if (!fine)
+        bench_die("a kernel could not be run");
     gs_free_pages(a, a_bytes);
     gs_free_pages(b, b_bytes);
     gs_free_pages(w, w_bytes);
@@ -293,15 +298,17 @@ static void bench_rate(gs_device *d, const char *what, unsigned threads)
     unsigned a = 0, b = 0;
     double rate = 0;
     const int fields = sscanf(what, "%15[a-z]:%u:%u", kind, &a, &b);
-    const bool copies = strcmp(kind, "copy") == 0, product = strcmp(kind, "product") == 0;
-    if (fields != (copies ? 1 : 3) || (!copies && (a == 0 || b == 0)))
+    const bool copies = strcmp(kind, "copy") == 0, product = strcmp(kind, "product") == 0,
+               exps = strcmp(kind, "exp") == 0;
+    if (fields != (copies || exps ? 1 : 3) || (!copies && !exps && (a == 0 || b == 0)))
         bench_die(what);
     if (strcmp(kind, "gather") == 0)
         bench_need(gs_device_measure_gather(d, a, b, &rate));
-    else if (copies || product || strcmp(kind, "gradient") == 0) {
+    else if (copies || exps || product || strcmp(kind, "gradient") == 0) {
         omp_set_num_threads((int)threads); /* one: oneDNN would else have more, outside of a region of several */
 #pragma omp parallel reduction(+ : rate)
-        rate += own_rate(copies ? RATE_COPY : product ? RATE_PRODUCT : RATE_GRADIENT, a, b);
+        rate += own_rate(copies ? RATE_COPY : exps ? RATE_EXP : product ? RATE_PRODUCT : RATE_GRADIENT, exps ? 1 : a,
+                         exps ? 1 : b);
     } else
         bench_die(what);
     printf("%s %.6g\n", what, rate);
