@@ -12,10 +12,12 @@ processes. They depend on `seed`, the epoch and the batch's number alone.
 """
 from __future__ import annotations
 
+import contextlib
 import importlib
 import operator
 import os
 import tempfile
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
@@ -298,7 +300,7 @@ class _Loader:
 
     def _open(self) -> None:
         options, split, ids = self._given
-        self._process = os.getpid()
+        self._process, self._lock = os.getpid(), threading.RLock()
         p = self._pairs
         self._engine = _engine.Loader(self._store, options, split, ids) if p is None else \
             _engine.Loader(self._store, options, split, ids, p.ends[1], p.wrong, p.amount, p.leave_out)
@@ -382,19 +384,25 @@ class _Loader:
         if self._next > 0 and not self._resumed:  # a pass that was left
             self._epoch, self._next = self._epoch + 1, 0
         self._resumed = False
-        self._turn += 1
-        turn = self._turn
-        self._engine.begin(self._epoch, self._next)
-        while True:
+        with self._lock:
+            self._turn += 1
+            turn = self._turn
+            self._engine.begin(self._epoch, self._next)
+        while (drawn := self._drawn(turn)) is not None:
+            batch = self._made(*drawn)
+            self._next = drawn[0]["number"] + 1
+            yield batch
+        self._epoch, self._next = self._epoch + 1, 0
+
+    def _drawn(self, turn: int) -> Optional[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+        """The next batch's shape, arrays and pairs; None behind the last one. No thread that begins another pass comes
+        between the shape and the arrays, which have room for that batch. A forked child, which the engine refuses, does
+        not wait for a thread of its parent."""
+        with self._lock if self._process == os.getpid() else contextlib.nullcontext():
             if turn != self._turn:
                 raise RuntimeError("the loader has begun another pass; one loader makes one at a time")
             shape = self._engine.next()
-            if shape is None or shape["number"] >= len(self):
-                break
-            batch = self._made(shape)
-            self._next = shape["number"] + 1
-            yield batch
-        self._epoch, self._next = self._epoch + 1, 0
+            return None if shape is None or shape["number"] >= len(self) else (shape, *self._filled(shape))
 
     def _filled(self, shape: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The batch's arrays as the engine fills them, all vertices and edges in one; and those of its pairs."""
@@ -425,8 +433,7 @@ class _Loader:
             arrays["classes"] = arrays.pop("labels")
         return arrays, pairs
 
-    def _made(self, shape: dict[str, Any]) -> Any:
-        arrays, pairs = self._filled(shape)
+    def _made(self, shape: dict[str, Any], arrays: dict[str, Any], pairs: dict[str, Any]) -> Any:
         self._targets = np.asarray(arrays["vertex"])[:shape["targets"]].copy()  # ids in the input, for infer()
         ends = [0, *shape["hop_end"][:shape["hops"] + 1]]
         data = _found("torch_geometric.data")

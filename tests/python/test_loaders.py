@@ -397,6 +397,24 @@ class Loaders(unittest.TestCase):
             os._exit(self.ids(loader) != want)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
+    def test_a_thread_does_not_come_between_a_batch_and_its_arrays(self):
+        want, loader = self.ids(self.loader()), self.loader()
+        filled, others = loader._filled, []
+        other = threading.Thread(target=lambda: others.extend(self.ids(loader)))
+
+        def another_pass_begins(shape):
+            if other.ident is None:
+                other.start()
+                other.join(0.3)
+            return filled(shape)
+        loader._filled = another_pass_begins
+        batches = iter(loader)
+        self.assertEqual(plain(next(batches).n_id).tolist(), want[0])
+        other.join()
+        self.assertEqual(len(others), len(want))
+        with self.assertRaisesRegex(RuntimeError, "another pass"):
+            list(batches)
+
     def test_memory_does_not_grow(self):
         def resident():
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
