@@ -512,10 +512,11 @@ gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
     return st;
 }
 
-/* What the disk moves while it begins a request; 0: it was not measured. */
+/* What the disk moves while it begins a request, of which a batch has many of a few blocks; 0: it was not measured. */
 static uint64_t gap_of(const gs_cost *c)
 {
-    const uint64_t bytes = (uint64_t)(c->read_bps * c->request_seconds);
+    const double request = c->block_seconds > 0 ? c->block_seconds : c->request_seconds;
+    const uint64_t bytes = (uint64_t)(c->read_bps * request);
     return c->disk_source == GS_COST_DEFAULT ? 0 : GS_MAX(bytes, 1);
 }
 

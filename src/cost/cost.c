@@ -343,6 +343,8 @@ static void take_disk(gs_cost *c, const gs_limits *l)
     }
     c->request_seconds = request < 1e-3 ? request : c->request_seconds;
     const double first = (double)l->found.random_read[0].bytes, alone = l->found.random_read[0].at_depth[0];
+    const double many = l->found.random_read[0].bps;
+    c->block_seconds = many > 0 && many < c->read_bps ? fmin(first / many - first / c->read_bps, 1e-3) : 0;
     if (l->found.depth[0] == 1 && alone > 0 && alone < c->read_bps)
         c->latency_seconds = first / alone - first / c->read_bps;
     c->disk_source = GS_COST_CEILING;

@@ -85,9 +85,9 @@ typedef struct gs_cost {
     double seconds[GS_WORK_KINDS][GS_WORK_AMOUNTS]; /* for each of an amount */
     gs_cost_source source[GS_WORK_KINDS];
     /* The disk moves one byte after the other, reads and writes together; a request takes it
-     * request_seconds beside its bytes (reads of 64 KiB to 256 KiB at depth 64: 10 microseconds each), and is heard of
-     * latency_seconds later. */
-    double read_bps, write_bps, request_seconds, latency_seconds;
+     * request_seconds beside its bytes (reads of 64 KiB to 256 KiB at depth 64: 10 microseconds each), a read of one
+     * block block_seconds (0: not measured), and is heard of latency_seconds later. */
+    double read_bps, write_bps, request_seconds, block_seconds, latency_seconds;
     gs_cost_source disk_source;
     double pick_seconds; /* of a byte of a row that goes to a device by itself, beside the link's */
     double draw_seconds; /* of batches: a thread draws one, for each of its rows and edges; 0: none was timed */

@@ -469,6 +469,7 @@ void gs_cost_slow_disk(gs_cost *c, double times)
     c->read_bps /= times;
     c->write_bps /= times;
     c->request_seconds *= times;
+    c->block_seconds *= times;
     c->seconds[GS_WORK_FROM_DISK][0] *= times; /* it is the same disk */
     c->seconds[GS_WORK_FROM_DISK][1] *= times;
 }

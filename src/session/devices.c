@@ -288,6 +288,7 @@ static void take_cluster(const gs_session *s, gs_cost *c, uint32_t threads)
     c->read_bps *= s->machine.devices;
     c->write_bps *= s->machine.devices;
     c->request_seconds /= s->machine.devices;
+    c->block_seconds /= s->machine.devices;
 }
 
 void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record *record, uint32_t device)

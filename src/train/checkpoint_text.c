@@ -153,6 +153,7 @@ static bool add_cost(cJSON *to, const char *name, const gs_cost *c)
     return ok && add_number(cost, "disk_source", c->disk_source) && add_number(cost, "read_bps", c->read_bps) &&
            add_number(cost, "write_bps", c->write_bps) &&
            add_number(cost, "request_seconds", c->request_seconds) &&
+           add_number(cost, "block_seconds", c->block_seconds) &&
            add_number(cost, "latency_seconds", c->latency_seconds) && add_number(cost, "pick_seconds", c->pick_seconds);
 }
 
@@ -365,6 +366,8 @@ static void read_cost(reader *r, const cJSON *cost, gs_cost *c)
     c->write_bps = take_real(r, cost, "write_bps", 1, MOST_RATE);
     c->request_seconds = take_real(r, cost, "request_seconds", 0, 1);
     c->latency_seconds = take_real(r, cost, "latency_seconds", 0, 1);
+    if (cJSON_GetObjectItemCaseSensitive(cost, "block_seconds") != NULL) /* later than the first checkpoints */
+        c->block_seconds = take_real(r, cost, "block_seconds", 0, 1);
     /* of a program that picked no rows, whose plan has none */
     c->pick_seconds = cJSON_GetObjectItemCaseSensitive(cost, "pick_seconds") == NULL
                           ? 1

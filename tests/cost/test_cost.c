@@ -330,6 +330,13 @@ static void test_cost__ceilings_replace_guesses(void **state)
     assert_true(fabs(c.latency_seconds - (250e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(fabs(c.request_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(c.read_bps == 4e9 && c.write_bps == 1e9);
+    l.found.random_read[1].bytes = 65536;
+    l.found.random_read[1].bps = 65536 / 18e-6; /* of which 16.384 at full speed: what is long begins sooner */
+    gs_cost_take_limits(&c, &l, 0);
+    assert_true(fabs(c.request_seconds - (18e-6 - 65536 / 4e9)) < 1e-9);
+    assert_true(fabs(c.block_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
+    gs_cost_slow_disk(&c, 2);
+    assert_true(fabs(c.block_seconds - 2 * (20e-6 - 4096 / 4e9)) < 1e-9);
 }
 
 /* Of a narrow product and a wide one the wide one says what operations take, as a narrow one's floats cost besides. */
