@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
-"""agnes.py STORE [--binary PATH] [--row-bytes B] [--batch N] [--fanout K,K] [--memory BYTES,BYTES] [--groups G,G]
+"""agnes.py STORE [--binary PATH] [--row-bytes B] [--batch N] [--fanout K,K] [--groups H,H] [--record FILE | --disk B,N]
 
-What a batch reads of features, in the mean over a group, here and by AGNES's method (KDD'26), from the same draws and
-within the same memory for features. Here: what gs_residency plans with a cache of so many bytes, each batch's blocks of
-4 KiB in one request where they touch or lie one apart (batch_rows.c; until a twelfth is read along); "joined": where
-they lie up to 16 KiB apart. "Together", which is not built: what several batches side by side read is read at once, in
-order and joined likewise, each block once, and the rows of all of these are held, as AGNES holds them; the rest of the
-memory keeps blocks that are used soonest by those behind them. Of numbers of batches the one that takes the least time.
-AGNES: a hyperbatch reads every block that holds a row of any of its batches once, whole, and copies its rows to all of
-these; a block is a request. The gathered rows of a hyperbatch are in memory, so it has as many batches as have room
-there, and a group is several. Of each: MB, requests, and ms on a disk of --disk bytes and requests a second. STORE's
-edges alone are read, so rows can have any size.
+What a batch reads of features, in the mean over an epoch, here and by AGNES's method (KDD'26): the same draws, one to
+one in AGNES's groups (hyperbatches) of H batches, and in the memory for features that such a group takes there.
+
+AGNES: a hyperbatch reads every block that holds a row of any of its batches once, whole, a block a request, and copies
+its rows to all of these; they are in memory until they were used. Here: what gs_residency plans with a cache of so many
+bytes, and what a batch misses is asked for in the order of the file, joined as batch_rows.c joins it where the disk was
+measured: over gaps that it moves in less time than it takes to begin a request. Groups are of H batches ("group"), or
+of the whole epoch ("epoch"), as a group of this engine keeps no features, only edges. "Together" is not built: what
+several batches side by side of the epoch's plan read is read at once, in order, each block once, and the rows of all of
+these are held, as AGNES holds them; the rest of the memory keeps blocks. Of numbers of batches that which takes the
+least time.
+
+Of each: MB, requests, and ms on this machine's disk: for each request what the machine's record (`gnnstream bench
+limits`) has of random reads of its size. --disk B,N: on a disk of B bytes and N requests a second, whichever takes
+longer. The last columns: times of AGNES's best block size that "epoch" and "together" are, above 1 is better here.
+STORE's edges alone are read, so rows can have any size; default: as wide as its features.
 """
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,80 +29,127 @@ import numpy as np
 from belady import belady, parser_of, planned
 
 BLOCKS = 4096, 65536, 1 << 20
-DISK_BLOCK = 4096
+BLOCK = 4096
+MOST = 8 << 20  # bytes of a request, as read_ring.c has it
 
 
-def requests_of(items, blocks, most, share):
-    """(blocks, requests) of a batch's items, `blocks` each: gaps of up to `most` are read along, as long as they are at
-    most so large a share of all blocks."""
-    gaps = (np.diff(items) - 1) * blocks
-    along = gaps[(gaps > 0) & (gaps <= most)]
-    along = along[np.cumsum(along) <= share * len(items) * blocks]
-    return len(items) * blocks + along.sum(), np.count_nonzero(gaps > 0) + 1 - len(along)
+class Disk:
+    """Seconds of requests by their bytes, and the gap that is read along."""
+
+    def __init__(self, record, said):
+        if said:
+            self.bps, self.iops = map(float, said.split(","))
+            self.gap, self.text = self.bps / self.iops, f"{self.bps / 1e9:.2f} GB and {self.iops:.0f} requests a second"
+            return
+        path = Path(record) if record else self.found()
+        limits = json.loads(path.read_text())["limits"]
+        self.bps, self.iops, pairs = limits["disk_read_bps"], None, np.array(limits["random_read"]).reshape(-1, 2)
+        self.bytes, self.seconds = pairs[:, 0], pairs[:, 0] / pairs[:, 1]
+        self.gap = self.bps * self.seconds[0] - self.bytes[0]
+        self.text = (f"this machine's: {self.bps / 1e9:.2f} GB a second, " +
+                     ", ".join(f"{rate / b:.0f} reads of {b // 1024:.0f} KiB" for b, rate in pairs))
+
+    @staticmethod
+    def found():
+        folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gnnstream"
+        have = [p for p in folder.glob("machine-*.json") if json.loads(p.read_text())["limits"]["disk_read_bps"] > 0]
+        if not have:
+            sys.exit(f"agnes.py: {folder}: no record of the disk; run gnnstream bench limits, or give --disk")
+        return max(have, key=lambda p: p.stat().st_mtime)
+
+    def of(self, sizes):
+        """Seconds of requests of so many bytes each."""
+        if self.iops:
+            return max(sizes.sum() / self.bps, len(sizes) / self.iops)
+        return (np.interp(sizes, self.bytes, self.seconds) + np.maximum(sizes - self.bytes[-1], 0) / self.bps).sum()
 
 
-def hyperbatches(batches, row_bytes, memory):
-    """Batches side by side whose rows have room, one at the least."""
-    held, begin, groups = 0, 0, []
-    for k, rows in enumerate(batches):
-        if k > begin and held + len(rows) * row_bytes > memory:
-            groups.append(batches[begin:k])
-            begin, held = k, 0
-        held += len(rows) * row_bytes
-    return groups + [batches[begin:]]
+class Reads:
+    """(bytes, requests, seconds) of an epoch."""
+
+    def __init__(self, sizes, disk):
+        self.bytes, self.requests, self.seconds = sizes.sum(), len(sizes), disk.of(sizes)
+
+    def cell(self, batches):
+        return f"{self.bytes / batches / 1e6:.2f}, {self.requests / batches:.0f}, {self.seconds / batches * 1e3:.1f}"
 
 
-def together(items, rows, slots, item_blocks, seconds, row_bytes):
-    """(bytes, requests, batches side by side) of the best number of batches whose reads are one."""
+def runs(items, item_bytes, gap):
+    """Bytes of the requests for ascending items, as ask_run() makes them: one grows while gaps are small."""
+    items = np.asarray(items, np.int64)
+    cut = np.flatnonzero((np.diff(items) - 1) * item_bytes > gap) + 1
+    sizes = []
+    for first, last in zip(items[np.r_[0, cut]].tolist(), items[np.r_[cut - 1, len(items) - 1]].tolist()):
+        while (last + 1 - first) * item_bytes > MOST:
+            sizes.append(MOST)
+            first = items[np.searchsorted(items, first + MOST // item_bytes)]
+        sizes.append((last + 1 - first) * item_bytes)
+    return sizes
+
+
+def reads_of(lists, item_bytes, disk):
+    sizes = [size for items in lists if len(items) for size in runs(items, item_bytes, disk.gap)]
+    return Reads(np.array(sizes, np.int64), disk)
+
+
+def side_by_side(lists, count):
+    return [lists[k:k + count] for k in range(0, len(lists), count)]
+
+
+def rows_held(rows, count, row_bytes):
+    return max(sum(map(len, part)) for part in side_by_side(rows, count)) * row_bytes
+
+
+def together(items, rows, memory, row_bytes, item_bytes, disk):
+    """The best Reads where several batches' are one, and how many batches these are."""
     best = None
-    for side in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32):
-        parts = range(0, len(items), side)
-        unions = [np.unique(np.concatenate(items[k:k + side])) for k in parts]
-        held = max(sum(map(len, rows[k:k + side])) for k in parts) * row_bytes // (item_blocks * DISK_BLOCK)
-        left = slots - held if side > 1 else slots
+    for side in (1, 2, 3, 4, 6, 8, 16):
+        left = memory - (rows_held(rows, side, row_bytes) if side > 1 else 0)
         if left < 0 or side > len(items):
             break
-        read = belady(unions, left, True)
-        n = np.sum([requests_of(np.array(k), item_blocks, 4, 1e9) for k in read if k], axis=0)
-        if best is None or seconds(n[0] * DISK_BLOCK, n[1]) < seconds(*best[:2]):
-            best = n[0] * DISK_BLOCK, n[1], side
+        unions = [np.unique(np.concatenate(part)) for part in side_by_side(items, side)]
+        reads = reads_of(belady(unions, left // item_bytes, True), item_bytes, disk)
+        if best is None or reads.seconds < best[0].seconds:
+            best = reads, side
     return best
 
 
 def main():
     parser = parser_of(__doc__, "10,5")
-    parser.add_argument("--groups", default="8,16,64")
-    parser.add_argument("--memory", default="32000000,64000000,1000000000")
-    parser.add_argument("--disk", default="2.0e9,93000")
+    parser.set_defaults(row_bytes=0)
+    parser.add_argument("--groups", default="1,2,4,8", help="AGNES's hyperbatches; its own programs have 1024")
+    parser.add_argument("--record", help="the machine's record; default: the last one that has the disk")
+    parser.add_argument("--disk", help="bytes and requests a second, in place of the record")
     args = parser.parse_args()
-    info = json.loads(subprocess.run([Path(args.binary).parents[2] / "tools/gnnstream", "info", args.store, "--json"],
-                                     check=True, capture_output=True, text=True).stdout)
-    features = info["vertices"] * args.row_bytes
-    bps, iops = map(float, args.disk.split(","))
-    names = ["here", "joined", "together"] + [f"AGNES {b // 1024} KiB" for b in BLOCKS]
-    print(f"features of {features / 1e6:.0f} MB, batches of {args.batch}, fanouts {args.fanout}\n")
-    print("| memory MB | group | hyperbatch | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 3))
-    for memory in map(int, args.memory.split(",")):
-        for group in map(int, args.groups.split(",")):
-            r, rows, items = planned(args, memory, group)
-            read = belady(items, r["slots"], True)
-            if sum(map(len, read)) != r["reads"]:
-                sys.exit(f"agnes.py: the plan reads {r['reads']} items, and {sum(map(len, read))} would do")
-            blocks = max(args.row_bytes // DISK_BLOCK, 1)
-            parts = hyperbatches(rows, args.row_bytes, memory)
-            cells = []
-            for rule in ((1, 1 / 12), (4, 1e9)):
-                here = np.sum([requests_of(np.array(k), blocks, *rule) for k in read if k], axis=0)
-                cells.append((here[0] * DISK_BLOCK, here[1]))
-            *of, side = together(items, rows, r["slots"], blocks, lambda b, n: max(b / bps, n / iops), args.row_bytes)
-            cells.append(of)
-            for size in BLOCKS:
-                touched = sum(len(np.unique(np.concatenate(p).astype(np.int64) * args.row_bytes // size))
-                              for p in parts)
-                cells.append((touched * size, touched))
-            print(f"| {memory / 1e6:.0f} | {len(rows)} | {len(rows) / len(parts):.1f}, together {side} |" +
-                  "".join(f" {b / len(rows) / 1e6:.2f}, {n / len(rows):.0f}, "
-                          f"{max(b / bps, n / iops) / len(rows) * 1e3:.0f} |" for b, n in cells), flush=True)
+    program = Path(args.binary).parents[2] / "tools/gnnstream"
+    info = json.loads(subprocess.run([program, "info", args.store, "--json"], check=True, capture_output=True).stdout)
+    args.row_bytes = args.row_bytes or info["features"] * 4
+    features, disk = info["vertices"] * args.row_bytes, Disk(args.record, args.disk)
+    print(f"features of {features / 1e6:.0f} MB, rows of {args.row_bytes} bytes, batches of {args.batch}, fanouts "
+          f"{args.fanout}\ndisk: {disk.text}; gaps of up to {disk.gap / 1024:.1f} KiB are read along\n")
+    names = ["group", "epoch", "together"] + [f"AGNES {b // 1024} KiB" for b in BLOCKS] + ["epoch", "together"]
+    print("| hyperbatch | memory MB | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 2))
+    _, rows, _ = planned(args, 0, 1 << 14)
+    for size in map(int, args.groups.split(",")):
+        memory = rows_held(rows, size, args.row_bytes)
+        r, rows, items = planned(args, memory, 1 << 14)
+        item_bytes = r["rows_per_item"] * args.row_bytes
+        item_bytes += -item_bytes % BLOCK
+        read = belady(items, r["slots"], True)
+        if sum(map(len, read)) != r["reads"]:
+            sys.exit(f"agnes.py: the plan reads {r['reads']} items, and {sum(map(len, read))} would do")
+        by_group = [one for part in side_by_side(items, size) for one in belady(part, r["slots"], True)]
+        of, side = together(items, rows, memory, args.row_bytes, item_bytes, disk)
+        here = [reads_of(by_group, item_bytes, disk), reads_of(read, item_bytes, disk), of]
+        agnes = []
+        for block in BLOCKS:
+            touched = sum(len(np.unique(np.concatenate(part).astype(np.int64) * args.row_bytes // block))
+                          for part in side_by_side(rows, size))
+            agnes.append(Reads(np.full(touched, block), disk))
+        best = min(k.seconds for k in agnes)
+        cells = [k.cell(len(rows)) for k in here + agnes] + [f"{best / k.seconds:.2f}" for k in here[1:]]
+        cells[2] += f" (of {side})"
+        print(f"| {size} | {memory / 1e6:.0f} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
