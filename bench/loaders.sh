@@ -12,8 +12,10 @@
 # so NeighborLoader is left out unless it is asked for. `disk` and `accuracy` need root, for the cgroup and to drop the
 # page cache, and 9 GB.
 #   GS_ROUNDS        turns of each program, default 3
-#   GS_SCALE         divides the numbers of vertices and edges, default 1; of `disk` at most 4, as a quarter of the
-#                    features is less than the program itself takes then
+#   GS_SCALE         divides the numbers of vertices and edges, default 1; at 2 and 4 GraphBolt is killed in the cgroup
+#                    of `disk`, as PyPI's torch and its CUDA libraries take half a GiB
+#   GS_MODELS        of sage,gat, which is the default
+#   GS_PEER_BATCHES  of a peer's epoch from disk, default 60
 #   GS_EPOCHS        epochs of `memory` that are timed, default 2
 #   GS_TORCH_SPARSE  1: compiles torch-sparse, for NeighborLoader
 #   GS_PIP_OPTIONS   more options for pip install
@@ -56,7 +58,7 @@ beside()
 {
     [ -e "$work/$1/peer_indptr.npy" ] || "$python" "$here/batches/peer.py" prepare "$work/$1"
     show "$python" "$here/batches/beside.py" "$work/$1" "$work/$1.store" --gnnstream "$GNNSTREAM" \
-        --rounds "${GS_ROUNDS:-3}" "${@:2}"
+        --rounds "${GS_ROUNDS:-3}" --models "${GS_MODELS:-sage,gat}" "${@:2}"
 }
 
 machine
@@ -71,7 +73,7 @@ for what in "$@"; do
         install
         need_disk 9
         graph wide 2000000 20000000 512 metis 128
-        beside wide --disk --fanout 5,5 --peers graphbolt --epochs 1 --peer-batches 60
+        beside wide --disk --fanout 5,5 --peers graphbolt --epochs 1 --peer-batches "${GS_PEER_BATCHES:-60}"
         ;;
     accuracy)
         need_disk 9

@@ -12,6 +12,10 @@ With --disk features stay on disk, and each process is in a memory cgroup of a q
 included; the page cache is dropped before each run, and bytes are those that the kernel read for the process. GraphBolt
 alone is compared, whose features are a numpy.memmap, as its OnDiskDataset opens them without in_memory.
 
+--peers may name loader-dgl and loader-pyg, too: gnnstream's own loader in front of the models that GraphBolt and
+NeighborLoader have here, so that nothing differs but the loader; it may take what is left of the cgroup beside imports.
+--batches-alone leaves the models out of these and of the peers.
+
 GRAPH is a folder as `gnnstream generate` makes it, STORE what `gnnstream partition` makes of it. This runs in a Python
 with torch and what the peers need (bench/loaders.sh makes one); a peer that cannot be run is left out with its error.
 """
@@ -26,6 +30,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADS = 8
+THEIRS = {"gnnstream": None, "loader-dgl": "graphbolt", "loader-pyg": "neighborloader"}  # beside whom; None: the best
 
 
 def used():
@@ -73,7 +78,9 @@ def run_gnnstream(a, model, budget):
 def run_peer(a, model, loader):
     command = [sys.executable, os.path.join(HERE, "peer.py"), loader, a.graph, "--model", model, "--hidden",
                str(a.hidden), "--batch", str(a.batch), "--fanout", a.fanout, "--epochs", str(1 + a.epochs), "--threads",
-               str(a.threads), "--most-batches", str(a.peer_batches)]
+               str(a.threads), "--most-batches", str(a.peer_batches), "--store", a.store]
+    command += ["--host-memory", str(a.limit - a.limit // 10)] * bool(a.limit)
+    command += ["--sampler", a.sampler] * bool(a.sampler) + ["--batches-alone"] * a.batches_alone
     with tempfile.TemporaryDirectory() as folder:
         r = json.loads(limited(a, command + ["--disk"] * bool(a.limit), folder).splitlines()[-1])
     return {"seconds": statistics.mean(r["seconds"][1:]), "cpu": statistics.mean(r["cpu"][1:]),
@@ -105,14 +112,16 @@ def print_table(model, results, budget):
         n = m["batches"]
         print(f"  {name:16}{n / m['seconds']:11.2f}{1e3 * m['seconds'] / n:12.1f}{1e3 * m['cpu'] / n:9.1f}"
               f"{m['mib']:8.0f}{m['read'] / n / 1e6:17.1f}{m['loss']:9.4f}", flush=True)
-    peers = {k: middle(v) for k, v in results.items() if k != "gnnstream"}
-    if peers and "gnnstream" in results:
-        own = middle(results["gnnstream"])
-        best = min(peers, key=lambda k: peers[k]["seconds"] / peers[k]["batches"])
-        p = peers[best]
-        print(f"  {p['seconds'] / p['batches'] / (own['seconds'] / own['batches']):.2f} times the batches a second of "
-              f"{best}, {p['cpu'] / p['batches'] / (own['cpu'] / own['batches']):.2f} times by processor seconds, "
-              f"{own['mib'] / p['mib']:.2f} of its memory", flush=True)
+    peers = {k: middle(v) for k, v in results.items() if k in THEIRS.values()}
+    for name, other in THEIRS.items():
+        if name in results and other is None and peers:
+            other = min(peers, key=lambda k: peers[k]["seconds"] / peers[k]["batches"])
+        if name not in results or other not in peers:
+            continue
+        own, p = middle(results[name]), peers[other]
+        print(f"  {name}: {p['seconds'] / p['batches'] / (own['seconds'] / own['batches']):.2f} times the batches a "
+              f"second of {other}, {p['cpu'] / p['batches'] / (own['cpu'] / own['batches']):.2f} times by processor "
+              f"seconds, {own['mib'] / p['mib']:.2f} of its memory", flush=True)
 
 
 def arguments():
@@ -130,6 +139,8 @@ def arguments():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--budgets", default="480M,520M,560M,600M,640M,680M,720M,740M,780M,840M,1G,2G,4G")
     p.add_argument("--disk", action="store_true")
+    p.add_argument("--batches-alone", action="store_true")
+    p.add_argument("--sampler", help="torch-sparse's, as peer.py has it")
     p.add_argument("--peer-batches", type=int, default=0, help="of a peer's epoch; 0: all")
     return p.parse_args()
 
@@ -146,10 +157,11 @@ def main():
           f"{a.threads} threads" + (f", in a memory cgroup of {a.limit / 2**20:.0f} MiB" if a.disk else ""), flush=True)
     peers = a.peers.split(",")
     for model in a.models.split(","):
-        budget = str(a.limit - a.limit // 40) if a.disk else choose_budget(a, model)
+        budget = "" if a.batches_alone else str(a.limit - a.limit // 40) if a.disk else choose_budget(a, model)
         results = {}
         for _ in range(a.rounds):
-            results.setdefault("gnnstream", []).append(run_gnnstream(a, model, budget))
+            if not a.batches_alone:
+                results.setdefault("gnnstream", []).append(run_gnnstream(a, model, budget))
             for loader in list(peers):
                 try:
                     results.setdefault(loader, []).append(run_peer(a, model, loader))

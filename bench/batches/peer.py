@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""peer.py LOADER GRAPH [OPTIONS] - trains GraphSAGE or GAT on batches of neighbours with another program's loader.
+"""peer.py LOADER GRAPH [OPTIONS] - trains GraphSAGE or GAT on batches of neighbours in PyTorch, with LOADER's batches.
 
 LOADER is graphbolt (DGL 2.1's), neighborloader (torch_geometric's, with torch-sparse; with pyg-lib, which alone counts
-the rows of each hop, its layers are trimmed to what they need) or prepare, which writes the graph by destination beside
-edges.npy, as both take it, so that no sorting is timed or counted. The same two layers, widths, fanouts, batch size and
-Adam as gnnstream. GAT has 8 heads, the last layer their mean; DGL's adds no self loops. Prints a line of JSON: batches
-of an epoch, seconds and processor seconds of each epoch, bytes that it read from the disk in each, the last loss, the
-most memory resident, and how much of it the imports alone take.
+the rows of each hop, its layers are trimmed to what they need), loader-dgl and loader-pyg, which are gnnstream's own
+over --store with the layers of the one or the other, or prepare, which writes the graph by destination beside
+edges.npy, as the first two take it, so that no sorting is timed or counted. The same two layers, widths, fanouts, batch
+size and Adam as gnnstream. GAT has 8 heads, the last layer their mean; DGL's adds no self loops. Prints a line of JSON:
+batches of an epoch, seconds and processor seconds of each epoch, bytes that it read from the disk in each, the last
+loss, the most memory resident, and how much of it the imports alone take.
+
+--batches-alone goes over the batches without a model. --sampler is a library with torch-sparse's neighbour sampler, for
+a Python that has neither torch-sparse nor pyg-lib (bench/same_training.sh compiles it).
 """
 import argparse
+import importlib
 import json
 import mmap
 import os
@@ -64,59 +69,85 @@ class Inputs:
         self.x = torch.from_numpy(rows)
 
 
-def graphbolt(a, torch):
+def of_dgl(a, torch, width, classes):
+    """DGL's layers, and what they make of blocks."""
     import dgl
+
+    if a.model == "sage":
+        conv = [dgl.nn.SAGEConv(width, a.hidden, "mean"), dgl.nn.SAGEConv(a.hidden, classes, "mean")]
+    else:
+        conv = [dgl.nn.GATConv(width, a.hidden // HEADS, HEADS, allow_zero_in_degree=True),
+                dgl.nn.GATConv(a.hidden, classes, HEADS, allow_zero_in_degree=True)]
+
+    def through(blocks, h):
+        for k, block in enumerate(blocks):
+            h = conv[k](block, h)
+            if a.model == "gat":
+                h = h.flatten(1) if k == 0 else h.mean(1)
+            h = torch.relu(h) if k == 0 else h
+        return h
+
+    return torch.nn.ModuleList(conv), through
+
+
+def graphbolt(a, torch):
     import dgl.graphbolt as gb
 
     base = peak()
     g = Inputs(a, torch)
-    width = g.x.shape[1]
-    if a.model == "sage":
-        conv = [dgl.nn.SAGEConv(width, a.hidden, "mean"), dgl.nn.SAGEConv(a.hidden, g.classes, "mean")]
-    else:
-        conv = [dgl.nn.GATConv(width, a.hidden // HEADS, HEADS, allow_zero_in_degree=True),
-                dgl.nn.GATConv(a.hidden, g.classes, HEADS, allow_zero_in_degree=True)]
-    net = torch.nn.ModuleList(conv)
+    net, through = of_dgl(a, torch, g.x.shape[1], g.classes)
     feature = gb.TorchBasedFeature(g.x)
     items = gb.ItemSet((g.train, g.labels[g.train]), names=("seed_nodes", "labels"))
     pipe = gb.ItemSampler(items, batch_size=a.batch, shuffle=True)
     pipe = pipe.sample_neighbor(gb.fused_csc_sampling_graph(g.indptr, g.indices), a.fanouts)
     loader = gb.DataLoader(pipe, num_workers=0)
 
-    def forward(mini):
-        h = feature.read(mini.input_nodes)
-        for k, block in enumerate(mini.blocks):
-            h = net[k](block, h)
-            if a.model == "gat":
-                h = h.flatten(1) if k == 0 else h.mean(1)
-            h = torch.relu(h) if k == 0 else h
-        return h, mini.labels
+    def take(mini):
+        return mini.blocks, feature.read(mini.input_nodes), mini.labels
 
-    return base, net, loader, forward
+    return base, net, loader, take, through
 
 
-def neighborloader(a, torch):
+def loader_dgl(a, torch):
+    from gnnstream.loaders import to_blocks
+
+    base, loader, shape = of_store(a, "dgl")
+    net, through = of_dgl(a, torch, *shape)
+
+    def take(mini):
+        _, targets, blocks = to_blocks(mini)
+        return blocks, blocks[0].srcdata["feat"], mini.y[:len(targets)]
+
+    return base, net, loader, take, through
+
+
+def of_store(a, layers):
+    """Memory with the imports alone, gnnstream's loader, columns and classes."""
+    from gnnstream import Store
+    from gnnstream.loaders import NeighborLoader
+
+    importlib.import_module(layers)
+    base, store = peak(), Store(a.store)
+    budget = {"host_memory": max(a.host_memory - base, 1)} if a.host_memory else {}
+    loader = NeighborLoader(store, a.fanouts, batch_size=a.batch, input_nodes="train", shuffle=True, seed=1,
+                            threads=a.threads, **budget)
+    return base, loader, (store.features, store.classes)
+
+
+def of_pyg(a, torch, width, classes):
+    """torch_geometric's layers, and what they make of a batch."""
     import torch_geometric.nn as nn
-    from torch_geometric.data import Data
-    from torch_geometric.loader import NeighborLoader
     from torch_geometric.utils import trim_to_layer
-    from torch_sparse import SparseTensor
 
-    base = peak()
-    g = Inputs(a, torch)
-    width, n = g.x.shape[1], g.x.shape[0]
     if a.model == "sage":
-        conv = [nn.SAGEConv(width, a.hidden), nn.SAGEConv(a.hidden, g.classes)]
+        conv = [nn.SAGEConv(width, a.hidden), nn.SAGEConv(a.hidden, classes)]
     else:
-        conv = [nn.GATConv(width, a.hidden // HEADS, HEADS), nn.GATConv(a.hidden, g.classes, HEADS, concat=False)]
+        conv = [nn.GATConv(width, a.hidden // HEADS, HEADS), nn.GATConv(a.hidden, classes, HEADS, concat=False)]
     net = torch.nn.ModuleList(conv)
-    data = Data(x=g.x, y=g.labels)
-    data.adj_t = SparseTensor(rowptr=g.indptr, col=g.indices, sparse_sizes=(n, n), is_sorted=True, trust_data=True)
-    loader = NeighborLoader(data, num_neighbors=a.fanouts, batch_size=a.batch, input_nodes=g.train, shuffle=True)
 
-    def forward(mini):
-        h, adjacency = mini.x, mini.adj_t
-        if a.edge_index:
+    def through(mini, h):
+        adjacency = mini.adj_t if "adj_t" in mini else mini.edge_index
+        if "adj_t" in mini and a.edge_index:
             row, col, _ = adjacency.coo()
             adjacency = torch.stack([col, row])
         for k in range(2):
@@ -124,9 +155,45 @@ def neighborloader(a, torch):
                 h, adjacency, _ = trim_to_layer(k, mini.num_sampled_nodes, mini.num_sampled_edges, h, adjacency)
             h = net[k](h, adjacency)
             h = torch.relu(h) if k == 0 else h
-        return h[:mini.batch_size], mini.y[:mini.batch_size]
+        return h[:mini.batch_size]
 
-    return base, net, loader, forward
+    return net, through
+
+
+def of_batch(mini):
+    return mini, mini.x, mini.y[:mini.batch_size]
+
+
+def neighborloader(a, torch):
+    import torch_geometric
+    from torch_geometric.data import Data
+    from torch_geometric.loader import NeighborLoader
+
+    base = peak()
+    g = Inputs(a, torch)
+    n = g.x.shape[0]
+    net, through = of_pyg(a, torch, g.x.shape[1], g.classes)
+    data = Data(x=g.x, y=g.labels)
+    if a.sampler:
+        torch.ops.load_library(a.sampler)
+        torch_geometric.typing.WITH_TORCH_SPARSE = True
+        data.edge_index = torch.stack([g.indices, torch.arange(n).repeat_interleave(g.indptr.diff())])
+    else:
+        from torch_sparse import SparseTensor
+
+        data.adj_t = SparseTensor(rowptr=g.indptr, col=g.indices, sparse_sizes=(n, n), is_sorted=True, trust_data=True)
+    loader = NeighborLoader(data, num_neighbors=a.fanouts, batch_size=a.batch, input_nodes=g.train, shuffle=True,
+                            is_sorted=True)
+    return base, net, loader, of_batch, through
+
+
+def loader_pyg(a, torch):
+    base, loader, shape = of_store(a, "torch_geometric.nn")
+    net, through = of_pyg(a, torch, *shape)
+    return base, net, loader, of_batch, through
+
+
+LOADERS = {"graphbolt": graphbolt, "neighborloader": neighborloader, "loader-dgl": loader_dgl, "loader-pyg": loader_pyg}
 
 
 def train(a):
@@ -134,17 +201,18 @@ def train(a):
 
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
-    base, net, loader, forward = {"graphbolt": graphbolt, "neighborloader": neighborloader}[a.loader](a, torch)
+    base, net, loader, take, through = LOADERS[a.loader](a, torch)
     step = torch.optim.Adam(net.parameters(), lr=0.01)
-    seconds, cpu, read, batches = [], [], [], 0
+    seconds, cpu, read, batches, loss = [], [], [], 0, torch.zeros(())
     for _ in range(a.epochs):
         begin, used, before, batches = time.perf_counter(), time.process_time(), read_bytes(), 0
         for mini in loader:
-            logits, labels = forward(mini)
-            loss = torch.nn.functional.cross_entropy(logits, labels)
-            step.zero_grad()
-            loss.backward()
-            step.step()
+            graph, h, labels = take(mini)
+            if not a.batches_alone:
+                loss = torch.nn.functional.cross_entropy(through(graph, h), labels)
+                step.zero_grad()
+                loss.backward()
+                step.step()
             batches += 1
             if batches == a.most_batches:
                 break
@@ -158,8 +226,12 @@ def train(a):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("loader", choices=["graphbolt", "neighborloader", "prepare"])
+    p.add_argument("loader", choices=[*LOADERS, "prepare"])
     p.add_argument("graph")
+    p.add_argument("--store", help="of gnnstream's loaders")
+    p.add_argument("--host-memory", type=int, default=0, help="of gnnstream's loaders and all imports, bytes; 0: any")
+    p.add_argument("--sampler")
+    p.add_argument("--batches-alone", action="store_true")
     p.add_argument("--model", choices=["sage", "gat"], default="sage")
     p.add_argument("--hidden", type=int, default=64)
     p.add_argument("--batch", type=int, default=1024)
