@@ -327,12 +327,12 @@ static inline const gs_place *gs_task_on_disk(const gs_task *t) { return gs_task
 static inline const gs_place *gs_task_off_disk(const gs_task *t) { return gs_task_writes(t) ? &t->source : &t->place; }
 
 /* In a plan for one device COMPUTE is the only lane of its own. */
-static inline uint32_t gs_task_lane(const gs_task *t)
+static inline uint32_t gs_lane_of(const gs_task *t, uint32_t device)
 {
-    return t->kind == GS_TASK_MOVE
-               ? gs_link_lane(gs_task_link(t))
-               : GS_LANE_DEVICES + t->device * (uint32_t)GS_DEVICE_LANES + (uint32_t)GS_LANE_COMPUTE;
+    return t->kind == GS_TASK_MOVE ? gs_link_lane(gs_task_link(t))
+                                   : GS_LANE_DEVICES + device * (uint32_t)GS_DEVICE_LANES + (uint32_t)GS_LANE_COMPUTE;
 }
+static inline uint32_t gs_task_lane(const gs_task *t) { return gs_lane_of(t, t->device); }
 
 /* Lanes of every pass. */
 static inline uint32_t gs_plan_lanes(const gs_plan *p)

@@ -214,7 +214,10 @@ static gs_status take_scratch(struct emitter *e)
         regs = GS_MAX(regs, p->stage[s].regs);
         ends = GS_MAX(ends, 2ull * GS_STAGE_SUMS + p->stage[s].edge_regs); /* rows of a sum, and their scale */
     }
-    e->ends.mask = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask));
+    e->ends.needed_by = gs_arena_take(&e->scratch, e->devices, sizeof(*e->ends.needed_by));
+    for (uint32_t d = 0; e->ends.needed_by != NULL && d < e->devices; d++)
+        e->ends.needed_by[d] = (struct needed){
+            .stage = GS_NONE, .mask = gs_arena_take(&e->scratch, words, sizeof(*e->ends.needed_by->mask))};
     e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
     e->ends.rows = gs_arena_take(&e->scratch, e->l->config->needs.rows.words, sizeof(*e->ends.rows));
     e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));

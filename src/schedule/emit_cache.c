@@ -36,31 +36,30 @@ static const gs_chunk *chunk_of(const struct emitter *e, uint32_t unit, uint32_t
 }
 
 /* The read of rows [first, first + rows) of an interval, or of a chunk. *skip: bytes before the first row. */
-gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows, uint64_t *skip)
+void gs_emit__read_of(gs_task *t, const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows, uint64_t *skip)
 {
     const gs_layout *const l = e->l;
     const uint32_t parts = l->parts, rows_units = l->program->arrays * parts;
-    gs_task t = {.kind = GS_TASK_MOVE, .file = unit / parts};
 
+    *t = (gs_task){.kind = GS_TASK_MOVE, .file = unit / parts};
     *skip = 0;
     if (unit >= rows_units) {
         const uint32_t set = (unit - rows_units) / (parts * parts), chunk = (unit - rows_units) % (parts * parts);
-        t.file = GS_FILE_EDGES(l->program, set);
-        t.check = GS_CHECK_CHUNK;
-        t.target = chunk / parts;
-        t.operand = chunk % parts;
-        t.source = gs_place_on_disk(l->set[set].chunk[chunk].offset);
-        t.bytes = l->set[set].chunk[chunk].length;
-    } else if (l->spill_interval[t.file] == 0) {
-        gs_emit__store_extent(l, t.file, gs_interval_first(l->chunks, unit % parts) + first, rows, &t, skip);
-        t.target = l->memory.apart ? unit % parts : 0; /* the extent may begin before it */
+        t->file = GS_FILE_EDGES(l->program, set);
+        t->check = GS_CHECK_CHUNK;
+        t->target = chunk / parts;
+        t->operand = chunk % parts;
+        t->source = gs_place_on_disk(l->set[set].chunk[chunk].offset);
+        t->bytes = l->set[set].chunk[chunk].length;
+    } else if (l->spill_interval[t->file] == 0) {
+        gs_emit__store_extent(l, t->file, gs_interval_first(l->chunks, unit % parts) + first, rows, t, skip);
+        t->target = l->memory.apart ? unit % parts : 0; /* the extent may begin before it */
     } else {
-        const uint64_t row = l->row_bytes[t.file], begin = gs_align_down(first * row, GS_BLOCK_BYTES);
-        t.source = gs_place_on_disk(gs_emit__spilled_at(e, t.file, unit % parts) + begin);
-        t.bytes = gs_align_up((first + rows) * row, GS_BLOCK_BYTES) - begin;
+        const uint64_t row = l->row_bytes[t->file], begin = gs_align_down(first * row, GS_BLOCK_BYTES);
+        t->source = gs_place_on_disk(gs_emit__spilled_at(e, t->file, unit % parts) + begin);
+        t->bytes = gs_align_up((first + rows) * row, GS_BLOCK_BYTES) - begin;
         *skip = first * row - begin;
     }
-    return t;
 }
 
 bool gs_emit__is_kept(const struct emitter *e, uint32_t unit)
@@ -97,16 +96,28 @@ uint32_t gs_emit__unit_rows(const struct emitter *e, uint32_t unit)
     return gs_emit__is_chunk(e, unit) ? 0 : gs_interval_rows(e->l->chunks, unit % e->l->parts);
 }
 
-gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip)
+void gs_emit__whole_unit(gs_task *t, const struct emitter *e, uint32_t unit, uint64_t *skip)
 {
-    return gs_emit__read_of(e, unit, 0, gs_emit__unit_rows(e, unit), skip);
+    gs_emit__read_of(t, e, unit, 0, gs_emit__unit_rows(e, unit), skip);
+}
+
+uint64_t gs_emit__whole_bytes(const struct emitter *e, uint32_t unit, uint64_t *skip)
+{
+    uint32_t set;
+    gs_task t;
+
+    *skip = 0;
+    if (gs_emit__is_chunk(e, unit)) /* which is asked for most often */
+        return chunk_of(e, unit, &set)->length;
+    gs_emit__whole_unit(&t, e, unit, skip);
+    return t.bytes;
 }
 
 /* Bytes that the unit takes in this memory. */
 static uint64_t unit_bytes(const struct emitter *e, const struct memory *k, uint32_t unit)
 {
     uint64_t skip;
-    return k->is.as_in_files ? gs_emit__whole_unit(e, unit, &skip).bytes : gs_layout_unit_bytes(e->l, unit);
+    return k->is.as_in_files ? gs_emit__whole_bytes(e, unit, &skip) : gs_layout_unit_bytes(e->l, unit);
 }
 
 /* -- cells ------------------------------------------------------------------------------ */
@@ -290,9 +301,11 @@ static gs_status list_resident(struct emitter *e, struct memory *k, uint32_t uni
     const uint32_t array = unit / e->l->parts;
     gs_plan *const p = e->plan;
     uint64_t skip;
-    const gs_task t = gs_emit__whole_unit(e, unit, &skip);
+    gs_task t;
     const gs_status st =
         gs_emit__grow((void **)&p->resident, &e->room.resident, p->residents + 1, sizeof(*p->resident));
+
+    gs_emit__whole_unit(&t, e, unit, &skip);
     gs_resident r = {.file = t.file, .memory = k->number, .first = t.source.offset, .bytes = t.bytes,
                      .offset = k->base + place, .load = true, .made_by = GS_NONE, .target = t.target,
                      .operand = t.operand};
@@ -511,7 +524,7 @@ gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     *to = GS_CACHE_NOWHERE;
     if (chunk && k->is.as_in_files)
-        bytes = gs_emit__whole_unit(e, w->unit, &skip).bytes;
+        bytes = gs_emit__whole_bytes(e, w->unit, &skip);
     if (k->number == GS_HOST && gs_emit__is_kept(e, w->unit)) {
         out->place = gs_emit__kept_place(e, w->unit, w->first);
         count_found(e, k, w, w->mask != NULL ? gs_emit__unit_rows(e, w->unit) * row : bytes, out);
@@ -527,7 +540,7 @@ gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *
     if ((st = find(e, k, &how, out, to)) != GS_OK || !gs_emit__is_there(out))
         return st;
     if (!chunk && k->is.as_in_files)
-        (void)gs_emit__whole_unit(e, w->unit, &skip);
+        (void)gs_emit__whole_bytes(e, w->unit, &skip);
     count_found(e, k, w, bytes, out);
     out->place.offset += skip + w->first * row;
     return GS_OK;

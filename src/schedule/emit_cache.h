@@ -15,10 +15,13 @@ bool gs_emit__is_chunk(const struct emitter *e, uint32_t unit);
 /* Of an interval, and bytes of one; 0: it is a chunk. */
 uint64_t gs_emit__row_bytes(const struct emitter *e, uint32_t unit);
 uint32_t gs_emit__unit_rows(const struct emitter *e, uint32_t unit);
-/* The read of rows [first, first + rows) of an interval that is not kept, or of a chunk. *skip: bytes before the first
- * row. */
-gs_task gs_emit__read_of(const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows, uint64_t *skip);
-gs_task gs_emit__whole_unit(const struct emitter *e, uint32_t unit, uint64_t *skip);
+/* *t: the read of rows [first, first + rows) of an interval that is not kept, or of a chunk. *skip: bytes before the
+ * first row. */
+void gs_emit__read_of(gs_task *t, const struct emitter *e, uint32_t unit, uint32_t first, uint32_t rows,
+                      uint64_t *skip);
+void gs_emit__whole_unit(gs_task *t, const struct emitter *e, uint32_t unit, uint64_t *skip);
+/* Bytes of that. */
+uint64_t gs_emit__whole_bytes(const struct emitter *e, uint32_t unit, uint64_t *skip);
 /* Is it in host memory for good? */
 bool gs_emit__is_kept(const struct emitter *e, uint32_t unit);
 /* Where it is then; of an interval, rows from `first` on. */

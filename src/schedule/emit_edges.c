@@ -19,12 +19,7 @@ bool gs_emit__target_needed(const struct emitter *e, uint32_t target)
 }
 
 /* The sum's rows of operands, scale and types. */
-static gs_row_sum rows_of(const struct emitter *e, uint32_t sum)
-{
-    gs_row_sum rows = {.scale = GS_NONE};
-    (void)gs_sum_of_rows(&rows, gs_emit__stage(e), sum);
-    return rows;
-}
+static const gs_row_sum *rows_of(const struct emitter *e, uint32_t sum) { return &e->ends.rows_of[sum]; }
 
 /* True where the operand interval's own rows of a sum's array are added to the block's sums. */
 static bool adds_own(const struct emitter *e, struct block b, uint32_t operand, uint32_t sum)
@@ -32,7 +27,7 @@ static bool adds_own(const struct emitter *e, struct block b, uint32_t operand, 
     gs_row_run run;
     uint32_t k = 0;
     return gs_emit__stage(e)->sum[sum].self && operand >= b.first && operand < b.first + b.count &&
-           gs_layout_own_run(e->l, e->stage, rows_of(e, sum).array, operand, &k, &run);
+           gs_layout_own_run(e->l, e->stage, rows_of(e, sum)->array, operand, &k, &run);
 }
 
 /* Does any sum add own rows? */
@@ -78,18 +73,27 @@ static void mark_own(const struct emitter *e, struct block b, uint32_t operand, 
     gs_row_run run;
     for (uint32_t i = 0; i < s->sums; i++)
         for (uint32_t k = 0; adds_own(e, b, operand, i) &&
-                             gs_layout_own_run(e->l, e->stage, rows_of(e, i).array, operand, &k, &run);)
+                             gs_layout_own_run(e->l, e->stage, rows_of(e, i)->array, operand, &k, &run);)
             for (uint32_t g = run.first / granule; g * (uint64_t)granule < run.first + run.rows; g++)
                 mask[g / 64] |= 1ull << (g % 64);
 }
 
-/* Granules of the operand interval that the device's block needs; NULL: all. In e->mask. */
-static const uint64_t *needed_rows(struct emitter *e, struct block b, uint32_t operand)
+/* Granules of the operand interval that the device's block needs; NULL: all. */
+static const uint64_t *needed_rows(struct emitter *e, uint32_t device, uint32_t operand)
 {
-    if (!gs_runs_need(e->ends.mask, e->l, e->stage, b.first, b.count, operand))
+    const struct block b = e->seat[device].block;
+    struct needed *const known = &e->ends.needed_by[device]; /* it is asked for array by array, and move by move */
+
+    if (known->stage == e->stage && known->operand == operand && known->block.first == b.first &&
+        known->block.count == b.count)
+        return known->mask;
+    if (!gs_runs_need(known->mask, e->l, e->stage, b.first, b.count, operand))
         return NULL;
-    mark_own(e, b, operand, e->ends.mask, e->l->config->needs.granules.rows);
-    return e->ends.mask;
+    mark_own(e, b, operand, known->mask, e->l->config->needs.granules.rows);
+    known->stage = e->stage;
+    known->operand = operand;
+    known->block = b;
+    return known->mask;
 }
 
 const uint64_t *gs_emit__rows_needed_by(struct emitter *e, uint32_t operand, uint32_t device)
@@ -141,7 +145,7 @@ const uint64_t *gs_emit__needed_by(struct emitter *e, uint32_t operand, const bo
     for (uint32_t d = 0; d < e->devices; d++) {
         if (!needs[d])
             continue;
-        const uint64_t *const mask = needed_rows(e, e->seat[d].block, operand);
+        const uint64_t *const mask = needed_rows(e, d, operand);
         if (mask == NULL)
             return NULL;
         for (uint32_t w = 0; w < words; w++)
@@ -287,6 +291,10 @@ static uint32_t find_or_add(uint32_t *list, uint32_t *count, uint32_t array)
 
 void gs_emit__list_ends(struct emitter *e)
 {
+    for (uint32_t i = 0; i < gs_emit__stage(e)->sums; i++) {
+        e->ends.rows_of[i] = (gs_row_sum){.scale = GS_NONE};
+        e->ends.sums_rows[i] = gs_sum_of_rows(&e->ends.rows_of[i], gs_emit__stage(e), i);
+    }
     e->ends.operands = e->ends.targets = 0;
     for (const gs_array_use *u = gs_layout_uses(e->l, e->stage); u < gs_layout_uses(e->l, e->stage + 1); u++) {
         if (u->role == GS_USE_OPERAND || u->role == GS_USE_SCALE)
@@ -405,10 +413,11 @@ static const struct unit *target_of(struct emitter *e, uint32_t array, uint32_t 
 /* The numbers from row `first` on that the sum's operand rows are multiplied by, where there are some. */
 static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, uint32_t first)
 {
-    const uint32_t scale = rows_of(e, sum).scale;
+    const uint32_t scale = rows_of(e, sum)->scale;
     gs_plan *p = e->plan;
     gs_status st;
 
+    t->first_reg = 0;
     if (scale == GS_NONE)
         return GS_OK;
     const struct unit *u = operand_of(e, scale);
@@ -421,33 +430,33 @@ static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, ui
     return GS_OK;
 }
 
-static gs_status add_rows_task(struct emitter *e, const gs_task *like, uint32_t sum, uint32_t local,
-                               const struct unit *chunk, uint32_t *last)
+/* `t` has what all tasks of the chunk have; so in the next. */
+static gs_status add_rows_task(struct emitter *e, gs_task *t, uint32_t sum, uint32_t local, const struct unit *chunk,
+                               uint32_t *last)
 {
-    const struct unit *rows = operand_of(e, rows_of(e, sum).array);
-    gs_task t = *like;
-    t.kind = GS_TASK_EDGES;
-    t.sum = sum;
-    t.place = gs_emit__sum_place(e, sum, GS_SUM_ACC, local);
-    t.source = rows->place;
+    const struct unit *rows = operand_of(e, rows_of(e, sum)->array);
+    t->sum = sum;
+    if (!e->c->counts) { /* where they are is asked by nobody then */
+        t->place = gs_emit__sum_place(e, sum, GS_SUM_ACC, local);
+        t->source = rows->place;
+    }
     gs_emit__wait(e, chunk->read);
     gs_emit__wait(e, rows->read);
-    const gs_status st = add_scale_place(e, &t, sum, 0);
-    return st == GS_OK ? gs_emit__task(e, &t, last) : st;
+    const gs_status st = add_scale_place(e, t, sum, 0);
+    return st == GS_OK ? gs_emit__task(e, t, last) : st;
 }
 
 /* A place an edge register, then the places of each sum. */
-static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32_t local,
-                                  const struct unit *chunk, uint32_t *last)
+static gs_status add_program_task(struct emitter *e, gs_task *t, uint32_t local, const struct unit *chunk,
+                                  uint32_t *last)
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_plan *p = e->plan;
-    gs_task t = *like;
     gs_status st;
 
-    t.kind = GS_TASK_EDGES;
-    t.sum = GS_NONE;
-    t.first_reg = p->regs;
+    t->sum = GS_NONE;
+    t->place = t->source = (gs_place){0};
+    t->first_reg = p->regs;
     if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->edge_regs, sizeof(*p->reg))) != GS_OK)
         return st;
     gs_emit__wait(e, chunk->read);
@@ -464,7 +473,7 @@ static gs_status add_program_task(struct emitter *e, const gs_task *like, uint32
     for (uint32_t i = 0; i < s->sums; i++)
         if ((st = add_places(e, i, local)) != GS_OK)
             return st;
-    return gs_emit__task(e, &t, last);
+    return gs_emit__task(e, t, last);
 }
 
 static bool groups_chunks(const struct emitter *e) { return e->memory[e->seat[0].memory].is.groups_chunks; }
@@ -480,13 +489,14 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
     struct unit *const chunk = &e->ends.chunk[local * GS_CHUNK_GROUP + operand - e->ends.group_first];
     gs_status st = GS_OK;
 
-    gs_task t = {.file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = operand,
-                 .rows = gs_layout_rows(e->l, e->stage, target), .chunk_bytes = c->length};
+    gs_task t = {.kind = GS_TASK_EDGES, .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]),
+                 .target = target, .operand = operand, .rows = gs_layout_rows(e->l, e->stage, target),
+                 .chunk_bytes = c->length};
     if (is_alone(e) && (st = gs_emit__chunk_here(e, target, operand, chunk)) != GS_OK)
         return st;
     t.chunk = chunk->place;
     for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
-        if (gs_stage_sums_rows(s, i))
+        if (e->ends.sums_rows[i])
             st = add_rows_task(e, &t, i, local, chunk, last);
     if (st == GS_OK && gs_stage_has_edge_program(s))
         st = add_program_task(e, &t, local, chunk, last);
@@ -504,7 +514,7 @@ static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operan
         gs_row_run run;
         if (!adds_own(e, b, operand, i))
             continue;
-        const uint32_t array = rows_of(e, i).array;
+        const uint32_t array = rows_of(e, i)->array;
         const struct unit *rows = operand_of(e, array);
         const uint64_t width = gs_sum_width(s, i, GS_SUM_ACC);
         for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, array, operand, &k, &run);) {

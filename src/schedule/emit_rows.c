@@ -101,7 +101,12 @@ static gs_status read_unit(struct emitter *e, struct memory *m, const struct wan
     const bool whole = to != GS_CACHE_NOWHERE;
     const uint64_t *const mask = whole ? NULL : w->mask;
     uint64_t skip, none, read;
-    gs_task t = whole ? gs_emit__whole_unit(e, w->unit, &skip) : gs_emit__read_of(e, w->unit, w->first, w->rows, &skip);
+    gs_task t;
+
+    if (whole)
+        gs_emit__whole_unit(&t, e, w->unit, &skip);
+    else
+        gs_emit__read_of(&t, e, w->unit, w->first, w->rows, &skip);
     const bool made = !gs_emit__is_chunk(e, w->unit) && e->l->spill_interval[t.file] > 0;
     const uint64_t row = gs_emit__row_bytes(e, w->unit);
     const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = w->rows,
@@ -114,7 +119,7 @@ static gs_status read_unit(struct emitter *e, struct memory *m, const struct wan
         return st;
     t.place = out->place;
     out->place.offset += skip + (whole ? w->first * row : 0);
-    e->pass->skipped_bytes += (mask != NULL ? gs_emit__whole_unit(e, w->unit, &none).bytes : t.bytes) - read;
+    e->pass->skipped_bytes += (mask != NULL ? gs_emit__whole_bytes(e, w->unit, &none) : t.bytes) - read;
     if (m->number != GS_HOST) {
         t.check = GS_CHECK_NONE; /* the device compares a mark */
         t.chunk_bytes = t.bytes;
@@ -214,7 +219,7 @@ static gs_status note_use(struct emitter *e, uint32_t device, const struct want 
     const gs_status st = gs_emit__look(e, m, w, &u, &to);
 
     u.place.memory = m->number;
-    gs_emit__came(e, &u, GS_NONE, gs_emit__is_chunk(e, w->unit) ? gs_emit__whole_unit(e, w->unit, &skip).bytes
+    gs_emit__came(e, &u, GS_NONE, gs_emit__is_chunk(e, w->unit) ? gs_emit__whole_bytes(e, w->unit, &skip)
                                                                 : w->rows * gs_emit__row_bytes(e, w->unit));
     gs_emit__cache_release(e, &u, GS_NONE);
     return st;
@@ -460,30 +465,34 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
     return GS_OK;
 }
 
-/* The moves of one lot. *divided: false where it should be in parts, and has too few blocks. */
-static gs_status move_lot(struct emitter *e, struct delivery *v, gs_task t, uint32_t first, uint32_t end, bool *divided)
+/* The moves of one lot, each of which `t` becomes. *divided: false where it should be in parts, and has too few
+ * blocks. */
+static gs_status move_lot(struct emitter *e, struct delivery *v, gs_task *t, uint32_t first, uint32_t end,
+                          bool *divided)
 {
     const bool chooses = v->want->by_edges && !stays_whole(v, first, end), each = e->l->config->no_chain;
     gs_status st = GS_OK;
 
     *divided = true;
+    t->runs = t->first_run = t->row_bytes = 0;
+    t->moved_rows = 0;
     for (uint32_t i = first; i < end && st == GS_OK; i++) {
         if (chooses && (i == first || each))
-            st = choose_moved(e, v, &t, i, each ? i + 1 : end);
+            st = choose_moved(e, v, t, i, each ? i + 1 : end);
         if (st == GS_OK && i == first && v->route.parts > 1)
-            st = cut(e, &t, v->part, v->route.parts, divided);
+            st = cut(e, t, v->part, v->route.parts, divided);
         if (st != GS_OK || !*divided)
             return st;
         if (v->route.parts > 1) {
-            t.first_run = v->part[v->route.hop[i].part].first;
-            t.runs = v->part[v->route.hop[i].part].blocks;
+            t->first_run = v->part[v->route.hop[i].part].first;
+            t->runs = v->part[v->route.hop[i].part].blocks;
         }
-        st = move_over(e, v, &v->route.hop[i], &t);
+        st = move_over(e, v, &v->route.hop[i], t);
     }
     return st;
 }
 
-static gs_status move_all(struct emitter *e, struct delivery *v, const gs_task *t, bool *divided)
+static gs_status move_all(struct emitter *e, struct delivery *v, gs_task *t, bool *divided)
 {
     gs_status st = GS_OK;
 
@@ -491,25 +500,24 @@ static gs_status move_all(struct emitter *e, struct delivery *v, const gs_task *
     for (uint32_t first = 0, end; first < v->route.hops && st == GS_OK && *divided; first = end) {
         for (end = first; end < v->route.hops && v->route.hop[end].lot == v->route.hop[first].lot;)
             end++;
-        st = move_lot(e, v, *t, first, end, divided);
+        st = move_lot(e, v, t, first, end, divided);
     }
     return st;
 }
 
 /* What is to be moved of the unit: all of it where somebody keeps it, or of rows that edges name. */
-static gs_task move_of(const struct emitter *e, const struct want *w, bool all)
+static void move_of(gs_task *t, const struct emitter *e, const struct want *w, bool all)
 {
     uint64_t skip;
-    gs_task t = {.kind = GS_TASK_MOVE};
 
     if (gs_emit__is_chunk(e, w->unit)) {
-        t = gs_emit__whole_unit(e, w->unit, &skip);
-        t.check = GS_CHECK_NONE;
-        t.chunk_bytes = t.bytes;
+        gs_emit__whole_unit(t, e, w->unit, &skip);
+        t->check = GS_CHECK_NONE;
+        t->chunk_bytes = t->bytes;
     } else {
-        t.bytes = (all ? gs_emit__unit_rows(e, w->unit) : w->rows) * gs_emit__row_bytes(e, w->unit);
+        *t = (gs_task){.kind = GS_TASK_MOVE,
+                       .bytes = (all ? gs_emit__unit_rows(e, w->unit) : w->rows) * gs_emit__row_bytes(e, w->unit)};
     }
-    return t;
 }
 
 /* Who computes in place has the host's until its last computation, and others' moves from there, are done. */
@@ -531,6 +539,7 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     const uint32_t turn = v->want->unit % e->l->parts;
     struct want host = *v->want;
     bool asks = v->in_place != GS_NONE, divided;
+    gs_task t;
     gs_status st = GS_OK;
 
     gs_route_hops(&v->route, cfg->topology, route, turn, v->wants, v->has);
@@ -545,7 +554,7 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     host.whole = host.mask == NULL;
     if (asks && (st = need_on_host(e, &host, &v->host)) != GS_OK)
         return st;
-    const gs_task t = move_of(e, v->want, v->whole);
+    move_of(&t, e, v->want, v->whole);
     if ((st = move_all(e, v, &t, &divided)) == GS_OK && !divided) {
         gs_route_hops(&v->route, cfg->topology, GS_ROUTE_ALONG, turn, v->wants, v->has);
         st = move_all(e, v, &t, &divided);

@@ -179,7 +179,7 @@ void gs_emit__drop_runs(struct emitter *e)
 }
 
 /* Of a task whose lane is the next of made.lane: lists it where the plan has lists. */
-static gs_status list_task(struct emitter *e, const gs_task *t, uint32_t waits)
+static gs_status list_task(struct emitter *e, const gs_task *t, uint16_t device, uint32_t waits)
 {
     gs_plan *const p = e->plan;
     gs_status st;
@@ -195,6 +195,8 @@ static gs_status list_task(struct emitter *e, const gs_task *t, uint32_t waits)
         return st;
     gs_task *const out = &p->task[p->tasks];
     *out = *t;
+    out->stage = e->stage;
+    out->device = device;
     out->first_dep = p->deps;
     out->deps = waits;
     if (waits > 0)
@@ -253,15 +255,13 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
         gs_emit__wait(e, e->last_compute);
         gs_emit__wait(e, e->last_write);
     }
-    gs_task own = *t;
-    own.stage = e->stage;
-    own.device = (uint16_t)(gs_task_driver(t) == GS_DRIVER_IO ? 0 : e->device);
-    const uint32_t lane = gs_task_lane(&own);
+    const uint16_t device = (uint16_t)(gs_task_driver(t) == GS_DRIVER_IO ? 0 : e->device);
+    const uint32_t lane = gs_lane_of(t, device);
     enter_stage(e, lane);
     if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
         return GS_ENOFIT;
     const uint32_t n = gs_emit__settle_waits(e, lane);
-    if ((st = list_task(e, &own, n)) != GS_OK || (st = note_made(e, &own, lane, n)) != GS_OK)
+    if ((st = list_task(e, t, device, n)) != GS_OK || (st = note_made(e, t, lane, n)) != GS_OK)
         return st;
     e->wait.count = 0;
     if (gs_task_writes(t))

@@ -126,15 +126,24 @@ struct waiting {
     uint32_t statistics;                 /* the last task of the pass that made some */
 };
 
+/* What a device's block needs of an operand interval, in granules. */
+struct needed {
+    uint32_t stage, operand; /* GS_NONE: of none yet */
+    struct block block;
+    uint64_t *mask; /* [granules.words] */
+};
+
 /* Arrays and rows that the edge pass being made needs at either end of its edges. */
 struct ends {
+    gs_row_sum rows_of[GS_STAGE_SUMS]; /* of the stage's sums: rows of operands, scale and types, */
+    bool sums_rows[GS_STAGE_SUMS];     /* where they are of rows */
     uint32_t operands, targets;             /* arrays whose rows it reads, each once */
     uint32_t *operand_array, *target_array; /* [GS_STAGE_SUMS + most edge regs] */
     struct unit *chunk; /* [parts * GS_CHUNK_GROUP] of the block's targets: for operand intervals [group_first,
                          * group_end) */
     uint32_t group_first, group_end;
     uint32_t *needed;      /* [parts] operand intervals of the blocks of a sequence's derivative */
-    uint64_t *mask;        /* [granules.words] what a block needs of the operand interval */
+    struct needed *needed_by; /* [devices] */
     uint64_t *mask_of_all; /* [granules.words] what several devices' do */
     uint64_t *rows;        /* [rows.words] what a block needs, row by row */
 };
