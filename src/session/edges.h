@@ -50,7 +50,7 @@ typedef struct gs_scans {
     struct {
         gs_scan_key key;
         uint64_t bytes[2]; /* of the answer's parts, */
-        uint8_t *packed[2]; /* and they without runs of 0 */
+        uint8_t *packed[2]; /* and they without bytes of 0 */
     } scan[GS_SCANS]; /* with copies of its own */
 } gs_scans;
 

@@ -31,30 +31,33 @@ static void drop_last(gs_scans *s)
         gs_free(s->scan[s->count].packed[p]);
 }
 
-/* ---- bytes without runs of 0 ---- */
+/* ---- bytes without those of 0 ---- */
 
-/* A byte below PACK_BYTES stands for one 0 more than it says; another one comes before bytes as they are, one more than
- * it says above PACK_BYTES. */
-#define PACK_BYTES 128u
+/* Of each word of 8 bytes, one that says which of them are not 0, and those; 0 comes before how many words of 0 follow
+ * one another, less 1. Tables of chunks are most of what is packed, a few bytes of each word. */
+#define PACK_WORDS 256u
 
-static uint64_t zeros_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+/* The bytes of the word at `at`, and 0 behind the end. */
+static uint64_t word_at(const uint8_t *from, uint64_t at, uint64_t bytes)
 {
-    uint64_t n = 0, word = 0;
-    for (; n < PACK_BYTES && at + n + sizeof(word) <= bytes; n += sizeof(word)) {
-        memcpy(&word, from + at + n, sizeof(word));
-        if (word != 0)
-            break;
-    }
-    while (n < PACK_BYTES && at + n < bytes && from[at + n] == 0)
-        n++;
-    return n;
+    uint64_t word = 0;
+    memcpy(&word, from + at, GS_MIN(bytes - at, sizeof(word)));
+    return word;
 }
 
-/* Bytes up to the next two of 0. */
-static uint64_t others_at(const uint8_t *from, uint64_t at, uint64_t bytes)
+/* A bit for each byte of the word that is not 0. */
+static uint32_t bytes_in(uint64_t word)
 {
-    uint64_t n = 0;
-    while (n < PACK_BYTES && at + n < bytes && (from[at + n] != 0 || (at + n + 1 < bytes && from[at + n + 1] != 0)))
+    word |= word >> 4;
+    word |= word >> 2;
+    word |= word >> 1;
+    return (uint32_t)(((word & 0x0101010101010101u) * 0x0102040810204080u) >> 56);
+}
+
+static uint32_t words_of_0(const uint8_t *from, uint64_t at, uint64_t bytes)
+{
+    uint32_t n = 1;
+    while (n < PACK_WORDS && at + n * sizeof(uint64_t) < bytes && word_at(from, at + n * sizeof(uint64_t), bytes) == 0)
         n++;
     return n;
 }
@@ -63,15 +66,20 @@ static uint64_t others_at(const uint8_t *from, uint64_t at, uint64_t bytes)
 static uint64_t pack(uint8_t *out, const uint8_t *from, uint64_t bytes)
 {
     uint64_t packed = 0;
+    uint32_t words = 1;
 
-    for (uint64_t at = 0; at < bytes;) {
-        const uint64_t zeros = zeros_at(from, at, bytes), n = zeros > 0 ? zeros : others_at(from, at, bytes);
-        if (out != NULL)
-            out[packed] = (uint8_t)(zeros > 0 ? n - 1 : PACK_BYTES + n - 1);
-        if (out != NULL && zeros == 0)
-            memcpy(out + packed + 1, from + at, n);
-        packed += 1 + (zeros > 0 ? 0 : n);
-        at += n;
+    for (uint64_t at = 0; at < bytes; at += words * sizeof(uint64_t)) {
+        const uint64_t word = word_at(from, at, bytes);
+        const uint32_t mask = bytes_in(word);
+        words = mask == 0 ? words_of_0(from, at, bytes) : 1;
+        if (out != NULL) {
+            uint8_t *to = out + packed;
+            *to++ = (uint8_t)mask;
+            *to = (uint8_t)(words - 1); /* where there are no others */
+            for (uint32_t left = mask; left != 0; left &= left - 1)
+                *to++ = (uint8_t)(word >> 8 * __builtin_ctz(left));
+        }
+        packed += 1 + (mask == 0 ? 1 : (uint32_t)__builtin_popcount(mask));
     }
     return packed;
 }
@@ -79,13 +87,15 @@ static uint64_t pack(uint8_t *out, const uint8_t *from, uint64_t bytes)
 static void unpack(uint8_t *to, uint64_t bytes, const uint8_t *packed)
 {
     for (uint64_t at = 0; at < bytes;) {
-        const uint8_t control = *packed++;
-        const uint64_t n = control % PACK_BYTES + 1u;
-        if (control < PACK_BYTES) {
-            memset(to + at, 0, n);
+        const uint32_t mask = *packed++;
+        uint64_t n = sizeof(uint64_t), word = 0;
+        if (mask == 0) {
+            n *= *packed++ + 1u;
+            memset(to + at, 0, GS_MIN(n, bytes - at));
         } else {
-            memcpy(to + at, packed, n);
-            packed += n;
+            for (uint32_t left = mask; left != 0; left &= left - 1)
+                word |= (uint64_t)*packed++ << 8 * __builtin_ctz(left);
+            memcpy(to + at, &word, GS_MIN(n, bytes - at));
         }
         at += n;
     }
@@ -166,6 +176,8 @@ void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first)
 
     if (shard != NULL && shard->ranks == ranks)
         memcpy(first, shard->first, (ranks + 1) * sizeof(*first));
+    else if (ranks == 1) /* the tables need not be gone over */
+        memcpy(first, (uint32_t[]){0, gs_store_chunks(s->store)->parts}, 2 * sizeof(*first));
     else
         gs_chunk_deal(gs_store_chunks(s->store), ranks, first);
 }

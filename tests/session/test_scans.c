@@ -67,8 +67,8 @@ static void test_scans__hold_no_more_than_they_may(void **state)
 {
     (void)state;
     uint64_t a[2] = {11, 12};
-    /* either number is a byte with one before it, and one for the seven of 0 behind it */
-    gs_scans s = {.most = WORDS * sizeof(uint64_t) + 2 * 3};
+    /* either number is a byte with one before it */
+    gs_scans s = {.most = WORDS * sizeof(uint64_t) + 2 * 2};
     const gs_scan_answer in = answer_of(a, NULL);
     const gs_scan_key first = key_of(GS_SCAN_REACH, some, NULL), second = key_of(GS_SCAN_REACH, others, NULL);
     gs_scans_keep(&s, &first, &in);
@@ -79,18 +79,18 @@ static void test_scans__hold_no_more_than_they_may(void **state)
     gs_scans_drop(&s);
 }
 
-/* Runs of 0 and of other bytes, shorter and longer than a run that is kept as one. */
+/* Runs of 0 and of other bytes, shorter and longer than a word and than what is kept as one, and a part of a word. */
 static void test_scans__answers_come_back_as_they_were(void **state)
 {
     (void)state;
-    enum { BYTES = 4096 };
+    enum { BYTES = 8195 };
     static uint8_t in[BYTES], out[BYTES];
-    const uint32_t runs[] = {1, 1, 2, 1, 127, 3, 128, 129, 130, 127, 300, 2, 1, 640};
+    const uint32_t runs[] = {1, 1, 2, 1, 127, 3, 128, 129, 130, 127, 300, 2, 1, 640, 5, 2500, 9, 2045};
     uint32_t at = 5;
     for (uint32_t k = 0; k < sizeof(runs) / sizeof(runs[0]); at += runs[k++])
         memset(in + at, k % 2 == 0 ? (int)k + 1 : 0, runs[k]);
     in[BYTES - 1] = 1;
-    gs_scans s = {.most = 4096};
+    gs_scans s = {.most = BYTES};
     const gs_scan_key k = key_of(GS_SCAN_NEED, NULL, NULL);
     gs_scans_keep(&s, &k, &(gs_scan_answer){{in, NULL}, {BYTES, 0}});
     assert_true(s.bytes > 0 && s.bytes < BYTES / 2);
