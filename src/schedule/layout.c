@@ -298,11 +298,25 @@ static uint64_t bare_tables(const gs_layout *l, const gs_stage *s, bool alone)
     return tasks * (notes + wait) + (alone ? move + copied * (move + wait) : 0);
 }
 
-/* Which chunks of a set have edges. *chunks: [parts] how many of each target interval's. */
+/* Does a stage go over its edges? */
+static bool is_used(const gs_layout *l, uint32_t set)
+{
+    for (uint32_t s = 0; s < l->program->stages; s++)
+        if (l->program->stage[s].sums > 0 && l->stage_set[s] == set)
+            return true;
+    return false;
+}
+
+/* Which chunks of a set have edges. *chunks: [parts] how many of each target interval's. Of a set that is not used,
+ * whose table is long, only its bytes are asked: chunks lie side by side. */
 static void mark_filled(gs_layout *l, uint32_t set, uint32_t *chunks)
 {
     const gs_chunk *c = l->set[set].chunk;
 
+    if (c != NULL && !is_used(l, set)) {
+        l->chunk_bytes += l->set_bytes[l->chunks->shared && set == GS_BY_SOURCE ? GS_BY_DEST : set];
+        return;
+    }
     for (uint32_t t = 0; c != NULL && t < l->parts; t++)
         for (uint32_t o = 0; o < l->parts; o++, c++) {
             l->chunk_bytes += c->length;
