@@ -7,6 +7,7 @@
  *   loss, differentiate                                        (ir/ir_grad.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
  *   share       p (q r) as (p q) r where edges read r anyway   (compile_move.c)
+ *   holders     largest values of products are known by who has them, if wished (compile_move.c)
  *   undo        x from x / s, instead of storing both          (compile_move.c)
  *   cut         stages                                         (compile_cut.c)
  *   emit        the program                                    (compile_emit.c)
@@ -108,6 +109,12 @@ static gs_status move_weights(gs_ir *ir, const gs_compiler *k, const gs_move *mo
     return gs_compile__move(ir, &names, move, k->hoist && !k->options->lean, k->options->typed);
 }
 
+/* It takes an array more, and sums beside each other. */
+static bool keeps_holders(const gs_compile_options *o)
+{
+    return o->holders && !o->recompute && !o->lean && !o->no_fuse && !o->in_memory && !o->layer;
+}
+
 /* The graph under the moves of each class, finished, as a new one. `setup` as gs_compile__hoist() has it. */
 static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const gs_move *move)
 {
@@ -127,6 +134,8 @@ static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, 
         st = finish(k, ir);
     if (st == GS_OK && k->hoist)
         st = gs_compile__hoist(ir, setup, k->program, k->options);
+    if (st == GS_OK && k->gradients && keeps_holders(k->options))
+        st = gs_compile__holders(ir);
     if (st == GS_OK)
         *out = ir;
     else

@@ -31,6 +31,8 @@ typedef struct gs_cuts {
 
 void gs_cuts_drop(gs_cuts *c); /* makes it empty */
 
+#define GS_HELD_VERTICES ((1u << 24) - 1) /* float32 counts them one by one, from 1 on */
+
 typedef struct gs_compile_options {
     const char *pass;     /* "train", "eval", "predict" */
     const gs_leaf *leaf;
@@ -46,6 +48,8 @@ typedef struct gs_compile_options {
     bool lean;            /* what is computed once also costs the memory that it stands in all the time */
     bool hoist;           /* what depends on no parameter is computed once, by a pass "setup" */
     bool typed;           /* products with the matrix of an edge's type are made edge by edge, type by type */
+    bool holders;         /* gradients of largest values of products on edges go by which source has one, not by the
+                           * products once more, of GS_HELD_VERTICES at most; not where memory is to be little */
     bool given;           /* the pass has no loss: the gradient of the root is the leaf GS_IR_UPSTREAM */
     bool layer;           /* the same, as an array of the caller, and cut there: see gs_compile() */
     gs_dtype rest;        /* GS_F32, or GS_BF16: of what is stored for vertex programs alone, ... */

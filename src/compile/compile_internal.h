@@ -39,6 +39,8 @@ gs_status gs_compile__move(gs_ir *ir, gs_names *names, gs_move move, bool once, 
 uint32_t gs_compile__isomorphic(uint32_t *isomorphic, const gs_ir *ir, const uint32_t *weight, uint32_t weights);
 /* Replaces products for every type side by side, of which an edge reads those of its type: each edge makes its own. */
 gs_status gs_compile__typed(gs_ir *ir);
+/* Of a graph with gradients: those of a largest or least value of products on edges go by which source has it. */
+gs_status gs_compile__holders(gs_ir *ir);
 
 /* ---- compile_cone.c: what a sum over edges reads ---- */
 

@@ -673,3 +673,95 @@ gs_status gs_compile__typed(gs_ir *ir)
     const gs_status st = gs_ir_rewrite(ir, typed, NULL);
     return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st; /* products that nobody reads now go */
 }
+
+/* ---- gradients of largest values ---- */
+
+/* The gradient of a largest value of products goes to the edges that have it, which all passes of the gradient find by
+ * making the products again. A vertex and column has it of one source, but for ties; so the pass that counts the edges
+ * that have it says which, and products are made for ties alone:
+ *     who = the source, a number from 1 on, where the largest and the least of those that have it are one; else 0
+ *     has = where(who, source == who, value == largest) */
+
+/* Is a value of edges one of its ends alone, so that edges of the same ends have the same? Are there products in it? */
+enum { OF_ENDS = 1, HAS_PRODUCT = 2 };
+
+static uint8_t look_at(const gs_ir *ir, uint32_t i, const uint8_t *known)
+{
+    const gs_node *const n = gs_ir_node(ir, i);
+    const gs_op_form form = gs_op_form_of(n->op);
+    const bool on_edges = (n->type & GS_TYPE_S) != 0;
+    uint8_t is = OF_ENDS;
+
+    if (!on_edges || n->op == GS_OP_SRC)
+        return OF_ENDS;
+    if (!gs_op_is_dense(n->op) && form != GS_FORM_EACH && form != GS_FORM_ROW && form != GS_FORM_FEWER &&
+        form != GS_FORM_MORE && form != GS_FORM_IDS)
+        return 0;
+    if (gs_op_is_dense(n->op))
+        is |= HAS_PRODUCT;
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++) {
+        const uint8_t of = known[n->in[k]];
+        is = (uint8_t)((is | (of & HAS_PRODUCT)) & (of | (uint8_t)~OF_ENDS));
+    }
+    return is;
+}
+
+typedef struct holders {
+    uint8_t *known;  /* [nodes] */
+    uint32_t *plain; /* [nodes] of the new graph: value == largest, where that is replaced; else GS_IR_NONE */
+} holders;
+
+static bool finds_holders(const gs_ir *from, const holders *h, const gs_node *n)
+{
+    if (n->op != GS_OP_EQ || h->known[n->in[0]] != (OF_ENDS | HAS_PRODUCT))
+        return false;
+    const gs_node *const most = gs_ir_node(from, n->in[1]);
+    return (most->op == GS_OP_MAX_IN || most->op == GS_OP_MIN_IN) && most->in[0] == n->in[0];
+}
+
+/* `has`: value == largest. */
+static uint32_t by_source(gs_ir *to, uint32_t has)
+{
+    const uint32_t one = gs_ir_const(to, 1.0f, 1), id = gs_ir_input(to, "input_id", 1, GS_U32),
+                   number = gs_ir_binary(to, GS_OP_ADD, gs_ir_unary(to, GS_OP_CAST, id, 0), one),
+                   source = gs_ir_unary(to, GS_OP_SRC, number, 0),
+                   largest = gs_ir_sum(to, GS_OP_MAX_IN, gs_ir_binary(to, GS_OP_MUL, source, has), false),
+                   least = gs_ir_sum(to, GS_OP_MIN_IN, gs_ir_binary(to, GS_OP_DIV, source, has), false),
+                   single = gs_ir_binary(to, GS_OP_EQ, largest, least),
+                   who = gs_ir_binary(to, GS_OP_MUL, largest, single);
+    return gs_ir_ternary(to, GS_OP_WHERE, who, gs_ir_binary(to, GS_OP_EQ, source, who), has);
+}
+
+/* How many have it is counted as before. */
+static uint32_t replace(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    holders *const h = context;
+    const gs_node *const n = gs_ir_node(from, i);
+
+    if (n->op == GS_OP_SUM_IN && h->plain[n->in[0]] != GS_IR_NONE)
+        return gs_ir_like(to, n, &h->plain[n->in[0]]);
+    if (!finds_holders(from, h, n))
+        return gs_ir_like(to, n, in);
+    h->plain[i] = gs_ir_like(to, n, in);
+    return by_source(to, h->plain[i]);
+}
+
+gs_status gs_compile__holders(gs_ir *ir)
+{
+    const uint32_t n = gs_ir_count(ir);
+    holders h = {.known = gs_calloc((size_t)n + 1, sizeof(*h.known)),
+                 .plain = gs_malloc_array((size_t)n + 1, sizeof(*h.plain))};
+    gs_status st = h.known == NULL || h.plain == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
+    bool some = false;
+
+    for (uint32_t i = 0; i < n && st == GS_OK; i++) {
+        h.known[i] = look_at(ir, i, h.known);
+        h.plain[i] = GS_IR_NONE;
+        some = some || finds_holders(ir, &h, gs_ir_node(ir, i));
+    }
+    if (st == GS_OK && some)
+        st = gs_ir_rewrite(ir, replace, &h);
+    gs_free(h.known);
+    gs_free(h.plain);
+    return st;
+}

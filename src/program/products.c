@@ -79,6 +79,49 @@ static bool sees_operand(const gs_stage *s, uint32_t reg, uint32_t product)
     return false;
 }
 
+static bool is_row(const gs_stage *s, uint32_t reg)
+{
+    return s->edge_reg[reg].kind == GS_EDGE_OPERAND || s->edge_reg[reg].kind == GS_EDGE_TARGET;
+}
+
+bool gs_stage_goes_by_source(const gs_stage *s, const gs_instr *in, uint32_t *source)
+{
+    if (in->op != GS_OP_WHERE || in->a.kind != GS_FROM_REG || in->b.kind != GS_FROM_REG || !is_row(s, in->a.index))
+        return false;
+    const gs_instr *const same = s->edge_reg[in->b.index].kind == GS_EDGE_TEMP ? maker_of(s, in->b.index) : NULL;
+    if (same == NULL || same->op != GS_OP_EQ || same->a.kind != GS_FROM_REG || same->b.kind != GS_FROM_REG)
+        return false;
+    *source = same->a.index == in->a.index ? same->b.index : same->a.index;
+    return (same->a.index == in->a.index || same->b.index == in->a.index) && is_row(s, *source) &&
+           s->edge_reg[*source].width == 1;
+}
+
+/* The one instruction that reads a register, which no sum does; else NULL. */
+static const gs_instr *only_reader(const gs_stage *s, uint32_t reg)
+{
+    const gs_instr *reader = NULL;
+    uint32_t reads = 0;
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
+        for (uint32_t k = 0; k < gs_op_inputs(s->edge_instr[i].op); k++) {
+            const gs_operand *const o = gs_instr_operand(&s->edge_instr[i], k);
+            if (o->kind != GS_FROM_REG || o->index != reg)
+                continue;
+            reader = &s->edge_instr[i];
+            reads++;
+        }
+    for (uint32_t i = 0; i < s->sums; i++)
+        reads += s->sum[i].value == reg || s->sum[i].score == reg ? 2 : 0;
+    return reads == 1 ? reader : NULL;
+}
+
+bool gs_stage_is_spared(const gs_stage *s, const gs_instr *in)
+{
+    uint32_t source, reg = GS_NONE;
+    for (; in != NULL && in->op != GS_OP_WHERE; in = only_reader(s, reg))
+        reg = in->dst;
+    return in != NULL && gs_stage_goes_by_source(s, in, &source) && in->c.kind == GS_FROM_REG && in->c.index == reg;
+}
+
 static bool takes_sum(const gs_stage *s, const gs_sum *m, const gs_edge_products *p, gs_products way)
 {
     if (m->kind == GS_SUM_OUTER)

@@ -35,6 +35,12 @@ typedef struct gs_edge_products {
  * what depends on target and type; or, of pairs, any that see of the operand end the product alone. */
 bool gs_stage_find_products(gs_edge_products *out, const gs_stage *s, gs_products way);
 
+/* A choice by which source has a largest value: where(who, source == who, ...), who and source of the ends of an edge.
+ * It is 0 where who is another one; what is behind it is for the edges where who is 0, which are few. */
+bool gs_stage_goes_by_source(const gs_stage *s, const gs_instr *in, uint32_t *source);
+/* Is a product for such a choice alone? */
+bool gs_stage_is_spared(const gs_stage *s, const gs_instr *in);
+
 /* Columns of what is multiplied, of the product, and of the widest other side of an outer product. */
 typedef struct gs_product_widths {
     uint32_t in, out, side;

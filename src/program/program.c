@@ -164,13 +164,13 @@ static double instr_flops(const gs_program *p, const gs_stage *s, const gs_instr
     }
 }
 
-/* Products by a matrix, an edge: of all edges, or type by type, so dense. */
+/* Products by a matrix, an edge: of all edges, or type by type, so dense; but for those that hardly any edge makes. */
 static double typed_flops(const gs_stage *s)
 {
     double flops = 0.0;
     for (uint32_t i = 0; i < s->edge_instrs; i++) {
         const gs_instr *in = &s->edge_instr[i];
-        if (gs_op_on_edges(in->op))
+        if (gs_op_on_edges(in->op) && !gs_stage_is_spared(s, in))
             flops += 2.0 * s->edge_reg[in->dst].width * s->edge_reg[in->a.index].width;
     }
     for (uint32_t i = 0; i < s->sums; i++)

@@ -466,8 +466,8 @@ static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const
         return FAIL(c, "%s of no register", gs_op_name(i->op));
     if (check_width(c, i, out, width) != GS_OK)
         return GS_EINVAL;
-    if (i->op == GS_OP_CAST && !is_reg(s, &i->a, GS_BF16) && !is_reg(s, &i->a, GS_F16))
-        return FAIL(c, "cast of a register that is neither bf16 nor f16");
+    if (i->op == GS_OP_CAST && !is_reg(s, &i->a, GS_BF16) && !is_reg(s, &i->a, GS_F16) && !is_reg(s, &i->a, GS_U32))
+        return FAIL(c, "cast of a register that is neither bf16 nor f16, nor of ids");
     if (i->op == GS_OP_ROUND && i->a.kind != GS_FROM_REG)
         return FAIL(c, "round of no register");
     if (i->op == GS_OP_DROPOUT) {

@@ -440,8 +440,8 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .rest_width = REST_WIDTH,
         .rest = gs_choice(o, spill_type) == 1 ? GS_BF16 : GS_F32,
         .read = gs_choice(o, gather_type) == 1 ? GS_BF16 : GS_F32,
-        .lean = s->variant.lean != GS_NOT_TAKEN,
-        .typed = s->variant.typed != GS_NOT_TAKEN,
+        .lean = s->variant.lean != GS_NOT_TAKEN, .typed = s->variant.typed != GS_NOT_TAKEN,
+        .holders = !gs_session_has_memories(s) && info->vertices <= GS_HELD_VERTICES, /* GPUs make all products */
         .hoist = !o->no_hoist && s->variant.no_hoist == GS_NOT_TAKEN && s->config.purpose == GS_FOR_TRAINING &&
                  s->config.batch == NULL && !s->config.on_batches,
         .no_fuse = o->no_fuse || s->variant.no_fuse != GS_NOT_TAKEN,

@@ -214,7 +214,7 @@ static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, co
     };
     const gs_compile_options options = {
         .pass = "train", .leaf = leaves, .leaves = sizeof(leaves) / sizeof(leaves[0]), .metrics = true, .loss = loss,
-        .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist,
+        .no_move = o->no_move, .no_fuse = o->no_fuse, .hoist = !o->no_hoist, .holders = true,
         .edges_per_vertex = g->edges_per_vertex, .show = show,
         .typed = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
         .context = p,

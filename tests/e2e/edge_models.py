@@ -147,8 +147,10 @@ def make_graph(draw):
          "dst": [draw.randrange(N - 1) for _ in range(E)]}
     g["src"][:3], g["dst"][:3] = g["src"][3:6], g["dst"][3:6] # parallel edges, and a loop; the last vertex has no edge
     g["src"][7] = g["dst"][7]
+    g["src"][8:10], g["dst"][8:10] = [1, 4], [2, 2] # of two sources that are alike: a largest value has both
     g["x"] = [[round(draw.gauss(0, 1) * 64) / 64 for _ in range(K)] for _ in range(E)] # exact in two bytes
     g["h"] = [[round(draw.gauss(0, 1) * 64) / 64 for _ in range(F)] for _ in range(N)]
+    g["h"][4] = g["h"][1]
     g["y"] = [draw.randrange(C) for _ in range(N)]
     folder = os.path.join(WORK, "graph")
     os.makedirs(folder)

@@ -163,7 +163,7 @@ static void test_check__each_rule_has_its_text(void **state)
     BROKEN(s1->instr[0].a = s1->instr[0].b, "add of no register");
     BROKEN(s1->instr[0].b = reg(1), "add of a register that is not f32");
     BROKEN(s1->instr[0].op = GS_OP_ROWSUM, "rowsum gives width 3, its register has 3");
-    BROKEN(s1->instr[0].op = GS_OP_CAST, "cast of a register that is neither bf16 nor f16");
+    BROKEN(s1->instr[0].op = GS_OP_CAST, "cast of a register that is neither bf16 nor f16, nor of ids");
     BROKEN((s1->instr[0].op = GS_OP_CONCAT, s1->instr[0].b = reg(0)), "concat of 6 columns into 3");
     BROKEN(s1->instr[0].op = GS_OP_CONCAT, "concat needs f32 registers");
     BROKEN((s1->instr[0].op = GS_OP_PART, s1->instr[0].site = 1), "part of 3 columns into 3");

@@ -1,4 +1,4 @@
-/* Edge programs before a launch: instructions to steps on tiles of edges, and where the values of a tile lie. */
+/* Edge programs before a launch: instructions to steps on tiles of edges. */
 #include <assert.h>
 
 #include "base/philox.h" /* gs_random_edge_key */
@@ -6,6 +6,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/gemm.h" /* gs_cpu__transposed_matrices() */
+#include "program/products.h"
 
 typedef struct planner {
     const gs_cpu *cpu;
@@ -37,153 +38,6 @@ void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, u
 {
     gs_cpu__dropout(out, in, epoch);
     gs_random_edge_key(out->key, seed, in->site, epoch);
-}
-
-/* ---- scratch of a tile ---- */
-
-#define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
-#define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
-#define TILE_STEP 8
-#define TILE_MOST 256 /* edges of a tile without typed products */
-
-static void swap_values(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
-{
-    const gs_cpu_edge_value t = *a;
-    *a = *b;
-    *b = t;
-}
-
-static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
-{
-    if (v->form == GS_CPU_EDGE_SLOT)
-        plan->slot[v->slot].last = step;
-}
-
-/* A free place of the same width, or a new one. */
-static uint64_t find_place(gs_cpu_edge_plan *plan, uint32_t width)
-{
-    for (uint32_t i = 0; i < plan->slots; i++)
-        if (plan->slot[i].free && plan->slot[i].width == width) {
-            plan->slot[i].free = false;
-            return plan->slot[i].offset;
-        }
-    plan->floats += width;
-    return plan->floats - width;
-}
-
-static void release(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
-{
-    if (v->form == GS_CPU_EDGE_SLOT && plan->slot[v->slot].last == step)
-        plan->slot[v->slot].free = true;
-}
-
-/* Slots whose values are not needed at the same time share a place. Only operators of one operand may write over
- * theirs: rows of other steps are written in vectors that overlap. */
-static void place_slots(gs_cpu_edge_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->steps; i++) {
-        if (plan->step[i].dst != GS_NONE)
-            plan->slot[plan->step[i].dst].last = i;
-        note_last(plan, &plan->step[i].a, i);
-        note_last(plan, &plan->step[i].b, i);
-        note_last(plan, &plan->step[i].c, i);
-    }
-    for (uint32_t i = 0; i < plan->steps; i++) {
-        const gs_cpu_edge_step *const s = &plan->step[i];
-        const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};
-        if (s->kind == GS_CPU_EDGE_UNARY)
-            release(plan, &s->a, i);
-        if (s->dst != GS_NONE)
-            plan->slot[s->dst].offset = find_place(plan, s->width);
-        if (s->kind != GS_CPU_EDGE_UNARY)
-            release(plan, &s->a, i);
-        release(plan, &s->b, i);
-        if (s->dst != GS_NONE)
-            release(plan, &dst, i); /* nobody reads it */
-    }
-}
-
-/* Can the step be one of several that are done row by row? Its rows have a vector at least. */
-static bool is_link(const gs_cpu_edge_step *s, uint32_t lanes)
-{
-    const bool one = s->kind == GS_CPU_EDGE_UNARY &&
-                     (s->op == GS_OP_RELU || s->op == GS_OP_LEAKY_RELU || s->op == GS_OP_STEP || s->op == GS_OP_NEG);
-    const bool two = (s->kind == GS_CPU_EDGE_BINARY || s->kind == GS_CPU_EDGE_FLAT) &&
-                     s->c.form == GS_CPU_EDGE_NOTHING && (s->b.width == s->width || s->b.width == 1);
-    return s->width >= lanes && (one || two) && (s->a.width == s->width || s->a.width == 1);
-}
-
-/* Does the step use the result of the one before it, which no other does, as its first operand or a sum's or product's
- * second one, and as no other? */
-static bool follows(const gs_cpu_edge_plan *plan, uint32_t step)
-{
-    const gs_cpu_edge_step *const s = &plan->step[step];
-    const uint32_t slot = plan->step[step - 1].dst;
-    const bool first = s->a.form == GS_CPU_EDGE_SLOT && s->a.slot == slot,
-               second = s->b.form == GS_CPU_EDGE_SLOT && s->b.slot == slot;
-    return plan->step[step - 1].width == s->width && plan->slot[slot].last == step && first != second &&
-           (first || s->op == GS_OP_ADD || s->op == GS_OP_MUL);
-}
-
-/* When places are chosen: a row's numbers are read before its result takes the place of one of them. */
-static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
-{
-    for (uint32_t i = 0; i < plan->steps; i += plan->step[i].links + 1) {
-        uint32_t next = i + 1;
-        plan->turns++;
-        while (is_link(&plan->step[i], lanes) && next < plan->steps && next - i <= GS_CPU_EDGE_LINKS &&
-               is_link(&plan->step[next], lanes) && follows(plan, next)) {
-            gs_cpu_edge_step *const s = &plan->step[next++];
-            if (s->a.form != GS_CPU_EDGE_SLOT || s->a.slot != plan->step[next - 2].dst)
-                swap_values(&s->a, &s->b);
-        }
-        plan->step[i].links = next - i - 1;
-    }
-}
-
-/* As many edges as leave what a tile needs in a near cache: the first level's, or, where typed products are to be
- * more than an edge or two, the second's. */
-static void choose_tile(gs_cpu_edge_plan *plan)
-{
-    const uint64_t room = plan->products ? TYPED_BYTES : TILE_BYTES,
-                   most = plan->products ? GS_CPU_TILE_EDGES : TILE_MOST;
-    uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
-    for (uint32_t g = 0; g < plan->gathers; g++)
-        bytes += plan->gather[g].bytes;
-    const uint64_t edges = room / bytes / TILE_STEP * TILE_STEP;
-    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, most), (uint64_t)TILE_STEP);
-}
-
-/* Rows of at least a vector, times a number that is there: kernels_edge_sum.c. */
-static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
-{
-    const gs_cpu_edge_step *const s = &plan->step[0];
-    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
-           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
-           (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
-           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1) && !(s->a.half && plan->types > 0);
-}
-
-/* Places of slots, edges of a tile, whether it only adds rows;
- * floats of scratch of so many edges, and at the most. */
-static void lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
-{
-    plan->only_rows = has_only_rows(plan, lanes);
-    place_slots(plan);
-    choose_tile(plan);
-    find_links(plan, lanes);
-}
-
-static uint64_t edge_tile_floats(uint64_t floats, uint64_t edges)
-{
-    return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
-}
-
-static uint64_t most_edge_floats(uint64_t floats, bool products)
-{
-    const uint64_t room = products ? TYPED_BYTES : TILE_BYTES, most = products ? GS_CPU_TILE_EDGES : TILE_MOST;
-    return GS_MAX(edge_tile_floats(floats, TILE_STEP),
-                  room / sizeof(float) + edge_tile_floats(0, most));
 }
 
 /* ---- before any launch ---- */
@@ -232,7 +86,7 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
             n.steps++;
         }
     n.states = stage->edge_regs;
-    n.floats = most_edge_floats(floats, gs_stage_has_products(stage));
+    n.floats = gs_cpu__most_tile_floats(floats, gs_stage_has_products(stage));
     return n;
 }
 
@@ -359,7 +213,7 @@ static gs_cpu_edge_value binary(planner *p, gs_op op, gs_cpu_edge_value a, gs_cp
     } else if (!flat) {
         s.kind = GS_CPU_EDGE_BINARY;
         if (op == GS_OP_MUL && a.width != width)
-            swap_values(&a, &b);
+            gs_cpu_swap_values(&a, &b);
         a = a.width == 1 && b.width == width ? a : full_rows(p, a, width);
         if (b.width != 1 && !(op == GS_OP_MUL && takes_groups(p, width, width / b.width)))
             b = full_rows(p, b, width);
@@ -493,20 +347,28 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     d->a = emit_value(p, s);
 }
 
+static const gs_instr *maker_of(const gs_stage *stage, const gs_operand *o)
+{
+    for (uint32_t i = 0; i < stage->edge_instrs && o->kind == GS_FROM_REG; i++)
+        if (stage->edge_instr[i].dst == o->index)
+            return &stage->edge_instr[i];
+    return NULL;
+}
+
+/* Does it say which numbers are equal, one way or another? */
+static bool is_equality(const gs_stage *stage, const gs_operand *o)
+{
+    const gs_instr *in = maker_of(stage, o);
+    while (in != NULL && in->op == GS_OP_WHERE)
+        in = maker_of(stage, &in->c);
+    return in != NULL && in->op == GS_OP_EQ;
+}
+
 /* Is the register a product by whether numbers are equal? The gradient of a maximum is: an edge a column has it. */
 static bool is_sparse(const gs_stage *stage, const gs_operand *o)
 {
-    const gs_instr *product = NULL;
-    bool sparse = false;
-    for (uint32_t i = 0; i < stage->edge_instrs && o->kind == GS_FROM_REG; i++)
-        if (stage->edge_instr[i].dst == o->index && stage->edge_instr[i].op == GS_OP_MUL)
-            product = &stage->edge_instr[i];
-    for (uint32_t i = 0; i < stage->edge_instrs && product != NULL; i++) {
-        const gs_instr *const in = &stage->edge_instr[i];
-        sparse = sparse || (in->op == GS_OP_EQ && ((product->a.kind == GS_FROM_REG && product->a.index == in->dst) ||
-                                                   (product->b.kind == GS_FROM_REG && product->b.index == in->dst)));
-    }
-    return sparse;
+    const gs_instr *const in = maker_of(stage, o);
+    return in != NULL && in->op == GS_OP_MUL && (is_equality(stage, &in->a) || is_equality(stage, &in->b));
 }
 
 /* By a part of one matrix for all edges. */
@@ -550,6 +412,31 @@ static void plan_each(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edg
         p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_UNARY, .op = in->op, .alpha = in->alpha, .width = width, .a = d->a});
 }
 
+static void plan_instr(planner *p, const gs_instr *in);
+
+/* A choice between what is at hand and what takes products: where the first is taken for all of a tile, the steps of
+ * the second, which nothing else reads, are left out. */
+static void plan_choice(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
+{
+    const gs_stage *const stage = p->l->stage;
+    const uint32_t first = (uint32_t)(in - stage->edge_instr) + 1;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_UNLESS, .width = width, .dst = GS_NONE};
+
+    s.a = stretched(p, &in->a, width);
+    d->a = copied(p, stretched(p, &in->b, width), width);
+    const uint32_t unless = p->plan->steps;
+    emit(p, s);
+    for (uint32_t i = 0; i < first; i++)
+        if (p->cpu->edge_state[stage->edge_instr[i].dst].late == first)
+            plan_instr(p, &stage->edge_instr[i]);
+    s.kind = GS_CPU_EDGE_ELSE;
+    s.b = d->a;
+    s.c = full_rows(p, stretched(p, &in->c, width), width);
+    emit(p, s);
+    if (p->st == GS_OK)
+        p->plan->step[unless].skipped = p->plan->steps - unless - 1;
+}
+
 static void plan_instr(planner *p, const gs_instr *in)
 {
     gs_cpu_edge_state *const d = &p->cpu->edge_state[in->dst];
@@ -590,7 +477,7 @@ static void plan_instr(planner *p, const gs_instr *in)
         assert(width % own == 0);
         break;
     default:
-        plan_each(p, in, width, d);
+        (d->chooses ? plan_choice : plan_each)(p, in, width, d);
     }
     d->ready = true;
 }
@@ -602,7 +489,7 @@ static void plan_product_sum(planner *p, gs_cpu_edge_step s, gs_cpu_edge_value a
 {
     const uint32_t lanes = p->cpu->k->lanes;
     if (a.width != s.width || (b.half && b.width == s.width))
-        swap_values(&a, &b);
+        gs_cpu_swap_values(&a, &b);
     s.a = stored_rows(p, a, s.width);
     b = widened(p, b);
     const bool groups = b.width != 0 && ((s.width >= lanes && s.width / b.width >= lanes) ||
@@ -622,7 +509,7 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
     if (!v->ready || v->b.form == GS_CPU_EDGE_NOTHING)
         return none;
     if (v->a.width != width)
-        swap_values(&v->a, &v->b);
+        gs_cpu_swap_values(&v->a, &v->b);
     if (v->a.width != width || (v->b.width != heads && v->b.width != 1) || v->b.width == width)
         return none;
     const gs_cpu_edge_value factor = v->b;
@@ -787,6 +674,63 @@ static void find_uses(const planner *p)
     }
 }
 
+/* Is it a choice of full rows, the second of which are of products? */
+static bool is_choice(const planner *p, const gs_instr *in)
+{
+    const gs_stage *const stage = p->l->stage;
+    if (in->op != GS_OP_WHERE)
+        return false;
+    for (uint32_t o = 0; o < 3; o++) {
+        const gs_operand *const of = gs_instr_operand(in, o);
+        if (of->kind != GS_FROM_REG || stage->edge_reg[of->index].width != stage->edge_reg[in->dst].width)
+            return false;
+    }
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        if (is_half(p->l->program, &stage->edge_reg[r])) /* whose copies in float32 are one for all */
+            return false;
+    const gs_cpu_edge_state *const first = &p->cpu->edge_state[in->b.index], *const second =
+        &p->cpu->edge_state[in->c.index];
+    return first->uses == 1 && !first->products && second->products;
+}
+
+/* Uses that are for one choice, the last: those for others are not counted. */
+static void note_late(const gs_cpu *cpu, const gs_operand *o, uint32_t choice)
+{
+    if (o->kind != GS_FROM_REG)
+        return;
+    gs_cpu_edge_state *const s = &cpu->edge_state[o->index];
+    if (s->late_uses == 0)
+        s->late = choice;
+    s->late_uses += s->late == choice;
+}
+
+/* What only a choice reads comes behind it. */
+static void find_choices(const planner *p)
+{
+    gs_cpu_edge_state *const state = p->cpu->edge_state;
+    const gs_stage *const stage = p->l->stage;
+    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        state[in->dst].products = gs_op_on_edges(in->op);
+        for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
+            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
+                state[in->dst].products |= state[gs_instr_operand(in, o)->index].products;
+    }
+    for (uint32_t i = stage->edge_instrs; i-- > 0;) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        gs_cpu_edge_state *const d = &state[in->dst];
+        if (!is_needed(p, in))
+            continue;
+        d->chooses = is_choice(p, in);
+        if (d->late_uses < d->uses)
+            d->late = 0;
+        for (uint32_t o = 0; o < gs_op_inputs(in->op) && d->late != 0; o++)
+            note_late(p->cpu, gs_instr_operand(in, o), d->late);
+        if (d->chooses && d->late == 0)
+            note_late(p->cpu, &in->c, i + 1);
+    }
+}
+
 static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes, bool typed)
 {
     for (uint32_t g = 0; g < plan->gathers; g++)
@@ -846,9 +790,73 @@ static void plan_register(planner *p, uint32_t index)
                        operand ? e->operand_rows : e->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
-        if (operand && s->uses > 0)
+        if (operand && s->uses > s->late_uses)
             add_gather(p->plan, rows, r->width * (half ? sizeof(uint16_t) : sizeof(float)), r->typed);
     }
+}
+
+/* ---- edges that add nothing ---- */
+
+/* Products by 0 are 0, as they are left out of sparse rows, too. */
+static bool vanishes(const planner *p, const gs_instr *in)
+{
+    const gs_cpu_edge_state *const state = p->cpu->edge_state;
+    const bool a = in->a.kind == GS_FROM_REG && state[in->a.index].vanishes,
+               b = in->op == GS_OP_MUL && in->b.kind == GS_FROM_REG && state[in->b.index].vanishes;
+    return b || (a && (in->op == GS_OP_MUL || in->op == GS_OP_NEG || in->op == GS_OP_FOLD || in->op == GS_OP_EXPAND ||
+                       in->op == GS_OP_ROWSUM || gs_op_on_edges(in->op)));
+}
+
+/* Do all sums vanish with the choice, and are values found by the numbers of an edge's ends alone? */
+static bool can_pick(const planner *p, const gs_instr *choice)
+{
+    const gs_stage *const stage = p->l->stage;
+    gs_cpu_edge_state *const state = p->cpu->edge_state;
+
+    for (const gs_instr *in = choice; in < stage->edge_instr + stage->edge_instrs; in++)
+        state[in->dst].vanishes = in == choice || vanishes(p, in);
+    for (uint32_t i = 0; i < stage->sums; i++) {
+        const gs_sum *const m = &stage->sum[i];
+        if (is_planned(p, i) && (m->kind == GS_SUM_OUTER ? !state[m->score].vanishes
+                                                         : m->kind != GS_SUM_ADD || !state[m->value].vanishes))
+            return false;
+    }
+    for (uint32_t i = 0; i < p->plan->steps; i++) {
+        const gs_cpu_edge_step *const s = &p->plan->step[i];
+        const gs_cpu_edge_form form[] = {s->a.form, s->b.form, s->c.form};
+        if (s->kind == GS_CPU_EDGE_WIDEN || s->kind == GS_CPU_EDGE_KEEP || (s->kind == GS_CPU_EDGE_OUTER && !s->sparse))
+            return false;
+        for (uint32_t k = 0; k < GS_ARRAY_LEN(form); k++)
+            if (form[k] == GS_CPU_EDGE_STORED)
+                return false;
+    }
+    return p->plan->types == 0;
+}
+
+/* Rows by which edges are picked are read before, so not prefetched. */
+static void drop_gather(gs_cpu_edge_plan *plan, const float *rows)
+{
+    for (uint32_t g = 0; g < plan->gathers; g++)
+        if (plan->gather[g].p == rows)
+            plan->gather[g] = plan->gather[--plan->gathers];
+}
+
+static void find_picks(const planner *p)
+{
+    const gs_stage *const stage = p->l->stage;
+    gs_cpu_edge_plan *const plan = p->plan;
+    for (uint32_t i = 0, source; i < stage->edge_instrs && !plan->picks; i++) {
+        const gs_instr *const in = &stage->edge_instr[i];
+        if (!is_needed(p, in) || !gs_stage_goes_by_source(stage, in, &source) || !can_pick(p, in))
+            continue;
+        plan->who = p->cpu->edge_state[in->a.index].a;
+        plan->source = p->cpu->edge_state[source].a;
+        plan->picks = !plan->who.half && !plan->source.half;
+    }
+    if (!plan->picks)
+        return;
+    drop_gather(plan, plan->who.p);
+    drop_gather(plan, plan->source.p);
 }
 
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
@@ -863,11 +871,12 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
         cpu->edge_state[r] = (gs_cpu_edge_state){.uses = 0};
     find_needed(&p);
     find_uses(&p);
+    find_choices(&p);
     for (p.index = 0; p.index < stage->edge_regs && p.st == GS_OK; p.index++)
         plan_register(&p, p.index);
     p.noun = "edge instruction";
     for (p.index = 0; p.index < stage->edge_instrs && p.st == GS_OK; p.index++)
-        if (is_needed(&p, &stage->edge_instr[p.index]))
+        if (is_needed(&p, &stage->edge_instr[p.index]) && cpu->edge_state[stage->edge_instr[p.index].dst].late == 0)
             plan_instr(&p, &stage->edge_instr[p.index]);
     p.noun = "sum";
     for (p.index = 0; p.index < stage->sums && p.st == GS_OK; p.index++)
@@ -877,8 +886,9 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
                                                       : plan_outer)(&p, &stage->sum[p.index]);
     if (p.st != GS_OK)
         return p.st;
-    lay_out_edges(plan, cpu->k->lanes);
-    if (edge_tile_floats(plan->floats, plan->tile) > cpu->room[GS_CPU_TILES].floats)
+    find_picks(&p);
+    gs_cpu__lay_out_edges(plan, cpu->k->lanes);
+    if (gs_cpu__tile_floats(plan->floats, plan->tile) > cpu->room[GS_CPU_TILES].floats)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for edge registers of this size", stage->name);
     return GS_OK;
 }

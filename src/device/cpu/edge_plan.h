@@ -47,6 +47,13 @@ typedef struct gs_cpu_edge_value {
     const float *p; /* else: row 0 */
 } gs_cpu_edge_value;
 
+static inline void gs_cpu_swap_values(gs_cpu_edge_value *a, gs_cpu_edge_value *b)
+{
+    const gs_cpu_edge_value t = *a;
+    *a = *b;
+    *b = t;
+}
+
 typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_COPY,   /* dst = a, stretched to the width of dst */
     GS_CPU_EDGE_WIDEN,  /* dst = columns of the features of edges, which are stored in two bytes a number */
@@ -64,6 +71,8 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_DENSE,  /* dst = a, contiguous, by one matrix */
     GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
     GS_CPU_EDGE_OUTER,  /* the thread's sums += products of the columns of a with those of b, both contiguous */
+    GS_CPU_EDGE_UNLESS, /* where no number of a is 0, the `skipped` steps behind it are left out */
+    GS_CPU_EDGE_ELSE,   /* numbers of b, a slot, become those of c where those of a are 0 */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
 } gs_cpu_edge_kind;
 
@@ -83,7 +92,7 @@ typedef struct gs_cpu_edge_step {
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
-    gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands */
+    gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands; ELSE */
     const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other; DENSE: [a.width, width] */
     uint32_t stride;     /* DENSE: of its rows; WIDEN: numbers from a row to the next; OUTER: its first sum */
     const char *stored;  /* WIDEN: those of the launch's first edge */
@@ -91,6 +100,7 @@ typedef struct gs_cpu_edge_step {
     gs_cpu_dropout mask; /* MASK */
     bool loops_as_one;   /* MASK: program.h, `self` */
     bool sparse;         /* DENSE, OUTER: most numbers of a are 0, and are left out */
+    uint32_t skipped;    /* UNLESS: steps up to its ELSE, and that */
     uint32_t links;      /* steps behind this one that are done with it, row by row: each takes the result before */
 } gs_cpu_edge_step;
 
@@ -123,6 +133,8 @@ typedef struct gs_cpu_edge_plan {
     bool products; /* edges are multiplied by matrices */
     int *failed;   /* set where a library refuses a product */
     bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
+    bool picks;      /* edges are left out that add nothing: those of no number of `who` that is 0 or their `source` */
+    gs_cpu_edge_value who, source;
     uint32_t gathers;
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
@@ -226,7 +238,12 @@ static inline uint32_t gs_cpu_edge_owner(const gs_edges *e, uint32_t edge)
 
 /* State of an edge register while a plan is made. */
 typedef struct gs_cpu_edge_state {
-    uint32_t uses;
+    uint32_t uses, late_uses;
+    uint32_t late;           /* the choice whose second values it is for, all its uses being late_uses: its instruction
+                              * from 1 on; 0: it is for others, too */
+    bool products;           /* there are some below it */
+    bool chooses;            /* it is such a choice */
+    bool vanishes;           /* it is 0 where the choice is by which edges are picked */
     bool needed;             /* for the sums that the plan is of */
     bool ready, foldable;    /* foldable: the one that uses it can multiply on the way */
     gs_cpu_edge_value a, b;  /* b: the value is a * b */

@@ -18,6 +18,12 @@ typedef struct gs_cpu_edge_needs {
 
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage);
 
+/* edge_layout.c: places of slots, edges of a tile, whether it only adds rows; floats of scratch of so many edges, and
+ * at the most. */
+void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes);
+uint64_t gs_cpu__tile_floats(uint64_t floats, uint64_t edges);
+uint64_t gs_cpu__most_tile_floats(uint64_t floats, bool products);
+
 gs_status gs_cpu__run_edges(void *context, const gs_edge_launch *l);
 
 /* Floats of the rows that are kept for gradients, or of their sums. */

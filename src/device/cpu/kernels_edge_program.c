@@ -128,6 +128,65 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
     return t->edges > 0;
 }
 
+#define PICK_AHEAD 12 /* edges whose rows are on their way */
+
+/* Does the row have a number that is 0 or `source`? */
+GS_INLINE bool is_picked(const float *who, float source, uint32_t width)
+{
+    uint32_t c = 0;
+    for (; c + GS_LANES <= width; c += GS_LANES) {
+        const gs_vf w = gs_load(who + c);
+        if (gs_nonzero((w - gs_splat(source)) * w) != (1u << GS_LANES) - 1)
+            return true;
+    }
+    for (; c < width; c++)
+        if (who[c] == 0 || who[c] == source)
+            return true;
+    return false;
+}
+
+/* Leaves edges that add something in a tile. */
+static void pick_edges(const gs_cpu_edge_plan *plan, gs_cpu_edge_tile *t)
+{
+    const gs_cpu_edge_frame f = {.plan = plan, .tile = t};
+    const gs_cpu_rows who = gs_value_rows(&f, &plan->who), source = gs_value_rows(&f, &plan->source);
+    const uint32_t edges = t->edges, width = plan->who.width;
+    uint32_t n = 0, runs = 0;
+
+    for (uint32_t r = 0; r < t->runs; r++) {
+        const gs_cpu_edge_run run = t->run[r];
+        const uint32_t first = n;
+        for (uint32_t e = run.first; e < run.end; e++) {
+            if (e + PICK_AHEAD < edges) {
+                const char *const row = (const char *)gs_row(&who, e + PICK_AHEAD);
+                __builtin_prefetch(gs_row(&source, e + PICK_AHEAD));
+                for (size_t i = 0; i < width * sizeof(float); i += LINE)
+                    __builtin_prefetch(row + i);
+            }
+            if (!is_picked(gs_row(&who, e), *gs_row(&source, e), width))
+                continue;
+            t->operand[n] = t->operand[e];
+            t->target[n++] = t->target[e];
+        }
+        if (n > first)
+            t->run[runs++] = (gs_cpu_edge_run){.row = run.row, .first = first, .end = n};
+    }
+    t->edges = n;
+    t->runs = runs;
+}
+
+/* The next one that has edges; false when there is no more. */
+static bool next_full_tile(cursor *c, const gs_cpu_edge_plan *plan, gs_cpu_edge_tile *t)
+{
+    while (next_tile(c, t)) {
+        if (plan->picks)
+            pick_edges(plan, t);
+        if (t->edges > 0)
+            return true;
+    }
+    return false;
+}
+
 /* So many lines from each of these rows on: a constant where it is a usual number. */
 GS_INLINE void prefetch_lines(const gs_cpu_edge_gather *g, const uint32_t *at, uint32_t first, uint32_t end,
                               const uint32_t lines)
@@ -559,10 +618,43 @@ static void run_fold(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
                     s->a.width / s->width);
 }
 
+/* Is some number 0? Rows of a target's edges are one. */
+static bool has_zero(const gs_cpu_rows *a, uint32_t edges, uint32_t width)
+{
+    for (uint32_t e = 0; e < edges; e++) {
+        const float *const x = gs_row(a, e);
+        uint32_t c = 0;
+        if (e > 0 && x == gs_row(a, e - 1))
+            continue;
+        for (; c + GS_LANES <= width; c += GS_LANES)
+            if (gs_nonzero(gs_load(x + c)) != (1u << GS_LANES) - 1)
+                return true;
+        for (; c < width; c++)
+            if (x[c] == 0)
+                return true;
+    }
+    return false;
+}
+
+static void run_else(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), other = gs_value_rows(f, &s->c);
+    float *to = gs_slot(f, s->b.slot);
+    for (uint32_t e = 0; e < f->tile->edges; e++, to += s->width) {
+        const float *const x = gs_row(&a, e), *const y = gs_row(&other, e);
+        for (uint32_t c = 0; c < s->width; c++)
+            to[c] = x[c] != 0 ? to[c] : y[c];
+    }
+}
+
+static void run_unary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)f->tile->edges * s->width,
+                     s->alpha);
+}
+
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
-    const uint32_t edges = f->tile->edges;
-
     if (s->links > 0) {
         run_links(f, s);
         return;
@@ -578,7 +670,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         run_dense(f, s);
         break;
     case GS_CPU_EDGE_UNARY:
-        GS_KERNEL(unary)(s->op, gs_slot(f, s->dst), gs_value_rows(f, &s->a).p, (size_t)edges * s->width, s->alpha);
+        run_unary(f, s);
         break;
     case GS_CPU_EDGE_FLAT:
         run_flat(f, s);
@@ -616,7 +708,20 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     case GS_CPU_EDGE_ATTEND:
         GS_KERNEL(edge_attend)(f, s);
         break;
+    default: /* of a choice: UNLESS is for steps_passed() */
+        if (s->kind == GS_CPU_EDGE_ELSE)
+            run_else(f, s);
     }
+}
+
+/* Steps up to the next one that is done. */
+static uint32_t steps_passed(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    if (s->kind == GS_CPU_EDGE_UNLESS) {
+        const gs_cpu_rows a = gs_value_rows(f, &s->a);
+        return 1 + (has_zero(&a, f->tile->edges, s->width) ? 0 : s->skipped);
+    }
+    return 1 + s->links;
 }
 
 void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
@@ -631,14 +736,14 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
         return;
     }
     cursor_start(&c, plan, work);
-    bool more = next_tile(&c, &tile[0]);
+    bool more = next_full_tile(&c, plan, &tile[0]);
     for (uint32_t i = 0; more; i ^= 1) {
         const gs_cpu_edge_frame f = {.plan = plan, .work = work, .tile = &tile[i]};
         const gs_cpu_edge_tile *const next = &tile[i ^ 1];
-        more = next_tile(&c, &tile[i ^ 1]);
+        more = next_full_tile(&c, plan, &tile[i ^ 1]);
         const uint32_t share = (next->edges / plan->turns + PREFETCH_EDGES) / PREFETCH_EDGES * PREFETCH_EDGES;
         uint32_t ahead = 0; /* edges of the next tile whose rows are on their way */
-        for (uint32_t s = 0; s < plan->steps; s += plan->step[s].links + 1) {
+        for (uint32_t s = 0; s < plan->steps; s += steps_passed(&f, &plan->step[s])) {
             const uint32_t end = GS_MIN(ahead + share, next->edges);
             if (ahead < end)
                 prefetch(plan, next, ahead, end);

@@ -1,0 +1,143 @@
+/* Where the values of a tile of edges lie: places of slots, edges of a tile, steps that are done row by row. */
+#include "base/size.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/edge_program.h"
+
+#define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
+#define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
+#define TILE_STEP 8
+#define TILE_MOST 256 /* edges of a tile without typed products */
+
+static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
+{
+    if (v->form == GS_CPU_EDGE_SLOT)
+        plan->slot[v->slot].last = step;
+}
+
+/* A free place of the same width, or a new one. */
+static uint64_t find_place(gs_cpu_edge_plan *plan, uint32_t width)
+{
+    for (uint32_t i = 0; i < plan->slots; i++)
+        if (plan->slot[i].free && plan->slot[i].width == width) {
+            plan->slot[i].free = false;
+            return plan->slot[i].offset;
+        }
+    plan->floats += width;
+    return plan->floats - width;
+}
+
+static void release(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
+{
+    if (v->form == GS_CPU_EDGE_SLOT && plan->slot[v->slot].last == step)
+        plan->slot[v->slot].free = true;
+}
+
+/* Slots whose values are not needed at the same time share a place. Only operators of one operand may write over
+ * theirs: rows of other steps are written in vectors that overlap. */
+static void place_slots(gs_cpu_edge_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        if (plan->step[i].dst != GS_NONE)
+            plan->slot[plan->step[i].dst].last = i;
+        note_last(plan, &plan->step[i].a, i);
+        note_last(plan, &plan->step[i].b, i);
+        note_last(plan, &plan->step[i].c, i);
+    }
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        const gs_cpu_edge_step *const s = &plan->step[i];
+        const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};
+        if (s->kind == GS_CPU_EDGE_UNARY)
+            release(plan, &s->a, i);
+        if (s->dst != GS_NONE)
+            plan->slot[s->dst].offset = find_place(plan, s->width);
+        if (s->kind != GS_CPU_EDGE_UNARY)
+            release(plan, &s->a, i);
+        release(plan, &s->b, i);
+        if (s->dst != GS_NONE)
+            release(plan, &dst, i); /* nobody reads it */
+    }
+}
+
+/* Can the step be one of several that are done row by row? Its rows have a vector at least. */
+static bool is_link(const gs_cpu_edge_step *s, uint32_t lanes)
+{
+    const bool one = s->kind == GS_CPU_EDGE_UNARY &&
+                     (s->op == GS_OP_RELU || s->op == GS_OP_LEAKY_RELU || s->op == GS_OP_STEP || s->op == GS_OP_NEG);
+    const bool two = (s->kind == GS_CPU_EDGE_BINARY || s->kind == GS_CPU_EDGE_FLAT) &&
+                     s->c.form == GS_CPU_EDGE_NOTHING && (s->b.width == s->width || s->b.width == 1);
+    return s->width >= lanes && (one || two) && (s->a.width == s->width || s->a.width == 1);
+}
+
+/* Does the step use the result of the one before it, which no other does, as its first operand or a sum's or product's
+ * second one, and as no other? */
+static bool follows(const gs_cpu_edge_plan *plan, uint32_t step)
+{
+    const gs_cpu_edge_step *const s = &plan->step[step];
+    const uint32_t slot = plan->step[step - 1].dst;
+    const bool first = s->a.form == GS_CPU_EDGE_SLOT && s->a.slot == slot,
+               second = s->b.form == GS_CPU_EDGE_SLOT && s->b.slot == slot;
+    return plan->step[step - 1].width == s->width && plan->slot[slot].last == step && first != second &&
+           (first || s->op == GS_OP_ADD || s->op == GS_OP_MUL);
+}
+
+/* When places are chosen: a row's numbers are read before its result takes the place of one of them. */
+static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    uint32_t sure = 0; /* from here on steps are no more those that may be left out */
+    for (uint32_t i = 0; i < plan->steps; i += plan->step[i].links + 1) {
+        uint32_t next = i + 1;
+        plan->turns += i >= sure;
+        if (plan->step[i].kind == GS_CPU_EDGE_UNLESS)
+            sure = GS_MAX(sure, next + plan->step[i].skipped);
+        while (is_link(&plan->step[i], lanes) && next < plan->steps && next - i <= GS_CPU_EDGE_LINKS &&
+               is_link(&plan->step[next], lanes) && follows(plan, next)) {
+            gs_cpu_edge_step *const s = &plan->step[next++];
+            if (s->a.form != GS_CPU_EDGE_SLOT || s->a.slot != plan->step[next - 2].dst)
+                gs_cpu_swap_values(&s->a, &s->b);
+        }
+        plan->step[i].links = next - i - 1;
+    }
+}
+
+/* As many edges as leave what a tile needs in a near cache: the first level's, or, where typed products are to be
+ * more than an edge or two, the second's. */
+static void choose_tile(gs_cpu_edge_plan *plan)
+{
+    const uint64_t room = plan->products ? TYPED_BYTES : TILE_BYTES,
+                   most = plan->products ? GS_CPU_TILE_EDGES : TILE_MOST;
+    uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
+    for (uint32_t g = 0; g < plan->gathers; g++)
+        bytes += plan->gather[g].bytes;
+    const uint64_t edges = room / bytes / TILE_STEP * TILE_STEP;
+    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, most), (uint64_t)TILE_STEP);
+}
+
+/* Rows of at least a vector, times a number that is there: kernels_edge_sum.c. */
+static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    const gs_cpu_edge_step *const s = &plan->step[0];
+    return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
+           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
+           (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
+           (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1) && !(s->a.half && plan->types > 0);
+}
+
+void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    plan->only_rows = has_only_rows(plan, lanes);
+    place_slots(plan);
+    choose_tile(plan);
+    find_links(plan, lanes);
+}
+
+uint64_t gs_cpu__tile_floats(uint64_t floats, uint64_t edges)
+{
+    return (floats + 2 * GS_CPU_TILE_NUMBERS) * edges;
+}
+
+uint64_t gs_cpu__most_tile_floats(uint64_t floats, bool products)
+{
+    const uint64_t room = products ? TYPED_BYTES : TILE_BYTES, most = products ? GS_CPU_TILE_EDGES : TILE_MOST;
+    return GS_MAX(gs_cpu__tile_floats(floats, TILE_STEP),
+                  room / sizeof(float) + gs_cpu__tile_floats(0, most));
+}
