@@ -52,7 +52,8 @@ stores_of()
     if [ ! -d "$whole" ]; then
         "$GNNSTREAM" generate rmat "$work/graph" --vertices $(($1 * GS_EDGES / 10)) --edges $(($1 * GS_EDGES)) \
             --features 64 --classes 8 --force >"$work/out"
-        "$GNNSTREAM" partition "$work/graph" "$whole" --parts $((8 * $1)) --method "$GS_METHOD" >"$work/out"
+        "$GNNSTREAM" partition "$work/graph" "$whole" --parts $((8 * $1)) --method "$GS_METHOD" \
+            --ranks "$1" >"$work/out"
         [ "$1" -eq 1 ] || "$GNNSTREAM" shard "$whole" "$1" "$work/shards$1" >"$work/out"
     fi
     [ "$1" -eq 1 ] || given=$work/shards$1

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -566,6 +567,157 @@ static gs_status make_sorts(gs_part_order *o, gs_part_job *job, const gs_part_bl
     return gs_sort_make(&o->chunked[1], &spec);
 }
 
+/* ---- intervals for ranks ---------------------------------------------------- */
+
+/* METIS and label propagation number intervals as they find them: those with hubs lie together, and so do those of
+ * vertices without edges. For one process that is well, as blocks of chunks are full or empty. But ranks own runs of
+ * intervals, and one that has its share of the edges has a few rows or very many, which are work, too. So intervals are
+ * numbered anew, such that the first k of them have about k times a P-th of the edges, and each N-th of the intervals
+ * has an N-th of edges and rows, whatever the model makes of either. Each stays behind those that it was behind, of its
+ * kind, as parts that lie together share edges.
+ */
+
+typedef struct counting {
+    const gs_part_order *o;
+    uint64_t *ends; /* [parts] of edges, in the interval */
+    uint32_t words;
+} counting;
+
+static gs_status count_block(void *context, uint64_t first, uint64_t vertices, uint32_t *records, uint64_t count)
+{
+    const counting *const x = context;
+    const uint32_t *const part = x->o->part;
+    (void)first;
+    (void)vertices;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t *const r = records + i * x->words;
+        if (i + AHEAD < count)
+            __builtin_prefetch(&part[GS_MIN(r[AHEAD * x->words], r[AHEAD * x->words + 1])]);
+        x->ends[part[r[0]]]++;
+        x->ends[part[r[1]]]++;
+    }
+    gs_free(records);
+    return GS_OK;
+}
+
+/* Which interval is to have each number: the next one, unless its edges are then half a mean interval off those that it
+ * should lie between; then the next that has more than the mean, or less. An interval of many lies amid its own. */
+static void take_turns(uint32_t *taken, const uint64_t *ends, uint32_t parts)
+{
+    double all = 0, before = 0;
+    uint32_t next[2] = {0, 0}; /* the first that is not taken, of those with fewer than the mean, and of the others */
+
+    for (uint32_t i = 0; i < parts; i++)
+        all += (double)ends[i];
+    const double mean = all / GS_MAX(parts, 1);
+    for (uint32_t number = 0; number < parts; number++) {
+        for (int rich = 0; rich < 2; rich++)
+            while (next[rich] < parts && ((double)ends[next[rich]] >= mean) != rich)
+                next[rich]++;
+        uint32_t *take = next[0] < next[1] ? &next[0] : &next[1];
+        const double off = before + (double)ends[*take] / 2 - (number + 0.5) * mean;
+        if (off > mean / 2 && next[0] < parts)
+            take = &next[0];
+        else if (off < -mean / 2 && next[1] < parts)
+            take = &next[1];
+        before += (double)ends[*take];
+        taken[number] = (*take)++;
+    }
+}
+
+/* The swap of an interval of run `from` for one of another run that leaves the larger of the two as small as can be;
+ * false: none makes `from` smaller. */
+static bool best_swap(uint32_t at[2], uint32_t *to, const uint32_t *taken, const uint64_t *ends, const uint64_t *sum,
+                      const uint32_t *first, uint32_t ranks, uint32_t from)
+{
+    uint64_t best = sum[from];
+
+    for (uint32_t k = 0; k < ranks; k++)
+        for (uint32_t i = first[from]; k != from && i < first[from + 1]; i++)
+            for (uint32_t j = first[k]; j < first[k + 1]; j++) {
+                const uint64_t more = ends[taken[i]] - GS_MIN(ends[taken[i]], ends[taken[j]]);
+                const uint64_t larger = GS_MAX(sum[from] - more, sum[k] + more);
+                if (more > 0 && larger < best) {
+                    best = larger;
+                    at[0] = i;
+                    at[1] = j;
+                    *to = k;
+                }
+            }
+    return best < sum[from];
+}
+
+#define SWAPS 4u /* for each rank: where edges are as uneven as R-MAT's, so many leave some hundredths */
+
+/* A rank with a 32nd more than its share is left so, as parts that lie together are then. */
+static void even_out(uint32_t *taken, const uint64_t *ends, const uint32_t *first, uint32_t ranks)
+{
+    uint64_t sum[GS_SHARDS_MOST] = {0}, all = 0;
+    uint32_t at[2] = {0, 0}, to = 0;
+
+    for (uint32_t k = 0; k < ranks; all += sum[k++])
+        for (uint32_t i = first[k]; i < first[k + 1]; i++)
+            sum[k] += ends[taken[i]];
+    for (uint32_t n = 0; n < SWAPS * ranks; n++) {
+        uint32_t most = 0;
+        for (uint32_t k = 1; k < ranks; k++)
+            most = sum[k] > sum[most] ? k : most;
+        if (sum[most] <= all / ranks / 32 * 33 || !best_swap(at, &to, taken, ends, sum, first, ranks, most))
+            return;
+        const uint32_t one = taken[at[0]], other = taken[at[1]];
+        sum[most] -= ends[one] - ends[other];
+        sum[to] += ends[one] - ends[other];
+        taken[at[0]] = other;
+        taken[at[1]] = one;
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, uint32_t parts, uint32_t ranks)
+{
+    uint32_t first[GS_SHARDS_MOST + 1];
+
+    for (uint32_t k = 0; k <= ranks; k++)
+        first[k] = (uint32_t)((uint64_t)parts * k / ranks);
+    take_turns(spare, ends, parts);
+    even_out(spare, ends, first, ranks);
+    for (uint32_t k = 0; k < ranks; k++) /* a rank's own stand as they stood */
+        qsort(spare + first[k], first[k + 1] - first[k], sizeof(*spare), by_number);
+    for (uint32_t number = 0; number < parts; number++)
+        to[spare[number]] = number;
+}
+
+/* A last interval that is short stays the last. */
+static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t ranks)
+{
+    const uint32_t parts = o->grid.parts, last = parts - 1;
+    uint64_t *const ends = gs_calloc(parts, sizeof(*ends));
+    uint32_t *const to = gs_malloc_array(2 * (uint64_t)parts, sizeof(*to));
+    counting x = {o, ends, b->words};
+    gs_status st = ends != NULL && to != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory for %u intervals", parts);
+
+    if (st == GS_OK)
+        st = gs_part__blocks_each(b, job, count_block, &x);
+    if (st == GS_OK && job->ranks > 1)
+        st = gs_ranks_sum_u64(ends, parts);
+    if (st == GS_OK) {
+        to[last] = last;
+        gs_part__number_for(to, to + parts, ends,
+                            gs_part__grid_capacity(&o->grid, last) == o->grid.rows ? parts : last, ranks);
+        for (uint64_t v = 0; v < o->grid.vertices; v++)
+            o->part[v] = to[o->part[v]];
+    }
+    gs_free(ends);
+    gs_free(to);
+    return st;
+}
+
 static void fill_natural(gs_part_order *o)
 {
     for (uint64_t v = 0; v < o->grid.vertices; v++)
@@ -647,6 +799,7 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
                               const char *method, char *note, size_t note_cap)
 {
     scattering s = {.o = o, .job = job, .b = b};
+    const uint32_t ranks = job->opt->shards > 0 ? job->opt->shards : job->opt->ranks;
     gs_status st;
 
     memset(o, 0, sizeof(*o));
@@ -657,6 +810,8 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
     if ((o->part = gs_malloc_array(b->vertices, 4)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the intervals of %llu vertices", (unsigned long long)b->vertices);
     if ((st = assign(o, job, b, &s.fennel)) != GS_OK)
+        goto done;
+    if (placed && s.fennel == NULL && ranks > 1 && (st = number_for(o, job, b, ranks)) != GS_OK)
         goto done;
     if (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL) {
         st = gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)b->vertices);

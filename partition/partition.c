@@ -163,6 +163,8 @@ static gs_status check_options(const gs_partition_options *o)
     const gs_status st = gs_part__ids_option(o->ids);
     if (st != GS_OK)
         return st;
+    if (o->ranks > GS_SHARDS_MOST)
+        return gs_fail(GS_EINVAL, ".ranks %u: are more than %u", o->ranks, GS_SHARDS_MOST);
     return o->split != NULL ? gs_part__split_shares((double[3]){0}, o->split) : GS_OK;
 }
 
@@ -175,8 +177,8 @@ static uint64_t mix_text(uint64_t sum, const char *text)
 static gs_status compare_ranks(const run *r)
 {
     const gs_partition_options *const o = r->job.opt;
-    const uint64_t number[] = {o->parts, o->random_features, o->seed, o->undirected, o->shards, r->in.vertices,
-                               r->in.edges, r->in.features, r->in.edge_features};
+    const uint64_t number[] = {o->parts, o->random_features, o->seed, o->undirected, o->shards, o->ranks,
+                               r->in.vertices, r->in.edges, r->in.features, r->in.edge_features};
     uint64_t own = gs_hash64(number, sizeof(number)), all[GS_RANKS_MOST] = {0};
 
     own = mix_text(mix_text(mix_text(own, o->method), o->feature_type), o->split);

@@ -60,6 +60,8 @@ typedef struct gs_partition_options {
     const char *ids;          /* of edge lists and CSV: "keep" (numbers from 0), "compact"; NULL: found by looking */
     uint32_t shards;          /* 0: a store; else as many as there are ranks (mpirun), each of which makes its shard, in
                                * the folder of its number in `store`: of arrays, .method lp, random or natural */
+    uint32_t ranks;           /* that the order is for: each of as many runs of intervals has about as many edges, by
+                               * .method metis or lp; 0: as many as .shards, or one */
 } gs_partition_options;
 
 typedef struct gs_partition_report {

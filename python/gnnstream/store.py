@@ -123,7 +123,11 @@ def partition(source: PathLike, store: Union[PathLike, Store], *, progress: Opti
     ``gnnstream partition`` reads. For arrays in memory see :func:`gnnstream.from_arrays`.
 
     Options are those of ``gs_partition_options``: ``parts``, ``method``, ``memory`` ("256M" or bytes), ``undirected``,
-    ``feature_type``, ``random_features``, ``seed``, ``split``, ``ids``, ``force``, ``format``. `progress` is called
+    ``feature_type``, ``random_features``, ``seed``, ``split``, ``ids``, ``force``, ``format``, ``ranks`` and
+    ``shards``. ``ranks=4`` orders the store for four ranks that will train: each has as many rows and edges (by method
+    "metis" and "lp"). ``shards=4`` is for a program that ``mpirun -n 4`` starts: no store is made, but each process
+    writes its own shard, ``store/0`` to ``store/3`` (a folder of arrays, method "lp", "random" or "natural"); in any
+    other number of processes it is an OptionError, and :func:`shard` cuts a store that is there. `progress` is called
     with what is being done and how far it is (0 to 1), `warn` with lines about what was taken otherwise than it may
     have been meant (default: Python's warnings).
 

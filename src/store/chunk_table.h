@@ -64,8 +64,9 @@ static inline const gs_chunk *gs_chunk_at(const gs_chunk_table *t, gs_direction 
     return &t->chunk[d][(uint64_t)target * t->parts + operand];
 }
 /* Which intervals each of several owners has, all edges into and out of their vertices with them: owner k's are
- * first[k] to first[k + 1] - 1, of about as many edges and rows for each. It depends on the table alone, so whoever has
- * a store's tables deals alike. No owner is without, unless there are more owners than intervals.
+ * first[k] to first[k + 1] - 1, of about as many edges and rows for each: as many intervals, where nobody has many more
+ * edges than its share then. It depends on the table alone, so whoever has a store's tables deals alike. No owner is
+ * without, unless there are more owners than intervals.
  * `first`: [owners + 1]. */
 void gs_chunk_deal(const gs_chunk_table *t, uint32_t owners, uint32_t *first);
 /* Bytes of one interval-local index in every chunk: 2 when an interval has at most

@@ -259,14 +259,37 @@ gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chun
 /* What a row counts beside its edges: a dense product of 64 columns takes as long as to gather some four rows. */
 #define EDGES_A_ROW 4u
 
-static uint64_t weight_of(const gs_chunk_table *t, uint32_t interval)
+static uint64_t edges_at(const gs_chunk_table *t, uint32_t interval)
 {
     uint64_t edges = 0;
 
     for (uint32_t d = 0; d < 2; d++)
         for (uint32_t o = 0; o < t->parts; o++)
             edges += gs_chunk_at(t, (gs_direction)d, interval, o)->edges;
-    return edges + EDGES_A_ROW * gs_interval_rows(t, interval);
+    return edges;
+}
+
+static uint64_t weight_of(const gs_chunk_table *t, uint32_t interval)
+{
+    return edges_at(t, interval) + EDGES_A_ROW * gs_interval_rows(t, interval);
+}
+
+/* As many intervals for each owner; true: nobody has then an eighth more than its share of the edges, as in stores
+ * whose order was made for so many ranks, and in those of graphs without hubs. */
+static bool deal_evenly(const gs_chunk_table *t, uint32_t owners, uint32_t *first)
+{
+    uint64_t most = 0, all = 0;
+
+    for (uint32_t k = 0; k < owners; k++) {
+        uint64_t own = 0;
+        first[k] = (uint32_t)((uint64_t)t->parts * k / owners);
+        for (uint32_t i = first[k]; i < (uint64_t)t->parts * (k + 1) / owners; i++)
+            own += edges_at(t, i);
+        most = GS_MAX(most, own);
+        all += own;
+    }
+    first[owners] = t->parts;
+    return t->parts >= owners && (double)most <= 1.125 * (double)all / owners;
 }
 
 void gs_chunk_deal(const gs_chunk_table *t, uint32_t owners, uint32_t *first)
@@ -274,6 +297,8 @@ void gs_chunk_deal(const gs_chunk_table *t, uint32_t owners, uint32_t *first)
     double total = 0, before = 0;
     uint32_t at = 0;
 
+    if (deal_evenly(t, owners, first))
+        return;
     for (uint32_t i = 0; i < t->parts; i++)
         total += (double)weight_of(t, i);
     first[0] = 0;

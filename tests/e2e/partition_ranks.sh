@@ -28,14 +28,14 @@ save(f"{sys.argv[1]}/typed/edge_weights.npy", "<f4", "f", f"({e},)", [k * 7919 %
 save(f"{sys.argv[1]}/edged/edge_features.npy", "<f4", "f", f"({e}, 3)", [k * 7919 % 1000 / 500 for k in range(3 * e)])
 END
 
-# alike N INPUT OPTIONS...: shards of the same name made both ways.
+# alike N INPUT OPTIONS...: shards of the same name made both ways; the store is ordered for as many ranks.
 alike()
 {
     local n=$1 input=$2
     shift 2
     rm -rf "$work/one" "$work/cut" "$work/ranks"
     mkdir "$work/one" "$work/cut" "$work/ranks"
-    run "a store" "$GNNSTREAM" partition "$work/$input" "$work/one/out" "$@" &&
+    run "a store" "$GNNSTREAM" partition "$work/$input" "$work/one/out" --ranks "$n" "$@" &&
         run "its shards" "$GNNSTREAM" shard "$work/one/out" "$n" "$work/cut/out" &&
         run "$n ranks: $input $*" timeout 100 mpirun -n "$n" "$GNNSTREAM" partition "$work/$input" "$work/ranks/out" \
             --shards "$n" "$@" || return
