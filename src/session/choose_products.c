@@ -99,7 +99,7 @@ static gs_status count_products(const gs_session *s, gs_stage *stage, gs_product
     const uint32_t other = way == GS_PRODUCTS_OF_PAIRS;
     const uint32_t direction = gs_store_chunks(s->store)->shared ? GS_BY_DEST : stage->direction ^ other;
     gs_edge_products p;
-    double of_chunk;
+    double of_chunk = 0;
     gs_status st;
 
     if (!gs_stage_find_products(&p, stage, way))
