@@ -20,7 +20,7 @@ typedef struct gs_leaf {
 
 /* What was found out about graphs that were cut before. A compilation comes to the same graph again and again, as most
  * of what it tries makes no difference, and so does the next one of the same model. {0} is empty. One thread. */
-#define GS_CUTS 64u
+#define GS_CUTS 256u
 typedef struct gs_cuts {
     uint32_t next; /* takes the place of the oldest */
     struct {
