@@ -165,6 +165,9 @@ static gs_status check_options(const gs_partition_options *o)
         return st;
     if (o->ranks > GS_SHARDS_MOST)
         return gs_fail(GS_EINVAL, ".ranks %u: are more than %u", o->ranks, GS_SHARDS_MOST);
+    if (o->ranks > 1 && o->method != NULL && strcmp(o->method, "metis") != 0 && strcmp(o->method, "lp") != 0)
+        return gs_fail(GS_EINVAL, ".ranks %u: orders of .method %s are the same for any; use metis or lp, or leave it "
+                       "out", o->ranks, o->method);
     return o->split != NULL ? gs_part__split_shares((double[3]){0}, o->split) : GS_OK;
 }
 

@@ -32,6 +32,7 @@ t '--matmul f8: must be one of fp32|tf32|bf16' --matmul f8
 p() { refused 2 "gnnstream partition: $1" gnnstream partition graph store "${@:2}"; }
 p '--parts 0: must be a whole number from 1 to 16384, or auto' --parts 0
 p '--parts few: must be' --parts few
+p '--ranks 3: orders of --method fennel are the same for any' --ranks 3 --method fennel
 p '--method ldg: must be one of metis|lp|fennel|random|natural' --method ldg
 p '--format dot: must be one of npy-types|' --format dot
 p '--split 0.6,0.2: must be three shares from 0 to 1' --split 0.6,0.2
