@@ -586,6 +586,7 @@ gs_status gs_loader_begin(gs_loader *l, uint32_t epoch, uint32_t first)
     l->epoch = epoch;
     l->next = first;
     l->batch = NULL;
+    l->filled = false; /* of a group that is at hand, rows that follow are not those of this batch */
     return GS_OK;
 }
 
