@@ -76,8 +76,8 @@ static cli_option partition_opts[] = {
     {"--force", CLI_FLAG, FIELD(force), NULL, "replace the store that is there", NULL, 0, 0},
     {"--shards", CLI_COUNT, FIELD(shards), "N", "STORE/0 to STORE/N-1 instead, by mpirun -n N, each by its rank",
      "none", 2, 16},
-    {"--ranks", CLI_COUNT, FIELD(ranks), "N", "that will train: of metis and lp, each has as many rows and edges",
-     "N of --shards, or 1", 1, 16},
+    {"--ranks", CLI_COUNT, FIELD(ranks), "N", "that will train: metis and lp give each as many rows and edges",
+     "--shards, or 1", 1, 16},
     {0},
 };
 
