@@ -29,8 +29,8 @@ both_ends()
 }
 {
     both_ends plan store --model gat --hidden 4 --heads 1
-    both_ends partition edges.txt new --method natural --memory 256M
+    both_ends partition edges.txt new --method lp --memory 256M
     both_ends generate sbm new --vertices 2 --edges 1 --features 1
 } >counts
-grep -q 'plan: [4-9]' counts && grep -q 'partition: 3' counts && grep -q 'generate: 2' counts ||
+grep -q 'plan: [4-9]' counts && grep -q 'partition: 4' counts && grep -q 'generate: 2' counts ||
     die "limits in help: $(<counts)"
