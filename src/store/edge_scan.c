@@ -16,10 +16,9 @@
 
 /* A large file read front to back, through one buffer.
  *
- * Reads are as large as the buffer. What has been read is dropped from the page cache where the file is larger than
- * what the caller has room for, or a large part of the machine's memory, so that verifying a store does not push
- * everything else out, nor a scan what a small cgroup has. Else it stays for the next scan, as planning may read the
- * edges several times. */
+ * What has been read is dropped from the page cache where the file is larger than what the caller has room for, or a
+ * large part of the machine's memory, so that verifying a store does not push everything else out, nor a scan what a
+ * small cgroup has. Else it stays for the next scan, as planning may read the edges several times. */
 
 #define KEPT_PART 8u
 
@@ -40,6 +39,23 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capa
     return GS_OK;
 }
 
+#define DROPPED_BYTES GS_MIB /* of a file that is dropped, in the page cache: a small cgroup has no room for more */
+
+/* Into the buffer. */
+static gs_status read_window(const gs_window *w, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t most = w->drops ? DROPPED_BYTES : bytes;
+    gs_status st = GS_OK;
+
+    for (uint64_t done = 0; done < bytes && st == GS_OK; done += most) {
+        const uint64_t n = GS_MIN(most, bytes - done);
+        st = gs_pread_exact(w->fd, w->buffer + done, n, offset + done, w->path);
+        if (w->drops)
+            (void)posix_fadvise(w->fd, (off_t)(offset + done), (off_t)n, POSIX_FADV_DONTNEED);
+    }
+    return st;
+}
+
 gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint64_t bytes, uint64_t end)
 {
     assert(bytes <= w->capacity && offset % GS_BLOCK_BYTES == 0);
@@ -47,12 +63,10 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
         const uint64_t last = GS_MIN(end, w->base + w->file_bytes), left = offset < last ? last - offset : 0;
         const uint64_t take = GS_MAX(bytes, GS_MIN(left, w->capacity));
         gs_status st;
-        if (w->drops && w->valid > 0)
-            (void)posix_fadvise(w->fd, (off_t)(w->first - w->base), (off_t)w->valid, POSIX_FADV_DONTNEED);
         w->valid = 0;
         if (offset < w->base)
             return gs_extent_check((gs_extent){w->base, w->file_bytes}, offset, bytes, w->path);
-        st = gs_pread_exact(w->fd, w->buffer, take, offset - w->base, w->path);
+        st = read_window(w, offset - w->base, take);
         if (st != GS_OK)
             return st;
         w->read_bytes += take;
