@@ -381,24 +381,33 @@ class _Loader:
         """The batches of an epoch. One pass at a time: another one ends this."""
         if self._process != os.getpid():  # forked: what the parent opened is the parent's
             self._open()
-        if self._next > 0 and not self._resumed:  # a pass that was left
-            self._epoch, self._next = self._epoch + 1, 0
-        self._resumed = False
         with self._lock:
+            if self._next > 0 and not self._resumed:  # a pass that was left
+                self._epoch, self._next = self._epoch + 1, 0
+            self._resumed = False
             self._turn += 1
             turn = self._turn
             self._engine.begin(self._epoch, self._next)
         while (drawn := self._drawn(turn)) is not None:
             batch = self._made(*drawn)
-            self._next = drawn[0]["number"] + 1
+            self._comes_to(turn, self._epoch, drawn[0]["number"] + 1)
             yield batch
-        self._epoch, self._next = self._epoch + 1, 0
+        self._comes_to(turn, self._epoch + 1, 0)
+
+    def _locked(self) -> contextlib.AbstractContextManager[Any]:
+        """A forked child, which the engine refuses, does not wait for a thread of its parent."""
+        return self._lock if self._process == os.getpid() else contextlib.nullcontext()
+
+    def _comes_to(self, turn: int, epoch: int, number: int) -> None:
+        """Where the next batch is, unless another pass has begun since, or set_epoch() has said where."""
+        with self._locked():
+            if turn == self._turn and not self._resumed:
+                self._epoch, self._next = epoch, number
 
     def _drawn(self, turn: int) -> Optional[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
         """The next batch's shape, arrays and pairs; None behind the last one. No thread that begins another pass comes
-        between the shape and the arrays, which have room for that batch. A forked child, which the engine refuses, does
-        not wait for a thread of its parent."""
-        with self._lock if self._process == os.getpid() else contextlib.nullcontext():
+        between the shape and the arrays, which have room for that batch."""
+        with self._locked():
             if turn != self._turn:
                 raise RuntimeError("the loader has begun another pass; one loader makes one at a time")
             shape = self._engine.next()
