@@ -35,7 +35,9 @@ alike()
     shift 2
     rm -rf "$work/one" "$work/cut" "$work/ranks"
     mkdir "$work/one" "$work/cut" "$work/ranks"
-    run "a store" "$GNNSTREAM" partition "$work/$input" "$work/one/out" --ranks "$n" "$@" &&
+    local for=()
+    [[ " $* " != *" lp "* ]] || for=(--ranks "$n") # other orders are the same for any
+    run "a store" "$GNNSTREAM" partition "$work/$input" "$work/one/out" "$@" ${for[@]+"${for[@]}"} &&
         run "its shards" "$GNNSTREAM" shard "$work/one/out" "$n" "$work/cut/out" &&
         run "$n ranks: $input $*" timeout 100 mpirun -n "$n" "$GNNSTREAM" partition "$work/$input" "$work/ranks/out" \
             --shards "$n" "$@" || return
