@@ -77,11 +77,10 @@ class Sage(torch.nn.Module):
         return x
 
 
-def train(loader, data, recipe, hidden, epochs, seed):
-    """Test accuracy, processor seconds."""
-    fanouts, rate = RECIPES[recipe]
+def train(loader, data, layers, rate, hidden, epochs, seed):
+    """Test accuracy, processor seconds (bench/one_line.py trains by it, too)."""
     torch.manual_seed(seed)
-    model = Sage(data.num_features, hidden, int(data.y.max()) + 1, len(fanouts))
+    model = Sage(data.num_features, hidden, int(data.y.max()) + 1, layers)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     loader, used = loader(seed), time.process_time()
     for _ in range(epochs):
@@ -126,13 +125,13 @@ def main():
                     **{f"{split}_mask": torch.from_numpy(mask) for split, mask in masks.items()})
         batch = min(a.batch, -(-int(masks["train"].sum()) // 4))
         for recipe in a.recipes.split(","):
-            fanouts = RECIPES[recipe][0]
+            fanouts, rate = RECIPES[recipe]
             loaders = {
                 "pyg": lambda seed: NeighborLoader(data, fanouts, batch_size=batch, input_nodes=data.train_mask,
                                                    shuffle=True),
                 "gnnstream": lambda seed: StoreLoader(store, fanouts, batch_size=batch, input_nodes="train",
                                                       shuffle=True, seed=seed)}
-            got = {key: [train(loader, data, recipe, a.hidden, a.epochs, seed) for seed in range(a.seeds)]
+            got = {key: [train(loader, data, len(fanouts), rate, a.hidden, a.epochs, seed) for seed in range(a.seeds)]
                    for key, loader in loaders.items()}
             mean, deviation, used = {}, {}, {}
             for key, runs in got.items():
