@@ -36,7 +36,7 @@ static gs_spans *spans_of(gs_owners *o, const gs_task *t, const gs_place *p)
 static gs_status cut(gs_owners *o, uint32_t i, uint64_t begin, uint64_t end, stretch_fn *fn)
 {
     const gs_task *const t = &o->plan->task[i];
-    const gs_spans *const s = spans_of(o, t, &t->source);
+    gs_spans *const s = spans_of(o, t, &t->source);
     const uint64_t first = t->source.offset;
     gs_status st = GS_OK;
 

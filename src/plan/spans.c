@@ -5,9 +5,17 @@
 
 #include "base/alloc.h"
 
-uint32_t gs_spans_find(const gs_spans *s, uint64_t at)
+static bool is_first_behind(const gs_spans *s, uint32_t k, uint64_t at)
+{
+    return k < s->count && s->span[k].end > at && (k == 0 || s->span[k - 1].end <= at);
+}
+
+uint32_t gs_spans_find(gs_spans *s, uint64_t at)
 {
     uint32_t low = 0, high = s->count;
+
+    if (is_first_behind(s, s->found, at))
+        return s->found;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
         if (s->span[mid].end <= at)
@@ -15,7 +23,7 @@ uint32_t gs_spans_find(const gs_spans *s, uint64_t at)
         else
             high = mid;
     }
-    return low;
+    return s->found = low;
 }
 
 gs_status gs_spans_set(gs_spans *s, gs_span x)

@@ -16,11 +16,12 @@ typedef struct gs_span {
 typedef struct gs_spans {
     gs_span *span;
     uint32_t count, room;
+    uint32_t found; /* by the last search: rows that are asked for one after the other are mostly of one span */
 } gs_spans;
 
 /* What was at [x.begin, x.end) is x now. GS_ENOMEM. */
 gs_status gs_spans_set(gs_spans *s, gs_span x);
 /* The first that ends behind `at`, as an index; `count` where none does. */
-uint32_t gs_spans_find(const gs_spans *s, uint64_t at);
+uint32_t gs_spans_find(gs_spans *s, uint64_t at);
 
 #endif /* GS_PLAN_SPANS_H */
