@@ -77,14 +77,12 @@ gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint
 static gs_status load(gs_batch_rows *r, gs_array_id id)
 {
     gs_block_reader reader = {0};
-    uint64_t bytes;
     gs_status st = gs_block_reader_open(&reader, r->store, id);
 
     if (st == GS_OK && (r->array[id] = gs_malloc(reader.info->bytes + 1)) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for %s of all vertices", gs_array_stem(id));
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < reader.info->bytes; at += bytes, k++)
-        if ((st = gs_block_reader_next(&reader, k, &bytes)) == GS_OK)
-            memcpy(r->array[id] + at, reader.block, bytes);
+    while (gs_block_reader_more(&reader, &st))
+        memcpy(r->array[id] + reader.at, reader.block, reader.bytes);
     gs_block_reader_close(&reader);
     return st;
 }
@@ -100,15 +98,12 @@ static gs_status take_sums(gs_batch_rows *r)
 {
     const uint64_t all = gs_store_array(r->store, GS_ARRAY_FEATURES)->bytes;
     gs_block_reader reader = {0};
-    uint64_t bytes;
     gs_status st = gs_block_reader_open(&reader, r->store, GS_ARRAY_FEATURES);
 
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < all; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&reader, k, &bytes)) != GS_OK)
-            break;
-        for (uint64_t b = 0; b < bytes; b += GS_BLOCK_BYTES)
-            r->sums[(at + b) / GS_BLOCK_BYTES] = sum_of((const uint8_t *)reader.block + b, at + b, all);
-    }
+    while (gs_block_reader_more(&reader, &st))
+        for (uint64_t b = 0; b < reader.bytes; b += GS_BLOCK_BYTES)
+            r->sums[(reader.at + b) / GS_BLOCK_BYTES] =
+                sum_of((const uint8_t *)reader.block + b, reader.at + b, all);
     gs_block_reader_close(&reader);
     return st;
 }
@@ -571,13 +566,11 @@ typedef struct choice {
 static gs_status count_degrees(choice *c, const gs_store *store)
 {
     gs_block_reader r = {0};
-    uint64_t bytes;
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_OUT_DEGREE);
 
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++)
-        if ((st = gs_block_reader_next(&r, k, &bytes)) == GS_OK)
-            for (uint64_t i = 0; i < bytes / sizeof(float); i++)
-                c->count[degree_of(&r, i)]++;
+    while (gs_block_reader_more(&r, &st))
+        for (uint64_t i = 0; i < r.bytes / sizeof(float); i++)
+            c->count[degree_of(&r, i)]++;
     gs_block_reader_close(&r);
     return st;
 }
@@ -592,20 +585,16 @@ static void find_least(choice *c)
 static gs_status mark_rows(choice *c, const gs_store *store)
 {
     gs_block_reader r = {0};
-    uint64_t bytes;
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_OUT_DEGREE);
 
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
-        for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
-            const uint64_t v = at / sizeof(float) + i;
+    while (gs_block_reader_more(&r, &st))
+        for (uint64_t i = 0; i < r.bytes / sizeof(float); i++) {
+            const uint64_t v = r.at / sizeof(float) + i;
             const uint32_t degree = degree_of(&r, i);
             const bool stays = degree > c->least || (degree == c->least && c->equal > 0);
             c->equal -= stays && degree == c->least;
             c->s->bit[v / 64] |= (uint64_t)stays << v % 64;
         }
-    }
     gs_block_reader_close(&r);
     return st;
 }

@@ -304,23 +304,17 @@ static void mark_row(const gs_session *s, gs_granules g, uint64_t *bits, uint64_
 
 static gs_status read_splits(const gs_session *s, gs_granules g, uint64_t *train, uint64_t *labelled)
 {
-    const uint64_t vertices = gs_store_get_info(s->store)->vertices;
     gs_block_reader r = {0};
     gs_status st = gs_block_reader_open(&r, s->store, GS_ARRAY_SPLIT);
 
-    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
-        uint64_t bytes = 0;
-        if ((st = gs_block_reader_next(&r, block, &bytes)) != GS_OK)
-            break;
-        for (uint64_t i = 0; i < bytes; i++) {
+    while (gs_block_reader_more(&r, &st))
+        for (uint64_t i = 0; i < r.bytes; i++) {
             const unsigned char split = ((const unsigned char *)r.block)[i];
             if (split != GS_SPLIT_NONE)
-                mark_row(s, g, labelled, first + i);
+                mark_row(s, g, labelled, r.at + i);
             if (split == GS_SPLIT_TRAIN)
-                mark_row(s, g, train, first + i);
+                mark_row(s, g, train, r.at + i);
         }
-        first += bytes;
-    }
     gs_block_reader_close(&r);
     return st;
 }

@@ -53,6 +53,17 @@ gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *byt
     return GS_OK;
 }
 
+bool gs_block_reader_more(gs_block_reader *r, gs_status *st)
+{
+    if (*st != GS_OK)
+        return false;
+    r->at += r->bytes;
+    if (r->at >= r->info->bytes)
+        return false;
+    *st = gs_block_reader_next(r, r->at / GS_SUM_BYTES, &r->bytes);
+    return *st == GS_OK;
+}
+
 /* ---- rows of ids ---------------------------------------------------------- */
 
 /* Ids of which rows are asked for, and these. */
@@ -91,15 +102,13 @@ static uint64_t note_row(const id_list *l, uint32_t row, uint32_t id)
 static gs_status note_rows(const gs_store *store, const id_list *l)
 {
     gs_block_reader r = {0};
-    uint64_t bytes, found = 0;
+    uint64_t found = 0;
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
 
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
+    while (gs_block_reader_more(&r, &st)) {
         const uint32_t *const id = r.block;
-        for (uint64_t i = 0; i < bytes / sizeof(*id); i++)
-            found += note_row(l, (uint32_t)(at / sizeof(*id) + i), id[i]);
+        for (uint64_t i = 0; i < r.bytes / sizeof(*id); i++)
+            found += note_row(l, (uint32_t)(r.at / sizeof(*id) + i), id[i]);
     }
     gs_block_reader_close(&r);
     if (st != GS_OK || found == l->count)

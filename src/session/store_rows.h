@@ -15,6 +15,7 @@ typedef struct gs_block_reader {
     void *block; /* GS_SUM_BYTES */
     int fd;
     bool opened;
+    uint64_t at, bytes; /* gs_block_reader_more(): the block that came last, from byte `at` of the array on */
 } gs_block_reader;
 
 /* GS_EINVAL where the store has no such array; GS_EIO, GS_ENOMEM. */
@@ -22,6 +23,9 @@ gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_arr
 void gs_block_reader_close(gs_block_reader *r);
 /* Reads block `index` into r->block, checks it, gives its length. */
 gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *bytes);
+/* Front to back: reads the next block, the first one first. False at the array's end; where it cannot, as *st says
+ * then; and where *st is not GS_OK, for a reader that could not be opened. */
+bool gs_block_reader_more(gs_block_reader *r, gs_status *st);
 
 /* Rows of the store, [count], of vertices by their ids in the input, which are below the number of vertices and may be
  * there more than once. order: [count] places of `id` by ids; NULL: ids ascend. Reads all ids once. GS_EFORMAT: the

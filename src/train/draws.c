@@ -102,7 +102,6 @@ static const gs_sampler_facts *facts_of(const gs_draws *d) { return gs_sampler_f
 static gs_status list_targets(gs_draws *d, gs_split split, uint64_t most)
 {
     gs_block_reader r = {0};
-    uint64_t bytes;
     gs_status st = GS_OK;
 
     if ((d->target = gs_malloc_array(most + 1, sizeof(*d->target))) == NULL)
@@ -113,13 +112,10 @@ static gs_status list_targets(gs_draws *d, gs_split split, uint64_t most)
         return GS_OK;
     }
     st = gs_block_reader_open(&r, d->store, GS_ARRAY_SPLIT);
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++) {
-        if ((st = gs_block_reader_next(&r, k, &bytes)) != GS_OK)
-            break;
-        for (uint64_t i = 0; i < bytes && d->targets < most; i++)
+    while (gs_block_reader_more(&r, &st))
+        for (uint64_t i = 0; i < r.bytes && d->targets < most; i++)
             if (((const uint8_t *)r.block)[i] == split)
-                d->target[d->targets++] = (uint32_t)(at + i);
-    }
+                d->target[d->targets++] = (uint32_t)(r.at + i);
     gs_block_reader_close(&r);
     return st;
 }

@@ -25,12 +25,10 @@ typedef struct columns {
 static gs_status read_ids(uint32_t *id, const gs_store *store)
 {
     gs_block_reader r = {0};
-    uint64_t bytes;
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
 
-    for (uint64_t at = 0, k = 0; st == GS_OK && at < r.info->bytes; at += bytes, k++)
-        if ((st = gs_block_reader_next(&r, k, &bytes)) == GS_OK)
-            memcpy((char *)id + at, r.block, bytes);
+    while (gs_block_reader_more(&r, &st))
+        memcpy((char *)id + r.at, r.block, r.bytes);
     gs_block_reader_close(&r);
     return st;
 }

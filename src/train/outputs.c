@@ -492,16 +492,8 @@ static gs_status deal_all(dealer *d)
     gs_block_reader ids = {0};
     gs_status st = gs_block_reader_open(&ids, d->job->store, GS_ARRAY_INPUT_ID);
 
-    const uint64_t vertices = gs_store_get_info(d->job->store)->vertices;
-
-    for (uint64_t first = 0, block = 0; first < vertices && st == GS_OK; block++) {
-        uint64_t bytes, count;
-        if ((st = gs_block_reader_next(&ids, block, &bytes)) != GS_OK)
-            break;
-        count = GS_MIN(bytes / sizeof(uint32_t), vertices - first);
-        st = deal_rows(d, first, count, ids.block);
-        first += count;
-    }
+    while (gs_block_reader_more(&ids, &st))
+        st = deal_rows(d, ids.at / sizeof(uint32_t), ids.bytes / sizeof(uint32_t), ids.block);
     gs_block_reader_close(&ids);
     return st == GS_OK && d->sort != NULL ? gs_sort_finish(d->sort) : st;
 }

@@ -71,19 +71,14 @@ typedef struct scoring {
 static gs_status find_rows(scoring *x)
 {
     gs_block_reader reader = {0};
-    uint64_t row = 0, bytes;
     gs_status st = gs_block_reader_open(&reader, x->store, GS_ARRAY_INPUT_ID);
 
-    for (uint64_t block = 0; st == GS_OK && row < gs_store_get_info(x->store)->vertices; block++) {
-        if ((st = gs_block_reader_next(&reader, block, &bytes)) != GS_OK)
-            break;
-        for (uint64_t k = 0; k < bytes / sizeof(uint32_t); k++) {
+    while (gs_block_reader_more(&reader, &st))
+        for (uint64_t k = 0; k < reader.bytes / sizeof(uint32_t); k++) {
             const uint32_t id = ((const uint32_t *)reader.block)[k];
             if (id < gs_store_get_info(x->store)->vertices)
-                x->row_of[id] = (uint32_t)row;
-            row++;
+                x->row_of[id] = (uint32_t)(reader.at / sizeof(uint32_t) + k);
         }
-    }
     gs_block_reader_close(&reader);
     return st;
 }
