@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 
-static const gs_op_facts facts[GS_OP_COUNT] = {
+const gs_op_facts gs_op__facts[GS_OP_COUNT] = {
 #define X(id, name, text, inputs, standard, zero, is, value) \
     [id] = {name, text, standard, inputs, GS_CLASS_ELEMENTWISE, GS_FORM_EACH, zero, GS_BOTH | (is)},
     GS_OP_EACH_MAP(X)
@@ -45,15 +45,9 @@ gs_loss gs_loss_of_task(gs_train_task task)
     return (gs_loss)k;
 }
 
-const gs_op_facts *gs_op_facts_of(gs_op op)
-{
-    assert((unsigned)op < GS_OP_COUNT);
-    return &facts[op];
-}
-
 const char *gs_op_name(gs_op op)
 {
-    return (unsigned)op < GS_OP_COUNT ? facts[op].name : "?";
+    return (unsigned)op < GS_OP_COUNT ? gs_op__facts[op].name : "?";
 }
 
 double gs_op_value(gs_op op, double x, double y, double z, double alpha)

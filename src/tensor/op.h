@@ -11,6 +11,7 @@
 #ifndef GS_TENSOR_OP_H
 #define GS_TENSOR_OP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -232,8 +233,13 @@ typedef struct gs_op_facts {
     gs_loss loss;     /* of class LOSS */
 } gs_op_facts;
 
+extern const gs_op_facts gs_op__facts[GS_OP_COUNT];
 /* `op` must be below GS_OP_COUNT. */
-const gs_op_facts *gs_op_facts_of(gs_op op);
+static inline const gs_op_facts *gs_op_facts_of(gs_op op)
+{
+    assert((unsigned)op < GS_OP_COUNT);
+    return &gs_op__facts[op];
+}
 /* Value of an operator of form EACH; the operands that it does not have are ignored. NaN for any other. */
 double gs_op_value(gs_op op, double x, double y, double z, double alpha);
 
