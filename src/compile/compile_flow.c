@@ -1,6 +1,7 @@
 /* compile_flow.c - maximum flow by blocking flows (Dinic).
  * Networks here have some 100 vertices and a cut of a few arcs; there are
- * thousands of them in one compilation. */
+ * hundreds of them in one compilation. They are deep, and shortest ways first are a phase for each length; so the first
+ * phases take any way, and seldom more than two others are needed. */
 #include <string.h>
 
 #include "base/size.h"
@@ -8,6 +9,7 @@
 
 #define NO_ARC UINT32_MAX
 #define FAR UINT32_MAX
+#define FREELY 8 /* phases by any way; what more there are go by shortest ones, as their number is bounded */
 
 struct gs_flow {
     uint32_t vertices, vertex_cap, arcs, arc_cap;
@@ -85,24 +87,28 @@ static bool search(gs_flow *f, uint32_t from, uint32_t goal, bool against)
     return false;
 }
 
-/* Has at most `most` flow into v by arcs from one level deeper each; how much that is. From the sink on, as the source
- * leads to every vertex and most of what it gives ends there: each arc is looked at once. */
-static uint64_t pull(gs_flow *f, uint32_t v, uint32_t source, uint64_t most)
+/* Has at most `most` flow into v; how much that is. From the sink on, as the source leads to every vertex and most of
+ * what it gives ends there: each arc is looked at once. By arcs from one level deeper each, or, `freely`, from vertices
+ * that are neither on the way nor known to give no more: their depths are 0, all others FAR. */
+static uint64_t pull(gs_flow *f, uint32_t v, uint32_t source, bool freely, uint64_t most)
 {
     uint64_t got = 0;
 
     if (v == source)
         return most;
+    f->depth[v] = freely ? 0 : f->depth[v];
     for (uint32_t *k = &f->now[v]; *k != NO_ARC; *k = f->next[*k]) {
         const uint32_t from = f->to[*k], arc = *k ^ 1;
-        if (f->left[arc] == 0 || f->depth[from] != f->depth[v] + 1)
+        if (f->left[arc] == 0 || f->depth[from] != (freely ? FAR : f->depth[v] + 1))
             continue;
-        const uint64_t more = pull(f, from, source, GS_MIN(most - got, f->left[arc]));
+        const uint64_t more = pull(f, from, source, freely, GS_MIN(most - got, f->left[arc]));
         f->left[arc] -= more;
         f->left[*k] += more;
         got += more;
-        if (got == most)
-            break; /* the arc may have more for the next one who asks */
+        if (got == most) { /* it may have more for the next one who asks */
+            f->depth[v] = freely ? FAR : f->depth[v];
+            break;
+        }
     }
     return got;
 }
@@ -111,9 +117,12 @@ uint64_t gs_compile__flow_run(gs_flow *f, uint32_t source, uint32_t sink, uint64
 {
     uint64_t total = 0;
 
-    while (total < most && search(f, sink, source, true)) {
+    for (uint32_t phase = 0; total < most && (phase == 0 || search(f, sink, source, true)); phase++) {
+        const bool freely = phase < FREELY;
+        if (freely)
+            memset(f->depth, 0xff, f->vertices * sizeof(*f->depth)); /* FAR */
         memcpy(f->now, f->first, f->vertices * sizeof(*f->now));
-        total += pull(f, sink, source, most - total);
+        total += pull(f, sink, source, freely, most - total);
     }
     (void)search(f, source, NO_ARC, false); /* the source's side: what it still reaches */
     return total;
