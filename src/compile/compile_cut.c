@@ -181,7 +181,7 @@ static bool is_free(const gs_cut *c, uint32_t i, uint32_t t)
  * the float32 array that edges need anyway, which is only read again: the same bytes. */
 static uint64_t wear_cost(const gs_cut *c, uint32_t v)
 {
-    return c->keep.stored[v] || gs_compile__stored_type(c, v) == GS_F32 ? 0 : row_cost(c, v) / 4;
+    return gs_compile__stored_type(c, v) == GS_F32 ? 0 : row_cost(c, v) / 4;
 }
 
 static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
@@ -194,6 +194,19 @@ static uint64_t compute_cost(const gs_cut *c, const gs_node *n)
     else if (gs_op_is_random(n->op))
         flops = 20ull * n->width; /* Philox: 10 rounds for 4 elements */
     return flops > GS_COST_MOST / GS_MAX(c->flop_cost, 1) ? GS_COST_MOST : flops * c->flop_cost;
+}
+
+/* What the search asks of each value again and again, where levels and stored types are known. */
+static void find_costs(gs_cut *c)
+{
+    for (uint32_t v = 0; v < c->nodes; v++) {
+        const gs_node *const n = at(c, v);
+        const bool input = n->op == GS_OP_INPUT,
+                   rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !gs_compile__is_statistic(n);
+        c->search.compute[v] = compute_cost(c, n);
+        c->search.load[v] = input || rows ? row_cost(c, v) : GS_COST_INF;
+        c->search.keep[v] = input ? row_cost(c, v) : rows ? 2 * row_cost(c, v) + wear_cost(c, v) : GS_COST_INF;
+    }
 }
 
 void gs_compile__cut_free(gs_cut *c)
@@ -212,7 +225,6 @@ typedef struct gs_network {
     uint32_t stage, top; /* top: of c->search.stack */
     uint32_t source, sink;
     bool simple; /* no network: what can be loaded is */
-    bool notes;  /* c->search.met and since */
 } gs_network;
 
 /* search.vertex: twice the vertex, and 1 more where another one follows it, for the rows once they are loaded. */
@@ -222,21 +234,13 @@ static uint32_t out_of(const gs_network *w, uint32_t v) { return in_of(w, v) + w
 /* GS_COST_INF: it cannot be loaded. */
 static uint64_t load_cost(const gs_network *w, uint32_t v)
 {
-    const gs_cut *c = w->c;
-    const gs_node *n = at(c, v);
-    const bool rows = gs_op_classof(n->op) != GS_CLASS_REDUCE && !is_loss(n) && !gs_compile__is_statistic(n);
+    const gs_cut *const c = w->c;
 
-    if (n->op == GS_OP_INPUT)
-        return row_cost(c, v);
-    if (!rows || c->when.level[v] >= w->stage || (!c->keep.stored[v] && c->keep.may_not_store[v]))
+    if (c->when.level[v] >= w->stage)
         return GS_COST_INF;
-    return row_cost(c, v) * (c->keep.stored[v] ? 1 : 2) + wear_cost(c, v);
-}
-
-static void note_met(const gs_network *w, uint32_t v)
-{
-    if (w->notes && w->c->search.met[v] == 0)
-        w->c->search.met[v] = w->stage;
+    if (c->keep.stored[v])
+        return c->search.load[v];
+    return c->keep.may_not_store[v] ? GS_COST_INF : c->search.keep[v];
 }
 
 static void visit(gs_network *w, uint32_t v)
@@ -244,7 +248,6 @@ static void visit(gs_network *w, uint32_t v)
     gs_cut *const c = w->c;
     if (c->search.seen[v])
         return;
-    note_met(w, v);
     c->search.seen[v] = 1;
     c->search.stack[w->top++] = v;
     c->search.vertex[v] = 2 * gs_compile__flow_vertex(c->search.flow);
@@ -287,7 +290,7 @@ static void add_value(gs_network *w, uint32_t v)
     const uint64_t load = load_cost(w, v);
     const bool far = load < GS_COST_INF && w->top > GS_NETWORK_VALUES;
     const uint64_t compute =
-        n->op == GS_OP_INPUT || far || (here_only && c->when.level[v] != w->stage) ? GS_COST_INF : compute_cost(c, n);
+        n->op == GS_OP_INPUT || far || (here_only && c->when.level[v] != w->stage) ? GS_COST_INF : c->search.compute[v];
     gs_compile__flow_arc(c->search.flow, w->source, in_of(w, v), compute);
     if (load < GS_COST_INF)
         gs_compile__flow_arc(c->search.flow, in_of(w, v), out_of(w, v), load);
@@ -310,22 +313,20 @@ static void settle(gs_network *w, uint32_t v)
     gs_cut *c = w->c;
     if (c->search.seen[v] != GS_CUT_UNUSED || is_free(c, v, w->stage))
         return;
-    note_met(w, v);
     c->search.seen[v] = is_loaded(w, v) ? GS_CUT_LOADED : GS_CUT_COMPUTED;
     c->search.stack[w->top++] = v;
     if (w->simple && !(gs_compile__is_sum(at(c, v)) && c->when.level[v] == w->stage))
-        c->cost += c->search.seen[v] == GS_CUT_LOADED ? load_cost(w, v) : compute_cost(c, at(c, v));
+        c->cost += c->search.seen[v] == GS_CUT_LOADED ? load_cost(w, v) : c->search.compute[v];
 }
 
-static void clear_seen(gs_network *w)
+static void clear_seen(const gs_network *w)
 {
     for (uint32_t i = 0; i < w->top; i++)
-        w->c->search.seen[w->c->search.stack[i]] = 0;
-    w->top = 0;
+        w->c->search.seen[w->c->search.stack[i]] = GS_CUT_UNUSED;
 }
 
-/* Appends what was settled to the values of all stages. */
-static void keep_values(const gs_network *w)
+/* Notes the stage's values: those that it looked at, and those after `settled`, which it computes or loads. */
+static void keep_values(const gs_network *w, uint32_t settled)
 {
     gs_cut *const c = w->c;
 
@@ -341,22 +342,21 @@ static void keep_values(const gs_network *w)
         c->out.room = room;
     }
     for (uint32_t i = 0; i < w->top; i++)
-        c->out.value[c->out.count++] = 4 * c->search.stack[i] + c->search.seen[c->search.stack[i]];
+        if (i >= settled || c->search.seen[c->search.stack[i]] == GS_CUT_UNUSED)
+            c->out.value[c->out.count++] = 4 * c->search.stack[i] + c->search.seen[c->search.stack[i]];
     c->out.end[w->stage] = c->out.count;
 }
 
-static void store(const gs_network *w, uint32_t v)
+/* Is it stored where a stage has it so? */
+static bool is_kept(const gs_cut *c, uint32_t value)
 {
-    gs_cut *const c = w->c;
-    if (w->notes && !c->keep.stored[v])
-        c->search.since[v] = w->stage;
-    c->keep.stored[v] = true;
+    return gs_cut_state_of(value) == GS_CUT_LOADED && at(c, gs_cut_node(value))->op != GS_OP_INPUT;
 }
 
 /* Decides stage t; adds its cost to c->cost and marks what it wants stored, but where the cost comes to `most`. */
 static void cut_stage(gs_cut *c, uint32_t t, bool notes, uint64_t most)
 {
-    gs_network w = {.c = c, .stage = t, .notes = notes};
+    gs_network w = {.c = c, .stage = t};
 
     gs_compile__flow_reset(c->search.flow);
     w.source = gs_compile__flow_vertex(c->search.flow);
@@ -370,48 +370,108 @@ static void cut_stage(gs_cut *c, uint32_t t, bool notes, uint64_t most)
     clear_seen(&w);
     if (c->cost >= most)
         return;
+    const uint32_t settled = w.top;
     for_each_goal(&w, settle);
-    for (uint32_t i = 0; i < w.top; i++) {
-        const gs_node *n = at(c, c->search.stack[i]);
-        if (c->search.seen[c->search.stack[i]] == GS_CUT_LOADED && n->op != GS_OP_INPUT)
-            store(&w, c->search.stack[i]);
-        else if (c->search.seen[c->search.stack[i]] != GS_CUT_LOADED && !gs_compile__is_sum(n))
+    for (uint32_t i = settled; i < w.top; i++) {
+        const uint32_t v = c->search.stack[i];
+        const gs_node *n = at(c, v);
+        c->keep.stored[v] |= is_kept(c, 4 * v + c->search.seen[v]);
+        if (c->search.seen[v] != GS_CUT_LOADED && !gs_compile__is_sum(n))
             for (uint32_t k = 0; k < gs_node_inputs(n); k++)
                 settle(&w, n->in[k]);
     }
-    keep_values(&w);
+    if (notes)
+        keep_values(&w, settled);
     clear_seen(&w);
 }
 
-/* All stages, with notes of how. */
-static uint64_t evaluate(gs_cut *c)
+/* ---- all stages, and what is otherwise than in the cut that is noted ---- */
+
+/* Stages later than `first` see nothing of it. */
+typedef struct gs_change {
+    uint32_t first;
+    uint32_t value;    /* may be stored now, or may not; or GS_IR_NONE */
+    uint32_t from, to; /* stages of an output; 0: none */
+    bool all;          /* nothing is noted */
+} gs_change;
+
+/* Does stage t look at what is otherwise? What later ones store is in keep.stored now, and in search.stored was. */
+static bool is_affected(const gs_cut *c, const gs_change *x, uint32_t t)
 {
-    c->cost = 0;
-    c->out.count = 0;
-    memcpy(c->keep.stored, c->keep.must_store, c->nodes * sizeof(*c->keep.stored));
-    memset(c->search.met, 0, c->nodes * sizeof(*c->search.met));
-    memset(c->search.since, 0, c->nodes * sizeof(*c->search.since));
-    gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
-    for (uint32_t t = c->stages; t > 0; t--) {
-        c->search.before[t] = c->cost;
-        cut_stage(c, t, true, UINT64_MAX);
+    const bool *const now = c->keep.stored, *const before = c->search.stored;
+
+    if (x->all || t == x->from || t == x->to)
+        return true;
+    for (uint32_t i = c->when.level_start[t]; i < c->when.level_start[t + 1]; i++)
+        if (now[c->when.by_level[i]] != before[c->when.by_level[i]])
+            return true;
+    for (uint32_t i = c->out.start[t]; i < c->out.end[t]; i++) {
+        const uint32_t v = gs_cut_node(c->out.value[i]);
+        if (v == x->value || now[v] != before[v])
+            return true;
     }
-    c->search.before[0] = c->cost;
-    return c->cost;
+    return false;
 }
 
-/* Is the cost less than `most`, that of the cut that was noted, where something is otherwise that stages later than
- * `first` do not see? */
-static bool is_less(gs_cut *c, uint32_t first, uint64_t most)
+static void store_kept(const gs_cut *c, uint32_t t, bool *stored)
 {
-    c->cost = c->search.before[first];
-    c->out.count = 0;
+    for (uint32_t i = c->out.start[t]; i < c->out.end[t]; i++)
+        stored[gs_cut_node(c->out.value[i])] |= is_kept(c, c->out.value[i]);
+}
+
+/* Finds for each value the first stage that looks at it, and that stores it, stages from the last to the first. */
+static void find_first(gs_cut *c)
+{
+    memset(c->search.met, 0, c->nodes * sizeof(*c->search.met));
+    memset(c->search.since, 0, c->nodes * sizeof(*c->search.since));
+    for (uint32_t t = 1; t <= c->stages; t++)
+        for (uint32_t i = c->out.start[t]; i < c->out.end[t]; i++) {
+            const uint32_t v = gs_cut_node(c->out.value[i]);
+            c->search.met[v] = t;
+            if (is_kept(c, c->out.value[i]) && !c->keep.must_store[v])
+                c->search.since[v] = t;
+        }
+}
+
+/* Is the cost of all stages less than `most`? Those that `x` does not change cost what they did. `notes`: it is, and
+ * the cut is noted. */
+static bool is_less(gs_cut *c, const gs_change *x, bool notes, uint64_t most)
+{
+    c->cost = 0;
+    for (uint32_t t = c->stages; t > x->first; t--)
+        c->cost += c->search.cost[t];
     for (uint32_t v = 0; v < c->nodes; v++)
-        c->keep.stored[v] = c->keep.must_store[v] || c->search.since[v] > first;
-    gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
-    for (uint32_t t = first; t > 0 && c->cost < most; t--)
-        cut_stage(c, t, false, most);
+        c->keep.stored[v] = c->search.stored[v] = c->keep.must_store[v] || c->search.since[v] > x->first;
+    for (uint32_t t = x->first; t > 0 && c->cost < most; t--) {
+        const uint64_t before = c->cost;
+        const bool affected = is_affected(c, x, t);
+        store_kept(c, t, c->search.stored);
+        if (affected)
+            cut_stage(c, t, notes, most);
+        else
+            store_kept(c, t, c->keep.stored);
+        c->cost += affected ? 0 : c->search.cost[t];
+        if (notes)
+            c->search.cost[t] = c->cost - before;
+    }
+    if (notes)
+        find_first(c);
     return c->cost < most;
+}
+
+/* Where outputs are is new. */
+static void sort_outputs(gs_cut *c)
+{
+    gs_compile__sort_by_stage(c, c->when.place, gs_ir_outputs(c->ir), c->when.by_place, c->when.place_start);
+}
+
+/* All stages, with notes of how. */
+static void evaluate(gs_cut *c)
+{
+    const gs_change all = {.first = c->stages, .value = GS_IR_NONE, .all = true};
+
+    sort_outputs(c);
+    (void)is_less(c, &all, true, UINT64_MAX);
 }
 
 /* ---- local search ---- */
@@ -421,30 +481,30 @@ typedef struct gs_search {
     uint64_t left; /* evaluations, so that a huge model compiles in bounded time */
 } gs_search;
 
-/* One more evaluation; true when it is better than the best so far, which it then is. It differs from that in what no
- * stage later than `first` sees. */
-static bool improves(gs_cut *c, gs_search *s, uint32_t first)
+/* One more evaluation; true when it is better than the best so far, which it then is. */
+static bool improves(gs_cut *c, gs_search *s, const gs_change *x)
 {
     if (s->left == 0)
         return false;
     s->left--;
-    if (!is_less(c, first, s->best))
+    if (!is_less(c, x, false, s->best))
         return false;
-    s->best = evaluate(c);
+    (void)is_less(c, x, true, UINT64_MAX);
+    s->best = c->cost;
     return true;
 }
 
 static bool try_forbidding(gs_cut *c, gs_search *s)
 {
     bool better = false;
-    evaluate(c);
     for (uint32_t v = 0; v < c->nodes; v++)
-        c->search.candidate[v] = c->keep.stored[v] && !c->keep.must_store[v];
+        c->search.candidate[v] = c->search.since[v] > 0;
     for (uint32_t v = 0; v < c->nodes && s->left > 0; v++) {
+        const gs_change x = {.first = c->search.met[v], .value = v};
         if (!c->search.candidate[v])
             continue;
         c->keep.may_not_store[v] = true;
-        if (improves(c, s, c->search.met[v]))
+        if (improves(c, s, &x))
             better = true;
         else
             c->keep.may_not_store[v] = false;
@@ -463,13 +523,18 @@ static bool try_later_gradients(gs_cut *c, gs_search *s)
         if (out->kind != GS_OUTPUT_GRAD || gs_node_inputs(at(c, out->node)) < 2)
             continue; /* a sum of rows belongs where the rows are */
         for (uint32_t t = first; t <= last; t++) {
+            const gs_change x = {.first = GS_MAX(t, choice), .value = GS_IR_NONE, .from = choice, .to = t};
+            if (t == choice)
+                continue;
             c->when.place[o] = t;
-            if (t != choice && improves(c, s, GS_MAX(t, choice))) {
+            sort_outputs(c);
+            if (improves(c, s, &x)) {
                 choice = t;
                 better = true;
             }
         }
         c->when.place[o] = choice;
+        sort_outputs(c);
     }
     return better;
 }
@@ -548,14 +613,15 @@ static void search_sets(gs_cut *c, gs_cuts *cuts)
         evaluate(c);
         return;
     }
-    s.best = evaluate(c);
+    evaluate(c);
+    s.best = c->cost;
     while (s.left > 0) {
         const bool a = try_later_gradients(c, &s);
         const bool b = try_forbidding(c, &s);
         if (!a && !b)
             break;
     }
-    evaluate(c);
+    c->cost = s.best;
     if (cuts != NULL && c->failed == GS_OK)
         note_found(c, cuts, question);
 }
@@ -601,7 +667,11 @@ static void take_search(gs_arena *m, gs_cut_search *s, uint32_t nodes, size_t st
     s->vertex = gs_arena_take(m, nodes, sizeof(*s->vertex));
     s->met = gs_arena_take(m, nodes, sizeof(*s->met));
     s->since = gs_arena_take(m, nodes, sizeof(*s->since));
-    s->before = gs_arena_take(m, stages + 1, sizeof(*s->before));
+    s->stored = gs_arena_take(m, nodes, sizeof(*s->stored));
+    s->load = gs_arena_take(m, nodes, sizeof(*s->load));
+    s->keep = gs_arena_take(m, nodes, sizeof(*s->keep));
+    s->compute = gs_arena_take(m, nodes, sizeof(*s->compute));
+    s->cost = gs_arena_take(m, stages + 1, sizeof(*s->cost));
     /* find_levels() may meet a node once an input */
     s->stack = gs_arena_take(m, 4 * (size_t)nodes + 4, sizeof(*s->stack));
 }
@@ -632,11 +702,29 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sort_values(gs_cut *c)
+/* What stages compute and load is listed in the order of the graph, without what they only looked at, and stored values
+ * are known. */
+static void list_values(gs_cut *c)
 {
-    for (uint32_t t = 1; t <= c->stages; t++)
-        if (c->out.end[t] - c->out.start[t] > 1)
-            qsort(c->out.value + c->out.start[t], c->out.end[t] - c->out.start[t], sizeof(*c->out.value), by_value);
+    uint32_t *const all = c->out.value;
+
+    c->out.value = gs_malloc_array((size_t)c->out.count + 1, sizeof(*all));
+    c->out.room = c->out.count + 1;
+    c->out.count = 0;
+    for (uint32_t v = 0; v < c->nodes; v++)
+        c->keep.stored[v] = c->keep.must_store[v] || c->search.since[v] > 0;
+    for (uint32_t t = c->stages; t > 0 && c->out.value != NULL; t--) {
+        const uint32_t first = c->out.count;
+        for (uint32_t i = c->out.start[t]; i < c->out.end[t]; i++)
+            if (gs_cut_state_of(all[i]) != GS_CUT_UNUSED)
+                c->out.value[c->out.count++] = all[i];
+        c->out.start[t] = first;
+        c->out.end[t] = c->out.count;
+        if (c->out.count - first > 1)
+            qsort(c->out.value + first, c->out.count - first, sizeof(*all), by_value);
+    }
+    c->failed = c->out.value == NULL ? GS_ENOMEM : c->failed;
+    gs_free(all);
 }
 
 static uint64_t flops_per_byte(const gs_compile_options *o)
@@ -664,15 +752,16 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
     if (options->store_logits)
         c->keep.must_store[gs_ir_root(ir)] = c->keep.full[gs_ir_root(ir)] = true;
     gs_compile__find_levels(c);
+    find_costs(c);
     if (search_more)
         search_sets(c, options->cuts);
     else
         evaluate(c);
+    list_values(c);
     if (c->failed != GS_OK) {
         gs_compile__cut_free(c);
         return gs_fail(GS_ENOMEM, "no memory to cut the model into stages");
     }
-    sort_values(c);
     c->cost += fixed_cost(c, options->edges_per_vertex);
     *out = c;
     return GS_OK;

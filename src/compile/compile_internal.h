@@ -133,9 +133,12 @@ typedef struct gs_cut_search {
     uint8_t *seen;        /* [nodes], all 0 */
     uint32_t *vertex;     /* [nodes] of the network being made */
     uint32_t *stack;      /* [4 * nodes] */
-    /* Of the best cut so far, whose stages were cut from the last to the first. */
+    uint64_t *load, *keep; /* [nodes] cost of loading what is stored anyhow, and of storing it, too */
+    uint64_t *compute;     /* [nodes] cost of making it in a stage */
+    /* Of the best cut so far, whose stages were cut from the last to the first; out.value has what they looked at, too. */
     uint32_t *met, *since; /* [nodes] first stage that looked at a value, and that stored it; 0: none */
-    uint64_t *before;      /* [stages + 1] cost of all later stages; 0: of all */
+    uint64_t *cost;        /* [stages + 1] of each */
+    bool *stored;          /* [nodes] by stages that come before the one at hand */
 } gs_cut_search;
 
 typedef struct gs_cut {
