@@ -224,9 +224,12 @@ uint32_t gs_ir__append(gs_ir *ir, const gs_node *n)
 
 void gs_ir_label(gs_ir *ir, uint32_t node, const char *name)
 {
-    if (node == GS_IR_NONE || gs_op_classof(ir->node[node].op) == GS_CLASS_LEAF || ir->node[node].name[0] != 0)
+    gs_node *const n = node == GS_IR_NONE ? NULL : &ir->node[node];
+    if (n == NULL || gs_op_classof(n->op) == GS_CLASS_LEAF || n->name[0] != 0)
         return;
-    snprintf(ir->node[node].name, sizeof(ir->node[node].name), "%s", name);
+    const size_t bytes = strnlen(name, sizeof(n->name) - 1);
+    memcpy(n->name, name, bytes);
+    n->name[bytes] = 0;
 }
 
 void gs_ir_add_output(gs_ir *ir, gs_output_kind kind, uint32_t node, uint32_t param)
