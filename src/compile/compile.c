@@ -157,14 +157,12 @@ static uint64_t standing_cost(const gs_ir *ir)
 static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const gs_move *move)
 {
     gs_ir *ir = NULL;
-    gs_cut *c = NULL;
     gs_status st = make_variant(&ir, NULL, k, move);
 
     if (st == GS_OK)
-        st = gs_compile__cut(&c, ir, k->options, k->weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
-    if (st == GS_OK)
-        *cost = c->cost + (k->options->lean ? STANDING * standing_cost(ir) : 0);
-    gs_compile__cut_free(c);
+        st = gs_compile__cut_cost(cost, ir, k->options, k->weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
+    if (st == GS_OK && k->options->lean)
+        *cost += STANDING * standing_cost(ir);
     gs_ir_free(ir);
     return st;
 }

@@ -22,11 +22,14 @@ typedef struct gs_leaf {
  * of what it tries makes no difference, and so does the next one of the same model. {0} is empty. One thread. */
 #define GS_CUTS 256u
 typedef struct gs_cuts {
-    uint32_t next; /* takes the place of the oldest */
+    uint32_t next, next_cost; /* take the place of the oldest */
     struct {
         uint64_t question; /* checksum of the graph, and of what it is cut by; 0: none */
         uint32_t *found;   /* compile_cut.c */
     } known[GS_CUTS];
+    struct {
+        uint64_t question, cost; /* the same, of what it costs */
+    } cost[GS_CUTS];
 } gs_cuts;
 
 void gs_cuts_drop(gs_cuts *c); /* makes it empty */

@@ -548,20 +548,25 @@ static uint64_t hash_node(uint64_t h, const gs_node *n)
     return gs_hash64_seeded(part, sizeof(part), h);
 }
 
-/* All that the search depends on; what files call things, and how they start, it does not look at. */
+/* What files call things, and how they start, nothing here depends on. */
+static uint64_t hash_graph(const gs_ir *ir, uint64_t h)
+{
+    for (uint32_t i = 0; i < gs_ir_count(ir); i++)
+        h = hash_node(h, gs_ir_node(ir, i));
+    for (uint32_t o = 0; o < gs_ir_outputs(ir); o++) {
+        const gs_output *const out = gs_ir_output(ir, o);
+        const uint32_t of[] = {out->kind, out->node, out->param};
+        h = gs_hash64_seeded(of, sizeof(of), h);
+    }
+    return h;
+}
+
+/* All that the search depends on. */
 static uint64_t question_of(const gs_cut *c)
 {
     const uint32_t part[] = {c->nodes, gs_ir_outputs(c->ir), gs_ir_root(c->ir), c->scales, c->no_fuse, c->rest, c->read,
                              c->rest_width, (uint32_t)c->flop_cost};
-    uint64_t h = gs_hash64(part, sizeof(part));
-
-    for (uint32_t i = 0; i < c->nodes; i++)
-        h = hash_node(h, at(c, i));
-    for (uint32_t o = 0; o < gs_ir_outputs(c->ir); o++) {
-        const gs_output *const out = gs_ir_output(c->ir, o);
-        const uint32_t of[] = {out->kind, out->node, out->param};
-        h = gs_hash64_seeded(of, sizeof(of), h);
-    }
+    const uint64_t h = hash_graph(c->ir, gs_hash64(part, sizeof(part)));
     return gs_hash64_seeded(c->keep.must_store, c->nodes * sizeof(*c->keep.must_store), h);
 }
 
@@ -785,5 +790,38 @@ gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_option
     const bool better = scaled != NULL && scaled->cost < c->cost;
     *out = better ? scaled : c;
     gs_compile__cut_free(better ? c : scaled);
+    return GS_OK;
+}
+
+/* All that the cost depends on. */
+static uint64_t cost_question(const gs_ir *ir, const gs_compile_options *o, bool search_more)
+{
+    const uint32_t part[] = {gs_ir_count(ir), gs_ir_outputs(ir), gs_ir_root(ir), o->no_fuse, o->store_logits, o->rest,
+                             o->read, o->rest_width, (uint32_t)flops_per_byte(o), search_more};
+    const uint64_t h = gs_hash64(part, sizeof(part));
+    return hash_graph(ir, gs_hash64_seeded(&o->edges_per_vertex, sizeof(o->edges_per_vertex), h)) | 1; /* 0: none */
+}
+
+gs_status gs_compile__cut_cost(uint64_t *cost, const gs_ir *ir, const gs_compile_options *options, bool search)
+{
+    gs_cuts *const cuts = options->cuts;
+    const uint64_t question = cuts == NULL ? 0 : cost_question(ir, options, search);
+    gs_cut *c = NULL;
+    gs_status st;
+
+    for (uint32_t k = 0; cuts != NULL && k < GS_CUTS; k++)
+        if (cuts->cost[k].question == question) {
+            *cost = cuts->cost[k].cost;
+            return GS_OK;
+        }
+    if ((st = gs_compile__cut(&c, ir, options, search)) != GS_OK)
+        return st;
+    *cost = c->cost;
+    gs_compile__cut_free(c);
+    if (cuts != NULL) {
+        cuts->cost[cuts->next_cost].question = question;
+        cuts->cost[cuts->next_cost].cost = *cost;
+        cuts->next_cost = (cuts->next_cost + 1) % GS_CUTS;
+    }
     return GS_OK;
 }

@@ -135,7 +135,7 @@ typedef struct gs_cut_search {
     uint32_t *stack;      /* [4 * nodes] */
     uint64_t *load, *keep; /* [nodes] cost of loading what is stored anyhow, and of storing it, too */
     uint64_t *compute;     /* [nodes] cost of making it in a stage */
-    /* Of the best cut so far, whose stages were cut from the last to the first; out.value has what they looked at, too. */
+    /* Of the best cut so far, whose stages were cut from the last to the first; out.value has what they looked at. */
     uint32_t *met, *since; /* [nodes] first stage that looked at a value, and that stored it; 0: none */
     uint64_t *cost;        /* [stages + 1] of each */
     bool *stored;          /* [nodes] by stages that come before the one at hand */
@@ -175,6 +175,8 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
 /* `search`: also try other sets of stored values and other stages for gradients. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);
+/* What that costs. */
+gs_status gs_compile__cut_cost(uint64_t *cost, const gs_ir *ir, const gs_compile_options *options, bool search);
 
 /* ---- compile_flow.c: minimum cut of a small network ---- */
 

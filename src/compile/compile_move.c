@@ -154,7 +154,7 @@ static gs_status improve_at_once(gs_ir *ir, const gs_cut *c, const gs_compile_op
     gs_undo_all u = {.c = c};
     gs_arena memory = {0};
     gs_ir *const changed = gs_ir_clone(ir);
-    gs_cut *d = NULL;
+    uint64_t cost = 0;
     gs_status st = GS_OK;
 
     u.y = gs_arena_take(&memory, c->nodes, sizeof(*u.y));
@@ -166,11 +166,10 @@ static gs_status improve_at_once(gs_ir *ir, const gs_cut *c, const gs_compile_op
     }
     find_all(&u);
     if ((st = gs_ir_rewrite(changed, rewrite_all, &u)) == GS_OK)
-        st = gs_compile__cut(&d, changed, o, false);
-    if (st == GS_OK && d->cost < c->cost)
+        st = gs_compile__cut_cost(&cost, changed, o, false);
+    if (st == GS_OK && cost < c->cost)
         gs_ir_swap(ir, changed);
 done:
-    gs_compile__cut_free(d);
     gs_ir_free(changed);
     gs_arena_free(&memory);
     return st;
@@ -188,7 +187,7 @@ static bool are_many(const gs_cut *c)
 /* Takes the first change that costs less; *better says whether there was one. */
 static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *better)
 {
-    gs_cut *c = NULL, *d = NULL;
+    gs_cut *c = NULL;
     gs_ir *changed = NULL;
     const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
     gs_status st = gs_compile__cut(&c, ir, o, search);
@@ -200,10 +199,9 @@ static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *bett
     for (uint32_t i = 0; st == GS_OK && !many && !*better && i < c->nodes; i++) {
         if ((st = undo(&changed, c, i)) != GS_OK || changed == NULL)
             continue;
-        st = gs_compile__cut(&d, changed, o, search);
-        *better = st == GS_OK && d->cost < c->cost;
-        gs_compile__cut_free(d);
-        d = NULL;
+        uint64_t cost = 0;
+        st = gs_compile__cut_cost(&cost, changed, o, search);
+        *better = st == GS_OK && cost < c->cost;
         if (*better)
             gs_ir_swap(ir, changed);
         gs_ir_free(changed);
@@ -307,14 +305,12 @@ static void find_reads(const gs_ir *ir, bool *reads[2])
 static gs_status take_cheaper(gs_ir *ir, gs_ir *changed, const gs_compile_options *o)
 {
     const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
-    gs_cut *before = NULL, *after = NULL;
-    gs_status st = gs_compile__cut(&before, ir, o, search);
+    uint64_t before = 0, after = 0;
+    gs_status st = gs_compile__cut_cost(&before, ir, o, search);
     if (st == GS_OK)
-        st = gs_compile__cut(&after, changed, o, search);
-    if (st == GS_OK && after->cost < before->cost)
+        st = gs_compile__cut_cost(&after, changed, o, search);
+    if (st == GS_OK && after < before)
         gs_ir_swap(ir, changed);
-    gs_compile__cut_free(before);
-    gs_compile__cut_free(after);
     return st;
 }
 

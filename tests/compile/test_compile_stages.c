@@ -559,6 +559,78 @@ static void assert_same_cut(const gs_cut *a, const gs_cut *b, uint32_t outputs)
     assert_memory_equal(a->when.place, b->when.place, outputs * sizeof(*a->when.place));
 }
 
+/* Its cost is that, by all that it depends on: asked before others of the same graph, and after them. */
+static void assert_same_costs(const gs_ir *ir, const gs_compile_options *apart, gs_cuts *cuts)
+{
+    for (uint32_t k = 0; k < 8; k++) {
+        gs_compile_options o = *apart;
+        gs_cut *c = NULL;
+        uint64_t cost = 0;
+
+        o.edges_per_vertex = k % 4 == 1 ? 2 : o.edges_per_vertex;
+        o.store_logits = k % 4 == 2;
+        gs_assert_ok(gs_compile__cut(&c, ir, &o, k % 4 != 3));
+        o.cuts = cuts;
+        gs_assert_ok(gs_compile__cut_cost(&cost, ir, &o, k % 4 != 3));
+        assert_int_equal(cost, c->cost);
+        gs_compile__cut_free(c);
+    }
+}
+
+static uint64_t cost_by(const gs_ir *ir, const gs_compile_options *o)
+{
+    gs_cut *c = NULL;
+    gs_assert_ok(gs_compile__cut(&c, ir, o, true));
+    const uint64_t cost = c->cost;
+    gs_compile__cut_free(c);
+    return cost;
+}
+
+/* The search ended where no single choice made otherwise is cheaper, each cut anew from what cuts.known says was found:
+ * stages of outputs, then for each node whether it must not be stored. */
+static void test_stages__no_other_choice_is_cheaper(void **state)
+{
+    static const char *const models[] = {"gcn", "sage", "gat", "gin", "ggcn"};
+    (void)state;
+
+    for (uint32_t k = 0; k < 2 * GS_ARRAY_LEN(models); k++) {
+        const test_case t = {.model = models[k / 2], .layers = 2, .in = 24, .hidden = 8, .classes = 5, .dropout = 0.5f,
+                             .recompute = k % 2 != 0};
+        gs_cuts cuts = {0};
+        const gs_compile_options o = {.recompute = t.recompute, .rest_width = 1, .edges_per_vertex = 8, .cuts = &cuts};
+        gs_ir *ir = NULL;
+        gs_cut *c = NULL;
+        uint32_t tried = 0;
+
+        gs_assert_ok(build_case(&ir, &t, "train"));
+        gs_assert_ok(gs_compile__cut(&c, ir, &o, true));
+        for (uint32_t way = 0; way < cuts.next; way++) {
+            uint32_t *const place = cuts.known[way].found;
+            bool *const forbidden = (bool *)(place + gs_ir_outputs(ir));
+            for (uint32_t v = 0; v < c->nodes; v++) {
+                const bool was = forbidden[v];
+                forbidden[v] = true;
+                assert_true(was || cost_by(ir, &o) >= c->cost);
+                tried += !was && c->keep.stored[v] && !c->keep.must_store[v];
+                forbidden[v] = was;
+            }
+            for (uint32_t i = 0; i < gs_ir_outputs(ir); i++) {
+                const gs_output *const out = gs_ir_output(ir, i);
+                const uint32_t was = place[i], first = c->when.level[out->node];
+                const bool may = out->kind == GS_OUTPUT_GRAD && gs_node_inputs(gs_ir_node(ir, out->node)) > 1 &&
+                                 cuts.next == 1;
+                for (place[i] = first; may && place[i] <= GS_MIN(first + 3, c->stages); place[i]++, tried++)
+                    assert_true(cost_by(ir, &o) >= c->cost);
+                place[i] = was;
+            }
+        }
+        assert_true(tried > 0);
+        gs_compile__cut_free(c);
+        gs_cuts_drop(&cuts);
+        gs_ir_free(ir);
+    }
+}
+
 /* Behind other graphs, whose answers stand beside its own, each graph is cut as by a search; asked again, by none. */
 static void test_stages__a_graph_that_was_cut_before_is_cut_the_same_way(void **state)
 {
@@ -582,6 +654,8 @@ static void test_stages__a_graph_that_was_cut_before_is_cut_the_same_way(void **
             gs_assert_ok(gs_compile__cut(&searched, ir, &apart, true));
             gs_assert_ok(gs_compile__cut(&found, ir, &with, true));
             assert_same_cut(searched, found, gs_ir_outputs(ir));
+            if (!t.recompute && !again)
+                assert_same_costs(ir, &apart, &cuts);
             gs_compile__cut_free(searched);
             gs_compile__cut_free(found);
             gs_ir_free(ir);
@@ -594,6 +668,7 @@ static void test_stages__a_graph_that_was_cut_before_is_cut_the_same_way(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stages__no_other_choice_is_cheaper),
         cmocka_unit_test(test_stages__gcn_training_transform_first),
         cmocka_unit_test(test_stages__gcn_with_loops_loads_the_own_row),
         cmocka_unit_test(test_stages__gcn_training_aggregate_first),
