@@ -227,6 +227,9 @@ typedef struct gs_plan_report {
     uint32_t batch_devices; /* devices that train batches; 0: the whole graph is one step */
     uint32_t batch_group;   /* most batches that are drawn before the first of them is trained */
     uint64_t batch_ring;    /* most bytes that each device reads ahead of its next batch; 0: it does not read ahead */
+    uint32_t batch_side;    /* batches of a device whose rows of features are read at once; 0: none are read */
+    double batch_read_seconds, batch_read_alone_seconds; /* predicted for reading the rows of a batch so, in the mean,
+                                                          * and of each batch by itself; 0: not predicted */
     uint64_t batch_rows[GS_PLAN_DEVICES]; /* rows of features that each device keeps in memory of its own */
     uint32_t batch_share[GS_PLAN_DEVICES]; /* batches of a step that each device trains */
     uint32_t steps;      /* of an epoch on batches */

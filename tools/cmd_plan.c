@@ -240,6 +240,9 @@ static void print_batch_devices(const gs_plan_report *p)
     if (p->batch_ring > 0)
         printf("%-28s %12s%s\n", "ring of reads ahead", cli_size(p->batch_ring),
                p->batch_devices > 1 ? " a device" : "");
+    if (p->batch_side > 0 && p->batch_read_seconds > 0)
+        printf("%-28s %u, %.3g s a batch; of each by itself %.3g s\n", "batches' rows read at once", p->batch_side,
+               p->batch_read_seconds, p->batch_read_alone_seconds);
     if (p->batch_devices > 0)
         printf("%-28s %u, each %.3g s, without reading%s\n", "steps of an epoch", p->steps, p->step_seconds,
                p->draw_seconds > 0 ? "" : " and drawing");

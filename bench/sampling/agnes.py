@@ -8,14 +8,15 @@ AGNES: a hyperbatch reads every block that holds a row of any of its batches onc
 its rows to all of these; they are in memory until they were used. Here: what gs_residency plans with a cache of so many
 bytes, and what a batch misses is asked for in the order of the file, joined as batch_rows.c joins it where the disk was
 measured: over gaps that it moves in less time than it takes to begin a request. Groups are of H batches ("group"), or
-of the whole epoch ("epoch"), as a group of this engine keeps no features, only edges. "Together" is not built: what
-several batches side by side of the epoch's plan read is read at once, in order, each block once, and the rows of all of
-these are held, as AGNES holds them; the rest of the memory keeps blocks. Of numbers of batches that which takes the
-least time.
+of the whole epoch ("epoch"), as a group of this engine keeps no features, only edges; each batch reads by itself.
+"Together": what several batches side by side of the epoch's plan read is read at once, in order, each block once, and
+the rows of all of these are held, as AGNES holds them; the rest of the memory keeps blocks. Of numbers of batches that
+which takes the least time. "Built" is what batch_rows.c has of that: it holds what the largest batches could have, for
+all of them but one, whose rows go where it is trained, with lists of all; "built, group" plans by groups of H batches.
 
 Of each: MB, requests, and ms on this machine's disk: for each request what the machine's record (`gnnstream bench
 limits`) has of random reads of its size. --disk B,N: on a disk of B bytes and N requests a second, whichever takes
-longer. The last columns: times of AGNES's best block size that "epoch" and "together" are, above 1 is better here.
+longer. The last columns: times of AGNES's best block size that "epoch" and those behind it are, above 1 is better here.
 STORE's edges alone are read, so rows can have any size; default: as wide as its features.
 """
 import json
@@ -100,15 +101,18 @@ def rows_held(rows, count, row_bytes):
     return max(sum(map(len, part)) for part in side_by_side(rows, count)) * row_bytes
 
 
-def together(items, rows, memory, row_bytes, item_bytes, disk):
-    """The best Reads where several batches' are one, and how many batches these are."""
+def together(items, group, memory, held, item_bytes, disk):
+    """The best Reads where several batches' are one, of groups of so many, and how many batches these are."""
     best = None
     for side in (1, 2, 3, 4, 6, 8, 16):
-        left = memory - (rows_held(rows, side, row_bytes) if side > 1 else 0)
-        if left < 0 or side > len(items):
+        left = memory - (held(side) if side > 1 else 0)
+        if left < 0 or side > min(len(items), group):
             break
-        unions = [np.unique(np.concatenate(part)) for part in side_by_side(items, side)]
-        reads = reads_of(belady(unions, left // item_bytes, True), item_bytes, disk)
+        lists = []
+        for part in side_by_side(items, group):
+            unions = [np.unique(np.concatenate(k)) for k in side_by_side(part, side)]
+            lists += belady(unions, left // item_bytes, True)
+        reads = reads_of(lists, item_bytes, disk)
         if best is None or reads.seconds < best[0].seconds:
             best = reads, side
     return best
@@ -127,7 +131,8 @@ def main():
     features, disk = info["vertices"] * args.row_bytes, Disk(args.record, args.disk)
     print(f"features of {features / 1e6:.0f} MB, rows of {args.row_bytes} bytes, batches of {args.batch}, fanouts "
           f"{args.fanout}\ndisk: {disk.text}; gaps of up to {disk.gap / 1024:.1f} KiB are read along\n")
-    names = ["group", "epoch", "together"] + [f"AGNES {b // 1024} KiB" for b in BLOCKS] + ["epoch", "together"]
+    names = (["group", "epoch", "together", "built", "built, group"] + [f"AGNES {b // 1024} KiB" for b in BLOCKS] +
+             ["epoch", "together", "built", "built, group"])
     print("| hyperbatch | memory MB | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 2))
     _, rows, _ = planned(args, 0, 1 << 14)
     for size in map(int, args.groups.split(",")):
@@ -139,8 +144,12 @@ def main():
         if sum(map(len, read)) != r["reads"]:
             sys.exit(f"agnes.py: the plan reads {r['reads']} items, and {sum(map(len, read))} would do")
         by_group = [one for part in side_by_side(items, size) for one in belady(part, r["slots"], True)]
-        of, side = together(items, rows, memory, args.row_bytes, item_bytes, disk)
-        here = [reads_of(by_group, item_bytes, disk), reads_of(read, item_bytes, disk), of]
+        def has(side):  # as side_bytes() and lists of 4 bytes, of batch_rows.c
+            return (side - 1) * r["most"] * (args.row_bytes + 40) + size * r["most"] * 4
+
+        ways = [together(items, group, memory, held, item_bytes, disk) for group, held in (
+            (len(items), lambda side: rows_held(rows, side, args.row_bytes)), (len(items), has), (size, has))]
+        here = [reads_of(by_group, item_bytes, disk), reads_of(read, item_bytes, disk), *(of for of, _ in ways)]
         agnes = []
         for block in BLOCKS:
             touched = sum(len(np.unique(np.concatenate(part).astype(np.int64) * args.row_bytes // block))
@@ -148,7 +157,8 @@ def main():
             agnes.append(Reads(np.full(touched, block), disk))
         best = min(k.seconds for k in agnes)
         cells = [k.cell(len(rows)) for k in here + agnes] + [f"{best / k.seconds:.2f}" for k in here[1:]]
-        cells[2] += f" (of {side})"
+        for k, (_, side) in enumerate(ways):
+            cells[2 + k] += f" (of {side})"
         print(f"| {size} | {memory / 1e6:.0f} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -108,10 +108,10 @@ int main(int argc, char **argv)
         rows += step.rows;
     }
     printf("{\"rows_per_item\": %u, \"slots\": %u, \"batches\": %u, \"rows\": %llu, \"items\": %llu, \"reads\": %llu, "
-           "\"bytes\": %llu, \"plan_seconds\": %.4f, \"plan_bytes\": %llu}\n", per, slots, g.batches,
+           "\"bytes\": %llu, \"plan_seconds\": %.4f, \"plan_bytes\": %llu, \"most\": %u}\n", per, slots, g.batches,
            (unsigned long long)rows, (unsigned long long)(reads + hits), (unsigned long long)reads,
            (unsigned long long)(reads * per * row_bytes), (double)(clock() - begin) / CLOCKS_PER_SEC,
-           (unsigned long long)gs_residency_bytes(g.in->vertices, per, slots, g.batches, most));
+           (unsigned long long)gs_residency_bytes(g.in->vertices, per, slots, g.batches, most), most);
     gs_residency_close(r);
     close_group(&g);
     return 0;

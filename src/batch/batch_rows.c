@@ -44,32 +44,55 @@ uint64_t gs_batch_rows_ahead(uint64_t ring, uint32_t most)
 
 /* ---- the cache's size ---------------------------------------------------- */
 
-uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most)
+static uint32_t side_of(const gs_row_cache_shape *c) { return GS_MAX(c->side, 1); }
+static uint32_t reads_of_group(const gs_row_cache_shape *c) { return (uint32_t)gs_div_up(c->group, side_of(c)); }
+
+/* Of several batches that are read at once: rows that are held, what is joined of a group, and lists that are longer
+ * than of one, `keep` of the first apart: of reads, two where these go ahead, and of their order. */
+static uint64_t side_bytes(const gs_store *s, const gs_row_cache_shape *c, uint64_t most)
 {
-    if (c->slots == 0)
-        return 0;
-    return c->slots * c->item_bytes + most * sizeof(uint32_t) +
-           gs_residency_bytes((uint32_t)gs_store_get_info(s)->vertices, c->rows_per_item, c->slots, c->group, most);
+    const uint64_t others = side_of(c) - 1, row_bytes = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes;
+    return others == 0 ? 0
+                       : others * most * (row_bytes + 4 * sizeof(uint32_t)) + c->group * most * sizeof(uint32_t) +
+                             reads_of_group(c) * sizeof(gs_batch);
 }
 
-gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most)
+uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most)
+{
+    const uint32_t rows = side_of(c) * most;
+
+    if (c->slots == 0)
+        return 0;
+    return c->slots * c->item_bytes + rows * sizeof(uint32_t) + side_bytes(s, c, most) +
+           gs_residency_bytes((uint32_t)gs_store_get_info(s)->vertices, c->rows_per_item, c->slots, reads_of_group(c),
+                              rows);
+}
+
+gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most,
+                                         uint32_t side)
 {
     const uint64_t row_bytes = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes;
-    gs_row_cache_shape c = {.group = group, .rows_per_item = 1};
-    uint64_t low = 0, high;
+    gs_row_cache_shape c = {.group = group, .rows_per_item = 1, .side = GS_MAX(GS_MIN(side, group), 1)};
 
     if (row_bytes == 0)
         return (gs_row_cache_shape){0};
     c.rows_per_item = (uint32_t)GS_MAX(1, GS_BLOCK_BYTES / row_bytes);
     c.item_bytes = c.rows_per_item * row_bytes;
-    high = GS_MIN(bytes / c.item_bytes, gs_div_up(gs_store_get_info(s)->vertices, c.rows_per_item)) + 1;
-    while (high - low > 1) {
-        const uint64_t middle = (low + high) / 2;
-        c.slots = (uint32_t)middle;
-        *(gs_row_cache_bytes(s, &c, most) <= bytes ? &low : &high) = middle;
+    for (; c.side > 0; c.side--) {
+        if ((uint64_t)c.side * most > UINT32_MAX)
+            continue;
+        uint64_t low = 0,
+                 high = GS_MIN(bytes / c.item_bytes, gs_div_up(gs_store_get_info(s)->vertices, c.rows_per_item)) + 1;
+        while (high - low > 1) {
+            const uint64_t middle = (low + high) / 2;
+            c.slots = (uint32_t)middle;
+            *(gs_row_cache_bytes(s, &c, most) <= bytes ? &low : &high) = middle;
+        }
+        c.slots = (uint32_t)low;
+        if (low >= LEAST_SLOTS)
+            return c;
     }
-    c.slots = (uint32_t)low;
-    return low < LEAST_SLOTS ? (gs_row_cache_shape){0} : c;
+    return (gs_row_cache_shape){0};
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -108,20 +131,31 @@ static gs_status take_sums(gs_batch_rows *r)
     return st;
 }
 
+static uint64_t held_bytes(const gs_batch_rows *r) { return (r->side - 1ull) * r->most * r->row_bytes; }
+
+static bool open_side(gs_batch_rows *r)
+{
+    r->joined = gs_malloc_array(reads_of_group(&r->cache), sizeof(*r->joined));
+    r->list = gs_malloc_array((size_t)r->cache.group * r->most, sizeof(*r->list));
+    r->held = gs_alloc_pages(held_bytes(r));
+    return r->joined != NULL && r->list != NULL && r->held != NULL;
+}
+
 static gs_status open_lists(gs_batch_rows *r, uint32_t most)
 {
-    const uint64_t blocks = blocks_of(r->store);
+    const uint64_t blocks = blocks_of(r->store), rows = (uint64_t)r->side * most;
 
     r->most = most;
     r->row_bytes = gs_store_array(r->store, GS_ARRAY_FEATURES)->row_bytes;
-    r->scratch = gs_malloc_array(most, sizeof(*r->scratch));
+    r->scratch = gs_malloc_array(rows, sizeof(*r->scratch));
     r->sums = gs_malloc_array(blocks + 1, sizeof(*r->sums));
     bool all = r->scratch != NULL && r->sums != NULL;
     for (uint32_t k = 0; k < (r->ahead ? 2u : 1u); k++) {
-        r->reads[k].order = gs_malloc_array(most, sizeof(*r->reads[k].order));
-        r->reads[k].keep = r->cache.slots == 0 ? NULL : gs_malloc_array(most, sizeof(*r->reads[k].keep));
+        r->reads[k].order = gs_malloc_array(rows, sizeof(*r->reads[k].order));
+        r->reads[k].keep = r->cache.slots == 0 ? NULL : gs_malloc_array(rows, sizeof(*r->reads[k].keep));
         all = all && r->reads[k].order != NULL && (r->reads[k].keep != NULL || r->cache.slots == 0);
     }
+    all = all && (r->side == 1 || open_side(r));
     return all ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
 }
 
@@ -151,7 +185,7 @@ static gs_status open_cache(gs_batch_rows *r, uint32_t most)
     if (r->slot == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for rows of features that stay");
     return gs_residency_open(&r->plan, (uint32_t)gs_store_get_info(r->store)->vertices, c->rows_per_item, c->slots,
-                             c->group, most);
+                             reads_of_group(c), r->side * most);
 }
 
 gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
@@ -159,10 +193,12 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
 {
     gs_status st;
 
-    *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}};
+    *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}, .side = 1};
     const bool reads = most > 0 && features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
-    if (reads && cache->slots > 0)
+    if (reads && cache->slots > 0) {
         r->cache = *cache;
+        r->side = side_of(cache);
+    }
     st = reads ? open_file(r, most, ring) : GS_OK;
     if (r->cache.slots > 0 && st == GS_OK)
         st = open_cache(r, most);
@@ -186,6 +222,10 @@ void gs_batch_rows_close(gs_batch_rows *r)
         gs_free(r->reads[k].order);
         gs_free(r->reads[k].keep);
     }
+    if (r->held != NULL)
+        gs_free_pages(r->held, held_bytes(r));
+    gs_free(r->joined);
+    gs_free(r->list);
     gs_free(r->sums);
     gs_free(r->scratch);
     *r = (gs_batch_rows){0};
@@ -275,17 +315,17 @@ static void ask_all(gs_batch_rows *r, gs_batch_reads *l)
         ;
 }
 
-/* As much as there is room for: of the batch at hand, then of the one that follows it in the group. */
+/* As much as there is room for: of what is read at hand, then of what follows it in the group. */
 static void ask_ahead(gs_batch_rows *r)
 {
     gs_batch_reads *const now = &r->reads[r->now], *const next = &r->reads[1 - r->now];
     gs_batch_queue *const q = &r->queue;
 
     ask_all(r, now);
-    if (now->asked < now->rows || !r->ahead || r->apart || q->next == q->batches)
+    if (now->asked < now->rows || !r->ahead || r->apart || q->begun == q->reads)
         return;
     if (!q->listed)
-        list_reads(r, next, q->batch[q->next].vertex, q->batch[q->next].vertices);
+        list_reads(r, next, q->read[q->begun].vertex, q->read[q->begun].vertices);
     q->listed = true;
     ask_all(r, next);
 }
@@ -316,6 +356,16 @@ static void keep_item(gs_batch_rows *r, uint32_t slot, const uint8_t *run, uint6
     memcpy(r->slot + slot * r->cache.item_bytes, run + (first * r->row_bytes - begin), (end - first) * r->row_bytes);
 }
 
+/* Where a row of what is read goes: those of the batch that is picked to `dst`, others are held. */
+static uint8_t *memory_of(const gs_batch_rows *r, uint8_t *dst, uint64_t place)
+{
+    if (r->side == 1 || r->apart)
+        return dst + place * r->row_bytes;
+    if (place - r->first < r->firsts)
+        return dst + (place - r->first) * r->row_bytes;
+    return r->held + (place - (place < r->first ? 0 : r->firsts)) * r->row_bytes;
+}
+
 /* Takes the rows that the next run brings: waits for it, checks it. */
 static gs_status take_run(gs_batch_rows *r, gs_batch_reads *l, uint8_t *dst)
 {
@@ -332,7 +382,7 @@ static gs_status take_run(gs_batch_rows *r, gs_batch_reads *l, uint8_t *dst)
     for (; l->taken < run->mark; l->taken++) {
         const uint32_t place = l->order[l->taken];
         const uint64_t row = l->row[place];
-        memcpy(dst + place * r->row_bytes, came + (row * r->row_bytes - run->begin), r->row_bytes);
+        memcpy(memory_of(r, dst, place), came + (row * r->row_bytes - run->begin), r->row_bytes);
         if (is_planned(r) && l->keep[l->taken] != GS_RESIDENCY_NONE)
             keep_item(r, l->keep[l->taken], came, run->begin, row);
     }
@@ -349,8 +399,8 @@ static void take_cached(const gs_batch_rows *r, const uint32_t *row, uint8_t *ds
 #pragma omp parallel for schedule(static) if (s->rows *bytes > 65536)
     for (uint32_t e = 0; e < s->rows; e++)
         if (s->from[e] != GS_RESIDENCY_NONE)
-            memcpy(dst + s->place[e] * bytes, r->slot + s->from[e] * r->cache.item_bytes +
-                                                  row[s->place[e]] % r->cache.rows_per_item * bytes, bytes);
+            memcpy(memory_of(r, dst, s->place[e]), r->slot + s->from[e] * r->cache.item_bytes +
+                                                       row[s->place[e]] % r->cache.rows_per_item * bytes, bytes);
 }
 
 /* ---- picking ------------------------------------------------------------- */
@@ -364,32 +414,71 @@ static void give_up(gs_batch_rows *r)
     r->queue = (gs_batch_queue){0};
 }
 
-/* The list of the batch that is next, which may have been made. */
-static void begin_batch(gs_batch_rows *r, const uint32_t *row, uint32_t rows)
+/* The place of the next batch's first row among those that are read with it. */
+static uint32_t place_of_next(const gs_batch_rows *r)
+{
+    const gs_batch_queue *const q = &r->queue;
+    uint32_t place = 0;
+    for (uint32_t k = q->next / r->side * r->side; k < q->next; k++)
+        place += q->batch[k].vertices;
+    return place;
+}
+
+/* Were the next batch's rows read with those of one before it? */
+static bool is_held(const gs_batch_rows *r)
+{
+    return !r->apart && r->side > 1 && r->queue.begun > r->queue.next / r->side;
+}
+
+/* The list of what is read next, for the batch that is next, which may have been made. */
+static void begin_read(gs_batch_rows *r, const uint32_t *row, uint32_t rows)
 {
     gs_batch_queue *const q = &r->queue;
+    const bool queued = !r->apart && q->next < q->batches;
 
     assert(!r->apart || r->ring.count == 0);
-    if (!q->listed || r->apart)
-        list_reads(r, &r->reads[r->now], row, rows);
-    else
+    if (queued && q->listed) {
         r->now = 1 - r->now;
-    if (r->apart)
+    } else if (queued) {
+        list_reads(r, &r->reads[r->now], q->read[q->begun].vertex, q->read[q->begun].vertices);
+    } else {
+        list_reads(r, &r->reads[r->now], row, rows);
         return;
-    assert(q->next == q->batches || q->batch[q->next].vertices == rows);
+    }
+    assert(q->batch[q->next].vertices == rows && q->begun == q->next / r->side);
+    r->first = place_of_next(r);
+    r->firsts = rows;
     q->listed = false;
-    q->next = GS_MIN(q->next + 1, q->batches);
+    q->begun++;
+    q->next++;
+}
+
+/* All of the rows of a batch were read with those of one before it, and so they are in one piece. */
+static void take_held(gs_batch_rows *r, uint32_t rows, uint8_t *dst)
+{
+    const uint32_t place = place_of_next(r);
+    const uint8_t *const held = r->held + (place - (place < r->first ? 0 : r->firsts)) * r->row_bytes;
+
+    assert(r->queue.batch[r->queue.next].vertices == rows);
+#pragma omp parallel for schedule(static) if (rows * r->row_bytes > 65536)
+    for (uint32_t i = 0; i < rows; i++)
+        memcpy(dst + i * r->row_bytes, held + i * r->row_bytes, r->row_bytes);
+    r->queue.next++;
 }
 
 static gs_status read_rows(gs_batch_rows *r, const uint32_t *row, uint32_t rows, uint8_t *dst)
 {
     gs_status st = GS_OK;
 
-    begin_batch(r, row, rows);
+    if (is_held(r)) {
+        take_held(r, rows, dst);
+        return GS_OK;
+    }
+    begin_read(r, row, rows);
     gs_batch_reads *const l = &r->reads[r->now];
     ask_all(r, l);
     if (is_planned(r))
-        take_cached(r, row, dst);
+        take_cached(r, l->row, dst);
     for (ask_ahead(r); st == GS_OK && l->taken < l->rows; ask_ahead(r))
         st = take_run(r, l, dst);
     if (st != GS_OK)
@@ -397,28 +486,64 @@ static gs_status read_rows(gs_batch_rows *r, const uint32_t *row, uint32_t rows,
     return st;
 }
 
+/* The last of the batches that would have been read at once ends what was not begun, which is nothing then. */
 void gs_batch_rows_pass(gs_batch_rows *r)
 {
     gs_batch_queue *const q = &r->queue;
+    const uint32_t read = q->next / r->side;
     gs_residency_step none;
 
+    if (q->next == q->batches)
+        return;
+    q->next++;
+    if (q->begun > read || (q->next < q->batches && q->next / r->side == read))
+        return;
     assert(!q->listed || r->reads[1 - r->now].rows == 0);
     if (r->plan != NULL && !q->listed)
         gs_residency_next(r->plan, &none);
     q->listed = false;
-    q->next = GS_MIN(q->next + 1, q->batches);
+    q->begun++;
 }
 
-void gs_batch_rows_apart(gs_batch_rows *r, bool apart) { r->apart = apart; }
+/* The ring is for these rows then: what is in it of batches that follow is asked for again. */
+void gs_batch_rows_apart(gs_batch_rows *r, bool apart)
+{
+    if (apart && !r->apart && r->ring.io != NULL && r->ring.count > 0) {
+        gs_read_ring_drain(&r->ring);
+        r->reads[1 - r->now].asked = 0;
+    }
+    r->apart = apart;
+}
+
+/* Rows of as many batches as are read at once, one after the other. */
+static void join_batches(gs_batch_rows *r, const gs_batch *batch, uint32_t batches)
+{
+    uint32_t *at = r->list;
+
+    assert(batches <= r->cache.group);
+    for (uint32_t k = 0; k < batches; k++) {
+        gs_batch *const to = &r->joined[k / r->side];
+        if (k % r->side == 0)
+            *to = (gs_batch){.vertex = at};
+        memcpy(at, batch[k].vertex, batch[k].vertices * sizeof(*at));
+        at += batch[k].vertices;
+        to->vertices += batch[k].vertices;
+    }
+}
 
 void gs_batch_rows_begin(gs_batch_rows *r, const gs_batch *batch, uint32_t batches)
 {
+    const uint32_t reads = (uint32_t)gs_div_up(batches, r->side);
+
     if (r->queue.listed) /* a group that was not ended: the plan is ahead of the slots */
         give_up(r);
+    if (r->side > 1)
+        join_batches(r, batch, batches);
+    const gs_batch *const read = r->side > 1 ? r->joined : batch;
     if (r->ring.io != NULL)
-        r->queue = (gs_batch_queue){.batch = batch, .batches = batches};
+        r->queue = (gs_batch_queue){.batch = batch, .batches = batches, .read = read, .reads = reads};
     if (r->plan != NULL)
-        gs_residency_begin(r->plan, batch, batches);
+        gs_residency_begin(r->plan, read, reads);
 }
 
 gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *row, uint32_t rows, void *dst)

@@ -4,7 +4,9 @@
  * else rows are read from the file, those that lie together in one request, and a cache keeps those that batches of the
  * group at hand, which are known, use next. Reads come through a ring of memory. With room for it, those of the next
  * batch of the group follow behind those of this one, so they are under way while this one is trained; their rows are
- * taken when it is picked. All calls are one thread's at a time.
+ * taken when it is picked. Of several batches that follow each other, as many as the shape has `side` by side, all rows
+ * may be read at once, in one pass over the file: then those of the later ones are held until these are picked, and
+ * what is said here of a batch's reads is said of theirs. All calls are one thread's at a time.
  */
 #ifndef GS_BATCH_BATCH_ROWS_H
 #define GS_BATCH_BATCH_ROWS_H
@@ -84,14 +86,15 @@ void gs_read_ring_drain(gs_read_ring *r);
 /* Shape of the rows' cache. Zero: none. */
 typedef struct gs_row_cache_shape {
     uint32_t slots, rows_per_item, group; /* group: batches of one, at most */
+    uint32_t side;       /* batches whose rows are read at once; 0, 1: each one's by itself */
     uint64_t item_bytes;
 } gs_row_cache_shape;
 
-/* What is read for a batch: places of its rows in the batch, by their row of the store, and the slot that each one's
- * item is kept in, or GS_RESIDENCY_NONE; with a cache. */
+/* What is read for a batch, or for several at once: places of its rows in the batch, by their row of the store, and the
+ * slot that each one's item is kept in, or GS_RESIDENCY_NONE; with a cache. */
 typedef struct gs_batch_reads {
-    const uint32_t *row; /* the batch's */
-    uint32_t *order, *keep; /* [rows], of [most] */
+    const uint32_t *row; /* the batch's, or those of one after the other */
+    uint32_t *order, *keep; /* [rows], of [most] of each batch */
     uint32_t rows, asked, taken; /* of them, places [0, asked) are in the ring or were, [0, taken) came */
 } gs_batch_reads;
 
@@ -99,7 +102,9 @@ typedef struct gs_batch_reads {
 typedef struct gs_batch_queue {
     const gs_batch *batch;
     uint32_t batches, next;
-    bool listed;         /* what is read for it */
+    const gs_batch *read; /* [reads] rows that are read at once, of `side` batches each; with a side of 1: `batch` */
+    uint32_t reads, begun; /* of them, so many were begun */
+    bool listed;         /* what is read next */
 } gs_batch_queue;
 
 typedef struct gs_batch_rows {
@@ -115,7 +120,12 @@ typedef struct gs_batch_rows {
     gs_batch_reads reads[2]; /* of the batch that is picked, and of the next one; the second where reads go ahead */
     uint32_t now;        /* which is the first's */
     gs_batch_queue queue;
-    uint32_t *scratch;   /* [most] */
+    uint32_t side;       /* 1 or more; where more: */
+    gs_batch *joined;    /* [reads of a group] their rows one after the other, in: */
+    uint32_t *list;      /* [cache.group][most] */
+    uint8_t *held;       /* [side - 1][most][row_bytes] rows of the read that was begun last, but for those of the */
+    uint32_t first, firsts; /* batch that it was begun by, whose places in `joined` are [first, first + firsts) */
+    uint32_t *scratch;   /* [side][most] */
     uint32_t *sums;      /* [blocks of the file] what each is known by */
     uint32_t most;
     uint64_t row_bytes;
@@ -133,8 +143,10 @@ uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most);
 #define GS_BATCH_RING (8 * GS_MIB)
 /* Bytes that reading ahead through a ring of `ring` bytes takes besides; 0 of 0 bytes, which is not ahead. */
 uint64_t gs_batch_rows_ahead(uint64_t ring, uint32_t most);
-/* The cache of at most `bytes`, all that it takes included, for groups of `group` batches of `most` rows. */
-gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most);
+/* The cache of at most `bytes`, all that it takes included, for groups of `group` batches of `most` rows, `side` of
+ * which are read at once: fewer, where the rows that are held for these have no room. */
+gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint32_t group, uint32_t most,
+                                         uint32_t side);
 uint64_t gs_row_cache_bytes(const gs_store *s, const gs_row_cache_shape *c, uint32_t most);
 /* Reads the arrays of `wanted` (bits of gs_array_id), checked as they come. `features`: where all rows of these are,
  * the caller's; NULL, and not wanted: they are read as they are needed, and once now, so that what comes later can be

@@ -206,7 +206,8 @@ void gs_batches_set_room(gs_batches *b, const gs_batch_room *room)
     if (features_of(b->session->program) == GS_NONE)
         return;
     b->keeps = room->keeps;
-    b->cache = gs_row_cache_shape_of(b->session->store, room->cache, room->group, b->shape.limits.vertices);
+    b->cache = gs_row_cache_shape_of(b->session->store, room->cache, room->group, b->shape.limits.vertices,
+                                     room->side);
     b->ring = room->ring;
 }
 
@@ -347,6 +348,7 @@ static gs_predicted predicted_of(const gs_batches *b)
     return x;
 }
 
+uint32_t gs_batches_side(const gs_batches *b) { return GS_MAX(b->cache.side, 1); }
 double gs_batches_seconds(const gs_batches *b) { return GS_MAX(predicted_of(b).seconds, LEAST_SECONDS); }
 double gs_batches_drawing(const gs_batches *b) { return b->draw.on ? 0 : b->drawing; }
 
@@ -512,8 +514,7 @@ gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
     return st;
 }
 
-/* What the disk moves while it begins a request, of which a batch has many of a few blocks; 0: it was not measured. */
-static uint64_t gap_of(const gs_cost *c)
+uint64_t gs_batches_gap(const gs_cost *c)
 {
     const double request = c->block_seconds > 0 ? c->block_seconds : c->request_seconds;
     const uint64_t bytes = (uint64_t)(c->read_bps * request);
@@ -535,7 +536,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
         (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring)) != GS_OK ||
         (st = gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables)) != GS_OK)
         return st;
-    b->rows.gap = gap_of(&s->machine.cost);
+    b->rows.gap = gs_batches_gap(&s->machine.cost);
     if (b->rows.features != NULL && b->device_bytes == 0 &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;

@@ -33,10 +33,14 @@ typedef struct gs_batch_room {
     bool keeps;      /* those of all vertices stay; else: */
     uint64_t cache;  /* bytes, at most, for those that the next of a group of batches use; 0: none stay */
     uint32_t group;  /* of so many */
+    uint32_t side;   /* with a cache: rows of so many of a device's batches are read at once, where they have room */
     uint64_t ring;   /* they are read ahead through so many bytes, GS_BATCH_RING at the least; 0: not ahead */
     uint32_t slots;  /* 2: a batch is picked and sent to a device with memory of its own while the one before it
                       * computes, for which it has room for both; 0, 1: behind it */
 } gs_batch_room;
+/* What the disk moves while it begins a request, of which a batch has many of a few blocks; so many bytes between rows
+ * are read along. 0: it was not measured. */
+uint64_t gs_batches_gap(const gs_cost *c);
 /* Before gs_batches_bytes() is asked. */
 void gs_batches_set_room(gs_batches *b, const gs_batch_room *room);
 /* On a device with memory of its own: `rows` rows of features stay in the memory of `devices`, of which this is number
@@ -66,6 +70,8 @@ bool gs_batches_sends(const gs_batches *b);
 void gs_batches_take_typical(gs_batches *b, const gs_batch *batch);
 double gs_batches_seconds(const gs_batches *b);
 gs_batch_lanes gs_batches_lanes(const gs_batches *b);
+/* Batches whose rows are read at once; 1: each one's by itself. */
+uint32_t gs_batches_side(const gs_batches *b);
 /* Seconds of drawing it, by one thread; 0: not known. */
 double gs_batches_drawing(const gs_batches *b);
 /* What the tasks of the passes since the last call took, of one that is opened timed. */

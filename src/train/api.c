@@ -406,6 +406,14 @@ static void add_choices(cJSON *o, const gs_plan_report *p)
     }
 }
 
+static void add_batch_reads(cJSON *o, const gs_plan_report *p)
+{
+    cJSON_AddNumberToObject(o, "batch_ring", (double)p->batch_ring);
+    cJSON_AddNumberToObject(o, "batch_side", p->batch_side);
+    cJSON_AddNumberToObject(o, "batch_read_seconds", p->batch_read_seconds);
+    cJSON_AddNumberToObject(o, "batch_read_alone_seconds", p->batch_read_alone_seconds);
+}
+
 static void fill(cJSON *o, const gs_plan_report *p)
 {
     ADD(o, {"vertices", (double)p->vertices}, {"edges", (double)p->edges}, {"parameters", (double)p->parameters},
@@ -443,9 +451,9 @@ static void fill(cJSON *o, const gs_plan_report *p)
     for (uint32_t d = 0; rows != NULL && d < p->batch_devices; d++)
         cJSON_AddItemToArray(rows, cJSON_CreateNumber((double)p->batch_rows[d]));
     if (p->batch_devices > 0) {
+        add_batch_reads(o, p);
         cJSON_AddNumberToObject(o, "steps", p->steps);
         cJSON_AddNumberToObject(o, "batch_group", p->batch_group);
-        cJSON_AddNumberToObject(o, "batch_ring", (double)p->batch_ring);
         cJSON_AddNumberToObject(o, "step_seconds", p->step_seconds);
         cJSON_AddNumberToObject(o, "draw_seconds", p->draw_seconds);
         cJSON_AddNumberToObject(o, "pick_seconds", p->pick_seconds);

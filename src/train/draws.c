@@ -2,6 +2,7 @@
 #include "train/draws.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -77,6 +78,23 @@ double gs_group_misses(double uses, double items, double slots, uint32_t group)
     for (uint32_t i = 0; i < SETTLING * GS_GROUP_FORESEEN / group; i++)
         misses = run_group(&h, uses, p, slots, group);
     return misses / group;
+}
+
+/* Items are read with the same chance p each, so a gap is as long as k items with a chance of (1 - p)^k. */
+gs_group_read gs_group_read_of(double misses, double items, uint64_t item_bytes, uint64_t gap, const gs_cost *c)
+{
+    const double p = GS_MIN(misses / items, 1), along = floor((double)gap / (double)item_bytes),
+                 begin = c->block_seconds > 0 ? c->block_seconds : c->request_seconds;
+    gs_group_read r = {0};
+
+    if (p <= 0)
+        return r;
+    /* Those that are not read along, of along + 1 / p items in the mean. */
+    const double gaps = misses * pow(1 - p, along + 1);
+    r.requests = GS_MAX(gaps, 1);
+    r.bytes = (items - gaps * (along + 1 / p)) * (double)item_bytes;
+    r.seconds = r.bytes / c->read_bps + r.requests * begin;
+    return r;
 }
 
 /* Most shares of the host's memory: for the in-edges of all vertices, and for a group of more than one batch. */

@@ -125,4 +125,12 @@ uint64_t gs_draws_read(const gs_draws *d);
  * that is used sooner needs its slot; items without a known use get the slots that are left. */
 double gs_group_misses(double uses, double items, double slots, uint32_t group);
 
+/* What reading `misses` of `items` takes, in one pass over the file and each as likely, where gaps of up to `gap` bytes
+ * are read along, as batch_rows.c does, at the disk's cost. */
+typedef struct gs_group_read {
+    double bytes, requests, seconds;
+} gs_group_read;
+
+gs_group_read gs_group_read_of(double misses, double items, uint64_t item_bytes, uint64_t gap, const gs_cost *c);
+
 #endif /* GS_TRAIN_DRAWS_H */

@@ -157,7 +157,7 @@ static gs_status open_rows(gs_loader *l, uint64_t host)
             return refuse(l, host, taken);
     }
     if (l->reads) {
-        cache = gs_row_cache_shape_of(d->store, host - taken, d->group, l->most);
+        cache = gs_row_cache_shape_of(d->store, host - taken, d->group, l->most, 1);
         l->bytes += gs_row_cache_bytes(d->store, &cache, l->most);
     }
     const gs_status st = gs_batch_rows_open(&l->rows, d->store, wanted, NULL, features ? l->most : 0, &cache, ring);
@@ -180,7 +180,7 @@ static gs_status open_named_rows(gs_loader *l, uint64_t host)
     if (l->bytes > host)
         return refuse(l, host, l->bytes);
     if (l->reads) {
-        cache = gs_row_cache_shape_of(s, host - l->bytes, 1, l->most);
+        cache = gs_row_cache_shape_of(s, host - l->bytes, 1, l->most, 1);
         l->bytes += gs_row_cache_bytes(s, &cache, l->most);
     }
     if ((l->picked = gs_malloc_array(l->most, sizeof(*l->picked))) == NULL)

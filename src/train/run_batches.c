@@ -34,6 +34,8 @@ struct gs_run_batches {
     gs_batch_room room;   /* of features */
     uint32_t reading_group; /* batches of a group where features of all vertices have no room; then also: */
     uint64_t cache_bytes, most_ring; /* what rows of them may take; the ring of each device may be */
+    uint32_t side;        /* batches of a device whose rows are read at once; how long those of a batch take to read: */
+    double read_seconds[2]; /* each by itself; so */
     const gs_draws_group *followed; /* the engine has its batches behind those of the group in use; else NULL */
     uint32_t followed_epoch, followed_first;
     bool there, stepped;  /* the device has the parameters; it has changed them since it has */
@@ -135,7 +137,7 @@ static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
 {
     const uint32_t of = GS_MAX(group / b->devices, 1), most = b->shape.limits.vertices;
     const uint64_t bytes = (uint64_t)(CACHE_SHARE * (double)left_of(b, host, group)) / b->devices;
-    const gs_row_cache_shape cache = gs_row_cache_shape_of(b->draws.store, bytes, of, most);
+    const gs_row_cache_shape cache = gs_row_cache_shape_of(b->draws.store, bytes, of, most, 1);
     const double vertices = (double)gs_store_get_info(b->draws.store)->vertices,
                  row_bytes = (double)gs_store_array(b->draws.store, GS_ARRAY_FEATURES)->row_bytes,
                  part = GS_MIN(TYPICAL_SHARE * most / vertices, 1);
@@ -145,6 +147,63 @@ static double feature_reads(gs_run_batches *b, uint64_t host, uint32_t group)
     const double items = ceil(vertices / cache.rows_per_item);
     return gs_group_misses(items * (1 - pow(1 - part, cache.rows_per_item)), items, cache.slots, of) *
            (double)cache.item_bytes;
+}
+
+/* How rows are read: of `side` of a device's batches at once. */
+typedef struct reading {
+    gs_group_read once; /* of all of these, in the mean */
+    double seconds;     /* of a batch with its reads, as far as it waits for these, in the mean */
+} reading;
+
+/* Reads of what comes next go ahead as far as the ring has room, but for a group's first ones. All devices read from
+ * one disk. False: there is no room for so many. */
+static bool predict_reading(reading *out, gs_run_batches *b, uint64_t host, uint32_t side)
+{
+    const gs_batches *const lead = gs_batch_devices_lead(b->engine);
+    const gs_session *const s = gs_batches_session(lead);
+    const gs_cost *const c = &s->machine.cost;
+    const uint32_t of = GS_MAX(b->reading_group / b->devices, 1), most = b->shape.limits.vertices;
+    const gs_row_cache_shape cache = gs_row_cache_shape_of(b->draws.store, b->cache_bytes / b->devices, of, most, side);
+    const double vertices = (double)gs_store_get_info(b->draws.store)->vertices, typical = TYPICAL_SHARE * most,
+                 others = pow(1 - GS_MIN(typical / vertices, 1), (double)side * cache.rows_per_item),
+                 items = ceil(vertices / GS_MAX(cache.rows_per_item, 1));
+    const uint32_t reads = (uint32_t)gs_div_up(of, side);
+
+    if (cache.slots == 0 || cache.side != side)
+        return false;
+    const uint64_t block = gs_align_up(cache.item_bytes, GS_BLOCK_BYTES), gap = gs_batches_gap(c),
+                   row_floats = gs_store_array(b->draws.store, GS_ARRAY_FEATURES)->row_bytes / sizeof(float);
+    const double misses = gs_group_misses(items * (1 - others), items, cache.slots, reads);
+    out->once = gs_group_read_of(misses, items, block, gap > 0 ? gap : GS_BLOCK_BYTES, c);
+    out->once.seconds *= b->devices;
+    const gs_work check = {.kind = GS_WORK_CHECK, .amount = {1, out->once.bytes}},
+                  copy = {.kind = GS_WORK_MEMORY, .amount = {1, 2 * typical * (double)row_floats}};
+    const double ring = GS_MAX(RING_SHARE * (double)host / b->devices, (double)GS_BATCH_RING),
+                 computing = side * gs_batches_seconds(lead), waits = out->once.seconds,
+                 ahead = GS_MIN(GS_MIN(ring / GS_MAX(out->once.bytes, 1), 1) * waits, computing),
+                 copies = (side - 1) * gs_cost_seconds(c, &copy);
+    out->seconds = (reads * (computing + gs_cost_seconds(c, &check) + copies + waits) - (reads - 1) * ahead) /
+                   (reads * side);
+    return true;
+}
+
+/* As many batches at once as are predicted to be done soonest. */
+static void choose_side(gs_run_batches *b, uint64_t host)
+{
+    const uint32_t most = GS_MAX(b->reading_group / b->devices, 1);
+    double least = INFINITY;
+    reading r;
+
+    b->side = 1;
+    for (uint32_t side = 1; side <= most && predict_reading(&r, b, host, side); side++) {
+        const double read = r.once.seconds / side;
+        b->read_seconds[0] = side == 1 ? read : b->read_seconds[0];
+        if (r.seconds >= (1 - WORTHWHILE) * least)
+            continue;
+        least = r.seconds;
+        b->side = side;
+        b->read_seconds[1] = read;
+    }
 }
 
 /* Bytes that are read for a batch. */
@@ -177,6 +236,7 @@ static void choose_group(gs_run_batches *b, uint64_t host)
 static void set_room(gs_run_batches *b)
 {
     b->room.group = b->draws.group;
+    b->room.side = b->side;
     gs_batch_devices_set_room(b->engine, &b->room);
 }
 
@@ -185,7 +245,7 @@ static void set_room(gs_run_batches *b)
 static void choose_ring(gs_run_batches *b, uint64_t host)
 {
     const double share = RING_SHARE * (double)host / b->devices,
-                 reads = GS_MIN(feature_reads(b, host, b->reading_group), share);
+                 reads = b->side > 1 ? share : GS_MIN(feature_reads(b, host, b->reading_group), share);
     const bool follows = b->reading_group >= 2 * b->devices;
 
     b->most_ring = follows ? GS_MAX(gs_align_up((uint64_t)reads, GS_MIB), GS_BATCH_RING) : 0;
@@ -208,6 +268,7 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
         b->draws.group = group_of(b, GS_MIN(b->draws.group, GS_MAX(BATCHES_PER_THREAD * b->draws.threads, b->step)));
     b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->room.keeps ? all : left));
     b->room.cache = b->room.keeps ? 0 : b->cache_bytes;
+    choose_side(b, host);
     set_room(b);
     choose_ring(b, host);
     b->room.slots = !config->options->no_pipeline && gs_batch_devices_has_slots(b->engine, b->device_memory) ? 2 : 1;
@@ -232,11 +293,21 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
     return had || b->spreads;
 }
 
+static void describe_reading(const gs_run_batches *b, gs_plan_report *out)
+{
+    out->batch_side = b->room.keeps ? 0 : gs_batches_side(gs_batch_devices_lead(b->engine));
+    if (out->batch_side == 0 || b->read_seconds[0] <= 0)
+        return;
+    out->batch_read_alone_seconds = b->read_seconds[0];
+    out->batch_read_seconds = b->read_seconds[out->batch_side > 1];
+}
+
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
     out->batch_group = b->draws.group;
     out->batch_ring = b->room.ring;
+    describe_reading(b, out);
     out->draw_bytes = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine));
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     const gs_batch_lanes lanes = gs_batch_devices_lanes(b->engine);

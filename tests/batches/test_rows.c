@@ -1,5 +1,5 @@
-/* Rows that batches pick are those of the store, whatever stays between batches, and less is read then; and whether
- * they are read ahead or not, which reads the same bytes. */
+/* Rows that batches pick are those of the store, whatever stays between batches, and less is read then; of however many
+ * batches they are read at once; and whether they are read ahead or not, which reads the same bytes. */
 #include "support/support.h"
 
 #include <errno.h>
@@ -42,22 +42,39 @@ static void make_group(gs_batch *b, uint32_t *list)
     }
 }
 
+/* Batches become as many as are read, each with the rows of `side` of them. */
+static uint32_t unite(gs_batch *b, uint32_t *rows, uint32_t side)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < BATCHES; k++) {
+        memcpy(rows, b[k].vertex, b[k].vertices * sizeof(*rows));
+        if (k % side == 0)
+            b[n++] = (gs_batch){.vertex = rows, .vertices = b[k].vertices};
+        else
+            b[n - 1].vertices += b[k].vertices;
+        rows = (uint32_t *)(uintptr_t)b[n - 1].vertex + b[n - 1].vertices;
+    }
+    return n;
+}
+
 /* Items that the same groups must read: those that the plan of what stays, which test_residency.c shows to be the
  * least, has no slot for. */
 static uint64_t least_items(const gs_row_cache_shape *shape)
 {
-    uint32_t *const list = malloc(BATCHES * MOST * sizeof(*list)), items = VERTICES / shape->rows_per_item + 1;
+    uint32_t *const list = malloc(2 * BATCHES * MOST * sizeof(*list)), items = VERTICES / shape->rows_per_item + 1;
     uint8_t *const read = malloc(items);
     gs_residency *plan;
     gs_batch b[BATCHES];
     uint64_t count = 0;
 
-    gs_assert_ok(gs_residency_open(&plan, VERTICES, shape->rows_per_item, shape->slots, BATCHES, MOST));
+    gs_assert_ok(gs_residency_open(&plan, VERTICES, shape->rows_per_item, shape->slots, BATCHES, shape->side * MOST));
     rng = 3;
     for (uint32_t g = 0; g < GROUPS; g++) {
         make_group(b, list);
-        gs_residency_begin(plan, b, BATCHES);
-        for (uint32_t k = 0; k < BATCHES; k++) {
+        const uint32_t reads = unite(b, list + BATCHES * MOST, shape->side);
+        gs_residency_begin(plan, b, reads);
+        for (uint32_t k = 0; k < reads; k++) {
             gs_residency_step step;
             gs_residency_next(plan, &step);
             memset(read, 0, items);
@@ -83,12 +100,12 @@ static void expect_rows(gs_batch_rows *r, const gs_batch *b, const uint8_t *feat
 }
 
 /* Bytes read for the same groups, with a cache of so many bytes; `ring`: as in gs_batch_rows_open(); `gap` as in
- * gs_batch_rows. */
+ * gs_batch_rows; rows of `side` batches at once. */
 static uint64_t read_groups_with(const gs_store *s, const uint8_t *features, uint64_t cache_bytes, uint64_t ring,
-                                 uint64_t gap)
+                                 uint64_t gap, uint32_t side)
 {
     const uint64_t row = gs_store_array(s, GS_ARRAY_FEATURES)->row_bytes;
-    const gs_row_cache_shape shape = gs_row_cache_shape_of(s, cache_bytes, BATCHES, MOST);
+    const gs_row_cache_shape shape = gs_row_cache_shape_of(s, cache_bytes, BATCHES, MOST, side);
     uint32_t *list = malloc(BATCHES * MOST * sizeof(*list));
     uint8_t *got = malloc(MOST * row);
     gs_batch b[BATCHES];
@@ -96,6 +113,7 @@ static uint64_t read_groups_with(const gs_store *s, const uint8_t *features, uin
 
     assert_true(gs_row_cache_bytes(s, &shape, MOST) <= cache_bytes);
     assert_int_equal(shape.slots > 0, cache_bytes > 0);
+    assert_int_equal(shape.side, cache_bytes > 0 ? side : 0);
     rng = 3;
     gs_assert_ok(gs_batch_rows_open(&r, s, 0, NULL, MOST, &shape, ring));
     r.gap = gap;
@@ -122,7 +140,30 @@ static uint64_t read_groups_with(const gs_store *s, const uint8_t *features, uin
 
 static uint64_t read_groups(const gs_store *s, const uint8_t *features, uint64_t cache_bytes, uint64_t ring)
 {
-    return read_groups_with(s, features, cache_bytes, ring, 0);
+    return read_groups_with(s, features, cache_bytes, ring, 0, 1);
+}
+
+/* Of several batches at once: some numbers of them, so that a group's last read is of fewer or not; without a cache to
+ * speak of and with one; ahead or not. What is read is what the plan of what stays must read of the rows of so many. */
+static void check_sides(const gs_store *s, const uint8_t *features)
+{
+    const uint64_t size = gs_store_array(s, GS_ARRAY_FEATURES)->bytes;
+
+    for (uint32_t side = 2; side <= BATCHES; side += side == 2 ? 1 : 2) {
+        const gs_row_cache_shape all = gs_row_cache_shape_of(s, 64 * GS_MIB, BATCHES, MOST, side);
+        gs_row_cache_shape none = all;
+        none.slots = 64;
+        const uint64_t held = gs_row_cache_bytes(s, &none, MOST);
+        const gs_row_cache_shape less = gs_row_cache_shape_of(s, held - 1, BATCHES, MOST, side);
+        assert_int_equal(less.side, side - 1); /* they have no room, and one fewer has */
+        for (uint32_t k = 0; k < 2; k++) {
+            const gs_row_cache_shape shape = gs_row_cache_shape_of(s, held + k * size / 5, BATCHES, MOST, side);
+            const uint64_t ring = k == side % 2 ? GS_BATCH_RING : 0,
+                           got = read_groups_with(s, features, held + k * size / 5, ring, 1, side);
+            if (shape.item_bytes == GS_BLOCK_BYTES)
+                assert_int_equal(got, least_items(&shape) * GS_BLOCK_BYTES);
+        }
+    }
 }
 
 static void check_width(const char *folder, uint32_t features)
@@ -159,14 +200,15 @@ static void check_width(const char *folder, uint32_t features)
     }
     assert_true(some < none);
     assert_true(all < some && all < 2 * size); /* each row once, and blocks that two items share or that lie between */
-    least = gs_row_cache_shape_of(s, gs_row_cache_bytes(s, &least, MOST) + size / 5, BATCHES, MOST);
+    least = gs_row_cache_shape_of(s, gs_row_cache_bytes(s, &least, MOST) + size / 5, BATCHES, MOST, 1);
     if (least.item_bytes == GS_BLOCK_BYTES) { /* what is read along is little */
         const uint64_t bound = least_items(&least) * GS_BLOCK_BYTES;
         assert_in_range(some, bound + 1, bound + bound / 10);
         /* Where requests cost nothing, nothing is; where they cost much, more. */
-        assert_int_equal(read_groups_with(s, (const uint8_t *)bytes, little, 0, 1), bound);
-        assert_true(read_groups_with(s, (const uint8_t *)bytes, little, 0, 4 * GS_BLOCK_BYTES) > some);
+        assert_int_equal(read_groups_with(s, (const uint8_t *)bytes, little, 0, 1, 1), bound);
+        assert_true(read_groups_with(s, (const uint8_t *)bytes, little, 0, 4 * GS_BLOCK_BYTES, 1) > some);
     }
+    check_sides(s, (const uint8_t *)bytes);
     gs_free(bytes);
     gs_store_close(s);
 }
@@ -245,12 +287,12 @@ static int watch(void *context, const gs_io_request *piece, uint64_t *length)
     return w->error;
 }
 
-/* With and without a cache. */
-static void open_small(gs_batch_rows *r, const small *t, bool cache, uint64_t ring)
+/* Without a cache, or with one and rows of `side` batches read at once. */
+static void open_small(gs_batch_rows *r, const small *t, uint32_t side, uint64_t ring)
 {
     gs_row_cache_shape shape = {0};
-    if (cache)
-        shape = (gs_row_cache_shape){.slots = 64, .rows_per_item = 1, .group = 3, .item_bytes = ROW};
+    if (side > 0)
+        shape = (gs_row_cache_shape){.slots = 64, .rows_per_item = 1, .group = 3, .item_bytes = ROW, .side = side};
     gs_assert_ok(gs_batch_rows_open(r, t->store, 0, NULL, OWN, &shape, ring));
 }
 
@@ -266,7 +308,7 @@ static void test_rows__are_read_ahead(void **state)
     for (int cache = 0; cache < 2; cache++) {
         for (int ahead = 0; ahead < 2; ahead++) {
             watched w = {.offset = (uint64_t)t.vertex[1][1] * ROW};
-            open_small(&r, &t, cache != 0, ahead ? GS_BATCH_RING : 0);
+            open_small(&r, &t, (uint32_t)cache, ahead ? GS_BATCH_RING : 0);
             gs_io_set_fault(r.ring.io, watch, &w);
             gs_batch_rows_begin(&r, t.batch, 3);
             expect_rows(&r, &t.batch[0], (const uint8_t *)t.features, got);
@@ -282,7 +324,8 @@ static void test_rows__are_read_ahead(void **state)
     drop_small(&t);
 }
 
-/* A read that fails ahead is the failure of the batch that it is for; what comes after begins anew. */
+/* A read that fails ahead is the failure of the batch that it is for, or of the first of those that are read at once;
+ * what comes after begins anew. */
 static void test_rows__that_fail_ahead_fail_their_batch(void **state)
 {
     uint8_t got[OWN * ROW];
@@ -291,9 +334,9 @@ static void test_rows__that_fail_ahead_fail_their_batch(void **state)
 
     (void)state;
     make_small(&t);
-    for (int cache = 0; cache < 2; cache++) {
+    for (uint32_t side = 0; side < 3; side++) {
         watched w = {.offset = (uint64_t)t.vertex[2][1] * ROW, .error = EIO};
-        open_small(&r, &t, cache != 0, GS_BATCH_RING);
+        open_small(&r, &t, side, GS_BATCH_RING);
         gs_io_set_fault(r.ring.io, watch, &w);
         gs_batch_rows_begin(&r, t.batch, 3);
         expect_rows(&r, &t.batch[0], (const uint8_t *)t.features, got);
@@ -320,13 +363,15 @@ static void test_rows__of_another_group_are_read_anew(void **state)
 
     (void)state;
     make_small(&t);
-    for (int cache = 0; cache < 2; cache++) {
-        open_small(&r, &t, cache != 0, GS_BATCH_RING);
+    for (uint32_t side = 0; side < 4; side++) {
+        open_small(&r, &t, side, GS_BATCH_RING);
         gs_batch_rows_begin(&r, t.batch, 3);
         expect_rows(&r, &t.batch[0], (const uint8_t *)t.features, got);
-        gs_batch_rows_begin(&r, t.batch + 1, 2); /* the first of which is in the ring */
+        gs_batch_rows_begin(&r, t.batch + 1, 2); /* the first of which is in the ring, or held */
         expect_rows(&r, &t.batch[1], (const uint8_t *)t.features, got);
         expect_rows(&r, &t.batch[2], (const uint8_t *)t.features, got);
+        gs_batch_rows_close(&r);
+        open_small(&r, &t, side, GS_BATCH_RING); /* nothing has stayed */
         memcpy(with_empty, t.batch, sizeof(with_empty));
         with_empty[1] = (gs_batch){0};
         gs_batch_rows_begin(&r, with_empty, 3);
@@ -336,6 +381,11 @@ static void test_rows__of_another_group_are_read_anew(void **state)
         expect_rows(&r, &t.batch[1], (const uint8_t *)t.features, got);
         expect_rows(&r, &t.batch[2], (const uint8_t *)t.features, got);
         gs_batch_rows_apart(&r, false);
+        expect_rows(&r, &with_empty[2], (const uint8_t *)t.features, got);
+        with_empty[0] = (gs_batch){0}; /* all of one read, or the first of it */
+        gs_batch_rows_begin(&r, with_empty, 3);
+        gs_batch_rows_pass(&r);
+        gs_batch_rows_pass(&r);
         expect_rows(&r, &with_empty[2], (const uint8_t *)t.features, got);
         gs_batch_rows_close(&r);
     }
@@ -361,7 +411,7 @@ static void test_rows__leave_no_read_under_way(void **state)
     make_small(&t);
     gs_io__observer = count_under_way;
     for (int k = 0; k < 20; k++) {
-        open_small(&r, &t, k % 2 != 0, GS_BATCH_RING);
+        open_small(&r, &t, (uint32_t)k % 3, GS_BATCH_RING);
         gs_batch_rows_begin(&r, t.batch, 3);
         expect_rows(&r, &t.batch[0], (const uint8_t *)t.features, got);
         gs_batch_rows_close(&r);
@@ -436,7 +486,7 @@ static void test_rows__a_flipped_byte_is_seen_ahead(void **state)
     (void)state;
     make_small(&t);
     for (int cache = 0; cache < 2; cache++) {
-        open_small(&r, &t, cache != 0, GS_BATCH_RING);
+        open_small(&r, &t, (uint32_t)cache, GS_BATCH_RING);
         turn_over(t.file, (long)t.vertex[1][2] * ROW + 77);
         gs_batch_rows_begin(&r, t.batch, 3);
         expect_rows(&r, &t.batch[0], (const uint8_t *)t.features, got);

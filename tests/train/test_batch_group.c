@@ -93,6 +93,38 @@ static void batch_group__a_longer_future_or_more_slots_never_read_more(void **st
             }
 }
 
+/* The mean over some sets of so many items, drawn at random: bytes and requests where gaps of some items are read
+ * along. */
+static void batch_group__predicts_reads_in_order(void **state)
+{
+    enum { BYTES = 4096, DRAWS = 20 };
+    const gs_cost cost = {.read_bps = 1e9, .block_seconds = 1e-5};
+    uint64_t random = 1;
+
+    (void)state;
+    for (uint32_t misses = 100; misses <= ITEMS; misses *= 3)
+        for (uint32_t along = 0; along < 8; along += 3) {
+            double items = 0, bytes = 0, requests = 0;
+            for (uint32_t d = 0; d < DRAWS; d++)
+                for (uint32_t i = 0, gap = ITEMS; i < ITEMS; i++, gap++) {
+                    random = random * 6364136223846793005u + 1442695040888963407u;
+                    if ((double)(random >> 33) >= (double)misses / ITEMS * 0x1p31)
+                        continue;
+                    items++;
+                    requests += gap > along;
+                    bytes += (gap > along ? 1.0 : gap + 1.0) * BYTES;
+                    gap = UINT32_MAX; /* 0 behind this one */
+                }
+            const gs_group_read r = gs_group_read_of(items / DRAWS, ITEMS, BYTES, along * BYTES, &cost);
+            if (fabs(r.bytes - bytes / DRAWS) > 0.03 * r.bytes ||
+                fabs(r.requests - requests / DRAWS) > 0.03 * r.requests + 1)
+                fail_msg("%u of %u, gaps of %u: %g bytes, %g requests predicted, %g and %g drawn", misses, ITEMS, along,
+                         r.bytes, r.requests, bytes / DRAWS, requests / DRAWS);
+            assert_true(fabs(r.seconds - (r.bytes / 1e9 + r.requests * 1e-5)) <= 1e-9 * r.seconds);
+        }
+    assert_true(gs_group_read_of(0, ITEMS, BYTES, 0, &cost).seconds <= 0);
+}
+
 /* All items have slots: once they were read, nothing is. */
 static void batch_group__nothing_is_read_where_all_stay(void **state)
 {
@@ -171,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_group__predicts_what_the_plan_reads),
         cmocka_unit_test(batch_group__a_longer_future_or_more_slots_never_read_more),
+        cmocka_unit_test(batch_group__predicts_reads_in_order),
         cmocka_unit_test(batch_group__nothing_is_read_where_all_stay),
         cmocka_unit_test(batch_group__an_epochs_first_group_is_drawn_in_the_epoch_before),
     };
