@@ -209,6 +209,7 @@ typedef struct deals {
     uint32_t first;  /* the device whose like are told from others */
     uint64_t tables; /* bytes of a plan */
     uint64_t tasks, most; /* of plans so far; that they may have, all together (effort.h) */
+    uint64_t apart_tasks; /* of those in which rows do not go from device to device, beside them: as many at the most */
     gs_plan_part *now, *best; /* [stages] */
     double *share;    /* [stages * devices] of what is tried */
     double cost;      /* of the best one */
@@ -290,38 +291,42 @@ static void set_shares(const deals *x, const gs_plan_part *of)
                 gs_topology_speed(t, d) * (is_alike(t, d, x->first) ? of[s].like : of[s].others);
 }
 
-/* Is there no room for another plan, or no time? */
-static bool is_full(const deals *x)
+/* For another plan. */
+static bool has_room(const deals *x)
 {
     const uint64_t most = x->config->live_most;
-    return x->tasks >= x->most || (most != 0 && gs_alloc_live_bytes() + x->tables + x->tables / 2 > most);
+    return most == 0 || gs_alloc_live_bytes() + x->tables + x->tables / 2 <= most;
 }
 
-/* *seconds: of a plan, 0: there is none; *either: its rows may come the other way, too. */
-static gs_status predict(deals *x, gs_schedule_config *other, double *seconds, bool *either)
+/* Is there no room for another plan, or no time? */
+static bool is_full(const deals *x) { return x->tasks >= x->most || !has_room(x); }
+
+/* *seconds: of a plan, 0: there is none; *either: its rows may come the other way, too. Its tasks are added. */
+static gs_status predict(const deals *x, gs_schedule_config *other, uint64_t *tasks, double *seconds, bool *either)
 {
     gs_effort effort = {.most = x->most / (x->screens ? SCREENED_EFFORT : TRY_EFFORT)};
     gs_plan *plan = NULL;
 
     other->effort = x->config->effort == NULL ? NULL : &effort;
     const gs_status st = gs_schedule_search(&plan, seconds, other);
-    x->tasks += effort.tasks;
+    *tasks += effort.tasks;
     *either = st == GS_OK && gs_may_go_apart(other, plan);
     gs_plan_free(plan);
     *seconds = st == GS_OK ? *seconds : 0;
     return st == GS_EBUDGET ? GS_OK : st;
 }
 
-/* The same without rows from device to device, where that is shorter: which way is better depends on the shares. */
+/* The same without rows from device to device, where that is shorter: which way is better depends on the shares. It
+ * takes no time from other shares: what is known of rows, for which alone this is tried, would else hide the best. */
 static gs_status try_apart(deals *x, gs_schedule_config *other, double *seconds)
 {
     double apart;
     bool either;
 
-    if (*seconds >= APART_NEAR * x->cost || is_full(x))
+    if (*seconds >= APART_NEAR * x->cost || x->apart_tasks >= x->most || !has_room(x))
         return GS_OK;
     other->no_chain = true;
-    const gs_status st = predict(x, other, &apart, &either);
+    const gs_status st = predict(x, other, &x->apart_tasks, &apart, &either);
     x->tried_apart = st == GS_OK && apart > 0 && apart < GS_APART_SAVES * *seconds;
     if (x->tried_apart)
         *seconds = apart;
@@ -347,7 +352,7 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     other.refusal = NULL;
     other.no_sizes = true;
     other.keeps_first = true;
-    if ((st = predict(x, &other, seconds, &either)) == GS_OK && either)
+    if ((st = predict(x, &other, &x->tasks, seconds, &either)) == GS_OK && either)
         st = try_apart(x, &other, seconds);
     if (st != GS_OK || *seconds == 0)
         return st;
@@ -594,7 +599,7 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
     }
 done:
     if (config->effort != NULL)
-        config->effort->tasks += x.tasks;
+        config->effort->tasks += x.tasks + x.apart_tasks;
     if (screens && x.tasks >= x.most)
         config->effort->cut = true;
     gs_free(x.now);

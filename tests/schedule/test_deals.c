@@ -104,11 +104,55 @@ static void test_deals__rows_are_transformed_where_they_are(void **state)
     fixture_drop(&f);
 }
 
+/* Of two devices, where each chunk needs all rows: the ways to deal that were tried. */
+static void plan_for_two(gs_plan_deals *deals, uint32_t seed, bool rows_known)
+{
+    static const gs_topology t = {2, 1, {{0, 2, 3e8, 1.2e10}}, {0.5, 1}, {0}, {0}, {0}, false, false, {0}, {0}};
+    gs_effort effort = {.screens = true, .most = seed * 10000};
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    gs_cost cost;
+
+    gs_cost_defaults(&cost, 1);
+    fixture_program(&f, 64, 16);
+    fixture_chunks(&f, 16000, 8, false, seed);
+    fixture_needs(&f, 1, seed);
+    gs_schedule_config c = fixture_config(&f, 256 * GS_MIB, 4 * GS_MIB);
+    fixture_take_needs(&c, &f);
+    if (rows_known)
+        fixture_take_rows(&f, &c, 1, seed);
+    c.unified = false;
+    c.topology = &t;
+    c.cost = &cost;
+    c.effort = &effort;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    *deals = plan->deals;
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
+/* What is known of single rows is a reason to compare ways in which rows do not go from device to device. As many ways
+ * to deal columns are looked at then. */
+static void test_deals__rows_that_are_known_hide_no_deal(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 11; seed <= 14; seed++) {
+        gs_plan_deals plain, known;
+        plan_for_two(&plain, seed, false);
+        plan_for_two(&known, seed, true);
+        assert_true(plain.count > 5);
+        assert_int_equal(known.count, plain.count);
+        for (uint32_t k = 0; k < plain.count; k++)
+            assert_true(fabs(known.deal[k].seconds / plain.deal[k].seconds - 1) < 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deals__stages_have_shares_of_their_own),
         cmocka_unit_test(test_deals__rows_are_transformed_where_they_are),
+        cmocka_unit_test(test_deals__rows_that_are_known_hide_no_deal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
