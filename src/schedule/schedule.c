@@ -10,26 +10,44 @@
 #define LOADS_SAVE 0.98
 /* Of the time for the first way, the part that another one has. */
 #define OTHER_EFFORT 2u
-/* That rows do not go from device to device is tried where there is time for so many plans. */
+/* That rows do not go from device to device is tried where there is time for so many plans; first in this part of the
+ * time, and further only where that takes less than so many times the best. */
 #define APART_PLANS 4u
+#define APART_EFFORT 8u
+#define APART_NEAR 1.1
+
+/* Is there room for another plan beside the best one? */
+static bool has_room(const gs_plan *best, const gs_schedule_config *config)
+{
+    const uint64_t tables = best->table_bytes;
+    return config->live_most == 0 || gs_alloc_live_bytes() + tables + tables / 2 <= config->live_most;
+}
+
+/* The best plan as `other` says within so many tasks. GS_EBUDGET: none was found. */
+static gs_status search_other(gs_plan **out, double *seconds, gs_schedule_config *other, uint64_t most)
+{
+    gs_effort *const all = other->effort;
+    gs_effort effort = {.most = most};
+
+    other->refusal = NULL;
+    other->no_sizes = true;
+    other->effort = all == NULL ? NULL : &effort;
+    const gs_status st = gs_schedule_search(out, seconds, other);
+    other->effort = all;
+    if (all != NULL)
+        all->tasks += effort.tasks;
+    return st;
+}
 
 /* Plans as `other` says; it stays where it takes less than `share` of the best one, or there is room for one alone. */
 static gs_status try_other(gs_plan **best, double *best_cost, gs_schedule_config *other, double share)
 {
-    const uint64_t tables = (*best)->table_bytes;
-    gs_effort effort = {.most = gs_effort_most(other, *best_cost) / OTHER_EFFORT};
     gs_plan *plan = NULL;
     double seconds = 0;
 
-    if (other->live_most != 0 && gs_alloc_live_bytes() + tables + tables / 2 > other->live_most)
+    if (!has_room(*best, other))
         return GS_OK;
-    other->refusal = NULL;
-    other->no_sizes = true;
-    gs_effort *const all = other->effort;
-    other->effort = all == NULL ? NULL : &effort;
-    const gs_status st = gs_schedule_search(&plan, &seconds, other);
-    if (all != NULL)
-        all->tasks += effort.tasks;
+    const gs_status st = search_other(&plan, &seconds, other, gs_effort_most(other, *best_cost) / OTHER_EFFORT);
     if (st != GS_OK)
         return st == GS_EBUDGET ? GS_OK : st;
     plan->ring = other->ring;
@@ -40,6 +58,24 @@ static gs_status try_other(gs_plan **best, double *best_cost, gs_schedule_config
         *best_cost = seconds;
     }
     return GS_OK;
+}
+
+/* That rows come from the host alone. Most often that is far from the best: a look at it takes little. */
+static gs_status try_apart(gs_plan **best, double *best_cost, gs_schedule_config *other)
+{
+    const uint64_t most = gs_effort_most(other, *best_cost) / OTHER_EFFORT / APART_EFFORT;
+    gs_plan *plan = NULL;
+    double seconds = 0;
+
+    if (other->effort != NULL && has_room(*best, other)) {
+        const gs_status st = search_other(&plan, &seconds, other, GS_MAX(most, 1));
+        gs_plan_free(plan);
+        if (st != GS_OK && st != GS_EBUDGET)
+            return st;
+        if (st == GS_OK && seconds >= APART_NEAR * *best_cost)
+            return GS_OK;
+    }
+    return try_other(best, best_cost, other, GS_APART_SAVES);
 }
 
 /* Does the topology, if there is one, say that rows are to come so, and may devices hand them on? */
@@ -84,7 +120,7 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
         const double chained = cost;
         other = first;
         other.no_chain = true;
-        st = try_other(&plan, &cost, &other, GS_APART_SAVES);
+        st = try_apart(&plan, &cost, &other);
         first.no_chain = cost < chained;
         if (config->effort != NULL)
             config->effort->found.known &= !first.no_chain;
