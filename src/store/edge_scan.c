@@ -16,9 +16,10 @@
 
 /* A large file read front to back, through one buffer.
  *
- * What has been read is dropped from the page cache where the file is larger than what the caller has room for, or a
+ * What has been read does not stay in the page cache where the file is larger than what the caller has room for, or a
  * large part of the machine's memory, so that verifying a store does not push everything else out, nor a scan what a
- * small cgroup has. Else it stays for the next scan, as planning may read the edges several times. */
+ * small cgroup has: it is read past the cache, or, where that cannot be, dropped from it. Else it stays for the next
+ * scan, as planning may read the edges several times. */
 
 #define KEPT_PART 8u
 
@@ -35,18 +36,24 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capa
                        (unsigned long long)capacity);
     const uint64_t pages = (uint64_t)GS_MAX(sysconf(_SC_PHYS_PAGES), 0), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     w->drops = w->file_bytes > GS_MIN(room, pages * page_bytes / KEPT_PART);
+    w->past_cache = w->drops && fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) | O_DIRECT) == 0;
     (void)posix_fadvise(w->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* advice: a refusal changes nothing */
     return GS_OK;
 }
 
 #define DROPPED_BYTES GS_MIB /* of a file that is dropped, in the page cache: a small cgroup has no room for more */
 
-/* Into the buffer. */
-static gs_status read_window(const gs_window *w, uint64_t offset, uint64_t bytes)
+/* Into the buffer. A file system that does not read past the cache as is asked reads through it from then on. */
+static gs_status read_window(gs_window *w, uint64_t offset, uint64_t bytes)
 {
     const uint64_t most = w->drops ? DROPPED_BYTES : bytes;
     gs_status st = GS_OK;
 
+    if (w->past_cache && bytes % GS_BLOCK_BYTES == 0 &&
+        gs_pread_exact(w->fd, w->buffer, bytes, offset, w->path) == GS_OK)
+        return GS_OK;
+    if (w->past_cache)
+        w->past_cache = fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) & ~O_DIRECT) != 0;
     for (uint64_t done = 0; done < bytes && st == GS_OK; done += most) {
         const uint64_t n = GS_MIN(most, bytes - done);
         st = gs_pread_exact(w->fd, w->buffer + done, n, offset + done, w->path);
@@ -60,8 +67,9 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
 {
     assert(bytes <= w->capacity && offset % GS_BLOCK_BYTES == 0);
     if (!gs_window__holds(w, offset, bytes)) {
-        const uint64_t last = GS_MIN(end, w->base + w->file_bytes), left = offset < last ? last - offset : 0;
-        const uint64_t take = GS_MAX(bytes, GS_MIN(left, w->capacity));
+        const uint64_t file_end = w->base + w->file_bytes,
+                       last = GS_MIN(gs_align_up(GS_MIN(end, file_end), GS_BLOCK_BYTES), file_end);
+        const uint64_t left = offset < last ? last - offset : 0, take = GS_MAX(bytes, GS_MIN(left, w->capacity));
         gs_status st;
         w->valid = 0;
         if (offset < w->base)

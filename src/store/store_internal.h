@@ -133,7 +133,8 @@ typedef struct gs_window {
     uint64_t first, valid; /* the buffer holds [first, first + valid) of the file */
     uint64_t read_bytes;   /* since it was opened */
     uint64_t base;         /* of the store's file, where this one begins */
-    bool drops;            /* what was read leaves the page cache */
+    bool drops;            /* what was read leaves the page cache, ... */
+    bool past_cache;       /* ... or never comes there */
 } gs_window;
 #define GS_WINDOW_NONE                                                                                       \
     {                                                                                                        \

@@ -351,6 +351,9 @@ static void check_copy(const char *temp, const tiny_graph *g, gs_direction d)
     first[k] = 1;
     const seen all = scan(s, d, NULL, NULL), one = scan(s, d, first, NULL);
     assert_true(all.chunks > one.chunks && one.chunks == 1);
+    seen little = {0}; /* by the smallest window, of a file that is to leave the page cache */
+    gs_assert_ok(gs_edge_scan(s, d, gs_edge_scan_least(s), NULL, see, &little));
+    assert_memory_equal(&little, &all, sizeof(all));
     seen now = scan(s, d, NULL, &copy); /* it has no room */
     assert_null(copy.bytes);
     assert_memory_equal(&now, &all, sizeof(all));
