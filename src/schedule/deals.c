@@ -1,6 +1,7 @@
 /* deals.c - which device has which columns: dealt in proportion, and ways of dealing them compared. */
 #include "schedule/deals.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -213,6 +214,8 @@ typedef struct deals {
     gs_plan_part *now, *best; /* [stages] */
     double *share;    /* [stages * devices] of what is tried */
     double cost;      /* of the best one */
+    double computing; /* the part of it in which devices compute, or copy at speeds that the topology does not say */
+    double computing_now; /* the same, of the one that was predicted last */
     uint32_t like;    /* of the best one: its `first` */
     struct {
         double cost;  /* 0: there is no plan for devices of one kind alone */
@@ -301,8 +304,21 @@ static bool has_room(const deals *x)
 /* Is there no room for another plan, or no time? */
 static bool is_full(const deals *x) { return x->tasks >= x->most || !has_room(x); }
 
+/* The part of an epoch for which devices may be in each other's way. */
+static double computing_part(const gs_schedule_config *config, const gs_plan *plan)
+{
+    const uint32_t train = gs_program_pass(config->program, "train");
+    const gs_plan_pass *const pass = &plan->pass[train == GS_NONE ? 0 : train];
+    const gs_predicted *const p = &pass->predicted;
+
+    for (uint32_t d = 0; d < config->topology->devices; d++)
+        if (gs_link_said_bps(config->topology, gs_link_to(d)) == 0)
+            return 1;
+    return pass->predicted_by == 0 || p->seconds == 0 ? 1 : fmin(1, (p->edge_seconds + p->vertex_seconds) / p->seconds);
+}
+
 /* *seconds: of a plan, 0: there is none; *either: its rows may come the other way, too. Its tasks are added. */
-static gs_status predict(const deals *x, gs_schedule_config *other, uint64_t *tasks, double *seconds, bool *either)
+static gs_status predict(deals *x, gs_schedule_config *other, uint64_t *tasks, double *seconds, bool *either)
 {
     gs_effort effort = {.most = x->most / (x->screens ? SCREENED_EFFORT : TRY_EFFORT)};
     gs_plan *plan = NULL;
@@ -311,6 +327,7 @@ static gs_status predict(const deals *x, gs_schedule_config *other, uint64_t *ta
     const gs_status st = gs_schedule_search(&plan, seconds, other);
     *tasks += effort.tasks;
     *either = st == GS_OK && gs_may_go_apart(other, plan);
+    x->computing_now = st == GS_OK ? computing_part(other, plan) : 1;
     gs_plan_free(plan);
     *seconds = st == GS_OK ? *seconds : 0;
     return st == GS_EBUDGET ? GS_OK : st;
@@ -326,10 +343,13 @@ static gs_status try_apart(deals *x, gs_schedule_config *other, double *seconds)
     if (*seconds >= APART_NEAR * x->cost || x->apart_tasks >= x->most || !has_room(x))
         return GS_OK;
     other->no_chain = true;
+    const double computing = x->computing_now;
     const gs_status st = predict(x, other, &x->apart_tasks, &apart, &either);
     x->tried_apart = st == GS_OK && apart > 0 && apart < GS_APART_SAVES * *seconds;
     if (x->tried_apart)
         *seconds = apart;
+    else
+        x->computing_now = computing;
     return st;
 }
 
@@ -360,6 +380,7 @@ static gs_status try_now(deals *x, double worth, double *seconds)
         return GS_OK;
     memcpy(x->best, x->now, x->config->program->stages * sizeof(*x->best));
     x->cost = *seconds;
+    x->computing = x->computing_now;
     x->like = x->first;
     x->apart = x->tried_apart;
     x->better = x->changed = true;
@@ -519,7 +540,9 @@ static gs_status place_stages(deals *x, uint32_t most)
 /* Devices of one kind alone, where all of them do not save enough. */
 static void prefer_alone(deals *x)
 {
-    if (x->alone.cost == 0 || x->cost < GS_SEVERAL_WORTH * x->alone.cost || x->tried.taken == x->alone.deal)
+    const double longer = 1 + (1 / GS_SEVERAL_WORTH - 1) * x->computing;
+
+    if (x->alone.cost == 0 || longer * x->cost < x->alone.cost || x->tried.taken == x->alone.deal)
         return;
     for (uint32_t s = 0; s < x->config->program->stages; s++)
         x->best[s] = (gs_plan_part){1, 0};
@@ -576,7 +599,8 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
     const uint32_t stages = config->program->stages, first = best_device(config->topology);
     gs_schedule_config like = *config;
     deals x = {.config = &like, .first = first, .like = first, .tables = (*best)->table_bytes, .cost = *cost,
-               .apart = config->no_chain, .most = gs_effort_most(config, *cost)};
+               .computing = computing_part(config, *best), .apart = config->no_chain,
+               .most = gs_effort_most(config, *cost)};
     const bool screens = config->effort != NULL && config->effort->screens;
     gs_status st = GS_ENOMEM;
 

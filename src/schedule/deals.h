@@ -14,7 +14,7 @@ uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stag
 
 /* Devices that compute at once share more than a plan knows, such as the bandwidth of memory: two of cpu:2 took up to
  * an eighth longer than predicted, in comparison with one alone. So several must take at most so much of what some of
- * them take alone. */
+ * them take alone; where the topology says how fast links are, that is of the time in which they compute. */
 #define GS_SEVERAL_WORTH 0.875
 
 /* Where an epoch is predicted to be shorter, stages have no shares of their own: to find them takes longer than it

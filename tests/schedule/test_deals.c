@@ -148,12 +148,51 @@ static void test_deals__rows_that_are_known_hide_no_deal(void **state)
     }
 }
 
+/* Devices that compute at once may be in each other's way; where they wait for wires of which the topology says how
+ * fast they are, they are not: then several are taken though they save less than an eighth. */
+static void test_deals__several_wait_for_wires_together(void **state)
+{
+    static const struct {
+        double bps, speed;
+        bool several;
+    } cases[] = {{3e8, 0.125, true}, {1e11, 0.25, false}};
+    (void)state;
+    for (size_t k = 0; k < GS_ARRAY_LEN(cases); k++) {
+        const gs_topology t = {2, 1, {{0, 2, cases[k].bps, 1.2e10}}, {cases[k].speed, 1}, {0}, {0}, {0}, false, false,
+                               {0}, {0}};
+        double least = INFINITY, alone = 0;
+        gs_effort effort = {.screens = true};
+        struct fixture f = {0};
+        gs_plan *plan = NULL;
+        gs_cost cost;
+        gs_cost_defaults(&cost, 1);
+        fixture_program(&f, 64, 16);
+        fixture_chunks(&f, 16000, 8, false, 3);
+        gs_schedule_config c = fixture_config(&f, 256 * GS_MIB, 4 * GS_MIB);
+        c.unified = false;
+        c.topology = &t;
+        c.cost = &cost;
+        c.effort = &effort;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        for (uint32_t i = 0; i < plan->deals.count; i++) {
+            const gs_plan_deal *const d = &plan->deals.deal[i];
+            least = fmin(least, d->seconds);
+            alone = d->edges.others == 0 && d->vertices.others == 0 ? d->seconds : alone;
+        }
+        assert_true(least < 0.98 * alone && least > 0.875 * alone);
+        assert_true(plan->deals.deal[plan->deals.taken].seconds == (cases[k].several ? least : alone));
+        gs_plan_free(plan);
+        fixture_drop(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deals__stages_have_shares_of_their_own),
         cmocka_unit_test(test_deals__rows_are_transformed_where_they_are),
         cmocka_unit_test(test_deals__rows_that_are_known_hide_no_deal),
+        cmocka_unit_test(test_deals__several_wait_for_wires_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
