@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/outfile.h"
+#include "base/record.h"
 #include "base/size.h"
 
 #define VERSION 5
@@ -67,101 +68,48 @@ static char *record_path(const char *machine, const char *device, bool make)
     return path;
 }
 
-/* ---- reading ------------------------------------------------------------- */
+/* ---- fields -------------------------------------------------------------- */
 
-/* After the first value that is missing or out of its range, `fine` is false. */
-typedef struct reader {
-    bool fine;
-} reader;
-
-static const cJSON *list(reader *r, const cJSON *object, const char *key, int count)
-{
-    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(object, key);
-    r->fine = r->fine && cJSON_IsArray(item) && cJSON_GetArraySize(item) == count;
-    return r->fine ? item : NULL;
-}
-
-static double number(reader *r, const cJSON *item, double least, double most)
-{
-    const double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-    r->fine = r->fine && v >= least && v <= most; /* false for NaN */
-    return r->fine ? v : 0;
-}
-
-static double rate(reader *r, const cJSON *object, const char *key)
-{
-    return number(r, cJSON_GetObjectItemCaseSensitive(object, key), 0, RATE_MOST);
-}
-
-/* `count` numbers, in rows of `columns` values: out[i * columns + k]. */
-static void table(reader *r, const cJSON *object, const char *key, int count, double *out)
-{
-    const cJSON *item = NULL, *const all = list(r, object, key, count);
-    int i = 0;
-    cJSON_ArrayForEach(item, all) out[i++] = number(r, item, -1e300, 1e300);
-}
-
-static bool same_text(const cJSON *object, const char *key, const char *text)
-{
-    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsString(item) && strcmp(item->valuestring, text) == 0;
-}
-
-static uint32_t count_of(reader *r, double v)
-{
-    r->fine = r->fine && v >= 0 && v <= UINT32_MAX;
-    return r->fine ? (uint32_t)v : 0;
-}
-
-struct name {
-    char text[24];
-};
-
-static struct name named(const char *prefix, const char *table)
-{
-    struct name n;
-    snprintf(n.text, sizeof(n.text), "%s%s", prefix, table);
-    return n;
-}
-
-/* Ways of copies, which runs are fitted to. The way from the disk to a device is measured alone, and has an entry of
- * its own. */
+/* Ways of copies, which runs are fitted to. The way from the disk to a device is measured alone. */
 #define COPY_WAYS GS_LINK_FROM_DISK
 
-/* Records of before there were links have none. */
-static void links_read(reader *r, const cJSON *o, gs_limits *l)
-{
-    double link[GS_LINK_WAYS * 2] = {0};
+#define REALS(of, member, key, ...) GS_FIELD(of, member, REAL, key, .least = -1e300, .most = 1e300, __VA_ARGS__)
+#define RATE(of, member, key, ...) GS_FIELD(of, member, REAL, key, .most = RATE_MOST, __VA_ARGS__)
+/* The sums of `kinds` kinds of work from `first` on. */
+#define FIT(member, prefix, first, kinds) \
+    REALS(gs_cost_record, member.tasks[first], prefix "tasks", .count = (kinds)), \
+        REALS(gs_cost_record, member.square[first], prefix "square", \
+              .count = (kinds) * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS), \
+        REALS(gs_cost_record, member.product[first], prefix "product", .count = (kinds) * GS_WORK_AMOUNTS)
 
-    if (cJSON_GetObjectItemCaseSensitive(o, "links") == NULL)
-        return;
-    table(r, o, "links", COPY_WAYS * 2, link);
-    if (cJSON_GetObjectItemCaseSensitive(o, "disk_to_device") != NULL)
-        table(r, o, "disk_to_device", 2, &link[2 * GS_LINK_FROM_DISK]);
-    for (int i = 0; i < GS_LINK_WAYS; i++) {
-        r->fine = r->fine && link[2 * i] >= 0 && link[2 * i] <= RATE_MOST && link[2 * i + 1] >= 0 &&
-                  link[2 * i + 1] <= LINK_SECONDS_MOST;
-        l->link[i] = (gs_link){link[2 * i], link[2 * i + 1]};
-    }
-    if (cJSON_GetObjectItemCaseSensitive(o, "pick_bps") != NULL) /* nor have some with links */
-        l->found.pick_bps = rate(r, o, "pick_bps");
-}
-
-/* Records of a processor have none. */
-static void gpu_read(reader *r, const cJSON *o, gs_limits *l)
-{
-    double gpu[GS_LIMITS_ROUNDED + 2] = {0};
-
-    if (cJSON_GetObjectItemCaseSensitive(o, "gpu") == NULL)
-        return;
-    table(r, o, "gpu", GS_LIMITS_ROUNDED + 2, gpu);
-    for (int i = 0; i < GS_LIMITS_ROUNDED + 2; i++)
-        r->fine = r->fine && gpu[i] >= 0 && gpu[i] <= (i == 0 ? LINK_SECONDS_MOST : RATE_MOST);
-    l->found.launch_seconds = gpu[0];
-    l->edge_count = count_of(r, gpu[1]);
-    for (int i = 0; i < GS_LIMITS_ROUNDED; i++)
-        l->rounded[i] = gpu[2 + i];
-}
+/* What may lack came after the first records, and so did all that is of copies and of batches. */
+static const gs_field record_fields[] = {
+    RATE(gs_cost_record, read_bps, "epoch_read_bps"),
+    RATE(gs_cost_record, write_bps, "epoch_write_bps"),
+    GS_FIELD(gs_cost_record, slower_sum, REAL, "slower_sum", .least = -1e3, .most = 1e3),
+    RATE(gs_cost_record, slower_weight, "slower_weight"),
+    RATE(gs_cost_record, others_sum, "others_sum", .may_lack = true),
+    RATE(gs_cost_record, others_weight, "others_weight", .may_lack = true),
+    FIT(fit, "", 0, GS_WORK_LINKS),
+};
+static const gs_field copy_fields[] = {FIT(fit, "link_", GS_WORK_LINKS, COPY_WAYS)};
+static const gs_field batch_fields[] = {
+    FIT(batch_fit, "batch_", 0, GS_WORK_LINKS),
+    RATE(gs_cost_record, draw_seconds, "batch_draw_seconds"),
+    RATE(gs_cost_record, draw_amount, "batch_draw_amount"),
+};
+_Static_assert(sizeof(gs_link) == 2 * sizeof(double), "a link is two numbers of a list");
+static const gs_field limit_fields[] = {
+    RATE(gs_limits, found.disk_read_bps, "disk_read_bps"),
+    RATE(gs_limits, found.disk_write_bps, "disk_write_bps"),
+    RATE(gs_limits, found.copy_bps, "copy_bps"),
+    RATE(gs_limits, link[0], "links", .count = 2 * COPY_WAYS, .may_lack = true),
+    RATE(gs_limits, found.pick_bps, "pick_bps", .may_lack = true),
+    RATE(gs_limits, link[GS_LINK_FROM_DISK], "disk_to_device", .count = 2, .may_lack = true),
+    GS_FIELD(gs_limits, found.launch_seconds, REAL, "launch_seconds", .most = LINK_SECONDS_MOST, .may_lack = true),
+    GS_FIELD(gs_limits, edge_count, U32, "edge_count", .most = UINT32_MAX, .may_lack = true),
+    RATE(gs_limits, rounded[0], "rounded", .count = GS_LIMITS_ROUNDED, .may_lack = true),
+};
 
 /* Rows of numbers of the figures, each kind of rows a list of all their numbers. */
 typedef enum number_kind { REAL, COUNT, BYTES } number_kind; /* double, uint32_t, uint64_t */
@@ -195,93 +143,76 @@ static const rows limit_rows[] = {
      {{COUNT, AT(edges[0].degree)}, {COUNT, AT(edges[0].width)}, {REAL, AT(edges[0].edges_per_second)}}},
 };
 
-static void rows_read(reader *r, const cJSON *o, const rows *t, gs_limits_report *l)
+static gs_field numbers_of(const rows *t)
 {
+    return (gs_field){.name = t->key, .kind = GS_FIELD_REAL, .least = 0, .most = RATE_MOST,
+                      .count = (uint32_t)(t->rows * t->columns)};
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static bool same_text(const cJSON *object, const char *key, const char *text)
+{
+    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(item) && strcmp(item->valuestring, text) == 0;
+}
+
+static void expect(gs_record *r, const char *key, double v, double most)
+{
+    if (r->st == GS_OK && !(v >= 0 && v <= most))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s\" has a number that cannot be", r->path, key);
+}
+
+static void rows_read(gs_record *r, const rows *t, gs_limits_report *l)
+{
+    const gs_field f = numbers_of(t);
     double v[MOST_NUMBERS] = {0};
 
-    table(r, o, t->key, t->rows * t->columns, v);
-    for (int i = 0; r->fine && i < t->rows * t->columns; i++) {
+    gs_record_read(r, &f, 1, v);
+    for (int i = 0; r->st == GS_OK && i < t->rows * t->columns; i++) {
         const int column = i % t->columns;
         void *const to = (char *)l + (size_t)(i / t->columns) * t->row_bytes + t->column[column].at;
+        if (t->column[column].kind != REAL)
+            expect(r, t->key, v[i], UINT32_MAX);
         if (t->column[column].kind == REAL)
             *(double *)to = v[i];
         else if (t->column[column].kind == COUNT)
-            *(uint32_t *)to = count_of(r, v[i]);
+            *(uint32_t *)to = r->st == GS_OK ? (uint32_t)v[i] : 0;
         else
-            *(uint64_t *)to = count_of(r, v[i]);
+            *(uint64_t *)to = r->st == GS_OK ? (uint64_t)v[i] : 0;
     }
 }
 
-static void limits_read(reader *r, const cJSON *o, gs_limits *l)
+static void limits_read(gs_record *of, gs_limits *l)
 {
-    l->found.disk_read_bps = rate(r, o, "disk_read_bps");
-    l->found.disk_write_bps = rate(r, o, "disk_write_bps");
-    l->found.copy_bps = rate(r, o, "copy_bps");
-    links_read(r, o, l);
-    gpu_read(r, o, l);
+    cJSON *const limits = gs_record_object(of, "limits");
+    gs_record r = {limits, of->path, "limits.", of->advice, of->st};
+
+    gs_record_read(&r, GS_FIELDS(limit_fields), l);
+    for (int i = 0; i < GS_LINK_WAYS; i++)
+        expect(&r, "links", l->link[i].request_seconds, LINK_SECONDS_MOST);
     for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
-        rows_read(r, o, &limit_rows[i], &l->found);
+        rows_read(&r, &limit_rows[i], &l->found);
+    of->st = r.st;
+    cJSON_Delete(limits);
 }
 
-/* Reads the sums of `kinds` kinds from `first` on, out of tables whose names begin with `prefix`. */
-static void fit_read(reader *r, const cJSON *root, const char *prefix, int kinds, int first, gs_fit *f)
-{
-    table(r, root, named(prefix, "tasks").text, kinds, &f->tasks[first]);
-    table(r, root, named(prefix, "square").text, kinds * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS, &f->square[first][0][0]);
-    table(r, root, named(prefix, "product").text, kinds * GS_WORK_AMOUNTS, &f->product[first][0]);
-}
-
-static void batches_read(reader *r, const cJSON *root, gs_cost_record *out)
-{
-    fit_read(r, root, "batch_", GS_WORK_LINKS, 0, &out->batch_fit);
-    out->draw_seconds = rate(r, root, "batch_draw_seconds");
-    out->draw_amount = rate(r, root, "batch_draw_amount");
-}
-
-#define STAGE_COLUMNS (1 + (int)GS_COST_WAYS)
+#define STAGE_COLUMNS (1 + GS_COST_WAYS)
 #define KEY_MOST 562949953421312.0
 
-static void stages_read(reader *r, const cJSON *root, gs_cost_record *out)
+static void stages_read(gs_record *r, gs_cost_record *out)
 {
-    const cJSON *const all = cJSON_GetObjectItemCaseSensitive(root, "stages"), *item = NULL;
-    double *to = NULL;
-    int i = 0;
+    const cJSON *const all = cJSON_GetObjectItemCaseSensitive(r->object, "stages");
+    const uint32_t count = (uint32_t)cJSON_GetArraySize(all);
 
-    r->fine = r->fine && cJSON_IsArray(all) && cJSON_GetArraySize(all) % STAGE_COLUMNS == 0 &&
-              cJSON_GetArraySize(all) <= (int)GS_COST_STAGES * STAGE_COLUMNS;
-    if (!r->fine)
-        return;
-    cJSON_ArrayForEach(item, all)
-    {
-        gs_cost_stage *const stage = &out->stage[i / STAGE_COLUMNS];
-        to = i % STAGE_COLUMNS == 0 ? &stage->key : &stage->seconds[i % STAGE_COLUMNS - 1];
-        *to = number(r, item, 0, i % STAGE_COLUMNS == 0 ? KEY_MOST : RATE_MOST);
-        i++;
-    }
-    out->stages = (uint32_t)(i / STAGE_COLUMNS);
-}
-
-static void record_read(reader *r, const cJSON *root, gs_cost_record *out)
-{
-    const cJSON *const limits = cJSON_GetObjectItemCaseSensitive(root, "limits");
-
-    out->read_bps = rate(r, root, "epoch_read_bps");
-    out->write_bps = rate(r, root, "epoch_write_bps");
-    out->slower_sum = number(r, cJSON_GetObjectItemCaseSensitive(root, "slower_sum"), -1e3, 1e3);
-    out->slower_weight = rate(r, root, "slower_weight");
-    fit_read(r, root, "", GS_WORK_LINKS, 0, &out->fit);
-    if (cJSON_GetObjectItemCaseSensitive(root, "link_tasks") != NULL) /* records of before there were links have none */
-        fit_read(r, root, "link_", COPY_WAYS, GS_WORK_LINKS, &out->fit);
-    if (cJSON_GetObjectItemCaseSensitive(root, "batch_tasks") != NULL) /* nor have those of before batches were timed */
-        batches_read(r, root, out);
-    if (cJSON_GetObjectItemCaseSensitive(root, "others_weight") != NULL) { /* nor have those of before load was */
-        out->others_sum = rate(r, root, "others_sum");
-        out->others_weight = rate(r, root, "others_weight");
-    }
-    if (cJSON_GetObjectItemCaseSensitive(root, "stages") != NULL) /* nor those of before ways were measured */
-        stages_read(r, root, out);
-    if (limits != NULL)
-        limits_read(r, limits, &out->limits);
+    if (count % STAGE_COLUMNS != 0 || count > GS_COST_STAGES * STAGE_COLUMNS)
+        expect(r, "stages", -1, 0);
+    else if (count > 0)
+        gs_record_read(r, &(gs_field){.name = "stages", .kind = GS_FIELD_REAL, .most = RATE_MOST, .count = count}, 1,
+                       out->stage);
+    out->stages = count / STAGE_COLUMNS;
+    for (uint32_t k = 0; k < out->stages && r->st == GS_OK; k++)
+        expect(r, "stages", out->stage[k].key, KEY_MOST);
 }
 
 void gs_cost_record_load(gs_cost_record *out, const char *device)
@@ -289,7 +220,6 @@ void gs_cost_record_load(gs_cost_record *out, const char *device)
     char machine[192];
     char *path, *text = NULL;
     uint64_t bytes = 0;
-    reader r = {true};
     cJSON *root = NULL;
     gs_cost_record record;
 
@@ -300,11 +230,19 @@ void gs_cost_record_load(gs_cost_record *out, const char *device)
     if (path == NULL || !gs_path_exists(path) || gs_file_read_all(&text, &bytes, path, FILE_MOST) != GS_OK)
         goto done;
     root = cJSON_Parse(text);
+    gs_record r = {root, path, "", "", GS_OK};
     if (!same_text(root, "machine", machine) || !same_text(root, "device", device) ||
-        number(&r, cJSON_GetObjectItemCaseSensitive(root, "version"), VERSION, VERSION) != VERSION)
+        gs_record_number(&r, "version", VERSION, VERSION) != VERSION)
         goto done;
-    record_read(&r, root, &record);
-    if (r.fine)
+    gs_record_read(&r, GS_FIELDS(record_fields), &record);
+    if (gs_record_has(&r, "link_tasks"))
+        gs_record_read(&r, GS_FIELDS(copy_fields), &record);
+    if (gs_record_has(&r, "batch_tasks"))
+        gs_record_read(&r, GS_FIELDS(batch_fields), &record);
+    stages_read(&r, &record);
+    if (gs_record_has(&r, "limits"))
+        limits_read(&r, &record.limits);
+    if (r.st == GS_OK)
         *out = record;
 done:
     cJSON_Delete(root);
@@ -314,13 +252,9 @@ done:
 
 /* ---- writing ------------------------------------------------------------- */
 
-static void add_table(cJSON *o, const char *key, const double *v, int count)
-{
-    cJSON_AddItemToObject(o, key, cJSON_CreateDoubleArray(v, count));
-}
-
 static void rows_write(cJSON *o, const rows *t, const gs_limits_report *l)
 {
+    const gs_field f = numbers_of(t);
     double v[MOST_NUMBERS];
 
     for (int i = 0; i < t->rows * t->columns; i++) {
@@ -330,72 +264,26 @@ static void rows_write(cJSON *o, const rows *t, const gs_limits_report *l)
                : t->column[column].kind == COUNT ? *(const uint32_t *)from
                                                  : (double)*(const uint64_t *)from;
     }
-    add_table(o, t->key, v, t->rows * t->columns);
-}
-
-static cJSON *limits_write(const gs_limits *l)
-{
-    cJSON *const o = cJSON_CreateObject();
-    double link[GS_LINK_WAYS * 2];
-
-    for (int i = 0; i < GS_LINK_WAYS; i++)
-        memcpy(&link[2 * i], (double[]){l->link[i].bps, l->link[i].request_seconds}, 2 * sizeof(double));
-    cJSON_AddNumberToObject(o, "disk_read_bps", l->found.disk_read_bps);
-    cJSON_AddNumberToObject(o, "disk_write_bps", l->found.disk_write_bps);
-    cJSON_AddNumberToObject(o, "copy_bps", l->found.copy_bps);
-    add_table(o, "links", link, COPY_WAYS * 2);
-    if (l->found.pick_bps > 0)
-        cJSON_AddNumberToObject(o, "pick_bps", l->found.pick_bps);
-    if (l->link[GS_LINK_FROM_DISK].bps > 0)
-        add_table(o, "disk_to_device", &link[2 * GS_LINK_FROM_DISK], 2);
-    if (l->found.launch_seconds > 0)
-        add_table(o, "gpu", (double[]){l->found.launch_seconds, l->edge_count, l->rounded[0], l->rounded[1]},
-                  GS_LIMITS_ROUNDED + 2);
-    for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
-        rows_write(o, &limit_rows[i], &l->found);
-    return o;
-}
-
-static void fit_write(cJSON *root, const char *prefix, int kinds, int first, const gs_fit *f)
-{
-    add_table(root, named(prefix, "tasks").text, &f->tasks[first], kinds);
-    add_table(root, named(prefix, "square").text, &f->square[first][0][0], kinds * GS_WORK_AMOUNTS * GS_WORK_AMOUNTS);
-    add_table(root, named(prefix, "product").text, &f->product[first][0], kinds * GS_WORK_AMOUNTS);
-}
-
-static cJSON *stages_write(const gs_cost_record *r)
-{
-    cJSON *const all = cJSON_CreateArray();
-
-    for (uint32_t k = 0; k < r->stages; k++) {
-        cJSON_AddItemToArray(all, cJSON_CreateNumber(r->stage[k].key));
-        for (uint32_t w = 0; w < GS_COST_WAYS; w++)
-            cJSON_AddItemToArray(all, cJSON_CreateNumber(r->stage[k].seconds[w]));
-    }
-    return all;
+    (void)gs_record_write(o, &f, 1, v);
 }
 
 static char *record_text(const gs_cost_record *r, const char *machine, const char *device)
 {
+    const gs_field stages = {.name = "stages", .kind = GS_FIELD_REAL, .count = r->stages * STAGE_COLUMNS};
     cJSON *const root = cJSON_CreateObject();
     char *text;
 
     cJSON_AddNumberToObject(root, "version", VERSION);
     cJSON_AddStringToObject(root, "machine", machine);
     cJSON_AddStringToObject(root, "device", device);
-    cJSON_AddNumberToObject(root, "epoch_read_bps", r->read_bps);
-    cJSON_AddNumberToObject(root, "epoch_write_bps", r->write_bps);
-    cJSON_AddNumberToObject(root, "slower_sum", r->slower_sum);
-    cJSON_AddNumberToObject(root, "slower_weight", r->slower_weight);
-    cJSON_AddNumberToObject(root, "others_sum", r->others_sum);
-    cJSON_AddNumberToObject(root, "others_weight", r->others_weight);
-    fit_write(root, "", GS_WORK_LINKS, 0, &r->fit);
-    fit_write(root, "link_", COPY_WAYS, GS_WORK_LINKS, &r->fit);
-    fit_write(root, "batch_", GS_WORK_LINKS, 0, &r->batch_fit);
-    cJSON_AddNumberToObject(root, "batch_draw_seconds", r->draw_seconds);
-    cJSON_AddNumberToObject(root, "batch_draw_amount", r->draw_amount);
-    cJSON_AddItemToObject(root, "stages", stages_write(r));
-    cJSON_AddItemToObject(root, "limits", limits_write(&r->limits));
+    (void)gs_record_write(root, GS_FIELDS(record_fields), r);
+    (void)gs_record_write(root, GS_FIELDS(copy_fields), r);
+    (void)gs_record_write(root, GS_FIELDS(batch_fields), r);
+    (void)gs_record_write(root, &stages, r->stages > 0, r->stage);
+    cJSON *const limits = cJSON_AddObjectToObject(root, "limits");
+    (void)gs_record_write(limits, GS_FIELDS(limit_fields), &r->limits);
+    for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
+        rows_write(limits, &limit_rows[i], &r->limits.found);
     text = cJSON_Print(root);
     cJSON_Delete(root);
     return text;

@@ -4,219 +4,121 @@
  * Keys are exactly those of the format, each once. */
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/record.h"
 #include "base/size.h"
 #include "store/store_internal.h"
 
-/* Takes values out of an object; what is left in the end was not expected.
- * After a first failure `st` says so and every take gives 0. */
-typedef struct reader {
-    cJSON *object;
-    const char *path, *where; /* where: "" or "arrays.features." */
-    gs_status st;
-} reader;
+static const gs_field first_fields[] = {
+    GS_FIELD(gs_manifest, info.vertices, U64, "vertices", .least = 1, .most = GS_MAX_VERTICES),
+    GS_FIELD(gs_manifest, info.edges, U64, "edges", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_manifest, info.self_loops, U64, "self_loops", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_manifest, info.parts, U32, "parts", .least = 1, .most = GS_MAX_PARTS),
+    GS_FIELD(gs_manifest, info.interval_rows, U32, "interval_rows", .least = 1, .most = GS_MAX_VERTICES),
+    GS_FIELD(gs_manifest, info.symmetric, BOOL, "symmetric"),
+    GS_FIELD(gs_manifest, shared, BOOL, "shared_edges"),
+    GS_FIELD(gs_manifest, info.weights, BOOL, "weights"),
+    GS_FIELD(gs_manifest, info.edge_types, U32, "edge_types", .most = GS_MAX_EDGE_TYPES),
+    GS_FIELD(gs_manifest, data.type_bytes, U32, "type_bytes", .most = 2),
+};
+/* From GS_STORE_EDGE_FEATURES on. */
+static const gs_field edge_fields[] = {
+    GS_FIELD(gs_manifest, info.edge_features, U32, "edge_features", .most = GS_MAX_EDGE_FEATURE_BYTES),
+    GS_FIELD(gs_manifest, info.edge_feature_type, TYPE, "edge_feature_type"),
+};
+static const gs_field vertex_fields[] = {
+    GS_FIELD(gs_manifest, info.max_in_degree, U64, "max_in_degree", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_manifest, info.max_out_degree, U64, "max_out_degree", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_manifest, info.features, U32, "features", .most = GS_MAX_FEATURES),
+    GS_FIELD(gs_manifest, info.feature_type, TYPE, "feature_type"),
+    GS_FIELD(gs_manifest, info.feature_id, HEX, "feature_id"),
+    GS_FIELD(gs_manifest, info.classes, U32, "classes", .most = INT32_MAX),
+    GS_FIELD(gs_manifest, info.train, U64, "train", .most = GS_MAX_VERTICES),
+    GS_FIELD(gs_manifest, info.valid, U64, "valid", .most = GS_MAX_VERTICES),
+    GS_FIELD(gs_manifest, info.test, U64, "test", .most = GS_MAX_VERTICES),
+    GS_FIELD(gs_manifest, info.method, TEXT, "method", .most = sizeof(((gs_store_info *)0)->method)),
+    GS_FIELD(gs_manifest, info.seed, HEX, "seed"),
+};
+static const gs_field link_fields[] = {
+    GS_FIELD(gs_manifest, info.link_classes, U32, "link_classes", .most = INT32_MAX),
+};
+static const gs_field last_fields[] = {
+    GS_FIELD(gs_manifest, edge_bytes[GS_BY_DEST], U64, "edges_dest_bytes", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_manifest, edge_bytes[GS_BY_SOURCE], U64, "edges_source_bytes", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_manifest, chunks_checksum, HEX, "chunks_checksum"),
+    GS_FIELD(gs_manifest, sums_checksum, HEX, "sums_checksum"),
+};
+static const gs_field array_fields[] = {
+    GS_FIELD(struct gs_manifest_array, dtype, TYPE, "type"),
+    GS_FIELD(struct gs_manifest_array, width, U32, "width", .least = 1, .most = GS_MAX_FEATURES),
+};
+static const gs_field type_fields[] = {
+    GS_FIELD(gs_vertex_type, name, TEXT, "name", .most = GS_TYPE_NAME_BYTES),
+    GS_FIELD(gs_vertex_type, vertices, U64, "vertices", .most = GS_MAX_VERTICES),
+    GS_FIELD(gs_vertex_type, features, U32, "features", .most = GS_MAX_FEATURES),
+};
+static const gs_field relation_fields[] = {
+    GS_FIELD(gs_relation, name, TEXT, "name", .most = GS_TYPE_NAME_BYTES),
+    GS_FIELD(gs_relation, source, U32, "source", .most = GS_MOST_VERTEX_TYPES - 1),
+    GS_FIELD(gs_relation, destination, U32, "destination", .most = GS_MOST_VERTEX_TYPES - 1),
+};
+static const gs_field labelled_field[] = {
+    GS_FIELD(gs_type_table, labelled, U32, "labelled_type", .most = GS_MOST_VERTEX_TYPES),
+};
+static const gs_field name_fields[] = {
+    GS_FIELD(gs_named_feature, name, TEXT, "name", .most = GS_TYPE_NAME_BYTES),
+    GS_FIELD(gs_named_feature, columns, U32, "columns", .least = 1, .most = GS_MAX_FEATURES),
+};
 
-/* The item, detached; the caller deletes it. NULL after a failure. */
-static cJSON *take(reader *r, const char *key)
+/* What else an array's entry has: its bytes or rows, where neither follows from the vertices. */
+static const gs_field more_fields[GS_ARRAY_COUNT] = {
+    [GS_ARRAY_NAMES] = GS_FIELD(gs_manifest, info.name_bytes, U64, "bytes", .least = 1, .most = GS_MAX_COUNT),
+    [GS_ARRAY_EDGE_TYPE_NAMES] = GS_FIELD(gs_manifest, info.edge_type_name_bytes, U64, "bytes", .least = 1,
+                                          .most = GS_MAX_COUNT),
+#define LINKS(split) \
+    [GS_ARRAY_TRAIN_LINKS + (split)] = GS_FIELD(gs_manifest, info.links[split], U64, "rows", .least = 1, \
+                                                .most = GS_MAX_COUNT / 16)
+    LINKS(0), LINKS(1), LINKS(2),
+};
+_Static_assert(GS_ARRAY_TRAIN_LINKS + 3 == GS_ARRAY_COUNT, "links are the last arrays");
+
+static bool has_more(gs_array_id id) { return more_fields[id].name != NULL; }
+
+static void read_array(gs_record *r, gs_manifest *m, gs_array_id id)
 {
-    if (r->st != GS_OK)
-        return NULL;
-    cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(r->object, key);
-    if (item == NULL)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is missing" GS_STORE_DAMAGED, r->path, r->where, key);
-    return item;
+    char where[40];
+
+    snprintf(where, sizeof(where), "%s%s.", r->where, gs_array_stem(id));
+    cJSON *const object = gs_record_object(r, gs_array_stem(id));
+    gs_record one = {object, r->path, where, r->advice, r->st};
+    m->array[id].present = true;
+    gs_record_read(&one, GS_FIELDS(array_fields), &m->array[id]);
+    gs_record_read(&one, &more_fields[id], has_more(id), m);
+    gs_record_end(&one);
+    r->st = one.st;
+    cJSON_Delete(object);
 }
 
-static uint64_t take_number(reader *r, const char *key, uint64_t least, uint64_t most)
+static void read_arrays(gs_record *r, gs_manifest *m)
 {
-    cJSON *item = take(r, key);
-    double v = 0;
-    if (item == NULL)
-        return 0;
-    if (!cJSON_IsNumber(item))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a number" GS_STORE_DAMAGED, r->path, r->where, key);
-    else if (v = item->valuedouble, !(v >= (double)least && v <= (double)most) || v != floor(v))
-        r->st = gs_fail(GS_EFORMAT,
-                        "%s: \"%s%s\" is %.17g, not a whole number from %llu to %llu" GS_STORE_DAMAGED,
-                        r->path, r->where, key, v, (unsigned long long)least, (unsigned long long)most);
-    cJSON_Delete(item);
-    return r->st == GS_OK ? (uint64_t)v : 0;
-}
+    cJSON *const object = gs_record_object(r, "arrays");
+    gs_record arrays = {object, r->path, "arrays.", r->advice, r->st};
 
-static bool take_bool(reader *r, const char *key)
-{
-    cJSON *item = take(r, key);
-    if (item == NULL)
-        return false;
-    const bool v = cJSON_IsTrue(item);
-    if (!cJSON_IsBool(item))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is neither true nor false" GS_STORE_DAMAGED, r->path,
-                        r->where, key);
-    cJSON_Delete(item);
-    return v;
-}
-
-/* Copies a string of fewer than `cap` bytes. */
-static void take_string(reader *r, const char *key, char *out, size_t cap)
-{
-    cJSON *item = take(r, key);
-    out[0] = '\0';
-    if (item == NULL)
-        return;
-    if (!cJSON_IsString(item) || strlen(item->valuestring) >= cap)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a string of fewer than %zu bytes" GS_STORE_DAMAGED,
-                        r->path, r->where, key, cap);
-    else
-        memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
-    cJSON_Delete(item);
-}
-
-static uint64_t take_hex(reader *r, const char *key)
-{
-    char text[GS_HEX_DIGITS + 2];
-    uint64_t v = 0;
-    take_string(r, key, text, sizeof(text));
-    if (r->st == GS_OK && (strlen(text) != GS_HEX_DIGITS || !gs_hex_parse(&v, text)))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not 16 lower-case hex digits" GS_STORE_DAMAGED, r->path,
-                        r->where, key);
-    return v;
-}
-
-static gs_dtype take_dtype(reader *r, const char *key)
-{
-    char text[8];
-    gs_dtype t = GS_F32;
-    take_string(r, key, text, sizeof(text));
-    if (r->st == GS_OK && !gs_dtype_parse(&t, text))
-        r->st =
-            gs_fail(GS_EFORMAT, "%s: \"%s%s\" is no element type" GS_STORE_DAMAGED, r->path, r->where, key);
-    return t;
-}
-
-static void expect_empty(reader *r)
-{
-    if (r->st == GS_OK && r->object->child != NULL)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is unknown or there twice" GS_STORE_DAMAGED, r->path,
-                        r->where, r->object->child->string ? r->object->child->string : "");
-}
-
-/* An object inside the object, detached; the caller deletes it. */
-static cJSON *take_object(reader *r, const char *key)
-{
-    cJSON *item = take(r, key);
-    if (item != NULL && !cJSON_IsObject(item)) {
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not an object" GS_STORE_DAMAGED, r->path, r->where, key);
-        cJSON_Delete(item);
-        item = NULL;
-    }
-    return item;
-}
-
-static void read_arrays(reader *r, gs_manifest *m)
-{
-    cJSON *object = take_object(r, "arrays");
-    if (object == NULL)
-        return;
-    reader arrays = {.object = object, .path = r->path, .where = "arrays."};
-    for (unsigned id = 0; id < GS_ARRAY_COUNT && arrays.st == GS_OK; id++) {
-        const char *stem = gs_array_stem(id);
-        char where[32];
-        if (cJSON_GetObjectItemCaseSensitive(object, stem) == NULL)
-            continue;
-        cJSON *one = take_object(&arrays, stem);
-        if (one == NULL)
-            break;
-        snprintf(where, sizeof(where), "arrays.%s.", stem);
-        reader fields = {.object = one, .path = r->path, .where = where};
-        m->array[id].present = true;
-        m->array[id].dtype = take_dtype(&fields, "type");
-        m->array[id].width = (uint32_t)take_number(&fields, "width", 1, GS_MAX_FEATURES);
-        if (id == GS_ARRAY_NAMES)
-            m->info.name_bytes = take_number(&fields, "bytes", 1, GS_MAX_COUNT);
-        if (id == GS_ARRAY_EDGE_TYPE_NAMES)
-            m->info.edge_type_name_bytes = take_number(&fields, "bytes", 1, GS_MAX_COUNT);
-        if (id >= GS_ARRAY_TRAIN_LINKS)
-            m->info.links[id - GS_ARRAY_TRAIN_LINKS] = take_number(&fields, "rows", 1, GS_MAX_COUNT / 16);
-        expect_empty(&fields);
-        arrays.st = fields.st;
-        cJSON_Delete(one);
-    }
-    expect_empty(&arrays);
+    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
+        if (gs_record_has(&arrays, gs_array_stem(id)))
+            read_array(&arrays, m, id);
+    gs_record_end(&arrays);
     r->st = arrays.st;
     cJSON_Delete(object);
 }
 
-/* A list inside the object, detached; the caller deletes it. */
-static cJSON *take_list(reader *r, const char *key, uint64_t least, uint64_t most, uint32_t *count)
-{
-    cJSON *const list = take(r, key);
-    const int items = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : -1;
-
-    *count = 0;
-    if (r->st == GS_OK && (items < (int)least || items > (int)most))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" is not a list of %llu to %llu" GS_STORE_DAMAGED, r->path, r->where,
-                        key, (unsigned long long)least, (unsigned long long)most);
-    if (r->st == GS_OK)
-        *count = (uint32_t)items;
-    return list;
-}
-
-/* The k-th object of a list, which is not detached. */
-static reader item_of(const reader *r, const cJSON *list, uint32_t k, const char *where)
-{
-    reader item = {.object = cJSON_GetArrayItem(list, (int)k), .path = r->path, .where = where, .st = r->st};
-
-    if (item.st == GS_OK && !cJSON_IsObject(item.object))
-        item.st = gs_fail(GS_EFORMAT, "%s: \"%s\" is not an object" GS_STORE_DAMAGED, r->path, where);
-    return item;
-}
-
-static void read_vertex_types(reader *r, gs_type_table *t)
-{
-    cJSON *const list = take_list(r, "vertex_types", 1, GS_MOST_VERTEX_TYPES, &t->types);
-    uint64_t first = 0;
-
-    for (uint32_t k = 0; k < t->types && r->st == GS_OK; k++) {
-        gs_vertex_type *const v = &t->type[k];
-        reader one = item_of(r, list, k, "vertex_types.");
-        take_string(&one, "name", v->name, sizeof(v->name));
-        v->first = first;
-        v->vertices = take_number(&one, "vertices", 0, GS_MAX_VERTICES);
-        v->features = (uint32_t)take_number(&one, "features", 0, GS_MAX_FEATURES);
-        expect_empty(&one);
-        first += v->vertices;
-        r->st = one.st;
-    }
-    cJSON_Delete(list);
-}
-
-static void read_relations(reader *r, gs_type_table *t)
-{
-    cJSON *const list = take_list(r, "relations", 0, GS_MOST_RELATIONS, &t->relations);
-
-    for (uint32_t k = 0; k < t->relations && r->st == GS_OK; k++) {
-        gs_relation *const e = &t->relation[k];
-        reader one = item_of(r, list, k, "relations.");
-        take_string(&one, "name", e->name, sizeof(e->name));
-        e->source = (uint32_t)take_number(&one, "source", 0, t->types - 1);
-        e->destination = (uint32_t)take_number(&one, "destination", 0, t->types - 1);
-        expect_empty(&one);
-        r->st = one.st;
-    }
-    cJSON_Delete(list);
-}
-
-static bool has(const reader *r, const char *key)
-{
-    return r->st == GS_OK && cJSON_GetObjectItemCaseSensitive(r->object, key) != NULL;
-}
-
 /* To a new table, which is the caller's whatever follows. */
-static void read_types(reader *r, gs_store_info *i)
+static void read_types(gs_record *r, gs_store_info *i)
 {
     gs_type_table *const t = r->st == GS_OK ? gs_calloc(1, sizeof(*t)) : NULL;
 
@@ -225,35 +127,29 @@ static void read_types(reader *r, gs_store_info *i)
     if (t == NULL)
         return;
     i->types = t;
-    read_vertex_types(r, t);
-    read_relations(r, t);
-    t->labelled = (uint32_t)take_number(r, "labelled_type", 0, t->types);
+    t->types = gs_record_rows(r, "vertex_types", 1, GS_MOST_VERTEX_TYPES, GS_FIELDS(type_fields), t->type,
+                              sizeof(t->type[0]));
+    t->relations = gs_record_rows(r, "relations", 0, GS_MOST_RELATIONS, GS_FIELDS(relation_fields), t->relation,
+                                  sizeof(t->relation[0]));
+    for (uint32_t k = 1; k < t->types; k++)
+        t->type[k].first = t->type[k - 1].first + t->type[k - 1].vertices;
+    gs_record_read(r, GS_FIELDS(labelled_field), t);
 }
 
 /* The last columns of `all`. */
-static uint32_t read_names(reader *r, gs_named_feature *named, const char *key, uint32_t all)
+static uint32_t read_names(gs_record *r, gs_named_feature *named, const char *key, uint32_t all)
 {
-    uint32_t count = 0, columns = 0;
-    cJSON *const list = take_list(r, key, 0, GS_MOST_NAMED_FEATURES, &count);
-    char where[40];
+    const uint32_t count = gs_record_rows(r, key, 0, GS_MOST_NAMED_FEATURES, GS_FIELDS(name_fields), named,
+                                          sizeof(named[0]));
+    uint32_t first = all;
 
-    snprintf(where, sizeof(where), "%s.", key);
-    for (uint32_t k = 0; k < count && r->st == GS_OK; k++) {
-        reader one = item_of(r, list, k, where);
-        take_string(&one, "name", named[k].name, sizeof(named[k].name));
-        named[k].columns = (uint32_t)take_number(&one, "columns", 1, all > columns ? all - columns : 0);
-        expect_empty(&one);
-        columns += named[k].columns;
-        r->st = one.st;
-    }
-    cJSON_Delete(list);
-    for (uint32_t k = 0, first = all - columns; k < count && r->st == GS_OK; first += named[k++].columns)
-        named[k].first = first;
+    for (uint32_t k = count; k-- > 0;)
+        named[k].first = first -= named[k].columns;
     return count;
 }
 
 /* To a new table, as read_types(). */
-static void read_named(reader *r, gs_store_info *i)
+static void read_named(gs_record *r, gs_store_info *i)
 {
     gs_feature_table *const t = r->st == GS_OK ? gs_calloc(1, sizeof(*t)) : NULL;
 
@@ -266,14 +162,19 @@ static void read_named(reader *r, gs_store_info *i)
     t->edges = read_names(r, t->edge, "named_edge_features", i->edge_features);
 }
 
-static uint32_t read_identity(reader *r)
+static void read_format(gs_record *r, const char *format, const char *instead)
 {
-    char format[32];
-    take_string(r, "format", format, sizeof(format));
-    if (r->st == GS_OK && strcmp(format, GS_MANIFEST_FORMAT) != 0)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"format\" is not \"" GS_MANIFEST_FORMAT "\", so this is no store",
-                        r->path);
-    const uint64_t version = take_number(r, "version", 0, GS_MAX_COUNT);
+    char text[32] = "";
+
+    gs_record_read(r, &(gs_field){.name = "format", .kind = GS_FIELD_TEXT, .most = sizeof(text)}, 1, text);
+    if (r->st == GS_OK && strcmp(text, format) != 0)
+        r->st = gs_fail(GS_EFORMAT, "%s: %s", r->path, instead);
+}
+
+static uint32_t read_identity(gs_record *r)
+{
+    read_format(r, GS_MANIFEST_FORMAT, "\"format\" is not \"" GS_MANIFEST_FORMAT "\", so this is no store");
+    const uint64_t version = gs_record_number(r, "version", 0, GS_MAX_COUNT);
     if (r->st == GS_OK && (version < 1 || version > GS_STORE_VERSION))
         r->st =
             gs_fail(GS_EFORMAT,
@@ -282,54 +183,37 @@ static uint32_t read_identity(reader *r)
     return (uint32_t)version;
 }
 
-static void read_fields(reader *r, gs_manifest *m)
+/* Is there what came with a version, and is said in those after it where it is needed? */
+static bool has_since(const gs_record *r, const gs_manifest *m, uint32_t version, const char *key)
+{
+    return m->version == version || (m->version > version && gs_record_has(r, key));
+}
+
+static void read_fields(gs_record *r, gs_manifest *m)
 {
     gs_store_info *i = &m->info;
     m->version = read_identity(r);
-    i->vertices = take_number(r, "vertices", 1, GS_MAX_VERTICES);
-    i->edges = take_number(r, "edges", 0, GS_MAX_COUNT);
-    i->self_loops = take_number(r, "self_loops", 0, GS_MAX_COUNT);
-    i->parts = (uint32_t)take_number(r, "parts", 1, GS_MAX_PARTS);
-    i->interval_rows = (uint32_t)take_number(r, "interval_rows", 1, GS_MAX_VERTICES);
-    i->symmetric = take_bool(r, "symmetric");
-    m->shared = take_bool(r, "shared_edges");
-    i->weights = take_bool(r, "weights");
-    i->edge_types = (uint32_t)take_number(r, "edge_types", 0, GS_MAX_EDGE_TYPES);
-    m->data = (gs_edge_data){.type_bytes = (uint32_t)take_number(r, "type_bytes", 0, 2), .weights = i->weights};
+    gs_record_read(r, GS_FIELDS(first_fields), m);
+    m->data.weights = i->weights;
     if (m->version >= GS_STORE_EDGE_FEATURES) {
-        i->edge_features = (uint32_t)take_number(r, "edge_features", m->version == GS_STORE_EDGE_FEATURES,
-                                                 GS_MAX_EDGE_FEATURE_BYTES);
-        i->edge_feature_type = take_dtype(r, "edge_feature_type");
+        gs_record_read(r, GS_FIELDS(edge_fields), m);
         m->data.feature_bytes = i->edge_features * (uint32_t)gs_dtype_bytes(i->edge_feature_type);
     }
-    i->max_in_degree = take_number(r, "max_in_degree", 0, GS_MAX_COUNT);
-    i->max_out_degree = take_number(r, "max_out_degree", 0, GS_MAX_COUNT);
-    i->features = (uint32_t)take_number(r, "features", 0, GS_MAX_FEATURES);
-    i->feature_type = take_dtype(r, "feature_type");
-    i->feature_id = take_hex(r, "feature_id");
-    i->classes = (uint32_t)take_number(r, "classes", 0, INT32_MAX);
-    i->train = take_number(r, "train", 0, GS_MAX_VERTICES);
-    i->valid = take_number(r, "valid", 0, GS_MAX_VERTICES);
-    i->test = take_number(r, "test", 0, GS_MAX_VERTICES);
-    take_string(r, "method", i->method, sizeof(i->method));
-    i->seed = take_hex(r, "seed");
-    if (m->version == GS_STORE_LINK_LABELS || (m->version > GS_STORE_LINK_LABELS && has(r, "link_classes"))) {
-        i->link_labels = true;
-        i->link_classes = (uint32_t)take_number(r, "link_classes", 0, INT32_MAX);
-    }
-    if (m->version == GS_STORE_VERTEX_TYPES || (m->version > GS_STORE_VERTEX_TYPES && has(r, "vertex_types")))
+    gs_record_read(r, GS_FIELDS(vertex_fields), m);
+    i->link_labels = has_since(r, m, GS_STORE_LINK_LABELS, "link_classes");
+    if (i->link_labels)
+        gs_record_read(r, GS_FIELDS(link_fields), m);
+    if (has_since(r, m, GS_STORE_VERTEX_TYPES, "vertex_types"))
         read_types(r, i);
-    if (m->version == GS_STORE_NAMED_FEATURES || (m->version > GS_STORE_NAMED_FEATURES && has(r, "named_features")))
+    if (has_since(r, m, GS_STORE_NAMED_FEATURES, "named_features"))
         read_named(r, i);
     read_arrays(r, m);
     if (m->array[GS_ARRAY_LABELS].present && !gs_train_task_of_labels(&i->labels, m->array[GS_ARRAY_LABELS].dtype))
         i->labels = GS_TRAIN_TASK_CLASSIFY; /* refused by gs_manifest__check() */
-    m->edge_bytes[GS_BY_DEST] = take_number(r, "edges_dest_bytes", 0, GS_MAX_COUNT);
-    m->edge_bytes[GS_BY_SOURCE] = take_number(r, "edges_source_bytes", 0, GS_MAX_COUNT);
-    m->chunks_checksum = take_hex(r, "chunks_checksum");
-    m->sums_checksum = take_hex(r, "sums_checksum");
-    i->id = take_hex(r, "checksum"); /* gs_checksum_line_check() has looked at it */
-    expect_empty(r);
+    gs_record_read(r, GS_FIELDS(last_fields), m);
+    /* gs_checksum_line_check() has looked at it */
+    gs_record_read(r, &(gs_field)GS_FIELD(gs_manifest, info.id, HEX, "checksum"), 1, m);
+    gs_record_end(r);
 }
 
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path)
@@ -343,7 +227,7 @@ gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes,
         cJSON_Delete(root);
         return gs_fail(GS_EFORMAT, "%s: not a JSON object" GS_STORE_DAMAGED, path);
     }
-    reader r = {.object = root, .path = path, .where = ""};
+    gs_record r = {root, path, "", GS_STORE_DAMAGED, GS_OK};
     read_fields(&r, &m);
     cJSON_Delete(root);
     if (r.st == GS_OK)
@@ -438,6 +322,7 @@ static const char *number_fault(const gs_manifest *m)
     if (i->edge_types > GS_MAX_EDGE_TYPES || m->data.type_bytes != type_bytes_of(i->edge_types))
         return "\"type_bytes\" does not fit \"edge_types\"";
     if (m->data.feature_bytes > GS_MAX_EDGE_FEATURE_BYTES ||
+        (m->version == GS_STORE_EDGE_FEATURES && i->edge_features == 0) ||
         m->data.feature_bytes != i->edge_features * gs_dtype_bytes(i->edge_feature_type))
         return "\"edge_features\" is out of range";
     if (i->features > GS_MAX_FEATURES || i->classes > INT32_MAX || (i->features == 0 && i->feature_id != 0))
@@ -559,9 +444,9 @@ gs_status gs_manifest__check(const gs_manifest *m, const char *path)
     return fault == NULL ? GS_OK : gs_fail(GS_EFORMAT, "%s: %s" GS_STORE_DAMAGED, path, fault);
 }
 
-static bool add_number(cJSON *root, const char *key, uint64_t v)
+static bool add_text(cJSON *to, const char *key, const char *text)
 {
-    return cJSON_AddNumberToObject(root, key, (double)v) != NULL;
+    return cJSON_AddStringToObject(to, key, text) != NULL;
 }
 
 static bool add_arrays(cJSON *root, const gs_manifest *m)
@@ -572,56 +457,24 @@ static bool add_arrays(cJSON *root, const gs_manifest *m)
         if (!m->array[id].present)
             continue;
         cJSON *one = cJSON_AddObjectToObject(arrays, gs_array_stem(id));
-        ok = one != NULL && cJSON_AddStringToObject(one, "type", gs_dtype_name(m->array[id].dtype)) != NULL &&
-             add_number(one, "width", m->array[id].width) &&
-             (id != GS_ARRAY_NAMES || add_number(one, "bytes", m->info.name_bytes)) &&
-             (id != GS_ARRAY_EDGE_TYPE_NAMES || add_number(one, "bytes", m->info.edge_type_name_bytes)) &&
-             (id < GS_ARRAY_TRAIN_LINKS || add_number(one, "rows", m->info.links[id - GS_ARRAY_TRAIN_LINKS]));
+        ok = gs_record_write(one, GS_FIELDS(array_fields), &m->array[id]) &&
+             gs_record_write(one, &more_fields[id], has_more(id), m);
     }
     return ok;
-}
-
-static bool add_edge_features(cJSON *root, const gs_manifest *m)
-{
-    return m->version < GS_STORE_EDGE_FEATURES ||
-           (add_number(root, "edge_features", m->info.edge_features) &&
-            cJSON_AddStringToObject(root, "edge_feature_type", gs_dtype_name(m->info.edge_feature_type)) != NULL);
 }
 
 static bool add_types(cJSON *root, const gs_type_table *t)
 {
-    if (t == NULL)
-        return true;
-    cJSON *const types = cJSON_AddArrayToObject(root, "vertex_types");
-    cJSON *const relations = cJSON_AddArrayToObject(root, "relations");
-    bool ok = types != NULL && relations != NULL;
-
-    for (uint32_t k = 0; k < t->types && ok; k++) {
-        cJSON *const one = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(types, one) && cJSON_AddStringToObject(one, "name", t->type[k].name) != NULL &&
-             add_number(one, "vertices", t->type[k].vertices) && add_number(one, "features", t->type[k].features);
-    }
-    for (uint32_t k = 0; k < t->relations && ok; k++) {
-        cJSON *const one = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(relations, one) &&
-             cJSON_AddStringToObject(one, "name", t->relation[k].name) != NULL &&
-             add_number(one, "source", t->relation[k].source) &&
-             add_number(one, "destination", t->relation[k].destination);
-    }
-    return ok && add_number(root, "labelled_type", t->labelled);
+    return t == NULL || (gs_record_write_rows(root, "vertex_types", GS_FIELDS(type_fields), t->type,
+                                              sizeof(t->type[0]), t->types) &&
+                         gs_record_write_rows(root, "relations", GS_FIELDS(relation_fields), t->relation,
+                                              sizeof(t->relation[0]), t->relations) &&
+                         gs_record_write(root, GS_FIELDS(labelled_field), t));
 }
 
 static bool add_names(cJSON *root, const char *key, const gs_named_feature *named, uint32_t count)
 {
-    cJSON *const list = cJSON_AddArrayToObject(root, key);
-    bool ok = list != NULL;
-
-    for (uint32_t k = 0; k < count && ok; k++) {
-        cJSON *const one = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(list, one) && cJSON_AddStringToObject(one, "name", named[k].name) != NULL &&
-             add_number(one, "columns", named[k].columns);
-    }
-    return ok;
+    return gs_record_write_rows(root, key, GS_FIELDS(name_fields), named, sizeof(named[0]), count);
 }
 
 static bool add_named(cJSON *root, const gs_feature_table *t)
@@ -632,30 +485,14 @@ static bool add_named(cJSON *root, const gs_feature_table *t)
 
 static bool add_fields(cJSON *root, const gs_manifest *m)
 {
-    const gs_store_info *i = &m->info;
-    return cJSON_AddStringToObject(root, "format", GS_MANIFEST_FORMAT) != NULL &&
-           add_number(root, "version", m->version) && add_number(root, "vertices", i->vertices) &&
-           add_number(root, "edges", i->edges) && add_number(root, "self_loops", i->self_loops) &&
-           add_number(root, "parts", i->parts) && add_number(root, "interval_rows", i->interval_rows) &&
-           cJSON_AddBoolToObject(root, "symmetric", i->symmetric) != NULL &&
-           cJSON_AddBoolToObject(root, "shared_edges", m->shared) != NULL &&
-           cJSON_AddBoolToObject(root, "weights", i->weights) != NULL &&
-           add_number(root, "edge_types", i->edge_types) && add_number(root, "type_bytes", m->data.type_bytes) &&
-           add_edge_features(root, m) &&
-           add_number(root, "max_in_degree", i->max_in_degree) &&
-           add_number(root, "max_out_degree", i->max_out_degree) &&
-           add_number(root, "features", i->features) &&
-           cJSON_AddStringToObject(root, "feature_type", gs_dtype_name(i->feature_type)) != NULL &&
-           gs_json_add_hex(root, "feature_id", i->feature_id) && add_number(root, "classes", i->classes) &&
-           add_number(root, "train", i->train) && add_number(root, "valid", i->valid) &&
-           add_number(root, "test", i->test) && cJSON_AddStringToObject(root, "method", i->method) != NULL &&
-           gs_json_add_hex(root, "seed", i->seed) && add_types(root, i->types) &&
-           add_named(root, i->named) &&
-           (!i->link_labels || add_number(root, "link_classes", i->link_classes)) && add_arrays(root, m) &&
-           add_number(root, "edges_dest_bytes", m->edge_bytes[GS_BY_DEST]) &&
-           add_number(root, "edges_source_bytes", m->edge_bytes[GS_BY_SOURCE]) &&
-           gs_json_add_hex(root, "chunks_checksum", m->chunks_checksum) &&
-           gs_json_add_hex(root, "sums_checksum", m->sums_checksum) &&
+    return add_text(root, "format", GS_MANIFEST_FORMAT) &&
+           cJSON_AddNumberToObject(root, "version", m->version) != NULL &&
+           gs_record_write(root, GS_FIELDS(first_fields), m) &&
+           (m->version < GS_STORE_EDGE_FEATURES || gs_record_write(root, GS_FIELDS(edge_fields), m)) &&
+           gs_record_write(root, GS_FIELDS(vertex_fields), m) && add_types(root, m->info.types) &&
+           add_named(root, m->info.named) &&
+           (!m->info.link_labels || gs_record_write(root, GS_FIELDS(link_fields), m)) && add_arrays(root, m) &&
+           gs_record_write(root, GS_FIELDS(last_fields), m) &&
            gs_json_add_hex(root, "checksum", 0); /* last: checksummed below */
 }
 
@@ -670,67 +507,74 @@ gs_status gs_manifest__format(char **text, uint64_t *bytes, const gs_manifest *m
 
 /* ---- shards --------------------------------------------------------------- */
 
+static const gs_field shard_fields[] = {
+    GS_FIELD(gs_store_shard, name, TEXT, "name", .most = GS_SHARD_NAME_BYTES),
+    GS_FIELD(gs_store_shard, store_id, HEX, "store"),
+    GS_FIELD(gs_store_shard, ranks, U32, "ranks", .least = 2, .most = GS_SHARDS_MOST),
+    GS_FIELD(gs_store_shard, rank, U32, "rank", .most = GS_SHARDS_MOST - 1),
+};
+static const gs_field extent_fields[] = {
+    GS_FIELD(gs_extent, first, U64, "first", .most = GS_MAX_COUNT),
+    GS_FIELD(gs_extent, bytes, U64, "bytes", .most = GS_MAX_COUNT),
+};
+
 /* An object for each of the store's files that a shard has a part of. */
-static void read_extents(reader *r, gs_extent *extent, const gs_manifest *m)
+static void read_extents(gs_record *r, gs_extent *extent, const gs_manifest *m)
 {
-    cJSON *const object = take_object(r, "files");
-    reader files = {.object = object, .path = r->path, .where = "files.", .st = r->st};
+    cJSON *const object = gs_record_object(r, "files");
+    gs_record files = {object, r->path, "files.", r->advice, r->st};
 
     for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES && files.st == GS_OK; k++) {
         char buf[GS_FILE_NAME_BYTES];
         uint64_t all;
-        cJSON *const one = !gs_store__file_expected(m, k, &all) ? NULL
-                                                                : take_object(&files, gs_store__file_name(buf, k));
-        reader fields = {.object = one, .path = r->path, .where = buf, .st = files.st};
-        if (one == NULL)
+        if (!gs_store__file_expected(m, k, &all))
             continue;
-        extent[k].first = take_number(&fields, "first", 0, all);
-        extent[k].bytes = take_number(&fields, "bytes", 0, all - extent[k].first);
-        expect_empty(&fields);
+        cJSON *const one = gs_record_object(&files, gs_store__file_name(buf, k));
+        gs_record fields = {one, r->path, buf, r->advice, files.st};
+        gs_record_read(&fields, GS_FIELDS(extent_fields), &extent[k]);
+        gs_record_end(&fields);
+        if (fields.st == GS_OK && (extent[k].first > all || extent[k].bytes > all - extent[k].first))
+            fields.st = gs_fail(GS_EFORMAT, "%s: \"%s\" has no such bytes%s", r->path, buf, r->advice);
         files.st = fields.st;
         cJSON_Delete(one);
     }
-    if (object != NULL)
-        expect_empty(&files);
+    gs_record_end(&files);
     r->st = files.st;
     cJSON_Delete(object);
 }
 
-static void read_deal(reader *r, gs_store_shard *x, const gs_manifest *m)
+static void read_deal(gs_record *r, gs_store_shard *x, const gs_manifest *m)
 {
     uint32_t count;
-    cJSON *const list = take_list(r, "first", x->ranks + 1, x->ranks + 1, &count);
+    cJSON *const list = gs_record_list(r, "first", x->ranks + 1, x->ranks + 1, &count);
 
     for (uint32_t k = 0; k < count && r->st == GS_OK; k++) {
         const cJSON *const item = cJSON_GetArrayItem(list, (int)k);
         const double least = k == 0 ? 0 : x->first[k - 1] + 1.0, v = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (!(v >= least && v <= m->info.parts) || v != floor(v) || (k == 0 && v != 0) ||
             (k == x->ranks && v != m->info.parts))
-            r->st = gs_fail(GS_EFORMAT, "%s: \"first\" is no deal of %u intervals to %u ranks" GS_STORE_DAMAGED,
-                            r->path, m->info.parts, x->ranks);
+            r->st = gs_fail(GS_EFORMAT, "%s: \"first\" is no deal of %u intervals to %u ranks%s", r->path,
+                            m->info.parts, x->ranks, r->advice);
         else
             x->first[k] = (uint32_t)v;
     }
     cJSON_Delete(list);
 }
 
-static void read_shard(reader *r, gs_store_shard *x, gs_extent *extent, const gs_manifest *m)
+static void read_shard(gs_record *r, gs_store_shard *x, gs_extent *extent, const gs_manifest *m)
 {
-    char format[sizeof(GS_SHARD_FORMAT) + 1];
+    uint64_t checksum;
 
-    take_string(r, "format", format, sizeof(format));
-    if (r->st == GS_OK && strcmp(format, GS_SHARD_FORMAT) != 0)
-        r->st = gs_fail(GS_EFORMAT, "%s: not of a shard" GS_STORE_DAMAGED, r->path);
-    if (take_number(r, "version", 1, GS_MAX_COUNT) != 1 && r->st == GS_OK)
+    read_format(r, GS_SHARD_FORMAT, "not of a shard" GS_STORE_DAMAGED);
+    if (gs_record_number(r, "version", 1, GS_MAX_COUNT) != 1 && r->st == GS_OK)
         r->st = gs_fail(GS_EFORMAT, "%s: of a newer version than this program's; shard the store again", r->path);
-    take_string(r, "name", x->name, sizeof(x->name));
-    x->store_id = take_hex(r, "store");
-    x->ranks = (uint32_t)take_number(r, "ranks", 2, GS_SHARDS_MOST);
-    x->rank = (uint32_t)take_number(r, "rank", 0, x->ranks > 0 ? x->ranks - 1 : 0);
+    gs_record_read(r, GS_FIELDS(shard_fields), x);
+    if (r->st == GS_OK && x->rank >= x->ranks)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"rank\" is %u of %u%s", r->path, x->rank, x->ranks, r->advice);
     read_deal(r, x, m);
     read_extents(r, extent, m);
-    take_hex(r, "checksum");
-    expect_empty(r);
+    gs_record_read(r, &(gs_field){.name = "checksum", .kind = GS_FIELD_HEX}, 1, &checksum);
+    gs_record_end(r);
 }
 
 gs_status gs_shard__parse(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *text,
@@ -745,7 +589,7 @@ gs_status gs_shard__parse(gs_store_shard *out, gs_extent *extent, const gs_manif
         cJSON_Delete(root);
         return gs_fail(GS_EFORMAT, "%s: not a JSON object" GS_STORE_DAMAGED, path);
     }
-    reader r = {.object = root, .path = path, .where = ""};
+    gs_record r = {root, path, "", GS_STORE_DAMAGED, GS_OK};
     read_shard(&r, &x, extent, m);
     cJSON_Delete(root);
     if (r.st == GS_OK && x.store_id != m->info.id)
@@ -766,7 +610,7 @@ static bool add_extents(cJSON *root, const gs_extent *extent, const gs_manifest 
         if (!gs_store__file_expected(m, k, &all))
             continue;
         cJSON *const one = cJSON_AddObjectToObject(files, gs_store__file_name(buf, k));
-        ok = one != NULL && add_number(one, "first", extent[k].first) && add_number(one, "bytes", extent[k].bytes);
+        ok = gs_record_write(one, GS_FIELDS(extent_fields), &extent[k]);
     }
     return ok;
 }
@@ -775,10 +619,8 @@ gs_status gs_shard__format(char **text, uint64_t *bytes, const gs_store_shard *x
                            const gs_manifest *m)
 {
     cJSON *const root = cJSON_CreateObject();
-    bool ok = root != NULL && cJSON_AddStringToObject(root, "format", GS_SHARD_FORMAT) != NULL &&
-              add_number(root, "version", 1) && cJSON_AddStringToObject(root, "name", x->name) != NULL &&
-              gs_json_add_hex(root, "store", x->store_id) && add_number(root, "ranks", x->ranks) &&
-              add_number(root, "rank", x->rank);
+    bool ok = root != NULL && add_text(root, "format", GS_SHARD_FORMAT) &&
+              cJSON_AddNumberToObject(root, "version", 1) != NULL && gs_record_write(root, GS_FIELDS(shard_fields), x);
     cJSON *const first = ok ? cJSON_AddArrayToObject(root, "first") : NULL;
 
     ok = first != NULL;

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/record.h"
 #include "base/size.h"
 
 /* ---- the text of a tree ------------------------------------------------ */
@@ -535,45 +536,22 @@ gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
 
 /* ---- clusters ---------------------------------------------------------- */
 
-/* A number that a cluster's file may say. */
-typedef struct quantity {
-    const char *key;
-    double least, most, unset;
-    bool whole, due;
-} quantity;
-
-enum { OF_RANKS, OF_THREADS, OF_MEMORY, OF_SPEED, OF_DISK, OF_PRICE, QUANTITIES };
-static const quantity quantities[QUANTITIES] = {
-    [OF_RANKS] = {"ranks", 1, 65536, 0, true, true},
-    [OF_THREADS] = {"threads", 1, 4096, 0, true, false},
-    [OF_MEMORY] = {"memory", 1, MEMORY_MOST, 0, true, false},
-    [OF_SPEED] = {"speed", SPEED_LEAST, 1 / SPEED_LEAST, 1, false, false},
-    [OF_DISK] = {"disk_bps", BPS_LEAST, BPS_MOST, 0, false, false},
-    [OF_PRICE] = {"price", 0, MEMORY_MOST, 0, false, false},
+static const gs_field cluster_fields[] = {
+    GS_FIELD(gs_cluster, ranks, U32, "ranks", .least = 1, .most = 65536),
+    GS_FIELD(gs_cluster, threads, U32, "threads", .least = 1, .most = 4096, .may_lack = true),
+    GS_FIELD(gs_cluster, memory, U64, "memory", .least = 1, .most = MEMORY_MOST, .may_lack = true),
+    GS_FIELD(gs_cluster, speed, REAL, "speed", .least = SPEED_LEAST, .most = 1 / SPEED_LEAST, .may_lack = true),
+    GS_FIELD(gs_cluster, disk_bps, REAL, "disk_bps", .least = BPS_LEAST, .most = BPS_MOST, .may_lack = true),
+    GS_FIELD(gs_cluster, price, REAL, "price", .most = MEMORY_MOST, .may_lack = true),
 };
 
-static gs_status read_quantity(double *out, const cJSON *root, const quantity *q, const char *path)
-{
-    const cJSON *const v = cJSON_GetObjectItemCaseSensitive(root, q->key);
-
-    *out = q->unset;
-    if (v == NULL && !q->due)
-        return GS_OK;
-    if (!cJSON_IsNumber(v) || !(v->valuedouble >= q->least) || v->valuedouble > q->most ||
-        (q->whole && v->valuedouble != floor(v->valuedouble)))
-        return gs_fail(GS_EFORMAT, "%s: \"%s\" must be a %snumber from %g to %g", path, q->key,
-                       q->whole ? "whole " : "", q->least, q->most);
-    *out = v->valuedouble;
-    return GS_OK;
-}
-
-static gs_status read_cluster(gs_cluster *out, const cJSON *root, const char *path)
+static gs_status read_cluster(gs_cluster *out, cJSON *root, const char *path)
 {
     static const char *const known[] = {"ranks", "threads", "memory", "speed", "disk_bps", "price", "network"};
+    gs_record r = {root, path, "", "", GS_OK};
     gs_topology_across across;
-    double x[QUANTITIES];
     const char *key;
-    gs_status st = GS_OK;
+    gs_status st;
 
     if (!cJSON_IsObject(root) || cJSON_GetObjectItemCaseSensitive(root, "ranks") == NULL)
         return gs_fail(GS_EFORMAT, "%s: not a cluster: {\"ranks\": 64, \"memory\": 256e9, \"network\": {\"bps\": 1e9, "
@@ -581,27 +559,20 @@ static gs_status read_cluster(gs_cluster *out, const cJSON *root, const char *pa
     if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
         return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are ranks, threads, memory, speed, disk_bps, "
                        "price and network", path, key);
-    for (int q = 0; q < QUANTITIES && st == GS_OK; q++)
-        st = read_quantity(&x[q], root, &quantities[q], path);
-    if (st != GS_OK || (st = network_of(&across, root, path)) != GS_OK)
-        return st;
-    if (across.bps == 0 && x[OF_RANKS] > 1)
+    gs_record_read(&r, GS_FIELDS(cluster_fields), out);
+    if (r.st != GS_OK || (st = network_of(&across, root, path)) != GS_OK)
+        return r.st != GS_OK ? r.st : st;
+    if (across.bps == 0 && out->ranks > 1)
         return gs_fail(GS_EFORMAT, "%s: of several ranks it says their \"network\"", path);
     out->bps = across.bps;
     out->seconds = across.seconds;
     out->shards = across.shards;
-    out->ranks = (uint32_t)x[OF_RANKS];
-    out->threads = (uint32_t)x[OF_THREADS];
-    out->memory = (uint64_t)x[OF_MEMORY];
-    out->speed = x[OF_SPEED];
-    out->disk_bps = x[OF_DISK];
-    out->price = x[OF_PRICE];
     return GS_OK;
 }
 
 gs_status gs_cluster_load(gs_cluster *out, const char *path)
 {
-    gs_cluster c = {0};
+    gs_cluster c = {.speed = 1};
     cJSON *root = NULL;
     gs_status st = read_json(&root, path);
 

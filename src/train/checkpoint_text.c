@@ -10,6 +10,8 @@
 
 #include "base/hash.h"
 #include "base/option_table.h"
+#include "base/record.h"
+#include "base/size.h"
 #include "train/options.h"
 
 /* ---- options ------------------------------------------------------------- */
@@ -117,14 +119,72 @@ gs_status gs_checkpoint_match_options(const gs_checkpoint *c, const gs_train_opt
 #define MOST_EXACT 9007199254740992.0 /* 2^53: JSON numbers are doubles */
 #define MOST_RATE 1e18                /* of anything that costs */
 
-/* ---- writing ------------------------------------------------------------- */
+/* ---- fields -------------------------------------------------------------- */
 
-static bool add_number(cJSON *to, const char *key, double v) { return cJSON_AddNumberToObject(to, key, v) != NULL; }
+static const gs_field first_fields[] = {
+    GS_FIELD(gs_checkpoint, epoch, U32, "epoch", .most = UINT32_MAX),
+    GS_FIELD(gs_checkpoint, steps, U64, "steps", .most = MOST_EXACT),
+    GS_FIELD(gs_checkpoint, store_id, HEX, "store"),
+    GS_FIELD(gs_checkpoint, model_id, HEX, "model"),
+};
+static const gs_field so_far_fields[] = {
+    GS_FIELD(gs_checkpoint, seconds, REAL, "seconds", .most = MOST_RATE),
+    GS_FIELD(gs_checkpoint, read_bytes, U64, "read_bytes", .most = MOST_RATE),
+    GS_FIELD(gs_checkpoint, written_bytes, U64, "written_bytes", .most = MOST_RATE),
+    GS_FIELD(gs_checkpoint, lines_bytes, U64, "metrics_bytes", .most = MOST_EXACT),
+    GS_FIELD(gs_checkpoint, lines_checksum, HEX, "metrics_checksum"),
+};
+/* Those that may lack came after the first checkpoints. Some are no numbers. */
+static const gs_field control_fields[] = {
+    GS_FIELD(gs_checkpoint, control.best, BITS, "best"),
+    GS_FIELD(gs_checkpoint, control.best_epoch, U32, "best_epoch", .most = UINT32_MAX),
+    GS_FIELD(gs_checkpoint, control.last_better, U32, "last_better", .most = UINT32_MAX),
+    GS_FIELD(gs_checkpoint, control.plateau_best, BITS, "plateau_best"),
+    GS_FIELD(gs_checkpoint, control.plateau_bad, U32, "plateau_bad", .most = UINT32_MAX),
+    GS_FIELD(gs_checkpoint, control.factor, BITS, "factor"),
+    GS_FIELD(gs_checkpoint, control.last_loss, BITS, "last_loss", .may_lack = true),
+    GS_FIELD(gs_checkpoint, control.largest_drop, BITS, "largest_drop", .may_lack = true),
+    GS_FIELD(gs_checkpoint, control.elbow, U32, "elbow", .most = UINT32_MAX, .may_lack = true),
+};
+static const gs_field part_fields[] = {
+    GS_FIELD(gs_checkpoint, part.batches, U32, "batches", .most = UINT32_MAX),
+    GS_FIELD(gs_checkpoint, part.of, U32, "of", .most = UINT32_MAX),
+};
+static const gs_field plan_fields[] = {
+    GS_FIELD(gs_checkpoint, plan_id, HEX, "id"),
+    GS_FIELD(gs_checkpoint, maker, TEXT, "maker", .most = GS_MAKER_BYTES),
+    GS_FIELD(gs_checkpoint, device, TEXT, "device", .most = GS_DEVICE_WORDS),
+    GS_FIELD(gs_checkpoint, taken, TEXT, "devices_taken", .most = GS_DEVICE_WORDS, .may_lack = true),
+    GS_FIELD(gs_checkpoint, host_memory, U64, "host_memory", .most = MOST_EXACT),
+    GS_FIELD(gs_checkpoint, device_memory, U64, "device_memory", .most = MOST_EXACT),
+    GS_FIELD(gs_checkpoint, process_bytes, U64, "process_bytes", .most = MOST_EXACT),
+    GS_FIELD(gs_checkpoint, epochs, U32, "epochs", .most = UINT32_MAX, .may_lack = true),
+};
+static const gs_field cost_fields[] = {
+    GS_FIELD(gs_cost, disk_source, U32, "disk_source", .least = GS_COST_DEFAULT, .most = GS_COST_FITTED),
+    GS_FIELD(gs_cost, read_bps, REAL, "read_bps", .least = 1, .most = MOST_RATE),
+    GS_FIELD(gs_cost, write_bps, REAL, "write_bps", .least = 1, .most = MOST_RATE),
+    GS_FIELD(gs_cost, request_seconds, REAL, "request_seconds", .most = 1),
+    GS_FIELD(gs_cost, block_seconds, REAL, "block_seconds", .most = 1, .may_lack = true),
+    GS_FIELD(gs_cost, latency_seconds, REAL, "latency_seconds", .most = 1),
+    GS_FIELD(gs_cost, pick_seconds, REAL, "pick_seconds", .most = 1, .may_lack = true),
+};
+static const gs_field command_field[] = {
+    GS_FIELD(gs_checkpoint, command, TEXT, "command", .most = GS_CHECKPOINT_COMMAND, .may_lack = true),
+};
+static const gs_field section_fields[] = {
+    GS_FIELD(gs_checkpoint_section, bytes, U64, "bytes", .most = MOST_EXACT),
+    GS_FIELD(gs_checkpoint_section, checksum, HEX, "checksum"),
+};
 
-static bool add_text(cJSON *to, const char *key, const char *text)
+static gs_field option_field(const gs_checkpoint_option *o)
 {
-    return cJSON_AddStringToObject(to, key, text) != NULL;
+    if (o->is_text)
+        return (gs_field)GS_FIELD(gs_checkpoint_option, text, TEXT, o->name, .most = sizeof(o->text));
+    return (gs_field)GS_FIELD(gs_checkpoint_option, number, REAL, o->name, .least = -HUGE_VAL, .most = HUGE_VAL);
 }
+
+/* ---- writing ------------------------------------------------------------- */
 
 static bool add_options(cJSON *root, const gs_checkpoint *c)
 {
@@ -132,10 +192,15 @@ static bool add_options(cJSON *root, const gs_checkpoint *c)
     bool ok = to != NULL;
 
     for (uint32_t k = 0; ok && k < c->options; k++) {
-        const gs_checkpoint_option *const o = &c->option[k];
-        ok = o->is_text ? add_text(to, o->name, o->text) : add_number(to, o->name, o->number);
+        const gs_field f = option_field(&c->option[k]);
+        ok = gs_record_write(to, &f, 1, &c->option[k]);
     }
     return ok;
+}
+
+static bool add_object(cJSON *root, const char *key, const gs_field *field, size_t fields, const gs_checkpoint *c)
+{
+    return gs_record_write(cJSON_AddObjectToObject(root, key), field, fields, c);
 }
 
 static bool add_cost(cJSON *to, const char *name, const gs_cost *c)
@@ -150,11 +215,7 @@ static bool add_cost(cJSON *to, const char *name, const gs_cost *c)
         ok = row != NULL && cJSON_AddItemToArray(kinds, row) &&
              cJSON_AddItemToArray(sources, cJSON_CreateNumber(c->source[k]));
     }
-    return ok && add_number(cost, "disk_source", c->disk_source) && add_number(cost, "read_bps", c->read_bps) &&
-           add_number(cost, "write_bps", c->write_bps) &&
-           add_number(cost, "request_seconds", c->request_seconds) &&
-           add_number(cost, "block_seconds", c->block_seconds) &&
-           add_number(cost, "latency_seconds", c->latency_seconds) && add_number(cost, "pick_seconds", c->pick_seconds);
+    return ok && gs_record_write(cost, GS_FIELDS(cost_fields), c);
 }
 
 /* A disk always moves something. */
@@ -172,43 +233,8 @@ static bool add_rates(cJSON *to, const gs_checkpoint *c)
 static bool add_plan(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "plan");
-    return to != NULL && gs_json_add_hex(to, "id", c->plan_id) && add_text(to, "maker", c->maker) &&
-           add_text(to, "device", c->device) &&
-           (c->taken[0] == '\0' || add_text(to, "devices_taken", c->taken)) &&
-           add_number(to, "host_memory", (double)c->host_memory) &&
-           add_number(to, "device_memory", (double)c->device_memory) &&
-           add_number(to, "process_bytes", (double)c->process_bytes) && add_number(to, "epochs", c->epochs) &&
-           add_cost(to, "cost", &c->cost) &&
+    return gs_record_write(to, GS_FIELDS(plan_fields), c) && add_cost(to, "cost", &c->cost) &&
            (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost)) && add_rates(to, c);
-}
-
-static bool add_so_far(cJSON *root, const gs_checkpoint *c)
-{
-    cJSON *const to = cJSON_AddObjectToObject(root, "so_far");
-    return to != NULL && add_number(to, "seconds", c->seconds) &&
-           add_number(to, "read_bytes", (double)c->read_bytes) &&
-           add_number(to, "written_bytes", (double)c->written_bytes) &&
-           add_number(to, "metrics_bytes", (double)c->lines_bytes) &&
-           gs_json_add_hex(to, "metrics_checksum", c->lines_checksum);
-}
-
-static uint64_t bits_of(double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof(bits));
-    return bits;
-}
-
-/* Doubles as their bits: some are not numbers. */
-static bool add_control(cJSON *root, const gs_control_state *s)
-{
-    cJSON *const to = cJSON_AddObjectToObject(root, "control");
-    return to != NULL && gs_json_add_hex(to, "best", bits_of(s->best)) &&
-           add_number(to, "best_epoch", s->best_epoch) && add_number(to, "last_better", s->last_better) &&
-           gs_json_add_hex(to, "plateau_best", bits_of(s->plateau_best)) &&
-           add_number(to, "plateau_bad", s->plateau_bad) && gs_json_add_hex(to, "factor", bits_of(s->factor)) &&
-           gs_json_add_hex(to, "last_loss", bits_of(s->last_loss)) &&
-           gs_json_add_hex(to, "largest_drop", bits_of(s->largest_drop)) && add_number(to, "elbow", s->elbow);
 }
 
 /* All numbers of a part, as their bits; before there were some of the figures, so many. */
@@ -226,19 +252,21 @@ static void list_part(double number[PART_NUMBERS], const gs_epoch_part *p)
            PART_FIGURES * sizeof(double));
 }
 
-static bool add_part(cJSON *root, const gs_epoch_part *p)
+static bool add_part(cJSON *root, const gs_checkpoint *c)
 {
     double number[PART_NUMBERS];
     char digits[GS_HEX_DIGITS + 1];
 
-    if (!p->begun)
+    if (!c->part.begun)
         return true;
     cJSON *const to = cJSON_AddObjectToObject(root, "part");
     cJSON *const list = to == NULL ? NULL : cJSON_AddArrayToObject(to, "numbers");
-    bool ok = list != NULL && add_number(to, "batches", p->batches) && add_number(to, "of", p->of);
-    list_part(number, p);
+    bool ok = list != NULL && gs_record_write(to, GS_FIELDS(part_fields), c);
+    list_part(number, &c->part);
     for (uint32_t k = 0; ok && k < PART_NUMBERS; k++) {
-        gs_hex_format(digits, bits_of(number[k]));
+        uint64_t bits;
+        memcpy(&bits, &number[k], sizeof(bits));
+        gs_hex_format(digits, bits);
         ok = cJSON_AddItemToArray(list, cJSON_CreateString(digits));
     }
     return ok;
@@ -249,22 +277,21 @@ static bool add_sections(cJSON *root, const gs_checkpoint *c)
     cJSON *const to = cJSON_AddObjectToObject(root, "sections");
     bool ok = to != NULL;
 
-    for (uint32_t k = 0; ok && k < c->sections; k++) {
-        cJSON *const section = cJSON_AddObjectToObject(to, c->section[k].name);
-        ok = section != NULL && add_number(section, "bytes", (double)c->section[k].bytes) &&
-             gs_json_add_hex(section, "checksum", c->section[k].checksum);
-    }
+    for (uint32_t k = 0; ok && k < c->sections; k++)
+        ok = gs_record_write(cJSON_AddObjectToObject(to, c->section[k].name), GS_FIELDS(section_fields),
+                             &c->section[k]);
     return ok;
 }
 
 static bool add_all(cJSON *root, const gs_checkpoint *c)
 {
-    return add_text(root, "format", FORMAT) && add_number(root, "version", c->part.begun ? VERSION_PART : VERSION) &&
-           add_number(root, "epoch", c->epoch) && add_number(root, "steps", (double)c->steps) &&
-           gs_json_add_hex(root, "store", c->store_id) && gs_json_add_hex(root, "model", c->model_id) &&
-           add_options(root, c) && add_so_far(root, c) && add_control(root, &c->control) && add_part(root, &c->part) &&
-           add_plan(root, c) && (c->command[0] == '\0' || add_text(root, "command", c->command)) &&
-           add_sections(root, c) && gs_json_add_hex(root, "checksum", 0);
+    return cJSON_AddStringToObject(root, "format", FORMAT) != NULL &&
+           cJSON_AddNumberToObject(root, "version", c->part.begun ? VERSION_PART : VERSION) != NULL &&
+           gs_record_write(root, GS_FIELDS(first_fields), c) && add_options(root, c) &&
+           add_object(root, "so_far", GS_FIELDS(so_far_fields), c) &&
+           add_object(root, "control", GS_FIELDS(control_fields), c) && add_part(root, c) && add_plan(root, c) &&
+           gs_record_write(root, GS_FIELDS(command_field), c) && add_sections(root, c) &&
+           gs_json_add_hex(root, "checksum", 0);
 }
 
 gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint *c)
@@ -278,187 +305,152 @@ gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* After a first failure `st` says so, and every take gives 0 or "". */
-typedef struct reader {
-    const char *path;
-    gs_status st;
-} reader;
-
-static const cJSON *item(reader *r, const cJSON *object, const char *key, bool good)
+static void refuse(gs_record *r, const char *key)
 {
-    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
-
-    if (r->st == GS_OK && (found == NULL || !good))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s\" is missing or cannot be so", r->path, key);
-    return found;
+    if (r->st == GS_OK)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" cannot be so", r->path, r->where, key);
 }
 
-static double take_real(reader *r, const cJSON *object, const char *key, double least, double most)
+/* The object of that key as a record, which close_record() ends. Another version's may have other keys, too. */
+static gs_record open_record(gs_record *r, const char *key, const char *where)
 {
-    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
-    const bool good = cJSON_IsNumber(found) && found->valuedouble >= least && found->valuedouble <= most;
-    (void)item(r, object, key, good);
-    return good ? found->valuedouble : 0;
+    cJSON *const object = gs_record_object(r, key);
+
+    return (gs_record){object, r->path, where, "", r->st};
 }
 
-static uint64_t take_whole(reader *r, const cJSON *object, const char *key, double most)
+static void close_record(gs_record *of, const gs_record *r)
 {
-    const double v = take_real(r, object, key, 0, most);
-    (void)item(r, object, key, v == floor(v));
-    return (uint64_t)v;
+    of->st = r->st;
+    cJSON_Delete(r->object);
 }
 
-static void take_text(reader *r, const cJSON *object, const char *key, char *out, size_t capacity)
+static void read_object(gs_record *r, const char *key, const char *where, const gs_field *field, size_t fields,
+                        gs_checkpoint *c)
 {
-    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
-    const bool good = cJSON_IsString(found) && strlen(found->valuestring) < capacity;
-    (void)item(r, object, key, good);
-    snprintf(out, capacity, "%s", good ? found->valuestring : "");
+    gs_record of = open_record(r, key, where);
+
+    gs_record_read(&of, field, fields, c);
+    close_record(r, &of);
 }
 
-static uint64_t take_hex(reader *r, const cJSON *object, const char *key)
+static void read_options(gs_record *r, gs_checkpoint *c)
 {
-    const cJSON *const found = cJSON_GetObjectItemCaseSensitive(object, key);
-    uint64_t v = 0;
-    const bool good = cJSON_IsString(found) && strlen(found->valuestring) == GS_HEX_DIGITS &&
-                      gs_hex_parse(&v, found->valuestring);
-    (void)item(r, object, key, good);
-    return v;
-}
-
-static void read_options(reader *r, const cJSON *root, gs_checkpoint *c)
-{
-    const cJSON *const from = cJSON_GetObjectItemCaseSensitive(root, "options");
+    gs_record from = open_record(r, "options", "options.");
 
     for (uint32_t k = 0; k < c->options; k++) {
         gs_checkpoint_option *const o = &c->option[k];
-        if (o->may_lack && cJSON_GetObjectItemCaseSensitive(from, o->name) == NULL)
-            continue;
-        if (o->is_text)
-            take_text(r, from, o->name, o->text, sizeof(o->text));
-        else
-            o->number = take_real(r, from, o->name, -HUGE_VAL, HUGE_VAL);
+        gs_field f = option_field(o);
+        f.may_lack = o->may_lack;
+        gs_record_read(&from, &f, 1, o);
     }
+    close_record(r, &from);
 }
 
-static gs_cost_source source_of(reader *r, const cJSON *cost, const cJSON *v)
+static void read_work(gs_record *r, gs_cost *c)
 {
-    const bool good = cJSON_IsNumber(v) && v->valuedouble >= GS_COST_DEFAULT && v->valuedouble <= GS_COST_FITTED;
-    (void)item(r, cost, "sources", good);
-    return good ? (gs_cost_source)v->valueint : GS_COST_DEFAULT;
-}
-
-static void read_cost(reader *r, const cJSON *cost, gs_cost *c)
-{
-    const cJSON *const kinds = item(r, cost, "seconds", true), *const sources = item(r, cost, "sources", true);
+    uint32_t n;
+    cJSON *const kinds = gs_record_list(r, "seconds", GS_WORK_KINDS, GS_WORK_KINDS, &n);
+    cJSON *const sources = gs_record_list(r, "sources", GS_WORK_KINDS, GS_WORK_KINDS, &n);
 
     for (int k = 0; r->st == GS_OK && k < GS_WORK_KINDS; k++) {
+        const cJSON *const source = cJSON_GetArrayItem(sources, k);
         for (int a = 0; a < GS_WORK_AMOUNTS; a++) {
             const cJSON *const v = cJSON_GetArrayItem(cJSON_GetArrayItem(kinds, k), a);
-            const bool good = cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble <= MOST_RATE;
-            (void)item(r, cost, "seconds", good);
-            c->seconds[k][a] = good ? v->valuedouble : 0;
+            c->seconds[k][a] = cJSON_IsNumber(v) ? v->valuedouble : -1;
+            if (!(c->seconds[k][a] >= 0 && c->seconds[k][a] <= MOST_RATE))
+                refuse(r, "seconds");
         }
-        c->source[k] = source_of(r, cost, cJSON_GetArrayItem(sources, k));
+        if (!cJSON_IsNumber(source) || source->valuedouble < GS_COST_DEFAULT || source->valuedouble > GS_COST_FITTED)
+            refuse(r, "sources");
+        else
+            c->source[k] = (gs_cost_source)source->valueint;
     }
-    c->disk_source = source_of(r, cost, cJSON_GetObjectItemCaseSensitive(cost, "disk_source"));
-    c->read_bps = take_real(r, cost, "read_bps", 1, MOST_RATE);
-    c->write_bps = take_real(r, cost, "write_bps", 1, MOST_RATE);
-    c->request_seconds = take_real(r, cost, "request_seconds", 0, 1);
-    c->latency_seconds = take_real(r, cost, "latency_seconds", 0, 1);
-    if (cJSON_GetObjectItemCaseSensitive(cost, "block_seconds") != NULL) /* later than the first checkpoints */
-        c->block_seconds = take_real(r, cost, "block_seconds", 0, 1);
-    /* of a program that picked no rows, whose plan has none */
-    c->pick_seconds = cJSON_GetObjectItemCaseSensitive(cost, "pick_seconds") == NULL
-                          ? 1
-                          : take_real(r, cost, "pick_seconds", 0, 1);
+    cJSON_Delete(kinds);
+    cJSON_Delete(sources);
 }
 
-static void read_rates(reader *r, const cJSON *plan, gs_checkpoint *c)
+static void read_cost(gs_record *r, const char *key, const char *where, gs_cost *c)
 {
-    const cJSON *const rates = cJSON_GetObjectItemCaseSensitive(plan, "batch_rates");
-    const int n = cJSON_GetArraySize(rates);
+    gs_record cost = open_record(r, key, where);
 
-    if (rates == NULL)
-        return;
-    (void)item(r, plan, "batch_rates", cJSON_IsArray(rates) && n > 0 && n <= (int)GS_BATCH_DEVICES);
-    for (int k = 0; k < n && r->st == GS_OK; k++) {
-        const cJSON *const v = cJSON_GetArrayItem(rates, k);
-        (void)item(r, plan, "batch_rates", cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble <= MOST_RATE);
+    read_work(&cost, c);
+    c->pick_seconds = 1; /* of a program that picked no rows, whose plan has none */
+    gs_record_read(&cost, GS_FIELDS(cost_fields), c);
+    close_record(r, &cost);
+}
+
+static void read_rates(gs_record *r, gs_checkpoint *c)
+{
+    cJSON *const rates = gs_record_has(r, "batch_rates")
+                             ? gs_record_list(r, "batch_rates", 1, GS_BATCH_DEVICES, &c->batch_rates)
+                             : NULL;
+
+    for (uint32_t k = 0; k < c->batch_rates; k++) {
+        const cJSON *const v = cJSON_GetArrayItem(rates, (int)k);
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= MOST_RATE))
+            refuse(r, "batch_rates");
         c->batch_rate[k] = r->st == GS_OK ? v->valuedouble : 1;
     }
-    c->batch_rates = r->st == GS_OK ? (uint32_t)n : 0;
+    cJSON_Delete(rates);
 }
 
-static void read_plan(reader *r, const cJSON *root, gs_checkpoint *c)
+static void read_plan(gs_record *r, gs_checkpoint *c)
 {
-    const cJSON *const plan = cJSON_GetObjectItemCaseSensitive(root, "plan");
+    gs_record plan = open_record(r, "plan", "plan.");
 
-    c->plan_id = take_hex(r, plan, "id");
-    take_text(r, plan, "maker", c->maker, sizeof(c->maker));
-    take_text(r, plan, "device", c->device, sizeof(c->device));
-    if (cJSON_GetObjectItemCaseSensitive(plan, "devices_taken") != NULL)
-        take_text(r, plan, "devices_taken", c->taken, sizeof(c->taken));
-    c->host_memory = take_whole(r, plan, "host_memory", MOST_EXACT);
-    c->device_memory = take_whole(r, plan, "device_memory", MOST_EXACT);
-    c->process_bytes = take_whole(r, plan, "process_bytes", MOST_EXACT);
-    if (cJSON_GetObjectItemCaseSensitive(plan, "epochs") != NULL) /* versions before did not plan for them */
-        c->epochs = (uint32_t)take_whole(r, plan, "epochs", UINT32_MAX);
-    read_cost(r, cJSON_GetObjectItemCaseSensitive(plan, "cost"), &c->cost);
-    const cJSON *const host = cJSON_GetObjectItemCaseSensitive(plan, "host_cost");
-    if (host != NULL)
-        read_cost(r, host, &c->host_cost);
-    read_rates(r, plan, c);
+    gs_record_read(&plan, GS_FIELDS(plan_fields), c);
+    read_cost(&plan, "cost", "plan.cost.", &c->cost);
+    if (gs_record_has(&plan, "host_cost"))
+        read_cost(&plan, "host_cost", "plan.host_cost.", &c->host_cost);
+    read_rates(&plan, c);
+    close_record(r, &plan);
 }
 
-static double take_bits(reader *r, const cJSON *object, const char *key)
+static void read_numbers(gs_record *r, double number[PART_NUMBERS])
 {
-    const uint64_t bits = take_hex(r, object, key);
-    double v;
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
-static void read_part(reader *r, const cJSON *root, gs_epoch_part *p)
-{
-    const cJSON *const from = item(r, root, "part", true), *const list = item(r, from, "numbers", true);
-    double number[PART_NUMBERS] = {0};
-    int before = (int)PART_NUMBERS;
+    uint32_t count;
+    cJSON *const list = gs_record_list(r, "numbers", 0, 1024, &count);
+    uint32_t before = PART_NUMBERS;
 
     for (size_t k = 0; k < GS_ARRAY_LEN(part_numbers_before); k++)
-        before = cJSON_GetArraySize(list) == part_numbers_before[k] ? part_numbers_before[k] : before;
-    for (int k = before; k < (int)PART_NUMBERS; k++)
+        before = (int)count == part_numbers_before[k] ? count : before;
+    for (uint32_t k = before; k < PART_NUMBERS; k++)
         number[k] = NAN;
-    for (int k = 0; k < before; k++) {
-        const cJSON *const digits = cJSON_GetArrayItem(list, k);
+    for (uint32_t k = 0; k < before && r->st == GS_OK; k++) {
+        const char *const digits = cJSON_GetStringValue(cJSON_GetArrayItem(list, (int)k));
         uint64_t bits = 0;
-        (void)item(r, from, "numbers", cJSON_IsString(digits) && strlen(digits->valuestring) == GS_HEX_DIGITS &&
-                                           gs_hex_parse(&bits, digits->valuestring));
+        if (digits == NULL || strlen(digits) != GS_HEX_DIGITS || !gs_hex_parse(&bits, digits))
+            refuse(r, "numbers");
         memcpy(&number[k], &bits, sizeof(bits));
     }
-    *p = (gs_epoch_part){.begun = true, .lr = number[0], .loss = number[1], .mass = number[2],
-                         .accuracy = {number[3], number[4], number[5]}};
-    p->of = (uint32_t)take_whole(r, from, "of", UINT32_MAX);
-    p->batches = (uint32_t)take_whole(r, from, "batches", p->of);
-    memcpy((char *)&p->figures + offsetof(gs_task_figures, micro_f1), number + 6, PART_FIGURES * sizeof(double));
+    cJSON_Delete(list);
 }
 
-static void read_control(reader *r, const cJSON *root, gs_checkpoint *c)
+static void read_part(gs_record *r, gs_checkpoint *c)
 {
-    const cJSON *const from = cJSON_GetObjectItemCaseSensitive(root, "control");
-    const double most = (double)c->epoch + c->part.begun; /* epochs that were judged */
+    gs_record from = open_record(r, "part", "part.");
+    double number[PART_NUMBERS] = {0};
 
-    c->control = (gs_control_state){.best = take_bits(r, from, "best"),
-                                    .best_epoch = (uint32_t)take_whole(r, from, "best_epoch", most),
-                                    .last_better = (uint32_t)take_whole(r, from, "last_better", most),
-                                    .plateau_best = take_bits(r, from, "plateau_best"),
-                                    .plateau_bad = (uint32_t)take_whole(r, from, "plateau_bad", most),
-                                    .factor = take_bits(r, from, "factor"), .last_loss = NAN};
-    if (cJSON_GetObjectItemCaseSensitive(from, "elbow") == NULL)
-        return; /* written before there were any */
-    c->control.elbow = (uint32_t)take_whole(r, from, "elbow", c->epoch);
-    c->control.last_loss = take_bits(r, from, "last_loss");
-    c->control.largest_drop = take_bits(r, from, "largest_drop");
+    read_numbers(&from, number);
+    c->part = (gs_epoch_part){.begun = true, .lr = number[0], .loss = number[1], .mass = number[2],
+                              .accuracy = {number[3], number[4], number[5]}};
+    memcpy((char *)&c->part.figures + offsetof(gs_task_figures, micro_f1), number + 6, PART_FIGURES * sizeof(double));
+    gs_record_read(&from, GS_FIELDS(part_fields), c);
+    if (c->part.batches > c->part.of)
+        refuse(&from, "batches");
+    close_record(r, &from);
+}
+
+static void read_control(gs_record *r, gs_checkpoint *c)
+{
+    gs_control_state *const x = &c->control;
+    const uint64_t most = (uint64_t)c->epoch + c->part.begun; /* epochs that were judged */
+
+    x->last_loss = NAN;
+    read_object(r, "control", "control.", GS_FIELDS(control_fields), c);
+    if (x->best_epoch > most || x->last_better > most || x->plateau_bad > most || x->elbow > c->epoch)
+        refuse(r, "control");
 }
 
 /* A name becomes a file's: nothing but letters, digits and _. */
@@ -469,69 +461,61 @@ static bool is_section_name(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n;
 }
 
-static void read_sections(reader *r, const cJSON *root, gs_checkpoint *c)
+static void read_sections(gs_record *r, gs_checkpoint *c)
 {
-    const cJSON *const from = item(r, root, "sections", true), *entry;
+    cJSON *const from = gs_record_object(r, "sections");
+    cJSON *entry;
 
     cJSON_ArrayForEach(entry, from)
     {
-        if (r->st != GS_OK)
-            return;
+        gs_record one = {entry, r->path, "sections.", "", r->st};
         if (c->sections == GS_CHECKPOINT_SECTIONS || entry->string == NULL || !is_section_name(entry->string)) {
-            r->st = gs_fail(GS_EFORMAT, "%s: \"sections\" are too many or are not called so", r->path);
-            return;
+            refuse(r, "sections");
+            break;
         }
         gs_checkpoint_section *const s = &c->section[c->sections++];
         snprintf(s->name, sizeof(s->name), "%s", entry->string);
-        s->bytes = take_whole(r, entry, "bytes", MOST_EXACT);
-        s->checksum = take_hex(r, entry, "checksum");
+        gs_record_read(&one, GS_FIELDS(section_fields), s);
+        r->st = one.st;
     }
+    cJSON_Delete(from);
 }
 
-static void read_all(reader *r, const cJSON *root, gs_checkpoint *c)
+static void read_all(gs_record *r, gs_checkpoint *c)
 {
-    char format[GS_CHECKPOINT_WORDS];
+    char format[GS_CHECKPOINT_WORDS] = "";
 
-    take_text(r, root, "format", format, sizeof(format));
+    gs_record_read(r, &(gs_field){.name = "format", .kind = GS_FIELD_TEXT, .most = sizeof(format)}, 1, format);
     if (r->st == GS_OK && strcmp(format, FORMAT) != 0)
         r->st = gs_fail(GS_EFORMAT, "%s: is no text of a checkpoint", r->path);
-    const uint64_t version = take_whole(r, root, "version", MOST_EXACT);
+    const uint64_t version = gs_record_number(r, "version", 0, MOST_EXACT);
     if (r->st == GS_OK && version != VERSION && version != VERSION_PART)
         r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %llu, but this program reads versions %d and %d", r->path,
                         (unsigned long long)version, VERSION, VERSION_PART);
-    c->epoch = (uint32_t)take_whole(r, root, "epoch", UINT32_MAX);
-    c->steps = take_whole(r, root, "steps", MOST_EXACT);
-    c->store_id = take_hex(r, root, "store");
-    c->model_id = take_hex(r, root, "model");
-    const cJSON *const so_far = cJSON_GetObjectItemCaseSensitive(root, "so_far");
-    c->seconds = take_real(r, so_far, "seconds", 0, MOST_RATE);
-    c->read_bytes = take_whole(r, so_far, "read_bytes", MOST_RATE);
-    c->written_bytes = take_whole(r, so_far, "written_bytes", MOST_RATE);
-    c->lines_bytes = take_whole(r, so_far, "metrics_bytes", MOST_EXACT);
-    c->lines_checksum = take_hex(r, so_far, "metrics_checksum");
-    read_options(r, root, c);
+    gs_record_read(r, GS_FIELDS(first_fields), c);
+    read_object(r, "so_far", "so_far.", GS_FIELDS(so_far_fields), c);
+    read_options(r, c);
     if (version == VERSION_PART)
-        read_part(r, root, &c->part);
-    read_control(r, root, c);
-    read_plan(r, root, c);
-    if (cJSON_GetObjectItemCaseSensitive(root, "command") != NULL)
-        take_text(r, root, "command", c->command, sizeof(c->command));
-    read_sections(r, root, c);
+        read_part(r, c);
+    read_control(r, c);
+    read_plan(r, c);
+    gs_record_read(r, GS_FIELDS(command_field), c);
+    read_sections(r, c);
 }
 
 gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path)
 {
     gs_checkpoint c = {.options = out->options};
-    reader r = {path, gs_checksum_line_check(text, bytes, path, "")};
+    gs_record r = {.path = path, .where = "", .advice = "", .st = gs_checksum_line_check(text, bytes, path, "")};
 
     if (r.st != GS_OK)
         return r.st;
     memcpy(c.option, out->option, sizeof(c.option));
-    cJSON *const root = cJSON_ParseWithLength(text, bytes);
+    cJSON *const root = r.object = cJSON_ParseWithLength(text, bytes);
     if (!cJSON_IsObject(root))
         r.st = gs_fail(GS_EFORMAT, "%s: not a JSON object", path);
     else
-        read_all(&r, root, &c);
+        read_all(&r, &c);
     cJSON_Delete(root);
     if (r.st == GS_OK)
         *out = c;

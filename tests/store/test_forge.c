@@ -19,9 +19,9 @@ typedef struct forgery {
 
 static const forgery manifests[] = {
     {"\"version\":\t2", NAMED(""), "no feature has a name"},
-    {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":4}"), "\"named_features.columns\" is 4"},
+    {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":4}"), "names have more columns than there are"},
     {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":2},{\"name\":\"b\",\"columns\":2}"),
-     "\"named_features.columns\" is 2"},
+     "features with names have more columns than there are"},
     {"\"version\":\t2", NAMED("{\"name\":\"a\",\"columns\":1},{\"name\":\"a\",\"columns\":1}"),
      "two features have one name"},
     {"\"version\":\t2", NAMED("{\"name\":\"type\",\"columns\":1}"), "a feature's name is not of letters"},

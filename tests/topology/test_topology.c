@@ -249,12 +249,12 @@ static void test_topology__a_cluster_is_read(void **state)
     } bad[] = {
         {"[]", "not a cluster"},
         {"{\"threads\": 2}", "not a cluster"},
-        {"{\"ranks\": 0}", "\"ranks\" must be a whole number from 1"},
-        {"{\"ranks\": 1.5}", "\"ranks\" must be a whole number"},
+        {"{\"ranks\": 0}", "\"ranks\" is 0, not a whole number from 1"},
+        {"{\"ranks\": 1.5}", "\"ranks\" is 1.5, not a whole number"},
         {"{\"ranks\": 2}", "of several ranks it says their \"network\""},
         {"{\"ranks\": 1, \"gpus\": 8}", "\"gpus\" is not known"},
-        {"{\"ranks\": 1, \"speed\": 0}", "\"speed\" must be a number from"},
-        {"{\"ranks\": 1, \"price\": -1}", "\"price\" must be a number from 0"},
+        {"{\"ranks\": 1, \"speed\": 0}", "\"speed\" is 0, not a number from"},
+        {"{\"ranks\": 1, \"price\": -1}", "\"price\" is -1, not a number from 0"},
         {"{\"ranks\": 2, \"network\": {\"bps\": 1e9}}", "\"network\" must be"},
     };
     gs_cluster c;

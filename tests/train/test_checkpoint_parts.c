@@ -194,7 +194,7 @@ static void text__forged_values_are_refused(void **state)
 /* What options of today were before there were any; another value is refused. */
 static void text__of_an_earlier_program_goes_on(void **state)
 {
-    static const char *const later[] = {"\"gather_type\"", "\"shuffle\"", "\"elbow\""};
+    static const char *const later[] = {"\"gather_type\"", "\"shuffle\"", "\"elbow\"", "\"last_loss\""};
     const gs_checkpoint c = example();
     gs_checkpoint back = {0};
     gs_train_options o;
@@ -203,7 +203,7 @@ static void text__of_an_earlier_program_goes_on(void **state)
 
     (void)state;
     gs_assert_ok(gs_checkpoint_format(&text, &bytes, &c));
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < sizeof(later) / sizeof(later[0]); k++) {
         char *const at = strstr(text, later[k]);
         assert_non_null(at);
         at[1] = 'X';
