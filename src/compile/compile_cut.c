@@ -52,6 +52,8 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v)
     const bool most = n->op == GS_OP_MAX_IN || n->op == GS_OP_MIN_IN;
     if (n->dtype != GS_F32 || n->op == GS_OP_INPUT) /* an input, or rounded for other passes */
         return n->dtype;
+    if (n->op == GS_OP_MAX_HELD_IN || n->op == GS_OP_MIN_HELD_IN) /* numbers of vertices */
+        return GS_F32;
     if (c->keep.full[v] || !gs_compile__may_round(n->width, c->rest_width))
         return GS_F32;
     if (c->keep.gathered[v] && ((most && !is_of_rounded(c, n)) || n->op == GS_OP_LSE_IN))

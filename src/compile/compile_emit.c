@@ -189,6 +189,10 @@ static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
         return GS_SUM_MAX;
     case GS_OP_MIN_IN:
         return GS_SUM_MIN;
+    case GS_OP_MAX_HELD_IN:
+        return GS_SUM_MAX_HELD;
+    case GS_OP_MIN_HELD_IN:
+        return GS_SUM_MIN_HELD;
     case GS_OP_ATTEND:
     case GS_OP_LSE_IN:
         return GS_SUM_ATTEND;
@@ -276,6 +280,8 @@ static void emit_sum(gs_emitter *e, gs_stage *s, uint32_t v)
         m.site = n->site;
     } else {
         m.value = edge_operand(e, n->in[0]).index;
+        if (gs_sum_is_held(m.kind))
+            m.score = edge_operand(e, n->in[1]).index;
         m.weight = n->op == GS_OP_LSTM_IN ? e->param[n->in[1]] : 0;
     }
     s->sum[s->sums++] = m;
@@ -621,7 +627,8 @@ static void emit_gradients(gs_emitter *e, gs_stage *s, uint32_t t)
 /* "train 1: sum_in(train.layer0.y)" */
 static void name_stage(const gs_emitter *e, gs_stage *s, uint32_t number)
 {
-    static const char *const what[] = {"sum", "split", "max", "min", "attend", "lstm", "lstm_back", "outer"};
+    static const char *const what[] = {"sum",    "split", "max",       "min",  "max_held", "min_held",
+                                       "attend", "lstm",  "lstm_back", "outer"};
     gs_row_sum rows = {.types = GS_TYPES_NONE};
     const char *of = "";
 

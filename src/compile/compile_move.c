@@ -673,9 +673,9 @@ gs_status gs_compile__typed(gs_ir *ir)
 /* ---- gradients of largest values ---- */
 
 /* The gradient of a largest value of products goes to the edges that have it, which all passes of the gradient find by
- * making the products again. A vertex and column has it of one source, but for ties; so the pass that counts the edges
- * that have it says which, and products are made for ties alone:
- *     who = the source, a number from 1 on, where the largest and the least of those that have it are one; else 0
+ * making the products again. A vertex and column has it of one source, but for ties; so the pass that finds the largest
+ * value also finds which source has it, and how many edges do, and later passes make products for ties alone:
+ *     who = the number of the source, from 1 on, of those that have the largest value where that is one; else 0
  *     has = where(who, source == who, value == largest) */
 
 /* Is a value of edges one of its ends alone, so that edges of the same ends have the same? Are there products in it? */
@@ -704,10 +704,12 @@ static uint8_t look_at(const gs_ir *ir, uint32_t i, const uint8_t *known)
 
 typedef struct holders {
     uint8_t *known;  /* [nodes] */
-    uint32_t *plain; /* [nodes] of the new graph: value == largest, where that is replaced; else GS_IR_NONE */
+    bool *asked;     /* [nodes] a largest or least value that some edges are asked whether they have it */
+    uint32_t *found; /* [nodes] of the new graph: that value, who has it and how many edges, side by side */
 } holders;
 
-static bool finds_holders(const gs_ir *from, const holders *h, const gs_node *n)
+/* Does `n` ask which edges have a largest or least value that takes products? */
+static bool asks(const gs_ir *from, const holders *h, const gs_node *n)
 {
     if (n->op != GS_OP_EQ || h->known[n->in[0]] != (OF_ENDS | HAS_PRODUCT))
         return false;
@@ -715,49 +717,69 @@ static bool finds_holders(const gs_ir *from, const holders *h, const gs_node *n)
     return (most->op == GS_OP_MAX_IN || most->op == GS_OP_MIN_IN) && most->in[0] == n->in[0];
 }
 
-/* `has`: value == largest. */
-static uint32_t by_source(gs_ir *to, uint32_t has)
+/* The number of each edge's source. */
+static uint32_t number_of_source(gs_ir *to)
 {
-    const uint32_t one = gs_ir_const(to, 1.0f, 1), id = gs_ir_input(to, "input_id", 1, GS_U32),
-                   number = gs_ir_binary(to, GS_OP_ADD, gs_ir_unary(to, GS_OP_CAST, id, 0), one),
-                   source = gs_ir_unary(to, GS_OP_SRC, number, 0),
-                   largest = gs_ir_sum(to, GS_OP_MAX_IN, gs_ir_binary(to, GS_OP_MUL, source, has), false),
-                   least = gs_ir_sum(to, GS_OP_MIN_IN, gs_ir_binary(to, GS_OP_DIV, source, has), false),
-                   single = gs_ir_binary(to, GS_OP_EQ, largest, least),
-                   who = gs_ir_binary(to, GS_OP_MUL, largest, single);
-    return gs_ir_ternary(to, GS_OP_WHERE, who, gs_ir_binary(to, GS_OP_EQ, source, who), has);
+    const uint32_t id = gs_ir_unary(to, GS_OP_CAST, gs_ir_input(to, "input_id", 1, GS_U32), 0);
+    return gs_ir_unary(to, GS_OP_SRC, gs_ir_binary(to, GS_OP_ADD, id, gs_ir_const(to, 1.0f, 1)), 0);
 }
 
-/* How many have it is counted as before. */
+/* Part 0, 1 or 2 of what was found of `most`. */
+static uint32_t part_of(gs_ir *to, const gs_ir *from, const holders *h, uint32_t most, uint32_t part)
+{
+    const uint32_t width = gs_ir_node(from, most)->width;
+    return gs_ir_part(to, h->found[most], part * width, width);
+}
+
+/* Is it how many edges have a value that is asked for? Then *most is that. */
+static bool counts_holders(const gs_ir *from, const holders *h, const gs_node *n, uint32_t *most)
+{
+    const gs_node *const of = n->op == GS_OP_SUM_IN && !n->self ? gs_ir_node(from, n->in[0]) : NULL;
+    if (of == NULL || !asks(from, h, of))
+        return false;
+    *most = of->in[1];
+    return true;
+}
+
 static uint32_t replace(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
 {
     holders *const h = context;
     const gs_node *const n = gs_ir_node(from, i);
+    uint32_t most;
 
-    if (n->op == GS_OP_SUM_IN && h->plain[n->in[0]] != GS_IR_NONE)
-        return gs_ir_like(to, n, &h->plain[n->in[0]]);
-    if (!finds_holders(from, h, n))
+    if (h->asked[i]) {
+        const gs_op op = n->op == GS_OP_MAX_IN ? GS_OP_MAX_HELD_IN : GS_OP_MIN_HELD_IN;
+        h->found[i] = gs_ir_binary(to, op, in[0], number_of_source(to));
+        most = part_of(to, from, h, i, 0);
+        gs_ir_label(to, most, n->name);
+        return most;
+    }
+    if (counts_holders(from, h, n, &most))
+        return part_of(to, from, h, most, 2);
+    if (!asks(from, h, n))
         return gs_ir_like(to, n, in);
-    h->plain[i] = gs_ir_like(to, n, in);
-    return by_source(to, h->plain[i]);
+    const uint32_t who = part_of(to, from, h, n->in[1], 1), has = gs_ir_like(to, n, in);
+    return gs_ir_ternary(to, GS_OP_WHERE, who, gs_ir_binary(to, GS_OP_EQ, number_of_source(to), who), has);
 }
 
 gs_status gs_compile__holders(gs_ir *ir)
 {
     const uint32_t n = gs_ir_count(ir);
-    holders h = {.known = gs_calloc((size_t)n + 1, sizeof(*h.known)),
-                 .plain = gs_malloc_array((size_t)n + 1, sizeof(*h.plain))};
-    gs_status st = h.known == NULL || h.plain == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
+    gs_arena memory = {0};
+    holders h = {.known = gs_arena_take(&memory, n, sizeof(*h.known)),
+                 .asked = gs_arena_take(&memory, n, sizeof(*h.asked)),
+                 .found = gs_arena_take(&memory, n, sizeof(*h.found))};
+    gs_status st = memory.is_short ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
     bool some = false;
 
     for (uint32_t i = 0; i < n && st == GS_OK; i++) {
+        const gs_node *const node = gs_ir_node(ir, i);
         h.known[i] = look_at(ir, i, h.known);
-        h.plain[i] = GS_IR_NONE;
-        some = some || finds_holders(ir, &h, gs_ir_node(ir, i));
+        if (asks(ir, &h, node))
+            some = h.asked[node->in[1]] = true;
     }
     if (st == GS_OK && some)
         st = gs_ir_rewrite(ir, replace, &h);
-    gs_free(h.known);
-    gs_free(h.plain);
+    gs_arena_free(&memory);
     return st;
 }

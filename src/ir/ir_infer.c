@@ -272,6 +272,14 @@ static bool infer_lstm(gs_ir *ir, gs_node *n)
     return true;
 }
 
+/* Made by passes, of values of edges and a number of the source. */
+static bool infer_held(const gs_ir *ir, gs_node *n)
+{
+    n->type = GS_TYPE_D;
+    n->width = 3 * ir->node[n->in[0]].width;
+    return true;
+}
+
 static bool infer_edge(gs_ir *ir, gs_node *n)
 {
     const gs_node *a = &ir->node[n->in[0]], *b = gs_op_inputs(n->op) == 2 ? &ir->node[n->in[1]] : NULL;
@@ -286,6 +294,8 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
         return infer_dense_outer(ir, n);
     if (n->op == GS_OP_LSTM_IN || n->op == GS_OP_LSTM_BACK)
         return infer_lstm(ir, n);
+    if (n->op == GS_OP_MAX_HELD_IN || n->op == GS_OP_MIN_HELD_IN)
+        return infer_held(ir, n);
     if (is_matrix(a) || (b != NULL && is_matrix(b))) {
         gs_ir_error(ir, GS_EFORMAT, "%s: '%s' is a matrix", gs_op_name(n->op), is_matrix(a) ? a->name : b->name);
         return false;

@@ -370,7 +370,7 @@ static uint32_t fold_edge(gs_ir *ir, const gs_node *n)
     if (n->op == GS_OP_SRC && a->type == GS_TYPE_P)
         return n->in[0];
     if (n->op == GS_OP_LSE_IN || n->op == GS_OP_ATTEND || n->op == GS_OP_TYPED || n->op == GS_OP_TYPE_OUTER ||
-        n->op == GS_OP_DENSE_OUTER)
+        n->op == GS_OP_DENSE_OUTER || n->op == GS_OP_MAX_HELD_IN || n->op == GS_OP_MIN_HELD_IN)
         return GS_IR_NONE;
     return is_value(ir, n->in[0], 0.0f) ? gs_ir_const(ir, 0.0f, n->width) : GS_IR_NONE;
 }

@@ -131,7 +131,7 @@ static bool takes_sum(const gs_stage *s, const gs_sum *m, const gs_edge_products
         return false;
     if (way == GS_PRODUCTS_OF_PAIRS)
         return !sees_operand(s, m->value, p->product) &&
-               (m->kind != GS_SUM_ATTEND || !sees_operand(s, m->score, p->product));
+               !((m->kind == GS_SUM_ATTEND || gs_sum_is_held(m->kind)) && sees_operand(s, m->score, p->product));
     return (m->kind == GS_SUM_ADD || m->kind == GS_SUM_ADD_TYPE) && is_linear(s, m->value, p->product);
 }
 

@@ -311,7 +311,8 @@ static bool reads(const gs_operand *o, uint32_t reg) { return o->kind == GS_FROM
 
 static bool takes(const gs_sum *m, uint32_t reg)
 {
-    const bool two = m->kind == GS_SUM_ATTEND || m->kind == GS_SUM_OUTER || m->kind == GS_SUM_LSTM_BACK;
+    const bool two = m->kind == GS_SUM_ATTEND || m->kind == GS_SUM_OUTER || m->kind == GS_SUM_LSTM_BACK ||
+                     gs_sum_is_held(m->kind);
     return m->value == reg || (two && m->score == reg);
 }
 

@@ -167,6 +167,10 @@ typedef enum gs_sum_kind {
     GS_SUM_ADD_TYPE, /* the same by edge type t: acc[t * w, +w) += value [w] */
     GS_SUM_MAX,      /* acc = max(acc, value), element by element */
     GS_SUM_MIN,
+    GS_SUM_MAX_HELD, /* the same of `value` [w], and for each column which edges have it: `score` is a number of the
+                      * edge's source, above 0, or of whatever tells edges apart. acc [3 * w]: the largest; the number
+                      * of those that have it where that is one, else 0; how many edges have it. NaN: 0 and 0 */
+    GS_SUM_MIN_HELD,
     GS_SUM_ATTEND,    /* acc = sum of softmax(score) * value: `score` is [h], `value` [h * d], the softmax is over
                        * the vertex's edges, for each of the h heads; in one pass, with the running maximum and
                        * sum kept per vertex. `lse` gets log(sum(exp(score))) (-inf without edges). */
@@ -185,7 +189,7 @@ typedef struct gs_sum {
     uint32_t reg;   /* GS_REG_SUM: what the vertex program sees; LSTM_BACK: GS_NONE */
     bool self;      /* a sum of rows that is not by type: the vertex's own row is added too, scaled likewise */
     gs_sum_kind kind;
-    uint32_t value, score; /* edge registers; score: ATTEND, OUTER, LSTM_BACK */
+    uint32_t value, score; /* edge registers; score: ATTEND, OUTER, LSTM_BACK, MAX_HELD, MIN_HELD */
     uint32_t lse;          /* ATTEND: GS_REG_SUM of width h */
     uint32_t weight;       /* OUTER, LSTM, LSTM_BACK: parameter; these two are their stage's only sum */
     bool learned;          /* LSTM_BACK */
@@ -195,6 +199,8 @@ typedef struct gs_sum {
     bool beside;           /* ATTEND: the vertex's own score counts, too, but elsewhere: edges whose scores are all -inf
                             * have no share; else their shares are not numbers */
 } gs_sum;
+
+static inline bool gs_sum_is_held(gs_sum_kind kind) { return kind == GS_SUM_MAX_HELD || kind == GS_SUM_MIN_HELD; }
 
 static inline bool gs_sum_is_sequence(const gs_sum *s)
 {

@@ -93,14 +93,17 @@ static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t
     gs_row_sum rows;
     uint32_t heads;
 
-    if (m->value >= s->edge_regs || (m->kind == GS_SUM_ATTEND && m->score >= s->edge_regs))
+    const bool two = m->kind == GS_SUM_ATTEND || gs_sum_is_held(m->kind);
+    if (m->value >= s->edge_regs || (two && m->score >= s->edge_regs))
         return FAIL(c, "sum %u: edge register %u does not exist", i, m->value >= s->edge_regs ? m->value : m->score);
-    if (is_id(c, s, m->value) || (m->kind == GS_SUM_ATTEND && is_id(c, s, m->score)))
+    if (is_id(c, s, m->value) || (two && is_id(c, s, m->score)))
         return FAIL(c, "sum %u: of input ids", i);
     if (m->self && (!gs_sum_of_rows(&rows, s, i) || rows.types != GS_TYPES_NONE))
         return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
     if (m->kind == GS_SUM_ADD_TYPE && (m->reg >= s->regs || s->reg[m->reg].width % s->edge_reg[m->value].width != 0))
         return FAIL(c, "sum %u: %u elements do not split by type", i, s->edge_reg[m->value].width);
+    if (gs_sum_is_held(m->kind) && s->edge_reg[m->score].width != 1)
+        return FAIL(c, "sum %u: %u numbers of an edge's source", i, s->edge_reg[m->score].width);
     if (m->kind == GS_SUM_ATTEND) {
         heads = s->edge_reg[m->score].width;
         if (s->edge_reg[m->value].width % heads != 0)
@@ -182,7 +185,10 @@ static gs_status check_sums(const gs_checker *c, const gs_stage *s)
         }
         st = check_edge_sum(c, s, i);
         if (st == GS_OK)
-            st = check_sum_reg(c, s, i, m->reg, own ? s->reg[m->reg].width : s->edge_reg[m->value].width);
+            st = check_sum_reg(c, s, i, m->reg,
+                               own                       ? s->reg[m->reg].width
+                               : gs_sum_is_held(m->kind) ? 3 * s->edge_reg[m->value].width
+                                                         : s->edge_reg[m->value].width);
     }
     return st;
 }

@@ -90,7 +90,7 @@ static void print_edge_program(const gs_program *p, const gs_stage *s, FILE *out
 
 static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *out)
 {
-    static const char *const names[] = {"sum", "split", "max", "min", "attend", "lstm"};
+    static const char *const names[] = {"sum", "split", "max", "min", "max_held", "min_held", "attend", "lstm"};
     const gs_sum *const m = &s->sum[i];
     gs_row_sum rows = {.types = GS_TYPES_NONE};
     const bool of_rows = gs_sum_of_rows(&rows, s, i);
@@ -112,6 +112,8 @@ static void print_sum(const gs_program *p, const gs_stage *s, uint32_t i, FILE *
                 rows.scale != GS_NONE ? array_name(p, rows.scale) : "", m->self ? " self" : "");
     else if (m->kind == GS_SUM_ATTEND)
         fprintf(out, " e%u e%u lse r%u", m->score, m->value, m->lse);
+    else if (gs_sum_is_held(m->kind))
+        fprintf(out, " e%u by e%u", m->value, m->score);
     else if (m->kind == GS_SUM_LSTM)
         fprintf(out, " e%u %s", m->value, p->param[m->weight].name);
     else

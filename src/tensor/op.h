@@ -183,6 +183,10 @@ enum {
     X(GS_OP_SUM_OUT, "sum_out", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)   /* over out-edges, CSR order */     \
     X(GS_OP_MAX_IN, "max_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* element by element */            \
     X(GS_OP_MIN_IN, "min_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                                         \
+    /* value, number of the source (above 0): the largest or least, who alone has it, else 0, and how many edges do,   \
+     * side by side */                                                                                                 \
+    X(GS_OP_MAX_HELD_IN, "max_held_in", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                               \
+    X(GS_OP_MIN_HELD_IN, "min_held_in", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)                               \
     X(GS_OP_ATTEND, "attend", 2, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* sum_in(softmax(score) value) */  \
     X(GS_OP_LSE_IN, "lse_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0)     /* log(sum_in(exp(score))) */       \
     X(GS_OP_SPLIT_IN, "split_in", 1, GS_CLASS_EDGE, GS_FORM_NONE, GS_ZERO_LOST, 0) /* sum_in by type, side by side */  \

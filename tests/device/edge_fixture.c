@@ -200,6 +200,14 @@ uint32_t add_sum(edge_fixture *b, gs_sum_kind kind, uint32_t value)
     return b->stage.sums++;
 }
 
+uint32_t add_held(edge_fixture *b, gs_sum_kind kind, uint32_t value, uint32_t number)
+{
+    const uint32_t s = add_sum(b, kind, value);
+    b->stage.sum[s].score = number;
+    b->reg[b->stage.sum[s].reg].width *= 3;
+    return s;
+}
+
 uint32_t add_attend(edge_fixture *b, uint32_t value, uint32_t score)
 {
     const uint32_t s = add_sum(b, GS_SUM_ATTEND, value);
@@ -358,6 +366,27 @@ static void divide(const edge_fixture *b, uint32_t s, uint32_t row, const double
     }
 }
 
+/* The largest or least so far, who has it, and how many edges do. */
+static void hold(const edge_fixture *b, const edge_values *v, uint32_t s, uint32_t row, bool first)
+{
+    const gs_sum *const sum = &b->stage.sum[s];
+    const uint32_t width = b->edge_reg[sum->value].width;
+    double *const acc = b->want[s] + (size_t)row * 3 * width, *const size = b->size[s] + (size_t)row * 3 * width;
+    for (uint32_t c = 0; c < width; c++) {
+        const double x = v->value[sum->value][c], who = v->value[sum->score][0];
+        if (first || (sum->kind == GS_SUM_MAX_HELD ? x > acc[c] : x < acc[c])) {
+            acc[c] = x;
+            acc[width + c] = who;
+            acc[2 * width + c] = 1;
+        } else if (x == acc[c]) {
+            acc[width + c] *= acc[width + c] == who;
+            acc[2 * width + c]++;
+        }
+        size[c] += fabs(x);
+        size[width + c] = size[2 * width + c] = 1;
+    }
+}
+
 static void sum_up(const edge_fixture *b, const edge_values *v, uint32_t s, uint32_t row, uint32_t k, bool first)
 {
     const gs_sum *const sum = &b->stage.sum[s];
@@ -396,6 +425,8 @@ static void expect_target(const edge_fixture *b, edge_values *v, uint32_t t)
         for (uint32_t s = 0; s < b->stage.sums; s++)
             if (edges_heads(b, s) > 0)
                 attend(b, v, s, row, total[s]);
+            else if (gs_sum_is_held(b->stage.sum[s].kind))
+                hold(b, v, s, row, k == from);
             else
                 sum_up(b, v, s, row, k, k == from);
     }

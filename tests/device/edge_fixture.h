@@ -58,6 +58,7 @@ uint32_t add_op(edge_fixture *b, gs_op op, uint32_t width, gs_operand x, gs_oper
 /* Sums; returns the index of the sum. */
 uint32_t add_sum(edge_fixture *b, gs_sum_kind kind, uint32_t value);
 uint32_t add_attend(edge_fixture *b, uint32_t value, uint32_t score);
+uint32_t add_held(edge_fixture *b, gs_sum_kind kind, uint32_t value, uint32_t number);
 
 uint32_t edges_sum_width(const edge_fixture *b, uint32_t sum);
 uint32_t edges_heads(const edge_fixture *b, uint32_t sum);

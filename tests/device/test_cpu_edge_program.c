@@ -95,6 +95,34 @@ static void test_edge_program__largest_and_least(void **state)
     }
 }
 
+/* Whole numbers, so that several edges have the largest one: of one source, which then is who has it, or of several,
+ * among a few edges, or in several pieces of a hub. */
+static void test_edge_program__who_has_the_largest(void **state)
+{
+    const uint32_t rows = 3000;
+    static const uint32_t widths[] = {1, 3, 8, 11, 16, 33, 64, 140};
+    (void)state;
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        if (!takes_shape(i, 3, 2))
+            continue;
+        const uint32_t w = widths[i];
+        uint32_t degree[TARGETS];
+        edge_fixture b;
+        some_degrees(degree, TARGETS);
+        degree[1] = hub_edges(9000);
+        edges_init(&b, 4, TARGETS, degree, rows);
+        const uint32_t row = add_operand(&b, w, -3000, -1), number = add_operand(&b, 1, 1, 9);
+        for (uint32_t k = 0; k < rows * w; k++)
+            ((float *)(uintptr_t)b.rows[row])[k] = floorf(b.rows[row][k] / (k % w % 2 == 0 ? 1 : 300));
+        for (uint32_t k = 0; k < rows; k++)
+            ((float *)(uintptr_t)b.rows[number])[k] = floorf(b.rows[number][k]);
+        add_held(&b, GS_SUM_MAX_HELD, row, number);
+        add_held(&b, GS_SUM_MIN_HELD, row, number);
+        edges_check(&b, 1e-6);
+        edges_free(&b);
+    }
+}
+
 /* The operator of a row and of `other`, in either order; where it crosses 0, and has few digits there, a number up. */
 static uint32_t do_each(edge_fixture *b, gs_op op, uint32_t width, gs_operand row, gs_operand other, gs_operand third)
 {
@@ -431,14 +459,24 @@ static void test_edge_program__infinity_is_a_value(void **state)
                 ((uint32_t *)b.index)[e] = e == 1 ? 1 : 2 + e % 3; /* the first target has row 1, the other has not */
             add_sum(&b, GS_SUM_MAX, row);
             add_sum(&b, GS_SUM_MIN, add_op(&b, GS_OP_NEG, w, in_reg(row), NO_OPERAND));
+            const uint32_t number = add_operand(&b, 1, 3, 4);
+            ((float *)(uintptr_t)b.rows[number])[1] = 9;
+            add_held(&b, GS_SUM_MAX_HELD, row, number);
+            for (uint32_t k = 0; k < 5; k++) /* who has a number that is none is not asked */
+                x[k * w] = k == 1 && w > 1 ? NAN : x[k * w];
             for (uint32_t pieces = 1; pieces < 4; pieces++) {
                 edges_run(&b, d, pieces, &r);
-                for (uint32_t c = 0; c < w; c++) {
+                for (uint32_t c = w > 1; c < w; c++) {
+                    const float *const held = r.sum[2].acc + 3 * w + c; /* row 1 alone has the 7, three edges -inf */
+                    assert_true(held[0] == r.sum[0].acc[w + c] && held[w] == (c == w / 2 ? 9 : 0));
+                    assert_true(held[2 * w] == (c == w / 2 ? 1 : 3));
                     assert_true(r.sum[0].acc[w + c] == (c == w / 2 ? 7 : -INFINITY));
                     assert_true(r.sum[1].acc[w + c] == (c == w / 2 ? -7 : INFINITY));
                     assert_true(r.sum[0].acc[3 * w + c] == -INFINITY && r.sum[1].acc[3 * w + c] == INFINITY);
                     assert_true(r.sum[0].acc[c] == 0 && r.sum[1].acc[2 * w + c] == 0); /* no edges */
                 }
+                for (uint32_t c = 0; w > 1 && c < 3; c++) /* NaN, nobody, 0 edges */
+                    assert_true(c == 0 ? isnan(r.sum[2].acc[3 * w]) : r.sum[2].acc[3 * w + c * w] == 0);
                 edges_result_free(&r);
             }
             edges_free(&b);
@@ -525,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__weights_that_are_not_there_are_one),
         cmocka_unit_test(test_edge_program__gated_sum),
         cmocka_unit_test(test_edge_program__largest_and_least),
+        cmocka_unit_test(test_edge_program__who_has_the_largest),
         cmocka_unit_test(test_edge_program__every_operator),
         cmocka_unit_test(test_edge_program__attention),
         cmocka_unit_test(test_edge_program__dropout_of_edges),

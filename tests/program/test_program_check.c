@@ -259,6 +259,9 @@ static void test_check__edge_programs_have_their_rules(void **state)
     BROKEN(s->sum[1].reg = 0, "sum 1: register 0 has two sums");
     BROKEN(s->sum[1].value = 4, "sum 1: register 2 is no sum of 1 elements");
     BROKEN(s->sum[1].kind = (gs_sum_kind)20, "sum 1 has no kind");
+    BROKEN((s->sum[1].kind = GS_SUM_MAX_HELD, s->sum[1].score = 12), "sum 1: edge register 12 does not exist");
+    BROKEN((s->sum[1].kind = GS_SUM_MAX_HELD, s->sum[1].score = 0), "sum 1: 3 numbers of an edge's source");
+    BROKEN((s->sum[1].kind = GS_SUM_MIN_HELD, s->sum[1].score = 4), "sum 1: register 2 is no sum of 9 elements");
     BROKEN((s->sum[0].value = 4, s->sum[0].score = 3), "sum 0: 3 scores for values of 1 elements");
     BROKEN((s->sum[1].kind = GS_SUM_ADD_TYPE, s->sum[1].value = 0, s->reg[2].width = 4),
            "sum 1: 3 elements do not split by type");

@@ -117,7 +117,7 @@ static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
 {
     const gs_cpu_edge_step *const s = &plan->step[0];
     return plan->steps == 1 && (s->kind == GS_CPU_EDGE_SUM || s->kind == GS_CPU_EDGE_SUM_TYPE) &&
-           s->fold != GS_SUM_MAX && s->fold != GS_SUM_MIN && s->width >= lanes && s->a.width == s->width &&
+           (s->fold == GS_SUM_ADD || s->fold == GS_SUM_ADD_TYPE) && s->width >= lanes && s->a.width == s->width &&
            (s->a.form == GS_CPU_EDGE_OPERAND || s->a.form == GS_CPU_EDGE_OPERAND_TYPE) &&
            (s->b.form == GS_CPU_EDGE_NOTHING || s->b.width == 1) && !(s->a.half && plan->types > 0);
 }

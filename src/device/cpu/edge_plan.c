@@ -546,9 +546,12 @@ static void plan_sum(planner *p, const gs_sum *sum)
     if (sum->kind == GS_SUM_ATTEND)
         factor = take_factor(p, sum, stage->edge_reg[sum->score].width);
     gs_cpu_edge_value value = register_value(p, sum->value, &width);
-    assert(width == s.width);
+    assert(s.width == (gs_sum_is_held(sum->kind) ? 3 * width : width));
+    s.width = width;
     if (sum->kind != GS_SUM_ATTEND) {
-        s.a = stored_rows(p, value, s.width);
+        s.a = (gs_sum_is_held(sum->kind) ? full_rows : stored_rows)(p, value, width);
+        if (gs_sum_is_held(sum->kind))
+            s.b = full_rows(p, register_value(p, sum->score, &heads), 1);
         emit(p, s);
         return;
     }
@@ -615,9 +618,11 @@ static bool is_planned(const planner *p, uint32_t sum)
                                    : !gs_stage_sums_rows(p->l->stage, sum);
 }
 
-static void need(const planner *p, uint32_t reg)
+static void need(const planner *p, uint32_t reg) { p->cpu->edge_state[reg].needed = true; }
+
+static bool has_score(const gs_sum *s)
 {
-    p->cpu->edge_state[reg].needed = true;
+    return s->kind == GS_SUM_ATTEND || s->kind == GS_SUM_OUTER || gs_sum_is_held(s->kind);
 }
 
 /* Registers that the planned sums depend on. */
@@ -628,7 +633,7 @@ static void find_needed(const planner *p)
         if (!is_planned(p, i))
             continue;
         need(p, stage->sum[i].value);
-        if (stage->sum[i].kind == GS_SUM_ATTEND || stage->sum[i].kind == GS_SUM_OUTER)
+        if (has_score(&stage->sum[i]))
             need(p, stage->sum[i].score);
     }
     for (uint32_t i = stage->edge_instrs; i-- > 0;) {
@@ -669,7 +674,7 @@ static void find_uses(const planner *p)
             continue;
         note_use(cpu, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
                  sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE || sum->kind == GS_SUM_ATTEND);
-        if (sum->kind == GS_SUM_ATTEND || sum->kind == GS_SUM_OUTER)
+        if (has_score(sum))
             note_use(cpu, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
     }
 }

@@ -65,7 +65,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_ROWMAX, /* dst = the largest number of each row of a */
     GS_CPU_EDGE_MASK,   /* dst = 0 or a scale; a, b: input ids of the source and the destination */
     GS_CPU_EDGE_LOOP,   /* dst = 1 where the ids a and b are equal, else 0 */
-    GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least */
+    GS_CPU_EDGE_SUM,    /* acc += a, or a * b; or the largest, or the least, and which b has it */
     GS_CPU_EDGE_SUM_TYPE, /* acc[columns of the edge's type] += a, or a * b */
     GS_CPU_EDGE_BY_TYPE, /* dst = a by the matrix of the edge's type, a type at a time */
     GS_CPU_EDGE_DENSE,  /* dst = a, contiguous, by one matrix */
@@ -87,7 +87,7 @@ typedef struct gs_cpu_dropout {
 typedef struct gs_cpu_edge_step {
     gs_cpu_edge_kind kind;
     gs_op op;         /* UNARY, FLAT, BINARY */
-    gs_sum_kind fold; /* SUM: ADD, MAX or MIN */
+    gs_sum_kind fold; /* SUM: ADD, MAX or MIN; MAX_HELD or MIN_HELD, whose accumulator is three times as wide */
     float alpha;
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */

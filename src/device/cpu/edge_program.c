@@ -369,12 +369,21 @@ static void piece_sums(const task *k, uint32_t piece, gs_accumulator *sum)
     }
 }
 
+static bool is_largest(gs_sum_kind kind) { return kind == GS_SUM_MAX || kind == GS_SUM_MAX_HELD; }
+static bool is_least(gs_sum_kind kind) { return kind == GS_SUM_MIN || kind == GS_SUM_MIN_HELD; }
+
 static void begin_rows(gs_sum_kind kind, const gs_accumulator *sum, uint64_t row, uint64_t rows, uint32_t width,
                        uint32_t heads)
 {
-    const float neutral = kind == GS_SUM_MAX ? -INFINITY : kind == GS_SUM_MIN ? INFINITY : 0.0f;
-    for (uint64_t i = row * width; i < (row + rows) * width; i++)
-        sum->acc[i] = neutral;
+    const float neutral = is_largest(kind) ? -INFINITY : is_least(kind) ? INFINITY : 0.0f;
+    const uint32_t values = gs_sum_is_held(kind) ? width / 3 : width; /* who has them, and how many, begins at 0 */
+    for (uint64_t r = row; r < row + rows; r++) {
+        float *const acc = sum->acc + r * width;
+        for (uint32_t c = 0; c < values; c++)
+            acc[c] = neutral;
+        for (uint32_t c = values; c < width; c++)
+            acc[c] = 0.0f;
+    }
     for (uint64_t i = row; neutral != 0.0f && i < row + rows; i++)
         gs_cpu_mark_no_edge(sum->acc + i * width);
     for (uint64_t i = row * heads; kind == GS_SUM_ATTEND && i < (row + rows) * heads; i++) {
@@ -440,10 +449,31 @@ static void merge_head(const gs_accumulator *to, uint64_t row, const gs_accumula
         acc[c] = acc[c] * ours + from->acc[head * each + c] * theirs;
 }
 
+/* Largest or least values, who has them, and how many; a row without any edge takes all of the other's. */
+static void merge_held(bool largest, float *acc, const float *from, uint32_t width)
+{
+    float *const who = acc + width, *const count = who + width;
+    const bool none = gs_cpu_has_no_edge(acc);
+    for (uint32_t c = 0; c < width; c++) {
+        const float x = from[c];
+        const bool same = !none && x == acc[c];
+        if (none || x != x || (largest ? x > acc[c] : x < acc[c])) /* NaN wins */
+            acc[c] = x;
+        else if (!same)
+            continue;
+        who[c] = !same || who[c] == from[width + c] ? from[width + c] : 0;
+        count[c] = (same ? count[c] : 0) + from[2 * width + c];
+    }
+}
+
 static void merge_row(gs_sum_kind kind, const gs_accumulator *to, uint64_t row, const gs_accumulator *from,
                       uint32_t width, uint32_t heads)
 {
     float *const acc = to->acc + row * width;
+    if (gs_sum_is_held(kind)) {
+        merge_held(kind == GS_SUM_MAX_HELD, acc, from->acc, width / 3);
+        return;
+    }
     if ((kind == GS_SUM_MAX || kind == GS_SUM_MIN) && gs_cpu_has_no_edge(acc))
         memcpy(acc, from->acc, width * sizeof(*acc));
     for (uint32_t h = 0; h < heads; h++)
@@ -633,7 +663,7 @@ gs_status gs_cpu__finish_sum(void *context, gs_sum_kind kind, const gs_accumulat
                              uint32_t heads)
 {
     const gs_cpu *const cpu = context;
-    if (kind != GS_SUM_MAX && kind != GS_SUM_MIN && kind != GS_SUM_ATTEND)
+    if (!is_largest(kind) && !is_least(kind) && kind != GS_SUM_ATTEND)
         return GS_OK;
     const int before = gs_cpu__enter(cpu, gs_div_up(rows, ROWS_A_BLOCK));
 #pragma omp parallel for schedule(static)

@@ -623,6 +623,83 @@ static void sum_times_groups(const sum_block *k, uint32_t each)
         sum_groups(k, each, false);
 }
 
+#define HELD_VECTORS 2 /* that stand in registers together */
+
+/* A vector of largest or least values, who has each alone (0: several, or none), and how many edges have it. */
+typedef struct held {
+    gs_vf most, who, count;
+} held;
+
+/* Another edge, of number `who`. */
+GS_INLINE void hold(held *h, gs_vf x, gs_vf who, const bool largest)
+{
+    const gs_vf one = gs_splat(1), none = gs_splat(0);
+    const gs_vi beyond = (largest ? x > h->most : x < h->most) | (x != x), same = x == h->most,
+                first = beyond | (same & (h->count == 0.0f));
+    h->most = gs_select(beyond, x, h->most);
+    h->count = gs_select(beyond, none, h->count) + gs_select(same | (beyond & (x == x)), one, none);
+    h->who = gs_select(first & (x == x), who, gs_select(beyond | (same & (h->who != who)), none, h->who));
+}
+
+/* `n` vectors (a constant) cover the columns, of rows of `width`. */
+GS_INLINE void held_vectors(const sum_block *k, size_t width, const uint32_t n, const bool largest)
+{
+    const uint32_t tail = k->columns - GS_LANES;
+    for (uint32_t r = 0; r < k->runs; r++) {
+        const gs_cpu_edge_run run = k->run[r];
+        float *const acc = k->acc + run.row * k->stride;
+        held h[HELD_VECTORS];
+#define AT(v) ((v) + 1 < n ? (v) * GS_LANES : tail)
+        _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
+            h[v] = (held){gs_load(acc + AT(v)), gs_load(acc + width + AT(v)), gs_load(acc + 2 * width + AT(v))};
+        for (uint32_t e = run.first; e < run.end; e++) {
+            const float *const x = gs_row(&k->a, e) + k->from, *const who = gs_row(&k->b, e);
+            _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
+                hold(&h[v], gs_load(x + AT(v)), gs_splat(*who), largest);
+        }
+        _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
+            gs_store(acc + AT(v), h[v].most), gs_store(acc + width + AT(v), h[v].who),
+                gs_store(acc + 2 * width + AT(v), h[v].count);
+#undef AT
+    }
+}
+
+/* Rows of less than a vector. */
+static void held_narrow(const sum_block *k, uint32_t width, bool largest)
+{
+    for (uint32_t r = 0; r < k->runs; r++) {
+        float *const acc = k->acc + k->run[r].row * k->stride, *const who = acc + width, *const count = who + width;
+        held h = {gs_load_part(acc, width), gs_load_part(who, width), gs_load_part(count, width)};
+        for (uint32_t e = k->run[r].first; e < k->run[r].end; e++)
+            hold(&h, gs_load_part(gs_row(&k->a, e), width), gs_splat(*gs_row(&k->b, e)), largest);
+        gs_store_part(acc, h.most, width);
+        gs_store_part(who, h.who, width);
+        gs_store_part(count, h.count, width);
+    }
+}
+
+/* The last vector may overlap the one before it within a block: both hold the same then. */
+GS_INLINE void sum_held(const sum_block *whole, uint32_t width, const bool largest)
+{
+    const uint32_t vectors = (width + GS_LANES - 1) / GS_LANES, blocks = (vectors + HELD_VECTORS - 1) / HELD_VECTORS;
+    for (uint32_t i = 0; width >= GS_LANES && i < blocks; i++) {
+        const uint32_t first = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
+        sum_block k = *whole;
+        k.columns = (next < width ? next : width) - first;
+        k.acc += first;
+        k.from = first;
+        if (k.columns <= GS_LANES)
+            held_vectors(&k, width, 1, largest);
+        else
+            held_vectors(&k, width, 2, largest);
+    }
+    if (width < GS_LANES)
+        held_narrow(whole, width, largest);
+}
+
+static void held_largest(const sum_block *k, uint32_t width) { sum_held(k, width, true); }
+static void held_least(const sum_block *k, uint32_t width) { sum_held(k, width, false); }
+
 /* Rows that have had no edge get one: from here on their first number is one like the others. */
 static void open_rows(const sum_block *k, float neutral)
 {
@@ -642,7 +719,12 @@ static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, cons
                    .stride = s->width,
                    .columns = s->width,
                    .a = gs_value_rows(f, &s->a)};
-    if (s->fold == GS_SUM_MAX) {
+    if (gs_sum_is_held(s->fold)) {
+        k.stride = 3 * (size_t)s->width;
+        k.b = gs_value_rows(f, &s->b);
+        open_rows(&k, s->fold == GS_SUM_MAX_HELD ? -INFINITY : INFINITY);
+        (s->fold == GS_SUM_MAX_HELD ? held_largest : held_least)(&k, s->width);
+    } else if (s->fold == GS_SUM_MAX) {
         open_rows(&k, -INFINITY);
         sum_largest(&k);
     } else if (s->fold == GS_SUM_MIN) {
