@@ -12,8 +12,8 @@
 # so NeighborLoader is left out unless it is asked for. `disk` and `accuracy` need root, for the cgroup and to drop the
 # page cache, and 9 GB.
 #   GS_ROUNDS        turns of each program, default 3
-#   GS_SCALE         divides the numbers of vertices and edges, default 1; at 2 and 4 GraphBolt is killed in the cgroup
-#                    of `disk`, as PyPI's torch and its CUDA libraries take half a GiB
+#   GS_SCALE         divides the numbers of vertices and edges, default 1; at 2 and 4, where PyPI's torch and its CUDA
+#                    libraries take more than half of the cgroup of `disk`, GraphBolt's has so much more
 #   GS_MODELS        of sage,gat, which is the default
 #   GS_PEER_BATCHES  of a peer's epoch from disk, default 60
 #   GS_EPOCHS        epochs of `memory` that are timed, default 2

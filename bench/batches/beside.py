@@ -10,11 +10,14 @@ most that was resident in the process, evaluation and libraries included. --host
 
 With --disk features stay on disk, and each process is in a memory cgroup of a quarter of their size, page cache
 included; the page cache is dropped before each run, and bytes are those that the kernel read for the process. GraphBolt
-alone is compared, whose features are a numpy.memmap, as its OnDiskDataset opens them without in_memory.
+alone is compared, whose features are a numpy.memmap, as its OnDiskDataset opens them without in_memory. What Python,
+PyTorch and the model take is measured first, with one batch and no loader. Where that is more than half of the cgroup,
+the cgroup of all that runs in PyTorch has so much more, ours there as the peers, and only that of gnnstream's own
+program stays a quarter of the features.
 
 --peers may name loader-dgl and loader-pyg, too: gnnstream's own loader in front of the models that GraphBolt and
-NeighborLoader have here, so that nothing differs but the loader; it may take what is left of the cgroup beside imports.
---batches-alone leaves the models out of these and of the peers.
+NeighborLoader have here, so that nothing differs but the loader, in the same cgroup; its --host-memory is what the rest
+leaves. --batches-alone leaves the models out of these and of the peers.
 
 GRAPH is a folder as `gnnstream generate` makes it, STORE what `gnnstream partition` makes of it. This runs in a Python
 with torch and what the peers need (bench/loaders.sh makes one); a peer that cannot be run is left out with its error.
@@ -30,6 +33,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADS = 8
+LAYERS = {"graphbolt": "dgl", "loader-dgl": "dgl", "neighborloader": "pyg", "loader-pyg": "pyg"}
 THEIRS = {"gnnstream": None, "loader-dgl": "graphbolt", "loader-pyg": "neighborloader"}  # beside whom; None: the best
 
 
@@ -38,14 +42,14 @@ def used():
     return r.ru_utime + r.ru_stime
 
 
-def limited(a, command, folder):
-    """The command, with --disk in a cgroup; what the report says."""
+def limited(limit, command, folder):
+    """The command, in a cgroup of so many bytes where that is not 0; what it prints."""
     report = os.path.join(folder, "report.json")
-    if a.limit:
+    if limit:
         subprocess.run(["sync"], check=True)
         with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as f:
             f.write("3")
-        command = [sys.executable, os.path.join(HERE, "..", "limited.py"), str(a.limit), report, *command]
+        command = [sys.executable, os.path.join(HERE, "..", "limited.py"), str(limit), report, *command]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(((done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"])[-1])
@@ -56,10 +60,11 @@ def gnnstream_epochs(a, model, budget, epochs):
     with tempfile.TemporaryDirectory() as folder:
         metrics, before = os.path.join(folder, "m.jsonl"), used()
         options = ["--heads", str(HEADS)] if model == "gat" else []
-        out = limited(a, [a.gnnstream, "train", a.store, "--model", model, "--layers", "2", "--hidden", str(a.hidden),
-                          *options, "--sampler", "neighbor", "--batch-size", str(a.batch), "--fanout", a.fanout,
-                          "--eval-every", "0", "--epochs", str(epochs), "--threads", str(a.threads), "--host-memory",
-                          budget, "--metrics", metrics], folder)
+        command = [a.gnnstream, "train", a.store, "--model", model, "--layers", "2", *options, "--sampler", "neighbor",
+                   "--hidden", str(a.hidden), "--batch-size", str(a.batch), "--fanout", a.fanout,
+                   "--eval-every", "0", "--epochs", str(epochs), "--threads", str(a.threads),
+                   "--host-memory", budget, "--metrics", metrics]
+        out = limited(a.quarter, command, folder)
         with open(metrics, encoding="utf-8") as f:
             lines = [json.loads(line) for line in f]
         resident = next(line.rsplit("at most ", 1)[1].split() for line in out.splitlines() if " at most " in line)
@@ -68,21 +73,38 @@ def gnnstream_epochs(a, model, budget, epochs):
 
 def run_gnnstream(a, model, budget):
     epochs = 1 + a.epochs
-    _, once, _ = gnnstream_epochs(a, model, budget, 1) if not a.limit else (None, float("nan"), 0)
+    _, once, _ = gnnstream_epochs(a, model, budget, 1) if not a.quarter else (None, float("nan"), 0)
     lines, cpu, mib = gnnstream_epochs(a, model, budget, epochs)
     timed = lines[1:]
     return {"seconds": statistics.mean(e["seconds"] for e in timed), "cpu": (cpu - once) / len(timed), "mib": mib,
             "read": statistics.mean(e["read_bytes"] for e in timed), "loss": timed[-1]["loss"], "batches": a.batches}
 
 
+def peer(a, model, loader):
+    return [sys.executable, os.path.join(HERE, "peer.py"), loader, a.graph, "--model", model, "--hidden", str(a.hidden),
+            "--batch", str(a.batch), "--fanout", a.fanout, "--epochs", str(1 + a.epochs), "--threads", str(a.threads),
+            "--most-batches", str(a.peer_batches), "--store", a.store] + ["--batches-alone"] * a.batches_alone
+
+
+def make_room(a, model, peers):
+    """With --disk: the cgroup of what runs in PyTorch, and what PyTorch and the model leave of it."""
+    if not a.quarter:
+        return
+    occupied = 0
+    for layers in {LAYERS[k] for k in peers}:
+        done = subprocess.run(peer(a, model, f"occupied-{layers}"), check=True, stdout=subprocess.PIPE, text=True)
+        occupied = max(occupied, json.loads(done.stdout.splitlines()[-1])["peak"])
+    a.limit = a.quarter + (occupied if 2 * occupied > a.quarter else 0)
+    a.left = a.limit - occupied - a.limit // 40
+    print(f"{model}: Python, PyTorch, the model and a batch take {occupied / 2**20:.0f} MiB; what runs there has a "
+          f"cgroup of {a.limit / 2**20:.0f} MiB, and gnnstream's loader {a.left / 2**20:.0f} MiB of it", flush=True)
+
+
 def run_peer(a, model, loader):
-    command = [sys.executable, os.path.join(HERE, "peer.py"), loader, a.graph, "--model", model, "--hidden",
-               str(a.hidden), "--batch", str(a.batch), "--fanout", a.fanout, "--epochs", str(1 + a.epochs), "--threads",
-               str(a.threads), "--most-batches", str(a.peer_batches), "--store", a.store]
-    command += ["--host-memory", str(a.limit - a.limit // 10)] * bool(a.limit)
-    command += ["--sampler", a.sampler] * bool(a.sampler) + ["--batches-alone"] * a.batches_alone
+    command = peer(a, model, loader) + ["--sampler", a.sampler] * bool(a.sampler)
+    command += ["--disk", "--host-memory", str(a.left)] * bool(a.limit)
     with tempfile.TemporaryDirectory() as folder:
-        r = json.loads(limited(a, command + ["--disk"] * bool(a.limit), folder).splitlines()[-1])
+        r = json.loads(limited(a.limit, command, folder).splitlines()[-1])
     return {"seconds": statistics.mean(r["seconds"][1:]), "cpu": statistics.mean(r["cpu"][1:]),
             "mib": r["peak"] / 2**20, "read": statistics.mean(r["read"][1:]), "loss": r["loss"],
             "batches": r["batches"], "imports": r["imports"] / 2**20}
@@ -151,14 +173,17 @@ def main():
     info = json.loads(subprocess.run([a.gnnstream, "info", a.store, "--json"], check=True, capture_output=True).stdout)
     a.batches = -(-info["train"] // a.batch)
     features = info["vertices"] * info["features"] * 4
-    a.limit = features // 4 if a.disk else 0
+    a.quarter = features // 4 if a.disk else 0
+    a.limit = a.left = 0
     print(f"{info['vertices']:,} vertices, {info['edges']:,} edges, {info['features']} features "
           f"({features / 2**20:.0f} MiB), batches of {a.batch}, fanouts {a.fanout}, hidden {a.hidden}, "
-          f"{a.threads} threads" + (f", in a memory cgroup of {a.limit / 2**20:.0f} MiB" if a.disk else ""), flush=True)
+          f"{a.threads} threads" + (f", in a memory cgroup of {a.quarter / 2**20:.0f} MiB" if a.disk else ""),
+          flush=True)
     peers = a.peers.split(",")
     for model in a.models.split(","):
-        budget = "" if a.batches_alone else str(a.limit - a.limit // 40) if a.disk else choose_budget(a, model)
+        budget = "" if a.batches_alone else str(a.quarter - a.quarter // 40) if a.disk else choose_budget(a, model)
         results = {}
+        make_room(a, model, peers)
         for _ in range(a.rounds):
             if not a.batches_alone:
                 results.setdefault("gnnstream", []).append(run_gnnstream(a, model, budget))

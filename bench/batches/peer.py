@@ -3,9 +3,11 @@
 
 LOADER is graphbolt (DGL 2.1's), neighborloader (torch_geometric's, with torch-sparse; with pyg-lib, which alone counts
 the rows of each hop, its layers are trimmed to what they need), loader-dgl and loader-pyg, which are gnnstream's own
-over --store with the layers of the one or the other, or prepare, which writes the graph by destination beside
-edges.npy, as the first two take it, so that no sorting is timed or counted. The same two layers, widths, fanouts, batch
-size and Adam as gnnstream. GAT has 8 heads, the last layer their mean; DGL's adds no self loops. Prints a line of JSON:
+over --store with the layers of the one or the other; occupied-dgl and occupied-pyg, which are no loader, but one random
+batch, as large as fanouts can make it, for the memory that Python, PyTorch and the model take with any loader; or
+prepare, which writes the graph by destination beside edges.npy, as the first two take it, so that no sorting is timed
+or counted. The same two layers, widths, fanouts, batch size and Adam as gnnstream. GAT has 8 heads, the last layer
+their mean; DGL's adds no self loops. Prints a line of JSON:
 batches of an epoch, seconds and processor seconds of each epoch, bytes that it read from the disk in each, the last
 loss, the most memory resident, and how much of it the imports alone take.
 
@@ -128,7 +130,7 @@ def of_store(a, layers):
 
     importlib.import_module(layers)
     base, store = peak(), Store(a.store)
-    budget = {"host_memory": max(a.host_memory - base, 1)} if a.host_memory else {}
+    budget = {"host_memory": a.host_memory} if a.host_memory else {}
     loader = NeighborLoader(store, a.fanouts, batch_size=a.batch, input_nodes="train", shuffle=True, seed=1,
                             threads=a.threads, **budget)
     return base, loader, (store.features, store.classes)
@@ -193,7 +195,53 @@ def loader_pyg(a, torch):
     return base, net, loader, of_batch, through
 
 
-LOADERS = {"graphbolt": graphbolt, "neighborloader": neighborloader, "loader-dgl": loader_dgl, "loader-pyg": loader_pyg}
+def largest_batch(a, torch):
+    """Rows of the first k hops, edges of hop k, features and labels of a batch, and the number of classes."""
+    import numpy as np
+
+    n, width = np.load(os.path.join(a.graph, "features.npy"), mmap_mode="r").shape
+    classes = int(np.load(os.path.join(a.graph, "labels.npy"), mmap_mode="r").max()) + 1
+    rows, edges = [min(a.batch, n)], []
+    for fanout in a.fanouts:
+        edges.append(rows[-1] * fanout)
+        rows.append(min(rows[-1] + edges[-1], n))
+    return rows, edges, torch.rand(rows[-1], width), torch.randint(classes, (rows[0],)), classes
+
+
+def occupied_dgl(a, torch):
+    import dgl
+
+    base = peak()
+    rows, edges, x, y, classes = largest_batch(a, torch)
+    net, through = of_dgl(a, torch, x.shape[1], classes)
+
+    def take(_):
+        blocks = [dgl.create_block((torch.randint(rows[k + 1], (edges[k],)), torch.randint(rows[k], (edges[k],))),
+                                   num_src_nodes=rows[k + 1], num_dst_nodes=rows[k]) for k in (1, 0)]
+        return blocks, x, y
+
+    return base, net, range(3), take, through
+
+
+def occupied_pyg(a, torch):
+    from torch_geometric.data import Data
+
+    importlib.import_module("torch_geometric.loader")
+    importlib.import_module("torch_geometric.nn")
+    base = peak()
+    rows, edges, x, y, classes = largest_batch(a, torch)
+    net, through = of_pyg(a, torch, x.shape[1], classes)
+
+    def take(_):
+        pairs = [torch.stack([torch.randint(rows[k + 1], (edges[k],)), torch.randint(rows[k], (edges[k],))])
+                 for k in range(2)]
+        return Data(edge_index=torch.cat(pairs, 1), batch_size=rows[0]), x, y
+
+    return base, net, range(3), take, through
+
+
+LOADERS = {"graphbolt": graphbolt, "neighborloader": neighborloader, "loader-dgl": loader_dgl, "loader-pyg": loader_pyg,
+           "occupied-dgl": occupied_dgl, "occupied-pyg": occupied_pyg}
 
 
 def train(a):
@@ -229,7 +277,7 @@ def main():
     p.add_argument("loader", choices=[*LOADERS, "prepare"])
     p.add_argument("graph")
     p.add_argument("--store", help="of gnnstream's loaders")
-    p.add_argument("--host-memory", type=int, default=0, help="of gnnstream's loaders and all imports, bytes; 0: any")
+    p.add_argument("--host-memory", type=int, default=0, help="of gnnstream's loaders, bytes; 0: any")
     p.add_argument("--sampler")
     p.add_argument("--batches-alone", action="store_true")
     p.add_argument("--model", choices=["sage", "gat"], default="sage")
