@@ -525,7 +525,8 @@ static void join_batches(gs_batch_rows *r, const gs_batch *batch, uint32_t batch
         gs_batch *const to = &r->joined[k / r->side];
         if (k % r->side == 0)
             *to = (gs_batch){.vertex = at};
-        memcpy(at, batch[k].vertex, batch[k].vertices * sizeof(*at));
+        if (batch[k].vertices > 0) /* one that is passed over has no list */
+            memcpy(at, batch[k].vertex, batch[k].vertices * sizeof(*at));
         at += batch[k].vertices;
         to->vertices += batch[k].vertices;
     }
