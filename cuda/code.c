@@ -342,6 +342,10 @@ static gs_status check_instrs(const gs_stage *s)
         if (!gs_op_is(s->instr[i].op, GS_FACT_VERTEX))
             return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": %s is not there; use .device cpu", s->name,
                            gs_op_name(s->instr[i].op));
+    for (uint32_t i = 0; i < s->sums; i++) /* programs of GPUs are compiled without them */
+        if (gs_sum_is_held(s->sum[i].kind))
+            return gs_fail(GS_EUNSUPPORTED, "device cuda: stage \"%s\": who has a maximum is not kept there; use "
+                           ".device cpu", s->name);
     return GS_OK;
 }
 
