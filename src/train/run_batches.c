@@ -187,7 +187,7 @@ static bool predict_reading(reading *out, gs_run_batches *b, uint64_t host, uint
     return true;
 }
 
-/* As many batches at once as are predicted to be done soonest. */
+/* As many batches at once as are predicted to be done soonest, of those that cut a group evenly. */
 static void choose_side(gs_run_batches *b, uint64_t host)
 {
     const uint32_t most = GS_MAX(b->reading_group / b->devices, 1);
@@ -196,6 +196,8 @@ static void choose_side(gs_run_batches *b, uint64_t host)
 
     b->side = 1;
     for (uint32_t side = 1; side <= most && predict_reading(&r, b, host, side); side++) {
+        if (side > 1 && gs_div_up(most, side) == gs_div_up(most, side - 1))
+            continue; /* as many reads of fewer batches have more room for a cache */
         const double read = r.once.seconds / side;
         b->read_seconds[0] = side == 1 ? read : b->read_seconds[0];
         if (r.seconds >= (1 - WORTHWHILE) * least)
