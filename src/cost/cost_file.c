@@ -159,8 +159,8 @@ static bool same_text(const cJSON *object, const char *key, const char *text)
 
 static void expect(gs_record *r, const char *key, double v, double most)
 {
-    if (r->st == GS_OK && !(v >= 0 && v <= most))
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s\" has a number that cannot be", r->path, key);
+    if (!(v >= 0 && v <= most))
+        gs_record_refuse(r, key, "has a number that cannot be");
 }
 
 static void rows_read(gs_record *r, const rows *t, gs_limits_report *l)
@@ -185,16 +185,15 @@ static void rows_read(gs_record *r, const rows *t, gs_limits_report *l)
 
 static void limits_read(gs_record *of, gs_limits *l)
 {
-    cJSON *const limits = gs_record_object(of, "limits");
-    gs_record r = {limits, of->path, "limits.", of->advice, of->st};
+    char where[GS_WHERE_BYTES];
+    gs_record r = gs_record_open(of, "limits", where);
 
     gs_record_read(&r, GS_FIELDS(limit_fields), l);
     for (int i = 0; i < GS_LINK_WAYS; i++)
         expect(&r, "links", l->link[i].request_seconds, LINK_SECONDS_MOST);
     for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
         rows_read(&r, &limit_rows[i], &l->found);
-    of->st = r.st;
-    cJSON_Delete(limits);
+    gs_record_close(of, &r);
 }
 
 #define STAGE_COLUMNS (1 + GS_COST_WAYS)
@@ -230,7 +229,7 @@ void gs_cost_record_load(gs_cost_record *out, const char *device)
     if (path == NULL || !gs_path_exists(path) || gs_file_read_all(&text, &bytes, path, FILE_MOST) != GS_OK)
         goto done;
     root = cJSON_Parse(text);
-    gs_record r = {root, path, "", "", GS_OK};
+    gs_record r = {.object = root, .path = path, .where = "", .advice = ""};
     if (!same_text(root, "machine", machine) || !same_text(root, "device", device) ||
         gs_record_number(&r, "version", VERSION, VERSION) != VERSION)
         goto done;

@@ -67,12 +67,18 @@ static const gs_field relation_fields[] = {
     GS_FIELD(gs_relation, source, U32, "source", .most = GS_MOST_VERTEX_TYPES - 1),
     GS_FIELD(gs_relation, destination, U32, "destination", .most = GS_MOST_VERTEX_TYPES - 1),
 };
-static const gs_field labelled_field[] = {
+static const gs_field table_fields[] = {
+    GS_ROWS(gs_type_table, type, types, "vertex_types", type_fields, .least = 1, .most = GS_MOST_VERTEX_TYPES),
+    GS_ROWS(gs_type_table, relation, relations, "relations", relation_fields, .most = GS_MOST_RELATIONS),
     GS_FIELD(gs_type_table, labelled, U32, "labelled_type", .most = GS_MOST_VERTEX_TYPES),
 };
 static const gs_field name_fields[] = {
     GS_FIELD(gs_named_feature, name, TEXT, "name", .most = GS_TYPE_NAME_BYTES),
     GS_FIELD(gs_named_feature, columns, U32, "columns", .least = 1, .most = GS_MAX_FEATURES),
+};
+static const gs_field named_fields[] = {
+    GS_ROWS(gs_feature_table, vertex, vertices, "named_features", name_fields, .most = GS_MOST_NAMED_FEATURES),
+    GS_ROWS(gs_feature_table, edge, edges, "named_edge_features", name_fields, .most = GS_MOST_NAMED_FEATURES),
 };
 
 /* What else an array's entry has: its bytes or rows, where neither follows from the vertices. */
@@ -91,75 +97,63 @@ static bool has_more(gs_array_id id) { return more_fields[id].name != NULL; }
 
 static void read_array(gs_record *r, gs_manifest *m, gs_array_id id)
 {
-    char where[40];
+    char where[GS_WHERE_BYTES];
+    gs_record one = gs_record_open(r, gs_array_stem(id), where);
 
-    snprintf(where, sizeof(where), "%s%s.", r->where, gs_array_stem(id));
-    cJSON *const object = gs_record_object(r, gs_array_stem(id));
-    gs_record one = {object, r->path, where, r->advice, r->st};
     m->array[id].present = true;
     gs_record_read(&one, GS_FIELDS(array_fields), &m->array[id]);
     gs_record_read(&one, &more_fields[id], has_more(id), m);
-    gs_record_end(&one);
-    r->st = one.st;
-    cJSON_Delete(object);
+    gs_record_close(r, &one);
 }
 
 static void read_arrays(gs_record *r, gs_manifest *m)
 {
-    cJSON *const object = gs_record_object(r, "arrays");
-    gs_record arrays = {object, r->path, "arrays.", r->advice, r->st};
+    char where[GS_WHERE_BYTES];
+    gs_record arrays = gs_record_open(r, "arrays", where);
 
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
         if (gs_record_has(&arrays, gs_array_stem(id)))
             read_array(&arrays, m, id);
-    gs_record_end(&arrays);
-    r->st = arrays.st;
-    cJSON_Delete(object);
+    gs_record_close(r, &arrays);
 }
 
-/* To a new table, which is the caller's whatever follows. */
-static void read_types(gs_record *r, gs_store_info *i)
+/* A new table, which is the caller's whatever follows; NULL after a failure. */
+static void *new_table(gs_record *r, size_t bytes, const char *of)
 {
-    gs_type_table *const t = r->st == GS_OK ? gs_calloc(1, sizeof(*t)) : NULL;
+    void *const t = r->st == GS_OK ? gs_calloc(1, bytes) : NULL;
 
     if (t == NULL && r->st == GS_OK)
-        r->st = gs_fail(GS_ENOMEM, "%s: no memory for the types of vertices", r->path);
-    if (t == NULL)
+        r->st = gs_fail(GS_ENOMEM, "%s: no memory for the %s", r->path, of);
+    return t;
+}
+
+static void read_types(gs_record *r, gs_store_info *i)
+{
+    gs_type_table *const t = new_table(r, sizeof(*t), "types of vertices");
+
+    if ((i->types = t) == NULL)
         return;
-    i->types = t;
-    t->types = gs_record_rows(r, "vertex_types", 1, GS_MOST_VERTEX_TYPES, GS_FIELDS(type_fields), t->type,
-                              sizeof(t->type[0]));
-    t->relations = gs_record_rows(r, "relations", 0, GS_MOST_RELATIONS, GS_FIELDS(relation_fields), t->relation,
-                                  sizeof(t->relation[0]));
+    gs_record_read(r, GS_FIELDS(table_fields), t);
     for (uint32_t k = 1; k < t->types; k++)
         t->type[k].first = t->type[k - 1].first + t->type[k - 1].vertices;
-    gs_record_read(r, GS_FIELDS(labelled_field), t);
 }
 
 /* The last columns of `all`. */
-static uint32_t read_names(gs_record *r, gs_named_feature *named, const char *key, uint32_t all)
+static void place_names(gs_named_feature *named, uint32_t count, uint32_t all)
 {
-    const uint32_t count = gs_record_rows(r, key, 0, GS_MOST_NAMED_FEATURES, GS_FIELDS(name_fields), named,
-                                          sizeof(named[0]));
-    uint32_t first = all;
-
     for (uint32_t k = count; k-- > 0;)
-        named[k].first = first -= named[k].columns;
-    return count;
+        named[k].first = all -= named[k].columns;
 }
 
-/* To a new table, as read_types(). */
 static void read_named(gs_record *r, gs_store_info *i)
 {
-    gs_feature_table *const t = r->st == GS_OK ? gs_calloc(1, sizeof(*t)) : NULL;
+    gs_feature_table *const t = new_table(r, sizeof(*t), "names of features");
 
-    if (t == NULL && r->st == GS_OK)
-        r->st = gs_fail(GS_ENOMEM, "%s: no memory for the names of features", r->path);
-    if (t == NULL)
+    if ((i->named = t) == NULL)
         return;
-    i->named = t;
-    t->vertices = read_names(r, t->vertex, "named_features", i->features);
-    t->edges = read_names(r, t->edge, "named_edge_features", i->edge_features);
+    gs_record_read(r, GS_FIELDS(named_fields), t);
+    place_names(t->vertex, t->vertices, i->features);
+    place_names(t->edge, t->edges, i->edge_features);
 }
 
 static void read_format(gs_record *r, const char *format, const char *instead)
@@ -218,18 +212,12 @@ static void read_fields(gs_record *r, gs_manifest *m)
 
 gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes, const char *path)
 {
+    gs_record r = {.path = path, .where = "", .advice = GS_STORE_DAMAGED, .exact = true};
     gs_manifest m = {0};
-    gs_status st = gs_checksum_line_check(text, bytes, path, GS_STORE_DAMAGED);
-    if (st != GS_OK)
-        return st;
-    cJSON *root = cJSON_ParseWithLength(text, bytes);
-    if (!cJSON_IsObject(root)) {
-        cJSON_Delete(root);
-        return gs_fail(GS_EFORMAT, "%s: not a JSON object" GS_STORE_DAMAGED, path);
-    }
-    gs_record r = {root, path, "", GS_STORE_DAMAGED, GS_OK};
+
+    gs_record_of_text(&r, text, bytes);
     read_fields(&r, &m);
-    cJSON_Delete(root);
+    cJSON_Delete(r.object);
     if (r.st == GS_OK)
         r.st = gs_manifest__check(&m, path);
     if (r.st == GS_OK)
@@ -463,34 +451,15 @@ static bool add_arrays(cJSON *root, const gs_manifest *m)
     return ok;
 }
 
-static bool add_types(cJSON *root, const gs_type_table *t)
-{
-    return t == NULL || (gs_record_write_rows(root, "vertex_types", GS_FIELDS(type_fields), t->type,
-                                              sizeof(t->type[0]), t->types) &&
-                         gs_record_write_rows(root, "relations", GS_FIELDS(relation_fields), t->relation,
-                                              sizeof(t->relation[0]), t->relations) &&
-                         gs_record_write(root, GS_FIELDS(labelled_field), t));
-}
-
-static bool add_names(cJSON *root, const char *key, const gs_named_feature *named, uint32_t count)
-{
-    return gs_record_write_rows(root, key, GS_FIELDS(name_fields), named, sizeof(named[0]), count);
-}
-
-static bool add_named(cJSON *root, const gs_feature_table *t)
-{
-    return t == NULL || (add_names(root, "named_features", t->vertex, t->vertices) &&
-                         add_names(root, "named_edge_features", t->edge, t->edges));
-}
-
 static bool add_fields(cJSON *root, const gs_manifest *m)
 {
     return add_text(root, "format", GS_MANIFEST_FORMAT) &&
            cJSON_AddNumberToObject(root, "version", m->version) != NULL &&
            gs_record_write(root, GS_FIELDS(first_fields), m) &&
            (m->version < GS_STORE_EDGE_FEATURES || gs_record_write(root, GS_FIELDS(edge_fields), m)) &&
-           gs_record_write(root, GS_FIELDS(vertex_fields), m) && add_types(root, m->info.types) &&
-           add_named(root, m->info.named) &&
+           gs_record_write(root, GS_FIELDS(vertex_fields), m) &&
+           (m->info.types == NULL || gs_record_write(root, GS_FIELDS(table_fields), m->info.types)) &&
+           (m->info.named == NULL || gs_record_write(root, GS_FIELDS(named_fields), m->info.named)) &&
            (!m->info.link_labels || gs_record_write(root, GS_FIELDS(link_fields), m)) && add_arrays(root, m) &&
            gs_record_write(root, GS_FIELDS(last_fields), m) &&
            gs_json_add_hex(root, "checksum", 0); /* last: checksummed below */
@@ -521,44 +490,39 @@ static const gs_field extent_fields[] = {
 /* An object for each of the store's files that a shard has a part of. */
 static void read_extents(gs_record *r, gs_extent *extent, const gs_manifest *m)
 {
-    cJSON *const object = gs_record_object(r, "files");
-    gs_record files = {object, r->path, "files.", r->advice, r->st};
+    char where[GS_WHERE_BYTES], within[GS_WHERE_BYTES];
+    gs_record files = gs_record_open(r, "files", where);
 
     for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES && files.st == GS_OK; k++) {
         char buf[GS_FILE_NAME_BYTES];
         uint64_t all;
         if (!gs_store__file_expected(m, k, &all))
             continue;
-        cJSON *const one = gs_record_object(&files, gs_store__file_name(buf, k));
-        gs_record fields = {one, r->path, buf, r->advice, files.st};
-        gs_record_read(&fields, GS_FIELDS(extent_fields), &extent[k]);
-        gs_record_end(&fields);
-        if (fields.st == GS_OK && (extent[k].first > all || extent[k].bytes > all - extent[k].first))
-            fields.st = gs_fail(GS_EFORMAT, "%s: \"%s\" has no such bytes%s", r->path, buf, r->advice);
-        files.st = fields.st;
-        cJSON_Delete(one);
+        gs_record one = gs_record_open(&files, gs_store__file_name(buf, k), within);
+        gs_record_read(&one, GS_FIELDS(extent_fields), &extent[k]);
+        gs_record_close(&files, &one);
+        if (extent[k].first > all || extent[k].bytes > all - extent[k].first)
+            gs_record_refuse(&files, buf, "has no such bytes");
     }
-    gs_record_end(&files);
-    r->st = files.st;
-    cJSON_Delete(object);
+    gs_record_close(r, &files);
+}
+
+static gs_field deal_field(uint32_t ranks)
+{
+    return (gs_field)GS_FIELD(gs_store_shard, first, U32, "first", .most = GS_MAX_PARTS, .count = ranks + 1);
 }
 
 static void read_deal(gs_record *r, gs_store_shard *x, const gs_manifest *m)
 {
-    uint32_t count;
-    cJSON *const list = gs_record_list(r, "first", x->ranks + 1, x->ranks + 1, &count);
+    const gs_field f = deal_field(x->ranks);
+    bool deals = true;
 
-    for (uint32_t k = 0; k < count && r->st == GS_OK; k++) {
-        const cJSON *const item = cJSON_GetArrayItem(list, (int)k);
-        const double least = k == 0 ? 0 : x->first[k - 1] + 1.0, v = cJSON_IsNumber(item) ? item->valuedouble : -1;
-        if (!(v >= least && v <= m->info.parts) || v != floor(v) || (k == 0 && v != 0) ||
-            (k == x->ranks && v != m->info.parts))
-            r->st = gs_fail(GS_EFORMAT, "%s: \"first\" is no deal of %u intervals to %u ranks%s", r->path,
-                            m->info.parts, x->ranks, r->advice);
-        else
-            x->first[k] = (uint32_t)v;
-    }
-    cJSON_Delete(list);
+    gs_record_read(r, &f, r->st == GS_OK, x);
+    for (uint32_t k = 0; k < x->ranks; k++)
+        deals = deals && x->first[k] < x->first[k + 1];
+    if (r->st == GS_OK && (!deals || x->first[0] != 0 || x->first[x->ranks] != m->info.parts))
+        r->st = gs_fail(GS_EFORMAT, "%s: \"first\" is no deal of %u intervals to %u ranks%s", r->path, m->info.parts,
+                        x->ranks, r->advice);
 }
 
 static void read_shard(gs_record *r, gs_store_shard *x, gs_extent *extent, const gs_manifest *m)
@@ -580,18 +544,12 @@ static void read_shard(gs_record *r, gs_store_shard *x, gs_extent *extent, const
 gs_status gs_shard__parse(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *text,
                           uint64_t bytes, const char *path)
 {
+    gs_record r = {.path = path, .where = "", .advice = GS_STORE_DAMAGED, .exact = true};
     gs_store_shard x = {0};
-    const gs_status st = gs_checksum_line_check(text, bytes, path, GS_STORE_DAMAGED);
-    if (st != GS_OK)
-        return st;
-    cJSON *const root = cJSON_ParseWithLength(text, bytes);
-    if (!cJSON_IsObject(root)) {
-        cJSON_Delete(root);
-        return gs_fail(GS_EFORMAT, "%s: not a JSON object" GS_STORE_DAMAGED, path);
-    }
-    gs_record r = {root, path, "", GS_STORE_DAMAGED, GS_OK};
+
+    gs_record_of_text(&r, text, bytes);
     read_shard(&r, &x, extent, m);
-    cJSON_Delete(root);
+    cJSON_Delete(r.object);
     if (r.st == GS_OK && x.store_id != m->info.id)
         r.st = gs_fail(GS_EFORMAT, "%s: is of another store than the manifest beside it; shard the store again", path);
     if (r.st == GS_OK)
@@ -619,15 +577,13 @@ gs_status gs_shard__format(char **text, uint64_t *bytes, const gs_store_shard *x
                            const gs_manifest *m)
 {
     cJSON *const root = cJSON_CreateObject();
-    bool ok = root != NULL && add_text(root, "format", GS_SHARD_FORMAT) &&
-              cJSON_AddNumberToObject(root, "version", 1) != NULL && gs_record_write(root, GS_FIELDS(shard_fields), x);
-    cJSON *const first = ok ? cJSON_AddArrayToObject(root, "first") : NULL;
+    const gs_field deal = deal_field(x->ranks);
+    const bool ok = root != NULL && add_text(root, "format", GS_SHARD_FORMAT) &&
+                    cJSON_AddNumberToObject(root, "version", 1) != NULL &&
+                    gs_record_write(root, GS_FIELDS(shard_fields), x) && gs_record_write(root, &deal, 1, x) &&
+                    add_extents(root, extent, m) && gs_json_add_hex(root, "checksum", 0) &&
+                    gs_checksum_line_print(text, bytes, root);
 
-    ok = first != NULL;
-    for (uint32_t k = 0; k <= x->ranks && ok; k++)
-        ok = cJSON_AddItemToArray(first, cJSON_CreateNumber(x->first[k]));
-    ok = ok && add_extents(root, extent, m) && gs_json_add_hex(root, "checksum", 0) &&
-         gs_checksum_line_print(text, bytes, root);
     cJSON_Delete(root);
     return ok ? GS_OK : gs_fail(GS_ENOMEM, GS_SHARD_FILE ": no memory to write it");
 }

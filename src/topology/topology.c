@@ -221,287 +221,221 @@ double gs_topology_speed(const gs_topology *t, uint32_t device)
     return t != NULL && t->speed[device] > 0 ? t->speed[device] : 1;
 }
 
-/* `where`: the file, and what of it. 0 where nothing is said. */
-static gs_status rate(double *out, const cJSON *of, const char *key, const char *where)
-{
-    const cJSON *const v = cJSON_GetObjectItemCaseSensitive(of, key);
-    *out = 0;
-    if (v == NULL)
-        return GS_OK;
-    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble) || v->valuedouble < BPS_LEAST || v->valuedouble > BPS_MOST)
-        return gs_fail(GS_EFORMAT, "%s: \"%s\" must be a number of bytes per second from %g to %g", where, key,
-                       BPS_LEAST, BPS_MOST);
-    *out = v->valuedouble;
-    return GS_OK;
-}
+/* ---- files ------------------------------------------------------------- */
 
-/* The first key of an object that is none of these; NULL: there is none. */
-static const char *unknown_key(const cJSON *of, const char *const *known, size_t count)
+#define BPS_WORDS "be a number of bytes per second from 1000 to 1e+15"
+#define DEVICES_WORDS "be a whole number from 1, of 16 in all at the most"
+#define SHARE_WORDS "be \"chains\" or \"ring\"; without it the faster one is taken"
+#define TAKE_WORDS "be \"all\"; without it those devices are taken that are faster"
+#define WIDTH_WORDS \
+    "be true, and not of ranks; without it the width of rows is dealt where that is predicted to be shorter"
+#define IN_PLACE_WORDS \
+    "be true or false, and true of one device in all, under a switch of its own without host_bps, as nothing is " \
+    "copied to it"
+#define BPS(of, member, key) \
+    GS_FIELD(of, member, REAL, key, .least = BPS_LEAST, .most = BPS_MOST, .may_lack = true, .must = BPS_WORDS)
+
+static const gs_field switch_fields[] = {
+    GS_FIELD(gs_topology_switch, devices, U32, "devices", .least = 1, .most = GS_TOPOLOGY_DEVICES,
+             .must = DEVICES_WORDS),
+    BPS(gs_topology_switch, host_bps, "host_bps"),
+    BPS(gs_topology_switch, peer_bps, "peer_bps"),
+};
+static const gs_field speeds_field = {
+    .name = "speeds", .kind = GS_FIELD_REAL, .least = SPEED_LEAST, .most = 1,
+    .must = "be shares of the fastest device's, from 0.001 to 1"};
+static const gs_field memories_field = {.name = "memories", .kind = GS_FIELD_U64, .least = 1, .most = MEMORY_MOST,
+                                        .must = "be whole numbers of bytes, up to 1e+15"};
+static const gs_field in_place_field = {
+    .name = "in_place", .kind = GS_FIELD_BOOL, .may_lack = true, .must = IN_PLACE_WORDS};
+static const gs_field network_fields[] = {
+    GS_FIELD(gs_topology_across, bps, REAL, "bps", .least = BPS_LEAST, .most = BPS_MOST),
+    GS_FIELD(gs_topology_across, seconds, REAL, "seconds", .most = SECONDS_MOST),
+    GS_FIELD(gs_topology_across, shards, BOOL, "shards", .may_lack = true),
+};
+
+/* A topology as its file has it, where that is not how it is kept. */
+typedef struct said {
+    char share[8], take[4];
+    bool width;
+} said;
+static const gs_field said_fields[] = {
+    GS_FIELD(said, share, TEXT, "share", .most = sizeof(((said *)0)->share), .may_lack = true, .must = SHARE_WORDS),
+    GS_FIELD(said, take, TEXT, "take", .most = sizeof(((said *)0)->take), .may_lack = true, .must = TAKE_WORDS),
+    GS_FIELD(said, width, BOOL, "width", .may_lack = true, .must = WIDTH_WORDS),
+};
+static const gs_field across_field[] = {BPS(gs_topology, across.bps, "across_bps")};
+
+/* A number for each device, in order; `whose`: "its" of a switch, "the" of all. */
+static void read_list(gs_record *r, const gs_field *each, uint32_t devices, const char *whose, void *to)
 {
-    for (const cJSON *k = of->child; k != NULL; k = k->next) {
-        size_t i = 0;
-        while (i < count && strcmp(k->string, known[i]) != 0)
-            i++;
-        if (i == count)
-            return k->string;
+    const cJSON *const list = cJSON_GetObjectItemCaseSensitive(r->object, each->name);
+    gs_field f = *each;
+    char what[80];
+
+    f.count = devices;
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)devices) {
+        snprintf(what, sizeof(what), "must be a list of a number for each of %s %u devices", whose, devices);
+        gs_record_refuse(r, f.name, what);
     }
-    return NULL;
-}
-
-/* A number for each of the switch's devices, in order; *list NULL: nothing is said. */
-static gs_status list_of(const cJSON **list, const cJSON *s, const char *key, const char *path, uint32_t index,
-                         uint32_t devices)
-{
-    *list = cJSON_GetObjectItemCaseSensitive(s, key);
-    if (*list == NULL || (cJSON_IsArray(*list) && cJSON_GetArraySize(*list) == (int)devices))
-        return GS_OK;
-    return gs_fail(GS_EFORMAT, "%s: switch %u: \"%s\" must be a list of a number for each of its %u devices", path,
-                   index, key, devices);
-}
-
-static gs_status memories(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
-{
-    const cJSON *list;
-    uint32_t device = t->at[index].first;
-    const gs_status st = list_of(&list, s, "memories", path, index, t->at[index].devices);
-
-    for (const cJSON *v = st == GS_OK && list != NULL ? list->child : NULL; v != NULL; v = v->next, device++) {
-        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 1) || v->valuedouble > MEMORY_MOST ||
-            v->valuedouble != floor(v->valuedouble))
-            return gs_fail(GS_EFORMAT, "%s: switch %u: \"memories\" must be whole numbers of bytes, up to %g", path,
-                           index, MEMORY_MOST);
-        t->memory[device] = (uint64_t)v->valuedouble;
-    }
-    return st;
-}
-
-/* Nothing said: all are as fast. */
-static gs_status speeds(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
-{
-    const cJSON *list;
-    uint32_t device = t->at[index].first;
-    const gs_status st = list_of(&list, s, "speeds", path, index, t->at[index].devices);
-
-    for (const cJSON *v = st == GS_OK && list != NULL ? list->child : NULL; v != NULL; v = v->next, device++) {
-        if (!cJSON_IsNumber(v) || !(v->valuedouble >= SPEED_LEAST) || v->valuedouble > 1)
-            return gs_fail(GS_EFORMAT, "%s: switch %u: \"speeds\" must be shares of the fastest device's, from %g to 1",
-                           path, index, SPEED_LEAST);
-        t->speed[device] = v->valuedouble;
-    }
-    return st;
+    gs_record_read(r, &f, 1, to);
 }
 
 /* Has the host another device that computes in place? Two would use the same rows, and each says when they may go. */
-static bool has_in_place(const gs_topology *t)
+static bool has_in_place(const gs_topology *t, uint32_t devices)
 {
-    for (uint32_t d = 0; d < t->devices; d++)
+    for (uint32_t d = 0; d < devices; d++)
         if (t->in_place[d])
             return true;
     return false;
 }
 
-static gs_status in_place(gs_topology *t, const cJSON *s, const char *path, uint32_t index)
+static gs_status read_switch(gs_topology *t, cJSON *s, const char *path)
 {
-    const cJSON *const said = cJSON_GetObjectItemCaseSensitive(s, "in_place");
-    const gs_topology_switch *const at = &t->at[index];
-
-    if (said == NULL || cJSON_IsFalse(said))
-        return GS_OK;
-    if (!cJSON_IsTrue(said) || at->devices != 1 || at->host_bps > 0 || has_in_place(t))
-        return gs_fail(GS_EFORMAT, "%s: switch %u: \"in_place\" must be true or false, and true of one device in all, "
-                       "under a switch of its own without host_bps, as nothing is copied to it", path, index);
-    t->in_place[at->first] = true;
-    return GS_OK;
-}
-
-static gs_status read_switch(gs_topology *t, const cJSON *s, const char *path)
-{
-    static const char *const known[] = {"devices", "host_bps", "peer_bps", "speeds", "memories", "in_place"};
-    const uint32_t index = t->switches;
-    const cJSON *const n = cJSON_GetObjectItemCaseSensitive(s, "devices");
-    gs_topology_switch *const to = &t->at[index];
+    const uint32_t first = t->devices;
+    gs_topology_switch *const to = &t->at[t->switches];
     char where[WHERE_BYTES];
-    const char *key;
-    gs_status st;
+    gs_record r = {.object = s, .path = where, .where = "", .advice = ""};
 
+    snprintf(where, sizeof(where), "%s: switch %u", path, t->switches++);
     if (!cJSON_IsObject(s))
-        return gs_fail(GS_EFORMAT, "%s: switch %u is no object", path, index);
-    if ((key = unknown_key(s, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT,
-                       "%s: switch %u: \"%.40s\" is not known; there are devices, host_bps, peer_bps, speeds, "
-                       "memories and in_place",
-                       path, index, key);
-    if (!cJSON_IsNumber(n) || !(n->valuedouble >= 1) || n->valuedouble > GS_TOPOLOGY_DEVICES ||
-        n->valuedouble != floor(n->valuedouble) || t->devices + n->valuedouble > GS_TOPOLOGY_DEVICES)
-        return gs_fail(GS_EFORMAT, "%s: switch %u: \"devices\" must be a whole number from 1, of %u in all at the most",
-                       path, index, GS_TOPOLOGY_DEVICES);
-    snprintf(where, sizeof(where), "%s: switch %u", path, index);
-    if ((st = rate(&to->host_bps, s, "host_bps", where)) != GS_OK ||
-        (st = rate(&to->peer_bps, s, "peer_bps", where)) != GS_OK)
-        return st;
-    to->first = t->devices;
-    to->devices = (uint32_t)n->valuedouble;
+        return gs_fail(GS_EFORMAT, "%s is no object", where);
+    gs_record_allow(&r, "devices, host_bps, peer_bps, speeds, memories, in_place");
+    gs_record_read(&r, GS_FIELDS(switch_fields), to);
+    if (r.st == GS_OK && first + to->devices > GS_TOPOLOGY_DEVICES)
+        gs_record_refuse(&r, "devices", "must " DEVICES_WORDS);
+    if (r.st != GS_OK)
+        return r.st;
+    to->first = first;
     t->devices += to->devices;
-    t->switches++;
-    if ((st = speeds(t, s, path, index)) == GS_OK && (st = memories(t, s, path, index)) == GS_OK)
-        st = in_place(t, s, path, index);
-    return st;
-}
-
-/* Between devices of different switches, and which of the two ways to share rows is taken. */
-static gs_status read_across(gs_topology *t, const cJSON *root, const char *path)
-{
-    static const char *const words[] = {[GS_SHARE_CHAINS] = "chains", [GS_SHARE_ROUND] = "ring"};
-    const cJSON *const share = cJSON_GetObjectItemCaseSensitive(root, "share");
-    const char *const said = cJSON_GetStringValue(share);
-    gs_status st = rate(&t->across.bps, root, "across_bps", path);
-
-    t->across.joined = t->across.bps > 0;
-    for (int w = GS_SHARE_CHAINS; said != NULL && w <= GS_SHARE_ROUND; w++)
-        if (strcmp(said, words[w]) == 0)
-            t->across.share = (gs_topology_share)w;
-    if (st == GS_OK && share != NULL && t->across.share == GS_SHARE_FASTER)
-        st = gs_fail(GS_EFORMAT, "%s: \"share\" must be \"chains\" or \"ring\"; without it the faster one is taken",
-                     path);
-    if (st == GS_OK && t->across.share == GS_SHARE_ROUND && t->switches > 1 && !t->across.joined)
-        st = gs_fail(GS_EFORMAT,
-                     "%s: a ring over several switches needs \"across_bps\", bytes per second between their devices",
-                     path);
-    return st;
+    if (gs_record_has(&r, "speeds")) /* nothing said: all are as fast */
+        read_list(&r, &speeds_field, to->devices, "its", &t->speed[first]);
+    if (gs_record_has(&r, "memories"))
+        read_list(&r, &memories_field, to->devices, "its", &t->memory[first]);
+    gs_record_read(&r, &in_place_field, 1, &t->in_place[first]);
+    if (t->in_place[first] && (to->devices != 1 || to->host_bps > 0 || has_in_place(t, first)))
+        gs_record_refuse(&r, "in_place", "must " IN_PLACE_WORDS);
+    return r.st;
 }
 
 /* "network" of a topology or of a cluster. .bps 0: nothing is said. */
-static gs_status network_of(gs_topology_across *out, const cJSON *root, const char *path)
+static void read_network(gs_topology_across *out, gs_record *of)
 {
-    static const char *const known[] = {"bps", "seconds", "shards"};
-    const cJSON *const network = cJSON_GetObjectItemCaseSensitive(root, "network");
-    const cJSON *const said = cJSON_GetObjectItemCaseSensitive(network, "seconds");
-    const cJSON *const shards = cJSON_GetObjectItemCaseSensitive(network, "shards");
-    gs_status st;
+    char where[GS_WHERE_BYTES];
 
     *out = (gs_topology_across){.joined = true, .network = true};
-    if (network == NULL)
-        return GS_OK;
-    if ((st = rate(&out->bps, network, "bps", path)) != GS_OK)
-        return st;
-    if (unknown_key(network, known, GS_ARRAY_LEN(known)) != NULL || out->bps == 0 || !cJSON_IsNumber(said) ||
-        !(said->valuedouble >= 0) || said->valuedouble > SECONDS_MOST || (shards != NULL && !cJSON_IsBool(shards)))
-        return gs_fail(GS_EFORMAT, "%s: \"network\" must be {\"bps\": 1e9, \"seconds\": 5e-5}, bytes a second and what "
-                       "a message takes beside, up to %g, and \"shards\": true where each rank has its own rows of the "
-                       "store alone", path, SECONDS_MOST);
-    out->seconds = said->valuedouble;
-    out->shards = cJSON_IsTrue(shards);
-    return GS_OK;
+    if (!gs_record_has(of, "network"))
+        return;
+    gs_record r = gs_record_open(of, "network", where);
+    gs_record_allow(&r, "bps, seconds, shards");
+    gs_record_read(&r, GS_FIELDS(network_fields), out);
+    gs_record_close(of, &r);
+    if (of->st != GS_OK)
+        of->st = gs_fail(GS_EFORMAT, "%s: \"network\" must be {\"bps\": 1e9, \"seconds\": 5e-5}, bytes a second and "
+                         "what a message takes beside, up to %g, and \"shards\": true where each rank has its own rows "
+                         "of the store alone", of->path, SECONDS_MOST);
 }
 
 /* Ranks, which have no other wires. */
-static gs_status read_network(gs_topology *t, const cJSON *root, const char *path)
+static gs_status take_network(gs_topology *t, const gs_topology_across *across, const char *path)
 {
-    gs_topology_across across;
-    const gs_status st = network_of(&across, root, path);
-
-    if (st != GS_OK || across.bps == 0)
-        return st;
     if (t->across.bps > 0 || t->across.share != GS_SHARE_FASTER)
         return gs_fail(GS_EFORMAT, "%s: \"network\" is of ranks, which have no \"across_bps\" and no \"share\"", path);
     for (uint32_t s = 0; s < t->switches; s++)
         if (t->at[s].devices != 1 || t->at[s].host_bps > 0 || t->at[s].peer_bps > 0 || t->in_place[t->at[s].first])
             return gs_fail(GS_EFORMAT, "%s: switch %u: \"network\" is of ranks: a switch each, with one device, and "
                            "without host_bps, peer_bps and in_place", path, s);
-    t->across = across;
+    t->across = *across;
     return GS_OK;
 }
 
-/* All devices' memories or none are said. */
-static gs_status check_memories(const gs_topology *t, const char *path)
+/* What was said in words, and whether all of it goes together. */
+static gs_status take_said(gs_topology *t, const said *x, const gs_topology_across *across, gs_record *r, bool width)
 {
+    gs_status st;
+
+    t->across.joined = t->across.bps > 0;
+    t->across.share = strcmp(x->share, "chains") == 0 ? GS_SHARE_CHAINS
+                      : strcmp(x->share, "ring") == 0 ? GS_SHARE_ROUND
+                                                      : GS_SHARE_FASTER;
+    t->all = strcmp(x->take, "all") == 0;
+    t->width = x->width;
     for (uint32_t d = 1; d < t->devices; d++)
         if ((t->memory[d] > 0) != (t->memory[0] > 0))
-            return gs_fail(GS_EFORMAT, "%s: \"memories\" must be said of all switches, or of none", path);
-    return GS_OK;
-}
-
-static gs_status read_take(gs_topology *t, const cJSON *root, const char *path)
-{
-    const cJSON *const take = cJSON_GetObjectItemCaseSensitive(root, "take");
-    const char *const said = cJSON_GetStringValue(take);
-
-    if (take != NULL && (said == NULL || strcmp(said, "all") != 0))
-        return gs_fail(GS_EFORMAT, "%s: \"take\" must be \"all\"; without it those devices are taken that are faster",
-                       path);
-    t->all = take != NULL;
-    return GS_OK;
+            return gs_fail(GS_EFORMAT, "%s: \"memories\" must be said of all switches, or of none", r->path);
+    if (x->share[0] != '\0' && t->across.share == GS_SHARE_FASTER)
+        gs_record_refuse(r, "share", "must " SHARE_WORDS);
+    if (r->st == GS_OK && t->across.share == GS_SHARE_ROUND && t->switches > 1 && !t->across.joined)
+        return gs_fail(GS_EFORMAT, "%s: a ring over several switches needs \"across_bps\", bytes per second between "
+                       "their devices", r->path);
+    if (r->st == GS_OK && across->bps > 0 && (st = take_network(t, across, r->path)) != GS_OK)
+        return st;
+    if (width && (!x->width || t->across.network))
+        gs_record_refuse(r, "width", "must " WIDTH_WORDS);
+    if (x->take[0] != '\0' && !t->all)
+        gs_record_refuse(r, "take", "must " TAKE_WORDS);
+    return r->st;
 }
 
 /* A share for each device, 0 or more, and one of them above 0. */
-static gs_status read_shares(double *out, const gs_topology *t, const cJSON *place, const char *key, const char *path)
+static void read_shares(gs_record *r, const char *key, const gs_topology *t, double *out)
 {
-    const cJSON *const list = cJSON_GetObjectItemCaseSensitive(place, key);
+    const gs_field each = {.name = key, .kind = GS_FIELD_REAL, .most = 1, .must = "be shares from 0 to 1"};
     double sum = 0;
 
-    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)t->devices)
-        return gs_fail(GS_EFORMAT, "%s: \"place\": \"%s\" must be a list of a number for each of the %u devices", path,
-                       key, t->devices);
-    for (const cJSON *v = list->child; v != NULL; v = v->next) {
-        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0) || v->valuedouble > 1)
-            return gs_fail(GS_EFORMAT, "%s: \"place\": \"%s\" must be shares from 0 to 1", path, key);
-        sum += *out++ = v->valuedouble;
-    }
-    return sum > 0 ? GS_OK : gs_fail(GS_EFORMAT, "%s: \"place\": \"%s\": some device must have a share", path, key);
+    read_list(r, &each, t->devices, "the", out);
+    for (uint32_t d = 0; d < t->devices; d++)
+        sum += out[d];
+    if (r->st == GS_OK && sum == 0)
+        r->st = gs_fail(GS_EFORMAT, "%s: \"%s\": some device must have a share", r->path, key);
 }
 
-static gs_status read_place(gs_topology *t, const cJSON *root, const char *path)
+static gs_status read_place(gs_topology *t, gs_record *of)
 {
-    static const char *const known[] = {"edges", "vertices"};
-    const cJSON *const place = cJSON_GetObjectItemCaseSensitive(root, "place");
-    const char *key;
-    gs_status st;
+    char where[WHERE_BYTES], within[GS_WHERE_BYTES];
 
-    if (place == NULL)
-        return GS_OK;
-    if (!cJSON_IsObject(place) || (key = unknown_key(place, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"place\" must be {\"edges\": [...], \"vertices\": [...]}", path);
+    if (!gs_record_has(of, "place"))
+        return of->st;
+    snprintf(where, sizeof(where), "%s: \"place\"", of->path);
+    gs_record r = gs_record_open(of, "place", within);
+    gs_record_allow(&r, "edges, vertices");
+    if (r.st != GS_OK)
+        r.st = gs_fail(GS_EFORMAT, "%s: \"place\" must be {\"edges\": [...], \"vertices\": [...]}", of->path);
+    r.path = where;
+    r.where = "";
     t->place.said = t->all = true;
-    if ((st = read_shares(t->place.edges, t, place, "edges", path)) != GS_OK)
-        return st;
-    return read_shares(t->place.vertices, t, place, "vertices", path);
+    read_shares(&r, "edges", t, t->place.edges);
+    read_shares(&r, "vertices", t, t->place.vertices);
+    gs_record_close(of, &r);
+    return of->st;
 }
 
-static gs_status read_width(gs_topology *t, const cJSON *root, const char *path)
+static gs_status read_all(gs_topology *t, cJSON *root, const char *path)
 {
-    const cJSON *const width = cJSON_GetObjectItemCaseSensitive(root, "width");
-
-    if (width != NULL && (!cJSON_IsTrue(width) || t->across.network))
-        return gs_fail(GS_EFORMAT, "%s: \"width\" must be true, and not of ranks; without it the width of rows is "
-                       "dealt where that is predicted to be shorter", path);
-    t->width = width != NULL;
-    return GS_OK;
-}
-
-static gs_status read_all(gs_topology *t, const cJSON *root, const char *path)
-{
-    static const char *const known[] = {"switches", "across_bps", "share", "take", "place", "network",
-                                        "width"};
     const cJSON *const switches = cJSON_GetObjectItemCaseSensitive(root, "switches");
-    const char *key;
+    gs_record r = {.object = root, .path = path, .where = "", .advice = ""};
+    gs_topology_across across;
+    said x = {0};
     gs_status st = GS_OK;
 
     if (!cJSON_IsObject(root) || !cJSON_IsArray(switches) || cJSON_GetArraySize(switches) == 0)
         return gs_fail(GS_EFORMAT,
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
-    if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are switches, across_bps, share, take, place, "
-                       "network and width", path, key);
-    for (const cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next) {
-        if (t->switches == GS_TOPOLOGY_DEVICES)
-            return gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES);
-        st = read_switch(t, s, path);
-    }
-    if (st != GS_OK || (st = check_memories(t, path)) != GS_OK || (st = read_across(t, root, path)) != GS_OK ||
-        (st = read_network(t, root, path)) != GS_OK || (st = read_width(t, root, path)) != GS_OK)
+    for (cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next)
+        st = t->switches < GS_TOPOLOGY_DEVICES ? read_switch(t, s, path)
+                                               : gs_fail(GS_EFORMAT, "%s: more than %u switches", path,
+                                                         GS_TOPOLOGY_DEVICES);
+    if (st != GS_OK)
         return st;
-    return (st = read_take(t, root, path)) == GS_OK ? read_place(t, root, path) : st;
+    gs_record_allow(&r, "switches, across_bps, share, take, place, network, width");
+    const bool width = gs_record_has(&r, "width");
+    gs_record_read(&r, GS_FIELDS(across_field), t);
+    gs_record_read(&r, GS_FIELDS(said_fields), &x);
+    read_network(&across, &r);
+    if (r.st != GS_OK || (st = take_said(t, &x, &across, &r, width)) != GS_OK)
+        return r.st != GS_OK ? r.st : st;
+    return read_place(t, &r);
 }
 
 /* The caller deletes *root, also on failure. */
@@ -547,27 +481,21 @@ static const gs_field cluster_fields[] = {
 
 static gs_status read_cluster(gs_cluster *out, cJSON *root, const char *path)
 {
-    static const char *const known[] = {"ranks", "threads", "memory", "speed", "disk_bps", "price", "network"};
-    gs_record r = {root, path, "", "", GS_OK};
+    gs_record r = {.object = root, .path = path, .where = "", .advice = ""};
     gs_topology_across across;
-    const char *key;
-    gs_status st;
 
     if (!cJSON_IsObject(root) || cJSON_GetObjectItemCaseSensitive(root, "ranks") == NULL)
         return gs_fail(GS_EFORMAT, "%s: not a cluster: {\"ranks\": 64, \"memory\": 256e9, \"network\": {\"bps\": 1e9, "
                        "\"seconds\": 5e-5}} is expected", path);
-    if ((key = unknown_key(root, known, GS_ARRAY_LEN(known))) != NULL)
-        return gs_fail(GS_EFORMAT, "%s: \"%.40s\" is not known; there are ranks, threads, memory, speed, disk_bps, "
-                       "price and network", path, key);
+    gs_record_allow(&r, "ranks, threads, memory, speed, disk_bps, price, network");
     gs_record_read(&r, GS_FIELDS(cluster_fields), out);
-    if (r.st != GS_OK || (st = network_of(&across, root, path)) != GS_OK)
-        return r.st != GS_OK ? r.st : st;
-    if (across.bps == 0 && out->ranks > 1)
+    read_network(&across, &r);
+    if (r.st == GS_OK && across.bps == 0 && out->ranks > 1)
         return gs_fail(GS_EFORMAT, "%s: of several ranks it says their \"network\"", path);
     out->bps = across.bps;
     out->seconds = across.seconds;
     out->shards = across.shards;
-    return GS_OK;
+    return r.st;
 }
 
 gs_status gs_cluster_load(gs_cluster *out, const char *path)

@@ -2,11 +2,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <cJSON.h>
+#include <cjson/cJSON.h>
 
 #include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/option_table.h"
+#include "base/record.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "compile/compile.h"
@@ -292,20 +293,81 @@ gs_status gs_print_model(void *file, const gs_train_options *options, const gs_m
 
 /* ---- a plan as JSON ------------------------------------------------------ */
 
-/* A name and a number; which of them could not be added is seen by the text that does not come. */
-typedef struct item {
-    const char *name;
-    double value;
-} item;
+/* Which of the values could not be added is seen by the text that does not come. Members have their own names there. */
+#define PART(of, kind, member) GS_FIELD(of, member, kind, #member)
 
-static void add_numbers(cJSON *to, const item *items, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        cJSON_AddNumberToObject(to, items[i].name, items[i].value);
-}
+#define PASS(kind, member) PART(gs_pass_report, kind, member)
+#define PREDICTED(member) GS_FIELD(gs_pass_report, predicted.member, REAL, #member)
+static const gs_field pass_fields[] = {
+    PASS(TEXT, name), GS_FIELD(gs_pass_report, blocks, U32, "parts"), PASS(U32, tasks), PASS(U64, read_bytes),
+    PASS(U64, read_requests), PASS(U64, skipped_bytes), PASS(U64, written_bytes), PASS(U64, edges), PASS(U64, rows),
+    PASS(U64, edge_bytes), PASS(U64, upload_bytes), PASS(U64, forward_bytes), PASS(U64, download_bytes),
+    PASS(REAL, dense_flops), PASS(REAL, edge_flops), PASS(REAL, products), PASS(U64, product_edges),
+    PASS(U64, cached_bytes), PREDICTED(seconds), PREDICTED(read_seconds), PREDICTED(write_seconds),
+    PREDICTED(edge_seconds), PREDICTED(vertex_seconds), PREDICTED(check_seconds), PREDICTED(stall_seconds),
+    GS_FIELD(gs_pass_report, predicted.bottleneck, TEXT, "bottleneck"),
+    GS_FIELD(gs_pass_report, order.tried, U32, "orders_tried"),
+    GS_FIELD(gs_pass_report, order.store_seconds, REAL, "store_order_seconds"),
+    GS_FIELD(gs_pass_report, order.best_seconds, REAL, "best_order_seconds"),
+    GS_FIELD(gs_pass_report, order.taken, BOOL, "reordered"),
+    PASS(SOME, recomputes), PASS(SOME, lean), PASS(SOME, batches), PASS(SOME, splits), PASS(SOME, width),
+    PASS(SOME, no_hoist), PASS(SOME, no_move), PASS(SOME, no_fuse), PASS(SOME, no_prune),
+};
+_Static_assert(sizeof(gs_taken) == sizeof(uint32_t), "GS_FIELD_SOME of it");
 
-#define ADD(to, ...) \
-    add_numbers(to, (const item[]){__VA_ARGS__}, sizeof((const item[]){__VA_ARGS__}) / sizeof(item))
+#define PRODUCT(kind, member) PART(gs_product_report, kind, member)
+static const gs_field product_fields[] = {
+    PRODUCT(TEXT, stage), PRODUCT(U64, edges), PRODUCT(U64, runs), PRODUCT(REAL, edge_seconds),
+    PRODUCT(REAL, run_seconds), PRODUCT(U64, pairs), PRODUCT(REAL, pair_seconds), PRODUCT(BOOL, by_runs),
+    PRODUCT(BOOL, by_pairs), PRODUCT(BOOL, measured),
+};
+#define FILE_OF(kind, member) PART(gs_file_report, kind, member)
+static const gs_field file_fields[] = {
+    FILE_OF(TEXT, name), FILE_OF(U64, read_bytes), FILE_OF(U64, written_bytes), FILE_OF(U64, kept_bytes),
+};
+static const gs_field link_fields[] = {PART(gs_link_report, TEXT, from), PART(gs_link_report, TEXT, to)};
+static const gs_field way_fields[] = {
+    GS_FIELD(gs_way_report, words, TEXT, "devices"), PART(gs_way_report, REAL, seconds),
+    PART(gs_way_report, BOOL, taken),
+};
+static const gs_field program_fields[] = {
+    GS_FIELD(gs_program_report, words, TEXT, "program"), PART(gs_program_report, REAL, seconds),
+    PART(gs_program_report, U64, host_bytes), PART(gs_program_report, BOOL, taken),
+};
+static const gs_field item_fields[] = {
+    PART(gs_memory_item, TEXT, name), PART(gs_memory_item, U64, bytes), PART(gs_memory_item, BOOL, device),
+};
+
+#define PLAN(kind, member) PART(gs_plan_report, kind, member)
+#define PLAN_ROWS(member, number, key, table, ...) GS_ROWS(gs_plan_report, member, number, key, table, __VA_ARGS__)
+/* Of as many devices as train batches. */
+#define BATCH_LIST(kind, member, key)                                                                           \
+    GS_FIELD(gs_plan_report, member, kind, key, .count = GS_PLAN_DEVICES, .counted = true, .may_lack = true,     \
+             .counter = offsetof(gs_plan_report, batch_devices))
+static const gs_field known_fields[] = {
+    PLAN(TEXT, fitted), GS_FIELD(gs_plan_report, measured, TEXT, "ceiling"),
+    GS_FIELD(gs_plan_report, guessed, TEXT, "default"), PLAN(REAL, others),
+};
+static const gs_field first_fields[] = {
+    PLAN(U64, vertices), PLAN(U64, edges), PLAN(U64, parameters), PLAN(U64, host_memory), PLAN(U64, host_bytes),
+    PLAN(U64, device_memory), PLAN(U64, device_bytes), PLAN(U32, devices), PLAN(U64, spill_bytes),
+    PLAN(U64, flight_bytes), PLAN(BOOL, unified), PLAN_ROWS(pass, passes, "passes", pass_fields),
+    GS_FIELD(gs_plan_report, basis, TEXT, "predicted_from"),
+};
+static const gs_field choice_fields[] = {
+    PLAN_ROWS(way, ways, "ways", way_fields, .may_lack = true),
+    PLAN_ROWS(program, programs, "programs", program_fields, .may_lack = true),
+    PLAN_ROWS(product_stage, product_stages, "product_stages", product_fields, .may_lack = true),
+    BATCH_LIST(U64, batch_rows, "batch_rows"),
+};
+static const gs_field batch_fields[] = {
+    PLAN(U64, batch_ring), PLAN(U32, batch_side), PLAN(REAL, batch_read_seconds), PLAN(REAL, batch_read_alone_seconds),
+    PLAN(U32, steps), PLAN(U32, batch_group), PLAN(REAL, step_seconds), PLAN(REAL, draw_seconds),
+    PLAN(REAL, pick_seconds), PLAN(REAL, send_seconds), PLAN(REAL, compute_seconds), PLAN(U64, draw_bytes),
+    BATCH_LIST(U32, batch_share, "batches_of_a_step"),
+};
+static const gs_field run_fields[] = {PLAN(U32, epochs), PLAN(U32, evaluations), PLAN(REAL, run_seconds)};
+static const gs_field memory_field[] = {PLAN_ROWS(item, items, "memory", item_fields)};
 
 /* A new object at the end of `list`. */
 static cJSON *add_object(cJSON *list)
@@ -315,169 +377,73 @@ static cJSON *add_object(cJSON *list)
     return o;
 }
 
-static void add_pass(cJSON *list, const gs_pass_report *x)
-{
-    const gs_predicted *const p = &x->predicted;
-    cJSON *const o = add_object(list);
-
-    cJSON_AddStringToObject(o, "name", x->name);
-    ADD(o, {"parts", x->blocks}, {"tasks", x->tasks}, {"read_bytes", (double)x->read_bytes},
-        {"read_requests", (double)x->read_requests}, {"skipped_bytes", (double)x->skipped_bytes},
-        {"written_bytes", (double)x->written_bytes}, {"edges", (double)x->edges}, {"rows", (double)x->rows},
-        {"edge_bytes", (double)x->edge_bytes}, {"upload_bytes", (double)x->upload_bytes},
-        {"forward_bytes", (double)x->forward_bytes}, {"download_bytes", (double)x->download_bytes},
-        {"dense_flops", x->dense_flops}, {"edge_flops", x->edge_flops}, {"products", x->products},
-        {"product_edges", (double)x->product_edges}, {"cached_bytes", (double)x->cached_bytes},
-        {"seconds", p->seconds}, {"read_seconds", p->read_seconds}, {"write_seconds", p->write_seconds},
-        {"edge_seconds", p->edge_seconds}, {"vertex_seconds", p->vertex_seconds},
-        {"check_seconds", p->check_seconds}, {"stall_seconds", p->stall_seconds});
-    cJSON_AddStringToObject(o, "bottleneck", p->bottleneck);
-    ADD(o, {"orders_tried", x->order.tried}, {"store_order_seconds", x->order.store_seconds},
-        {"best_order_seconds", x->order.best_seconds});
-    cJSON_AddBoolToObject(o, "reordered", x->order.taken);
-    cJSON_AddBoolToObject(o, "recomputes", x->recomputes != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "lean", x->lean != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "batches", x->batches != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "splits", x->splits != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "width", x->width != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "no_hoist", x->no_hoist != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "no_move", x->no_move != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "no_fuse", x->no_fuse != GS_NOT_TAKEN);
-    cJSON_AddBoolToObject(o, "no_prune", x->no_prune != GS_NOT_TAKEN);
-}
-
-static void add_products(cJSON *list, const gs_product_report *x)
+static bool add_file(cJSON *list, const gs_plan_report *p, uint32_t file)
 {
     cJSON *const o = add_object(list);
+    bool ok = gs_record_write(o, GS_FIELDS(file_fields), &p->file[file]);
 
-    cJSON_AddStringToObject(o, "stage", x->stage);
-    ADD(o, {"edges", (double)x->edges}, {"runs", (double)x->runs}, {"edge_seconds", x->edge_seconds},
-        {"run_seconds", x->run_seconds}, {"pairs", (double)x->pairs}, {"pair_seconds", x->pair_seconds});
-    cJSON_AddBoolToObject(o, "by_runs", x->by_runs);
-    cJSON_AddBoolToObject(o, "by_pairs", x->by_pairs);
-    cJSON_AddBoolToObject(o, "measured", x->measured);
-}
-
-static void add_file(cJSON *list, const gs_plan_report *p, uint32_t file)
-{
-    const gs_file_report *const f = &p->file[file];
-    cJSON *const o = add_object(list);
-
-    cJSON_AddStringToObject(o, "name", f->name);
-    ADD(o, {"read_bytes", (double)f->read_bytes}, {"written_bytes", (double)f->written_bytes},
-        {"kept_bytes", (double)f->kept_bytes});
     cJSON *const kept = cJSON_AddArrayToObject(o, "device_kept_bytes");
-    for (uint32_t d = 0; d < p->devices && p->links > 2; d++) /* with memory of their own */
-        cJSON_AddItemToArray(kept, cJSON_CreateNumber((double)p->device_kept_bytes[file][d]));
+    for (uint32_t d = 0; d < p->devices && p->links > 2 && ok; d++) /* with memory of their own */
+        ok = cJSON_AddItemToArray(kept, cJSON_CreateNumber((double)p->device_kept_bytes[file][d]));
+    return ok;
 }
 
-static void add_link(cJSON *list, const gs_plan_report *p, const gs_link_report *x)
+/* A pass's bytes, requests and seconds of a link. */
+static bool add_transfer(cJSON *o, const char *name, uint64_t bytes, uint64_t requests, double seconds)
+{
+    return cJSON_AddStringToObject(o, "name", name) != NULL &&
+           cJSON_AddNumberToObject(o, "bytes", (double)bytes) != NULL &&
+           cJSON_AddNumberToObject(o, "requests", (double)requests) != NULL &&
+           cJSON_AddNumberToObject(o, "seconds", seconds) != NULL;
+}
+
+static bool add_link(cJSON *list, const gs_plan_report *p, const gs_link_report *x)
 {
     cJSON *const o = add_object(list);
+    bool ok = gs_record_write(o, GS_FIELDS(link_fields), x);
 
-    cJSON_AddStringToObject(o, "from", x->from);
-    cJSON_AddStringToObject(o, "to", x->to);
     cJSON *const passes = cJSON_AddArrayToObject(o, "passes");
-    for (uint32_t i = 0; i < p->passes; i++) {
-        cJSON *const pass = add_object(passes);
-        cJSON_AddStringToObject(pass, "name", p->pass[i].name);
-        ADD(pass, {"bytes", (double)x->pass[i].bytes}, {"requests", (double)x->pass[i].requests},
-            {"seconds", x->pass[i].seconds});
-    }
+    for (uint32_t i = 0; i < p->passes && ok; i++)
+        ok = add_transfer(add_object(passes), p->pass[i].name, x->pass[i].bytes, x->pass[i].requests,
+                          x->pass[i].seconds);
+    return ok;
 }
 
-/* Ways to use devices and programs that were compared. */
-static void add_choices(cJSON *o, const gs_plan_report *p)
+/* Each one's memory, of several devices. */
+static bool add_memories(cJSON *o, const gs_plan_report *p)
 {
-    cJSON *const ways = p->ways > 0 ? cJSON_AddArrayToObject(o, "ways") : NULL;
-    for (uint32_t i = 0; i < p->ways; i++) {
-        cJSON *const one = add_object(ways);
-        cJSON_AddStringToObject(one, "devices", p->way[i].words);
-        cJSON_AddNumberToObject(one, "seconds", p->way[i].seconds);
-        cJSON_AddBoolToObject(one, "taken", p->way[i].taken);
-    }
-    cJSON *const programs = p->programs > 0 ? cJSON_AddArrayToObject(o, "programs") : NULL;
-    for (uint32_t i = 0; i < p->programs; i++) {
-        cJSON *const one = add_object(programs);
-        cJSON_AddStringToObject(one, "program", p->program[i].words);
-        cJSON_AddNumberToObject(one, "seconds", p->program[i].seconds);
-        cJSON_AddNumberToObject(one, "host_bytes", (double)p->program[i].host_bytes);
-        cJSON_AddBoolToObject(one, "taken", p->program[i].taken);
-    }
-}
-
-static void add_batch_reads(cJSON *o, const gs_plan_report *p)
-{
-    cJSON_AddNumberToObject(o, "batch_ring", (double)p->batch_ring);
-    cJSON_AddNumberToObject(o, "batch_side", p->batch_side);
-    cJSON_AddNumberToObject(o, "batch_read_seconds", p->batch_read_seconds);
-    cJSON_AddNumberToObject(o, "batch_read_alone_seconds", p->batch_read_alone_seconds);
-}
-
-static void fill(cJSON *o, const gs_plan_report *p)
-{
-    ADD(o, {"vertices", (double)p->vertices}, {"edges", (double)p->edges}, {"parameters", (double)p->parameters},
-        {"host_memory", (double)p->host_memory}, {"host_bytes", (double)p->host_bytes},
-        {"device_memory", (double)p->device_memory}, {"device_bytes", (double)p->device_bytes},
-        {"devices", p->devices}, {"spill_bytes", (double)p->spill_bytes},
-        {"flight_bytes", (double)p->flight_bytes});
-    cJSON_AddBoolToObject(o, "unified", p->unified);
-    cJSON *const passes = cJSON_AddArrayToObject(o, "passes");
-    for (uint32_t i = 0; i < p->passes; i++)
-        add_pass(passes, &p->pass[i]);
-    cJSON_AddStringToObject(o, "predicted_from", p->basis);
-    cJSON *const known = cJSON_AddObjectToObject(o, "known_from");
-    cJSON_AddStringToObject(known, "fitted", p->fitted);
-    cJSON_AddStringToObject(known, "ceiling", p->measured);
-    cJSON_AddStringToObject(known, "default", p->guessed);
-    cJSON_AddNumberToObject(known, "others", p->others);
-    cJSON *const files = cJSON_AddArrayToObject(o, "files");
-    for (uint32_t i = 0; i < p->files; i++)
-        add_file(files, p, i);
-    cJSON *const links = cJSON_AddArrayToObject(o, "links");
-    for (uint32_t i = 0; i < p->links; i++)
-        add_link(links, p, &p->link[i]);
     cJSON *const memories = p->devices > 1 ? cJSON_AddArrayToObject(o, "memories") : NULL;
-    for (uint32_t d = 0; memories != NULL && d < p->devices; d++) {
+    bool ok = true;
+
+    for (uint32_t d = 0; d < p->devices && p->devices > 1 && ok; d++) {
         cJSON *const one = add_object(memories);
-        cJSON_AddNumberToObject(one, "bytes", (double)p->bytes_of[d]);
-        cJSON_AddNumberToObject(one, "budget", (double)p->budget_of[d]);
+        ok = cJSON_AddNumberToObject(one, "bytes", (double)p->bytes_of[d]) != NULL &&
+             cJSON_AddNumberToObject(one, "budget", (double)p->budget_of[d]) != NULL;
     }
-    add_choices(o, p);
-    cJSON *const products = p->product_stages > 0 ? cJSON_AddArrayToObject(o, "product_stages") : NULL;
-    for (uint32_t i = 0; i < p->product_stages; i++)
-        add_products(products, &p->product_stage[i]);
-    cJSON *const rows = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batch_rows") : NULL;
-    for (uint32_t d = 0; rows != NULL && d < p->batch_devices; d++)
-        cJSON_AddItemToArray(rows, cJSON_CreateNumber((double)p->batch_rows[d]));
-    if (p->batch_devices > 0) {
-        add_batch_reads(o, p);
-        cJSON_AddNumberToObject(o, "steps", p->steps);
-        cJSON_AddNumberToObject(o, "batch_group", p->batch_group);
-        cJSON_AddNumberToObject(o, "step_seconds", p->step_seconds);
-        cJSON_AddNumberToObject(o, "draw_seconds", p->draw_seconds);
-        cJSON_AddNumberToObject(o, "pick_seconds", p->pick_seconds);
-        cJSON_AddNumberToObject(o, "send_seconds", p->send_seconds);
-        cJSON_AddNumberToObject(o, "compute_seconds", p->compute_seconds);
-        cJSON_AddNumberToObject(o, "draw_bytes", (double)p->draw_bytes);
-    }
-    cJSON *const share = p->batch_devices > 0 ? cJSON_AddArrayToObject(o, "batches_of_a_step") : NULL;
-    for (uint32_t d = 0; share != NULL && d < p->batch_devices; d++)
-        cJSON_AddItemToArray(share, cJSON_CreateNumber(p->batch_share[d]));
-    if (p->run_seconds > 0)
-        ADD(o, {"epochs", p->epochs}, {"evaluations", p->evaluations}, {"run_seconds", p->run_seconds});
-    cJSON *const memory = cJSON_AddArrayToObject(o, "memory");
-    for (uint32_t i = 0; i < p->items; i++) {
-        cJSON *const one = add_object(memory);
-        cJSON_AddStringToObject(one, "name", p->item[i].name);
-        cJSON_AddNumberToObject(one, "bytes", (double)p->item[i].bytes);
-        cJSON_AddBoolToObject(one, "device", p->item[i].device);
-    }
+    return ok;
 }
 
-static gs_status print_json(void *file, cJSON *o)
+static bool fill(cJSON *o, const gs_plan_report *p)
 {
-    char *const text = o == NULL ? NULL : cJSON_PrintUnformatted(o);
+    bool ok = gs_record_write(o, GS_FIELDS(first_fields), p) &&
+              gs_record_write(cJSON_AddObjectToObject(o, "known_from"), GS_FIELDS(known_fields), p);
+
+    cJSON *const files = cJSON_AddArrayToObject(o, "files");
+    for (uint32_t i = 0; i < p->files && ok; i++)
+        ok = add_file(files, p, i);
+    cJSON *const links = cJSON_AddArrayToObject(o, "links");
+    for (uint32_t i = 0; i < p->links && ok; i++)
+        ok = add_link(links, p, &p->link[i]);
+    return ok && add_memories(o, p) && gs_record_write(o, GS_FIELDS(choice_fields), p) &&
+           (p->batch_devices == 0 || gs_record_write(o, GS_FIELDS(batch_fields), p)) &&
+           (!(p->run_seconds > 0) || gs_record_write(o, GS_FIELDS(run_fields), p)) &&
+           gs_record_write(o, GS_FIELDS(memory_field), p);
+}
+
+/* Takes `o`, of which all is there where `whole`. */
+static gs_status print_json(void *file, cJSON *o, bool whole)
+{
+    char *const text = whole ? cJSON_PrintUnformatted(o) : NULL;
     gs_status st = GS_OK;
 
     if (text == NULL)
@@ -496,30 +462,24 @@ gs_status gs_print_plan(void *file, const gs_plan_report *plan)
     if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_check_argument(plan, "plan")) != GS_OK)
         return st;
     cJSON *const o = cJSON_CreateObject();
-    if (o != NULL)
-        fill(o, plan);
-    return print_json(file, o);
+    return print_json(file, o, fill(o, plan));
 }
 
-static void fill_cluster(cJSON *o, const gs_cluster_report *r)
-{
-    ADD(o, {"ranks", r->ranks}, {"planned", r->planned}, {"parts", r->parts}, {"vertices", (double)r->vertices},
-        {"edges", (double)r->edges}, {"parameters", (double)r->parameters});
-    cJSON *const links = cJSON_AddArrayToObject(o, "links");
-    for (uint32_t l = 0; l < r->links; l++) {
-        cJSON *const one = add_object(links);
-        cJSON_AddStringToObject(one, "name", r->link[l].name);
-        ADD(one, {"bytes", r->link[l].bytes}, {"seconds", r->link[l].seconds});
-    }
-    ADD(o, {"compute_seconds", r->compute_seconds}, {"disk_seconds", r->disk_seconds},
-        {"network_seconds", r->network_seconds}, {"epoch_seconds", r->epoch_seconds},
-        {"run_seconds", r->run_seconds});
-    cJSON_AddStringToObject(o, "bound", r->bound);
-    ADD(o, {"memory", (double)r->memory}, {"memory_bytes", (double)r->memory_bytes},
-        {"table_bytes", (double)r->table_bytes}, {"store_bytes", (double)r->store_bytes},
-        {"spill_bytes", (double)r->spill_bytes}, {"epoch_price", r->epoch_price}, {"run_price", r->run_price});
-    fill(cJSON_AddObjectToObject(o, "plan"), &r->plan);
-}
+#define LINKS_AT offsetof(gs_cluster_report, link)
+#define CLUSTER(kind, member) PART(gs_cluster_report, kind, member)
+static const gs_field cluster_link_fields[] = {
+    {.name = "name", .kind = GS_FIELD_TEXT, .at = offsetof(gs_cluster_report, link[0].name) - LINKS_AT},
+    {.name = "bytes", .kind = GS_FIELD_REAL, .at = offsetof(gs_cluster_report, link[0].bytes) - LINKS_AT},
+    {.name = "seconds", .kind = GS_FIELD_REAL, .at = offsetof(gs_cluster_report, link[0].seconds) - LINKS_AT},
+};
+static const gs_field cluster_fields[] = {
+    CLUSTER(U32, ranks), CLUSTER(U32, planned), CLUSTER(U32, parts), CLUSTER(U64, vertices), CLUSTER(U64, edges),
+    CLUSTER(U64, parameters), GS_ROWS(gs_cluster_report, link, links, "links", cluster_link_fields),
+    CLUSTER(REAL, compute_seconds), CLUSTER(REAL, disk_seconds), CLUSTER(REAL, network_seconds),
+    CLUSTER(REAL, epoch_seconds), CLUSTER(REAL, run_seconds), CLUSTER(TEXT, bound), CLUSTER(U64, memory),
+    CLUSTER(U64, memory_bytes), CLUSTER(U64, table_bytes), CLUSTER(U64, store_bytes), CLUSTER(U64, spill_bytes),
+    CLUSTER(REAL, epoch_price), CLUSTER(REAL, run_price),
+};
 
 gs_status gs_print_cluster(void *file, const gs_cluster_report *report)
 {
@@ -528,7 +488,6 @@ gs_status gs_print_cluster(void *file, const gs_cluster_report *report)
     if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_check_argument(report, "report")) != GS_OK)
         return st;
     cJSON *const o = cJSON_CreateObject();
-    if (o != NULL)
-        fill_cluster(o, report);
-    return print_json(file, o);
+    return print_json(file, o, gs_record_write(o, GS_FIELDS(cluster_fields), report) &&
+                                   fill(cJSON_AddObjectToObject(o, "plan"), &report->plan));
 }

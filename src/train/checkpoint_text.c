@@ -150,6 +150,17 @@ static const gs_field part_fields[] = {
     GS_FIELD(gs_checkpoint, part.batches, U32, "batches", .most = UINT32_MAX),
     GS_FIELD(gs_checkpoint, part.of, U32, "of", .most = UINT32_MAX),
 };
+static const gs_field cost_fields[] = {
+    GS_FIELD(gs_cost, seconds, REAL, "seconds", .most = MOST_RATE, .lists = GS_WORK_KINDS, .count = GS_WORK_AMOUNTS),
+    GS_FIELD(gs_cost, source, U32, "sources", .least = GS_COST_DEFAULT, .most = GS_COST_FITTED, .count = GS_WORK_KINDS),
+    GS_FIELD(gs_cost, disk_source, U32, "disk_source", .least = GS_COST_DEFAULT, .most = GS_COST_FITTED),
+    GS_FIELD(gs_cost, read_bps, REAL, "read_bps", .least = 1, .most = MOST_RATE),
+    GS_FIELD(gs_cost, write_bps, REAL, "write_bps", .least = 1, .most = MOST_RATE),
+    GS_FIELD(gs_cost, request_seconds, REAL, "request_seconds", .most = 1),
+    GS_FIELD(gs_cost, block_seconds, REAL, "block_seconds", .most = 1, .may_lack = true),
+    GS_FIELD(gs_cost, latency_seconds, REAL, "latency_seconds", .most = 1),
+    GS_FIELD(gs_cost, pick_seconds, REAL, "pick_seconds", .most = 1, .may_lack = true),
+};
 static const gs_field plan_fields[] = {
     GS_FIELD(gs_checkpoint, plan_id, HEX, "id"),
     GS_FIELD(gs_checkpoint, maker, TEXT, "maker", .most = GS_MAKER_BYTES),
@@ -159,15 +170,12 @@ static const gs_field plan_fields[] = {
     GS_FIELD(gs_checkpoint, device_memory, U64, "device_memory", .most = MOST_EXACT),
     GS_FIELD(gs_checkpoint, process_bytes, U64, "process_bytes", .most = MOST_EXACT),
     GS_FIELD(gs_checkpoint, epochs, U32, "epochs", .most = UINT32_MAX, .may_lack = true),
+    GS_OBJECT(gs_checkpoint, cost, "cost", cost_fields),
 };
-static const gs_field cost_fields[] = {
-    GS_FIELD(gs_cost, disk_source, U32, "disk_source", .least = GS_COST_DEFAULT, .most = GS_COST_FITTED),
-    GS_FIELD(gs_cost, read_bps, REAL, "read_bps", .least = 1, .most = MOST_RATE),
-    GS_FIELD(gs_cost, write_bps, REAL, "write_bps", .least = 1, .most = MOST_RATE),
-    GS_FIELD(gs_cost, request_seconds, REAL, "request_seconds", .most = 1),
-    GS_FIELD(gs_cost, block_seconds, REAL, "block_seconds", .most = 1, .may_lack = true),
-    GS_FIELD(gs_cost, latency_seconds, REAL, "latency_seconds", .most = 1),
-    GS_FIELD(gs_cost, pick_seconds, REAL, "pick_seconds", .most = 1, .may_lack = true),
+static const gs_field host_cost_field[] = {GS_OBJECT(gs_checkpoint, host_cost, "host_cost", cost_fields)};
+static const gs_field rates_field[] = {
+    GS_FIELD(gs_checkpoint, batch_rate, REAL, "batch_rates", .most = MOST_RATE, .may_lack = true,
+             .count = GS_BATCH_DEVICES, .counted = true, .counter = offsetof(gs_checkpoint, batch_rates)),
 };
 static const gs_field command_field[] = {
     GS_FIELD(gs_checkpoint, command, TEXT, "command", .most = GS_CHECKPOINT_COMMAND, .may_lack = true),
@@ -203,73 +211,46 @@ static bool add_object(cJSON *root, const char *key, const gs_field *field, size
     return gs_record_write(cJSON_AddObjectToObject(root, key), field, fields, c);
 }
 
-static bool add_cost(cJSON *to, const char *name, const gs_cost *c)
-{
-    cJSON *const cost = cJSON_AddObjectToObject(to, name);
-    cJSON *const kinds = cost == NULL ? NULL : cJSON_AddArrayToObject(cost, "seconds");
-    cJSON *const sources = kinds == NULL ? NULL : cJSON_AddArrayToObject(cost, "sources");
-    bool ok = sources != NULL;
-
-    for (int k = 0; ok && k < GS_WORK_KINDS; k++) {
-        cJSON *const row = cJSON_CreateDoubleArray(c->seconds[k], GS_WORK_AMOUNTS);
-        ok = row != NULL && cJSON_AddItemToArray(kinds, row) &&
-             cJSON_AddItemToArray(sources, cJSON_CreateNumber(c->source[k]));
-    }
-    return ok && gs_record_write(cost, GS_FIELDS(cost_fields), c);
-}
-
 /* A disk always moves something. */
 static bool has_host_cost(const gs_checkpoint *c) { return c->host_cost.read_bps > 0; }
-
-static bool add_rates(cJSON *to, const gs_checkpoint *c)
-{
-    cJSON *const rates = c->batch_rates == 0 ? NULL : cJSON_AddArrayToObject(to, "batch_rates");
-    bool ok = c->batch_rates == 0 || rates != NULL;
-    for (uint32_t k = 0; k < c->batch_rates && ok; k++)
-        ok = cJSON_AddItemToArray(rates, cJSON_CreateNumber(c->batch_rate[k]));
-    return ok;
-}
 
 static bool add_plan(cJSON *root, const gs_checkpoint *c)
 {
     cJSON *const to = cJSON_AddObjectToObject(root, "plan");
-    return gs_record_write(to, GS_FIELDS(plan_fields), c) && add_cost(to, "cost", &c->cost) &&
-           (!has_host_cost(c) || add_cost(to, "host_cost", &c->host_cost)) && add_rates(to, c);
+    return gs_record_write(to, GS_FIELDS(plan_fields), c) &&
+           (!has_host_cost(c) || gs_record_write(to, GS_FIELDS(host_cost_field), c)) &&
+           gs_record_write(to, GS_FIELDS(rates_field), c);
 }
 
 /* All numbers of a part, as their bits; before there were some of the figures, so many. */
 #define PART_FIGURES 40u
 #define PART_NUMBERS (6u + PART_FIGURES)
-static const int part_numbers_before[] = {27, 31, 43};
-_Static_assert(sizeof(gs_task_figures) == offsetof(gs_task_figures, micro_f1) + PART_FIGURES * sizeof(double),
+static const uint32_t part_numbers_of[] = {27, 31, 43, PART_NUMBERS};
+_Static_assert(sizeof(gs_task_figures) == offsetof(gs_task_figures, micro_f1) + PART_FIGURES * sizeof(double) &&
+                   offsetof(gs_epoch_part, figures) == offsetof(gs_epoch_part, lr) + 6 * sizeof(double),
                "of a part");
 
-static void list_part(double number[PART_NUMBERS], const gs_epoch_part *p)
-{
-    const double first[] = {p->lr, p->loss, p->mass, p->accuracy[0], p->accuracy[1], p->accuracy[2]};
-    memcpy(number, first, sizeof(first));
-    memcpy(number + 6, (const char *)&p->figures + offsetof(gs_task_figures, micro_f1),
-           PART_FIGURES * sizeof(double));
-}
+typedef struct part_numbers {
+    uint32_t count;
+    double number[PART_NUMBERS];
+} part_numbers;
+
+static const gs_field numbers_field[] = {
+    GS_FIELD(part_numbers, number, BITS, "numbers", .count = PART_NUMBERS, .counted = true,
+             .counter = offsetof(part_numbers, count)),
+};
 
 static bool add_part(cJSON *root, const gs_checkpoint *c)
 {
-    double number[PART_NUMBERS];
-    char digits[GS_HEX_DIGITS + 1];
+    part_numbers n = {.count = PART_NUMBERS};
 
     if (!c->part.begun)
         return true;
     cJSON *const to = cJSON_AddObjectToObject(root, "part");
-    cJSON *const list = to == NULL ? NULL : cJSON_AddArrayToObject(to, "numbers");
-    bool ok = list != NULL && gs_record_write(to, GS_FIELDS(part_fields), c);
-    list_part(number, &c->part);
-    for (uint32_t k = 0; ok && k < PART_NUMBERS; k++) {
-        uint64_t bits;
-        memcpy(&bits, &number[k], sizeof(bits));
-        gs_hex_format(digits, bits);
-        ok = cJSON_AddItemToArray(list, cJSON_CreateString(digits));
-    }
-    return ok;
+    memcpy(n.number, (const char *)&c->part + offsetof(gs_epoch_part, lr), 6 * sizeof(double));
+    memcpy(n.number + 6, (const char *)&c->part.figures + offsetof(gs_task_figures, micro_f1),
+           PART_FIGURES * sizeof(double));
+    return gs_record_write(to, GS_FIELDS(numbers_field), &n) && gs_record_write(to, GS_FIELDS(part_fields), c);
 }
 
 static bool add_sections(cJSON *root, const gs_checkpoint *c)
@@ -305,38 +286,22 @@ gs_status gs_checkpoint_format(char **text, uint64_t *bytes, const gs_checkpoint
 
 /* ---- reading ------------------------------------------------------------- */
 
-static void refuse(gs_record *r, const char *key)
-{
-    if (r->st == GS_OK)
-        r->st = gs_fail(GS_EFORMAT, "%s: \"%s%s\" cannot be so", r->path, r->where, key);
-}
+static void refuse(gs_record *r, const char *key) { gs_record_refuse(r, key, "cannot be so"); }
 
-/* The object of that key as a record, which close_record() ends. Another version's may have other keys, too. */
-static gs_record open_record(gs_record *r, const char *key, const char *where)
+/* Another version's may have other keys, too. */
+static void read_object(gs_record *r, const char *key, const gs_field *field, size_t fields, gs_checkpoint *c)
 {
-    cJSON *const object = gs_record_object(r, key);
-
-    return (gs_record){object, r->path, where, "", r->st};
-}
-
-static void close_record(gs_record *of, const gs_record *r)
-{
-    of->st = r->st;
-    cJSON_Delete(r->object);
-}
-
-static void read_object(gs_record *r, const char *key, const char *where, const gs_field *field, size_t fields,
-                        gs_checkpoint *c)
-{
-    gs_record of = open_record(r, key, where);
+    char where[GS_WHERE_BYTES];
+    gs_record of = gs_record_open(r, key, where);
 
     gs_record_read(&of, field, fields, c);
-    close_record(r, &of);
+    gs_record_close(r, &of);
 }
 
 static void read_options(gs_record *r, gs_checkpoint *c)
 {
-    gs_record from = open_record(r, "options", "options.");
+    char where[GS_WHERE_BYTES];
+    gs_record from = gs_record_open(r, "options", where);
 
     for (uint32_t k = 0; k < c->options; k++) {
         gs_checkpoint_option *const o = &c->option[k];
@@ -344,102 +309,45 @@ static void read_options(gs_record *r, gs_checkpoint *c)
         f.may_lack = o->may_lack;
         gs_record_read(&from, &f, 1, o);
     }
-    close_record(r, &from);
-}
-
-static void read_work(gs_record *r, gs_cost *c)
-{
-    uint32_t n;
-    cJSON *const kinds = gs_record_list(r, "seconds", GS_WORK_KINDS, GS_WORK_KINDS, &n);
-    cJSON *const sources = gs_record_list(r, "sources", GS_WORK_KINDS, GS_WORK_KINDS, &n);
-
-    for (int k = 0; r->st == GS_OK && k < GS_WORK_KINDS; k++) {
-        const cJSON *const source = cJSON_GetArrayItem(sources, k);
-        for (int a = 0; a < GS_WORK_AMOUNTS; a++) {
-            const cJSON *const v = cJSON_GetArrayItem(cJSON_GetArrayItem(kinds, k), a);
-            c->seconds[k][a] = cJSON_IsNumber(v) ? v->valuedouble : -1;
-            if (!(c->seconds[k][a] >= 0 && c->seconds[k][a] <= MOST_RATE))
-                refuse(r, "seconds");
-        }
-        if (!cJSON_IsNumber(source) || source->valuedouble < GS_COST_DEFAULT || source->valuedouble > GS_COST_FITTED)
-            refuse(r, "sources");
-        else
-            c->source[k] = (gs_cost_source)source->valueint;
-    }
-    cJSON_Delete(kinds);
-    cJSON_Delete(sources);
-}
-
-static void read_cost(gs_record *r, const char *key, const char *where, gs_cost *c)
-{
-    gs_record cost = open_record(r, key, where);
-
-    read_work(&cost, c);
-    c->pick_seconds = 1; /* of a program that picked no rows, whose plan has none */
-    gs_record_read(&cost, GS_FIELDS(cost_fields), c);
-    close_record(r, &cost);
-}
-
-static void read_rates(gs_record *r, gs_checkpoint *c)
-{
-    cJSON *const rates = gs_record_has(r, "batch_rates")
-                             ? gs_record_list(r, "batch_rates", 1, GS_BATCH_DEVICES, &c->batch_rates)
-                             : NULL;
-
-    for (uint32_t k = 0; k < c->batch_rates; k++) {
-        const cJSON *const v = cJSON_GetArrayItem(rates, (int)k);
-        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= MOST_RATE))
-            refuse(r, "batch_rates");
-        c->batch_rate[k] = r->st == GS_OK ? v->valuedouble : 1;
-    }
-    cJSON_Delete(rates);
+    gs_record_close(r, &from);
 }
 
 static void read_plan(gs_record *r, gs_checkpoint *c)
 {
-    gs_record plan = open_record(r, "plan", "plan.");
+    char where[GS_WHERE_BYTES];
+    gs_record plan = gs_record_open(r, "plan", where);
+    const bool host = gs_record_has(&plan, "host_cost");
 
+    c->cost.pick_seconds = 1; /* of a program that picked no rows, whose plan has none */
+    c->host_cost.pick_seconds = host;
     gs_record_read(&plan, GS_FIELDS(plan_fields), c);
-    read_cost(&plan, "cost", "plan.cost.", &c->cost);
-    if (gs_record_has(&plan, "host_cost"))
-        read_cost(&plan, "host_cost", "plan.host_cost.", &c->host_cost);
-    read_rates(&plan, c);
-    close_record(r, &plan);
-}
-
-static void read_numbers(gs_record *r, double number[PART_NUMBERS])
-{
-    uint32_t count;
-    cJSON *const list = gs_record_list(r, "numbers", 0, 1024, &count);
-    uint32_t before = PART_NUMBERS;
-
-    for (size_t k = 0; k < GS_ARRAY_LEN(part_numbers_before); k++)
-        before = (int)count == part_numbers_before[k] ? count : before;
-    for (uint32_t k = before; k < PART_NUMBERS; k++)
-        number[k] = NAN;
-    for (uint32_t k = 0; k < before && r->st == GS_OK; k++) {
-        const char *const digits = cJSON_GetStringValue(cJSON_GetArrayItem(list, (int)k));
-        uint64_t bits = 0;
-        if (digits == NULL || strlen(digits) != GS_HEX_DIGITS || !gs_hex_parse(&bits, digits))
-            refuse(r, "numbers");
-        memcpy(&number[k], &bits, sizeof(bits));
-    }
-    cJSON_Delete(list);
+    gs_record_read(&plan, host_cost_field, host, c);
+    gs_record_read(&plan, GS_FIELDS(rates_field), c);
+    gs_record_close(r, &plan);
 }
 
 static void read_part(gs_record *r, gs_checkpoint *c)
 {
-    gs_record from = open_record(r, "part", "part.");
-    double number[PART_NUMBERS] = {0};
+    char where[GS_WHERE_BYTES];
+    gs_record from = gs_record_open(r, "part", where);
+    part_numbers n = {0};
+    bool fits = false;
 
-    read_numbers(&from, number);
-    c->part = (gs_epoch_part){.begun = true, .lr = number[0], .loss = number[1], .mass = number[2],
-                              .accuracy = {number[3], number[4], number[5]}};
-    memcpy((char *)&c->part.figures + offsetof(gs_task_figures, micro_f1), number + 6, PART_FIGURES * sizeof(double));
+    for (size_t k = 0; k < PART_NUMBERS; k++)
+        n.number[k] = NAN;
+    gs_record_read(&from, GS_FIELDS(numbers_field), &n);
+    for (size_t k = 0; k < GS_ARRAY_LEN(part_numbers_of); k++)
+        fits = fits || n.count == part_numbers_of[k];
+    if (!fits)
+        refuse(&from, "numbers");
+    c->part.begun = true;
+    memcpy((char *)&c->part + offsetof(gs_epoch_part, lr), n.number, 6 * sizeof(double));
+    memcpy((char *)&c->part.figures + offsetof(gs_task_figures, micro_f1), n.number + 6,
+           PART_FIGURES * sizeof(double));
     gs_record_read(&from, GS_FIELDS(part_fields), c);
     if (c->part.batches > c->part.of)
         refuse(&from, "batches");
-    close_record(r, &from);
+    gs_record_close(r, &from);
 }
 
 static void read_control(gs_record *r, gs_checkpoint *c)
@@ -448,7 +356,7 @@ static void read_control(gs_record *r, gs_checkpoint *c)
     const uint64_t most = (uint64_t)c->epoch + c->part.begun; /* epochs that were judged */
 
     x->last_loss = NAN;
-    read_object(r, "control", "control.", GS_FIELDS(control_fields), c);
+    read_object(r, "control", GS_FIELDS(control_fields), c);
     if (x->best_epoch > most || x->last_better > most || x->plateau_bad > most || x->elbow > c->epoch)
         refuse(r, "control");
 }
@@ -463,22 +371,23 @@ static bool is_section_name(const char *name)
 
 static void read_sections(gs_record *r, gs_checkpoint *c)
 {
-    cJSON *const from = gs_record_object(r, "sections");
-    cJSON *entry;
+    char where[GS_WHERE_BYTES], within[GS_WHERE_BYTES];
+    gs_record from = gs_record_open(r, "sections", where);
+    bool good = true;
 
-    cJSON_ArrayForEach(entry, from)
-    {
-        gs_record one = {entry, r->path, "sections.", "", r->st};
-        if (c->sections == GS_CHECKPOINT_SECTIONS || entry->string == NULL || !is_section_name(entry->string)) {
-            refuse(r, "sections");
+    while (from.st == GS_OK && from.object->child != NULL && good) {
+        const char *const name = from.object->child->string;
+        if (!(good = c->sections < GS_CHECKPOINT_SECTIONS && name != NULL && is_section_name(name)))
             break;
-        }
         gs_checkpoint_section *const s = &c->section[c->sections++];
-        snprintf(s->name, sizeof(s->name), "%s", entry->string);
+        snprintf(s->name, sizeof(s->name), "%s", name);
+        gs_record one = gs_record_open(&from, s->name, within);
         gs_record_read(&one, GS_FIELDS(section_fields), s);
-        r->st = one.st;
+        gs_record_close(&from, &one);
     }
-    cJSON_Delete(from);
+    gs_record_close(r, &from);
+    if (!good)
+        refuse(r, "sections");
 }
 
 static void read_all(gs_record *r, gs_checkpoint *c)
@@ -493,7 +402,7 @@ static void read_all(gs_record *r, gs_checkpoint *c)
         r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %llu, but this program reads versions %d and %d", r->path,
                         (unsigned long long)version, VERSION, VERSION_PART);
     gs_record_read(r, GS_FIELDS(first_fields), c);
-    read_object(r, "so_far", "so_far.", GS_FIELDS(so_far_fields), c);
+    read_object(r, "so_far", GS_FIELDS(so_far_fields), c);
     read_options(r, c);
     if (version == VERSION_PART)
         read_part(r, c);
@@ -506,17 +415,12 @@ static void read_all(gs_record *r, gs_checkpoint *c)
 gs_status gs_checkpoint_parse(gs_checkpoint *out, const char *text, uint64_t bytes, const char *path)
 {
     gs_checkpoint c = {.options = out->options};
-    gs_record r = {.path = path, .where = "", .advice = "", .st = gs_checksum_line_check(text, bytes, path, "")};
+    gs_record r = {.path = path, .where = "", .advice = ""};
 
-    if (r.st != GS_OK)
-        return r.st;
     memcpy(c.option, out->option, sizeof(c.option));
-    cJSON *const root = r.object = cJSON_ParseWithLength(text, bytes);
-    if (!cJSON_IsObject(root))
-        r.st = gs_fail(GS_EFORMAT, "%s: not a JSON object", path);
-    else
-        read_all(&r, &c);
-    cJSON_Delete(root);
+    gs_record_of_text(&r, text, bytes);
+    read_all(&r, &c);
+    cJSON_Delete(r.object);
     if (r.st == GS_OK)
         *out = c;
     return r.st;
