@@ -23,7 +23,7 @@
  * grow at their end, and then the library's major version does, too.
  * Memory: options and reports are plain structs that the caller owns; strings
  * in options must live until the call returns; only a gs_run is left to be closed.
- * Planning sets glibc's M_MMAP_THRESHOLD to 1 MiB, for the whole process.
+ * Planning sets glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD to 1 MiB, for the whole process.
  * Blocking: everything here blocks until it is done, but for what says that it does not. Long calls take a `stop`:
  * when the int it points to becomes nonzero (a signal handler or another thread
  * may set it) they clean up and return GS_EINTERRUPTED. Handlers of signals that may come meanwhile want SA_ONSTACK and

@@ -31,7 +31,7 @@ static atomic_bool frozen;
 
 static struct {
     pthread_mutex_t lock; /* of all else here but `most` */
-    void *block[KEPT_BLOCKS];
+    void *block[KEPT_BLOCKS]; /* the oldest first */
     uint32_t count;
     uint64_t bytes;
     atomic_uint_fast64_t most; /* of them and of what is live; 0: none stay */
@@ -43,7 +43,7 @@ static uint64_t kept_most(void) { return atomic_load_explicit(&kept.most, memory
 static void *remove_kept(uint32_t k)
 {
     void *const p = kept.block[k];
-    kept.block[k] = kept.block[--kept.count];
+    memmove(&kept.block[k], &kept.block[k + 1], (--kept.count - k) * sizeof(kept.block[0]));
     kept.bytes -= malloc_usable_size(p);
     return p;
 }
@@ -76,7 +76,10 @@ static bool keep(void *p, uint64_t bytes)
     if (bytes < LARGE_BYTES || most == 0)
         return false;
     pthread_mutex_lock(&kept.lock);
-    has_room = kept.count < KEPT_BLOCKS && gs_alloc_live_bytes() + kept.bytes + bytes <= most;
+    has_room = gs_alloc_live_bytes() + bytes <= most;
+    while (has_room && kept.count > 0 &&
+           (kept.count == KEPT_BLOCKS || gs_alloc_live_bytes() + kept.bytes + bytes > most))
+        free(remove_kept(0)); /* of a size that nobody takes any more */
     if (has_room) {
         kept.block[kept.count++] = p;
         kept.bytes += bytes;
@@ -90,7 +93,7 @@ static void drop_kept(uint64_t live)
 {
     pthread_mutex_lock(&kept.lock);
     while (kept.count > 0 && live + kept.bytes > kept_most())
-        free(remove_kept(kept.count - 1));
+        free(remove_kept(0));
     pthread_mutex_unlock(&kept.lock);
 }
 
@@ -271,7 +274,8 @@ void gs_alloc_fail_nth(uint64_t n) { atomic_store_explicit(&fail_countdown, n, m
 void gs_alloc_map_large(void)
 {
 #ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, GS_MIB);
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
 #endif
 }
 

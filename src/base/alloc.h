@@ -37,12 +37,13 @@ void gs_drop_pages(void *p, size_t bytes);
 /* Gives memory that was freed back to the system, where the C library kept it. */
 void gs_alloc_trim(void);
 /* From now on blocks of 1 MiB and more go back when they are freed, and grow without a copy; for the process, whoever
- * allocates. Left alone, glibc keeps ever larger ones (up to 32 MiB), and of an array that grew in the heap the holes:
- * twice what is live. */
+ * allocates; and of the heap's free end no more stays than so much. Left alone, glibc keeps ever larger ones (up to
+ * 32 MiB), and of an array that grew in the heap the holes: twice what is live. */
 void gs_alloc_map_large(void);
 
 /* Blocks of 1 MiB and more that are freed from now on stay in memory for the next ones, where they and what is live are
- * no more than `most` bytes. 0: none do, and those that stayed go back. For the process, whoever allocates. */
+ * no more than `most` bytes; the oldest make room for new ones. 0: none do, and those that stayed go back. For the
+ * process, whoever allocates. */
 void gs_alloc_keep_large(uint64_t most);
 uint64_t gs_alloc_kept_bytes(void); /* that stay so, and are not live */
 /* Bytes that a block has, which may be more than were asked for. */

@@ -82,6 +82,30 @@ static void test_alloc__large_blocks_stay_within_what_they_may(void **state)
     assert_int_equal(gs_alloc_live_bytes(), before);
 }
 
+/* Sizes that nobody asks for again would else hold what room there is until the end. */
+static void test_alloc__the_oldest_that_stay_make_room(void **state)
+{
+    enum { OLD = 20 };
+    char *old[OLD];
+
+    (void)state;
+    gs_alloc_keep_large(gs_alloc_live_bytes() + 64 * GS_MIB);
+    for (size_t i = 0; i < OLD; i++)
+        assert_non_null(old[i] = gs_malloc(2 * GS_MIB));
+    for (size_t i = 0; i < OLD; i++)
+        gs_free(old[i]);
+    char *const a = gs_malloc(60 * GS_MIB);
+    assert_non_null(a);
+    const uint64_t room = gs_alloc_room(a);
+    gs_free(a); /* stays, and they go */
+    assert_true(gs_alloc_kept_bytes() >= room && gs_alloc_kept_bytes() <= 64 * GS_MIB);
+    char *const b = gs_malloc(60 * GS_MIB);
+    assert_int_equal(gs_alloc_room(b), room);
+    assert_true(gs_alloc_kept_bytes() < 5 * GS_MIB);
+    gs_free(b);
+    gs_alloc_keep_large(0);
+}
+
 static void test_alloc__size_zero_may_be_freed(void **state)
 {
     const uint64_t before = gs_alloc_live_bytes();
@@ -307,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_alloc__live_returns_to_where_it_was),
         cmocka_unit_test(test_alloc__peak_is_the_worst_there_was),
         cmocka_unit_test(test_alloc__large_blocks_stay_within_what_they_may),
+        cmocka_unit_test(test_alloc__the_oldest_that_stay_make_room),
         cmocka_unit_test(test_alloc__size_zero_may_be_freed),
         cmocka_unit_test(test_alloc__overflow_is_refused),
         cmocka_unit_test(test_alloc__pages_are_aligned_zeroed_and_counted),
