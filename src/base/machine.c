@@ -382,8 +382,12 @@ void gs_processor_name(char out[GS_PROCESSOR_BYTES])
         fclose(f);
 }
 
+static unsigned quota_cpus;
+static void read_quota(void) { quota_cpus = gs_machine__quota_cpus("/proc", UINT_MAX); }
+
 unsigned gs_machine_cpus(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     unsigned cpus = 0;
 
     /* The kernel refuses a set smaller than the processors it knows. */
@@ -396,7 +400,8 @@ unsigned gs_machine_cpus(void)
             cpus = (unsigned)CPU_COUNT_S(bytes, set);
         gs_free(set);
     }
-    return gs_machine__quota_cpus("/proc", GS_MAX(cpus, 1u));
+    pthread_once(&once, read_quota);
+    return GS_MIN(GS_MAX(cpus, 1u), quota_cpus);
 }
 
 /* ---- load ---- */
@@ -440,7 +445,7 @@ static void *wait_for(void *lock)
     return NULL;
 }
 
-gs_status gs_threads_check(unsigned threads)
+static gs_status start_and_end(unsigned threads)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_t *const thread = gs_malloc_array(threads, sizeof(*thread));
@@ -463,9 +468,20 @@ gs_status gs_threads_check(unsigned threads)
                    threads, strerror(error));
 }
 
+gs_status gs_threads_check(unsigned threads)
+{
+    static atomic_uint had; /* the most so far. Of two threads that write it, either's is true */
+    const bool known = threads <= atomic_load_explicit(&had, memory_order_relaxed);
+    const gs_status st = known ? GS_OK : start_and_end(threads);
+
+    if (st == GS_OK && !known)
+        atomic_store_explicit(&had, threads, memory_order_relaxed);
+    return st;
+}
+
 gs_status gs_threads_begin(unsigned threads)
 {
-    const gs_status st = gs_threads_check(threads);
+    const gs_status st = start_and_end(threads);
     atomic_uint there = 0;
 
     if (st != GS_OK)

@@ -18,7 +18,7 @@ void gs_process_drop_idle_code(void);
 /* The processors' model name, "unknown" where the system does not say. */
 #define GS_PROCESSOR_BYTES 128
 void gs_processor_name(char out[GS_PROCESSOR_BYTES]);
-/* Processors this process may run on (affinity and cpu quota), at least 1. */
+/* Processors this process may run on (affinity, and the cpu quota that it began with), at least 1. */
 unsigned gs_machine_cpus(void);
 
 /* ---- load -------------------------------------------------------------- */
@@ -41,11 +41,11 @@ double gs_machine_others(const gs_machine_load *from, const gs_machine_load *to)
  * OpenMP ends the program where one is not, with what was being written left behind; so this is asked before.
  */
 
-/* Starts `threads` - 1 beside the caller's and lets them end. GS_ENOMEM: the system gives fewer. Blocks for some tens
- * of microseconds a thread. */
+/* Starts `threads` - 1 beside the caller's and lets them end, unless as many were had before: each program that a plan
+ * compares opens its devices. GS_ENOMEM: the system gives fewer. Blocks for some tens of microseconds a thread. */
 gs_status gs_threads_check(unsigned threads);
 
-/* The same, and starts OpenMP's for the caller's parallel loops while memory is there: they stay. */
+/* The same, each time, and starts OpenMP's for the caller's parallel loops while memory is there: they stay. */
 gs_status gs_threads_begin(unsigned threads);
 
 /* ---- GPUs -------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -278,6 +279,25 @@ static void test_machine__load_of_another_process_is_seen(void **state)
     assert_true(to.all - from.all <= 1.5 * (gs_now() - began + 0.1) * (double)sysconf(_SC_NPROCESSORS_CONF));
 }
 
+static double processor_seconds_of_check(unsigned threads)
+{
+    struct timespec from, to;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    gs_assert_ok(gs_threads_check(threads));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    return (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+}
+
+/* Threads that were had are not started once more; more of them are. */
+static void test_machine__threads_are_tried_once(void **state)
+{
+    (void)state;
+    const double first = processor_seconds_of_check(100), again = processor_seconds_of_check(100);
+    const double fewer = processor_seconds_of_check(99), more = processor_seconds_of_check(200);
+    assert_true(again < first / 8 && fewer < first / 8);
+    assert_true(more > 8 * again);
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, gs_test_temp_setup, gs_test_temp_teardown)
 
 int main(void)
@@ -294,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_machine__real_numbers_are_plausible),
         cmocka_unit_test(test_machine__idle_code_is_given_back_and_comes_again),
         cmocka_unit_test(test_machine__others_have_what_is_neither_idle_nor_own),
+        cmocka_unit_test(test_machine__threads_are_tried_once),
         cmocka_unit_test(test_machine__load_of_another_process_is_seen),
         WITH_FOLDER(test_machine__keeps_no_memory),
     };
