@@ -20,10 +20,14 @@ N, E, F, K, C = 10, 26, 4, 3, 4
 
 # -- the layers ----------------------------------------------------------------------------
 
-def edgeconv(g, p, h, heads):
+def edgeconv(g, p, h, heads, fold=max):
     u, v = take(h, g["src"]), take(h, g["dst"])
     z = product(beside(v, each(lambda a, b: a - b, u, v)), p["nn.0.weight"], p["nn.0.bias"])
-    return into(g, product(each(relu, z), p["nn.2.weight"], p["nn.2.bias"]), max)
+    return into(g, product(each(relu, z), p["nn.2.weight"], p["nn.2.bias"]), fold)
+
+
+def edgemin(g, p, h, heads):
+    return edgeconv(g, p, h, heads, min)
 
 
 def gine(g, p, h, heads):
@@ -114,7 +118,7 @@ def linear(name, rows, columns, bias=True):
 
 
 def shapes_of(model, i, o, heads, k):
-    if model == "edgeconv":
+    if model in ("edgeconv", "edgemin"):
         return {**linear("nn.0", o, 2 * i), **linear("nn.2", o, o)}
     if model == "gine":
         return {**linear("lin", i, K), **linear("nn", o, i)}
@@ -135,8 +139,8 @@ def shapes_of(model, i, o, heads, k):
             **linear("lin_skip", o, i, False), "bias": (o,)}
 
 
-LAYER = {"edgeconv": edgeconv, "gine": gine, "nnconv": nnconv, "pna": pna, "transformer": transformer, "gatv2": gatv2,
-         "resgated": resgated, "gatedgcn": gatedgcn}
+LAYER = {"edgeconv": edgeconv, "edgemin": edgemin, "gine": gine, "nnconv": nnconv, "pna": pna,
+         "transformer": transformer, "gatv2": gatv2, "resgated": resgated, "gatedgcn": gatedgcn}
 HEADS = {"nnconv": 4, "transformer": 2, "gatv2": 2}
 
 
