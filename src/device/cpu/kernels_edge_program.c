@@ -15,6 +15,7 @@
 #include "device/cpu/simd_rows.h"
 
 #define LINE 64          /* bytes of a cache line */
+#define ROWS_AHEAD 8     /* that are on their way while one is computed */
 #define PREFETCH_EDGES 8 /* at least, between two steps, so that the loops over them are predicted */
 
 /* Where a thread is in its work. */
@@ -344,6 +345,8 @@ typedef struct chain {
     gs_cpu_rows a;
     bool number; /* a is one */
     float *dst;
+    uint32_t gathered; /* rows at the operand end */
+    gs_cpu_rows gather[GS_CPU_EDGE_LINKS + 2];
 } chain;
 
 /* `n` vectors (a constant) of row e, from column `from` on; the last one ends where `columns` do. */
@@ -390,10 +393,21 @@ GS_INLINE void chain_row(const chain *k, uint32_t e, uint32_t from, uint32_t col
 #undef AT
 }
 
+/* Columns of a row that is read soon. */
+GS_INLINE void prefetch_row(const float *row, const uint32_t n)
+{
+    for (uint32_t i = 0; i < n * GS_LANES; i += LINE / sizeof(float))
+        __builtin_prefetch(row + i);
+}
+
+/* Rows were brought near while the tile before was computed, and are no longer in the first-level cache. */
 GS_INLINE void chain_rows(const chain *k, uint32_t from, uint32_t columns, const uint32_t n)
 {
-    for (uint32_t e = 0; e < k->edges; e++)
+    for (uint32_t e = 0; e < k->edges; e++) {
+        for (uint32_t i = 0; i < k->gathered && e + ROWS_AHEAD < k->edges; i++)
+            prefetch_row(gs_row(&k->gather[i], e + ROWS_AHEAD) + from, n);
         chain_row(k, e, from, columns, n);
+    }
 }
 
 /* Blocks of columns of which none but the last ends within a vector. */
@@ -419,7 +433,11 @@ static void run_links(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         k.link[i] = (link){.op = s[i].op, .alpha = s[i].alpha, .number = s[i].b.width == 1};
         if (s[i].b.form != GS_CPU_EDGE_NOTHING)
             k.link[i].b = gs_value_rows(f, &s[i].b);
+        if (s[i].b.form == GS_CPU_EDGE_OPERAND && s[i].b.width == s->width)
+            k.gather[k.gathered++] = k.link[i].b;
     }
+    if (s->a.form == GS_CPU_EDGE_OPERAND && !k.number)
+        k.gather[k.gathered++] = k.a;
     run_chain(&k);
 }
 
