@@ -56,12 +56,6 @@ static uint32_t slot_of(const struct emitter *e, uint32_t index)
     return index % group == 0 ? index / group : groups + index % group - 1;
 }
 
-static gs_status zero(struct emitter *e, gs_place place, uint64_t bytes, uint32_t *task)
-{
-    const gs_task t = {.kind = GS_TASK_ZERO, .place = place, .bytes = bytes};
-    return gs_emit__task(e, &t, task);
-}
-
 static gs_status copy(struct emitter *e, gs_place to, gs_place from, uint64_t bytes, uint32_t *task)
 {
     const gs_task t = {.kind = GS_TASK_COPY, .place = to, .source = from, .bytes = bytes};
@@ -80,8 +74,8 @@ static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t l
 
     if (!gs_emit__target_needed(e, interval))
         return GS_OK;
-    if ((st = zero(e, state_place(e, 0, local, false), 2 * half, &task)) != GS_OK ||
-        (st = zero(e, state_place(e, gradient_slot(e), local, true), half, &task)) != GS_OK ||
+    if ((st = gs_emit__zero(e, state_place(e, 0, local, false), 2 * half, &task)) != GS_OK ||
+        (st = gs_emit__zero(e, state_place(e, gradient_slot(e), local, true), half, &task)) != GS_OK ||
         (st = gs_emit__rows_here(e, array, interval, 0, rows, false, &u)) != GS_OK)
         return st;
     gs_emit__wait(e, u.read);
@@ -228,7 +222,7 @@ static gs_status begin_gradient(struct emitter *e, struct want w, struct unit *r
     bool fresh;
     w.made = true;
     const gs_status st = gs_emit__make(e, &w, bytes_of(e, &w), rows, &fresh);
-    return st == GS_OK ? zero(e, rows->place, bytes_of(e, &w), &rows->read) : st;
+    return st == GS_OK ? gs_emit__zero(e, rows->place, bytes_of(e, &w), &rows->read) : st;
 }
 
 /* The one copy of the rows comes to this device from wherever it is: `rows`, or nowhere yet. */

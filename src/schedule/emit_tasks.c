@@ -273,6 +273,12 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     return GS_OK;
 }
 
+gs_status gs_emit__zero(struct emitter *e, gs_place place, uint64_t bytes, uint32_t *task)
+{
+    const gs_task t = {.kind = GS_TASK_ZERO, .place = place, .bytes = bytes};
+    return bytes > 0 ? gs_emit__task(e, &t, task) : GS_OK;
+}
+
 void gs_emit__store_extent(const gs_layout *l, uint32_t array, uint64_t first, uint64_t rows, gs_task *t,
                            uint64_t *skip)
 {

@@ -68,10 +68,7 @@ static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval,
     for (uint32_t k = 0, runs = gs_layout_runs(e->l, e->stage, interval); k <= runs && st == GS_OK; k++) {
         const gs_row_run end = {gs_interval_rows(e->l->chunks, interval), 0},
                          run = k < runs ? gs_layout_run(e->l, e->stage, interval, k) : end;
-        const gs_task t = {.kind = GS_TASK_ZERO, .place = gs_place_behind(to, at * row),
-                           .bytes = (run.first - at) * row};
-        if (t.bytes > 0)
-            st = gs_emit__task(e, &t, &task);
+        st = gs_emit__zero(e, gs_place_behind(to, at * row), (run.first - at) * row, &task);
         at = run.first + run.rows;
     }
     return st;
@@ -111,17 +108,11 @@ static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t fro
     return st;
 }
 
-static gs_status zero_part(struct emitter *e, gs_place place, uint64_t from, uint64_t bytes)
-{
-    const gs_task t = {.kind = GS_TASK_ZERO, .place = gs_place_behind(place, from), .bytes = bytes};
-    uint32_t task;
-    return bytes ? gs_emit__task(e, &t, &task) : GS_OK;
-}
-
 /* A run's first and last blocks go to the file with 0 where its rows are not: rows that no stage stores are 0. */
 static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows)
 {
     const gs_stage *s = gs_emit__stage(e);
+    uint32_t task;
     gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
         const gs_reg *reg = &s->reg[r];
@@ -129,8 +120,8 @@ static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from
             continue;
         const uint64_t row = e->l->row_bytes[reg->array], head = from * row % GS_BLOCK_BYTES;
         const uint64_t end = head + rows * row;
-        if ((st = zero_part(e, e->tile[r].place, 0, head)) == GS_OK)
-            st = zero_part(e, e->tile[r].place, end, stored_bytes(row, from, rows) - end);
+        if ((st = gs_emit__zero(e, e->tile[r].place, head, &task)) == GS_OK)
+            st = gs_emit__zero(e, gs_place_behind(e->tile[r].place, end), stored_bytes(row, from, rows) - end, &task);
     }
     return st;
 }
@@ -242,17 +233,6 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
     return st;
 }
 
-/* Rows [from, to) of an interval. */
-static gs_status zero_rows(struct emitter *e, uint32_t array, uint32_t interval, uint32_t from, uint32_t to)
-{
-    const uint64_t row = e->l->row_bytes[array], first = gs_interval_first(e->l->chunks, interval) + from;
-    const gs_task t = {.kind = GS_TASK_ZERO,
-                       .place = gs_place_on_host(GS_REGION_RESIDENT, e->c->places.offset[array] + first * row),
-                       .bytes = (to - from) * row};
-    uint32_t task;
-    return from < to ? gs_emit__task(e, &t, &task) : GS_OK;
-}
-
 gs_status gs_emit__zero_left_out(struct emitter *e)
 {
     const gs_stage *s = gs_emit__stage(e);
@@ -260,18 +240,10 @@ gs_status gs_emit__zero_left_out(struct emitter *e)
 
     for (uint32_t r = 0; r < s->regs && gs_layout_prunes(e->l, e->stage); r++) {
         const uint32_t array = s->reg[r].array;
-        if (s->reg[r].kind != GS_REG_TEMP || array == GS_NONE || !gs_liveness_is_shared(e->c, e->l, array))
+        if (!is_output(&s->reg[r]) || !gs_liveness_is_shared(e->c, e->l, array))
             continue;
-        for (uint32_t i = 0; i < e->c->kept_intervals[array]; i++) {
-            uint32_t at = 0;
-            for (uint32_t k = 0; k < gs_layout_runs(e->l, e->stage, i) && st == GS_OK; k++) {
-                const gs_row_run run = gs_layout_run(e->l, e->stage, i, k);
-                st = zero_rows(e, array, i, at, run.first);
-                at = run.first + run.rows;
-            }
-            if (st == GS_OK)
-                st = zero_rows(e, array, i, at, gs_interval_rows(e->l->chunks, i));
-        }
+        for (uint32_t i = 0; i < e->c->kept_intervals[array] && st == GS_OK; i++)
+            st = zero_rest(e, array, i, gs_emit__kept_place(e, gs_emit__array_unit(e, array, i), 0));
     }
     return st;
 }

@@ -252,6 +252,8 @@ void gs_emit__expand(struct emitter *e, uint32_t from);
 uint32_t gs_emit__settle_waits(struct emitter *e, uint32_t lane);
 /* Appends a task that waits for what was collected, and begins a new collection. */
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index);
+/* The same of one that makes `bytes` from `place` on 0; none where there are none. */
+gs_status gs_emit__zero(struct emitter *e, gs_place place, uint64_t bytes, uint32_t *task);
 /* Number of the first write of the pass (made.write) that is this task or behind it. */
 uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task);
 /* No task to come has runs, or rows by themselves, that are listed by now. */
