@@ -74,6 +74,7 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_UNLESS, /* where no number of a is 0, the `skipped` steps behind it are left out */
     GS_CPU_EDGE_ELSE,   /* numbers of b, a slot, become those of c where those of a are 0 */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
+    GS_CPU_EDGE_KINDS
 } gs_cpu_edge_kind;
 
 /* Keys of a dropout of vertices (site, epoch and key) or of edges (a key for site and epoch). */

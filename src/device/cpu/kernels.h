@@ -101,10 +101,8 @@ typedef struct gs_cpu_kernels {
     uint32_t lanes;   /* floats of a vector */
     const uint32_t *row_numbers; /* [GS_CPU_TILE_EDGES] 0, 1, 2, ...: `at` of rows one after the other */
 
-    /* dst[rows, width] = a op b, for operators of form EACH and two operands. */
-    void (*binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width);
-    /* dst[rows, width] = op(a, b, c), for operators of form EACH and three operands. */
-    void (*ternary)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width);
+    /* dst[rows, width] = op(a, b, ...), for operators of form EACH and two or three operands. */
+    void (*each)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width);
     /* dst[n] = op(a[n]), for operators of form EACH and one operand. */
     void (*unary)(gs_op op, float *dst, const float *a, size_t n, float alpha);
     void (*rowsum)(float *dst, const float *a, uint32_t rows, uint32_t width);
@@ -165,7 +163,7 @@ typedef struct gs_cpu_kernels {
 
 /* The kernels among its entries, but for those of losses. */
 #define GS_CPU_KERNELS(X) \
-    X(binary) X(ternary) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
+    X(each) X(unary) X(rowsum) X(rowmax) X(colsum) X(moments) X(fold) X(expand) X(mix) \
     X(mix_outer) X(cast) X(round) X(dropout) X(mask) X(edges) X(typed) X(add_own) \
     X(edge_program) X(by_matrix) X(outer) X(finish_attend) X(lstm_step) X(lstm_back) X(add) X(add_rows) \
     X(pair_pack) X(pair_relu) X(pair_scores) X(pair_mix) X(gather)

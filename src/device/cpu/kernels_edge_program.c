@@ -559,10 +559,7 @@ static gs_cpu_operand flat_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge
 static void run_flat(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const gs_cpu_operand o[3] = {flat_operand(f, &s->a), flat_operand(f, &s->b), flat_operand(f, &s->c)};
-    if (s->c.form == GS_CPU_EDGE_NOTHING)
-        GS_KERNEL(binary)(s->op, gs_slot(f, s->dst), o[0], o[1], f->tile->edges, s->width);
-    else
-        GS_KERNEL(ternary)(s->op, gs_slot(f, s->dst), o, f->tile->edges, s->width);
+    GS_KERNEL(each)(s->op, gs_slot(f, s->dst), o, f->tile->edges, s->width);
 }
 
 /* Ids are whole numbers in the place of floats. */
@@ -673,63 +670,30 @@ static void run_unary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
-    if (s->links > 0) {
+    static void (*const run[])(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s) = {
+        [GS_CPU_EDGE_COPY] = run_copy,
+        [GS_CPU_EDGE_WIDEN] = run_widen,
+        [GS_CPU_EDGE_DENSE] = run_dense,
+        [GS_CPU_EDGE_UNARY] = run_unary,
+        [GS_CPU_EDGE_FLAT] = run_flat,
+        [GS_CPU_EDGE_BINARY] = run_binary,
+        [GS_CPU_EDGE_FOLD] = run_fold,
+        [GS_CPU_EDGE_ROWMAX] = run_rowmax,
+        [GS_CPU_EDGE_LOOP] = run_loop,
+        [GS_CPU_EDGE_MASK] = GS_KERNEL(edge_mask),
+        [GS_CPU_EDGE_SUM] = GS_KERNEL(edge_sum),
+        [GS_CPU_EDGE_SUM_TYPE] = GS_KERNEL(edge_sum_type),
+        [GS_CPU_EDGE_BY_TYPE] = GS_KERNEL(edge_by_type),
+        [GS_CPU_EDGE_KEEP] = run_keep,
+        [GS_CPU_EDGE_OUTER] = run_outer,
+        [GS_CPU_EDGE_ATTEND] = GS_KERNEL(edge_attend),
+        [GS_CPU_EDGE_ELSE] = run_else,
+        [GS_CPU_EDGE_KINDS] = NULL,
+    };
+    if (s->links > 0)
         run_links(f, s);
-        return;
-    }
-    switch (s->kind) {
-    case GS_CPU_EDGE_COPY:
-        run_copy(f, s);
-        break;
-    case GS_CPU_EDGE_WIDEN:
-        run_widen(f, s);
-        break;
-    case GS_CPU_EDGE_DENSE:
-        run_dense(f, s);
-        break;
-    case GS_CPU_EDGE_UNARY:
-        run_unary(f, s);
-        break;
-    case GS_CPU_EDGE_FLAT:
-        run_flat(f, s);
-        break;
-    case GS_CPU_EDGE_BINARY:
-        run_binary(f, s);
-        break;
-    case GS_CPU_EDGE_FOLD:
-        run_fold(f, s);
-        break;
-    case GS_CPU_EDGE_ROWMAX:
-        run_rowmax(f, s);
-        break;
-    case GS_CPU_EDGE_LOOP:
-        run_loop(f, s);
-        break;
-    case GS_CPU_EDGE_MASK:
-        GS_KERNEL(edge_mask)(f, s);
-        break;
-    case GS_CPU_EDGE_SUM:
-        GS_KERNEL(edge_sum)(f, s);
-        break;
-    case GS_CPU_EDGE_SUM_TYPE:
-        GS_KERNEL(edge_sum_type)(f, s);
-        break;
-    case GS_CPU_EDGE_BY_TYPE:
-        GS_KERNEL(edge_by_type)(f, s);
-        break;
-    case GS_CPU_EDGE_KEEP:
-        run_keep(f, s);
-        break;
-    case GS_CPU_EDGE_OUTER:
-        run_outer(f, s);
-        break;
-    case GS_CPU_EDGE_ATTEND:
-        GS_KERNEL(edge_attend)(f, s);
-        break;
-    default: /* of a choice: UNLESS is for steps_passed() */
-        if (s->kind == GS_CPU_EDGE_ELSE)
-            run_else(f, s);
-    }
+    else if (run[s->kind] != NULL) /* UNLESS is for steps_passed() */
+        run[s->kind](f, s);
 }
 
 /* Steps up to the next one that is done. */

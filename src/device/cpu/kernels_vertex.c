@@ -11,60 +11,44 @@
  * Elementwise operators: plain loops that the compiler vectorises where an
  * operation is one instruction, vector functions of simd_math.h where not. */
 
-/* A run of n elements, each operand a vector or one number for all. */
-typedef void (*run_fn)(float *d, const float *a, const float *b, size_t n);
+/* A run of n elements of two or three operands, each a vector or one number for all: bit k of `vectors` says that
+ * operand k is a vector. */
+typedef void (*run_fn)(float *d, const float *const *a, unsigned vectors, size_t n);
 
-/* NAME_vv, _vs, _sv, _ss: which of the operands are vectors, which are single numbers. */
-#define DEFINE_BINARY(NAME, EXPR)                                                              \
-    static void NAME##_vv(float *d, const float *a, const float *b, size_t n)                  \
-    {                                                                                          \
-        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                     \
-        {                                                                                      \
-            const float x = a[i], y = b[i];                                                    \
-            d[i] = (EXPR);                                                                     \
-        }                                                                                      \
-    }                                                                                          \
-    static void NAME##_vs(float *d, const float *a, const float *b, size_t n)                  \
-    {                                                                                          \
-        const float y = *b;                                                                    \
-        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                     \
-        {                                                                                      \
-            const float x = a[i];                                                              \
-            d[i] = (EXPR);                                                                     \
-        }                                                                                      \
-    }                                                                                          \
-    static void NAME##_sv(float *d, const float *a, const float *b, size_t n)                  \
-    {                                                                                          \
-        const float x = *a;                                                                    \
-        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                     \
-        {                                                                                      \
-            const float y = b[i];                                                              \
-            d[i] = (EXPR);                                                                     \
-        }                                                                                      \
-    }                                                                                          \
-    static void NAME##_ss(float *d, const float *a, const float *b, size_t n)                  \
-    {                                                                                          \
-        const float x = *a, y = *b;                                                            \
-        const float value = (EXPR);                                                            \
-        for (size_t i = 0; i < n; i++)                                                         \
-            d[i] = value;                                                                      \
+#define DEFINE_EACH(NAME, EXPR, OPERANDS)                                                                          \
+    GS_INLINE void NAME##_of(float *d, const float *const *a, const unsigned vectors, size_t n)                   \
+    {                                                                                                              \
+        const float *const a0 = a[0], *const a1 = a[1], *const a2 = a[(OPERANDS)-1];                               \
+        const float x0 = *a0, y0 = *a1, z0 = *a2;                                                                  \
+        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                                         \
+        {                                                                                                          \
+            const float x = vectors & 1 ? a0[i] : x0, y = vectors & 2 ? a1[i] : y0, z = vectors & 4 ? a2[i] : z0; \
+            (void)z;                                                                                               \
+            d[i] = (EXPR);                                                                                         \
+        }                                                                                                          \
+    }                                                                                                              \
+    static void NAME##_run(float *d, const float *const *a, unsigned vectors, size_t n)                            \
+    {                                                                                                              \
+        switch (vectors) {                                                                                         \
+        case 0: NAME##_of(d, a, 0, n); break;                                                                      \
+        case 1: NAME##_of(d, a, 1, n); break;                                                                      \
+        case 2: NAME##_of(d, a, 2, n); break;                                                                      \
+        case 3: NAME##_of(d, a, 3, n); break;                                                                      \
+        case 4: NAME##_of(d, a, (OPERANDS) > 2 ? 4 : 0, n); break;                                                 \
+        case 5: NAME##_of(d, a, (OPERANDS) > 2 ? 5 : 0, n); break;                                                 \
+        case 6: NAME##_of(d, a, (OPERANDS) > 2 ? 6 : 0, n); break;                                                 \
+        default: NAME##_of(d, a, (OPERANDS) > 2 ? 7 : 0, n); break;                                                \
+        }                                                                                                          \
     }
 
 #define PICK(condition, yes, no) ((condition) ? (yes) : (no))
 #define NUMBER(value) (value)
-#define X(id, name, value) DEFINE_BINARY(name, value)
+#define X(id, name, value) DEFINE_EACH(name, value, 2)
 GS_CPU_OF_TWO(X)
 #undef X
-
-static run_fn pick(gs_op op, bool a_vector, bool b_vector)
-{
-    static const run_fn table[GS_OP_COUNT][2][2] = {
-#define X(id, name, value) [id] = {{name##_ss, name##_sv}, {name##_vs, name##_vv}},
-        GS_CPU_OF_TWO(X)
+#define X(id, name, value) DEFINE_EACH(name, value, 3)
+GS_CPU_OF_THREE(X)
 #undef X
-    };
-    return table[op][a_vector][b_vector];
-}
 
 static const float *row_start(gs_cpu_operand o, uint32_t row, uint32_t width)
 {
@@ -81,74 +65,28 @@ static gs_cpu_operand narrowed(gs_cpu_operand o, uint32_t width)
     return o;
 }
 
-void GS_KERNEL(binary)(gs_op op, float *dst, gs_cpu_operand a, gs_cpu_operand b, uint32_t rows, uint32_t width)
+void GS_KERNEL(each)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width)
 {
-    a = narrowed(a, width);
-    b = narrowed(b, width);
-    const bool a_vector = a.shape == GS_CPU_FULL || a.shape == GS_CPU_ROW;
-    const bool b_vector = b.shape == GS_CPU_FULL || b.shape == GS_CPU_ROW;
-    const run_fn run = pick(op, a_vector, b_vector);
-    const bool flat_a = a.shape == GS_CPU_FULL || a.shape == GS_CPU_SCALAR;
-    const bool flat_b = b.shape == GS_CPU_FULL || b.shape == GS_CPU_SCALAR;
-
-    if (flat_a && flat_b) {
-        run(dst, a.p, b.p, (size_t)rows * width);
-        return;
-    }
-    for (uint32_t r = 0; r < rows; r++)
-        run(dst + (size_t)r * width, row_start(a, r, width), row_start(b, r, width), width);
-}
-
-/* A run of n elements of three operands: bit k of `vectors` says that operand k is a vector. */
-typedef void (*run_three_fn)(float *d, const float *const *a, unsigned vectors, size_t n);
-
-#define DEFINE_TERNARY(NAME, EXPR)                                                                             \
-    GS_INLINE void NAME##_of(float *d, const float *const *a, const unsigned vectors, size_t n)               \
-    {                                                                                                          \
-        const float *const a0 = a[0], *const a1 = a[1], *const a2 = a[2];                                      \
-        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                                     \
-        {                                                                                                      \
-            const float x = a0[vectors & 1 ? i : 0], y = a1[vectors & 2 ? i : 0], z = a2[vectors & 4 ? i : 0]; \
-            d[i] = (EXPR);                                                                                     \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void NAME(float *d, const float *const *a, unsigned vectors, size_t n)                             \
-    {                                                                                                          \
-        switch (vectors) {                                                                                     \
-        case 0: NAME##_of(d, a, 0, n); break;                                                                  \
-        case 1: NAME##_of(d, a, 1, n); break;                                                                  \
-        case 2: NAME##_of(d, a, 2, n); break;                                                                  \
-        case 3: NAME##_of(d, a, 3, n); break;                                                                  \
-        case 4: NAME##_of(d, a, 4, n); break;                                                                  \
-        case 5: NAME##_of(d, a, 5, n); break;                                                                  \
-        case 6: NAME##_of(d, a, 6, n); break;                                                                  \
-        default: NAME##_of(d, a, 7, n); break;                                                                 \
-        }                                                                                                      \
-    }
-
-#define X(id, name, value) DEFINE_TERNARY(name, value)
-GS_CPU_OF_THREE(X)
+    static const run_fn table[GS_OP_COUNT] = {
+#define X(id, name, value) [id] = name##_run,
+        GS_CPU_OF_TWO(X) GS_CPU_OF_THREE(X)
 #undef X
-
-void GS_KERNEL(ternary)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width)
-{
-    static const run_three_fn table[GS_OP_COUNT + 1] = {
-#define X(id, name, value) [id] = name,
-        GS_CPU_OF_THREE(X)
-#undef X
-        [GS_OP_COUNT] = NULL};
+    };
+    const unsigned operands = gs_op_inputs(op);
     gs_cpu_operand o[3];
+    const float *a[3];
     unsigned vectors = 0;
     bool flat = true;
 
-    for (unsigned k = 0; k < 3; k++) {
+    for (unsigned k = 0; k < operands; k++) {
         o[k] = narrowed(operand[k], width);
         vectors |= (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_ROW) ? 1u << k : 0;
         flat = flat && (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_SCALAR);
     }
     const size_t n = flat ? (size_t)rows * width : width;
     for (uint32_t r = 0; r < (flat ? 1 : rows); r++) {
-        const float *const a[3] = {row_start(o[0], r, width), row_start(o[1], r, width), row_start(o[2], r, width)};
+        for (unsigned k = 0; k < operands; k++)
+            a[k] = row_start(o[k], r, width);
         table[op](dst + (size_t)r * width, a, vectors, n);
     }
 }
@@ -236,31 +174,10 @@ DEFINE_CAST(cast_f16, uint16_t, gs_f32_from_f16(s[i]))
 
 void GS_KERNEL(cast)(float *dst, const void *src, gs_dtype from, size_t n)
 {
-    switch (from) {
-    case GS_F32:
-        cast_f32(dst, src, n);
-        break;
-    case GS_BF16:
-        cast_bf16(dst, src, n);
-        break;
-    case GS_F16:
-        cast_f16(dst, src, n);
-        break;
-    case GS_U8:
-        cast_u8(dst, src, n);
-        break;
-    case GS_U16:
-        cast_u16(dst, src, n);
-        break;
-    case GS_U32:
-        cast_u32(dst, src, n);
-        break;
-    case GS_I32:
-        cast_i32(dst, src, n);
-        break;
-    default:
-        __builtin_unreachable(); /* gs_cpu__can_cast() */
-    }
+    static void (*const table[GS_DTYPE_COUNT])(float *d, const void *src, size_t n) = { /* gs_cpu__can_cast() */
+        [GS_F32] = cast_f32, [GS_BF16] = cast_bf16, [GS_F16] = cast_f16, [GS_U8] = cast_u8,
+        [GS_U16] = cast_u16, [GS_U32] = cast_u32,   [GS_I32] = cast_i32};
+    table[from](dst, src, n);
 }
 
 GS_INLINE uint32_t to_bits(float f)

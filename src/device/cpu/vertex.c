@@ -177,16 +177,10 @@ static void run_each(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t row
     gs_cpu_operand o[3] = {s->a, s->b, s->c};
     for (unsigned i = 0; i < inputs; i++)
         o[i] = shifted(o[i], row, s->width);
-    switch (inputs) {
-    case 1:
+    if (inputs == 1)
         k->unary(s->op, dst, o[0].p, (size_t)rows * s->width, s->alpha);
-        break;
-    case 2:
-        k->binary(s->op, dst, o[0], o[1], rows, s->width);
-        break;
-    default:
-        k->ternary(s->op, dst, o, rows, s->width);
-    }
+    else
+        k->each(s->op, dst, o, rows, s->width);
 }
 
 /* A step that is no product, on rows [row, row + rows) of a part. */
