@@ -66,7 +66,7 @@ static gs_status multiply_once(gs_cuda *c, void *context)
                : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply");
 }
 
-static gs_status cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)
+gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)
 {
     gs_cuda *const c = context;
     product p = {.rows = rows, .in = in, .out = out};
@@ -97,7 +97,7 @@ static gs_status copy_once(gs_cuda *c, void *context)
     return gs_cuda_check(c, c->d->copy_within(k->to, k->from, COPY_BYTES, c->streams.compute), "copying");
 }
 
-static gs_status cuda_measure_copy(void *context, double *bytes_per_second)
+gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second)
 {
     gs_cuda *const c = context;
     copy k = {0, 0};
@@ -128,11 +128,17 @@ static gs_status gather_once(gs_cuda *c, void *context)
 
 #define DEGREE 32u
 
+/* From `host`, which may change then. */
+static gs_status bring(gs_cuda *c, const void *to, const uint32_t *host, uint64_t numbers)
+{
+    const gs_status st = gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, host, numbers * sizeof(*host),
+                                                        c->streams.compute), "copying");
+    return st == GS_OK ? gs_cuda_synchronize(c) : st;
+}
+
 /* Random indices, then starts: targets of DEGREE edges each. */
 static gs_status fill_chunk(gs_cuda *c, const gs_edge_chunk *chunk, uint64_t table_rows)
 {
-    const gs_cu_memory index = (gs_cu_memory)chunk->index, start = (gs_cu_memory)chunk->start,
-                       target = (gs_cu_memory)chunk->target;
     const uint32_t targets = GATHER_EDGES / DEGREE;
     uint32_t *const host = gs_malloc_array(GATHER_EDGES, sizeof(*host));
     gs_status st;
@@ -144,21 +150,15 @@ static gs_status fill_chunk(gs_cuda *c, const gs_edge_chunk *chunk, uint64_t tab
         for (uint32_t k = 0; k < 4; k++)
             host[i + k] = (uint32_t)(((uint64_t)word[k] * table_rows) >> 32);
     }
-    st = gs_cuda_check(c, c->d->copy_in(index, host, GATHER_EDGES * 4ull, c->streams.compute), "copying");
-    if (st == GS_OK)
-        st = gs_cuda_synchronize(c);
+    st = bring(c, chunk->index, host, GATHER_EDGES);
     for (uint32_t t = 0; t <= targets; t++)
         host[t] = t * DEGREE;
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_in(start, host, (targets + 1) * 4ull, c->streams.compute), "copying");
-    if (st == GS_OK)
-        st = gs_cuda_synchronize(c);
+        st = bring(c, chunk->start, host, targets + 1);
     for (uint32_t t = 0; t < targets; t++)
         host[t] = t;
     if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_in(target, host, targets * 4ull, c->streams.compute), "copying");
-    if (st == GS_OK)
-        st = gs_cuda_synchronize(c);
+        st = bring(c, chunk->target, host, targets);
     gs_free(host);
     return st;
 }
@@ -179,7 +179,7 @@ static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32
     return st;
 }
 
-static gs_status cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second)
+gs_status gs_cuda_measure_gather(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second)
 {
     gs_cuda *const c = context;
     gather g = {.function = NULL};
@@ -219,9 +219,9 @@ done:
 
 #define LEAST_MAJOR 7 /* warp barriers and shuffles by mask, as kernels/gpu.h uses them */
 
-static uint64_t cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->streams.ticket; }
+uint64_t gs_cuda_last_launch(const void *context) { return ((const gs_cuda *)context)->streams.ticket; }
 
-static gs_device_copied cuda_take_copied(void *context)
+gs_device_copied gs_cuda_take_copied(void *context)
 {
     gs_cuda *const c = context;
     const gs_device_copied copied = c->streams.copied;
@@ -229,7 +229,7 @@ static gs_device_copied cuda_take_copied(void *context)
     return copied;
 }
 
-static gs_status cuda_poll(void *context, uint64_t launch, bool wait, bool *done)
+gs_status gs_cuda_poll(void *context, uint64_t launch, bool wait, bool *done)
 {
     gs_cuda *const c = context;
     gs_status st = gs_cuda_enter(c);
@@ -271,7 +271,7 @@ static void cuda_close(void *context)
 
 static const char *cuda_name(const void *context) { return ((const gs_cuda *)context)->name; }
 
-static const char *cuda_unpinned(const void *context)
+const char *gs_cuda_unpinned(const void *context)
 {
     const gs_cuda *const c = context;
     return c->unpinned[0] != 0 ? c->unpinned : NULL;
@@ -279,7 +279,7 @@ static const char *cuda_unpinned(const void *context)
 
 #define ASKING_MEMORY "asking for its memory"
 
-static gs_status cuda_free_memory(const void *context, uint64_t *bytes)
+gs_status gs_cuda_free_memory(const void *context, uint64_t *bytes)
 {
     const gs_cuda *const c = context;
     size_t free_bytes = 0, total = 0;
@@ -330,7 +330,7 @@ static gs_status ask_memory(gs_cuda *c)
     return st;
 }
 
-static void cuda_set_budget(void *context, uint64_t bytes)
+void gs_cuda_set_budget(void *context, uint64_t bytes)
 {
     gs_cuda *const c = context;
     c->budget_bytes = bytes == 0 ? c->total_bytes : GS_MIN(bytes, c->total_bytes);
@@ -352,91 +352,14 @@ static const int compute_types[] = {[GS_MATMUL_FP32] = GS_CUBLAS_COMPUTE_FP32,
                                     [GS_MATMUL_TF32] = GS_CUBLAS_COMPUTE_TF32,
                                     [GS_MATMUL_BF16] = GS_CUBLAS_COMPUTE_BF16};
 
-static const gs_device_compute compute = {
-    .scratch_bytes = gs_cuda_scratch_bytes,
-    .prepare = gs_cuda_prepare,
-    .begin_pass = gs_cuda_begin_pass,
-    .end_pass = gs_cuda_end_pass,
-    .run_vertex = gs_cuda_run_vertex,
-    .run_edges = gs_cuda_run_edges,
-    .run_edge_program = gs_cuda_run_edge_program,
-    .begin_sum = gs_cuda_begin_sum,
-    .finish_sum = gs_cuda_finish_sum,
-    .run_sequence = gs_cuda_run_sequence,
-    .run_sequence_back = gs_cuda_run_sequence_back,
-    .finish_statistic = gs_cuda_finish_statistic,
-    .add_own = gs_cuda_add_own,
-    .copy = gs_cuda_copy,
-    .zero = gs_cuda_zero,
-};
-
-static const gs_device_ceilings ceilings = {
-    .gemm = cuda_measure_gemm,
-    .gather = cuda_measure_gather,
-    .copy = cuda_measure_copy,
-};
-
-static const gs_device_own_memory memory = {
-    .free_bytes = cuda_free_memory,
-    .set_budget = cuda_set_budget,
-    .libraries = gs_cuda_libraries,
-    .take = gs_cuda_take_memory,
-    .give = gs_cuda_give_memory,
-    .unpinned = cuda_unpinned,
-    .quiet = gs_cuda_quiet,
-    .take_copied = cuda_take_copied,
-    .peek = gs_cuda_peek,
-    .pick_rows = gs_cuda_pick_rows,
-    .draw_bytes = gs_cuda_draw_bytes,
-    .draw = gs_cuda_draw,
-    .begin_group = gs_cuda_begin_group,
-    .end_group = gs_cuda_end_group,
-    .step_in = gs_cuda_step_in,
-    .follow = gs_cuda_follow,
-    .lead = gs_cuda_lead,
-    .step_aside = gs_cuda_step_aside,
-    .has = gs_cuda_has,
-    .last_launch = cuda_last_launch,
-    .poll = cuda_poll,
-    .time_launches = gs_cuda_time_launches,
-    .launch_span = gs_cuda_launch_span,
-};
-
-static const gs_device_links links = {
-    .bus_place = gs_cuda_bus_place,
-    .speed = gs_cuda_speed,
-    .reach = gs_cuda_reach,
-    .open_peer = gs_cuda_open_peer,
-    .join = gs_cuda_join,
-    .transfer = gs_cuda_transfer,
-    .send_rows = gs_cuda_send_rows,
-    .mark_transfers = gs_cuda_mark_transfers,
-    .poll_transfers = gs_cuda_poll_transfers,
-    .sums_alone = gs_cuda_sums_alone,
-    .all_reduce = gs_cuda_all_reduce,
-    .fetch_part = gs_cuda_fetch_part,
-    .put_part = gs_cuda_put_part,
-};
-
-static const gs_device_params params = {
-    .keep = gs_cuda_keep_params,
-    .gradient_norm = gs_cuda_gradient_norm,
-    .step = gs_cuda_step,
-    .stepped_well = gs_cuda_stepped_well,
-    .fetch = gs_cuda_fetch_params,
-    .fetch_previous = gs_cuda_fetch_previous,
-    .fetch_state = gs_cuda_fetch_state,
-    .put_state = gs_cuda_put_state,
-    .leave = gs_cuda_leave_params,
-};
-
-static const gs_device_reads reads = {
-    .probe = gs_cuda_probe_reads,
-    .open = gs_cuda_open_reads,
-    .add_file = gs_cuda_add_file,
-    .begin = gs_cuda_read_file,
-    .poll = gs_cuda_poll_read,
-};
+#define X(type, name, arguments) .name = gs_cuda_##name,
+static const gs_device_compute compute = {GS_DEVICE_OF_COMPUTE(X)};
+static const gs_device_ceilings ceilings = {GS_DEVICE_OF_CEILINGS(X)};
+static const gs_device_own_memory memory = {GS_DEVICE_OF_MEMORY(X)};
+static const gs_device_links links = {GS_DEVICE_OF_LINKS(X)};
+static const gs_device_params params = {GS_DEVICE_OF_PARAMS(X)};
+static const gs_device_reads reads = {GS_DEVICE_OF_READS(X)};
+#undef X
 
 static const gs_device_ops ops = {
     .close = cuda_close,

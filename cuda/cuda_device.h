@@ -29,6 +29,7 @@
 #include "cuda/gpu_links.h"
 #include "cuda/state.h"
 #include "cuda/streams.h"
+#include "device/device_table.h"
 
 struct gs_cuda {
     /* set by open */
@@ -62,5 +63,15 @@ static inline uint64_t gs_cuda_share(const gs_cuda *c, uint32_t parts, uint64_t 
 {
     return GS_MIN(GS_MAX(c->budget_bytes / parts / GS_BLOCK_BYTES * GS_BLOCK_BYTES, least), most);
 }
+
+/* Its functions, each beside what it is about. */
+#define X(type, name, arguments) type gs_cuda_##name arguments;
+GS_DEVICE_OF_COMPUTE(X)
+GS_DEVICE_OF_CEILINGS(X)
+GS_DEVICE_OF_MEMORY(X)
+GS_DEVICE_OF_LINKS(X)
+GS_DEVICE_OF_PARAMS(X)
+GS_DEVICE_OF_READS(X)
+#undef X
 
 #endif /* GS_CUDA_CUDA_DEVICE_H */

@@ -428,7 +428,7 @@ static gs_status tell(gs_cuda_read *r)
     return r->status == GS_OK ? GS_OK : gs_fail(r->status, "%s", r->why);
 }
 
-gs_status gs_cuda_read_file(void *context, const gs_device_read *want, uint64_t *number)
+gs_status gs_cuda_begin_read(void *context, const gs_device_read *want, uint64_t *number)
 {
     gs_cuda *const c = context;
     gs_cuda_reads *const k = c->reads;

@@ -12,7 +12,7 @@ typedef struct gs_cuda gs_cuda;
 
 /* A slot for a read:
  *
- *     FREE ---- gs_cuda_read_file() ----> READING ---- all of its bytes have come ----> MARKING
+ *     FREE ---- gs_cuda_begin_read() ----> READING ---- all of its bytes have come ----> MARKING
  *     MARKING - the mark is known ------> OVER        READING, MARKING ---- a failure ----> OVER
  *     OVER ---- somebody was told ------> FREE */
 typedef enum gs_cuda_read_state {
@@ -51,11 +51,6 @@ typedef struct gs_cuda_reads {
     gs_cuda_read read[GS_DEVICE_READS]; /* number % GS_DEVICE_READS */
 } gs_cuda_reads;
 
-gs_status gs_cuda_probe_reads(void *context, const char *path);
-gs_status gs_cuda_open_reads(void *context, void *first, uint64_t bytes);
-gs_status gs_cuda_add_file(void *context, const char *path, uint32_t *file);
-gs_status gs_cuda_read_file(void *context, const gs_device_read *r, uint64_t *number);
-gs_status gs_cuda_poll_read(void *context, uint64_t number, bool wait, bool *done);
 /* Waits for all that is under way, which nobody is told of any more. The last error may be another then. Does nothing
  * where none are open, or under way. */
 void gs_cuda_settle_reads(gs_cuda *c);

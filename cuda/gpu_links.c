@@ -101,7 +101,7 @@ void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES])
         place[0] = '\0';
 }
 
-gs_device_reach gs_cuda_reach(const void *context, const void *peer)
+gs_device_reach gs_cuda_reaches(const void *context, const void *peer)
 {
     const gs_cuda *const c = context, *const p = peer;
     int access = 0, atomics = 0, rank = 0;

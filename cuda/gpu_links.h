@@ -14,8 +14,6 @@
 
 typedef struct gs_cuda gs_cuda;
 
-/* False where the driver does not say it. */
-bool gs_cuda_speed(const void *context, gs_gpu_speed *out);
 /* Bytes a second of the widest and fastest link that the device in `folder` (/sys/bus/pci/devices/PLACE) can have; 0:
  * not known. An idle GPU's link is slower than that. */
 double gs_cuda_pcie_bps(const char *folder);
@@ -47,23 +45,9 @@ typedef struct gs_cuda_chain {
     gs_cu_handle comm;            /* NCCL's, or NULL */
 } gs_cuda_chain;
 
-void gs_cuda_bus_place(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
-gs_device_reach gs_cuda_reach(const void *context, const void *peer);
-gs_status gs_cuda_join(void *const *context, uint32_t devices);
-gs_status gs_cuda_open_peer(void *context, const void *peer, bool *open);
 /* Does nothing to a device that has not joined others. */
 void gs_cuda_leave(gs_cuda *c);
-gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from,
-                           uint64_t bytes);
-gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *number);
-gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
 /* Waits for copies from peers, all of them also behind one that failed; `in` and `out` are not among them. */
 gs_status gs_cuda_wait_for_peers(gs_cuda *c);
-
-/* By NCCL? */
-bool gs_cuda_sums_alone(const void *context);
-gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
-gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes);
-gs_status gs_cuda_put_part(void *context, const void *part, uint64_t bytes);
 
 #endif /* GS_CUDA_GPU_LINKS_H */

@@ -38,11 +38,6 @@ typedef struct gs_cuda_edges {
     uint64_t largest; /* no target has more edges than this; 0: not known */
 } gs_cuda_edges;
 
-gs_status gs_cuda_run_edges(void *context, const gs_edge_launch *l);
-/* gs_device_begin_group(), gs_device_end_group(): of what the launches between them ask, one launch of each kernel. */
-gs_status gs_cuda_begin_group(void *context);
-gs_status gs_cuda_end_group(void *context, gs_status st);
-
 /* An edge program's launch, c->where[] the addresses of its registers' rows. */
 typedef struct gs_cuda_edge_run {
     const gs_edge_program_launch *l;
@@ -57,29 +52,11 @@ typedef struct gs_cuda_edge_run {
 /* Scratch of it. */
 uint64_t gs_cuda_typed_bytes(const gs_cuda *c, const gs_typed_plan *b);
 
-gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *l);
-
-/* ---- what every program has ---- */
-
-gs_status gs_cuda_add_own(void *context, const gs_own_launch *l);
-gs_status gs_cuda_copy(void *context, void *to, const void *from, uint64_t bytes);
-gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l);
-/* A kernel fetches them where it reaches the host's memory, without a copy on the host; else all rows are copied. */
-gs_status gs_cuda_send_rows(void *context, const gs_rows_launch *l);
-uint64_t gs_cuda_draw_bytes(const gs_draw_launch *l);
-gs_status gs_cuda_draw(void *context, const gs_draw_launch *l, gs_draw_counts *out);
-gs_status gs_cuda_zero(void *context, void *memory, uint64_t bytes);
-gs_status gs_cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
-                            uint32_t heads);
-gs_status gs_cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
-                             uint32_t width, uint32_t heads);
-
 /* ---- vertices ---- */
 
 #define GS_CUDA_COLSUM_PARTS 128u
 #define GS_CUDA_LOSS_PARTS 512u
 
-gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l);
 /* Row-major to[m, n] = A[m, k] B[k, n] + beta * to. `ta`, `tb`: A and B are stored the other way, with rows of lda and
  * ldb. */
 gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n, uint32_t k, gs_cu_memory a,
@@ -90,8 +67,6 @@ gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n,
 #define GS_CUDA_SEQUENCE_BYTES (64 * GS_MIB) /* of the tiles under way, at the most, unless one needs more */
 #define GS_CUDA_SEQUENCE_PARTS 8u            /* of the budget: they take one */
 
-gs_status gs_cuda_run_sequence(void *context, const gs_sequence_launch *l);
-gs_status gs_cuda_run_sequence_back(void *context, const gs_sequence_launch *l);
 /* Scratch of its launches. */
 uint64_t gs_cuda_sequence_bytes(const gs_cuda *c, const gs_sequence_kernel *k);
 

@@ -34,7 +34,6 @@ typedef struct gs_cuda_resident {
 
 /* Device `gpu` is open: notes what it added, the first time. */
 void gs_cuda_note_resident(int gpu, const gs_cuda_resident *r);
-gs_device_libraries gs_cuda_libraries(const void *context);
 
 /* ---- state of a program ---- */
 
@@ -90,13 +89,9 @@ typedef struct gs_cuda_memory {
 /* Where kernels find `bytes` of the host's memory; 0: they do not. */
 gs_cu_memory gs_cuda_reached(const gs_cuda *c, const void *memory, uint64_t bytes);
 
-gs_status gs_cuda_take_memory(void *context, const gs_device_memory *m, void **arena);
-void gs_cuda_give_memory(void *context);
 
 /* ---- programs ---- */
 
-uint64_t gs_cuda_scratch_bytes(const void *context, const gs_program *p);
-gs_status gs_cuda_prepare(void *context, const gs_program *p);
 void gs_cuda_drop_program(gs_cuda *c);
 
 #endif /* GS_CUDA_STATE_H */

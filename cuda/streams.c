@@ -286,6 +286,7 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
     return GS_OK;
 }
 
+/* As gs_cuda_synchronize(): what failed has been told, and leaves the last error as it is. */
 void gs_cuda_quiet(void *context)
 {
     gs_cuda *const c = context;
@@ -309,6 +310,7 @@ gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t byt
     return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
 }
 
+/* No part of what a pass copies. */
 gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes)
 {
     gs_cuda *const c = context;

@@ -54,29 +54,15 @@ gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_
                           const char *what);
 gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
                            const char *what);
-/* gs_device_peek(): no part of what a pass copies. */
-gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes);
-
-/* gs_device_step_in(), gs_device_follow(), gs_device_lead(), gs_device_step_aside(), gs_device_has(). */
-gs_status gs_cuda_step_in(void *context);
-gs_status gs_cuda_follow(void *context, void *stream);
-gs_status gs_cuda_lead(void *context, void *stream);
-void gs_cuda_step_aside(void *context);
-bool gs_cuda_has(const void *context, const void *memory);
 
 /* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). Within a group both do nothing: it is one launch. */
 gs_status gs_cuda_begin(gs_cuda *c);
 gs_status gs_cuda_end(gs_cuda *c, gs_status st);
-/* gs_device_time_launches(), gs_device_launch_span(). */
-gs_status gs_cuda_time_launches(void *context);
-bool gs_cuda_launch_span(const void *context, uint64_t first, uint64_t last, double span[2]);
 /* The next launch is done, as its event says. */
 void gs_cuda_note_done(gs_cuda *c);
 /* Waits until launch `ticket` is done. */
 gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket);
 gs_status gs_cuda_synchronize(gs_cuda *c);
-/* The same before something is given back: what failed has been told, and leaves the last error as it is. */
-void gs_cuda_quiet(void *context);
 gs_status gs_cuda_launch(gs_cuda *c, gs_cu_handle function, uint64_t blocks_x, uint32_t blocks_y, uint32_t shared,
                          void *args, const char *what);
 /* The same in another stream: no part of a launch that has a number. */

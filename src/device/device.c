@@ -98,7 +98,7 @@ const char *gs_device_name(const gs_device *d) { return d->ops->name(d->context)
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 {
     *bytes = 0;
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->free_bytes(d->context, bytes);
+    return d->ops->memory == NULL ? GS_OK : d->ops->memory->free_memory(d->context, bytes);
 }
 bool gs_device_unified(const gs_device *d) { return d->ops->memory == NULL; }
 
@@ -275,13 +275,13 @@ gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)
 
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena)
 {
-    return d->ops->memory->take(d->context, m, arena);
+    return d->ops->memory->take_memory(d->context, m, arena);
 }
 
 void gs_device_give_memory(gs_device *d)
 {
     if (d->ops->memory != NULL)
-        d->ops->memory->give(d->context);
+        d->ops->memory->give_memory(d->context);
 }
 
 const char *gs_device_unpinned(const gs_device *d)
@@ -379,7 +379,7 @@ static gs_status check_steps(const gs_device *d)
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->keep(d->context, param, states);
+    return st != GS_OK ? st : d->ops->params->keep_params(d->context, param, states);
 }
 
 gs_status gs_device_gradient_norm(gs_device *d, double *out)
@@ -397,7 +397,7 @@ gs_status gs_device_step(gs_device *d, const gs_update *u)
 gs_status gs_device_fetch_params(gs_device *d, float *const *param)
 {
     const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->fetch(d->context, param);
+    return st != GS_OK ? st : d->ops->params->fetch_params(d->context, param);
 }
 
 gs_status gs_device_fetch_state(gs_device *d, uint32_t run, float *const *state)
@@ -422,7 +422,7 @@ gs_status gs_device_leave_params(gs_device *d)
 {
     const gs_status st = check_steps(d);
     if (st == GS_OK)
-        d->ops->params->leave(d->context);
+        d->ops->params->leave_params(d->context);
     return st;
 }
 
@@ -477,7 +477,7 @@ gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer)
 {
     if (d->ops != peer->ops || d->ops->links == NULL)
         return (gs_device_reach){.reaches = false};
-    return d->ops->links->reach(d->context, peer->context);
+    return d->ops->links->reaches(d->context, peer->context);
 }
 
 gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open)
@@ -613,13 +613,13 @@ gs_status gs_device_probe_reads(gs_device *d, const char *path)
 {
     if (d->ops->reads == NULL)
         return gs_fail(GS_EUNSUPPORTED, "device %s has no memory of its own", gs_device_name(d));
-    return d->ops->reads->probe(d->context, path);
+    return d->ops->reads->probe_reads(d->context, path);
 }
 
 gs_status gs_device_open_reads(gs_device *d, void *first, uint64_t bytes)
 {
     assert((uintptr_t)first % GS_BLOCK_BYTES == 0);
-    return d->ops->reads->open(d->context, first, bytes);
+    return d->ops->reads->open_reads(d->context, first, bytes);
 }
 
 gs_status gs_device_add_file(gs_device *d, const char *path, uint32_t *file)
@@ -631,12 +631,12 @@ gs_status gs_device_begin_read(gs_device *d, const gs_device_read *r, uint64_t *
 {
     assert(r->offset % GS_BLOCK_BYTES == 0 && r->bytes % GS_BLOCK_BYTES == 0 && r->bytes > 0);
     assert((uintptr_t)r->to % GS_BLOCK_BYTES == 0);
-    return d->ops->reads->begin(d->context, r, number);
+    return d->ops->reads->begin_read(d->context, r, number);
 }
 
 gs_status gs_device_poll_read(gs_device *d, uint64_t number, bool wait, bool *done)
 {
-    return d->ops->reads->poll(d->context, number, wait, done);
+    return d->ops->reads->poll_read(d->context, number, wait, done);
 }
 
 /* ---- ceilings ---- */
@@ -646,7 +646,7 @@ gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint3
     if (rows == 0 || in == 0 || out == 0)
         return gs_fail(GS_EINVAL, "cannot measure a product of %u x %u x %u: every size must be at least 1", rows,
                        in, out);
-    return d->ops->ceilings->gemm(d->context, rows, in, out, flops_per_second);
+    return d->ops->ceilings->measure_gemm(d->context, rows, in, out, flops_per_second);
 }
 
 gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t width, double *bytes_per_second)
@@ -655,10 +655,10 @@ gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t w
         return gs_fail(GS_EINVAL,
                        "cannot measure a gather from %llu rows of %u floats: 1 to 2^32 - 1 rows, and a width",
                        (unsigned long long)table_rows, width);
-    return d->ops->ceilings->gather(d->context, table_rows, width, bytes_per_second);
+    return d->ops->ceilings->measure_gather(d->context, table_rows, width, bytes_per_second);
 }
 
 gs_status gs_device_measure_copy(gs_device *d, double *bytes_per_second)
 {
-    return d->ops->ceilings->copy(d->context, bytes_per_second);
+    return d->ops->ceilings->measure_copy(d->context, bytes_per_second);
 }

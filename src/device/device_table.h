@@ -2,111 +2,116 @@
  *
  * device.c checks arguments once and alone dereferences the tables; device_list.c alone knows which kinds of devices
  * exist. A noun that a device has is complete: gs_device__check() says so when it is opened. Meaning, units and threads
- * of an entry are those of the function of its name in device.h.
+ * of an entry are those of the function of its name in device.h. A noun's entries are a list, from which its table, and
+ * where a device names its functions as they are named, their declarations and what fills the table follow.
  */
 #ifndef GS_DEVICE_DEVICE_TABLE_H
 #define GS_DEVICE_DEVICE_TABLE_H
 
 #include "device/device.h"
 
-/* Programs, and their launches. */
-typedef struct gs_device_compute {
-    uint64_t (*scratch_bytes)(const void *context, const gs_program *p);
-    gs_status (*prepare)(void *context, const gs_program *p);
-    gs_status (*begin_pass)(void *context, const gs_device_pass *pass);
-    gs_status (*end_pass)(void *context);
-    gs_status (*run_vertex)(void *context, const gs_vertex_launch *l);
-    gs_status (*run_edges)(void *context, const gs_edge_launch *l);
-    gs_status (*run_edge_program)(void *context, const gs_edge_program_launch *l);
-    gs_status (*begin_sum)(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
-                           uint32_t heads);
-    gs_status (*finish_sum)(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
-                            uint32_t heads);
-    gs_status (*run_sequence)(void *context, const gs_sequence_launch *l);
-    gs_status (*run_sequence_back)(void *context, const gs_sequence_launch *l);
-    gs_status (*finish_statistic)(void *context, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
-                                  uint64_t rows);
-    gs_status (*add_own)(void *context, const gs_own_launch *l);
-    gs_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
-    gs_status (*zero)(void *context, void *memory, uint64_t bytes);
-} gs_device_compute;
+/* Each list has X(type, name, (arguments)) of every entry. */
 
-typedef struct gs_device_ceilings {
-    gs_status (*gemm)(void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);
-    gs_status (*gather)(void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second);
-    gs_status (*copy)(void *context, double *bytes_per_second);
-} gs_device_ceilings;
+/* Programs, and their launches. */
+#define GS_DEVICE_OF_COMPUTE(X) \
+    X(uint64_t, scratch_bytes, (const void *context, const gs_program *p)) \
+    X(gs_status, prepare, (void *context, const gs_program *p)) \
+    X(gs_status, begin_pass, (void *context, const gs_device_pass *pass)) \
+    X(gs_status, end_pass, (void *context)) \
+    X(gs_status, run_vertex, (void *context, const gs_vertex_launch *l)) \
+    X(gs_status, run_edges, (void *context, const gs_edge_launch *l)) \
+    X(gs_status, run_edge_program, (void *context, const gs_edge_program_launch *l)) \
+    X(gs_status, begin_sum, (void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, \
+       uint32_t width, uint32_t heads)) \
+    X(gs_status, finish_sum, (void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, \
+       uint32_t width, uint32_t heads)) \
+    X(gs_status, run_sequence, (void *context, const gs_sequence_launch *l)) \
+    X(gs_status, run_sequence_back, (void *context, const gs_sequence_launch *l)) \
+    X(gs_status, finish_statistic, (void *context, gs_statistic kind, float *dst, const double *sums, \
+       uint32_t cols, uint64_t rows)) \
+    X(gs_status, add_own, (void *context, const gs_own_launch *l)) \
+    X(gs_status, copy, (void *context, void *to, const void *from, uint64_t bytes)) \
+    X(gs_status, zero, (void *context, void *memory, uint64_t bytes))
+
+/* What it does at best. */
+#define GS_DEVICE_OF_CEILINGS(X) \
+    X(gs_status, measure_gemm, (void *context, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second)) \
+    X(gs_status, measure_gather, (void *context, uint64_t table_rows, uint32_t width, double *bytes_per_second)) \
+    X(gs_status, measure_copy, (void *context, double *bytes_per_second))
 
 /* Memory of its own, and launches that return before they are done. */
-typedef struct gs_device_own_memory {
-    gs_status (*free_bytes)(const void *context, uint64_t *bytes);
-    void (*set_budget)(void *context, uint64_t bytes);
-    gs_device_libraries (*libraries)(const void *context);
-    gs_status (*take)(void *context, const gs_device_memory *m, void **arena);
-    void (*give)(void *context);
-    const char *(*unpinned)(const void *context);
-    void (*quiet)(void *context);
-    gs_device_copied (*take_copied)(void *context);
-    gs_status (*peek)(void *context, void *to, const void *from, uint64_t bytes);
-    gs_status (*pick_rows)(void *context, const gs_pick_launch *l);
-    uint64_t (*draw_bytes)(const gs_draw_launch *l);
-    gs_status (*draw)(void *context, const gs_draw_launch *l, gs_draw_counts *out);
-    gs_status (*begin_group)(void *context);
-    gs_status (*end_group)(void *context, gs_status st);
-    gs_status (*step_in)(void *context);
-    gs_status (*follow)(void *context, void *stream);
-    gs_status (*lead)(void *context, void *stream);
-    void (*step_aside)(void *context);
-    bool (*has)(const void *context, const void *memory);
-    uint64_t (*last_launch)(const void *context);
-    gs_status (*poll)(void *context, uint64_t launch, bool wait, bool *done);
-    gs_status (*time_launches)(void *context);
-    bool (*launch_span)(const void *context, uint64_t first, uint64_t last, double span[2]);
-} gs_device_own_memory;
+#define GS_DEVICE_OF_MEMORY(X) \
+    X(gs_status, free_memory, (const void *context, uint64_t *bytes)) \
+    X(void, set_budget, (void *context, uint64_t bytes)) \
+    X(gs_device_libraries, libraries, (const void *context)) \
+    X(gs_status, take_memory, (void *context, const gs_device_memory *m, void **arena)) \
+    X(void, give_memory, (void *context)) \
+    X(const char *, unpinned, (const void *context)) \
+    X(void, quiet, (void *context)) \
+    X(gs_device_copied, take_copied, (void *context)) \
+    X(gs_status, peek, (void *context, void *to, const void *from, uint64_t bytes)) \
+    X(gs_status, pick_rows, (void *context, const gs_pick_launch *l)) \
+    X(uint64_t, draw_bytes, (const gs_draw_launch *l)) \
+    X(gs_status, draw, (void *context, const gs_draw_launch *l, gs_draw_counts *out)) \
+    X(gs_status, begin_group, (void *context)) \
+    X(gs_status, end_group, (void *context, gs_status st)) \
+    X(gs_status, step_in, (void *context)) \
+    X(gs_status, follow, (void *context, void *stream)) \
+    X(gs_status, lead, (void *context, void *stream)) \
+    X(void, step_aside, (void *context)) \
+    X(bool, has, (const void *context, const void *memory)) \
+    X(uint64_t, last_launch, (const void *context)) \
+    X(gs_status, poll, (void *context, uint64_t launch, bool wait, bool *done)) \
+    X(gs_status, time_launches, (void *context)) \
+    X(bool, launch_span, (const void *context, uint64_t first, uint64_t last, double span[2]))
 
-/* Links of its memory to the host's and to others of its kind, and sums over them. */
-typedef struct gs_device_links {
-    void (*bus_place)(const void *context, char place[GS_DEVICE_PLACE_BYTES]);
-    bool (*speed)(const void *context, gs_gpu_speed *out);
-    gs_device_reach (*reach)(const void *context, const void *peer);
-    gs_status (*open_peer)(void *context, const void *peer, bool *open);
-    gs_status (*join)(void *const *context, uint32_t devices);
-    gs_status (*transfer)(void *context, gs_device_way way, const void *peer, void *to, const void *from,
-                          uint64_t bytes);
-    gs_status (*send_rows)(void *context, const gs_rows_launch *l);
-    gs_status (*mark_transfers)(void *context, gs_device_way way, uint64_t *number);
-    gs_status (*poll_transfers)(void *context, gs_device_way way, uint64_t number, bool wait, bool *done);
-    /* do they make a sum over devices without the host? */
-    bool (*sums_alone)(const void *context);
-    /* of all of them together, where they do */
-    gs_status (*all_reduce)(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64);
-    /* where they do not: a part of the pass comes to where the host has it */
-    gs_status (*fetch_part)(void *context, void *part, uint64_t bytes);
-    /* and goes back */
-    gs_status (*put_part)(void *context, const void *part, uint64_t bytes);
-} gs_device_links;
+/* Links of its memory to the host's and to others of its kind, and sums over them: does it make a sum over devices
+ * without the host, and of all of them together, where it does? Where it does not, a part of the pass comes to where
+ * the host has it, and goes back. */
+#define GS_DEVICE_OF_LINKS(X) \
+    X(void, bus_place, (const void *context, char place[GS_DEVICE_PLACE_BYTES])) \
+    X(bool, speed, (const void *context, gs_gpu_speed *out)) \
+    X(gs_device_reach, reaches, (const void *context, const void *peer)) \
+    X(gs_status, open_peer, (void *context, const void *peer, bool *open)) \
+    X(gs_status, join, (void *const *context, uint32_t devices)) \
+    X(gs_status, transfer, (void *context, gs_device_way way, const void *peer, void *to, const void *from, \
+       uint64_t bytes)) \
+    X(gs_status, send_rows, (void *context, const gs_rows_launch *l)) \
+    X(gs_status, mark_transfers, (void *context, gs_device_way way, uint64_t *number)) \
+    X(gs_status, poll_transfers, (void *context, gs_device_way way, uint64_t number, bool wait, bool *done)) \
+    X(bool, sums_alone, (const void *context)) \
+    X(gs_status, all_reduce, (void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)) \
+    X(gs_status, fetch_part, (void *context, void *part, uint64_t bytes)) \
+    X(gs_status, put_part, (void *context, const void *part, uint64_t bytes))
 
 /* Learned parameters that it holds for a run, with their gradients and the optimiser's state. */
-typedef struct gs_device_params {
-    gs_status (*keep)(void *context, const float *const *param, uint32_t states);
-    gs_status (*gradient_norm)(void *context, double *out);
-    gs_status (*step)(void *context, const gs_update *u);
-    bool (*stepped_well)(const void *context);
-    gs_status (*fetch)(void *context, float *const *param);
-    gs_status (*fetch_previous)(void *context, float *const *param);
-    gs_status (*fetch_state)(void *context, uint32_t run, float *const *state);
-    gs_status (*put_state)(void *context, uint32_t run, const float *const *state);
-    void (*leave)(void *context);
-} gs_device_params;
+#define GS_DEVICE_OF_PARAMS(X) \
+    X(gs_status, keep_params, (void *context, const float *const *param, uint32_t states)) \
+    X(gs_status, gradient_norm, (void *context, double *out)) \
+    X(gs_status, step, (void *context, const gs_update *u)) \
+    X(bool, stepped_well, (const void *context)) \
+    X(gs_status, fetch_params, (void *context, float *const *param)) \
+    X(gs_status, fetch_previous, (void *context, float *const *param)) \
+    X(gs_status, fetch_state, (void *context, uint32_t run, float *const *state)) \
+    X(gs_status, put_state, (void *context, uint32_t run, const float *const *state)) \
+    X(void, leave_params, (void *context))
 
 /* Files that it reads by itself. */
-typedef struct gs_device_reads {
-    gs_status (*probe)(void *context, const char *path);
-    gs_status (*open)(void *context, void *first, uint64_t bytes);
-    gs_status (*add_file)(void *context, const char *path, uint32_t *file);
-    gs_status (*begin)(void *context, const gs_device_read *r, uint64_t *number);
-    gs_status (*poll)(void *context, uint64_t number, bool wait, bool *done);
-} gs_device_reads;
+#define GS_DEVICE_OF_READS(X) \
+    X(gs_status, probe_reads, (void *context, const char *path)) \
+    X(gs_status, open_reads, (void *context, void *first, uint64_t bytes)) \
+    X(gs_status, add_file, (void *context, const char *path, uint32_t *file)) \
+    X(gs_status, begin_read, (void *context, const gs_device_read *r, uint64_t *number)) \
+    X(gs_status, poll_read, (void *context, uint64_t number, bool wait, bool *done))
+
+#define X(type, name, arguments) type (*name) arguments;
+typedef struct gs_device_compute { GS_DEVICE_OF_COMPUTE(X) } gs_device_compute;
+typedef struct gs_device_ceilings { GS_DEVICE_OF_CEILINGS(X) } gs_device_ceilings;
+typedef struct gs_device_own_memory { GS_DEVICE_OF_MEMORY(X) } gs_device_own_memory;
+typedef struct gs_device_links { GS_DEVICE_OF_LINKS(X) } gs_device_links;
+typedef struct gs_device_params { GS_DEVICE_OF_PARAMS(X) } gs_device_params;
+typedef struct gs_device_reads { GS_DEVICE_OF_READS(X) } gs_device_reads;
+#undef X
 
 typedef struct gs_device_ops {
     void (*close)(void *context);

@@ -58,7 +58,7 @@ static void open_fixture(fixture *f, bool on_device)
 {
     memset(f, 0, sizeof(*f));
     f->params = (gs_device_params){
-        .step = step, .fetch = fetch_params, .fetch_previous = fetch_previous, .keep = keep_params};
+        .step = step, .fetch_params = fetch_params, .fetch_previous = fetch_previous, .keep_params = keep_params};
     f->ops = (gs_device_ops){.params = on_device ? &f->params : NULL};
     f->device = (struct gs_device){.ops = &f->ops, .context = f};
     f->value[0] = f->values, f->value[1] = f->values + LEARNED;

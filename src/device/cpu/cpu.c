@@ -502,9 +502,9 @@ static const gs_device_compute compute = {
 };
 
 static const gs_device_ceilings ceilings = {
-    .gemm = cpu_measure_gemm,
-    .gather = cpu_measure_gather,
-    .copy = cpu_measure_copy,
+    .measure_gemm = cpu_measure_gemm,
+    .measure_gather = cpu_measure_gather,
+    .measure_copy = cpu_measure_copy,
 };
 
 static const gs_device_ops ops = {.close = cpu_close, .name = cpu_name, .compute = &compute, .ceilings = &ceilings};
