@@ -393,49 +393,27 @@ void gs_cuda_free_code(gs_cuda_code *k)
 
 /* ---- modules ---- */
 
-static const char *const fixed_names[GS_CUDA_FIXED_COUNT] = {
-    [GS_CUDA_ADD] = "gs_add",
-    [GS_CUDA_PICK] = "gs_pick_rows",
-    [GS_CUDA_SEND] = "gs_send_rows",
-    [GS_CUDA_DRAW_TARGETS] = "gs_draw_targets",
-    [GS_CUDA_DRAW_COUNT] = "gs_draw_count",
-    [GS_CUDA_DRAW_PLACES] = "gs_draw_places",
-    [GS_CUDA_DRAW_EDGES] = "gs_draw_edges",
-    [GS_CUDA_DRAW_COUNT_WEIGHTED] = "gs_draw_count_weighted",
-    [GS_CUDA_DRAW_WEIGHTED] = "gs_draw_weighted",
-    [GS_CUDA_DRAW_FIND] = "gs_draw_find",
-    [GS_CUDA_DRAW_NEW] = "gs_draw_new",
-    [GS_CUDA_DRAW_ROWS] = "gs_draw_rows",
-    [GS_CUDA_DRAW_SOURCES] = "gs_draw_sources",
-    [GS_CUDA_DRAW_COUNT_SOURCES] = "gs_draw_count_sources",
-    [GS_CUDA_DRAW_COUNT_LISTED] = "gs_draw_count_listed",
-    [GS_CUDA_DRAW_LIST] = "gs_draw_list_rows_of",
-    [GS_CUDA_DRAW_BY_ROW] = "gs_draw_by_row",
-    [GS_CUDA_DRAW_PLACE] = "gs_draw_place",
-    [GS_CUDA_DRAW_BY_SOURCE] = "gs_draw_by_source",
-    [GS_CUDA_DRAW_FINISH] = "gs_draw_finish",
-    [GS_CUDA_MARK] = "gs_mark",
-    [GS_CUDA_BEGIN] = "gs_begin",
-    [GS_CUDA_FINISH_MOST] = "gs_finish_most",
-    [GS_CUDA_FINISH_ATTEND] = "gs_finish_attend",
-    [GS_CUDA_FINISH_LSE] = "gs_finish_lse",
-    [GS_CUDA_REGROUP] = "gs_regroup_rows",
-    [GS_CUDA_ROW_SUMS] = "gs_row_sums",
-    [GS_CUDA_MIX_PART] = "gs_mix_parts",
-    [GS_CUDA_COLSUM_PART] = "gs_colsum_parts",
-    [GS_CUDA_COLSUM_TOTAL] = "gs_colsum_total",
-    [GS_CUDA_MOMENTS_PART] = "gs_moments_parts",
-    [GS_CUDA_MOMENTS_TOTAL] = "gs_moments_total",
-    [GS_CUDA_STATISTIC] = "gs_statistic",
-    [GS_CUDA_LOSS] = "gs_loss",
-    [GS_CUDA_LOSS_TOTAL] = "gs_loss_total",
-    [GS_CUDA_LOSS_COLUMNS] = "gs_loss_columns",
-    [GS_CUDA_LOSS_COLUMNS_TOTAL] = "gs_loss_columns_total",
-    [GS_CUDA_SQUARES] = "gs_squares",
-    [GS_CUDA_STEP] = "gs_step",
-};
+#define X(which, name) #name,
+static const char *const fixed_names[] = {GS_CUDA_FIXED_MAP(X)};
+static const char *const typed_names[] = {GS_CUDA_TYPED_MAP(X)};
+#undef X
 
 const char *gs_cuda_fixed_name(int which) { return fixed_names[which]; }
+const char *gs_cuda_typed_name(int which) { return typed_names[which]; }
+
+gs_status gs_cuda_launch_fixed(gs_cuda *c, enum gs_cuda_fixed which, uint64_t blocks_x, uint32_t blocks_y,
+                               uint32_t shared, void *args)
+{
+    return gs_cuda_launch(c, c->fixed[which], blocks_x, blocks_y, shared, args, fixed_names[which]);
+}
+
+gs_status gs_cuda_launch_alone(gs_cuda *c, enum gs_cuda_fixed which, uint64_t lanes, void *args)
+{
+    gs_status st = gs_cuda_begin(c);
+    if (st == GS_OK)
+        st = gs_cuda_launch_fixed(c, which, gs_cuda_blocks(lanes), 1, 0, args);
+    return gs_cuda_end(c, st);
+}
 
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text)
 {
@@ -478,13 +456,12 @@ static gs_status find_sequences(gs_cuda *c)
 
 static gs_status find_typed(gs_cuda *c)
 {
-    static const char *const name[] = GS_CUDA_TYPED_NAMES;
     gs_cuda_code *const k = &c->code;
     gs_status st = GS_OK;
     for (uint32_t i = 0; i < k->typed_codes && st == GS_OK; i++)
         st = find(c, &k->typed_code[i].run, k->typed_code[i].k.name);
     for (uint32_t i = 0; i < GS_CUDA_TYPED_FIXED_COUNT && k->typed_stages > 0 && st == GS_OK; i++)
-        st = find(c, &k->typed_fixed[i], name[i]);
+        st = find(c, &k->typed_fixed[i], typed_names[i]);
     return st;
 }
 

@@ -61,59 +61,35 @@ typedef struct gs_cuda_typed_code {
     gs_cu_handle run;
 } gs_cuda_typed_code;
 
-/* Kernels of typed.cu that no program changes. */
+/* Kernels that no program changes, by number and name: those of typed.cu, and those that every program has. */
+#define GS_CUDA_TYPED_MAP(X) \
+    X(COUNT, gs_typed_count) X(TOTALS, gs_typed_totals) X(PLACE, gs_typed_place) X(BEGINS, gs_typed_begins) \
+    X(TASKS, gs_typed_tasks) X(MERGE, gs_typed_merge)
+#define GS_CUDA_FIXED_MAP(X) \
+    X(ADD, gs_add) X(PICK, gs_pick_rows) X(SEND, gs_send_rows) X(DRAW_TARGETS, gs_draw_targets) \
+    X(DRAW_COUNT, gs_draw_count) X(DRAW_PLACES, gs_draw_places) X(DRAW_EDGES, gs_draw_edges) \
+    X(DRAW_COUNT_WEIGHTED, gs_draw_count_weighted) X(DRAW_WEIGHTED, gs_draw_weighted) X(DRAW_FIND, gs_draw_find) \
+    X(DRAW_NEW, gs_draw_new) X(DRAW_ROWS, gs_draw_rows) X(DRAW_SOURCES, gs_draw_sources) \
+    X(DRAW_COUNT_SOURCES, gs_draw_count_sources) X(DRAW_COUNT_LISTED, gs_draw_count_listed) \
+    X(DRAW_LIST, gs_draw_list_rows_of) X(DRAW_BY_ROW, gs_draw_by_row) X(DRAW_PLACE, gs_draw_place) \
+    X(DRAW_BY_SOURCE, gs_draw_by_source) X(DRAW_FINISH, gs_draw_finish) X(MARK, gs_mark) X(BEGIN, gs_begin) \
+    X(FINISH_MOST, gs_finish_most) X(FINISH_ATTEND, gs_finish_attend) X(FINISH_LSE, gs_finish_lse) \
+    X(REGROUP, gs_regroup_rows) X(ROW_SUMS, gs_row_sums) X(MIX_PART, gs_mix_parts) X(COLSUM_PART, gs_colsum_parts) \
+    X(COLSUM_TOTAL, gs_colsum_total) X(MOMENTS_PART, gs_moments_parts) X(MOMENTS_TOTAL, gs_moments_total) \
+    X(STATISTIC, gs_statistic) X(LOSS, gs_loss) X(LOSS_TOTAL, gs_loss_total) X(LOSS_COLUMNS, gs_loss_columns) \
+    X(LOSS_COLUMNS_TOTAL, gs_loss_columns_total) X(SQUARES, gs_squares) X(STEP, gs_step)
+
 enum gs_cuda_typed_fixed {
-    GS_CUDA_TYPED_COUNT,
-    GS_CUDA_TYPED_TOTALS,
-    GS_CUDA_TYPED_PLACE,
-    GS_CUDA_TYPED_BEGINS,
-    GS_CUDA_TYPED_TASKS,
-    GS_CUDA_TYPED_MERGE,
+#define X(which, name) GS_CUDA_TYPED_##which,
+    GS_CUDA_TYPED_MAP(X)
+#undef X
     GS_CUDA_TYPED_FIXED_COUNT
 };
-#define GS_CUDA_TYPED_NAMES                                                                                            \
-    {"gs_typed_count", "gs_typed_totals", "gs_typed_place", "gs_typed_begins", "gs_typed_tasks", "gs_typed_merge"}
 
 enum gs_cuda_fixed {
-    GS_CUDA_ADD,
-    GS_CUDA_PICK,
-    GS_CUDA_SEND,
-    GS_CUDA_DRAW_TARGETS,
-    GS_CUDA_DRAW_COUNT,
-    GS_CUDA_DRAW_PLACES,
-    GS_CUDA_DRAW_EDGES,
-    GS_CUDA_DRAW_COUNT_WEIGHTED,
-    GS_CUDA_DRAW_WEIGHTED,
-    GS_CUDA_DRAW_FIND,
-    GS_CUDA_DRAW_NEW,
-    GS_CUDA_DRAW_ROWS,
-    GS_CUDA_DRAW_SOURCES,
-    GS_CUDA_DRAW_COUNT_SOURCES,
-    GS_CUDA_DRAW_COUNT_LISTED,
-    GS_CUDA_DRAW_LIST,
-    GS_CUDA_DRAW_BY_ROW,
-    GS_CUDA_DRAW_PLACE,
-    GS_CUDA_DRAW_BY_SOURCE,
-    GS_CUDA_DRAW_FINISH,
-    GS_CUDA_MARK,
-    GS_CUDA_BEGIN,
-    GS_CUDA_FINISH_MOST,
-    GS_CUDA_FINISH_ATTEND,
-    GS_CUDA_FINISH_LSE,
-    GS_CUDA_REGROUP,
-    GS_CUDA_ROW_SUMS,
-    GS_CUDA_MIX_PART,
-    GS_CUDA_COLSUM_PART,
-    GS_CUDA_COLSUM_TOTAL,
-    GS_CUDA_MOMENTS_PART,
-    GS_CUDA_MOMENTS_TOTAL,
-    GS_CUDA_STATISTIC,
-    GS_CUDA_LOSS,
-    GS_CUDA_LOSS_TOTAL,
-    GS_CUDA_LOSS_COLUMNS,
-    GS_CUDA_LOSS_COLUMNS_TOTAL,
-    GS_CUDA_SQUARES,
-    GS_CUDA_STEP,
+#define X(which, name) GS_CUDA_##which,
+    GS_CUDA_FIXED_MAP(X)
+#undef X
     GS_CUDA_FIXED_COUNT
 };
 
@@ -134,12 +110,17 @@ typedef struct gs_cuda_code {
  * products of edges' rows may round so. After a failure, too, both are the caller's. */
 gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32);
 void gs_cuda_free_code(gs_cuda_code *k); /* but for its module */
-/* The name of one of gs_cuda_fixed. */
+/* The name of one of gs_cuda_fixed, or of gs_cuda_typed_fixed. */
 const char *gs_cuda_fixed_name(int which);
+const char *gs_cuda_typed_name(int which);
 /* Compiled for this GPU, or from the file where that is kept, and loaded. */
 gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text);
 /* The functions of the kernels that every program has. */
 gs_status gs_cuda_load_fixed(gs_cuda *c);
+/* Launches one of them, as gs_cuda_launch(); or as a launch by itself, a lane for each of `lanes`. */
+gs_status gs_cuda_launch_fixed(gs_cuda *c, enum gs_cuda_fixed which, uint64_t blocks_x, uint32_t blocks_y,
+                               uint32_t shared, void *args);
+gs_status gs_cuda_launch_alone(gs_cuda *c, enum gs_cuda_fixed which, uint64_t lanes, void *args);
 /* Those of c->code, whose module is loaded. */
 gs_status gs_cuda_find_code(gs_cuda *c);
 

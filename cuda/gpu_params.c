@@ -81,7 +81,7 @@ gs_status gs_cuda_gradient_norm(void *context, double *out)
                          .partial = (double *)at,
                          .count = c->state.learned_bytes / sizeof(float)};
     if ((st = gs_cuda_begin(c)) == GS_OK)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_SQUARES], GS_SQUARES / GS_BLOCK_LANES, 1, 0, &a, "gs_squares");
+        st = gs_cuda_launch_fixed(c, GS_CUDA_SQUARES, GS_SQUARES / GS_BLOCK_LANES, 1, 0, &a);
     if ((st = gs_cuda_end(c, st)) == GS_OK)
         st = gs_cuda_copy_out(c, partial, at, sizeof(partial), c->streams.compute, "copying the gradients' norm");
     const gs_status ended = gs_cuda_synchronize(c); /* also after a failure: `partial` goes */
@@ -96,7 +96,6 @@ gs_status gs_cuda_gradient_norm(void *context, double *out)
 gs_status gs_cuda_step(void *context, const gs_update *u)
 {
     gs_cuda *const c = context;
-    gs_status st;
 
     if (!c->state.kept || c->in_pass || c->state.states != u->states)
         return gs_fail(GS_EINVAL, "device cuda: a step of parameters that are not there, or of another optimiser's");
@@ -108,9 +107,7 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
                       .fault = (gs_u32 *)step_fault(c),
                       .count = c->state.learned_bytes / sizeof(float),
                       .update = *u};
-    if ((st = gs_cuda_begin(c)) == GS_OK)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_STEP], gs_cuda_blocks(a.count / 4), 1, 0, &a, "gs_step");
-    return gs_cuda_end(c, st);
+    return gs_cuda_launch_alone(c, GS_CUDA_STEP, a.count / 4, &a);
 }
 
 /* Brings the learned parameters, laid out from `at` on as those that are kept. */
@@ -366,7 +363,6 @@ gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst,
 {
     gs_cuda *const c = context;
     const uint32_t param = statistic_of(c, sums);
-    gs_status st;
 
     if (param == GS_NONE) { /* no pass: the sums are the host's */
         for (uint32_t i = 0; i < cols; i++) {
@@ -380,7 +376,5 @@ gs_status gs_cuda_finish_statistic(void *context, gs_statistic kind, float *dst,
                            .rows = rows,
                            .width = cols,
                            .variance = kind == GS_STATISTIC_VARIANCE};
-    if ((st = gs_cuda_begin(c)) == GS_OK)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_STATISTIC], gs_cuda_blocks(cols), 1, 0, &a, "gs_statistic");
-    return gs_cuda_end(c, st);
+    return gs_cuda_launch_alone(c, GS_CUDA_STATISTIC, cols, &a);
 }

@@ -123,6 +123,7 @@ static gs_status add_chunk(gs_cuda *c, const gs_cuda_edge_code *code, const gs_c
     return st == GS_OK && (!c->grouping || e->all.place != NULL) ? launch_held(c, code) : st;
 }
 
+/* Of what the launches of a group ask, one launch of each kernel. */
 gs_status gs_cuda_begin_group(void *context)
 {
     gs_cuda *const c = context;
@@ -342,9 +343,8 @@ static void set_portion(portion *k, uint32_t first, uint32_t edges)
 static gs_status launch(portion *k, enum gs_cuda_typed_fixed which, uint64_t blocks, uint32_t blocks_y,
                         uint32_t shared_words)
 {
-    static const char *const name[] = GS_CUDA_TYPED_NAMES;
     return gs_cuda_launch(k->c, k->c->code.typed_fixed[which], blocks, blocks_y,
-                          shared_words * (uint32_t)sizeof(gs_u32), &k->a, name[which]);
+                          shared_words * (uint32_t)sizeof(gs_u32), &k->a, gs_cuda_typed_name(which));
 }
 
 /* Of edges in order: where types begin, and their parts. */

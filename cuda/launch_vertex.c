@@ -16,10 +16,7 @@ gs_status gs_cuda_add_own(void *context, const gs_own_launch *l)
                      .how = l->dtype == GS_BF16  ? GS_ADD_BF16
                             : l->dtype == GS_F16 ? GS_ADD_F16
                                                  : GS_ADD_F32};
-    gs_status st = gs_cuda_begin(c);
-    if (st == GS_OK)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_ADD], gs_cuda_blocks(a.count), 1, 0, &a, "gs_add");
-    return gs_cuda_end(c, st);
+    return gs_cuda_launch_alone(c, GS_CUDA_ADD, a.count, &a);
 }
 
 gs_status gs_cuda_copy(void *context, void *to, const void *from, uint64_t bytes)
@@ -58,6 +55,7 @@ gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l)
                                            gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0, &a, "gs_pick_rows");
 }
 
+/* A kernel fetches them where it reaches the host's memory, without a copy on the host; else all rows are copied. */
 gs_status gs_cuda_send_rows(void *context, const gs_rows_launch *l)
 {
     gs_cuda *const c = context;
@@ -108,10 +106,7 @@ gs_status gs_cuda_begin_sum(void *context, gs_sum_kind kind, const gs_accumulato
 {
     gs_cuda *const c = context;
     gs_frame_args a = frame_of(kind, sum, rows, width, heads);
-    gs_status st = gs_cuda_begin(c);
-    if (st == GS_OK)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_BEGIN], gs_cuda_blocks(a.count), 1, 0, &a, "gs_begin");
-    return gs_cuda_end(c, st);
+    return gs_cuda_launch_alone(c, GS_CUDA_BEGIN, a.count, &a);
 }
 
 gs_status gs_cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows,
@@ -125,11 +120,11 @@ gs_status gs_cuda_finish_sum(void *context, gs_sum_kind kind, const gs_accumulat
         return GS_OK;
     st = gs_cuda_begin(c);
     if (st == GS_OK && kind != GS_SUM_ATTEND)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_MOST], gs_cuda_blocks(a.count), 1, 0, &a, "gs_finish_most");
+        st = gs_cuda_launch_fixed(c, GS_CUDA_FINISH_MOST, gs_cuda_blocks(a.count), 1, 0, &a);
     if (st == GS_OK && kind == GS_SUM_ATTEND)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_ATTEND], gs_cuda_blocks(a.count), 1, 0, &a, "gs_finish_attend");
+        st = gs_cuda_launch_fixed(c, GS_CUDA_FINISH_ATTEND, gs_cuda_blocks(a.count), 1, 0, &a);
     if (st == GS_OK && kind == GS_SUM_ATTEND)
-        st = gs_cuda_launch(c, c->fixed[GS_CUDA_FINISH_LSE], gs_cuda_blocks(a.heads_count), 1, 0, &a, "gs_finish_lse");
+        st = gs_cuda_launch_fixed(c, GS_CUDA_FINISH_LSE, gs_cuda_blocks(a.heads_count), 1, 0, &a);
     return gs_cuda_end(c, st);
 }
 
@@ -235,10 +230,15 @@ static gs_status run_regroup(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
         a.blocks = a.how == GS_REGROUP_MIX ? w->rows : w->cols;
     }
     if (a.how == GS_REGROUP_FOLD && a.to_width == 1)
-        return gs_cuda_launch(c, c->fixed[GS_CUDA_ROW_SUMS], gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a,
-                              "gs_row_sums");
-    return gs_cuda_launch(c, c->fixed[GS_CUDA_REGROUP], gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a,
-                          "gs_regroup_rows");
+        return gs_cuda_launch_fixed(c, GS_CUDA_ROW_SUMS, gs_div_up(a.rows, GS_BLOCK_LANES / 32), 1, 0, &a);
+    return gs_cuda_launch_fixed(c, GS_CUDA_REGROUP, gs_cuda_blocks((uint64_t)a.rows * a.to_width), 1, 0, &a);
+}
+
+/* Parts of rows whose sums are made side by side. */
+static void cut_rows(gs_u32 *part_rows, gs_u32 *parts, uint32_t rows)
+{
+    *part_rows = (gs_u32)GS_MAX(gs_div_up(rows, GS_CUDA_COLSUM_PARTS), 64ull);
+    *parts = (gs_u32)gs_div_up(rows, *part_rows);
 }
 
 static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -248,14 +248,10 @@ static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_inst
                         .grad = (float *)gs_cuda_grad(c, in->dst),
                         .rows = l->rows,
                         .width = l->program->param[in->dst].cols};
-    a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
-    a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
-    const gs_status st =
-        gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_PART], gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
-                       GS_BLOCK_LANES * sizeof(float), &a, "gs_colsum_parts");
-    return st != GS_OK ? st
-                       : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(a.width), 1, 0, &a,
-                                        "gs_colsum_total");
+    cut_rows(&a.part_rows, &a.parts, l->rows);
+    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_PART, gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
+                                              GS_BLOCK_LANES * sizeof(float), &a);
+    return st != GS_OK ? st : gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_TOTAL, gs_cuda_blocks(a.width), 1, 0, &a);
 }
 
 static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -265,14 +261,10 @@ static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                          .sums = (double *)gs_cuda_sums(c, in->dst),
                          .rows = l->rows,
                          .width = l->program->param[in->dst].cols};
-    a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
-    a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
-    const gs_status st =
-        gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_PART], gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
-                       2 * GS_BLOCK_LANES * sizeof(double), &a, "gs_moments_parts");
-    return st != GS_OK ? st
-                       : gs_cuda_launch(c, c->fixed[GS_CUDA_MOMENTS_TOTAL], gs_cuda_blocks(2ull * a.width), 1, 0, &a,
-                                        "gs_moments_total");
+    cut_rows(&a.part_rows, &a.parts, l->rows);
+    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_MOMENTS_PART, gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
+                                              2 * GS_BLOCK_LANES * sizeof(double), &a);
+    return st != GS_OK ? st : gs_cuda_launch_fixed(c, GS_CUDA_MOMENTS_TOTAL, gs_cuda_blocks(2ull * a.width), 1, 0, &a);
 }
 
 static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -287,13 +279,11 @@ static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_i
                      .each = l->stage->reg[in->a.index].width / w->rows};
     gs_colsum_args sum = {
         .partial = m.partial, .grad = (float *)gs_cuda_grad(c, in->dst), .rows = l->rows, .width = w->rows * w->cols};
-    m.part_rows = sum.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
-    sum.parts = (uint32_t)gs_div_up(l->rows, sum.part_rows);
-    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_MIX_PART], gs_div_up(sum.width, GS_BLOCK_LANES / 32),
-                                        sum.parts, 0, &m, "gs_mix_parts");
-    return st != GS_OK ? st
-                       : gs_cuda_launch(c, c->fixed[GS_CUDA_COLSUM_TOTAL], gs_cuda_blocks(sum.width), 1, 0, &sum,
-                                        "gs_colsum_total");
+    cut_rows(&sum.part_rows, &sum.parts, l->rows);
+    m.part_rows = sum.part_rows;
+    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_MIX_PART, gs_div_up(sum.width, GS_BLOCK_LANES / 32),
+                                              sum.parts, 0, &m);
+    return st != GS_OK ? st : gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_TOTAL, gs_cuda_blocks(sum.width), 1, 0, &sum);
 }
 
 static const float *loss_weight(const gs_cuda *c, const gs_vertex_launch *l)
@@ -326,15 +316,12 @@ static gs_status run_loss_columns(gs_cuda *c, const gs_vertex_launch *l, const g
                                        : labels == GS_I32 ? GS_LABEL_WHOLE
                                                           : GS_LABEL_BYTES,
                          .scale = l->loss_scale};
-    a.part_rows = (uint32_t)GS_MAX(gs_div_up(l->rows, GS_CUDA_COLSUM_PARTS), 64ull);
-    a.parts = (uint32_t)gs_div_up(l->rows, a.part_rows);
-    const gs_status st = gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_COLUMNS], gs_div_up(a.classes, GS_BLOCK_COLUMNS),
-                                        a.parts, GS_LOSS_FIGURES * GS_BLOCK_LANES * sizeof(double), &a,
-                                        "gs_loss_columns");
+    cut_rows(&a.part_rows, &a.parts, l->rows);
+    const uint64_t figures = (uint64_t)GS_LOSS_FIGURES * a.classes;
+    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_LOSS_COLUMNS, gs_div_up(a.classes, GS_BLOCK_COLUMNS), a.parts,
+                                              GS_LOSS_FIGURES * GS_BLOCK_LANES * sizeof(double), &a);
     return st != GS_OK ? st
-                       : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_COLUMNS_TOTAL],
-                                        gs_cuda_blocks((uint64_t)GS_LOSS_FIGURES * a.classes), 1, 0, &a,
-                                        "gs_loss_columns_total");
+                       : gs_cuda_launch_fixed(c, GS_CUDA_LOSS_COLUMNS_TOTAL, gs_cuda_blocks(figures), 1, 0, &a);
 }
 
 static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -354,11 +341,9 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
                       .scale = l->loss_scale,
                       .smoothing = l->loss_smoothing};
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);
-    const gs_status st =
-        gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS], a.parts, 1, groups * sizeof(gs_loss_part), &a, "gs_loss");
+    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_LOSS, a.parts, 1, groups * sizeof(gs_loss_part), &a);
     return st != GS_OK ? st
-                       : gs_cuda_launch(c, c->fixed[GS_CUDA_LOSS_TOTAL], 1, 1, GS_BLOCK_LANES * sizeof(gs_loss_part),
-                                        &a, "gs_loss_total");
+                       : gs_cuda_launch_fixed(c, GS_CUDA_LOSS_TOTAL, 1, 1, GS_BLOCK_LANES * sizeof(gs_loss_part), &a);
 }
 
 /* ---- runs ---- */
