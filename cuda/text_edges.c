@@ -80,28 +80,6 @@ static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r)
     return type == GS_BF16 || type == GS_F16 ? type : GS_F32;
 }
 
-/* gs_gen_load() of a row of bfloat16, at an address of bytes. */
-static void load_halves(gs_gen_writer *w, const char *name, const char *row, uint32_t width)
-{
-    const bool wide = gs_gen_shape_of(w, width) == GS_GEN_WIDE;
-    const uint32_t v = w->k->vector;
-    if (!wide && w->k->one_group) {
-        fprintf(w->out, "    %s[0] = gs_of_bf16(%s, slice / %uu);\n", name, row, gs_gen_each(w, width));
-        return;
-    }
-    gs_gen_each_slot(w);
-    if (!wide)
-        fprintf(w->out, "        %s[s] = within ? gs_of_bf16(%s, c / %uu) : 0.0f;\n", name, row, gs_gen_each(w, width));
-    else if (v == 1)
-        fprintf(w->out, "        %s[s] = within ? gs_of_bf16(%s, c) : 0.0f;\n", name, row);
-    else
-        fprintf(w->out,
-                "        if (within)\n            gs_load%u_bf16(%s + %u * s, %s + c * 2);\n        else\n"
-                "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
-                v, name, v, row, v, name, v);
-    fprintf(w->out, "    }\n");
-}
-
 /* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a
  * burst of edges ("burst7[b]"), and from there as the edge b's. */
 static void gen_load_registers(gs_gen_writer *w)
@@ -112,14 +90,10 @@ static void gen_load_registers(gs_gen_writer *w)
             continue;
         snprintf(name, sizeof(name), "r%u", r);
         gs_gen_declare(w, name, gs_gen_shape_of(w, gs_gen_width(w, r)));
-        if (dtype_of(w, r) == GS_BF16) {
-            snprintf(row, sizeof(row), "(const char *)own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r),
-                     2 * gs_gen_width(w, r));
-            load_halves(w, name, row, gs_gen_width(w, r));
-            continue;
-        }
-        snprintf(row, sizeof(row), "own[%u] + row * %uu", gs_gen_own(w, GS_OWN_ROWS, r), gs_gen_width(w, r));
-        gs_gen_load(w, name, row, gs_gen_width(w, r));
+        const bool half = dtype_of(w, r) == GS_BF16;
+        snprintf(row, sizeof(row), half ? "(const char *)own[%u] + row * %uu" : "own[%u] + row * %uu",
+                 gs_gen_own(w, GS_OWN_ROWS, r), (half ? 2 : 1) * gs_gen_width(w, r));
+        gs_gen_load(w, name, row, gs_gen_width(w, r), half);
     }
 }
 
@@ -309,7 +283,7 @@ static void gen_load_params(gs_gen_writer *w)
             snprintf(name, sizeof(name), "p%u", from->index);
             snprintf(row, sizeof(row), "a.all.in[%u]", gen_input(w, true, from->index));
             gs_gen_declare(w, name, gs_gen_shape_of(w, w->p->param[from->index].cols));
-            gs_gen_load(w, name, row, w->p->param[from->index].cols);
+            gs_gen_load(w, name, row, w->p->param[from->index].cols, false);
         }
     gs_free(seen);
 }

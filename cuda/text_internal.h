@@ -53,8 +53,9 @@ bool gs_gen_ragged(const gs_gen_writer *w);
 /* Numbers that a lane has of a register of this shape. */
 uint32_t gs_gen_length(const gs_gen_writer *w, gs_gen_shape s);
 void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s);
-/* name = the lane's part of the row of `width` numbers at `row`; and the reverse, each number written once. */
-void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
+/* name = the lane's part of the row of `width` numbers at `row`, of bfloat16 where `half`, then at an address of bytes;
+ * and the reverse, each number written once. */
+void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width, bool half);
 void gs_gen_store(gs_gen_writer *w, const char *name, const char *row, uint32_t width);
 /* The head of a loop over the lane's vectors, with c its first column and `within` the condition that it is there. */
 void gs_gen_each_slot(gs_gen_writer *w);

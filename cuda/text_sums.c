@@ -48,29 +48,37 @@ void gs_gen_declare(gs_gen_writer *w, const char *name, gs_gen_shape s)
         fprintf(w->out, "    float %s[%u];\n", name, gs_gen_length(w, s));
 }
 
+/* Number `index` of the row at `row`: of float32, or of bfloat16 at an address of bytes. */
+static const char *element(char text[128], const char *row, bool half, const char *index, uint32_t each)
+{
+    char at[32];
+    snprintf(at, sizeof(at), each > 0 ? "%s / %uu" : "%s", index, each);
+    snprintf(text, 128, half ? "gs_of_bf16(%s, %s)" : "(%s)[%s]", row, at);
+    return text;
+}
+
 /* name = the lane's part of the row of `width` numbers at `row`. */
-void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width)
+void gs_gen_load(gs_gen_writer *w, const char *name, const char *row, uint32_t width, bool half)
 {
     const gs_gen_shape s = gs_gen_shape_of(w, width);
-    const uint32_t v = w->k->vector;
+    const uint32_t v = w->k->vector, each = s == GS_GEN_GROUPED ? gs_gen_each(w, width) : 0;
+    char text[128];
     if (s == GS_GEN_SINGLE) {
-        fprintf(w->out, "    %s = (%s)[0];\n", name, row);
+        fprintf(w->out, "    %s = %s;\n", name, element(text, row, half, "0", 0));
         return;
     }
     if (s == GS_GEN_GROUPED && w->k->one_group) {
-        fprintf(w->out, "    %s[0] = (%s)[slice / %uu];\n", name, row, gs_gen_each(w, width));
+        fprintf(w->out, "    %s[0] = %s;\n", name, element(text, row, half, "slice", each));
         return;
     }
     gs_gen_each_slot(w);
-    if (s == GS_GEN_GROUPED)
-        fprintf(w->out, "        %s[s] = within ? (%s)[c / %uu] : 0.0f;\n", name, row, gs_gen_each(w, width));
-    else if (v == 1)
-        fprintf(w->out, "        %s[s] = within ? (%s)[c] : 0.0f;\n", name, row);
-    else
-        fprintf(w->out,
-                "        if (within)\n            gs_load%u(%s + %u * s, (%s) + c);\n        else\n"
-                "            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n",
-                v, name, v, row, v, name, v);
+    if (s == GS_GEN_GROUPED || v == 1) {
+        fprintf(w->out, "        %s[s] = within ? %s : 0.0f;\n", name, element(text, row, half, "c", each));
+    } else {
+        fprintf(w->out, half ? "        if (within)\n            gs_load%u_bf16(%s + %u * s, %s + c * 2);\n"
+                             : "        if (within)\n            gs_load%u(%s + %u * s, (%s) + c);\n", v, name, v, row);
+        fprintf(w->out, "        else\n            for (int v = 0; v < %u; v++) %s[%u * s + v] = 0.0f;\n", v, name, v);
+    }
     fprintf(w->out, "    }\n");
 }
 
@@ -298,11 +306,32 @@ static uint32_t offset_of(const gs_gen_writer *w, uint32_t i)
     return at;
 }
 
-/* One of a sum's parts: x its rows, m the running maxima, n the norms. `state` is the name's first letter,
- * `rows` names the pointer. */
-typedef void part_fn(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral);
+/* What is written of a sum's parts: x its rows, m the running maxima, n the norms. Of a largest or least value what
+ * memory has may be that there was no edge. */
+typedef enum part_act { DECLARE, LOAD, STORE, CLEAR, OPEN } part_act;
 
-static void each_part(gs_gen_writer *w, uint32_t i, const char *state, const char *rows, part_fn *body)
+static void write_part(gs_gen_writer *w, part_act act, const char *name, const char *row, uint32_t width,
+                       const char *neutral)
+{
+    const gs_gen_shape s = gs_gen_shape_of(w, width);
+    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+    if (act == DECLARE) {
+        gs_gen_declare(w, name, s);
+    } else if (act == LOAD) {
+        gs_gen_load(w, name, row, width, false);
+    } else if (act == STORE) {
+        gs_gen_store(w, name, row, width);
+    } else {
+        gs_gen_over(w, s);
+        if (act == CLEAR)
+            fprintf(w->out, "%s%s = %s;\n", name, at, neutral);
+        else
+            fprintf(w->out, "%s%s = gs_opened(%s%s, %s);\n", name, at, name, at, neutral);
+    }
+}
+
+/* `state`: the names' first letter; `rows` names the pointer. */
+static void each_part(gs_gen_writer *w, uint32_t i, const char *state, const char *rows, part_act act)
 {
     static const char part[] = "xmn";
     for (int q = 0; q < (heads_of(w, i) > 0 ? 3 : 1); q++) {
@@ -312,59 +341,23 @@ static void each_part(gs_gen_writer *w, uint32_t i, const char *state, const cha
             snprintf(row, sizeof(row), "%s%c%u + type_now * %uu", rows, part[q], i, sum_width(w, i));
         else
             snprintf(row, sizeof(row), "%s%c%u", rows, part[q], i);
-        body(w, name, row, q == 0 ? sum_width(w, i) : heads_of(w, i),
-             q == 0 ? neutral_of(sum_at(w, i)->kind) : q == 1 ? "gs_float_of_bits(0xff800000u)" : "0.0f");
+        write_part(w, act, name, row, q == 0 ? sum_width(w, i) : heads_of(w, i),
+                   q == 0 ? neutral_of(sum_at(w, i)->kind) : q == 1 ? "gs_float_of_bits(0xff800000u)" : "0.0f");
     }
-}
-
-static void declare_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    (void)row, (void)neutral;
-    gs_gen_declare(w, name, gs_gen_shape_of(w, width));
-}
-
-static void load_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    (void)neutral;
-    gs_gen_load(w, name, row, width);
-}
-
-static void store_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    (void)neutral;
-    gs_gen_store(w, name, row, width);
-}
-
-static void clear_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    const gs_gen_shape s = gs_gen_shape_of(w, width);
-    (void)row;
-    gs_gen_over(w, s);
-    fprintf(w->out, "%s%s = %s;\n", name, s == GS_GEN_SINGLE ? "" : "[i]", neutral);
-}
-
-/* What memory has of a largest or least value may be that there was no edge. */
-static void open_part(gs_gen_writer *w, const char *name, const char *row, uint32_t width, const char *neutral)
-{
-    const gs_gen_shape s = gs_gen_shape_of(w, width);
-    const char *const at = s == GS_GEN_SINGLE ? "" : "[i]";
-    (void)row;
-    gs_gen_over(w, s);
-    fprintf(w->out, "%s%s = gs_opened(%s%s, %s);\n", name, at, name, at, neutral);
 }
 
 static void open_sum(gs_gen_writer *w, uint32_t i)
 {
     if (sum_at(w, i)->kind == GS_SUM_MAX || sum_at(w, i)->kind == GS_SUM_MIN)
-        each_part(w, i, "", "row_", open_part);
+        each_part(w, i, "", "row_", OPEN);
 }
 
-/* Writes `body` for each of the sums that do not go by type, or for each of the others. */
-static void each_sum(gs_gen_writer *w, bool by_type, const char *state, const char *rows, part_fn *body)
+/* Likewise of each of the sums that do not go by type, or of each of the others. */
+static void each_sum(gs_gen_writer *w, bool by_type, const char *state, const char *rows, part_act act)
 {
     for (uint32_t i = 0; i < w->k->sums; i++)
         if (by_type_of(w, i) == by_type)
-            each_part(w, i, state, rows, body);
+            each_part(w, i, state, rows, act);
 }
 
 static bool any_by_type(const gs_gen_writer *w)
@@ -547,24 +540,24 @@ uint32_t gs_gen_row_floats(const gs_gen_writer *w) { return offset_of(w, w->k->s
 /* Before the first edge. By type, all rows of a piece are cleared, and `type_now` is the one whose sums lanes hold. */
 void gs_gen_begin_sums(gs_gen_writer *w)
 {
-    each_sum(w, false, "", "", declare_part);
-    each_sum(w, true, "", "", declare_part);
+    each_sum(w, false, "", "", DECLARE);
+    each_sum(w, true, "", "", DECLARE);
     fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
-    each_sum(w, false, "", "", clear_part);
+    each_sum(w, false, "", "", CLEAR);
     if (any_by_type(w)) {
         point(w, "row_", true, "it.slot");
-        each_sum(w, true, "", "", clear_part);
+        each_sum(w, true, "", "", CLEAR);
         for (uint32_t i = 0; i < w->k->sums; i++) {
             if (!by_type_of(w, i))
                 continue;
             fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
-            each_part(w, i, "", "row_", store_part);
+            each_part(w, i, "", "row_", STORE);
             fprintf(w->out, "    }\n");
         }
     }
     fprintf(w->out, "    } else {\n");
     point(w, "row_", false, "");
-    each_sum(w, false, "", "row_", load_part);
+    each_sum(w, false, "", "row_", LOAD);
     for (uint32_t i = 0; i < w->k->sums; i++)
         open_sum(w, i);
     fprintf(w->out, "    }\n");
@@ -584,10 +577,10 @@ void gs_gen_add_edge(gs_gen_writer *w)
 {
     if (any_by_type(w)) {
         fprintf(w->out, "    if (type_now != type) {\n    if (type_now != GS_NO_SLOT) {\n");
-        each_sum(w, true, "", "now_", store_part);
+        each_sum(w, true, "", "now_", STORE);
         fprintf(w->out, "    }\n    type_now = type;\n");
         sync(w);
-        each_sum(w, true, "", "now_", load_part);
+        each_sum(w, true, "", "now_", LOAD);
         fprintf(w->out, "    }\n");
     }
     for (uint32_t i = 0; i < w->k->sums; i++)
@@ -598,13 +591,13 @@ void gs_gen_end_sums(gs_gen_writer *w)
 {
     sync(w);
     if (any_by_type(w))
-        each_sum(w, true, "", "now_", store_part);
+        each_sum(w, true, "", "now_", STORE);
     fprintf(w->out, "    if (it.slot != GS_NO_SLOT) {\n");
     point(w, "row_", true, "it.slot");
-    each_sum(w, false, "", "row_", store_part);
+    each_sum(w, false, "", "row_", STORE);
     fprintf(w->out, "    } else {\n");
     point(w, "row_", false, "");
-    each_sum(w, false, "", "row_", store_part);
+    each_sum(w, false, "", "row_", STORE);
     fprintf(w->out, "    }\n");
 }
 
@@ -616,17 +609,17 @@ void gs_gen_merge_sums(gs_gen_writer *w)
     point(w, "row_", false, "");
     for (uint32_t i = 0; i < w->k->sums; i++) {
         fprintf(w->out, "    for (gs_u32 type_now = 0; type_now < %u; type_now++) {\n", types_of(w, i));
-        each_part(w, i, "", "", declare_part);
-        each_part(w, i, "", "row_", load_part);
+        each_part(w, i, "", "", DECLARE);
+        each_part(w, i, "", "row_", LOAD);
         open_sum(w, i);
         fprintf(w->out, "    GS_UNROLL_8 for (gs_u32 p = 0; p < pieces; p++) {\n");
         point(w, "from_", true, "gs_piece_slot(it, p)");
-        each_part(w, i, "q", "", declare_part);
-        each_part(w, i, "q", "from_", load_part);
+        each_part(w, i, "q", "", DECLARE);
+        each_part(w, i, "q", "from_", LOAD);
         add_piece(w, i);
         fprintf(w->out, "    }\n");
         sync(w);
-        each_part(w, i, "", "row_", store_part);
+        each_part(w, i, "", "row_", STORE);
         fprintf(w->out, "    }\n");
     }
 }
