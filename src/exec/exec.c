@@ -130,37 +130,28 @@ static gs_status take_devices(gs_exec *e, const gs_exec_config *c)
         edge_regs = GS_MAX(edge_regs, c->program->stage[s].edge_regs);
     }
     e->devices = GS_MAX(c->plan->devices, 1);
-    if ((e->on = gs_calloc(e->devices, sizeof(*e->on))) == NULL)
-        return no_memory("the devices", e->devices * sizeof(*e->on));
-    for (uint32_t d = 0; d < e->devices; d++)
-        e->on[d].device = c->device[d];
-    for (uint32_t d = 0; d < e->devices; d++) {
-        gs_exec_device *const x = &e->on[d];
-        x->reg = gs_calloc(regs, sizeof(*x->reg));
-        x->edge_rows = gs_calloc(edge_regs, sizeof(*x->edge_rows));
-        if (x->reg == NULL || x->edge_rows == NULL)
-            return no_memory("tables", e->plan->table_bytes);
-    }
-    return GS_OK;
+    e->on = gs_arena_take(&e->arrays, e->devices, sizeof(*e->on));
+    for (uint32_t d = 0; e->on != NULL && d < e->devices; d++)
+        e->on[d] = (gs_exec_device){.device = c->device[d], .reg = gs_arena_take(&e->arrays, regs, sizeof(void *)),
+                                    .edge_rows = gs_arena_take(&e->arrays, edge_regs, sizeof(float *))};
+    return e->arrays.is_short ? no_memory("tables", e->plan->table_bytes) : GS_OK;
 }
 
 static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
 {
-    const uint64_t chunks = (uint64_t)c->parts * c->parts;
+    const uint64_t chunks = (uint64_t)c->parts * c->parts, tasks = e->plan->tasks + 1ull;
     e->chunks.sets = c->sets;
     e->files.count = c->program->arrays + c->sets;
-    e->files.file = gs_calloc(e->files.count, sizeof(*e->files.file));
-    e->files.io_file = gs_malloc_array(e->files.count, sizeof(*e->files.io_file));
-    e->transfers.runs_left = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->transfers.runs_left));
-    e->chunks.seen = gs_calloc(chunks * c->sets, 1);
-    if (e->files.file == NULL || e->files.io_file == NULL || e->transfers.runs_left == NULL || e->chunks.seen == NULL)
+    e->files.file = gs_arena_take(&e->arrays, e->files.count, sizeof(*e->files.file));
+    e->files.io_file = gs_arena_take(&e->arrays, e->files.count, sizeof(*e->files.io_file));
+    e->transfers.runs_left = gs_arena_take(&e->arrays, tasks, sizeof(*e->transfers.runs_left));
+    e->chunks.seen = gs_arena_take(&e->arrays, chunks * c->sets, 1);
+    if (c->trace || c->plan->devices > 0)
+        e->span = gs_arena_take(&e->arrays, tasks, sizeof(*e->span));
+    if (c->trace && gs_devices_have_memory(c->device, c->plan->devices))
+        e->kernels = gs_arena_take(&e->arrays, tasks, sizeof(*e->kernels));
+    if (e->arrays.is_short)
         return no_memory("tables", e->plan->table_bytes);
-    if ((c->trace || c->plan->devices > 0) &&
-        (e->span = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->span))) == NULL)
-        return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
-    if (c->trace && gs_devices_have_memory(c->device, c->plan->devices) &&
-        (e->kernels = gs_calloc((size_t)e->plan->tasks + 1, sizeof(*e->kernels))) == NULL)
-        return no_memory("the trace", e->plan->tasks * GS_EXEC_TRACE_TASK_BYTES);
     if (!c->bound)
         memcpy(e->files.file, c->file, e->files.count * sizeof(*e->files.file));
     memset(e->files.io_file, 0xff, e->files.count * sizeof(*e->files.io_file));
@@ -270,10 +261,7 @@ static void give_devices(gs_exec *e)
         gs_exec_device *const x = &e->on[d];
         gs_device_give_memory(x->device);
         gs_free_pages(x->pages, x->page_bytes);
-        gs_free(x->reg);
-        gs_free(x->edge_rows);
     }
-    gs_free(e->on);
 }
 
 void gs_exec_close(gs_exec *e)
@@ -286,17 +274,9 @@ void gs_exec_close(gs_exec *e)
     for (int r = GS_REGION_RING; r < GS_REGION_ARENA; r++)
         if (e->region[r] != NULL)
             gs_free_pages(e->region[r], e->region_bytes[r]);
-    gs_free(e->files.file);
-    gs_free(e->files.io_file);
     gs_exec__give_messages(e);
     gs_lanes_close(&e->lanes);
-    gs_exec__give_shares(e);
-    gs_exec__close_direct(e);
-    gs_free(e->lane);
-    gs_free(e->span);
-    gs_free(e->kernels);
-    gs_free(e->transfers.runs_left);
-    gs_free(e->chunks.seen);
+    gs_arena_free(&e->arrays);
     gs_free(e);
 }
 

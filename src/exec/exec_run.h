@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/alloc.h"
 #include "exec/exec.h"
 #include "exec/load.h"
 #include "plan/lanes.h"
@@ -126,7 +127,6 @@ typedef struct gs_exec_shares {
 } gs_exec_shares;
 
 gs_status gs_exec__take_shares(gs_exec *e, bool gradients);
-void gs_exec__give_shares(gs_exec *e);
 /* Adds what a device has to `to`; the columns of the first device become those of all. */
 void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from);
 /* Each device's share in the pass, all zero. */
@@ -230,6 +230,7 @@ struct gs_exec {
     const gs_plan *plan;
     uint8_t *region[GS_REGION_COUNT]; /* ARENA: see `on` */
     uint64_t region_bytes[GS_REGION_COUNT];
+    gs_arena arrays;          /* what its parts have from opening to closing */
     gs_exec_device *on;       /* [devices] */
     uint32_t devices;
     gs_exec_files files;

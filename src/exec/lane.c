@@ -20,7 +20,7 @@ gs_status gs_exec__take_lanes(gs_exec *e)
 {
     const uint32_t lanes = e->lanes.lanes - GS_LANE_DEVICES;
 
-    if ((e->lane = gs_calloc(lanes, sizeof(*e->lane))) == NULL)
+    if ((e->lane = gs_arena_take(&e->arrays, lanes, sizeof(*e->lane))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' lanes");
     for (uint32_t k = 0; k < lanes; k++) {
         const bool messages = e->plan->ranks > 0 && k >= GS_DEVICE_LANES;

@@ -126,19 +126,13 @@ gs_status gs_exec__open_direct(gs_exec *e)
 
     if (!e->plan->loads)
         return GS_OK;
-    s->mark = gs_calloc(chunks, sizeof(*s->mark));
-    s->file = gs_malloc_array(e->files.count, sizeof(*s->file));
-    if (s->mark == NULL || s->file == NULL)
+    s->mark = gs_arena_take(&e->arrays, chunks, sizeof(*s->mark));
+    s->file = gs_arena_take(&e->arrays, e->files.count, sizeof(*s->file));
+    if (e->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory: the marks of chunks");
     memset(s->file, 0xff, e->files.count * sizeof(*s->file));
     st = open_files(e);
     return st == GS_OK ? check_chunks(e) : st;
-}
-
-void gs_exec__close_direct(gs_exec *e)
-{
-    gs_free(e->direct.mark);
-    gs_free(e->direct.file);
 }
 
 /* ---- in a pass ---- */

@@ -15,7 +15,6 @@ typedef struct gs_exec_direct {
  * compared, its indices are looked at in depth, and its mark is kept, which what the device reads must have. Before the
  * first pass. GS_EFORMAT, GS_EIO; GS_EUNSUPPORTED: the device cannot. */
 gs_status gs_exec__open_direct(gs_exec *e);
-void gs_exec__close_direct(gs_exec *e);
 /* Begins a move from the disk to the device; its number is the device's. */
 gs_status gs_exec__load_chunk(struct gs_exec_lane *l, const gs_task *t, uint64_t *number);
 /* Has it come? A failure names file and chunk. */

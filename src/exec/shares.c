@@ -12,22 +12,22 @@ static uint64_t statistic_doubles(const gs_param *p)
 }
 
 /* Where the further devices' gradients are. */
-static gs_status take_gradients(gs_exec_shares *s, const gs_program *p, uint32_t further)
+static void take_gradients(gs_exec *e, uint32_t further)
 {
-    uint64_t *const at = gs_malloc_array((uint64_t)p->params + 1, sizeof(*at)), all;
+    const gs_program *const p = e->program;
+    gs_exec_shares *const s = &e->shares;
+    uint64_t *const at = gs_arena_take(&e->arrays, (uint64_t)p->params + 1, sizeof(*at)), all;
 
     if (at == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
+        return;
     s->learned = gs_program_place_params(p, at, &all);
     s->grad_count = further * s->learned;
-    s->grad_floats = gs_calloc(s->grad_count + 1, sizeof(*s->grad_floats));
+    s->grad_floats = gs_arena_take(&e->arrays, s->grad_count + 1, sizeof(*s->grad_floats));
     while (s->first + 1 < p->params && (p->param[s->first].fixed || at[s->first] > 0))
         s->first++;
     for (uint32_t k = 0; k < further * p->params && s->grad_floats != NULL; k++)
         if (!p->param[k % p->params].fixed)
             s->grad[k] = s->grad_floats + k / p->params * s->learned + at[k % p->params];
-    gs_free(at);
-    return s->grad_floats != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
 }
 
 gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
@@ -41,37 +41,26 @@ gs_status gs_exec__take_shares(gs_exec *e, bool gradients)
     for (uint64_t k = 0; k < shares; k++)
         s->statistic_count += statistic_doubles(&p->param[k % p->params]);
     s->columns = (uint64_t)GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_columns(p);
-    s->column = gs_calloc(e->devices * s->columns + 1, sizeof(*s->column));
+    s->column = gs_arena_take(&e->arrays, e->devices * s->columns + 1, sizeof(*s->column));
     s->founds = (uint64_t)GS_LOSS_SPLITS * GS_LOSS_SUMS * gs_program_loss_classes(p);
-    s->found = gs_calloc(e->devices * s->founds + 1, sizeof(*s->found));
-    s->grad = gs_calloc(shares + 1, sizeof(*s->grad));
-    s->statistic = gs_calloc(shares + 1, sizeof(*s->statistic));
-    s->statistic_doubles = gs_calloc(s->statistic_count + 1, sizeof(*s->statistic_doubles));
-    if (s->grad == NULL || s->statistic == NULL || s->statistic_doubles == NULL || s->column == NULL ||
-        s->found == NULL)
+    s->found = gs_arena_take(&e->arrays, e->devices * s->founds + 1, sizeof(*s->found));
+    s->grad = gs_arena_take(&e->arrays, shares + 1, sizeof(*s->grad));
+    s->statistic = gs_arena_take(&e->arrays, shares + 1, sizeof(*s->statistic));
+    s->statistic_doubles = gs_arena_take(&e->arrays, s->statistic_count + 1, sizeof(*s->statistic_doubles));
+    if (e->plan->ranks > 0) {
+        s->number_count = GS_EXEC_NUMBERS + s->columns + s->founds;
+        s->numbers = gs_arena_take(&e->arrays, s->number_count, sizeof(*s->numbers));
+    }
+    if (gradients && !e->arrays.is_short && (further > 0 || e->plan->ranks > 0))
+        take_gradients(e, further);
+    if (e->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' gradients");
     for (uint64_t k = 0; k < shares; k++) {
         const uint64_t doubles = statistic_doubles(&p->param[k % p->params]);
         s->statistic[k] = doubles > 0 ? s->statistic_doubles + sum_at : NULL;
         sum_at += doubles;
     }
-    if (e->plan->ranks > 0) {
-        s->number_count = GS_EXEC_NUMBERS + s->columns + s->founds;
-        if ((s->numbers = gs_calloc(s->number_count, sizeof(*s->numbers))) == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory: what ranks count");
-    }
-    return gradients && (further > 0 || e->plan->ranks > 0) ? take_gradients(s, p, further) : GS_OK;
-}
-
-void gs_exec__give_shares(gs_exec *e)
-{
-    gs_free(e->shares.numbers);
-    gs_free(e->shares.column);
-    gs_free(e->shares.found);
-    gs_free(e->shares.grad);
-    gs_free(e->shares.statistic);
-    gs_free(e->shares.grad_floats);
-    gs_free(e->shares.statistic_doubles);
+    return GS_OK;
 }
 
 void gs_exec__enter_shares(gs_exec *e)
