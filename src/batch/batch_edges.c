@@ -346,13 +346,6 @@ void gs_batch_edges_close(gs_batch_edges *e)
 
 /* ---- a batch ---------------------------------------------------------------- */
 
-static gs_edges edges_of(const gs_chunk_view *v, gs_dtype feature_type)
-{
-    return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
-                      .index = v->index, .weight = v->weight, .type = v->type, .type_bytes = v->type_bytes,
-                      .largest = v->largest, .feature = v->feature, .feature_type = feature_type};
-}
-
 /* Targets below `rows`, which are the first ones. */
 static uint32_t targets_below(const gs_edges *e, uint32_t rows)
 {
@@ -436,7 +429,7 @@ void gs_batch_edges_fill(gs_batch_edges *e, const gs_batch *b)
         hop[k] = hop_rows(b, k);
     gs_batch_edges_bind(e, hop);
     for (int d = 0; d < 2 && b->edges > 0; d++)
-        whole[d] = edges_of(&b->view[d], e->feature_type);
+        whole[d] = gs_exec_edges_of(&b->view[d], e->feature_type);
     for (uint32_t i = 0; i < e->flips; i++) {
         const uint32_t operands = e->flip[i].operands;
         const uint32_t targets = b->edges == 0 ? 0 : targets_below(&whole[0], hop[operands]);

@@ -87,6 +87,15 @@ typedef struct gs_exec_config {
     uint64_t draw_bytes;      /* of such a device, for what draws graphs there: gs_exec_draw_memory() */
 } gs_exec_config;
 
+/* A chunk's edges as a launch takes them, with features of this type. */
+static inline gs_edges gs_exec_edges_of(const gs_chunk_view *v, gs_dtype feature_type)
+{
+    return (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
+                      .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
+                      .type_bytes = v->type_bytes, .largest = v->largest, .feature = v->feature,
+                      .feature_type = feature_type};
+}
+
 /* An array of the store whose rows a graph names: row i is row[i] of `all`. Vertex programs load it, and its rows are
  * summed over in-edges; nothing else is made of it, and gs_exec_rows() of it is not filled. */
 typedef struct gs_exec_named {

@@ -22,11 +22,10 @@ static gs_status edges_of(gs_edges *out, gs_exec *e, const gs_exec_device *x, co
     const gs_status st = gs_exec__view_chunk(e, x, t, v);
     if (st != GS_OK)
         return st;
-    *out = (gs_edges){.index_bytes = v->index_bytes, .targets = v->targets, .target = v->target, .start = v->start,
-                      .index = v->index, .count = v->count, .weight = v->weight, .type = v->type,
-                      .type_bytes = v->type_bytes, .operand_rows = gs_exec__interval_rows(e, t->operand),
-                      .target_rows = rows, .end = v->edges, .largest = v->largest,
-                      .feature = v->feature, .feature_type = e->chunks.feature_type};
+    *out = gs_exec_edges_of(v, e->chunks.feature_type);
+    out->operand_rows = gs_exec__interval_rows(e, t->operand);
+    out->target_rows = rows;
+    out->end = v->edges;
     return GS_OK;
 }
 
