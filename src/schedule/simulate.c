@@ -263,12 +263,13 @@ static void add(gap *g, double seconds)
 /* Expected seconds of the gap that a random moment falls into. */
 static double met(const gap *g) { return g->seconds > 0 ? g->squares / g->seconds : 0; }
 
-/* Seconds to verify one of the task's requests; they come one by one. */
-static double verify_seconds(const gs_simulation_input *in, const gs_task *t)
+/* Seconds to verify what comes with the task. */
+static double check_seconds(const gs_simulation_input *in, const gs_task *t)
 {
-    const double requests = gs_task_requests(t);
-    const gs_work check = {GS_WORK_CHECK, {requests, (double)gs_task_bytes(in->plan, t)}};
-    return t->check == GS_CHECK_NONE ? 0 : gs_cost_seconds(in->cost, &check) / requests;
+    if (t->check == GS_CHECK_NONE)
+        return 0;
+    const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(in->plan, t)}};
+    return gs_cost_seconds(in->cost, &check);
 }
 
 static double move_seconds(const gs_simulation_input *in, const gs_task *t)
@@ -289,7 +290,7 @@ static double between_looks(const gs_simulation_input *in)
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &in->plan->task[i];
         if (gs_task_lane(t) == GS_LANE_READ)
-            add(&checking, verify_seconds(in, t));
+            add(&checking, check_seconds(in, t) / gs_task_requests(t)); /* which come one by one */
         else if (gs_task_is_copy(t) && t->source.memory == GS_HOST)
             add(&copying, move_seconds(in, t));
         else if (in->plan->devices == 0 && t->kind != GS_TASK_MOVE) {
@@ -390,14 +391,6 @@ static double move(struct sim *s, const gs_task *t, double begin)
     return end + s->in->cost->latency_seconds;
 }
 
-static double check_seconds(const struct sim *s, const gs_task *t)
-{
-    if (t->check == GS_CHECK_NONE)
-        return 0;
-    const gs_work check = {GS_WORK_CHECK, {gs_task_requests(t), (double)gs_task_bytes(s->in->plan, t)}};
-    return gs_cost_seconds(s->in->cost, &check);
-}
-
 static bool is_along_edges(const gs_work *w) { return w->kind == GS_WORK_SUM || w->kind == GS_WORK_EDGES; }
 
 /* ---- one thread submits, verifies and computes ---- */
@@ -437,7 +430,7 @@ static void feed(struct sim *s)
 static void reap(struct sim *s)
 {
     for (; s->first < s->last && s->end[s->flying[s->first]] <= s->now; s->first++) {
-        spend(s, check_seconds(s, task_at(s, s->flying[s->first])), &s->out.check_seconds);
+        spend(s, check_seconds(s->in, task_at(s, s->flying[s->first])), &s->out.check_seconds);
         gs_lanes_finish(&s->lanes, s->flying[s->first]);
     }
 }
@@ -500,7 +493,7 @@ static double last_end(const struct sim *s, uint32_t first_dep, uint32_t deps, d
 /* One thread verifies what has come. */
 static double transfer(struct sim *s, const gs_task *t, double begin)
 {
-    const double arrived = move(s, t, begin), check = check_seconds(s, t);
+    const double arrived = move(s, t, begin), check = check_seconds(s->in, t);
     s->out.check_seconds += check;
     return s->now = GS_MAX(s->now, arrived) + check;
 }
