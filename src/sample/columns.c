@@ -72,7 +72,7 @@ static void want_column(gs_columns *c, uint32_t vertex)
         memset(column, 1, parts);
 }
 
-/* ---- rows ---------------------------------------------------------------- */
+/* ---- rows and queries ---------------------------------------------------- */
 
 /* order[0..n): rows from `first` on by their vertices. */
 static void sort_rows(gs_batch_arena *a, uint32_t first)
@@ -119,41 +119,6 @@ static void meet_chunk(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, cons
     }
 }
 
-typedef struct meeting {
-    const gs_sample_pass *w;
-    gs_column_want *wants;
-    gs_column_visit *visit;
-    uint32_t which;
-} meeting;
-
-static gs_status meet(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
-{
-    const meeting *const m = context;
-    const gs_sample_pass *const w = m->w;
-    const uint32_t base = (uint32_t)gs_interval_first(w->columns->table, target),
-                   other = (uint32_t)gs_interval_first(w->columns->table, operand);
-
-    for (uint32_t k = 0; k < w->batches; k++)
-        if (!w->batch[k].overflows && (m->wants == NULL || m->wants(w->arena[k], target, operand)))
-            meet_chunk(w->s, &w->batch[k], w->arena[k], v, base, other, m->visit);
-    return gs_sample__check_stop(w->s);
-}
-
-gs_status gs_columns__meet(const gs_sample_pass *w, gs_column_want *batch_wants, gs_column_visit *visit)
-{
-    meeting m = {.w = w, .wants = batch_wants, .visit = visit};
-
-    for (uint32_t k = 0; k < w->batches; k++) {
-        gs_column_rows *const r = &w->arena[k]->rows;
-        r->at = 0;
-        if (!w->batch[k].overflows)
-            memset(r->passed, 0, r->count * sizeof(*r->passed));
-    }
-    return gs_edge_scanner_run(w->columns->scan, w->columns->wanted, meet, &m);
-}
-
-/* ---- queries ------------------------------------------------------------- */
-
 /* Those of one vertex are together, and what has gone by of its list is counted at the first of them. */
 static void answer_chunk(gs_list_query *q, const gs_chunk_view *v, uint32_t target, uint32_t operand)
 {
@@ -177,7 +142,15 @@ static void answer_chunk(gs_list_query *q, const gs_chunk_view *v, uint32_t targ
     }
 }
 
-static gs_status answer(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+/* What goes by: rows are visited, or queries are answered. */
+typedef struct meeting {
+    const gs_sample_pass *w;
+    gs_column_want *wants;
+    gs_column_visit *visit; /* NULL: queries number `which` */
+    uint32_t which;
+} meeting;
+
+static gs_status meet(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
 {
     const meeting *const m = context;
     const gs_sample_pass *const w = m->w;
@@ -185,9 +158,26 @@ static gs_status answer(void *context, uint32_t target, uint32_t operand, const 
                    other = (uint32_t)gs_interval_first(w->columns->table, operand);
 
     for (uint32_t k = 0; k < w->batches; k++)
-        if (!w->batch[k].overflows)
-            answer_chunk(&w->arena[k]->query[m->which], v, base, other);
+        if (!w->batch[k].overflows && (m->wants == NULL || m->wants(w->arena[k], target, operand))) {
+            if (m->visit != NULL)
+                meet_chunk(w->s, &w->batch[k], w->arena[k], v, base, other, m->visit);
+            else
+                answer_chunk(&w->arena[k]->query[m->which], v, base, other);
+        }
     return gs_sample__check_stop(w->s);
+}
+
+gs_status gs_columns__meet(const gs_sample_pass *w, gs_column_want *batch_wants, gs_column_visit *visit)
+{
+    meeting m = {.w = w, .wants = batch_wants, .visit = visit};
+
+    for (uint32_t k = 0; k < w->batches; k++) {
+        gs_column_rows *const r = &w->arena[k]->rows;
+        r->at = 0;
+        if (!w->batch[k].overflows)
+            memset(r->passed, 0, r->count * sizeof(*r->passed));
+    }
+    return gs_edge_scanner_run(w->columns->scan, w->columns->wanted, meet, &m);
 }
 
 gs_status gs_columns__ask(const gs_sample_pass *w, uint32_t which)
@@ -206,5 +196,5 @@ gs_status gs_columns__ask(const gs_sample_pass *w, uint32_t which)
         for (uint32_t i = 0; i < q->count; i++)
             want_column(w->columns, q->near[i]);
     }
-    return gs_edge_scanner_run(w->columns->scan, w->columns->wanted, answer, &m);
+    return gs_edge_scanner_run(w->columns->scan, w->columns->wanted, meet, &m);
 }

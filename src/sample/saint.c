@@ -715,43 +715,34 @@ static uint32_t passes_of_walks(const gs_sampler_options *o, bool out)
     return o->walk_length + 1;
 }
 
+/* What the laws have in common. */
+#define SUBGRAPH .subgraph = true, .has_rows_by_vertex = true, .check = check, .bound = bound, .draw = draw
+
 const gs_sample_law gs_sample__saint_node = {
     .facts = {.name = "saint-node", .reads = GS_SAMPLER_READS_COVERAGE, .needs_edges = true, .needs_out_places = true},
-    .subgraph = true,
-    .has_rows_by_vertex = true,
-    .check = check,
+    SUBGRAPH,
     .draws = draws_of_nodes,
-    .bound = bound,
     .lay_out = lay_out_nodes,
     .passes = passes_of_nodes,
-    .draw = draw,
     .draw_vertices = node_vertices,
 };
 
 const gs_sample_law gs_sample__saint_edge = {
     .facts = {.name = "saint-edge", .reads = GS_SAMPLER_READS_COVERAGE, .needs_edges = true, .needs_out = true},
-    .subgraph = true,
-    .has_rows_by_vertex = true,
-    .check = check,
+    SUBGRAPH,
     .draws = draws_of_edges,
     .open = open_edges,
-    .bound = bound,
     .lay_out = lay_out_edges,
     .passes = passes_of_edges,
-    .draw = draw,
     .draw_vertices = edge_vertices,
 };
 
 const gs_sample_law gs_sample__saint_walk = {
     .facts = {.name = "saint-walk", .reads = GS_SAMPLER_READS_COVERAGE | GS_SAMPLER_READS_WALK_LENGTH,
               .needs_edges = true, .needs_out = true},
-    .subgraph = true,
-    .has_rows_by_vertex = true,
-    .check = check,
+    SUBGRAPH,
     .draws = draws_of_walks,
-    .bound = bound,
     .lay_out = lay_out_walks,
     .passes = passes_of_walks,
-    .draw = draw,
     .draw_vertices = walk_vertices,
 };
