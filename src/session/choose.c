@@ -146,16 +146,9 @@ static uint32_t number_of(gs_variant v)
 /* 0 where memory is too short to know. */
 static uint64_t program_of(const gs_session *s)
 {
-    char *text = NULL;
     size_t bytes;
-    FILE *const f = open_memstream(&text, &bytes);
-    uint64_t sum = 0;
-
-    if (f == NULL)
-        return 0;
-    gs_program_print(s->program, f);
-    if (fclose(f) == 0)
-        sum = gs_hash64(text, bytes) ^ (s->variant.no_prune != GS_NOT_TAKEN);
+    char *const text = gs_session_program_text(s->program, &bytes);
+    const uint64_t sum = text == NULL ? 0 : gs_hash64(text, bytes) ^ (s->variant.no_prune != GS_NOT_TAKEN);
     free(text);
     return sum;
 }

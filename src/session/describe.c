@@ -383,21 +383,18 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     return GS_OK;
 }
 
-static gs_status add_program(gs_hash_stream *h, const gs_program *p)
+char *gs_session_program_text(const gs_program *p, size_t *bytes)
 {
     char *text = NULL;
-    size_t bytes = 0;
-    FILE *const f = open_memstream(&text, &bytes);
-    bool whole;
+    FILE *const f = open_memstream(&text, bytes);
 
     if (f == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to tell the plan's program");
+        return NULL;
     gs_program_print(p, f);
-    whole = fclose(f) == 0;
-    if (whole)
-        gs_hash_add(h, text, bytes);
+    if (fclose(f) == 0)
+        return text;
     free(text);
-    return whole ? GS_OK : gs_fail(GS_ENOMEM, "no memory to tell the plan's program");
+    return NULL;
 }
 
 /* By which checkpoints know kinds: reads and writes come first, copies and loads last. */
@@ -442,17 +439,18 @@ gs_status gs_session_plan_id(const gs_session *s, uint64_t *out)
 {
     gs_hash_stream *const h = gs_hash_begin();
     const uint64_t devices = s->machine.devices;
-    gs_status st;
+    size_t bytes;
+    char *const text = h == NULL ? NULL : gs_session_program_text(s->program, &bytes);
 
-    if (h == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to tell the plan");
-    gs_hash_add(h, &devices, sizeof(devices));
-    if ((st = add_program(h, s->program)) == GS_OK) {
+    if (text != NULL) {
+        gs_hash_add(h, &devices, sizeof(devices));
+        gs_hash_add(h, text, bytes);
         add_plan(h, s->plan);
         *out = gs_hash_so_far(h);
     }
     gs_hash_end(h);
-    return st;
+    free(text);
+    return text != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory to tell the plan");
 }
 
 void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES])

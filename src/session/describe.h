@@ -29,6 +29,8 @@ double gs_session_run_seconds(const gs_session *s);
 
 typedef struct gs_session gs_session;
 
+/* A program as text, of so many bytes, to be freed with free(); NULL: memory is short. */
+char *gs_session_program_text(const gs_program *p, size_t *bytes);
 /* GS_ENOMEM. */
 gs_status gs_session_plan_id(const gs_session *s, uint64_t *out);
 
