@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,16 @@
                      * libraries are not taken */
 #define LOG_MOST 65536u /* bytes of what the compiler says */
 
-static char folder_of_kernels[512];
+/* Where libraries are: one folder for all tests of a build, whatever folder each has for the program's own cache. */
+static const char *folder_of_kernels = GS_TEST_KERNELS;
 static unsigned made;
 
 void host_compiler_folder(const char *folder)
 {
-    snprintf(folder_of_kernels, sizeof(folder_of_kernels), "%s", folder);
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         abort();
+    if (mkdir(GS_TEST_KERNELS, 0700) != 0 && errno != EEXIST) /* the build's folder is not here */
+        folder_of_kernels = strdup(folder);
     setenv("GS_CUDA_CACHE", folder, 1);
 }
 
@@ -146,10 +149,40 @@ static bool has_builtins(void)
     return name == NULL || dlopen(name, RTLD_NOW | RTLD_LOCAL) != NULL;
 }
 
+static uint64_t mixed_text(uint64_t hash, const char *text) /* FNV-1a; its 0, too, so that texts do not run together */
+{
+    const char *c = text;
+    do
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    while (*c++ != '\0');
+    return hash;
+}
+
+/* Programs whose texts, headers and flags are the same have one library, whichever test, process or release of CUDA
+ * asks for it; of those that compile it at a time the last one's stays. Returns true where it is there. */
+static bool find_library(char *path, size_t most, const host_program *p, const char *flags)
+{
+    uint64_t hash = mixed_text(14695981039346656037u, __VERSION__);
+    hash = mixed_text(hash, flags) + INTERFACE + (host_streams_checks() ? 1000u : 0);
+    for (int i = 0; i < p->headers; i++)
+        hash = mixed_text(mixed_text(hash, p->header[i]), p->text[i]);
+    snprintf(path, most, "%s/%016llx.%zu.so", folder_of_kernels, (unsigned long long)mixed_text(hash, p->source),
+             strlen(p->source));
+    return access(path, R_OK) == 0;
+}
+
+static bool take_library(host_program *p, const char *path)
+{
+    if (rename(p->library, path) != 0)
+        return false;
+    snprintf(p->library, sizeof(p->library), "%s", path);
+    return true;
+}
+
 gs_cu_result host_program_compile(gs_cu_handle program, int options, const char *const *option)
 {
     host_program *const p = program;
-    char source[800], log[800], hooks[600], flags[512], command[8192];
+    char source[800], log[800], hooks[600], flags[512], command[8192], shared[700];
     (void)options, (void)option;
 
     snprintf(p->library, sizeof(p->library), "%s/kernels.%ld.%u.so", folder_of_kernels, (long)getpid(), made++);
@@ -159,6 +192,10 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
     if (!has_builtins()) {
         p->log = strdup("nvrtc: error: failed to open its builtins");
         return 1;
+    }
+    if (find_library(shared, sizeof(shared), p, flags)) {
+        snprintf(p->library, sizeof(p->library), "%s", shared);
+        return 0;
     }
     FILE *const out = fopen(source, "w");
     if (out == NULL || fputs(p->source, out) < 0 || fclose(out) != 0 || !write_headers(p))
@@ -177,7 +214,7 @@ gs_cu_result host_program_compile(gs_cu_handle program, int options, const char 
                  flags, p->library, source, log);
     }
     const bool fine = system(command) == 0;
-    if (fine) {
+    if (fine && take_library(p, shared)) {
         if (getenv("GS_TEST_KEEP_KERNELS") == NULL) /* so there are no lines of it to know, and no -g */
             unlink(source);
         unlink(log);

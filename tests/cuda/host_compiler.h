@@ -8,7 +8,7 @@
 
 #include "cuda/driver.h"
 
-/* Where libraries are made; also that of the program's own cache. */
+/* That of the program's own cache, and where libraries are made if the build has no folder for them. */
 void host_compiler_folder(const char *folder);
 
 /* Of CUDA, which compiler, cuBLAS and driver are of: $GS_HOST_GPU_CUDA, as cuDriverGetVersion() has it; default
