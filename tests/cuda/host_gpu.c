@@ -41,7 +41,7 @@ static struct {
     float slot[2][GS_BLOCK_LANES]; /* what lanes exchange, in turns: who reads has not yet come to the barrier after
                                     * this one */
     unsigned number[2][GS_BLOCK_LANES][SHARED_NUMBERS]; /* the same, of numbers of edges */
-    host_factor factor[2][GS_BLOCK_LANES]; /* the same, of products */
+    host_tile tile[2][GS_BLOCK_LANES / 32]; /* the same, of the products of warps */
 } gpu;
 
 /* ---- barriers ---- */
@@ -68,12 +68,12 @@ static void block_sync(void) { barrier(GS_BLOCK_LANES, GS_BLOCK_LANES); }
 static void group_sync(unsigned lanes)
 {
     if (lanes > 1)
-        barrier(fibres_current() / lanes * lanes, lanes);
+        barrier(gpu.lane.lane / lanes * lanes, lanes);
 }
 
 static float group_exchange(float value, unsigned by, unsigned lanes)
 {
-    const unsigned lane = fibres_current();
+    const unsigned lane = gpu.lane.lane;
     if (by >= lanes) {
         fprintf(stderr, "host GPU: lane %u exchanges with one outside its group of %u\n", lane, lanes);
         abort();
@@ -87,7 +87,7 @@ static float group_exchange(float value, unsigned by, unsigned lanes)
 /* One barrier for all shuffles of a batch: fibres are slow to switch. */
 static void group_share(unsigned *to, const unsigned *own, unsigned count, unsigned lanes)
 {
-    const unsigned lane = fibres_current(), first = lane / lanes * lanes, each = (count + lanes - 1) / lanes;
+    const unsigned lane = gpu.lane.lane, first = lane / lanes * lanes, each = (count + lanes - 1) / lanes;
     if (each > SHARED_NUMBERS) {
         fprintf(stderr, "host GPU: lane %u shares %u numbers at once\n", lane, each);
         abort();
@@ -101,24 +101,26 @@ static void group_share(unsigned *to, const unsigned *own, unsigned count, unsig
 
 static unsigned warp_votes(int yes)
 {
-    const unsigned first = fibres_current() / 32 * 32;
+    const unsigned first = gpu.lane.lane / 32 * 32;
     float *const slot = gpu.slot[gpu.passed[first] % 2];
     unsigned votes = 0;
-    slot[fibres_current()] = yes ? 1.0f : 0.0f;
+    slot[gpu.lane.lane] = yes ? 1.0f : 0.0f;
     group_sync(32);
     for (unsigned i = 0; i < 32; i++)
         votes |= slot[first + i] != 0 ? 1u << i : 0;
     return votes;
 }
 
-/* A tensor core: which lane has which numbers is as gpu.h says. */
+/* A tensor core: the lane that comes last computes for the whole warp. */
 static void warp_multiply(float c[4], const float a[4], const float b[2])
 {
-    const unsigned lane = fibres_current(), first = lane / 32 * 32, g = lane % 32 / 4, t = lane % 4;
-    const unsigned turn = gpu.passed[first] % 2;
-    host_factor_of(&gpu.factor[turn][lane], a, b);
+    const unsigned lane = gpu.lane.lane, first = lane / 32 * 32;
+    host_tile *const tile = &gpu.tile[gpu.passed[first] % 2][lane / 32];
+    host_tile_put(tile, lane % 32, c, a, b);
+    if (gpu.arrived[first] + 1 == 32)
+        host_tile_multiply(tile);
     group_sync(32);
-    host_tile_part(c, &gpu.factor[turn][first + 4 * g], &gpu.factor[turn][first + 8 * t]);
+    host_tile_take(c, tile, lane % 32);
 }
 
 /* ---- modules ---- */

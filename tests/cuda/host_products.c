@@ -4,39 +4,55 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Four numbers side by side: a tile's rows are two of these. */
+typedef float four __attribute__((vector_size(16), may_alias));
+typedef uint32_t four_bits __attribute__((vector_size(16), may_alias));
+
 /* To 10 bits behind the first, ties away from 0. */
-static float to_tf32(float x)
+static void round_to_tf32(float *x, size_t count)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    if ((bits & 0x7f800000u) != 0x7f800000u)
-        bits = (bits + 0x1000u) & ~0x1fffu;
-    memcpy(&x, &bits, sizeof(bits));
-    return x;
+    for (size_t i = 0; i < count; i += 4) {
+        four_bits bits;
+        memcpy(&bits, x + i, sizeof(bits));
+        const four_bits finite = (four_bits)((bits & 0x7f800000u) != 0x7f800000u);
+        bits = (finite & (bits + 0x1000u) & ~0x1fffu) | (~finite & bits);
+        memcpy(x + i, &bits, sizeof(bits));
+    }
 }
 
-void host_factor_of(host_factor *f, const float a[4], const float b[2])
+void host_tile_put(host_tile *t, unsigned lane, const float c[4], const float a[4], const float b[2])
 {
-    for (int i = 0; i < 4; i++)
-        f->a[i] = to_tf32(a[i]);
-    for (int i = 0; i < 2; i++)
-        f->b[i] = to_tf32(b[i]);
+    const unsigned row = lane / 4, column = lane % 4;
+    for (unsigned half = 0; half < 2; half++) {
+        t->a[row][column + 4 * half] = a[2 * half];
+        t->a[row + 8][column + 4 * half] = a[2 * half + 1];
+        t->b[column + 4 * half][row] = b[half];
+        memcpy(&t->c[row + 8 * half][2 * column], &c[2 * half], 2 * sizeof(*c));
+    }
 }
 
-/* Four sums side by side, as one alone would wait for its last addition eight times. */
-void host_tile_part(float c[4], const host_factor *left, const host_factor *right)
+void host_tile_take(float c[4], const host_tile *t, unsigned lane)
 {
-    float c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+    const unsigned row = lane / 4, column = lane % 4;
     for (unsigned half = 0; half < 2; half++)
-        for (unsigned k = 0; k < 4; k++) {
-            const float *const a = &left[k].a[2 * half];
-            const float b0 = right[k].b[half], b1 = right[4 + k].b[half];
-            c0 += a[0] * b0;
-            c1 += a[0] * b1;
-            c2 += a[1] * b0;
-            c3 += a[1] * b1;
+        memcpy(&c[2 * half], &t->c[row + 8 * half][2 * column], 2 * sizeof(*c));
+}
+
+void host_tile_multiply(host_tile *t)
+{
+    round_to_tf32(&t->a[0][0], sizeof(t->a) / sizeof(float));
+    round_to_tf32(&t->b[0][0], sizeof(t->b) / sizeof(float));
+    for (unsigned row = 0; row < 16; row++)
+        for (unsigned half = 0; half < 2; half++) {
+            four sum;
+            memcpy(&sum, &t->c[row][4 * half], sizeof(sum));
+            for (unsigned k = 0; k < 8; k++) {
+                four factor;
+                memcpy(&factor, &t->b[k][4 * half], sizeof(factor));
+                sum += t->a[row][k] * factor;
+            }
+            memcpy(&t->c[row][4 * half], &sum, sizeof(sum));
         }
-    c[0] = c0, c[1] = c1, c[2] = c2, c[3] = c3;
 }
 
 void host_product_run(const host_product *p)

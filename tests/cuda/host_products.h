@@ -4,14 +4,14 @@
 #ifndef GS_TESTS_CUDA_HOST_PRODUCTS_H
 #define GS_TESTS_CUDA_HOST_PRODUCTS_H
 
-/* A lane's numbers of the factors of a tile, rounded to tf32. */
-typedef struct host_factor {
-    float a[4], b[2];
-} host_factor;
-void host_factor_of(host_factor *f, const float a[4], const float b[2]);
-/* c += a lane's part of the tile's product: `left` from the first of the lanes that have its rows, `right` from the
- * first of those that have its columns; which lane has which numbers is as gpu.h says. */
-void host_tile_part(float c[4], const host_factor *left, const host_factor *right);
+/* What a warp gives a tensor core: c[16, 8] += a[16, 8] b[8, 8]. Which lane has which numbers is as gpu.h says. */
+typedef struct host_tile {
+    float a[16][8], b[8][8], c[16][8];
+} host_tile;
+void host_tile_put(host_tile *t, unsigned lane, const float c[4], const float a[4], const float b[2]);
+/* Once all 32 lanes have put theirs; rounds a and b to tf32. */
+void host_tile_multiply(host_tile *t);
+void host_tile_take(float c[4], const host_tile *t, unsigned lane);
 
 /* to[m, n] = by * a[m, k] b[k, n] + keep * to, column-major, as cuBLAS; `ta`, `tb`: transposed. */
 typedef struct host_product {
