@@ -329,7 +329,7 @@ static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
         goto done;
     }
     const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.reversed", .buckets = b->count, .writers = 1,
-                               .words = b->words, .memory = job->buffers / 8};
+                               .words = b->words, .memory = job->buffers / 8, .records = 2 * b->edges};
     if ((st = gs_sort_make(&w.out, &spec)) != GS_OK ||
         (st = gs_part__blocks_each(b, job, reverse_block, &w)) != GS_OK ||
         (st = gs_sort_finish(w.out)) != GS_OK)
@@ -361,7 +361,7 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
     b->count = (uint32_t)((b->vertices - 1) >> b->shift) + 1;
     b->cap = GS_MAX(job->buffers / 8 / (b->words * 4u), 1024);
     const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.blocks", .buckets = b->count, .writers = job->threads,
-                               .words = b->words, .memory = job->buffers / 4};
+                               .words = b->words, .memory = job->buffers / 4, .records = in->edges};
     if ((st = gs_sort_make(&b->edges_by_end, &spec)) != GS_OK || (st = read_all(b, job, in)) != GS_OK)
         return st;
     /* of several types of vertices, edges have reverse types */

@@ -555,7 +555,7 @@ static gs_status make_sorts(gs_part_order *o, gs_part_job *job, const gs_part_bl
     const uint64_t chunks = (uint64_t)o->grid.parts * o->grid.parts;
     const uint64_t most = GS_MAX(GS_MIN(job->buffers / 8 / job->threads / LANE_BYTES, MOST_REGIONS), 1);
     gs_sort_spec spec = {.dir = job->dir, .name = "tmp.dest", .writers = job->threads, .words = b->words,
-                         .memory = job->buffers / 8};
+                         .memory = job->buffers / 8, .records = b->edges};
     gs_status st;
 
     while ((chunks - 1) >> o->region_shift >= most)

@@ -45,7 +45,9 @@ static gs_status make_buffers(gs_external_sort *s)
     const gs_sort_spec *const p = &s->spec;
     const uint64_t buffers = (uint64_t)p->buckets * p->writers, record = p->words * 4u;
     const uint64_t least = p->each != 0 ? 1 : LEAST_RECORDS; /* for each flush costs an entry of the bucket's list */
-    const uint64_t cap = GS_MAX(GS_MIN(p->memory / buffers, MOST_BUFFER_BYTES) / record, least);
+    const uint64_t even = p->records > 0 ? gs_div_up(p->records, buffers) : UINT64_MAX / 2; /* each has so many */
+    const uint64_t room = GS_MIN(p->memory / buffers, MOST_BUFFER_BYTES) / record;
+    const uint64_t cap = GS_MAX(GS_MIN(room, GS_MAX(2 * even, LEAST_RECORDS)), least);
 
     s->data_bytes = buffers * cap * record;
     s->data = gs_alloc_pages(s->data_bytes);

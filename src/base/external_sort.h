@@ -26,6 +26,7 @@ typedef struct gs_sort_spec {
     uint32_t words;    /* of a record */
     uint64_t memory;   /* of all buffers; where it is little, each holds 64 records all the same, or 1 with `each` */
     uint64_t each;     /* most records of a bucket, where that is known: it is one piece of the file then; else 0 */
+    uint64_t records;  /* that will be put in all, about: a buffer has room for twice its part at most; 0: not known */
 } gs_sort_spec;
 
 gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec);

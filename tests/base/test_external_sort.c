@@ -19,11 +19,12 @@ static uint64_t random_at(uint64_t i)
     return (uint64_t)r[0] << 32 | r[1];
 }
 
-/* Two writers put records that know their bucket; each is there once, and `each` has no say in that. */
-static void check_gives_back(const char *dir, uint64_t each)
+/* Two writers put records that know their bucket; each is there once, and neither `each` nor what `records` says has a
+ * say in that. */
+static void check_gives_back(const char *dir, uint64_t memory, uint64_t each, uint64_t records)
 {
     const gs_sort_spec spec = {.dir = dir, .name = "tmp.test", .buckets = BUCKETS, .writers = 2, .words = 2,
-                               .memory = 1, .each = each}; /* so buffers are as short as they come */
+                               .memory = memory, .each = each, .records = records};
     gs_external_sort *s = NULL;
     uint32_t record[2 * 37];
     uint64_t sums[BUCKETS] = {0}, counts[BUCKETS] = {0}, most = 0;
@@ -63,8 +64,29 @@ static void check_gives_back(const char *dir, uint64_t each)
 
 static void test_external_sort__gives_back_every_record_of_a_bucket(void **state)
 {
-    check_gives_back(*state, 0);
-    check_gives_back(*state, RECORDS);
+    check_gives_back(*state, 1, 0, 0); /* buffers are as short as they come */
+    check_gives_back(*state, 1, RECORDS, 0);
+    check_gives_back(*state, GS_MIB, 0, RECORDS);
+    check_gives_back(*state, GS_MIB, 0, RECORDS / 10); /* there are more than were said */
+}
+
+/* Buffers of few records are no larger than these, whatever memory there is: what is touched of each is a page. */
+static void test_external_sort__few_records_have_small_buffers(void **state)
+{
+    gs_sort_spec spec = {.dir = *state, .name = "tmp.test", .buckets = 100, .writers = 2, .words = 4,
+                         .memory = 64 * GS_MIB};
+    gs_external_sort *s = NULL;
+    uint64_t taken[2];
+
+    for (int known = 0; known < 2; known++) {
+        const uint64_t before = gs_alloc_live_bytes();
+        spec.records = known ? 60000 : 0;
+        gs_assert_ok(gs_sort_make(&s, &spec));
+        taken[known] = gs_alloc_live_bytes() - before;
+        gs_sort_free(s);
+    }
+    assert_true(taken[0] > 40 * GS_MIB);
+    assert_true(taken[1] > 60000 * 16 && taken[1] < 4 * GS_MIB);
 }
 
 /* -- buckets that do not fit ------------------------------------------------------------ */
@@ -179,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_external_sort__gives_back_every_record_of_a_bucket),
+        T(test_external_sort__few_records_have_small_buffers),
         T(test_external_sort__splits_a_bucket_until_its_parts_fit),
         T(test_external_sort__refuses_a_key_that_no_split_makes_fit),
         T(test_external_sort__never_takes_a_file_that_is_there),
