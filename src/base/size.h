@@ -16,6 +16,17 @@
 #define GS_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define GS_MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* Moves `low` up to the first number of which `is_before`, a condition of `middle`, does not hold, or to `high`: it
+ * holds of all numbers before one, and of none from there on. `high` is the same then. */
+#define GS_BISECT(low, high, is_before)                              \
+    while ((low) < (high)) {                                         \
+        const __typeof__(low) middle = (low) + ((high) - (low)) / 2; \
+        if (is_before)                                               \
+            (low) = middle + 1;                                      \
+        else                                                         \
+            (high) = middle;                                         \
+    }
+
 static inline uint64_t gs_div_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 /* `align` is a power of two. */
 static inline uint64_t gs_align_down(uint64_t v, uint64_t align) { return v & ~(align - 1); }

@@ -350,13 +350,7 @@ void gs_batch_edges_close(gs_batch_edges *e)
 static uint32_t targets_below(const gs_edges *e, uint32_t rows)
 {
     uint32_t first = 0, end = e->targets;
-    while (first < end) {
-        const uint32_t middle = first + (end - first) / 2;
-        if (gs_index_at(e->target, e->index_bytes, middle) < rows)
-            first = middle + 1;
-        else
-            end = middle;
-    }
+    GS_BISECT(first, end, gs_index_at(e->target, e->index_bytes, middle) < rows);
     return first;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 
 static bool is_first_behind(const gs_spans *s, uint32_t k, uint64_t at)
 {
@@ -16,13 +17,7 @@ uint32_t gs_spans_find(gs_spans *s, uint64_t at)
 
     if (is_first_behind(s, s->found, at))
         return s->found;
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        if (s->span[mid].end <= at)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    GS_BISECT(low, high, s->span[middle].end <= at);
     return s->found = low;
 }
 

@@ -53,13 +53,7 @@ static uint32_t find_target(const gs_chunk_view *v, uint32_t t, uint32_t row)
         step *= 2;
     }
     high = (uint32_t)GS_MIN((uint64_t)low + step - 1, v->targets);
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (gs_index_at(v->target, v->index_bytes, middle) < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    GS_BISECT(low, high, gs_index_at(v->target, v->index_bytes, middle) < row);
     return low;
 }
 

@@ -67,13 +67,8 @@ static uint64_t type_end(const gs_adjacency *a, uint64_t first, uint64_t end)
         low += step;
         step *= 2;
     }
-    for (uint64_t high = GS_MIN(low + step, end); low < high;) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (gs_adjacency_type(a, middle) == type)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    uint64_t high = GS_MIN(low + step, end);
+    GS_BISECT(low, high, gs_adjacency_type(a, middle) == type);
     return low;
 }
 

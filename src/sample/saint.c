@@ -36,13 +36,7 @@ static void begin(const gs_sample_pass *w, draw_batch *draw)
 static uint32_t vertex_of(const gs_adjacency *a, uint64_t edge)
 {
     uint32_t low = 0, high = a->vertices - 1;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (gs_adjacency_first(a, (uint64_t)middle + 1) > edge)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    GS_BISECT(low, high, gs_adjacency_first(a, (uint64_t)middle + 1) <= edge);
     return low;
 }
 
@@ -90,13 +84,7 @@ static gs_status open_edges(gs_sampler *s)
 static uint32_t listed_vertex(const gs_listed *l, const gs_adjacency *a, uint32_t rank)
 {
     uint32_t low = 0, high = l->blocks - 1;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (l->before[middle + 1] > rank)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    GS_BISECT(low, high, l->before[middle + 1] <= rank);
     uint32_t v = low * GS_LISTED_ROWS;
     for (uint32_t left = rank - l->before[low];; v++)
         if (gs_adjacency_degree(a, v) > 0 && left-- == 0)

@@ -56,13 +56,7 @@ static void go_on(placing *p, uint32_t now)
 static uint32_t back_after(const placing *p, uint64_t at)
 {
     uint32_t low = 0, high = p->backs;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (p->address[middle]->at + p->address[middle]->bytes <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    GS_BISECT(low, high, p->address[middle]->at + p->address[middle]->bytes <= at);
     return low;
 }
 

@@ -216,13 +216,7 @@ static gs_status take_vacated(struct emitter *e, struct memory *k, uint64_t at, 
 static uint32_t occupant_after(const struct emitter *e, const struct memory *k, uint64_t at)
 {
     uint32_t low = 0, high = k->occupants;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2, unit = k->occupant[middle];
-        if (k->cell[unit].place + unit_bytes(e, k, unit) <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    GS_BISECT(low, high, k->cell[k->occupant[middle]].place + unit_bytes(e, k, k->occupant[middle]) <= at);
     return low;
 }
 

@@ -236,13 +236,7 @@ static gs_status note_made(struct emitter *e, const gs_task *t, uint32_t lane, u
 uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task)
 {
     uint32_t low = 0, high = e->made.writes;
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        if (e->made.write[mid].task < task)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    GS_BISECT(low, high, e->made.write[middle].task < task);
     return low;
 }
 

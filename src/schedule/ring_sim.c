@@ -100,21 +100,10 @@ static bool is_after(const gs_ring_sim *r, gs_ring_spot s, uint64_t offset)
 static gs_ring_spot search(const gs_ring_sim *r, uint64_t offset)
 {
     uint32_t low = 0, high = r->lots;
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        if (end_of(&r->lot[mid].piece[r->lot[mid].pieces - 1]) <= offset)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    GS_BISECT(low, high, end_of(&r->lot[middle].piece[r->lot[middle].pieces - 1]) <= offset);
     gs_ring_spot s = {low, 0};
-    for (high = low < r->lots ? r->lot[low].pieces - 1 : 0; s.i < high;) { /* the last one does */
-        const uint32_t mid = s.i + (high - s.i) / 2;
-        if (end_of(&r->lot[low].piece[mid]) <= offset)
-            s.i = mid + 1;
-        else
-            high = mid;
-    }
+    high = low < r->lots ? r->lot[low].pieces - 1 : 0; /* the last one does */
+    GS_BISECT(s.i, high, end_of(&r->lot[low].piece[middle]) <= offset);
     return s;
 }
 

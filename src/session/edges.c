@@ -731,13 +731,7 @@ static void mark_bytes(const gs_pruned_edges *l, uint64_t chunks, uint64_t first
 {
     uint64_t low = 0, high = chunks;
 
-    while (low < high) {
-        const uint64_t mid = low + (high - low) / 2;
-        if (l->chunk[mid].offset + l->chunk[mid].length <= first)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    GS_BISECT(low, high, l->chunk[middle].offset + l->chunk[middle].length <= first);
     for (; low < chunks && l->chunk[low].offset < first + bytes; low++)
         wanted[low] = l->chunk[low].edges > 0;
 }

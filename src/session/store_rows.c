@@ -87,13 +87,7 @@ static uint64_t note_row(const id_list *l, uint32_t row, uint32_t id)
         l->row[id - l->first] = row;
         return 1;
     }
-    while (first < end) {
-        const uint64_t middle = first + (end - first) / 2;
-        if (id_at(l, middle) < id)
-            first = middle + 1;
-        else
-            end = middle;
-    }
+    GS_BISECT(first, end, id_at(l, middle) < id);
     for (; end < l->count && id_at(l, end) == id; end++)
         l->row[l->order != NULL ? l->order[end] : end] = row;
     return end - first;

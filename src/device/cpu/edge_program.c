@@ -49,13 +49,7 @@ static cut_ranges cut_targets(const gs_cpu *cpu, const gs_edges *e)
 static uint32_t first_target(const cut_ranges *c, uint64_t position)
 {
     uint32_t low = 0, high = c->targets;
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        if (work_before(c, mid) < position)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    GS_BISECT(low, high, work_before(c, middle) < position);
     return low;
 }
 

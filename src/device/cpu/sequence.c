@@ -63,13 +63,7 @@ static uint32_t number_at(const void *p, uint32_t bytes, uint32_t i)
 /* First of the ascending numbers [from, to) that is at least `v`, or `to`. */
 static uint32_t first_from(const void *p, uint32_t bytes, uint32_t from, uint32_t to, uint64_t v)
 {
-    while (from < to) {
-        const uint32_t mid = from + (to - from) / 2;
-        if (number_at(p, bytes, mid) < v)
-            from = mid + 1;
-        else
-            to = mid;
-    }
+    GS_BISECT(from, to, number_at(p, bytes, middle) < v);
     return from;
 }
 
@@ -94,13 +88,7 @@ static uint32_t operand_of_rank(const gs_edges *e, uint32_t t, uint32_t rank)
 {
     uint64_t low = 0, high = e->index_bytes == 2 ? UINT16_MAX : UINT32_MAX;
     uint32_t next;
-    while (low < high) { /* the least v with more than `rank` edges below v + 1 */
-        const uint64_t mid = low + (high - low) / 2;
-        if (count_below(e, t, mid + 1, &next) > rank)
-            high = mid;
-        else
-            low = mid + 1;
-    }
+    GS_BISECT(low, high, count_below(e, t, middle + 1, &next) <= rank); /* the least with more edges up to it */
     return (uint32_t)low;
 }
 
