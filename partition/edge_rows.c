@@ -223,7 +223,7 @@ static int by_bytes(const void *a, const void *b, void *bytes) { return memcmp(a
 /* Edges [first, end) are parallel. */
 static gs_status order_parallels(const gs_chunk_view *v, uint64_t first, uint64_t end, uint64_t bytes)
 {
-    char *const all = gs_malloc_array(end - first, bytes);
+    GS_FREED char *const all = gs_malloc_array(end - first, bytes);
 
     if (all == NULL)
         return gs_fail(GS_ENOMEM, "no memory to order %llu parallel edges", (unsigned long long)(end - first));
@@ -232,7 +232,6 @@ static gs_status order_parallels(const gs_chunk_view *v, uint64_t first, uint64_
     qsort_r(all, end - first, bytes, by_bytes, &bytes);
     for (uint64_t k = first; k < end; k++)
         put_payload(v, k, all + (k - first) * bytes);
-    gs_free(all);
     return GS_OK;
 }
 

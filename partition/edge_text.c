@@ -492,7 +492,7 @@ gs_status gs_part__reading_lines(gs_text_reading *r, gs_lines *l)
 static gs_status translate(gs_part_input *in, gs_part_job *job, gs_external_sort *keys, const gs_names *names)
 {
     gs_sort_cursor at = gs_sort_first(keys, 0);
-    uint32_t *const piece = gs_malloc_array(PIECE, keys->spec.words * sizeof(*piece));
+    GS_FREED uint32_t *const piece = gs_malloc_array(PIECE, keys->spec.words * sizeof(*piece));
     uint64_t got = 1, done = 0;
     const uint64_t edges = in->edges;
     gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
@@ -514,7 +514,6 @@ static gs_status translate(gs_part_input *in, gs_part_job *job, gs_external_sort
         if (st == GS_OK)
             st = gs_part__job_result(job);
     }
-    gs_free(piece);
     return st;
 }
 

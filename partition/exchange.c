@@ -118,7 +118,7 @@ static gs_status take_edges(void *context, const uint32_t *records, uint64_t cou
 typedef gs_status each_fn(void *context, const uint32_t *records, uint64_t count);
 static gs_status each_record(const gs_external_sort *s, gs_part_job *job, each_fn *fn, void *context)
 {
-    uint32_t *const piece = gs_malloc_array(PIECE_RECORDS, s->spec.words * 4u);
+    GS_FREED uint32_t *const piece = gs_malloc_array(PIECE_RECORDS, s->spec.words * 4u);
     gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory to read edges");
 
     for (uint32_t b = 0; b < s->spec.buckets && st == GS_OK; b++) {
@@ -129,7 +129,6 @@ static gs_status each_record(const gs_external_sort *s, gs_part_job *job, each_f
         if (st == GS_OK)
             st = gs_part__job_result(job);
     }
-    gs_free(piece);
     return st;
 }
 
@@ -248,7 +247,7 @@ static gs_status deal_counts(gs_store_shard *shard, const uint64_t *count, const
 {
     const uint32_t parts = o->grid.parts;
     const bool both = o->chunked[GS_BY_SOURCE] != NULL;
-    gs_chunk *const chunk = gs_calloc((uint64_t)parts * parts * 2, sizeof(*chunk));
+    GS_FREED gs_chunk *const chunk = gs_calloc((uint64_t)parts * parts * 2, sizeof(*chunk));
     gs_chunk *const source = both && chunk != NULL ? chunk + (uint64_t)parts * parts : chunk;
     const gs_chunk_table t = {.vertices = o->grid.vertices, .parts = parts, .interval_rows = o->grid.rows,
                               .shared = !both, .chunk = {chunk, source}};
@@ -262,7 +261,6 @@ static gs_status deal_counts(gs_store_shard *shard, const uint64_t *count, const
                 source[(uint64_t)j * parts + i].edges = count[(uint64_t)i * parts + j];
         }
     gs_chunk_deal(&t, shard->ranks, shard->first);
-    gs_free(chunk);
     return GS_OK;
 }
 

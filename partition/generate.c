@@ -252,9 +252,9 @@ static gs_status write_pieces(generating *w, gs_outfile *o, uint64_t offset, uin
 static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t rows, uint64_t cols, uint64_t items,
                              make_items *make)
 {
-    char *path = gs_path_join(w->dir, file_names[file]);
+    GS_FREED char *path = gs_path_join(w->dir, file_names[file]);
     const uint64_t bytes = rows * GS_MAX(cols, 1) * gs_dtype_bytes(dtype);
-    gs_outfile o = GS_OUTFILE_NONE;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset;
     gs_status st;
 
@@ -262,11 +262,7 @@ static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t r
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
     if ((st = gs_npy_create(&o, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
         st = write_pieces(w, &o, offset, items, bytes / items, make, file_names[file]);
-    if (st == GS_OK)
-        st = gs_outfile_finish(&o);
-    gs_outfile_abandon(&o);
-    gs_free(path);
-    return st;
+    return st == GS_OK ? gs_outfile_finish(&o) : st;
 }
 
 static void make_edges(const generating *w, void *dst, uint64_t first, uint64_t count)
@@ -300,9 +296,9 @@ static void make_features(const generating *w, void *dst, uint64_t first, uint64
 static gs_status write_split(generating *w, int which)
 {
     const uint64_t low = w->split[which], high = w->split[which + 1], cap = PIECE_BYTES / 8;
-    char *path = gs_path_join(w->dir, file_names[FILE_SPLIT + which]);
+    GS_FREED char *path = gs_path_join(w->dir, file_names[FILE_SPLIT + which]);
     int64_t *ids = (int64_t *)(void *)w->piece;
-    gs_outfile o = GS_OUTFILE_NONE;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset, have = 0;
     gs_status st;
 
@@ -321,17 +317,13 @@ static gs_status write_split(generating *w, int which)
         if (v % 1048576 == 0 && st == GS_OK)
             st = check_stop(w, file_names[FILE_SPLIT + which], 0);
     }
-    if (st == GS_OK)
-        st = gs_outfile_finish(&o);
-    gs_outfile_abandon(&o);
-    gs_free(path);
-    return st;
+    return st == GS_OK ? gs_outfile_finish(&o) : st;
 }
 
 static gs_status write_meta(const generating *w, const char *kind)
 {
-    char *path = gs_path_join(w->dir, file_names[FILE_META]), text[1024];
-    gs_status st;
+    GS_FREED char *path = gs_path_join(w->dir, file_names[FILE_META]);
+    char text[1024];
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
@@ -344,9 +336,7 @@ static gs_status write_meta(const generating *w, const char *kind)
         w->g.width != 0 ? "dense" : "none", w->g.width, w->g.classes,
         (unsigned long long)(w->split[1] - w->split[0]), (unsigned long long)(w->split[2] - w->split[1]),
         (unsigned long long)(w->split[3] - w->split[2]));
-    st = gs_file_write_atomic(path, text, (uint64_t)length);
-    gs_free(path);
-    return st;
+    return gs_file_write_atomic(path, text, (uint64_t)length);
 }
 
 static gs_status write_files(generating *w, const char *kind)
@@ -384,9 +374,8 @@ static bool owns(const char *name)
 
 static bool has(const char *dir, const char *name)
 {
-    char *const path = gs_path_join(dir, name);
+    GS_FREED char *const path = gs_path_join(dir, name);
     const bool there = path == NULL || !gs_path_is_absent(path);
-    gs_free(path);
     return there;
 }
 

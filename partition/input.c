@@ -107,8 +107,8 @@ static gs_status look_at_head(const gs_part_format **out, const char *path, char
 
 static gs_status look_into_file(const gs_part_format **out, const char *path, uint64_t memory)
 {
-    gs_stream *s = NULL;
-    char *const head = gs_calloc(HEAD_BYTES + 1 + GS_TEXT_PADDING, 1);
+    GS_ENDS(gs_part__stream_close_at) gs_stream *s = NULL;
+    GS_FREED char *const head = gs_calloc(HEAD_BYTES + 1 + GS_TEXT_PADDING, 1);
     uint64_t got = 0;
     gs_status st;
 
@@ -118,8 +118,6 @@ static gs_status look_into_file(const gs_part_format **out, const char *path, ui
         (st = gs_part__stream_read(s, head, HEAD_BYTES, &got)) == GS_OK)
         st = got == 0 ? gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are %s", path, KNOWN_FORMATS)
                       : look_at_head(out, path, head);
-    gs_part__stream_close(s);
-    gs_free(head);
     return st;
 }
 

@@ -736,7 +736,7 @@ gs_status gs_part__table_read(gs_part_file *f, gs_part_job *job, char *path, gs_
     const gs_text_reader reader = {.context = &t, .doing = "reading tables", .own_bytes = sizeof(block),
                                    .limit = t.limit,
                                    .parse = parse, .pass = pass, .store = store, .release = release};
-    gs_lines l = {0};
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     gs_status st;
 
     if ((st = gs_part__made_begin(&t.made, f, job, path)) == GS_OK &&
@@ -744,6 +744,5 @@ gs_status gs_part__table_read(gs_part_file *f, gs_part_job *job, char *path, gs_
         (st = gs_part__text_blocks(&l, job, &reader)) == GS_OK)
         st = gs_part__made_end(&t.made, as, t.rows, GS_MAX(t.columns, 1));
     gs_part__made_free(&t.made);
-    gs_part__lines_close(&l);
     return st;
 }

@@ -277,6 +277,7 @@ typedef struct gs_npz gs_npz;
 /* Reads the directory. *path must live as long. GS_EFORMAT where it is no zip file, or a damaged one. */
 gs_status gs_part__npz_open(gs_npz **out, const char *path);
 void gs_part__npz_close(gs_npz *z); /* NULL is allowed */
+GS_ENDS_BY(gs_npz, gs_part__npz_close)
 uint64_t gs_part__npz_count(const gs_npz *z);
 /* Without .npy, as numpy.load() names it. */
 const char *gs_part__npz_name(const gs_npz *z, uint64_t k);

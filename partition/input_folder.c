@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/record.h"
 #include "base/size.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
@@ -261,7 +262,7 @@ static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, 
 
 static gs_status meta_parse(meta *m, const char *text, const char *path)
 {
-    cJSON *root = cJSON_ParseWithOpts(text, NULL, true); /* and nothing behind it */
+    GS_ENDS(cJSON_Delete_at) cJSON *root = cJSON_ParseWithOpts(text, NULL, true); /* and nothing behind it */
     gs_status st;
 
     if (!cJSON_IsObject(root))
@@ -270,13 +271,13 @@ static gs_status meta_parse(meta *m, const char *text, const char *path)
              (st = meta_number(&m->features, root, "num_features", path)) == GS_OK &&
              (st = meta_number(&m->classes, root, "num_classes", path)) == GS_OK)
         st = meta_number(&m->edge_types, root, "num_edge_types", path);
-    cJSON_Delete(root);
     return st;
 }
 
 static gs_status meta_load(meta *m, const char *dir)
 {
-    char *path = gs_path_join(dir, "meta.json"), *text = NULL;
+    GS_FREED char *path = gs_path_join(dir, "meta.json");
+    GS_FREED char *text = NULL;
     uint64_t bytes;
     gs_status st = GS_OK;
 
@@ -284,8 +285,6 @@ static gs_status meta_load(meta *m, const char *dir)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
     if (!gs_path_is_absent(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
         st = meta_parse(m, text, path);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
@@ -354,8 +353,8 @@ static gs_status scan_columns(gs_part_input *in)
 {
     const gs_npy *x = &in->indices.npy;
     const uint64_t piece = 65536;
-    int64_t *ids = gs_malloc_array(piece, 8);
-    void *raw = gs_malloc_array(piece, 8);
+    GS_FREED int64_t *ids = gs_malloc_array(piece, 8);
+    GS_FREED void *raw = gs_malloc_array(piece, 8);
     int64_t most = -1;
     gs_status st = ids && raw ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->indices.path);
 
@@ -381,8 +380,6 @@ static gs_status scan_columns(gs_part_input *in)
                      GS_PART_I64(most));
     if (st == GS_OK)
         in->features = (uint32_t)(most + 1);
-    gs_free(ids);
-    gs_free(raw);
     return st;
 }
 
@@ -476,11 +473,10 @@ static gs_status open_labels(gs_part_input *in, const char *task)
     }
     if (st != GS_OK || task != NULL || strstr(in->label.path, name[0]) == NULL)
         return st;
-    char *const multi = gs_path_join(in->path, name[1]);
+    GS_FREED char *const multi = gs_path_join(in->path, name[1]);
     if (multi != NULL && gs_path_exists(multi))
         snprintf(in->note, sizeof(in->note),
                  "labels_multi.npy: is not read beside labels.npy; .task multilabel takes it");
-    gs_free(multi);
     return GS_OK;
 }
 

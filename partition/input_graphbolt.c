@@ -621,7 +621,7 @@ static gs_status read_metadata(graphbolt *g)
 static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
 {
     graphbolt g = {.in = in, .job = job, .of = in, .label = {{.npy.fd = -1}, {.npy.fd = -1}, {.npy.fd = -1}}};
-    char *const path = gs_path_join(in->path, NAME);
+    GS_FREED char *const path = gs_path_join(in->path, NAME);
     gs_status st;
 
     if (path == NULL)
@@ -632,7 +632,6 @@ static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
         gs_part__file_close(&g.label[i]);
     gs_part__types_free(&g.types);
     tree_close(g.yaml);
-    gs_free(path);
     return st;
 }
 

@@ -95,7 +95,7 @@ static void look_at_words(looks *k, const uint32_t *word, uint64_t count)
 static gs_status look_at_labels(looks *k, const gs_part_file *f)
 {
     const uint64_t words = f->npy.data_bytes / 4;
-    uint32_t *const word = gs_malloc_array(LOOK_WORDS, sizeof(*word));
+    GS_FREED uint32_t *const word = gs_malloc_array(LOOK_WORDS, sizeof(*word));
     gs_status st = word != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
 
     *k = (looks){.f32 = true, .i32 = true, .i64 = words % 2 == 0};
@@ -104,7 +104,6 @@ static gs_status look_at_labels(looks *k, const gs_part_file *f)
         if ((st = gs_pread_exact(f->npy.fd, word, count * 4, at * 4, f->path)) == GS_OK)
             look_at_words(k, word, count - count % 2);
     }
-    gs_free(word);
     return st;
 }
 
@@ -176,14 +175,13 @@ static gs_status shape_plain(gs_part_input *in, bool plain_labels, bool plain_fe
 static gs_status make_split(gs_part_file *f, const gs_part_job *job, const char *name, uint64_t from, uint64_t to,
                             uint64_t n)
 {
-    gs_made m = {0};
+    GS_ENDS(gs_part__made_free) gs_made m = {0};
     gs_status st;
 
     if ((st = gs_part__made_begin(&m, f, job, gs_strdup(name))) == GS_OK &&
         (st = gs_part__made_fill(&m, 0, from)) == GS_OK && (st = gs_part__made_fill(&m, 1, to - from)) == GS_OK &&
         (st = gs_part__made_fill(&m, 0, n - to)) == GS_OK && (st = gs_part__made_end(&m, GS_U8, n, 1)) == GS_OK)
         f->npy.truth = true;
-    gs_part__made_free(&m);
     return st;
 }
 
@@ -224,7 +222,7 @@ static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *di
 
 gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const char *processed, const char *type)
 {
-    char *const folder = gs_path_join(processed, type);
+    GS_FREED char *const folder = gs_path_join(processed, type);
     bool plain = false;
     gs_status st;
 
@@ -237,13 +235,12 @@ gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const cha
     if (st == GS_OK && part->feature.npy.fd < 0)
         st = gs_fail(GS_ENOTFOUND, "%s: there is no such file; each type of IGB's vertices has features: download it",
                      part->feature.path);
-    gs_free(folder);
     return st;
 }
 
 static gs_status igb_read(gs_part_input *in, gs_part_job *job)
 {
-    char *const processed = gs_path_join(in->path, "processed");
+    GS_FREED char *const processed = gs_path_join(in->path, "processed");
     const char *dir;
     gs_status st;
 
@@ -255,7 +252,6 @@ static gs_status igb_read(gs_part_input *in, gs_part_job *job)
                       dir);
     if ((st = gs_part__arrays_open(in, job, dir, igb_arrays)) == GS_OK && (st = read_papers(in, job, dir)) == GS_OK)
         st = gs_part__files_check(in, 0, 0);
-    gs_free(processed);
     return st;
 }
 

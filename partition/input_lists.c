@@ -54,7 +54,7 @@ static gs_status read_format(gs_part_input *in, const char *p)
 
 static gs_status look_for_konect(gs_part_input *in, const gs_part_job *job, uint32_t *columns)
 {
-    gs_lines l;
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     char *text = NULL;
     gs_status st = gs_part__lines_open(&l, job, in->path);
 
@@ -70,7 +70,6 @@ static gs_status look_for_konect(gs_part_input *in, const gs_part_job *job, uint
             p = gs_part__skip_blanks(p);
         }
     }
-    gs_part__lines_close(&l);
     return st;
 }
 
@@ -457,7 +456,7 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
 
 static gs_status read_columns(gs_text_reading *r)
 {
-    gs_lines l;
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     table t = {.konect = r->lines.in->konect};
     gs_status st;
 
@@ -467,7 +466,6 @@ static gs_status read_columns(gs_text_reading *r)
         (st = read_first(r, &l, &t)) == GS_OK)
         st = gs_part__reading_lines(r, &l);
     r->columns = NULL;
-    gs_part__lines_close(&l);
     return st;
 }
 
@@ -517,14 +515,13 @@ static gs_status snap_line(gs_edge_block *b, const gs_line *l, const char **end)
 
 static gs_status snap_lines(gs_text_reading *r)
 {
-    gs_lines l;
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     gs_status st;
 
     r->lines.line = snap_line;
     if ((st = gs_part__lines_open(&l, r->lines.job, r->lines.in->path)) == GS_OK &&
         (st = gs_part__reading_begin(r)) == GS_OK)
         st = gs_part__reading_lines(r, &l);
-    gs_part__lines_close(&l);
     return st;
 }
 
@@ -546,7 +543,7 @@ static const char *const triple_files[GS_LINK_SPLITS] = {"train.txt", "valid.txt
 /* Lines of one of them behind those of the ones before, whose columns it has. */
 static gs_status read_more(gs_text_reading *r, const char *path, table *t, bool first)
 {
-    gs_lines l;
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     gs_status st = gs_part__lines_open(&l, r->lines.job, path);
 
     if (st == GS_OK && first) {
@@ -554,10 +551,7 @@ static gs_status read_more(gs_text_reading *r, const char *path, table *t, bool 
     } else if (st == GS_OK && (st = next_said(&l)) == GS_OK && !(t->header && has_header(l.line.text))) {
         gs_part__lines_back(&l);
     }
-    if (st == GS_OK)
-        st = gs_part__reading_lines(r, &l);
-    gs_part__lines_close(&l);
-    return st;
+    return st == GS_OK ? gs_part__reading_lines(r, &l) : st;
 }
 
 static gs_status read_triples(gs_text_reading *r)
@@ -612,7 +606,8 @@ static gs_status take_records(gs_part_input *in, gs_sort_cursor *at, uint64_t co
 static gs_status make_pairs(gs_part_input *in, const gs_part_job *job, gs_sort_cursor *at, uint32_t split)
 {
     const uint64_t count = in->held_out[split - 1];
-    gs_made pairs = {0}, type = {0};
+    GS_ENDS(gs_part__made_free) gs_made pairs = {0};
+    GS_ENDS(gs_part__made_free) gs_made type = {0};
     gs_status st;
 
     if (count == 0)
@@ -624,8 +619,6 @@ static gs_status make_pairs(gs_part_input *in, const gs_part_job *job, gs_sort_c
         (st = take_records(in, at, count, &pairs, &type)) == GS_OK &&
         (st = gs_part__made_end(&pairs, GS_U32, count, 2)) == GS_OK && in->typed)
         st = gs_part__made_end(&type, GS_U32, count, 1);
-    gs_part__made_free(&pairs);
-    gs_part__made_free(&type);
     return st;
 }
 

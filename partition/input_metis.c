@@ -229,7 +229,7 @@ static gs_status read_vertices(metis *m, gs_part_job *job, gs_lines *l)
 static gs_status metis_read(gs_part_input *in, gs_part_job *job)
 {
     metis m = {.in = in, .lines = {.in = in, .job = job}};
-    gs_lines l;
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     gs_status st;
 
     if ((st = gs_part__lines_open(&l, job, in->path)) == GS_OK && (st = read_header(&m, &l)) == GS_OK) {
@@ -239,7 +239,6 @@ static gs_status metis_read(gs_part_input *in, gs_part_job *job)
         if ((st = gs_part__text_begin(in, job)) == GS_OK)
             st = read_vertices(&m, job, &l);
     }
-    gs_part__lines_close(&l);
     return st;
 }
 

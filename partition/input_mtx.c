@@ -114,25 +114,21 @@ static gs_status mtx_entries(gs_part_input *in, gs_part_job *job, gs_lines *l, m
 
 static gs_status mtx_read(gs_part_input *in, gs_part_job *job)
 {
-    gs_lines l;
+    GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     mtx m = {0};
     char *text = NULL;
     gs_status st;
 
     if ((st = gs_part__lines_open(&l, job, in->path)) != GS_OK || (st = gs_part__lines_next(&l, &text)) != GS_OK)
-        goto done;
-    if (text == NULL) {
-        st = gs_fail(GS_EFORMAT, "%s: the file is empty", in->path);
-        goto done;
-    }
+        return st;
+    if (text == NULL)
+        return gs_fail(GS_EFORMAT, "%s: the file is empty", in->path);
     if ((st = mtx_banner(&m, &l.line, text)) != GS_OK || (st = mtx_size(&m, &l)) != GS_OK)
-        goto done;
+        return st;
     in->weighted = m.values;
     in->vertices = m.rows;
     if ((st = gs_part__text_begin(in, job)) == GS_OK)
         st = mtx_entries(in, job, &l, &m);
-done:
-    gs_part__lines_close(&l);
     return st;
 }
 

@@ -185,8 +185,8 @@ static gs_status unpack_pieces(gs_made *made, gs_npz *z, const member *m, gs_par
 
 static gs_status unpack(gs_part_file *f, gs_npz *z, const member *m, gs_part_job *job)
 {
-    gs_made made = {0};
-    void *const piece = gs_malloc(PIECE_BYTES);
+    GS_ENDS(gs_part__made_free) gs_made made = {0};
+    GS_FREED void *const piece = gs_malloc(PIECE_BYTES);
     gs_status st = piece != NULL ? open_member(z, m, 0) : gs_fail(GS_ENOMEM, "%s: no memory to unpack it", z->path);
 
     if (st == GS_OK) {
@@ -197,8 +197,6 @@ static gs_status unpack(gs_part_file *f, gs_npz *z, const member *m, gs_part_job
         if (unzCloseCurrentFile(z->zip) == UNZ_CRCERROR && st == GS_OK)
             st = gs_fail(GS_EFORMAT, "%s: checksum mismatch; the .npz file is damaged: fetch or save it again", path);
     }
-    gs_part__made_free(&made);
-    gs_free(piece);
     return st;
 }
 

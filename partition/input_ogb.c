@@ -61,13 +61,13 @@ static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job 
 /* The only folder in split/, a new string; NULL where there is none. */
 static gs_status find_split(char **out, const char *path)
 {
-    char *const split = gs_path_join(path, "split");
+    GS_FREED char *const split = gs_path_join(path, "split");
     gs_status st = GS_OK;
 
     *out = NULL;
     if (split == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
-    DIR *const d = opendir(split);
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(split);
     for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
         char *const folder = gs_path_join(split, e->d_name);
         if (e->d_name[0] == '.' || folder == NULL || !gs_path_is_dir(folder)) {
@@ -79,9 +79,6 @@ static gs_status find_split(char **out, const char *path)
         gs_free(*out);
         *out = folder;
     }
-    if (d != NULL)
-        closedir(d);
-    gs_free(split);
     return st;
 }
 
@@ -142,14 +139,16 @@ static void warn_of_members(const gs_part_job *job, const gs_npz *z, const char 
 /* The binary form of the tables. */
 static gs_status read_binary(gs_part_input *in, gs_part_job *job, uint64_t *vertices, uint64_t *edges)
 {
-    gs_npz *data = NULL, *label = NULL;
-    char *data_path = NULL, *label_path = NULL;
+    GS_ENDS(gs_part__npz_close_at) gs_npz *data = NULL;
+    GS_ENDS(gs_part__npz_close_at) gs_npz *label = NULL;
+    GS_FREED char *data_path = NULL;
+    GS_FREED char *label_path = NULL;
     gs_status st;
 
     in->two_rows = true;
     if ((st = npz_open(&data, &data_path, in, "raw/data.npz")) != GS_OK ||
         (st = npz_open(&label, &label_path, in, "raw/node-label.npz")) != GS_OK)
-        goto done;
+        return st;
     warn_of_members(job, data, data_path);
     if (!gs_part__npz_has(data, "edge_index"))
         st = gs_fail(GS_EFORMAT, "%s: holds no array edge_index; the first of its arrays is %s", data_path,
@@ -163,11 +162,6 @@ static gs_status read_binary(gs_part_input *in, gs_part_job *job, uint64_t *vert
         (st = gs_part__npz_array(&in->feature, data, job, "node_feat")) == GS_OK &&
         (st = gs_part__npz_array(&in->edge_feature, data, job, "edge_feat")) == GS_OK && label != NULL)
         st = gs_part__npz_array(&in->label, label, job, "node_label");
-done:
-    gs_part__npz_close(data);
-    gs_part__npz_close(label);
-    gs_free(data_path);
-    gs_free(label_path);
     return st;
 }
 
@@ -185,23 +179,21 @@ static gs_status ogb_read(gs_part_input *in, gs_part_job *job)
 {
     uint64_t vertices = 0, edges = 0;
     const bool binary = gs_path_has(in->path, "raw/data.npz");
-    char *split = NULL;
+    GS_FREED char *split = NULL;
     gs_status st = find_split(&split, in->path);
 
     if (st != GS_OK)
-        goto done;
+        return st;
     warn_of_rest(in, job, split);
     if ((st = binary ? read_binary(in, job, &vertices, &edges) : read_tables(in, job, &vertices, &edges)) != GS_OK ||
         (split != NULL && (st = gs_part__arrays_open(in, job, split, split_arrays)) != GS_OK))
-        goto done;
+        return st;
     if (in->feature.npy.fd >= 0)
         in->feature.npy.dims = 2;
     st = gs_part__files_check(in, vertices, 0);
     if (st == GS_OK && edges != 0 && edges != in->edges)
         st = gs_fail(GS_EFORMAT, "%s: has %llu edges; raw/ says %llu", in->edge.path, (unsigned long long)in->edges,
                      (unsigned long long)edges);
-done:
-    gs_free(split);
     return st;
 }
 
@@ -512,8 +504,8 @@ static gs_status missing(const typed_folder *f, size_t k, uint32_t type, const c
 static gs_status read_family(typed_folder *f, size_t k, uint32_t type)
 {
     gs_part_input *const part = gs_part__type_part(&f->t, type);
-    char *const all = k == SPLITS ? gs_strdup(f->split) : gs_path_join(f->in->path, families[k].folder);
-    char *const folder = all != NULL ? gs_path_join(all, f->t.table->type[type].name) : NULL;
+    GS_FREED char *const all = k == SPLITS ? gs_strdup(f->split) : gs_path_join(f->in->path, families[k].folder);
+    GS_FREED char *const folder = all != NULL ? gs_path_join(all, f->t.table->type[type].name) : NULL;
     gs_status st = folder != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
     const bool there = folder != NULL && gs_path_is_dir(folder);
 
@@ -526,8 +518,6 @@ static gs_status read_family(typed_folder *f, size_t k, uint32_t type)
             if (((const gs_part_file *)(const void *)((const char *)part + a->role))->npy.fd < 0)
                 st = missing(f, k, type, folder, a->name);
     }
-    gs_free(folder);
-    gs_free(all);
     return st;
 }
 
@@ -602,7 +592,7 @@ static gs_status read_typed(typed_folder *f)
 
 static gs_status ogb_types_read(gs_part_input *in, gs_part_job *job)
 {
-    typed_folder *const f = gs_calloc(1, sizeof(*f));
+    GS_FREED typed_folder *const f = gs_calloc(1, sizeof(*f));
     gs_status st = f != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
 
     if (st != GS_OK)
@@ -616,7 +606,6 @@ static gs_status ogb_types_read(gs_part_input *in, gs_part_job *job)
         gs_free(f->archive_path[k]);
     }
     gs_free(f->split);
-    gs_free(f);
     return st;
 }
 

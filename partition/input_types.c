@@ -336,7 +336,7 @@ static gs_status join_features(joining *j)
 {
     const gs_type_table *const table = j->t->table;
     gs_part_columns c = {.named = j->names->vertex, .count = &j->names->vertices};
-    gs_made m = {0};
+    GS_ENDS(gs_part__made_free) gs_made m = {0};
     gs_status st = GS_OK;
 
     for (uint32_t k = 0; k < table->types && st == GS_OK; k++)
@@ -353,7 +353,6 @@ static gs_status join_features(joining *j)
     }
     if (st == GS_OK && (st = gs_part__made_end(&m, c.as, j->in->vertices, c.columns)) == GS_OK)
         j->in->feature.npy.dims = 2;
-    gs_part__made_free(&m);
     return st;
 }
 
@@ -388,7 +387,7 @@ static gs_status join_labels(joining *j)
     const gs_type_table *const table = j->t->table;
     const gs_vertex_type *const v = &table->type[table->labelled];
     gs_part_input *const part = gs_part__type_part(j->t, table->labelled);
-    gs_made m = {0};
+    GS_ENDS(gs_part__made_free) gs_made m = {0};
     gs_status st;
 
     if (table->labelled == table->types)
@@ -411,7 +410,6 @@ static gs_status join_labels(joining *j)
         (st = put_none(j, &m, v->first)) == GS_OK && (st = put_labels(j, &m, &part->label)) == GS_OK &&
         (st = put_none(j, &m, j->in->vertices - v->first - v->vertices)) == GS_OK)
         st = gs_part__made_end(&m, j->as, j->in->vertices, j->columns);
-    gs_part__made_free(&m);
     return st;
 }
 
@@ -586,7 +584,7 @@ typedef gs_status open_fn(gs_part_types *t, gs_part_job *job, const char *folder
 
 static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path, const char *family, open_fn *open)
 {
-    char *const folder = *family != '\0' ? gs_path_join(path, family) : gs_strdup(path);
+    GS_FREED char *const folder = *family != '\0' ? gs_path_join(path, family) : gs_strdup(path);
     names in = {.count = 0};
     gs_status st = folder != NULL ? list_folders(&in, folder) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
 
@@ -598,19 +596,17 @@ static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path,
         gs_free(one);
     }
     names_free(&in);
-    gs_free(folder);
     return st;
 }
 
 static gs_status npy_read(gs_part_input *in, gs_part_job *job)
 {
-    gs_part_types t;
+    GS_ENDS(gs_part__types_free) gs_part_types t = {0};
     gs_status st = gs_part__types_make(&t, in->path);
 
     if (st == GS_OK && (st = open_each(&t, job, in->path, "nodes", open_nodes)) == GS_OK &&
         (st = open_each(&t, job, in->path, "edges", open_relation)) == GS_OK)
         st = gs_part__types_join(in, job, &t);
-    gs_part__types_free(&t);
     return st;
 }
 
@@ -635,13 +631,12 @@ static bool igbh_looks(const char *path, const gs_part_head *head)
 static gs_status igbh_vertices(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
 {
     uint32_t type = 0;
-    char *const processed = gs_path_folder(folder);
+    GS_FREED char *const processed = gs_path_folder(folder);
     gs_status st = processed != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
 
     if (st == GS_OK && strstr(name, "__") == NULL &&
         (st = gs_part__type_find(&type, t, name, true, folder)) == GS_OK)
         st = gs_part__igb_vertices(gs_part__type_part(t, type), job, processed, name);
-    gs_free(processed);
     return st;
 }
 
@@ -653,13 +648,12 @@ static gs_status igbh_edges(gs_part_types *t, gs_part_job *job, const char *fold
 static gs_status igbh_read(gs_part_input *in, gs_part_job *job)
 {
     const char *const within = gs_path_has(in->path, IGBH_LOOK) ? "" : "processed";
-    gs_part_types t;
+    GS_ENDS(gs_part__types_free) gs_part_types t = {0};
     gs_status st = gs_part__types_make(&t, in->path);
 
     if (st == GS_OK && (st = open_each(&t, job, in->path, within, igbh_vertices)) == GS_OK &&
         (st = open_each(&t, job, in->path, within, igbh_edges)) == GS_OK)
         st = gs_part__types_join(in, job, &t);
-    gs_part__types_free(&t);
     return st;
 }
 

@@ -163,8 +163,8 @@ typedef gs_status rows_fn(void *context, const double *row, uint64_t first, uint
 static gs_status each_rows(const gs_part_file *f, gs_part_job *job, rows_fn *fn, void *context)
 {
     const uint64_t columns = f->npy.shape[1], step = GS_MAX(ROWS_PIECE / columns, 1);
-    double *const values = gs_malloc_array(step * columns, sizeof(*values));
-    void *const raw = gs_malloc_array(step * columns, 8);
+    GS_FREED double *const values = gs_malloc_array(step * columns, sizeof(*values));
+    GS_FREED void *const raw = gs_malloc_array(step * columns, 8);
     gs_status st = values != NULL && raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
 
     for (uint64_t at = 0; st == GS_OK && at < f->npy.shape[0]; at += step) {
@@ -175,8 +175,6 @@ static gs_status each_rows(const gs_part_file *f, gs_part_job *job, rows_fn *fn,
         gs_part__to_f64(values, raw, f->npy.dtype, rows * columns);
         st = fn(context, values, at, rows);
     }
-    gs_free(values);
-    gs_free(raw);
     return st;
 }
 
@@ -325,7 +323,7 @@ static gs_status whole_numbers(int64_t *values, double *wide, const void *raw, c
 static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *fn, void *context)
 {
     const uint64_t n = f->npy.shape[0];
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     int64_t *const values = gs_arena_take(&memory, PIECE, 8);
     void *const raw = gs_arena_take(&memory, PIECE, 8);
     double *const wide = gs_arena_take(&memory, PIECE, 8);
@@ -342,7 +340,6 @@ static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *f
             break;
         st = fn(context, values, at, count);
     }
-    gs_arena_free(&memory);
     return st;
 }
 

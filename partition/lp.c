@@ -469,7 +469,8 @@ static gs_status put_graph(void *context, gs_lp_sink *sink)
 /* Labels in use become 0, 1, ... in their order; `size` shrinks with them. */
 static gs_status rename_labels(gs_lp_labels *l, uint64_t vertices)
 {
-    uint32_t *name = gs_malloc_array(l->count, 4), count = 0;
+    GS_FREED uint32_t *name = gs_malloc_array(l->count, 4);
+    uint32_t count = 0;
 
     if (name == NULL)
         return gs_fail(GS_ENOMEM, "no memory to rename %u labels", l->count);
@@ -482,7 +483,6 @@ static gs_status rename_labels(gs_lp_labels *l, uint64_t vertices)
     for (uint64_t v = 0; v < vertices; v++)
         l->of[v] = name[l->of[v]];
     l->count = count;
-    gs_free(name);
     return GS_OK;
 }
 

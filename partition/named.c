@@ -65,7 +65,7 @@ static gs_status list_names(gs_part_named *out, const char *folder, const gs_par
 
 static gs_status open_folder(gs_part_named **out, const gs_part_job *job, const char *path, const char *name)
 {
-    char *const folder = gs_path_join(path, name);
+    GS_FREED char *const folder = gs_path_join(path, name);
     gs_part_named *n = NULL;
     gs_status st = folder != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
 
@@ -81,7 +81,6 @@ static gs_status open_folder(gs_part_named **out, const gs_part_job *job, const 
         if ((st = gs_part__file_open(&n->file[k], folder, file, true)) == GS_OK && n->file[k].npy.shape[1] == 0)
             st = gs_fail(GS_EFORMAT, "%s: has no columns; features are numbers [N] or [N, K]", n->file[k].path);
     }
-    gs_free(folder);
     return st;
 }
 

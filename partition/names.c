@@ -142,7 +142,7 @@ static gs_status add_run(gs_names *n, uint64_t begin)
 static gs_status flush_names(gs_names *n)
 {
     const uint64_t begin = n->runs_end;
-    char *const out = gs_malloc(WRITE_BYTES);
+    GS_FREED char *const out = gs_malloc(WRITE_BYTES);
     uint64_t fill = 0, kept = 0;
     gs_status st = out != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to write names", n->path);
 
@@ -169,7 +169,6 @@ static gs_status flush_names(gs_names *n)
     memset(n->slot, 0, n->slots * sizeof(*n->slot));
     n->held = 0;
     n->fill = 0;
-    gs_free(out);
     return st;
 }
 

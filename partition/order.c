@@ -345,7 +345,7 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
     const gs_external_sort *s = o->chunked[0];
     const uint64_t width = 1ull << o->region_shift, piece = 4096;
     uint64_t most = 0, *count = gs_malloc_array(width, 8);
-    uint32_t *records = gs_malloc_array(piece, s->spec.words * 4u);
+    GS_FREED uint32_t *records = gs_malloc_array(piece, s->spec.words * 4u);
     gs_status st =
         count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)width);
 
@@ -367,7 +367,6 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
     if (st == GS_OK)
         *edges = most;
     gs_free(count);
-    gs_free(records);
     return st;
 }
 
@@ -697,8 +696,8 @@ void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, ui
 static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t ranks)
 {
     const uint32_t parts = o->grid.parts, last = parts - 1;
-    uint64_t *const ends = gs_calloc(parts, sizeof(*ends));
-    uint32_t *const to = gs_malloc_array(2 * (uint64_t)parts, sizeof(*to));
+    GS_FREED uint64_t *const ends = gs_calloc(parts, sizeof(*ends));
+    GS_FREED uint32_t *const to = gs_malloc_array(2 * (uint64_t)parts, sizeof(*to));
     counting x = {o, ends, b->words};
     gs_status st = ends != NULL && to != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory for %u intervals", parts);
 
@@ -713,8 +712,6 @@ static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_bl
         for (uint64_t v = 0; v < o->grid.vertices; v++)
             o->part[v] = to[o->part[v]];
     }
-    gs_free(ends);
-    gs_free(to);
     return st;
 }
 

@@ -492,7 +492,7 @@ static gs_status read_anyones(const coarse *c, uint32_t block, uint32_t *words)
 
 static gs_status walk(coarse *c, each_list *each)
 {
-    uint32_t *words = gs_malloc_array(GS_MAX(c->g->most_words, 1), 4);
+    GS_FREED uint32_t *words = gs_malloc_array(GS_MAX(c->g->most_words, 1), 4);
     gs_status st = words != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a block", c->g->path);
 
     for (uint32_t b = 0; b < c->g->blocks && st == GS_OK; b++) {
@@ -505,7 +505,6 @@ static gs_status walk(coarse *c, each_list *each)
             at += 1 + 2ull * *at;
         }
     }
-    gs_free(words);
     return st;
 }
 

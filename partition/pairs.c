@@ -257,11 +257,11 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
     const uint64_t buckets = (uint64_t)o->grid.parts * o->grid.parts, span = gs_div_up(buckets, MOST_BUCKETS);
     const gs_sort_spec spec = {.dir = s->job->dir, .name = "pairs by bucket", .writers = 1, .words = SORT_WORDS,
                                .buckets = (uint32_t)gs_div_up(buckets, span), .memory = memory / 4};
-    gs_external_sort *sort = NULL;
+    GS_ENDS(gs_sort_free_at) gs_external_sort *sort = NULL;
     gs_status st;
 
     if ((st = gs_sort_make(&sort, &spec)) != GS_OK || (st = read_links(sort, links, o, span, classes)) != GS_OK)
-        goto done;
+        return st;
     s->most = GS_MIN(memory / 2 / (2 * sizeof(*s->key)), links->edges);
     s->key = gs_arena_take(&s->memory, s->most, sizeof(*s->key));
     s->spare = gs_arena_take(&s->memory, s->most, sizeof(*s->spare));
@@ -271,8 +271,6 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
                                .key = sort_key, .check = check_job, .too_many = too_many};
     for (uint32_t k = 0; k < spec.buckets && st == GS_OK; k++)
         st = gs_sort_visit(sort, k, k * span, GS_MIN(span, buckets - k * span), &v);
-done:
-    gs_sort_free(sort);
     return st;
 }
 

@@ -249,7 +249,7 @@ static gs_status order_graph(run *r)
     const gs_partition_options *const opt = r->job.opt;
     const uint32_t most = GS_MIN(MOST_PARTS, gs_part__job_most_parts(&r->job, directions_of(r)));
     uint32_t parts = opt->parts != 0 ? opt->parts : auto_parts(r);
-    uint64_t *count = NULL;
+    GS_FREED uint64_t *count = NULL;
     gs_status st = GS_OK;
 
     if (r->job.ranks > 1 && (st = gs_ranks_share(&parts, sizeof(parts))) != GS_OK)
@@ -274,7 +274,6 @@ static gs_status order_graph(run *r)
     gs_part__blocks_free(&r->blocks);
     if (st == GS_OK && r->job.ranks > 1)
         st = deal(r, count);
-    gs_free(count);
     return st;
 }
 
@@ -406,17 +405,16 @@ static gs_status array_write(run *r, gs_array_id id, gs_dtype dtype, uint64_t ro
     gs_part_job *const job = &r->job;
     const uint64_t each = gs_dtype_bytes(dtype), bytes = rows * each, per_write = WRITE_BYTES / each;
     const gs_extent here = bytes_here(r, id, each, bytes);
-    uint64_t *sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), 8);
-    char *data = gs_malloc(WRITE_BYTES), *path = NULL;
-    int fd = -1;
+    GS_FREED uint64_t *sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), 8);
+    GS_FREED char *data = gs_malloc(WRITE_BYTES);
+    GS_FREED char *path = NULL;
+    GS_CLOSED int fd = -1;
     gs_status st;
 
-    if (sums == NULL || data == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
-        goto done;
-    }
+    if (sums == NULL || data == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
     if ((st = open_array(&fd, &path, job->dir, id)) != GS_OK)
-        goto done;
+        return st;
     for (uint64_t at = 0; at < rows; at += per_write) {
         const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
         const uint64_t padded = gs_align_up(n, GS_BLOCK_BYTES); /* WRITE_BYTES is a multiple of it */
@@ -426,17 +424,11 @@ static gs_status array_write(run *r, gs_array_id id, gs_dtype dtype, uint64_t ro
             sums[(at * each + b) / GS_SUM_BYTES] = gs_hash64(data + b, GS_MIN(GS_SUM_BYTES, n - b));
         if ((st = write_piece(fd, here, data, padded, at * each, path)) != GS_OK ||
             (st = gs_part__job_result(job)) != GS_OK)
-            goto done;
+            return st;
     }
     r->array[id] =
         (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
     sums = NULL; /* now the caller's */
-done:
-    if (fd >= 0)
-        close(fd);
-    gs_free(sums);
-    gs_free(data);
-    gs_free(path);
     return st;
 }
 
@@ -494,13 +486,12 @@ static void fill_text(const void *context, void *dst, uint64_t first, uint64_t c
 
 static gs_status write_edge_type_names(run *r, uint32_t types)
 {
-    char *text = NULL;
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
     gs_status st = gs_part__relations_text(r->in.relations, types, &text, &bytes);
 
     if (st == GS_OK && bytes > 0)
         st = array_write(r, GS_ARRAY_EDGE_TYPE_NAMES, GS_U8, bytes, fill_text, text);
-    gs_free(text);
     return st;
 }
 
@@ -667,11 +658,10 @@ static gs_status finish(run *r, const gs_part_blocks *b)
 
 static uint64_t store_bytes(const char *dir)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     uint64_t bytes = 0;
     if (gs_store_open_part(&s, dir) == GS_OK)
         bytes = gs_store_get_info(s)->total_bytes;
-    gs_store_close(s);
     return bytes;
 }
 
@@ -801,7 +791,7 @@ static gs_status begin_shard(run *r, const char *out, char **place, bool *made)
 static gs_status partition(run *r, const char *input, const char *store_dir, gs_partition_report *report)
 {
     const bool ranks = r->job.ranks > 1;
-    char *place = NULL;
+    GS_FREED char *place = NULL;
     bool made = false;
     gs_status st;
 
@@ -818,7 +808,6 @@ static gs_status partition(run *r, const char *input, const char *store_dir, gs_
     run_free(r);
     if (made && st != GS_OK)
         (void)rmdir(store_dir); /* which fails where something is inside */
-    gs_free(place);
     return st;
 }
 

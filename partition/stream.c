@@ -81,7 +81,7 @@ static gs_status find_packing(gs_stream *s)
 
 gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memory)
 {
-    gs_stream *s = gs_calloc(1, sizeof(*s));
+    GS_ENDS(gs_part__stream_close_at) gs_stream *s = gs_calloc(1, sizeof(*s));
     gs_status st;
 
     if (s == NULL)
@@ -90,18 +90,16 @@ gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memor
     s->path = path;
     s->between = true;
     if ((st = gs_file_open_read(&s->fd, &s->size, path)) != GS_OK || (st = find_packing(s)) != GS_OK)
-        goto done;
+        return st;
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     if (s->how != PLAIN && (s->input = gs_malloc(INPUT_BYTES)) == NULL)
         st = no_memory(s);
     if (st == GS_OK && s->how != PLAIN)
         st = s->how == GZIP ? begin_gzip(s) : begin_zstandard(s, memory);
     if (st != GS_OK)
-        goto done;
+        return st;
     *out = s;
     s = NULL; /* now the caller's */
-done:
-    gs_part__stream_close(s);
     return st;
 }
 

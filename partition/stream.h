@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 
 typedef struct gs_stream gs_stream;
@@ -15,6 +16,7 @@ typedef struct gs_stream gs_stream;
 /* `memory` bounds what unpacking holds. *path must live as long. GS_ENOTFOUND, GS_EIO. */
 gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memory);
 void gs_part__stream_close(gs_stream *s); /* NULL is allowed */
+GS_ENDS_BY(gs_stream, gs_part__stream_close)
 /* Fills `dst`; *got is less than `bytes` at the end only. GS_EFORMAT: damaged or cut short; GS_EBUDGET: needs more. */
 gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got);
 /* The part of the file that was read, 0 to 1. */

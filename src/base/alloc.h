@@ -60,6 +60,17 @@ uint64_t gs_alloc_frozen_count(void);
 /* Test hook: the n-th allocation from now (1 = the next) fails; 0 = never. */
 void gs_alloc_fail_nth(uint64_t n);
 
+/* ---- what goes when its block ends -------------------------------------- */
+
+/* What is declared with GS_ENDS(fn) is given to `fn`, by its address, on every way out of its block, the last declared
+ * first; with GS_FREED it is gs_malloc()'s. */
+#define GS_ENDS(fn) __attribute__((cleanup(fn)))
+#define GS_FREED GS_ENDS(gs_free_at)
+static inline void gs_free_at(const void *pointer) { gs_free(*(void *const *)pointer); }
+/* The same of a handle, whose function takes it by value, or NULL: fn_at() for GS_ENDS(). */
+#define GS_ENDS_BY(type, fn) \
+    static inline void fn##_at(type *const *handle) { fn(*handle); }
+
 /* ---- arrays that grow -------------------------------------------------- */
 
 /* Arrays that get longer one item at a time. */

@@ -66,7 +66,7 @@ static gs_status make_buffers(gs_external_sort *s)
 
 gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec)
 {
-    gs_external_sort *s = gs_calloc(1, sizeof(*s));
+    GS_ENDS(gs_sort_free_at) gs_external_sort *s = gs_calloc(1, sizeof(*s));
     gs_status st;
 
     if (s == NULL)
@@ -76,11 +76,9 @@ gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec)
     s->spec = *spec;
     if ((st = gs_unnamed_file_called(&s->fd, &s->path, spec->dir, spec->name)) != GS_OK ||
         (st = make_buffers(s)) != GS_OK)
-        goto done;
+        return st;
     *out = s;
     s = NULL; /* now the caller's */
-done:
-    gs_sort_free(s);
     return st;
 }
 
@@ -274,7 +272,7 @@ static gs_status split_records(gs_external_sort *sub, const gs_sort_part *p, uin
 
 static gs_status visit_large(const gs_sort_part *p, const gs_sort_visitor *v)
 {
-    gs_external_sort *sub = NULL;
+    GS_ENDS(gs_sort_free_at) gs_external_sort *sub = NULL;
     uint32_t shift = 0;
     gs_status st;
 
@@ -291,7 +289,6 @@ static gs_status visit_large(const gs_sort_part *p, const gs_sort_visitor *v)
         const uint64_t from = (uint64_t)b << shift;
         st = gs_sort_visit(sub, b, p->first + from, GS_MIN(p->keys - from, 1ull << shift), v);
     }
-    gs_sort_free(sub);
     return st;
 }
 

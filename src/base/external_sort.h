@@ -31,6 +31,7 @@ typedef struct gs_sort_spec {
 
 gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec);
 void gs_sort_free(gs_external_sort *s); /* NULL is allowed */
+GS_ENDS_BY(gs_external_sort, gs_sort_free)
 /* The slow path of gs_sort_put(). */
 uint32_t *gs_sort_flush_put(gs_external_sort *s, uint32_t writer, uint32_t bucket);
 /* Puts `count` records behind one another. */

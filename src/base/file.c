@@ -119,27 +119,23 @@ static gs_status read_up_to(uint64_t *got, int fd, char *dst, uint64_t cap, cons
 
 static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint64_t limit, int flags)
 {
-    char *text = NULL;
+    GS_FREED char *text = NULL;
     uint64_t size = 0, used = 0;
-    int fd = -1;
+    GS_CLOSED int fd = -1;
     gs_status st = open_read(&fd, &size, path, flags);
 
     if (st != GS_OK)
-        goto done;
+        return st;
     /* Files of /proc say 0 and have more, so the end is where read() says it is:
      * one byte more than expected is asked for, and doubled while it comes. */
     for (uint64_t cap = GS_MAX(size, 4095); st == GS_OK; cap *= 2) {
         uint64_t more = 0;
-        if (size > limit || used > limit) {
-            st = gs_fail(GS_EFORMAT, "%s: is larger than the %" PRIu64 " bytes such a file may have", path, limit);
-            goto done;
-        }
+        if (size > limit || used > limit)
+            return gs_fail(GS_EFORMAT, "%s: is larger than the %" PRIu64 " bytes such a file may have", path, limit);
         cap = GS_MIN(cap, limit);
         char *const grown = cap < SIZE_MAX - 2 ? gs_realloc(text, cap + 2) : NULL;
-        if (grown == NULL) {
-            st = gs_fail(GS_ENOMEM, "%s: no memory to read its %" PRIu64 " bytes", path, cap);
-            goto done;
-        }
+        if (grown == NULL)
+            return gs_fail(GS_ENOMEM, "%s: no memory to read its %" PRIu64 " bytes", path, cap);
         text = grown;
         st = read_up_to(&more, fd, text + used, cap + 1 - used, path);
         used += more;
@@ -147,15 +143,11 @@ static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint6
             break;
     }
     if (st != GS_OK)
-        goto done;
+        return st;
     text[used] = '\0';
     *out = text;
     *bytes = used;
     text = NULL; /* now the caller's */
-done:
-    gs_free(text);
-    if (fd >= 0)
-        close(fd);
     return st;
 }
 
@@ -284,7 +276,7 @@ static gs_status remove_entry(int parent, const char *name, const char *path)
 /* Empties the folder `fd` and closes it. */
 static gs_status remove_inside(int fd, const char *path)
 {
-    DIR *const dir = fdopendir(fd);
+    GS_ENDS(gs_closedir_at) DIR *const dir = fdopendir(fd);
     const struct dirent *entry;
     gs_status st = GS_OK;
 
@@ -298,7 +290,6 @@ static gs_status remove_inside(int fd, const char *path)
             st = remove_entry(fd, entry->d_name, path);
     if (st == GS_OK && errno != 0)
         st = gs_fail_errno(errno, "%s: cannot list", path);
-    closedir(dir);
     return st;
 }
 
@@ -341,7 +332,7 @@ const char *gs_path_name(const char *path)
 gs_file_identity gs_file_identity_of(const char *path)
 {
     gs_file_identity p = {.name = gs_path_name(path)};
-    char *const folder = gs_path_folder(path);
+    GS_FREED char *const folder = gs_path_folder(path);
     struct stat sb;
 
     if (stat(path, &sb) == 0) {
@@ -356,7 +347,6 @@ gs_file_identity gs_file_identity_of(const char *path)
         p.folder_device = sb.st_dev;
         p.folder_inode = sb.st_ino;
     }
-    gs_free(folder);
     return p;
 }
 

@@ -3,10 +3,26 @@
 #ifndef GS_BASE_FILE_H
 #define GS_BASE_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
+
+/* For GS_ENDS() (alloc.h); GS_CLOSED is a file's number, below 0 where there is none. */
+#define GS_CLOSED GS_ENDS(gs_close_at)
+static inline void gs_close_at(const int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+static inline void gs_closedir_at(DIR *const *dir)
+{
+    if (*dir != NULL)
+        closedir(*dir);
+}
 
 /* Retries EINTR and short transfers. A file that ends early is GS_EFORMAT
  * ("file ends at byte ..."). `path` is for messages only. */

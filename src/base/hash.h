@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 
 uint64_t gs_hash64(const void *data, size_t bytes);
@@ -20,6 +21,7 @@ gs_hash_stream *gs_hash_begin(void); /* NULL when memory is short */
 void gs_hash_add(gs_hash_stream *h, const void *data, size_t bytes);
 uint64_t gs_hash_so_far(const gs_hash_stream *h); /* more may follow */
 void gs_hash_end(gs_hash_stream *h);              /* NULL is allowed */
+GS_ENDS_BY(gs_hash_stream, gs_hash_end)
 
 /* ---- fingerprints ------------------------------------------------------ */
 

@@ -62,13 +62,12 @@ static bool find_number(uint64_t *out, const char *text, const char *key)
 
 static uint64_t file_number(const char *dir, const char *name, uint64_t missing)
 {
-    char *const text = read_text(dir, name);
+    GS_FREED char *const text = read_text(dir, name);
     uint64_t value = missing;
 
     /* "max" of cgroup v2 and "-1" of v1 are no numbers, so they give `missing` */
     if (text != NULL)
         find_number(&value, text, "");
-    gs_free(text);
     return value;
 }
 

@@ -271,7 +271,7 @@ static gs_status check_order(header *h, bool *transposed, const char *path)
 static gs_status open_extent(gs_npy *out, bool *transposed, const extent *e, const char *path)
 {
     uint64_t text_bytes = 0, text_offset = 0;
-    char *text = NULL;
+    GS_FREED char *text = NULL;
     gs_npy npy = {0};
     header h;
     gs_status st;
@@ -288,7 +288,6 @@ static gs_status open_extent(gs_npy *out, bool *transposed, const extent *e, con
         *out = npy;
         out->fd = e->fd; /* now the caller's */
     }
-    gs_free(text);
     return st;
 }
 

@@ -315,11 +315,10 @@ void gs_outfile_abandon(gs_outfile *o)
 
 gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes)
 {
-    gs_outfile o = GS_OUTFILE_NONE;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     gs_status st = gs_outfile_begin(&o, path);
 
     if (st == GS_OK && (st = gs_outfile_write(&o, data, bytes, 0)) == GS_OK)
         st = gs_outfile_finish(&o);
-    gs_outfile_abandon(&o);
     return st;
 }

@@ -6,13 +6,15 @@
 #ifndef GS_BASE_RECORD_H
 #define GS_BASE_RECORD_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 
-struct cJSON;
+GS_ENDS_BY(cJSON, cJSON_Delete)
 
 typedef enum gs_field_kind {
     GS_FIELD_U32,  /* uint32_t and enumerators: whole numbers from least to most */
@@ -46,7 +48,7 @@ typedef struct gs_field {
 #define GS_WHERE_BYTES 80
 
 typedef struct gs_record {
-    struct cJSON *object;
+    cJSON *object;
     const char *path, *where; /* for messages: where is "" or "arrays.features." */
     const char *advice;       /* ends them; "" for none */
     gs_status st;
@@ -80,6 +82,6 @@ void gs_record_allow(gs_record *r, const char *known);
 void gs_record_end(gs_record *r);
 
 /* False when memory is short. */
-bool gs_record_write(struct cJSON *to, const gs_field *field, size_t fields, const void *from);
+bool gs_record_write(cJSON *to, const gs_field *field, size_t fields, const void *from);
 
 #endif /* GS_BASE_RECORD_H */

@@ -395,14 +395,13 @@ static bool is_dot(const char *name)
 
 static bool has_entries(const char *dir)
 {
-    DIR *const d = opendir(dir);
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(dir);
     bool any = false;
 
     if (d == NULL)
         return true; /* what cannot be looked at is not known to be empty */
     for (const struct dirent *e; !any && (e = readdir(d)) != NULL;)
         any = !is_dot(e->d_name);
-    closedir(d);
     return any;
 }
 

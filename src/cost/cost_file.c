@@ -37,7 +37,8 @@ static void machine_name(char *out, size_t capacity)
 static char *cache_folder(bool make)
 {
     const char *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
-    char *parent = NULL, *folder = NULL;
+    GS_FREED char *parent = NULL;
+    char *folder = NULL;
 
     if (cache != NULL && cache[0] == '/')
         parent = gs_strdup(cache);
@@ -49,23 +50,19 @@ static char *cache_folder(bool make)
         gs_free(folder);
         folder = NULL;
     }
-    gs_free(parent);
     return folder;
 }
 
 static char *record_path(const char *machine, const char *device, bool make)
 {
     char key[256], name[64];
-    char *const folder = cache_folder(make);
-    char *path = NULL;
+    GS_FREED char *const folder = cache_folder(make);
 
     if (folder == NULL)
         return NULL;
     snprintf(key, sizeof(key), "%s|%s", machine, device);
     snprintf(name, sizeof(name), "machine-%016llx.json", (unsigned long long)gs_hash64(key, strlen(key)));
-    path = gs_path_join(folder, name);
-    gs_free(folder);
-    return path;
+    return gs_path_join(folder, name);
 }
 
 /* ---- fields -------------------------------------------------------------- */
@@ -269,7 +266,7 @@ static void rows_write(cJSON *o, const rows *t, const gs_limits_report *l)
 static char *record_text(const gs_cost_record *r, const char *machine, const char *device)
 {
     const gs_field stages = {.name = "stages", .kind = GS_FIELD_REAL, .count = r->stages * STAGE_COLUMNS};
-    cJSON *const root = cJSON_CreateObject();
+    GS_ENDS(cJSON_Delete_at) cJSON *const root = cJSON_CreateObject();
     char *text;
 
     cJSON_AddNumberToObject(root, "version", VERSION);
@@ -284,14 +281,14 @@ static char *record_text(const gs_cost_record *r, const char *machine, const cha
     for (size_t i = 0; i < GS_ARRAY_LEN(limit_rows); i++)
         rows_write(limits, &limit_rows[i], &r->limits.found);
     text = cJSON_Print(root);
-    cJSON_Delete(root);
     return text;
 }
 
 gs_status gs_cost_record_save(const gs_cost_record *r, const char *device)
 {
     char machine[192];
-    char *path = NULL, *text = NULL;
+    GS_FREED char *path = NULL;
+    char *text = NULL;
     gs_status st = GS_OK;
 
     machine_name(machine, sizeof(machine));
@@ -302,7 +299,6 @@ gs_status gs_cost_record_save(const gs_cost_record *r, const char *device)
     else
         st = gs_file_write_atomic(path, text, strlen(text));
     cJSON_free(text);
-    gs_free(path);
     return st;
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 #include "gnnstream_store.h" /* gs_type_table */
 #include "ir/ir.h"
@@ -63,6 +64,7 @@ gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model
 const char *gs_model_text(const gs_model *m);
 const char *gs_model_name(const gs_model *m);
 void gs_model_close(gs_model *m);
+GS_ENDS_BY(gs_model, gs_model_close)
 
 /* Does the text put its layers together itself? Then it has as many as it says. */
 bool gs_model_has_network(const gs_model *m);

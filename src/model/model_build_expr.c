@@ -325,7 +325,8 @@ static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
 /* Is a value of edges made of this operator, or of vertices' values that are? */
 static bool is_made_of(gs_builder *b, uint32_t value, gs_op op)
 {
-    bool *seen, found = false;
+    bool found = false;
+    GS_FREED bool *seen = NULL;
 
     if ((seen = gs_calloc((size_t)value + 1, sizeof(*seen))) == NULL) {
         gs_ir_error(b->ir, GS_ENOMEM, "no memory for the model's graph");
@@ -338,7 +339,6 @@ static bool is_made_of(gs_builder *b, uint32_t value, gs_op op)
         for (uint32_t k = 0; seen[i] && gs_model__is_of_edges(n) && k < gs_node_inputs(n); k++)
             seen[n->in[k]] = true;
     }
-    gs_free(seen);
     return found;
 }
 

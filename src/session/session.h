@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/size.h"
+#include "base/alloc.h"
 #include "base/status.h"
 #include "base/temporary.h"
 #include "device/device.h"
@@ -233,6 +234,7 @@ gs_status gs_session_open(gs_session **out, const gs_session_config *config);
 /* The same on the devices of `config`, without a choice of other ones. */
 gs_status gs_session_open_on(gs_session **out, const gs_session_config *config);
 void gs_session_close(gs_session *s); /* NULL is allowed; removes the spill folder */
+GS_ENDS_BY(gs_session, gs_session_close)
 
 /* session_run.c: where the parameters are. Devices that can hold them for the run step themselves: then the values of
  * `run.params` that are learned are those of the last gs_session_fetch_params(), and gradients never come here. */

@@ -108,7 +108,7 @@ gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name
 {
     struct stat sb;
     gs_status st = GS_OK;
-    char *path = gs_path_join(dir, name);
+    GS_FREED char *path = gs_path_join(dir, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s/%s: no memory for its name", dir, name);
     if (lstat(path, &sb) != 0)
@@ -119,7 +119,6 @@ gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name
         st = gs_fail(GS_ENOTFOUND, "%s: not a regular file", path);
     else
         *bytes = (uint64_t)sb.st_size;
-    gs_free(path);
     return st;
 }
 
@@ -401,36 +400,28 @@ struct gs_store {
 /* All `bytes` bytes of dir/name, which has that size, into a new buffer. */
 static gs_status load_file(void **out, const char *dir, const char *name, uint64_t bytes, uint64_t checksum)
 {
-    char *path = gs_path_join(dir, name);
-    void *data = gs_malloc(bytes);
+    GS_FREED char *path = gs_path_join(dir, name);
+    GS_FREED void *data = gs_malloc(bytes);
     uint64_t real = 0;
-    int fd = -1;
+    GS_CLOSED int fd = -1;
     gs_status st;
 
-    if (path == NULL || data == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s/%s: no memory for its %llu bytes", dir, name, (unsigned long long)bytes);
-        goto done;
-    }
+    if (path == NULL || data == NULL)
+        return gs_fail(GS_ENOMEM, "%s/%s: no memory for its %llu bytes", dir, name, (unsigned long long)bytes);
     if ((st = gs_file_open_own(&fd, &real, path)) != GS_OK ||
         (st = gs_pread_exact(fd, data, bytes, 0, path)) != GS_OK)
-        goto done;
-    if (gs_hash64(data, bytes) != checksum) {
-        st = gs_fail(GS_EFORMAT, "%s: checksum mismatch" GS_STORE_DAMAGED, path);
-        goto done;
-    }
+        return st;
+    if (gs_hash64(data, bytes) != checksum)
+        return gs_fail(GS_EFORMAT, "%s: checksum mismatch" GS_STORE_DAMAGED, path);
     *out = data;
     data = NULL;
-done:
-    if (fd >= 0)
-        close(fd);
-    gs_free(data);
-    gs_free(path);
     return st;
 }
 
 static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manifest_bytes)
 {
-    char *path = gs_path_join(dir, GS_MANIFEST_NAME), *text = NULL;
+    GS_FREED char *path = gs_path_join(dir, GS_MANIFEST_NAME);
+    GS_FREED char *text = NULL;
     gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
@@ -442,8 +433,6 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
                      "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
     else if ((st = gs_file_read_own(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)
         st = gs_manifest__parse(m, text, *manifest_bytes, path);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
@@ -589,7 +578,8 @@ static gs_status open_folder(gs_store *s, const char *dir)
 static gs_status load_shard(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *dir,
                             uint64_t *bytes)
 {
-    char *const path = gs_path_join(dir, GS_SHARD_FILE), *text = NULL;
+    char *const path = gs_path_join(dir, GS_SHARD_FILE);
+    GS_FREED char *text = NULL;
     gs_status st;
 
     *bytes = 0;
@@ -601,7 +591,6 @@ static gs_status load_shard(gs_store_shard *out, gs_extent *extent, const gs_man
     }
     if ((st = gs_file_read_own(&text, bytes, path, GS_SHARD_LIMIT)) == GS_OK)
         st = gs_shard__parse(out, extent, m, text, *bytes, path);
-    gs_free(text);
     gs_free(path);
     return st;
 }
@@ -631,7 +620,7 @@ static gs_status load_store(gs_store **out, const char *dir, bool part)
     gs_store_shard shard = {0};
     gs_extent extent[GS_STORE_FILES] = {{0}};
     uint64_t manifest_bytes = 0, file_bytes = 0, shard_bytes = 0;
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
     if ((st = load_manifest(&m, dir, &manifest_bytes)) != GS_OK ||
@@ -666,7 +655,6 @@ static gs_status load_store(gs_store **out, const char *dir, bool part)
 done:
     gs_free((void *)(uintptr_t)m.info.types);
     gs_free((void *)(uintptr_t)m.info.named);
-    gs_store_close(s);
     return st;
 }
 

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/alloc.h"
 #include "base/status.h"
 #include "gnnstream_store.h" /* gs_type_table */
 #include "store/chunk_table.h"
@@ -131,6 +132,7 @@ gs_status gs_store_open(gs_store **out, const char *dir);
 /* The same, also of a shard, which gs_store_open() refuses: who opens one asks for the bytes alone that are there. */
 gs_status gs_store_open_part(gs_store **out, const char *dir);
 void gs_store_close(gs_store *s); /* NULL is allowed */
+GS_ENDS_BY(gs_store, gs_store_close)
 /* The same store for one more owner, who closes it, too: tables of many parts are worth reading once. Owners are of one
  * thread. */
 gs_store *gs_store_share(gs_store *s);

@@ -36,27 +36,25 @@ static bool is_store_name(const char *name)
 
 bool gs_store_is_at(const char *dir)
 {
-    char *path = gs_path_join(dir, GS_MANIFEST_NAME), *text = NULL;
+    GS_FREED char *path = gs_path_join(dir, GS_MANIFEST_NAME);
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
     bool ours = false;
     if (path != NULL && gs_file_read_all(&text, &bytes, path, GS_MANIFEST_LIMIT) == GS_OK)
         ours = strstr(text, "\"" GS_MANIFEST_FORMAT "\"") != NULL;
-    gs_free(text);
-    gs_free(path);
     return ours;
 }
 
 /* The name of an entry that is no part of a store, "" where there is none. */
 static gs_status find_foreign(char *out, size_t capacity, const char *dir)
 {
-    DIR *d = opendir(dir);
+    GS_ENDS(gs_closedir_at) DIR *d = opendir(dir);
     out[0] = '\0';
     if (d == NULL)
         return gs_fail_errno(errno, "%s", dir);
     for (struct dirent *e; (e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && !is_store_name(e->d_name))
             snprintf(out, capacity, "%s", e->d_name);
-    closedir(d);
     return GS_OK;
 }
 
@@ -96,16 +94,14 @@ static bool is_store(void *context, const char *dir)
 
 gs_status gs_store_check_outside(const char *dir)
 {
-    char *const own = gs_path_without_slashes(dir);
-    char *const beside = own != NULL && gs_path_is_dir(own) ? gs_path_join(own, "../any") : NULL;
+    GS_FREED char *const own = gs_path_without_slashes(dir);
+    GS_FREED char *const beside = own != NULL && gs_path_is_dir(own) ? gs_path_join(own, "../any") : NULL;
     bool inside = false;
     gs_status st = own != NULL ? gs_path_climb(&inside, beside != NULL ? beside : own, is_store, NULL)
                                : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
 
     if (st == GS_OK && inside)
         st = gs_fail(GS_EEXIST, "%s: is in the folder of a store; choose another folder", dir);
-    gs_free(beside);
-    gs_free(own);
     return st;
 }
 
@@ -192,39 +188,32 @@ static gs_status write_table(gs_manifest *m, const gs_store_contents *c, const c
 {
     const uint64_t square = (uint64_t)m->info.parts * m->info.parts;
     const uint64_t bytes = gs_manifest__chunk_count(m) * GS_CHUNK_RECORD_BYTES;
-    char *path = gs_path_join(dir, "chunks.bin"), *records = gs_malloc(bytes);
+    GS_FREED char *path = gs_path_join(dir, "chunks.bin");
+    GS_FREED char *records = gs_malloc(bytes);
     gs_status st;
 
-    if (path == NULL || records == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory to write the chunk table", dir);
-        goto done;
-    }
+    if (path == NULL || records == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to write the chunk table", dir);
     if ((st = pack_direction(records, m, c, GS_BY_DEST, path)) != GS_OK)
-        goto done;
+        return st;
     if (!m->shared &&
         (st = pack_direction(records + square * GS_CHUNK_RECORD_BYTES, m, c, GS_BY_SOURCE, path)) != GS_OK)
-        goto done;
+        return st;
     if ((st = gs_store__check_twins(m, c->chunks.chunk, path)) != GS_OK)
-        goto done;
+        return st;
     m->chunks_checksum = gs_hash64(records, bytes);
-    st = write_file(path, records, bytes);
-done:
-    gs_free(records);
-    gs_free(path);
-    return st;
+    return write_file(path, records, bytes);
 }
 
 static gs_status write_sums(gs_manifest *m, const gs_store_contents *c, const char *dir)
 {
     const uint64_t count = gs_manifest__sum_count(m);
-    char *path = gs_path_join(dir, "sums.bin");
-    uint64_t *sums = gs_malloc_array(count, sizeof(*sums)), next = 0;
-    gs_status st;
+    GS_FREED char *path = gs_path_join(dir, "sums.bin");
+    GS_FREED uint64_t *sums = gs_malloc_array(count, sizeof(*sums));
+    uint64_t next = 0;
 
-    if (path == NULL || sums == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory to write the checksums", dir);
-        goto done;
-    }
+    if (path == NULL || sums == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to write the checksums", dir);
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
         const uint64_t n = gs_div_up(gs_manifest__array_bytes(m, id), GS_SUM_BYTES);
         if (n > 0)
@@ -232,11 +221,7 @@ static gs_status write_sums(gs_manifest *m, const gs_store_contents *c, const ch
         next += n;
     }
     m->sums_checksum = gs_hash64(sums, count * sizeof(*sums));
-    st = write_file(path, sums, count * sizeof(*sums));
-done:
-    gs_free(sums);
-    gs_free(path);
-    return st;
+    return write_file(path, sums, count * sizeof(*sums));
 }
 
 static gs_status sync_files(const gs_manifest *m, const char *dir)
@@ -262,13 +247,11 @@ static gs_status sync_files(const gs_manifest *m, const char *dir)
 
 static gs_status write_manifest(const gs_manifest *m, const char *dir)
 {
-    char *text = NULL, *path = gs_path_join(dir, GS_MANIFEST_NAME);
+    GS_FREED char *text = NULL, *path = gs_path_join(dir, GS_MANIFEST_NAME);
     uint64_t bytes = 0;
     gs_status st = path != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to write the manifest", dir);
     if (st == GS_OK && (st = gs_manifest__format(&text, &bytes, m)) == GS_OK)
         st = write_file(path, text, bytes);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
@@ -299,7 +282,7 @@ static gs_status edge_sizes(gs_manifest *m, const gs_store_contents *c, const ch
 /* shard.json, for which the manifest is read as others will. */
 static gs_status write_shard(const gs_store_contents *c, const gs_manifest *m, const gs_extent *extent, const char *dir)
 {
-    char *const path = gs_path_join(dir, GS_SHARD_FILE), *text = NULL;
+    GS_FREED char *const path = gs_path_join(dir, GS_SHARD_FILE), *text = NULL;
     gs_store_shard x = *c->shard;
     gs_manifest read = {0};
     uint64_t bytes = 0;
@@ -314,8 +297,6 @@ static gs_status write_shard(const gs_store_contents *c, const gs_manifest *m, c
     }
     gs_free((void *)(uintptr_t)read.info.types);
     gs_free((void *)(uintptr_t)read.info.named);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
@@ -487,7 +468,8 @@ static gs_status copy_rank(sharding *x, uint32_t rank)
 /* shard.json and, last, the manifest. */
 static gs_status finish_rank(sharding *x, uint32_t rank)
 {
-    char *const path = gs_path_join(gs_staging_dir(x->staging[rank]), GS_SHARD_FILE), *text = NULL;
+    GS_FREED char *const path = gs_path_join(gs_staging_dir(x->staging[rank]), GS_SHARD_FILE);
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
     gs_status st;
 
@@ -497,15 +479,13 @@ static gs_status finish_rank(sharding *x, uint32_t rank)
     if ((st = gs_shard__format(&text, &bytes, &x->shard, x->extent, &x->m)) == GS_OK &&
         (st = write_file(path, text, bytes)) == GS_OK)
         st = copy_table(x, GS_FILE_MANIFEST);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
 /* Anything but shards of these numbers, and what makes them? */
 gs_status gs_store_check_shards(const char *out, uint32_t ranks, bool force, bool *there)
 {
-    DIR *const d = opendir(out);
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(out);
     gs_status st = GS_OK;
 
     *there = d != NULL;
@@ -524,7 +504,6 @@ gs_status gs_store_check_shards(const char *out, uint32_t ranks, bool force, boo
         else if (!force)
             st = gs_fail(GS_EEXIST, "%s: holds a shard %u already; use .force to replace it", out, number);
     }
-    closedir(d);
     return st;
 }
 
@@ -573,8 +552,9 @@ static gs_status make_all(sharding *x, const char *out)
 
 static gs_status describe_store(sharding *x)
 {
-    char *const path = gs_path_join(gs_store_dir(x->store), GS_MANIFEST_NAME), *text = NULL;
-    char *const dir = gs_path_without_slashes(gs_store_dir(x->store));
+    GS_FREED char *const path = gs_path_join(gs_store_dir(x->store), GS_MANIFEST_NAME);
+    GS_FREED char *text = NULL;
+    GS_FREED char *const dir = gs_path_without_slashes(gs_store_dir(x->store));
     uint64_t bytes = 0;
     gs_status st = path == NULL || dir == NULL ? gs_fail(GS_ENOMEM, "out of memory")
                                                : gs_file_read_own(&text, &bytes, path, GS_MANIFEST_LIMIT);
@@ -586,9 +566,6 @@ static gs_status describe_store(sharding *x)
     x->shard.ranks = x->job->ranks;
     x->shard.store_id = gs_store_get_info(x->store)->id;
     gs_chunk_deal(gs_store_chunks(x->store), x->job->ranks, x->shard.first);
-    gs_free(text);
-    gs_free(path);
-    gs_free(dir);
     return st;
 }
 

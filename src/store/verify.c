@@ -273,18 +273,15 @@ static gs_status load_said(edge_scan *s, gs_array_id id)
 {
     const uint64_t offset = gs_interval_first(s->table, s->target) * sizeof(float);
     const uint64_t rows = gs_interval_rows(s->table, s->target), there = gs_store_array_extent(s->store, id).first;
-    char *path = gs_store_array_path(s->store, id);
+    GS_FREED char *path = gs_store_array_path(s->store, id);
     uint64_t bytes;
-    int fd = -1;
+    GS_CLOSED int fd = -1;
     gs_status st = GS_OK;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to verify its degrees", gs_store_dir(s->store));
     if ((st = gs_file_open_own(&fd, &bytes, path)) == GS_OK)
         st = gs_pread_exact(fd, s->said, rows * sizeof(float), offset - there, path);
-    if (fd >= 0)
-        close(fd);
-    gs_free(path);
     return st;
 }
 

@@ -441,21 +441,20 @@ static gs_status read_all(gs_topology *t, cJSON *root, const char *path)
 /* The caller deletes *root, also on failure. */
 static gs_status read_json(cJSON **root, const char *path)
 {
-    char *text = NULL;
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
     gs_status st = gs_file_read_all(&text, &bytes, path, FILE_MOST);
 
     if (st == GS_OK &&
         (memchr(text, '\0', bytes) != NULL || (*root = cJSON_ParseWithOpts(text, NULL, 1)) == NULL))
         st = gs_fail(GS_EFORMAT, "%s: not JSON", path);
-    gs_free(text);
     return st;
 }
 
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
 {
     gs_topology t = {0};
-    cJSON *root = NULL;
+    GS_ENDS(cJSON_Delete_at) cJSON *root = NULL;
     gs_status st = read_json(&root, path);
 
     if (st == GS_OK)
@@ -464,7 +463,6 @@ gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
         st = gs_fail(GS_EINVAL, "%s: a topology of %u devices, and .device names %u", path, t.devices, devices);
     if (st == GS_OK)
         *out = t;
-    cJSON_Delete(root);
     return st;
 }
 
@@ -501,11 +499,10 @@ static gs_status read_cluster(gs_cluster *out, cJSON *root, const char *path)
 gs_status gs_cluster_load(gs_cluster *out, const char *path)
 {
     gs_cluster c = {.speed = 1};
-    cJSON *root = NULL;
+    GS_ENDS(cJSON_Delete_at) cJSON *root = NULL;
     gs_status st = read_json(&root, path);
 
     if (st == GS_OK && (st = read_cluster(&c, root, path)) == GS_OK)
         *out = c;
-    cJSON_Delete(root);
     return st;
 }

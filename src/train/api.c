@@ -37,18 +37,15 @@ static double sources_per_vertex(const gs_chunk_table *t)
 /* A store, a shard, or the first of a folder of shards. */
 static gs_status open_any(gs_store **out, const char *store)
 {
-    char *folder = NULL;
+    GS_FREED char *folder = NULL;
     gs_status st = gs_run__folder(&folder, store);
 
-    if (st == GS_OK)
-        st = gs_store_open_part(out, folder);
-    gs_free(folder);
-    return st;
+    return st == GS_OK ? gs_store_open_part(out, folder) : st;
 }
 
 gs_status gs_inspect_types(gs_type_table *out, const char *store)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
@@ -56,13 +53,12 @@ gs_status gs_inspect_types(gs_type_table *out, const char *store)
         return st;
     const gs_type_table *const types = gs_store_get_info(s)->types;
     *out = types != NULL ? *types : (gs_type_table){0};
-    gs_store_close(s);
     return GS_OK;
 }
 
 gs_status gs_inspect_features(gs_feature_table *out, const char *store)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
@@ -70,13 +66,12 @@ gs_status gs_inspect_features(gs_feature_table *out, const char *store)
         return st;
     const gs_feature_table *const named = gs_store_get_info(s)->named;
     *out = named != NULL ? *named : (gs_feature_table){0};
-    gs_store_close(s);
     return GS_OK;
 }
 
 gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     const gs_store_info *info;
     const gs_store_shard *shard;
     gs_status st;
@@ -128,18 +123,16 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
                  gs_train_task_name(info->link_classes > 0 ? GS_TRAIN_TASK_EDGE_CLASSIFY : GS_TRAIN_TASK_EDGE_REGRESS));
     if (info->classes != 0)
         snprintf(out->task, sizeof(out->task), "%s", gs_train_task_name(info->labels));
-    gs_store_close(s);
     return GS_OK;
 }
 
 gs_status gs_verify(const char *store, uint64_t memory)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st = gs_check_argument(store, "store");
 
     if (st == GS_OK && (st = open_any(&s, store)) == GS_OK)
         st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
-    gs_store_close(s);
     return st;
 }
 
@@ -152,7 +145,7 @@ void gs_shard_options_sized(gs_shard_options *options, size_t size)
 gs_status gs_shard(const char *store, uint32_t ranks, const char *out, const gs_shard_options *options)
 {
     gs_shard_options o = {.size = sizeof(o)};
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK ||
@@ -161,9 +154,7 @@ gs_status gs_shard(const char *store, uint32_t ranks, const char *out, const gs_
         (st = gs_store_open(&s, store)) != GS_OK)
         return st;
     const gs_shard_job job = {ranks, o.force, o.progress, o.context, o.stop};
-    st = gs_store_write_shards(s, out, &job);
-    gs_store_close(s);
-    return st;
+    return gs_store_write_shards(s, out, &job);
 }
 
 gs_status gs_inspect_weights(gs_weights_summary *out, const char *path)

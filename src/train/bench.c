@@ -148,7 +148,7 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
                                   uint64_t *process_bytes, double *drawing)
 {
     gs_run_batches *batches = NULL;
-    gs_session *s = NULL;
+    GS_ENDS(gs_session_close_at) gs_session *s = NULL;
     gs_status st;
 
     if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, &batches)) != GS_OK) {
@@ -168,7 +168,6 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
     if (st == GS_OK && s->machine.on_host != GS_NONE)
         remember_disk(b, gs_device_name(s->machine.device[s->machine.on_host]));
     gs_run_batches_close(batches);
-    gs_session_close(s);
     return st;
 }
 
@@ -247,7 +246,7 @@ static gs_status bench(gs_bench_report *out, const char *store, const gs_train_o
     gs_bench_report b = {0};
     uint64_t process_bytes = 0;
     double drawing = 0;
-    gs_epoch_report *epoch;
+    GS_FREED gs_epoch_report *epoch = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
@@ -269,7 +268,6 @@ static gs_status bench(gs_bench_report *out, const char *store, const gs_train_o
         set_figures(&b, epoch, own.epochs, drawing);
         *out = b;
     }
-    gs_free(epoch);
     return st;
 }
 

@@ -47,7 +47,7 @@ char *gs_checkpoint_dir(const char *path, uint32_t epoch)
 /* Calls `visit` for every name, as long as it gives GS_OK. */
 static gs_status each(const char *path, gs_status (*visit)(void *context, const char *name), void *context)
 {
-    DIR *const dir = opendir(path);
+    GS_ENDS(gs_closedir_at) DIR *const dir = opendir(path);
     const struct dirent *entry;
     gs_status st = GS_OK;
 
@@ -57,7 +57,6 @@ static gs_status each(const char *path, gs_status (*visit)(void *context, const 
         st = visit(context, entry->d_name);
     if (st == GS_OK && errno != 0)
         st = gs_fail_errno(errno, "%s: cannot list", path);
-    closedir(dir);
     return st;
 }
 
@@ -131,26 +130,19 @@ static gs_status remove_other(void *context, const char *name)
 {
     const struct keep *const k = context;
     const uint32_t epoch = epoch_of(name);
-    gs_status st = GS_OK;
 
     if (epoch == 0 || epoch == k->epoch[0] || epoch == k->epoch[1])
         return GS_OK;
-    char *const dir = gs_path_join(k->path, name);
-    st = dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", k->path) : remove_checkpoint(k->path, dir);
-    gs_free(dir);
-    return st;
+    GS_FREED char *const dir = gs_path_join(k->path, name);
+    return dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", k->path) : remove_checkpoint(k->path, dir);
 }
 
 static gs_status remove_making(void *context, const char *name)
 {
-    gs_status st;
-
     if (strncmp(name, MAKING, sizeof(MAKING) - 1) != 0)
         return GS_OK;
-    char *const dir = gs_path_join(context, name);
-    st = dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", (const char *)context) : gs_remove_tree(dir);
-    gs_free(dir);
-    return st;
+    GS_FREED char *const dir = gs_path_join(context, name);
+    return dir == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", (const char *)context) : gs_remove_tree(dir);
 }
 
 /* ---- the folder ---------------------------------------------------------- */
@@ -266,8 +258,8 @@ char *gs_section_path(const char *dir, const char *name)
 /* Checksum of the whole file, as it is read back. */
 static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char *path)
 {
-    gs_hash_stream *const h = gs_hash_begin();
-    char *const piece = gs_malloc(PIECE);
+    GS_ENDS(gs_hash_end_at) gs_hash_stream *const h = gs_hash_begin();
+    GS_FREED char *const piece = gs_malloc(PIECE);
     gs_status st = h != NULL && piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
 
     for (uint64_t at = 0; at < bytes && st == GS_OK; at += PIECE) {
@@ -277,8 +269,6 @@ static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char
     }
     if (st == GS_OK)
         *checksum = gs_hash_so_far(h);
-    gs_hash_end(h);
-    gs_free(piece);
     return st;
 }
 
@@ -321,7 +311,7 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
 
 gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir)
 {
-    char *const path = gs_section_path(dir, section->name);
+    GS_FREED char *const path = gs_section_path(dir, section->name);
     uint64_t bytes = 0, checksum = 0;
     int fd = -1;
     gs_status st;
@@ -336,7 +326,6 @@ gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir
             st = gs_fail(GS_EFORMAT, "%s: checksum mismatch", path);
         close(fd);
     }
-    gs_free(path);
     return st;
 }
 

@@ -119,7 +119,7 @@ static const gs_sampler_facts *facts_of(const gs_draws *d) { return gs_sampler_f
 /* The rows of a split, or all. */
 static gs_status list_targets(gs_draws *d, gs_split split, uint64_t most)
 {
-    gs_block_reader r = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader r = {0};
     gs_status st = GS_OK;
 
     if ((d->target = gs_malloc_array(most + 1, sizeof(*d->target))) == NULL)
@@ -134,7 +134,6 @@ static gs_status list_targets(gs_draws *d, gs_split split, uint64_t most)
         for (uint64_t i = 0; i < r.bytes && d->targets < most; i++)
             if (((const uint8_t *)r.block)[i] == split)
                 d->target[d->targets++] = (uint32_t)(r.at + i);
-    gs_block_reader_close(&r);
     return st;
 }
 

@@ -203,12 +203,11 @@ static gs_status count_bins(ranking *w, tally *bin, uint32_t shift)
 /* Scores that share their upper bits, and are too many. */
 static gs_status add_crowd(ranking *w, curve *c)
 {
-    tally *const fine = gs_malloc_array(HALF, sizeof(*fine));
+    GS_FREED tally *const fine = gs_malloc_array(HALF, sizeof(*fine));
     gs_status st = fine == NULL ? gs_fail(GS_ENOMEM, "no memory to rank logits") : count_bins(w, fine, 0);
     for (uint32_t k = HALF; st == GS_OK && k-- > 0;)
         if (fine[k].there + fine[k].not_there > 0)
             add_group(c, (double)fine[k].there, (double)fine[k].not_there);
-    gs_free(fine);
     return st;
 }
 
@@ -302,7 +301,7 @@ gs_status gs_rank_logits(gs_ranks *out, gs_session *s)
     const uint64_t row_bytes = columns * sizeof(float), tables = lists * (sizeof(uint64_t) + sizeof(list_figures));
     ranking w = {.s = s, .columns = columns, .batch_rows = GS_MAX(BATCH_BYTES / row_bytes, 1), .high = 1ull << 32};
     const uint64_t others = tables + w.batch_rows * row_bytes + 2 * GS_SUM_BYTES + 2 * HALF * sizeof(tally);
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     gs_status st = GS_OK;
 
     w.room = GS_MAX((s->memory.ranking - GS_MIN(s->memory.ranking, others)) / sizeof(*w.entry), 1);
@@ -316,7 +315,6 @@ gs_status gs_rank_logits(gs_ranks *out, gs_session *s)
         st = rank_some(&w, figures);
     if (st == GS_OK)
         average(out, &w, figures);
-    gs_arena_free(&memory);
     return st;
 }
 

@@ -24,12 +24,11 @@ typedef struct columns {
 
 static gs_status read_ids(uint32_t *id, const gs_store *store)
 {
-    gs_block_reader r = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader r = {0};
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_INPUT_ID);
 
     while (gs_block_reader_more(&r, &st))
         memcpy((char *)id + r.at, r.block, r.bytes);
-    gs_block_reader_close(&r);
     return st;
 }
 
@@ -91,7 +90,7 @@ static gs_status find_relation(columns *c, const gs_store *s)
 
 gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, uint32_t relation, uint64_t memory)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(start, "start")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
@@ -111,6 +110,5 @@ gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, u
     for (uint64_t d = 0; st == GS_OK && source == NULL && d < c.destinations; d++)
         start[d + 1] += start[d];
     gs_free(c.id);
-    gs_store_close(s);
     return st;
 }

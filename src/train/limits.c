@@ -266,15 +266,13 @@ static gs_status check_size(const char *dir, uint64_t bytes)
 
 gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes, uint64_t memory)
 {
-    gs_disk_probe p;
+    GS_ENDS(gs_disk_probe_close) gs_disk_probe p = {.sync_fd = -1};
     gs_status st;
 
     if ((st = check_size(dir, bytes)) != GS_OK ||
         (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0, memory)) != GS_OK)
         return st;
-    st = measure_sequential(&p, read_bps, write_bps);
-    gs_disk_probe_close(&p);
-    return st;
+    return measure_sequential(&p, read_bps, write_bps);
 }
 
 /* The same reads with fewer and more of them under way than the engine's depth. */

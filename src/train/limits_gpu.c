@@ -115,7 +115,7 @@ gs_status gs_limits_measure_loads(gs_limits *l, gs_device *d, const char *dir, u
     gs_disk_probe probe = {.sync_fd = -1};
     char path[48];
     double written;
-    loads *const s = gs_calloc(1, sizeof(*s));
+    GS_FREED loads *const s = gs_calloc(1, sizeof(*s));
     gs_status st;
 
     l->link[GS_LINK_FROM_DISK] = (gs_link){0, 0};
@@ -134,7 +134,6 @@ gs_status gs_limits_measure_loads(gs_limits *l, gs_device *d, const char *dir, u
 done:
     gs_disk_probe_close(&probe);
     gs_free_pages(s->host, LARGE_BYTES);
-    gs_free(s);
     return st;
 }
 
@@ -405,7 +404,7 @@ static uint32_t edges_for(const gs_device *d)
 static gs_status measure_sums(gs_limits *l, gs_device *d)
 {
     sums s = {.device = d, .edges = edges_for(d), .rows_bytes = 4ull * EDGE_ROWS * width[GS_ARRAY_LEN(width) - 1]};
-    sums_program *const p = gs_calloc(1, sizeof(*p));
+    GS_FREED sums_program *const p = gs_calloc(1, sizeof(*p));
     void *arena = NULL;
     gs_status st;
 
@@ -429,7 +428,6 @@ done:
     gs_device_quiet(d);
     gs_device_give_memory(d);
     gs_free_pages(s.host, s.image_bytes);
-    gs_free(p);
     return st;
 }
 

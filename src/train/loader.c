@@ -223,8 +223,8 @@ static gs_status check_ids(uint32_t *id, const int64_t *given, uint64_t count, u
 /* *row: [count] ascending, the caller's. */
 static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *given, uint64_t count)
 {
-    gs_store *store = NULL;
-    uint32_t *id = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *store = NULL;
+    GS_FREED uint32_t *id = NULL;
     gs_status st = gs_store_open(&store, path);
 
     if (st == GS_OK && (given == NULL || count == 0 || count > UINT32_MAX))
@@ -239,8 +239,6 @@ static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *gi
         st = gs_rows_of_ids(*row, store, id, NULL, count);
     if (st == GS_OK)
         qsort(*row, count, sizeof(**row), by_id);
-    gs_free(id);
-    gs_store_close(store);
     return st;
 }
 

@@ -235,7 +235,7 @@ gs_status gs_kept_lines_begin(gs_kept_lines *k, const char *folder)
 /* Takes in `bytes` bytes of the file `from`: they are k's so far, and written to it where that is another file. */
 static gs_status take_in(gs_kept_lines *k, int from, uint64_t bytes, bool copy, const char *path)
 {
-    char *const piece = gs_malloc(PIECE);
+    GS_FREED char *const piece = gs_malloc(PIECE);
     gs_status st = GS_OK;
 
     if (piece == NULL)
@@ -248,7 +248,6 @@ static gs_status take_in(gs_kept_lines *k, int from, uint64_t bytes, bool copy, 
         gs_hash_add(k->hash, piece, n);
         k->bytes += n;
     }
-    gs_free(piece);
     return st;
 }
 
@@ -273,9 +272,9 @@ static bool is_same(const gs_kept_lines *k, const char *path)
 gs_status gs_kept_lines_continue(gs_kept_lines *k, const char *folder, const char *from, uint64_t bytes,
                                  uint64_t checksum, bool *whole)
 {
-    char *const path = gs_path_join(from, GS_KEPT_LINES_NAME);
+    GS_FREED char *const path = gs_path_join(from, GS_KEPT_LINES_NAME);
     uint64_t there = 0;
-    int fd = -1;
+    GS_CLOSED int fd = -1;
     gs_status st;
 
     if (path == NULL)
@@ -288,9 +287,6 @@ gs_status gs_kept_lines_continue(gs_kept_lines *k, const char *folder, const cha
         else
             *whole = k->bytes == bytes && gs_hash_so_far(k->hash) == checksum;
     }
-    if (fd >= 0)
-        close(fd);
-    gs_free(path);
     return st;
 }
 
@@ -322,7 +318,7 @@ gs_status gs_kept_lines_pour(const gs_kept_lines *k, gs_metrics_log *log)
 
     if (k->path == NULL || log->out.path == NULL || gs_outfile_is_stream(&log->out))
         return GS_OK;
-    char *const piece = gs_malloc(PIECE);
+    GS_FREED char *const piece = gs_malloc(PIECE);
     if (piece == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", log->out.path);
     for (uint64_t at = 0; at < k->bytes && st == GS_OK; at += PIECE) {
@@ -330,6 +326,5 @@ gs_status gs_kept_lines_pour(const gs_kept_lines *k, gs_metrics_log *log)
         if ((st = gs_pread_exact(k->fd, piece, n, at, k->path)) == GS_OK)
             st = append(log, piece, n);
     }
-    gs_free(piece);
     return st;
 }

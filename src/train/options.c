@@ -279,7 +279,7 @@ gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_tra
 /* More heads than one, and bases, need a model that has some; so do constants, and what stands around layers. */
 static gs_status check_widths(const gs_train_options *o)
 {
-    gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     gs_status st;
 
     if (o->heads == 1 && o->bases == 0 && !gs_session_model_changed(o))
@@ -290,7 +290,6 @@ static gs_status check_widths(const gs_train_options *o)
         st = gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
     else if (o->bases != 0 && !gs_model_has_bases(m))
         st = gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", o->bases, o->model);
-    gs_model_close(m);
     return st;
 }
 

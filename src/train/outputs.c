@@ -52,7 +52,7 @@ static bool is_store(void *context, const char *dir)
 /* Is it, under another name, a file in the folder `dir`? */
 static bool is_linked_into(const gs_file_identity *p, const char *dir)
 {
-    DIR *const d = p->there && !p->sink ? opendir(dir) : NULL;
+    GS_ENDS(gs_closedir_at) DIR *const d = p->there && !p->sink ? opendir(dir) : NULL;
     bool found = false;
 
     if (d == NULL)
@@ -65,7 +65,6 @@ static bool is_linked_into(const gs_file_identity *p, const char *dir)
         }
         gs_free(path);
     }
-    closedir(d);
     return found;
 }
 
@@ -106,7 +105,8 @@ static bool is_place(void *context, const char *dir)
 /* Is the file, there or not, in the folder, there or not? */
 static gs_status is_within(bool *inside, const char *file, const char *folder)
 {
-    char *const own = gs_path_without_slashes(folder), *const above = gs_path_folder(file);
+    GS_FREED char *const own = gs_path_without_slashes(folder);
+    GS_FREED char *const above = gs_path_folder(file);
     gs_status st = GS_OK;
 
     if (own == NULL || above == NULL) {
@@ -118,8 +118,6 @@ static gs_status is_within(bool *inside, const char *file, const char *folder)
         if (!*inside)
             st = gs_path_climb(inside, file, is_place, &of);
     }
-    gs_free(above);
-    gs_free(own);
     return st;
 }
 
@@ -182,8 +180,8 @@ static bool is_raw(const char *name)
 
 static gs_status check_raw(const named *out)
 {
-    char *const folder = gs_path_folder(out->path);
-    char *const edges = folder != NULL ? gs_path_join(folder, "edges.npy") : NULL;
+    GS_FREED char *const folder = gs_path_folder(out->path);
+    GS_FREED char *const edges = folder != NULL ? gs_path_join(folder, "edges.npy") : NULL;
     gs_status st = GS_OK;
 
     if (edges == NULL)
@@ -191,8 +189,6 @@ static gs_status check_raw(const named *out)
     else if (is_raw(gs_path_name(out->path)) && gs_path_exists(edges))
         st = gs_fail(GS_EINVAL, "%s%s%s: is an array of the graph in that folder; give another name", out->option,
                      space_after(out->option), out->path);
-    gs_free(edges);
-    gs_free(folder);
     return st;
 }
 
@@ -517,7 +513,7 @@ static gs_status order_window(dealer *d, uint32_t w, uint32_t *piece, uint64_t c
 static gs_status write_windows(dealer *d)
 {
     const uint64_t record = d->record_words * sizeof(uint32_t), cap = GS_MAX(d->buffers / record, 1);
-    uint32_t *const piece = d->windows > 1 ? gs_malloc_array(cap, record) : NULL;
+    GS_FREED uint32_t *const piece = d->windows > 1 ? gs_malloc_array(cap, record) : NULL;
     gs_status st = GS_OK;
 
     if (d->windows > 1 && piece == NULL)
@@ -531,7 +527,6 @@ static gs_status write_windows(dealer *d)
             st = gs_outfile_write(d->out, d->window, rows_of_window(d, w) * d->row_bytes,
                                  d->data_offset + w * d->window_rows * d->row_bytes);
     }
-    gs_free(piece);
     return st;
 }
 
@@ -572,7 +567,7 @@ gs_status gs_logits_place(float *out, const gs_logits_job *job)
 static gs_status copy_names(const gs_store *s, gs_outfile *o, char *piece)
 {
     const gs_array_info *const a = gs_store_array(s, GS_ARRAY_NAMES);
-    int fd = -1;
+    GS_CLOSED int fd = -1;
     gs_status st = gs_store_open_array(&fd, s, GS_ARRAY_NAMES);
 
     for (uint64_t at = 0; at < a->bytes && st == GS_OK; at += PIECE) {
@@ -585,8 +580,6 @@ static gs_status copy_names(const gs_store *s, gs_outfile *o, char *piece)
         else
             st = gs_outfile_write(o, piece, bytes, at);
     }
-    if (fd >= 0)
-        close(fd);
     return st;
 }
 
@@ -612,26 +605,21 @@ static gs_status write_numbers(const gs_store *s, gs_outfile *o, char *piece)
 gs_status gs_write_ids(const char *store, const char *path)
 {
     gs_outfile o = GS_OUTFILE_NONE;
-    gs_store *s = NULL;
-    char *folder = NULL, *const piece = gs_malloc(PIECE);
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
+    GS_FREED char *folder = NULL;
+    GS_FREED char *const piece = gs_malloc(PIECE);
     gs_status st;
 
     if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = gs_run__folder(&folder, store)) != GS_OK || (st = gs_store_open_part(&s, folder)) != GS_OK)
-        goto done;
-    if (piece == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory to write ids", store);
-        goto done;
-    }
+        return st;
+    if (piece == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to write ids", store);
     if ((st = check_kind("", path, GS_FILE_KIND_TEXT)) != GS_OK || (st = gs_outfile_begin(&o, path)) != GS_OK)
-        goto done;
+        return st;
     st = gs_store_array(s, GS_ARRAY_NAMES)->present ? copy_names(s, &o, piece) : write_numbers(s, &o, piece);
     if (st == GS_OK)
         st = gs_outfile_finish(&o);
     gs_outfile_abandon(&o);
-done:
-    gs_store_close(s);
-    gs_free(folder);
-    gs_free(piece);
     return st;
 }

@@ -225,7 +225,7 @@ void gs_provenance_free(gs_provenance *p)
 
 static gs_status complete_model(gs_train_options *o, const gs_provenance *p, const char *path)
 {
-    gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     uint64_t id;
     gs_status st;
 
@@ -246,7 +246,6 @@ static gs_status complete_model(gs_train_options *o, const gs_provenance *p, con
     if (gs_model_text_id(m) != id)
         st = gs_fail(GS_EINVAL, ".model %s: the weights %s are of %s, which is another text; leave it out",
                      gs_model_name(m), path, p->summary.model);
-    gs_model_close(m);
     return st;
 }
 

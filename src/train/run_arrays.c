@@ -256,14 +256,11 @@ gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
 {
     const gs_session *const s = r->session;
     const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
-    gs_safetensors_note *note = NULL;
+    GS_FREED gs_safetensors_note *note = NULL;
     uint32_t notes;
     gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
-    if (st == GS_OK)
-        st = gs_safetensors_write(o, s->program, s->run.params.value, &tables, note, notes);
-    gs_free(note);
-    return st;
+    return st == GS_OK ? gs_safetensors_write(o, s->program, s->run.params.value, &tables, note, notes) : st;
 }
 
 /* ---- numbers that are not finite ----------------------------------------- */

@@ -63,15 +63,13 @@ bool gs_run_batches_may_stream(const gs_run_batches *b) { return gs_draws_may_st
 /* Has the model learned rows of vertices? Then no batch goes in parts. */
 static gs_status find_tables(bool *learns_rows, const gs_train_options *o, const char *store)
 {
-    gs_model *model = NULL;
-    gs_store *s = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *model = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st = gs_session_open_model(&model, o);
 
     *learns_rows = st == GS_OK && gs_model_learns_rows(model, 1);
     if (st == GS_OK && !*learns_rows && gs_model_learns_rows(model, 0) && (st = gs_store_open(&s, store)) == GS_OK)
         *learns_rows = gs_store_get_info(s)->features == 0;
-    gs_store_close(s);
-    gs_model_close(model);
     return st;
 }
 

@@ -29,8 +29,8 @@
 /* The checkpoint in `dir`, if every byte of it is as it was written. */
 static gs_status read_checkpoint(gs_checkpoint *c, const char *dir)
 {
-    char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
-    char *text = NULL;
+    GS_FREED char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
+    GS_FREED char *text = NULL;
     uint64_t bytes;
     gs_status st;
 
@@ -41,8 +41,6 @@ static gs_status read_checkpoint(gs_checkpoint *c, const char *dir)
         st = gs_checkpoint_parse(c, text, bytes, path);
     for (uint32_t k = 0; st == GS_OK && k < c->sections; k++)
         st = gs_section_check(&c->section[k], dir);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
@@ -102,7 +100,7 @@ static gs_status find_ours(gs_run *r, const char *path)
 gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
 {
     char damage[DAMAGE_BYTES], *dir = NULL;
-    gs_checkpoint *c = NULL;
+    GS_FREED gs_checkpoint *c = NULL;
     gs_status st;
 
     if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(folder, "folder")) != GS_OK)
@@ -112,7 +110,6 @@ gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
     if ((st = find_whole(c, &dir, folder, damage)) == GS_OK)
         snprintf(out, capacity, "%s", strlen(c->command) < capacity ? c->command : "");
     gs_free(dir);
-    gs_free(c);
     return st;
 }
 
@@ -120,14 +117,13 @@ gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
 
 static gs_status match_model(const gs_run *r)
 {
-    gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     gs_status st = gs_session_open_model(&m, &r->options);
 
     if (st == GS_OK && gs_model_text_id(m) != r->saver.from->model_id)
         st = gs_fail(GS_EINVAL, ".model %s: the checkpoint %s is of a model with another text, as .norm, .jk, "
                      ".residual and .set make it, too; give that, or train anew",
                      r->options.model, r->saver.from_dir);
-    gs_model_close(m);
     return st;
 }
 
@@ -164,7 +160,7 @@ static void judge_as_before(gs_run *r, gs_train_task labels)
 /* Before the session opens: planning takes its time. */
 static gs_status match_store(gs_run *r, const char *store)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st = gs_session_open_store(&s, store);
 
     if (st == GS_OK && gs_store_get_info(s)->id != r->saver.from->store_id)
@@ -174,7 +170,6 @@ static gs_status match_store(gs_run *r, const char *store)
                      (unsigned long long)gs_store_get_info(s)->id);
     if (st == GS_OK)
         judge_as_before(r, gs_store_get_info(s)->labels);
-    gs_store_close(s);
     return st;
 }
 
@@ -197,16 +192,13 @@ gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
 static gs_status load_section(gs_run *r, const char *name, float *const *value, gs_run_rows rows)
 {
     const gs_safetensors_tables tables = gs_run__tables(r, rows);
-    char *path;
-    gs_status st;
 
     if (gs_checkpoint_find_section(r->saver.from, name) == NULL)
         return gs_fail(GS_EFORMAT, "%s: has no section \"%s\"", r->saver.from_dir, name);
-    if ((path = gs_section_path(r->saver.from_dir, name)) == NULL)
+    GS_FREED char *const path = gs_section_path(r->saver.from_dir, name);
+    if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.from_dir);
-    st = gs_safetensors_load_state(value, r->session->program, &tables, path);
-    gs_free(path);
-    return st;
+    return gs_safetensors_load_state(value, r->session->program, &tables, path);
 }
 
 gs_status gs_run__resume_params(gs_run *r)
@@ -230,14 +222,13 @@ gs_status gs_run__resume_params(gs_run *r)
 static gs_status load_states(gs_run *r)
 {
     gs_session *const s = r->session;
-    float **const state = gs_calloc(s->program->params, sizeof(*state));
+    GS_FREED float **const state = gs_calloc(s->program->params, sizeof(*state));
     gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory");
 
     for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
         if ((st = gs_session_state(s, k, false, state)) == GS_OK &&
             (st = load_section(r, gs_section_of_state(k), state, GS_RUN_ROWS_STATE + k)) == GS_OK)
             st = gs_session_put_state(s, k, state);
-    gs_free(state);
     return st;
 }
 
@@ -426,13 +417,12 @@ static gs_status write_weights(gs_run *r, gs_checkpoint *c, const char *dir, con
                                gs_run_rows rows, uint32_t epochs)
 {
     const gs_safetensors_tables tables = gs_run__tables(r, rows);
-    gs_safetensors_note *note = NULL;
+    GS_FREED gs_safetensors_note *note = NULL;
     uint32_t notes;
     gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
     if (st == GS_OK)
         st = gs_section_write(c, dir, name, r->session->program, value, &tables, &(gs_section_notes){note, notes});
-    gs_free(note);
     return st;
 }
 
@@ -440,7 +430,7 @@ static gs_status write_weights(gs_run *r, gs_checkpoint *c, const char *dir, con
 static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
 {
     gs_session *const s = r->session;
-    float **const state = gs_calloc(s->program->params, sizeof(*state));
+    GS_FREED float **const state = gs_calloc(s->program->params, sizeof(*state));
     gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
 
     if (st == GS_OK)
@@ -453,26 +443,21 @@ static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
         if ((st = gs_session_state(s, k, true, state)) == GS_OK)
             st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state, &tables, NULL);
     }
-    gs_free(state);
     return st;
 }
 
 static gs_status write_text(const gs_checkpoint *c, const char *dir)
 {
-    char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
-    char *text = NULL;
+    GS_FREED char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
     gs_status st = path != NULL ? gs_checkpoint_format(&text, &bytes, c) : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
-    const int fd = st == GS_OK ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    GS_CLOSED const int fd = st == GS_OK ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
 
     if (st == GS_OK && fd < 0)
         st = gs_fail_errno(errno, "%s: cannot create", path);
     if (st == GS_OK && (st = gs_pwrite_exact(fd, text, bytes, 0, path)) == GS_OK && fsync(fd) != 0)
         st = gs_fail_errno(errno, "%s: cannot write", path);
-    if (fd >= 0)
-        close(fd);
-    gs_free(text);
-    gs_free(path);
     return st;
 }
 
@@ -492,9 +477,9 @@ static uint32_t previous_of(const gs_run *r, uint32_t number)
 static gs_status write_checkpoint(gs_run *r)
 {
     gs_run_saver *const s = &r->saver;
-    gs_checkpoint *const c = gs_calloc(1, sizeof(*c));
+    GS_FREED gs_checkpoint *const c = gs_calloc(1, sizeof(*c));
     const uint32_t number = gs_checkpoint_number(r->epoch, r->part.batches);
-    char *dir = NULL;
+    GS_FREED char *dir = NULL;
     gs_status st;
 
     if (c == NULL)
@@ -509,8 +494,6 @@ static gs_status write_checkpoint(gs_run *r)
     }
     for (uint32_t k = 0; st == GS_OK && k < c->sections; k++)
         s->report.bytes = (k == 0 ? 0 : s->report.bytes) + c->section[k].bytes;
-    gs_free(dir);
-    gs_free(c);
     return st;
 }
 

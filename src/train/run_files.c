@@ -56,7 +56,7 @@ static gs_status begin_scores(gs_run *r)
 {
     const uint64_t top = GS_MIN(r->options.top, gs_store_get_info(r->session->store)->vertices);
     const uint32_t logits = gs_run_pairs_columns(r->session->store, &r->options);
-    gs_npy pairs = {.fd = -1};
+    GS_ENDS(gs_npy_close) gs_npy pairs = {.fd = -1};
     gs_status st = gs_npy_open(&pairs, r->options.edges);
 
     if (st == GS_OK)
@@ -65,7 +65,6 @@ static gs_status begin_scores(gs_run *r)
     if (st == GS_OK && top > 0)
         st = gs_npy_create(&r->files.targets, &r->files.targets_offset, r->options.targets, GS_I64, pairs.shape[0],
                            top);
-    gs_npy_close(&pairs);
     return st;
 }
 
@@ -87,9 +86,7 @@ gs_status gs_run__begin_files(gs_run *r)
         st = begin_scores(r);
     if (st == GS_OK && o->trace != NULL)
         st = gs_outfile_begin(&r->files.trace, o->trace);
-    if (st == GS_OK)
-        st = gs_metrics_log_open(&r->files.metrics, o->metrics);
-    return st;
+    return st == GS_OK ? gs_metrics_log_open(&r->files.metrics, o->metrics) : st;
 }
 
 /* {"version": ..., "plan": ...}: what a trace stands beside; NULL where memory is short. The caller frees it. */
@@ -183,7 +180,7 @@ static gs_status check_path(const gs_run *r, const char *path, gs_file_kind kind
 
 gs_status gs_run_save(gs_run *run, const char *path)
 {
-    gs_outfile o = GS_OUTFILE_NONE;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     gs_status st;
 
     if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
@@ -192,7 +189,6 @@ gs_status gs_run_save(gs_run *run, const char *path)
     if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK &&
         (st = gs_run__put_weights(run, &o, run->epoch)) == GS_OK)
         st = gs_outfile_finish(&o);
-    gs_outfile_abandon(&o);
     return st;
 }
 
@@ -212,7 +208,7 @@ gs_status gs_run_load(gs_run *run, const char *path)
 
 gs_status gs_run_write_logits(gs_run *run, const char *path)
 {
-    gs_outfile o = GS_OUTFILE_NONE;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset;
     gs_status st;
 
@@ -221,6 +217,5 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
         return st;
     if ((st = begin_logits(run, &o, &offset, path)) == GS_OK && (st = write_logits(run, &o, offset)) == GS_OK)
         st = gs_outfile_finish(&o);
-    gs_outfile_abandon(&o);
     return st;
 }

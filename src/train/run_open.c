@@ -151,7 +151,7 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     gs_train_options options = *config->options;
     gs_session_config trial = *config;
     gs_run_batches *batches = NULL;
-    gs_session *s = NULL;
+    GS_ENDS(gs_session_close_at) gs_session *s = NULL;
 
     *(named->host > 0 ? &options.host_memory : &options.device_memory) =
         gs_align_up(GS_MAX(named->host, named->device), GS_MIB);
@@ -167,7 +167,6 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     *next = (gs_refusal){0};
     const gs_status st = open_either(&s, &trial, &batches);
     gs_run_batches_close(batches);
-    gs_session_close(s);
     return st;
 }
 
@@ -391,13 +390,12 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 /* Before planning, and before shapes of tensors say so in their way. */
 static gs_status check_features(const char *store, const gs_provenance *p, const char *weights)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st = gs_session_open_store(&s, store);
 
     if (st == GS_OK && p->summary.features != 0 && gs_store_get_info(s)->features != p->summary.features)
         st = gs_fail(GS_EINVAL, "%s: has %u features a vertex; the weights %s were trained on %u", store,
                      gs_store_get_info(s)->features, weights, p->summary.features);
-    gs_store_close(s);
     return st;
 }
 
@@ -681,7 +679,7 @@ static gs_status open_planned(gs_session **session, gs_run_batches **batches, gs
 gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
 {
     gs_run_batches *batches = NULL;
-    gs_session *session = NULL;
+    GS_ENDS(gs_session_close_at) gs_session *session = NULL;
     gs_train_options own;
     gs_status st;
 
@@ -690,14 +688,13 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
     if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK)
         st = describe(session, batches, out);
     gs_run_batches_close(batches);
-    gs_session_close(session);
     return st;
 }
 
 gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options)
 {
     gs_run_batches *batches = NULL;
-    gs_session *session = NULL;
+    GS_ENDS(gs_session_close_at) gs_session *session = NULL;
     gs_train_options own;
     gs_status st;
 
@@ -710,7 +707,6 @@ gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *
         st = ferror((FILE *)file) != 0 ? gs_fail(GS_EIO, "the tasks cannot be written") : GS_OK;
     }
     gs_run_batches_close(batches);
-    gs_session_close(session);
     return st;
 }
 

@@ -60,13 +60,12 @@ struct gs_run_pairs {
 
 gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o)
 {
-    gs_model *m = NULL, *rows = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *rows = NULL;
     gs_status st = gs_session_open_model(&m, o);
 
     if (st == GS_OK && (st = gs_model_open(&rows, "embedding")) == GS_OK)
         *out = gs_model_text_id(m) == gs_model_text_id(rows);
-    gs_model_close(m);
-    gs_model_close(rows);
     return st;
 }
 

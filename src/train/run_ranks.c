@@ -176,14 +176,13 @@ static gs_status compare_stores(const gs_store *s)
 
 gs_status gs_run__take_folder(char **out, const char *store)
 {
-    gs_store *s = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
     if (gs_ranks_count() == 1)
         return (*out = gs_strdup(store)) != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", store);
     if ((st = gs_run__folder(out, store)) == GS_OK && (st = gs_session_open_store(&s, *out)) == GS_OK)
         st = compare_stores(s);
-    gs_store_close(s);
     return st;
 }
 

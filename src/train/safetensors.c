@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/record.h"
 #include "base/size.h"
 
 /* ---- writing ------------------------------------------------------------- */
@@ -101,28 +102,26 @@ static bool add_tables(cJSON *header, const gs_program *p, const gs_safetensors_
 static char *header_text(const gs_program *p, float *const *value, const gs_safetensors_tables *tables,
                          const gs_safetensors_note *note, uint32_t notes)
 {
-    cJSON *const header = cJSON_CreateObject();
+    GS_ENDS(cJSON_Delete_at) cJSON *const header = cJSON_CreateObject();
     cJSON *const meta = header == NULL ? NULL : cJSON_AddObjectToObject(header, "__metadata__");
     char *text = NULL;
     uint64_t at = 0;
 
     /* "format": "pt" is what Python's loaders look for. */
     if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
-        goto done;
+        return text;
     for (uint32_t k = 0; k < notes; k++)
         if (cJSON_AddStringToObject(meta, note[k].key, note[k].value) == NULL)
-            goto done;
+            return text;
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
         const uint64_t bytes = value[i] == NULL ? 0 : file_bytes(&p->param[i]);
         if (value[i] != NULL && !add_tensor(header, &p->param[i], at, at + bytes))
-            goto done;
+            return text;
         at += bytes;
     }
     if (!add_tables(header, p, tables, at))
-        goto done;
+        return text;
     text = cJSON_PrintUnformatted(header);
-done:
-    cJSON_Delete(header);
     return text;
 }
 
@@ -441,7 +440,7 @@ static int by_place(const void *a, const void *b)
  * than its header says. */
 static gs_status check_places(const entry *found, uint32_t count, uint64_t data_bytes, const char *path)
 {
-    entry *const sorted = gs_malloc_array(count + 1, sizeof(*sorted));
+    GS_FREED entry *const sorted = gs_malloc_array(count + 1, sizeof(*sorted));
     uint64_t end = 0;
     uint32_t n = 0;
     gs_status st = GS_OK;
@@ -462,7 +461,6 @@ static gs_status check_places(const entry *found, uint32_t count, uint64_t data_
     if (st == GS_OK && end != data_bytes)
         st = gs_fail(GS_EFORMAT, "%s: %llu bytes follow the last tensor; the file is damaged, or two in one", path,
                      (unsigned long long)(data_bytes - end));
-    gs_free(sorted);
     return st;
 }
 
@@ -494,8 +492,8 @@ static gs_status check_finite(const float *value, uint64_t n, uint64_t first, co
 static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int fd, uint64_t data_at, const char *path)
 {
     const uint64_t size = gs_dtype_bytes(e->dtype), elements = (e->end - e->begin) / size;
-    void *const piece = gs_malloc_array(PIECE_ELEMENTS, size);
-    float *const number = gs_malloc_array(PIECE_ELEMENTS, sizeof(*number));
+    GS_FREED void *const piece = gs_malloc_array(PIECE_ELEMENTS, size);
+    GS_FREED float *const number = gs_malloc_array(PIECE_ELEMENTS, sizeof(*number));
     gs_status st = piece == NULL || number == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", path) : GS_OK;
 
     for (uint64_t at = 0; at < elements && st == GS_OK; at += PIECE_ELEMENTS) {
@@ -508,8 +506,6 @@ static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int 
         else
             st = check_finite(number, n, at, q->name, path);
     }
-    gs_free(piece);
-    gs_free(number);
     return st;
 }
 
@@ -532,29 +528,25 @@ static gs_status read_tensors(const wanted *w, const entry *found, bool finite, 
 /* Parses the header of `length` bytes after the first 8 of the file. */
 static gs_status read_header(cJSON **out, int fd, uint64_t length, const char *path)
 {
-    char *const text = gs_malloc(length + 1);
+    GS_FREED char *const text = gs_malloc(length + 1);
     const char *end = NULL;
-    cJSON *header = NULL;
+    GS_ENDS(cJSON_Delete_at) cJSON *header = NULL;
     gs_status st;
 
     if (text == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a header of %llu bytes", path, (unsigned long long)length);
     text[length] = '\0';
     if ((st = gs_pread_exact(fd, text, length, 8, path)) != GS_OK)
-        goto done;
+        return st;
     st = GS_EFORMAT;
     header = cJSON_ParseWithLengthOpts(text, length + 1, &end, false);
     if (!cJSON_IsObject(header) || strspn(end, " \t\r\n") != (size_t)(text + length - end)) {
         gs_fail(st, "%s: the header is not a JSON object; not a safetensors file, or damaged", path);
-        goto done;
+        return st;
     }
     *out = header;
     header = NULL; /* now the caller's */
-    st = GS_OK;
-done:
-    cJSON_Delete(header);
-    gs_free(text);
-    return st;
+    return GS_OK;
 }
 
 /* Opens the file, to be closed by the caller, and parses its header; data begins at *data_at of *bytes. */
@@ -583,20 +575,16 @@ static gs_status open_file(int *fd, cJSON **header, uint64_t *data_at, uint64_t 
 
 static gs_status load(const wanted *w, bool finite, const char *path)
 {
-    entry *const found = gs_calloc((size_t)wanted_tensors(w) + 1, sizeof(*found));
+    GS_FREED entry *const found = gs_calloc((size_t)wanted_tensors(w) + 1, sizeof(*found));
     uint64_t bytes = 0, data_at = 0;
-    cJSON *header = NULL;
-    int fd = -1;
+    GS_ENDS(cJSON_Delete_at) cJSON *header = NULL;
+    GS_CLOSED int fd = -1;
     gs_status st = found != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
 
     if (st == GS_OK && (st = open_file(&fd, &header, &data_at, &bytes, path)) == GS_OK &&
         (st = match_entries(found, header, w, bytes - data_at, path)) == GS_OK &&
         (st = check_places(found, wanted_tensors(w), bytes - data_at, path)) == GS_OK)
         st = read_tensors(w, found, finite, fd, data_at, path);
-    cJSON_Delete(header);
-    gs_free(found);
-    if (fd >= 0)
-        close(fd);
     return st;
 }
 
@@ -648,14 +636,9 @@ static gs_status copy_notes(gs_safetensors_note **out, uint32_t *notes, const cJ
 gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes, const char *path)
 {
     uint64_t data_at, bytes;
-    cJSON *header = NULL;
-    int fd = -1;
+    GS_ENDS(cJSON_Delete_at) cJSON *header = NULL;
+    GS_CLOSED int fd = -1;
     gs_status st = open_file(&fd, &header, &data_at, &bytes, path);
 
-    if (st == GS_OK)
-        st = copy_notes(note, notes, cJSON_GetObjectItemCaseSensitive(header, "__metadata__"), path);
-    cJSON_Delete(header);
-    if (fd >= 0)
-        close(fd);
-    return st;
+    return st == GS_OK ? copy_notes(note, notes, cJSON_GetObjectItemCaseSensitive(header, "__metadata__"), path) : st;
 }

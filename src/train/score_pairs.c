@@ -70,7 +70,7 @@ typedef struct scoring {
 
 static gs_status find_rows(scoring *x)
 {
-    gs_block_reader reader = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader reader = {0};
     gs_status st = gs_block_reader_open(&reader, x->store, GS_ARRAY_INPUT_ID);
 
     while (gs_block_reader_more(&reader, &st))
@@ -79,7 +79,6 @@ static gs_status find_rows(scoring *x)
             if (id < gs_store_get_info(x->store)->vertices)
                 x->row_of[id] = (uint32_t)(reader.at / sizeof(uint32_t) + k);
         }
-    gs_block_reader_close(&reader);
     return st;
 }
 
